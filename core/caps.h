@@ -1,0 +1,69 @@
+/* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc (host/caps.c)
+ * or read from a captured machine (host/machine.c). The planner sees the hardware only through this. */
+#ifndef DPR_CORE_CAPS_H
+#define DPR_CORE_CAPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The list of GPU capabilities.   X(A, NAME, text)   NAME is the field, and the key in a captured machine. */
+#define DPR_GPU_CAPS_LIST(X, A)                                                                                        \
+    X(A, cc_major, "compute capability, major number")                                                                 \
+    X(A, cc_minor, "compute capability, minor number")                                                                 \
+    X(A, sm_count, "multiprocessors (SM)")                                                                             \
+    X(A, sm_clock_khz, "SM clock, kHz")                                                                                \
+    X(A, memory_clock_khz, "memory clock, kHz")                                                                        \
+    X(A, memory_bus_bits, "memory bus width, bits")                                                                    \
+    X(A, memory_mib, "device memory, MiB")                                                                             \
+    X(A, l2_bytes, "L2 cache, bytes")                                                                                  \
+    X(A, warp_size, "threads a warp")                                                                                  \
+    X(A, max_threads_per_block, "threads a block, at most")                                                            \
+    X(A, max_threads_per_sm, "threads an SM, at most")                                                                 \
+    X(A, max_blocks_per_sm, "blocks an SM, at most")                                                                   \
+    X(A, registers_per_block, "32-bit registers a block, at most")                                                     \
+    X(A, registers_per_sm, "32-bit registers an SM")                                                                   \
+    X(A, shared_per_block, "shared memory a block, bytes, without opting in")                                          \
+    X(A, shared_per_block_optin, "shared memory a block, bytes, with opting in")                                       \
+    X(A, shared_per_sm, "shared memory an SM, bytes")                                                                  \
+    X(A, shared_reserved_per_block, "shared memory the driver takes from each block, bytes")                           \
+    X(A, max_grid_x, "blocks along x, at most")                                                                        \
+    X(A, cooperative_launch, "cooperative launch")                                                                     \
+    X(A, cluster_launch, "thread-block clusters")                                                                      \
+    X(A, managed_memory, "managed memory")                                                                             \
+    X(A, concurrent_managed, "managed memory shared while kernels run")                                                \
+    X(A, pageable_access, "kernels reach pageable host memory")                                                        \
+    X(A, integrated, "memory shared with the host")                                                                    \
+    X(A, mps, "runs under MPS")                                                                                        \
+    X(A, numa_node, "nearest NUMA node, -1 if unknown")
+
+/* The same for the CPU. */
+#define DPR_CPU_CAPS_LIST(X, A)                                                                                        \
+    X(A, cores, "physical cores this process may use")                                                                 \
+    X(A, threads, "worker threads of cpu.threads")                                                                     \
+    X(A, numa_nodes, "NUMA nodes these cores are on")                                                                  \
+    X(A, cache_bytes, "last-level cache those cores share, bytes, all nodes")                                          \
+    X(A, vector_bytes, "bytes of the vector registers cpu.simd uses")                                                  \
+    X(A, core_mb_per_s, "memory read bandwidth of one core, MB/s")                                                     \
+    X(A, total_mb_per_s, "memory read bandwidth of all cores, MB/s")
+
+#define DPR_CAPS_FIELD(A, NAME, text) int64_t NAME;
+
+typedef struct dpr_gpu_caps {
+    DPR_GPU_CAPS_LIST(DPR_CAPS_FIELD, _)
+} dpr_gpu_caps;
+
+typedef struct dpr_cpu_caps {
+    DPR_CPU_CAPS_LIST(DPR_CAPS_FIELD, _)
+} dpr_cpu_caps;
+
+#undef DPR_CAPS_FIELD
+
+typedef struct dpr_caps {
+    int has_gpu; /* 0: no GPU, and `gpu` is all zero */
+    char gpu_name[64];
+    char cpu_name[64];
+    dpr_gpu_caps gpu;
+    dpr_cpu_caps cpu;
+} dpr_caps;
+
+#endif

@@ -1,0 +1,291 @@
+/* dpr: reductions of arrays on NVIDIA GPUs and on the CPU, called from C.
+ *
+ * One call reduces an array of any size, wherever it lies:
+ *
+ *     double x[] = {1, 2, 3}, sum;
+ *     dpr_status s = dpr_reduce(x, &sum, 3, DPR_F64, DPR_SUM);
+ *     if (s != DPR_OK) fprintf(stderr, "%s\n", dpr_last_error());
+ *
+ * Rules that hold for every function here:
+ * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
+ *   After any other status the objects passed in are as they were and the next call works.
+ * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
+ * - Every function may be called from any number of threads at once. A context or a plan may be shared by threads;
+ *   it may be destroyed only when no other thread uses it.
+ * - The library does not print, abort or exit, and leaves the calling thread's current CUDA device as it finds it.
+ * - Without a GPU or a driver everything works on the CPU.
+ */
+#ifndef DPR_H
+#define DPR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dpr/dtypes.def"
+#include "dpr/ops.def"
+#include "dpr/status.def"
+
+#define DPR_VERSION_MAJOR 0
+#define DPR_VERSION_MINOR 1
+#define DPR_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define DPR_API __attribute__((visibility("default")))
+#else
+#define DPR_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Statuses --------------------------------------------------------------------------------------------------- */
+
+#define DPR_ENUM_ENTRY_(A, NAME, ...) DPR_##NAME,
+
+/** What a call came to. The names and texts are those of status.def: DPR_OK (0), DPR_ERR_NULL_POINTER, ... */
+typedef enum dpr_status { DPR_STATUS_LIST(DPR_ENUM_ENTRY_, _) } dpr_status;
+
+/** The status's identifier, e.g. "DPR_ERR_EMPTY"; "DPR_ERR_?" for a value that is no status. Static storage. */
+DPR_API const char *dpr_status_name(dpr_status status);
+
+/** What the status means, in one line without a full stop. Static storage; never NULL. */
+DPR_API const char *dpr_status_text(dpr_status status);
+
+/** The sentence that describes the last failure in the calling thread: it names the argument and the value.
+ *
+ * Returns "" before the first failure; never NULL. A successful call leaves it alone. The string belongs to the thread
+ * and holds until that thread's next failing call. */
+DPR_API const char *dpr_last_error(void);
+
+/** The version of the library that is linked, e.g. "0.1.0". Static storage. */
+DPR_API const char *dpr_version(void);
+
+/* ---- Types and operations --------------------------------------------------------------------------------------- */
+
+/** Type of the elements of an array: DPR_BOOL, DPR_I8, DPR_U8, DPR_I16, DPR_U16, DPR_I32, DPR_U32, DPR_I64, DPR_U64,
+ * DPR_F16, DPR_BF16, DPR_F32, DPR_F64, DPR_C64, DPR_C128 (dtypes.def describes each). */
+typedef enum dpr_dtype { DPR_DTYPE_LIST(DPR_ENUM_ENTRY_, _) } dpr_dtype;
+
+/** A DPR_C64 element: two floats, laid out like C's float _Complex and cuFloatComplex. */
+typedef struct dpr_c64 {
+    float re, im;
+} dpr_c64;
+
+/** A DPR_C128 element: two doubles, laid out like C's double _Complex and cuDoubleComplex. */
+typedef struct dpr_c128 {
+    double re, im;
+} dpr_c128;
+
+/** What to reduce with: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY, DPR_BAND,
+ * DPR_BOR, DPR_BXOR, DPR_COUNT.
+ *
+ * - SUM, PROD: integers wrap modulo 2^64. DPR_F16, DPR_BF16 and DPR_F32 have an error bound at least as good as that
+ *   of pairwise summation in F32.
+ * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
+ * - ARGMIN, ARGMAX: the lowest index among equals.
+ * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
+ *   zero when both parts are.
+ * - BAND, BOR, BXOR on DPR_BOOL are the logical operations. */
+typedef enum dpr_op { DPR_OP_LIST(DPR_ENUM_ENTRY_, _) } dpr_op;
+
+/** The identifier-like name, e.g. "sum" or "f32"; NULL for a value that is no operation or type. Static storage. */
+DPR_API const char *dpr_op_name(dpr_op op);
+DPR_API const char *dpr_dtype_name(dpr_dtype dtype);
+
+/** The value whose name is `name` (lower case, as dpr_op_name() gives it), in *out.
+ *
+ * DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OP or DPR_ERR_INVALID_DTYPE when there is no such name. */
+DPR_API dpr_status dpr_op_parse(const char *name, dpr_op *out);
+DPR_API dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out);
+
+/** Bytes of one element: 1, 2, 4, 8 or 16; 0 for a value that is no type. */
+DPR_API size_t dpr_dtype_size(dpr_dtype dtype);
+
+/** Alignment in bytes that an array of this type must have: its size, for complex types half of that; 0 for a value
+ * that is no type. */
+DPR_API size_t dpr_dtype_alignment(dpr_dtype dtype);
+
+/** Whether the operation has a meaning for the type (1 or 0): MIN, MAX, ARGMIN and ARGMAX have none for complex types,
+ * BAND, BOR and BXOR none for floating-point and complex ones. 0 for values that are no operation or type. */
+DPR_API int dpr_supported(dpr_op op, dpr_dtype dtype);
+
+/** The type of the result; *out of every reduction has this type and its alignment.
+ *
+ * | operation       | BOOL | I8..I64 | U8..U64 | F16, BF16 | F32  | F64  | C64  | C128 |
+ * |-----------------|------|---------|---------|-----------|------|------|------|------|
+ * | SUM, PROD       | I64  | I64     | U64     | F32       | F32  | F64  | C64  | C128 |
+ * | MIN, MAX        | BOOL | same    | same    | same      | F32  | F64  | -    | -    |
+ * | ARGMIN, ARGMAX  | I64  | I64     | I64     | I64       | I64  | I64  | -    | -    |
+ * | ALL, ANY        | BOOL | BOOL    | BOOL    | BOOL      | BOOL | BOOL | BOOL | BOOL |
+ * | BAND, BOR, BXOR | BOOL | same    | same    | -         | -    | -    | -    | -    |
+ * | COUNT           | I64  | I64     | I64     | I64       | I64  | I64  | I64  | I64  |
+ *
+ * For a pair without a meaning ("-") the return value is not one of the enum. */
+DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
+
+/* ---- The simple call -------------------------------------------------------------------------------------------- */
+
+/** Reduces in[0 .. count-1] with `op` and writes the result to *out. Returns when the result is there.
+ *
+ * @param in     `count` elements, in pageable or pinned host memory, managed memory or device memory: the library finds
+ *               out which. Aligned to dpr_dtype_alignment(dtype). May be NULL when count is 0. Not modified.
+ * @param out    one element of dpr_result_dtype(op, dtype), in any of these memories, aligned for it. If both are in
+ *               device memory it is that of the same device. May overlap `in`.
+ * @param count  number of elements; 0 gives the operation's identity: 0 for SUM, ANY, BOR, BXOR and COUNT, 1 for PROD
+ *               and ALL, all ones for BAND, the greatest value of the type (infinity) for MIN, the least for MAX.
+ *
+ * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
+ * legacy default stream; host memory is reduced on the CPU. The first call on a GPU initialises it (some 0.1 s).
+ * Time: O(count). Device memory held from then on: under 4 MiB.
+ *
+ * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
+ * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
+ * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA, _SYSTEM. */
+DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
+
+/** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
+ * library holds by itself are gone on return; contexts made by dpr_ctx_create() are untouched. The next call starts
+ * what it needs again. No other call may be running. */
+DPR_API void dpr_shutdown(void);
+
+/* ---- Contexts --------------------------------------------------------------------------------------------------- */
+
+/** A device, its workspaces and its plan cache. */
+typedef struct dpr_ctx dpr_ctx;
+
+/** A cudaStream_t. NULL is the legacy default stream. */
+typedef struct CUstream_st *dpr_stream;
+
+enum {
+    DPR_DEVICE_CPU = -1, /**< no GPU: everything on the CPU */
+    DPR_DEVICE_AUTO = -2 /**< the calling thread's current CUDA device if there is a usable one, else the CPU */
+};
+
+/** Makes a context.
+ *
+ * @param device  CUDA ordinal (0, 1, ...), DPR_DEVICE_CPU or DPR_DEVICE_AUTO.
+ * @param out     receives the context; the caller gives it back with dpr_ctx_destroy().
+ *
+ * Initialises the device and takes under 4 MiB of its memory. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no
+ * device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
+
+/** Gives back all that the context holds, after the work that it has in flight. NULL is allowed. Plans made from it
+ * must have been destroyed, and CUDA graphs that captured its calls must not be launched afterwards. */
+DPR_API void dpr_ctx_destroy(dpr_ctx *ctx);
+
+/** The context's CUDA ordinal, or DPR_DEVICE_CPU. */
+DPR_API int dpr_ctx_device(const dpr_ctx *ctx);
+
+/* ---- The full call ---------------------------------------------------------------------------------------------- */
+
+/** How the arithmetic is done. */
+typedef enum dpr_mode {
+    DPR_FAST = 0 /**< as fast as the device allows; the same bits on every run of the same plan on the same device */
+} dpr_mode;
+
+/** What a NaN element does (floating-point and complex types; a complex element is NaN when a part is). */
+typedef enum dpr_nan {
+    DPR_NAN_PROPAGATE = 0, /**< SUM, PROD, MIN, MAX give NaN, ARGMIN and ARGMAX the index of the first NaN */
+    DPR_NAN_IGNORE = 1     /**< as if the NaN elements were not there, also for COUNT, ALL and ANY; when nothing else is
+                              there the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
+} dpr_nan;
+
+/** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
+typedef struct dpr_options {
+    size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
+    const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives */
+    dpr_mode mode;
+    dpr_nan nan;
+    const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
+                         though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
+} dpr_options;
+
+#define DPR_OPTIONS_INIT                                                                                               \
+    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL }
+
+/** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
+ *
+ * On a GPU context with a GPU strategy, host memory must be pinned; without a strategy, host memory goes to the CPU. On
+ * a CPU context device memory is an error. Further errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY,
+ * DPR_ERR_STRATEGY_UNABLE. */
+DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                                 const dpr_options *options);
+
+/** Enqueues the reduction in `stream` and returns at once; *out is written in stream order.
+ *
+ * `in` and `out` are where the GPU reaches them: device, pinned or managed memory, and stay valid until the work is
+ * done. May be captured in a CUDA graph, which keeps its workspace until it is destroyed. On a CPU context `stream`
+ * must be NULL and the result is there on return. Errors as of dpr_reduce_ex(). */
+DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                                    const dpr_options *options, dpr_stream stream);
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------ */
+
+/** Where an array lies. */
+typedef enum dpr_memory {
+    DPR_MEMORY_AUTO = 0, /**< device memory on a GPU context, host memory on the CPU */
+    DPR_MEMORY_HOST,     /**< pageable host memory */
+    DPR_MEMORY_PINNED,   /**< page-locked host memory that the device can reach */
+    DPR_MEMORY_MANAGED,
+    DPR_MEMORY_DEVICE
+} dpr_memory;
+
+/** What a plan is for. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
+typedef struct dpr_problem {
+    size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
+    dpr_op op;
+    dpr_dtype dtype;
+    size_t count;               /**< number of elements of every run */
+    dpr_memory memory;          /**< where the arrays of the runs will lie */
+    const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value */
+} dpr_problem;
+
+#define DPR_PROBLEM_INIT                                                                                               \
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, NULL }
+
+/** A choice made once, to be run often. */
+typedef struct dpr_plan dpr_plan;
+
+/** Chooses how to solve the problem on the context's device. The context must outlive the plan; the caller gives the
+ * plan back with dpr_plan_destroy(). Errors: those of dpr_reduce_ex(). */
+DPR_API dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out);
+
+/** Enqueues one run in `stream` and returns at once; a plan of a CPU context needs a NULL stream and is done on return.
+ *
+ * Checks pointers for NULL and alignment only: where they point to must be as the problem said. Runs of one plan may be
+ * in flight in several streams at once. Allocates nothing after the first run in a stream. */
+DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream);
+
+/** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
+ * time or the reason it was refused.
+ *
+ * @param text  receives the zero-terminated text; may be NULL to ask for the size.
+ * @param len   in: bytes at `text` (ignored when `text` is NULL); out: bytes needed, the terminating zero included.
+ *
+ * DPR_ERR_BUFFER_TOO_SMALL leaves `text` alone and sets *len. */
+DPR_API dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len);
+
+/** The name of the strategy that the plan runs. Static storage. */
+DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
+
+/** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
+DPR_API void dpr_plan_destroy(dpr_plan *plan);
+
+/* ---- Strategies ------------------------------------------------------------------------------------------------- */
+
+/** How many strategies this build has. */
+DPR_API size_t dpr_strategy_count(void);
+
+/** Name of strategy i, e.g. "flat.ticket", and what it does in one line; NULL for i >= dpr_strategy_count(). */
+DPR_API const char *dpr_strategy_name(size_t i);
+DPR_API const char *dpr_strategy_text(size_t i);
+
+#undef DPR_ENUM_ENTRY_
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+/* What the lists say, as constants for the rest of the library: columns of ops.def and dtypes.def that dpr.h does not
+ * publish, and counts. */
+#ifndef DPR_CORE_LISTS_H
+#define DPR_CORE_LISTS_H
+
+#include "dpr.h"
+
+/* Kinds of element types (dtypes.def) and domains of operations (ops.def) as sets of kinds. */
+enum { DPR_KIND_BOOL = 1, DPR_KIND_SINT = 2, DPR_KIND_UINT = 4, DPR_KIND_FLOAT = 8, DPR_KIND_COMPLEX = 16 };
+enum {
+    DPR_DOMAIN_BITS = DPR_KIND_BOOL | DPR_KIND_SINT | DPR_KIND_UINT,
+    DPR_DOMAIN_ORDERED = DPR_DOMAIN_BITS | DPR_KIND_FLOAT,
+    DPR_DOMAIN_ANY = DPR_DOMAIN_ORDERED | DPR_KIND_COMPLEX
+};
+typedef enum { DPR_RESULT_WIDE, DPR_RESULT_SAME, DPR_RESULT_INDEX, DPR_RESULT_TRUTH } dpr_result_rule;
+
+#define DPR_COUNT_ONE(A, ...) +1
+enum {
+    DPR_OP_COUNT = 0 DPR_OP_LIST(DPR_COUNT_ONE, _),
+    DPR_DTYPE_COUNT = 0 DPR_DTYPE_LIST(DPR_COUNT_ONE, _),
+    DPR_STATUS_COUNT = 0 DPR_STATUS_LIST(DPR_COUNT_ONE, _)
+};
+#undef DPR_COUNT_ONE
+
+typedef struct dpr_op_info {
+    const char *id, *name, *text;
+    int domain; /* set of DPR_KIND_* */
+    dpr_result_rule result;
+} dpr_op_info;
+
+typedef struct dpr_dtype_info {
+    const char *id, *name, *text;
+    const char *npy; /* "" where NumPy has no such type */
+    uint8_t size, align;
+    int kind;       /* DPR_KIND_* */
+    dpr_dtype wide; /* type of a sum */
+} dpr_dtype_info;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const dpr_op_info dpr_ops[DPR_OP_COUNT];
+extern const dpr_dtype_info dpr_dtypes[DPR_DTYPE_COUNT];
+#ifdef __cplusplus
+}
+#endif
+
+#endif

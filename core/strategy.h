@@ -1,0 +1,83 @@
+/* The contract between the planner and a strategy.
+ *
+ * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
+ * host/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
+ * answer, nothing is allocated, launched or asked of the hardware. `launch` neither allocates nor synchronises, except
+ * that a CPU strategy is done when it returns. */
+#ifndef DPR_CORE_STRATEGY_H
+#define DPR_CORE_STRATEGY_H
+
+#include "caps.h"
+#include "dpr.h"
+
+/* Everything but the count that a choice depends on: eight bytes, compared and hashed as one word. */
+typedef union dpr_key {
+    struct {
+        uint8_t op, dtype;
+        uint8_t mode, nan;
+        uint8_t in_memory;  /* dpr_memory, never AUTO */
+        uint8_t gpu_only;   /* 1: the call must run in a stream, so CPU strategies are out */
+        uint8_t misaligned; /* 1: `in` is not aligned to 16 bytes */
+        uint8_t strategy;   /* 0: the planner's choice; i + 1: strategy i of the registry by name */
+    } f;
+    uint64_t word;
+} dpr_key;
+
+/* An initial value in the result type, as the kernels and loops take it. */
+typedef struct dpr_init {
+    unsigned char bytes[16]; /* the value, at the front */
+    int32_t present;         /* 0: there is none */
+} dpr_init;
+
+/* One kernel of a strategy, as the occupancy calculation and the launch see it. */
+typedef struct dpr_kernel {
+    const void *entry; /* host address of the __global__ function */
+    int threads;       /* block size it is launched with */
+    int shared_bytes;  /* dynamic shared memory a block */
+    int min_blocks;    /* blocks an SM that its launch bounds promise on every device: what the planner assumes of a
+                          machine it cannot ask */
+} dpr_kernel;
+
+/* The launch's limits on one device, found when planning. The grid of one launch follows from it and the count. */
+typedef struct dpr_shape {
+    int threads;          /* a block; for a CPU strategy the worker threads */
+    int max_blocks;       /* the whole device at the kernel's occupancy; for a CPU strategy 1 */
+    size_t block_bytes;   /* input bytes for which another block is worth having */
+    size_t scratch_bytes; /* device memory a run in flight needs, at most DPR_SCRATCH_BYTES, else 0 */
+} dpr_shape;
+
+/* Scratch memory of one run in flight. Zeroed once; every run leaves its first DPR_SCRATCH_ZEROED bytes zero again. */
+enum { DPR_SCRATCH_BYTES = 32768, DPR_SCRATCH_ZEROED = 128 };
+
+/* One run. */
+typedef struct dpr_run {
+    const void *in;
+    void *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
+    size_t count; /* at least 1: the empty array never comes this far */
+    dpr_key key;
+    dpr_init init;
+    dpr_shape shape;
+    void *scratch; /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    dpr_stream stream;
+} dpr_run;
+
+typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;
+
+typedef struct dpr_strategy {
+    const char *name; /* "family.name" */
+    const char *text; /* one line for lists and help */
+    dpr_side side;
+    /* NULL if the strategy can run problems of this key there, else why not, as a clause ("needs ..."). The planner has
+     * seen to it before that the pair of operation and type is valid and that `side` fits the memory. */
+    const char *(*probe)(const dpr_key *key, const dpr_caps *caps);
+    /* Predicted seconds from call to result for `count` elements. */
+    double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);
+    /* The kernel that runs this key; NULL for CPU strategies. */
+    dpr_kernel (*kernel)(const dpr_key *key);
+    /* Launch limits, given how many blocks of the kernel one SM holds at a time (1 for CPU strategies). */
+    dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm);
+    /* Enqueues a run (GPU) or does it (CPU). 0 or the cudaError_t; CPU strategies return 0. */
+    int (*launch)(const dpr_run *run);
+} dpr_strategy;
+
+#endif

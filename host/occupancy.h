@@ -1,0 +1,23 @@
+/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). Only in builds with CUDA. */
+#ifndef DPR_HOST_OCCUPANCY_H
+#define DPR_HOST_OCCUPANCY_H
+
+#include "caps.h"
+
+/* What a kernel uses. */
+typedef struct dpr_kernel_use {
+    int threads;      /* a block */
+    int registers;    /* a thread */
+    int shared_bytes; /* a block, static and dynamic together */
+} dpr_kernel_use;
+
+typedef struct dpr_occupancy {
+    int blocks_per_sm;
+    double fraction;   /* resident threads over max_threads_per_sm */
+    const char *limit; /* what allows no further block: "threads", "registers", "shared memory", "blocks" */
+} dpr_occupancy;
+
+/* All fields 0 and `limit` "does not fit" for a block that the device cannot run. */
+dpr_occupancy dpr_occupancy_of(const dpr_gpu_caps *gpu, dpr_kernel_use use);
+
+#endif

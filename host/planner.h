@@ -1,0 +1,46 @@
+/* The planner: from a key and a machine's capabilities to thresholds of size. A pure function, so that tests and
+ * `dpr plan --machine` drive it without the hardware. */
+#ifndef DPR_HOST_PLANNER_H
+#define DPR_HOST_PLANNER_H
+
+#include "strategy.h"
+
+/* How many blocks of the kernel one SM of the machine holds at a time; 0 if none. */
+typedef int (*dpr_blocks_per_sm)(void *user, const dpr_kernel *kernel);
+
+typedef struct dpr_machine {
+    dpr_caps caps;
+    dpr_blocks_per_sm blocks_per_sm; /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
+    void *user;                      /* for blocks_per_sm */
+} dpr_machine;
+
+/* A run of sizes that one strategy has. */
+typedef struct dpr_choice_step {
+    size_t upto; /* greatest count of the step; the last step's is SIZE_MAX */
+    const dpr_strategy *strategy;
+    dpr_shape shape;
+} dpr_choice_step;
+
+enum { DPR_CHOICE_STEPS = 16 };
+
+/* Immutable once made. */
+typedef struct dpr_choice {
+    dpr_key key;
+    int steps; /* at least 1 */
+    dpr_choice_step step[DPR_CHOICE_STEPS];
+} dpr_choice;
+
+/* Chooses for every count at once. DPR_ERR_STRATEGY_UNABLE with the reason if a strategy asked for by name cannot run
+ * the key here, DPR_ERR_MEMORY_KIND if no strategy reaches the memory. The caller has checked the key's enums. */
+dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out);
+
+/* The step for `count` elements. */
+const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count);
+
+/* Why the strategy cannot run the key there, or NULL if it can. */
+const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps);
+
+/* Appends the planner's table for `count` elements to a text, as dpr_plan_explain() documents. */
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, char *text, size_t *len);
+
+#endif
