@@ -1,42 +1,47 @@
-/* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc (host/caps.c)
- * or read from a captured machine (host/machine.c). The planner sees the hardware only through this. */
+/* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc
+ * (host/caps.c) or read from a captured machine (host/machine.c). The planner sees the hardware only through this. */
 #ifndef DPR_CORE_CAPS_H
 #define DPR_CORE_CAPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The list of GPU capabilities.   X(A, NAME, text)   NAME is the field, and the key in a captured machine. */
+/* The list of GPU capabilities.
+ *
+ *   X(A, NAME, ATTRIBUTE, text)
+ *
+ *   NAME        the field, and the key in a captured machine
+ *   ATTRIBUTE   cudaDevAttr<ATTRIBUTE> is its source */
 #define DPR_GPU_CAPS_LIST(X, A)                                                                                        \
-    X(A, cc_major, "compute capability, major number")                                                                 \
-    X(A, cc_minor, "compute capability, minor number")                                                                 \
-    X(A, sm_count, "multiprocessors (SM)")                                                                             \
-    X(A, sm_clock_khz, "SM clock, kHz")                                                                                \
-    X(A, memory_clock_khz, "memory clock, kHz")                                                                        \
-    X(A, memory_bus_bits, "memory bus width, bits")                                                                    \
-    X(A, memory_mib, "device memory, MiB")                                                                             \
-    X(A, l2_bytes, "L2 cache, bytes")                                                                                  \
-    X(A, warp_size, "threads a warp")                                                                                  \
-    X(A, max_threads_per_block, "threads a block, at most")                                                            \
-    X(A, max_threads_per_sm, "threads an SM, at most")                                                                 \
-    X(A, max_blocks_per_sm, "blocks an SM, at most")                                                                   \
-    X(A, registers_per_block, "32-bit registers a block, at most")                                                     \
-    X(A, registers_per_sm, "32-bit registers an SM")                                                                   \
-    X(A, shared_per_block, "shared memory a block, bytes, without opting in")                                          \
-    X(A, shared_per_block_optin, "shared memory a block, bytes, with opting in")                                       \
-    X(A, shared_per_sm, "shared memory an SM, bytes")                                                                  \
-    X(A, shared_reserved_per_block, "shared memory the driver takes from each block, bytes")                           \
-    X(A, max_grid_x, "blocks along x, at most")                                                                        \
-    X(A, cooperative_launch, "cooperative launch")                                                                     \
-    X(A, cluster_launch, "thread-block clusters")                                                                      \
-    X(A, managed_memory, "managed memory")                                                                             \
-    X(A, concurrent_managed, "managed memory shared while kernels run")                                                \
-    X(A, pageable_access, "kernels reach pageable host memory")                                                        \
-    X(A, integrated, "memory shared with the host")                                                                    \
-    X(A, mps, "runs under MPS")                                                                                        \
-    X(A, numa_node, "nearest NUMA node, -1 if unknown")
+    X(A, cc_major, ComputeCapabilityMajor, "compute capability, major number")                                         \
+    X(A, cc_minor, ComputeCapabilityMinor, "compute capability, minor number")                                         \
+    X(A, sm_count, MultiProcessorCount, "multiprocessors (SM)")                                                        \
+    X(A, sm_clock_khz, ClockRate, "SM clock, kHz")                                                                     \
+    X(A, memory_clock_khz, MemoryClockRate, "memory clock, kHz")                                                       \
+    X(A, memory_bus_bits, GlobalMemoryBusWidth, "memory bus width, bits")                                              \
+    X(A, l2_bytes, L2CacheSize, "L2 cache, bytes")                                                                     \
+    X(A, warp_size, WarpSize, "threads a warp")                                                                        \
+    X(A, max_threads_per_block, MaxThreadsPerBlock, "threads a block, at most")                                        \
+    X(A, max_threads_per_sm, MaxThreadsPerMultiProcessor, "threads an SM, at most")                                    \
+    X(A, max_blocks_per_sm, MaxBlocksPerMultiprocessor, "blocks an SM, at most")                                       \
+    X(A, registers_per_block, MaxRegistersPerBlock, "32-bit registers a block, at most")                               \
+    X(A, registers_per_sm, MaxRegistersPerMultiprocessor, "32-bit registers an SM")                                    \
+    X(A, shared_per_block, MaxSharedMemoryPerBlock, "shared memory a block, bytes, without opting in")                 \
+    X(A, shared_per_block_optin, MaxSharedMemoryPerBlockOptin, "shared memory a block, bytes, with opting in")         \
+    X(A, shared_per_sm, MaxSharedMemoryPerMultiprocessor, "shared memory an SM, bytes")                                \
+    X(A, shared_reserved_per_block, ReservedSharedMemoryPerBlock, "shared memory a block loses to the driver, bytes")  \
+    X(A, max_grid_x, MaxGridDimX, "blocks along x, at most")                                                           \
+    X(A, cooperative_launch, CooperativeLaunch, "cooperative launch")                                                  \
+    X(A, cluster_launch, ClusterLaunch, "thread-block clusters")                                                       \
+    X(A, managed_memory, ManagedMemory, "managed memory")                                                              \
+    X(A, concurrent_managed, ConcurrentManagedAccess, "managed memory shared while kernels run")                       \
+    X(A, pageable_access, PageableMemoryAccess, "kernels reach pageable host memory")                                  \
+    X(A, registered_pointers, CanUseHostPointerForRegisteredMem, "kernels reach registered memory by host pointers")   \
+    X(A, integrated, Integrated, "memory shared with the host")                                                        \
+    X(A, mps, MpsEnabled, "runs under MPS")                                                                            \
+    X(A, numa_node, HostNumaId, "nearest NUMA node, -1 if unknown")
 
-/* The same for the CPU. */
+/* The same for the CPU.   X(A, NAME, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \
     X(A, cores, "physical cores this process may use")                                                                 \
     X(A, threads, "worker threads of cpu.threads")                                                                     \
@@ -46,7 +51,7 @@
     X(A, core_mb_per_s, "memory read bandwidth of one core, MB/s")                                                     \
     X(A, total_mb_per_s, "memory read bandwidth of all cores, MB/s")
 
-#define DPR_CAPS_FIELD(A, NAME, text) int64_t NAME;
+#define DPR_CAPS_FIELD(A, NAME, ...) int64_t NAME;
 
 typedef struct dpr_gpu_caps {
     DPR_GPU_CAPS_LIST(DPR_CAPS_FIELD, _)

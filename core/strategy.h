@@ -47,13 +47,14 @@ typedef struct dpr_shape {
 } dpr_shape;
 
 /* Scratch memory of one run in flight. Zeroed once; every run leaves its first DPR_SCRATCH_ZEROED bytes zero again. */
-enum { DPR_SCRATCH_BYTES = 32768, DPR_SCRATCH_ZEROED = 128 };
+enum { DPR_SCRATCH_BYTES = 16384, DPR_SCRATCH_ZEROED = 128 };
 
 /* One run. */
 typedef struct dpr_run {
     const void *in;
-    void *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
-    size_t count; /* at least 1: the empty array never comes this far */
+    void
+        *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
+    size_t count; /* 0 gives the identity; ARGMIN and ARGMAX have at least 1 */
     dpr_key key;
     dpr_init init;
     dpr_shape shape;
@@ -68,7 +69,8 @@ typedef struct dpr_strategy {
     const char *text; /* one line for lists and help */
     dpr_side side;
     /* NULL if the strategy can run problems of this key there, else why not, as a clause ("needs ..."). The planner has
-     * seen to it before that the pair of operation and type is valid and that `side` fits the memory. */
+     * seen to it before that the pair of operation and type is valid and that `side` fits the memory. May be NULL: it
+     * can run every one. */
     const char *(*probe)(const dpr_key *key, const dpr_caps *caps);
     /* Predicted seconds from call to result for `count` elements. */
     double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);

@@ -40,7 +40,10 @@ const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count);
 /* Why the strategy cannot run the key there, or NULL if it can. */
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps);
 
-/* Appends the planner's table for `count` elements to a text, as dpr_plan_explain() documents. */
+/* "host", "pinned", ... */
+const char *dpr_memory_name(dpr_memory memory);
+
+/* The text of dpr_plan_explain() for `count` elements, by the same protocol. */
 dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, char *text, size_t *len);
 
 #endif

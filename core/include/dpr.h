@@ -216,7 +216,8 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
 /** Enqueues the reduction in `stream` and returns at once; *out is written in stream order.
  *
  * `in` and `out` are where the GPU reaches them: device, pinned or managed memory, and stay valid until the work is
- * done. May be captured in a CUDA graph, which keeps its workspace until it is destroyed. On a CPU context `stream`
+ * done. May be captured in a CUDA graph, which keeps its workspace until it is destroyed; two instances of one captured
+ * graph must not run at once, those of different graphs may. On a CPU context `stream`
  * must be NULL and the result is there on return. Errors as of dpr_reduce_ex(). */
 DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                     const dpr_options *options, dpr_stream stream);

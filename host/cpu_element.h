@@ -1,0 +1,241 @@
+/* Elements of every type, one at a time, for the CPU strategies.
+ *
+ * Everything here is inlined with a constant dpr_dtype, so that the switches vanish: a function that takes a dtype is
+ * C's way of being a template of it. The cases come from dtypes.def; a FLOAT type adds its dpr_element_<NAME>() and its
+ * line in dpr_infinity(). */
+#ifndef DPR_HOST_CPU_ELEMENT_H
+#define DPR_HOST_CPU_ELEMENT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lists.h"
+
+#define DPR_INLINE static inline __attribute__((always_inline))
+
+/* One element. Which fields mean something depends on the kind. */
+typedef struct dpr_element {
+    double re, im; /* FLOAT and COMPLEX: the value, exactly */
+    uint64_t bits; /* BOOL: 0 or 1. SINT, UINT: the value modulo 2^64. FLOAT: the bits as they are in memory */
+} dpr_element;
+
+/* ---- What dtypes.def says of a type ----------------------------------------------------------------------------- */
+
+#define DPR_CASE_SIZE(A, NAME, name, storage, ...)                                                                     \
+    case DPR_##NAME:                                                                                                   \
+        return sizeof(storage);
+#define DPR_CASE_KIND(A, NAME, name, storage, align, kind, ...)                                                        \
+    case DPR_##NAME:                                                                                                   \
+        return DPR_KIND_##kind;
+#define DPR_CASE_WIDE(A, NAME, name, storage, align, kind, wide, ...)                                                  \
+    case DPR_##NAME:                                                                                                   \
+        return DPR_##wide;
+#define DPR_CASE_DOMAIN(A, NAME, name, domain, ...)                                                                    \
+    case DPR_##NAME:                                                                                                   \
+        return DPR_DOMAIN_##domain;
+#define DPR_CASE_RULE(A, NAME, name, domain, result, ...)                                                              \
+    case DPR_##NAME:                                                                                                   \
+        return DPR_RESULT_##result;
+
+/* Bytes of one element. */
+DPR_INLINE size_t dpr_element_size(dpr_dtype dtype) {
+    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_SIZE, _) }
+    return 0;
+}
+
+DPR_INLINE int dpr_element_kind(dpr_dtype dtype) {
+    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_KIND, _) }
+    return 0;
+}
+
+DPR_INLINE dpr_dtype dpr_element_wide(dpr_dtype dtype) {
+    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_WIDE, _) }
+    return dtype;
+}
+
+/* The kinds that the operation has a meaning for. */
+DPR_INLINE int dpr_op_domain(dpr_op op) {
+    switch (op) { DPR_OP_LIST(DPR_CASE_DOMAIN, _) }
+    return 0;
+}
+
+DPR_INLINE dpr_result_rule dpr_op_rule(dpr_op op) {
+    switch (op) { DPR_OP_LIST(DPR_CASE_RULE, _) }
+    return DPR_RESULT_SAME;
+}
+
+/* dpr_result_dtype(), inlined. */
+DPR_INLINE dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
+    switch (dpr_op_rule(op)) {
+    case DPR_RESULT_WIDE:
+        return dpr_element_wide(dtype);
+    case DPR_RESULT_INDEX:
+        return DPR_I64;
+    case DPR_RESULT_TRUTH:
+        return DPR_BOOL;
+    case DPR_RESULT_SAME:
+        break;
+    }
+    return dtype;
+}
+
+/* Bytes of one part of a COMPLEX type, of the whole element otherwise. */
+DPR_INLINE size_t dpr_part_size(dpr_dtype dtype) {
+    return dpr_element_kind(dtype) == DPR_KIND_COMPLEX ? dpr_element_size(dtype) / 2 : dpr_element_size(dtype);
+}
+
+/* The highest bit of a part: the sign of SINT, FLOAT and COMPLEX types. */
+DPR_INLINE uint64_t dpr_sign_bit(dpr_dtype dtype) {
+    return UINT64_C(1) << (8 * dpr_part_size(dtype) - 1);
+}
+
+/* The bits of +infinity of a FLOAT type, or of one part of a COMPLEX one. Greater magnitudes are NaNs. */
+DPR_INLINE uint64_t dpr_infinity(dpr_dtype dtype) {
+    switch (dtype) {
+    case DPR_F16:
+        return 0x7c00;
+    case DPR_BF16:
+        return 0x7f80;
+    case DPR_F32:
+    case DPR_C64:
+        return 0x7f800000;
+    default:
+        return UINT64_C(0x7ff0000000000000);
+    }
+}
+
+/* ---- Loading ---------------------------------------------------------------------------------------------------- */
+
+DPR_INLINE dpr_element dpr_element_F64(double value) {
+    dpr_element e = {.re = value};
+    memcpy(&e.bits, &value, sizeof value);
+    return e;
+}
+
+DPR_INLINE dpr_element dpr_element_F32(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof value);
+    return (dpr_element){.re = (double)value, .bits = bits};
+}
+
+DPR_INLINE dpr_element dpr_element_BF16(uint16_t bits) {
+    uint32_t upper = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &upper, sizeof value);
+    return (dpr_element){.re = (double)value, .bits = bits};
+}
+
+/* A binary16 number is ±m/1024 * 2^(e-15) with the leading 1 in m unless e is 0, where the exponent is that of e = 1.
+ */
+DPR_INLINE dpr_element dpr_element_F16(uint16_t bits) {
+    uint64_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+    uint64_t f64 = (exponent == 31 ? UINT64_C(2047) : exponent + (1023 - 15)) << 52 | fraction << 42;
+    double value;
+    memcpy(&value, &f64, sizeof value);
+    if (exponent == 0)
+        value = (double)fraction * 0x1p-24;
+    return (dpr_element){.re = bits >> 15 ? -value : value, .bits = bits};
+}
+
+#define DPR_ELEMENT_BOOL(NAME, value)                                                                                  \
+    (dpr_element) {                                                                                                    \
+        .bits = (value) != 0                                                                                           \
+    }
+#define DPR_ELEMENT_SINT(NAME, value)                                                                                  \
+    (dpr_element) {                                                                                                    \
+        .bits = (uint64_t)(int64_t)(value)                                                                             \
+    }
+#define DPR_ELEMENT_UINT(NAME, value)                                                                                  \
+    (dpr_element) {                                                                                                    \
+        .bits = (uint64_t)(value)                                                                                      \
+    }
+#define DPR_ELEMENT_FLOAT(NAME, value) dpr_element_##NAME(value)
+#define DPR_ELEMENT_COMPLEX(NAME, value)                                                                               \
+    (dpr_element) {                                                                                                    \
+        .re = (double)(value).re, .im = (double)(value).im                                                             \
+    }
+
+#define DPR_CASE_LOAD(A, NAME, name, storage, align, kind, ...)                                                        \
+    case DPR_##NAME: {                                                                                                 \
+        storage value;                                                                                                 \
+        memcpy(&value, at, sizeof value);                                                                              \
+        return DPR_ELEMENT_##kind(NAME, value);                                                                        \
+    }
+
+/* The element at `at`, which needs no alignment. */
+DPR_INLINE dpr_element dpr_element_load(dpr_dtype dtype, const void *at) {
+    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_LOAD, _) }
+    return (dpr_element){.bits = 0};
+}
+
+/* ---- Questions -------------------------------------------------------------------------------------------------- */
+
+DPR_INLINE int dpr_element_is_nan(dpr_dtype dtype, dpr_element e) {
+    if (dpr_element_kind(dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX))
+        return e.re != e.re || e.im != e.im;
+    return 0;
+}
+
+DPR_INLINE int dpr_element_is_nonzero(dpr_dtype dtype, dpr_element e) {
+    if (dpr_element_kind(dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX))
+        return e.re != 0 || e.im != 0;
+    return e.bits != 0;
+}
+
+/* ---- Ranks ------------------------------------------------------------------------------------------------------ */
+
+/* MIN, MAX, ARGMIN and ARGMAX compare ranks: signed integers as wide as the element, of which the least wins. For MIN
+ * they are in the order of the elements; MAX has their complements, which are in the opposite order.
+ *
+ * A float's magnitude bits are ordered like its magnitude, so complementing those of negative numbers orders all from
+ * -inf over -0 and +0 to +inf. The ranks beyond the infinities belong to NaNs alone: all NaNs that are to win have the
+ * least rank of the width, and the greatest stands for "none". */
+
+DPR_INLINE int dpr_rank_reversed(dpr_op op) {
+    return op == DPR_MAX || op == DPR_ARGMAX;
+}
+
+DPR_INLINE int64_t dpr_rank_greatest(dpr_dtype dtype) {
+    return (int64_t)(dpr_sign_bit(dtype) - 1);
+}
+
+DPR_INLINE int64_t dpr_rank_least(dpr_dtype dtype) {
+    return ~dpr_rank_greatest(dtype);
+}
+
+/* The low bits of the element's width as a signed number. */
+DPR_INLINE int64_t dpr_sign_extend(dpr_dtype dtype, uint64_t bits) {
+    uint64_t sign = dpr_sign_bit(dtype);
+    return (int64_t)(((bits & (sign | (sign - 1))) ^ sign) - sign);
+}
+
+DPR_INLINE int64_t dpr_rank_of(dpr_op op, dpr_dtype dtype, dpr_element e) {
+    int64_t rank = (int64_t)e.bits;
+    if (dpr_element_kind(dtype) == DPR_KIND_UINT)
+        rank = (int64_t)(e.bits - dpr_sign_bit(dtype));
+    if (dpr_element_kind(dtype) == DPR_KIND_FLOAT) {
+        if (dpr_element_is_nan(dtype, e))
+            return dpr_rank_least(dtype);
+        rank = dpr_sign_extend(dtype, e.bits);
+        rank = rank < 0 ? rank ^ dpr_rank_greatest(dtype) : rank;
+    }
+    return dpr_rank_reversed(op) ? ~rank : rank;
+}
+
+/* The bits of the element that has this rank. */
+DPR_INLINE uint64_t dpr_rank_bits(dpr_op op, dpr_dtype dtype, int64_t rank) {
+    uint64_t infinity = dpr_infinity(dtype);
+    int64_t value = dpr_rank_reversed(op) ? ~rank : rank;
+    if (dpr_element_kind(dtype) == DPR_KIND_UINT)
+        return (uint64_t)value + dpr_sign_bit(dtype);
+    if (dpr_element_kind(dtype) == DPR_KIND_FLOAT) {
+        if (rank == dpr_rank_least(dtype)) /* NaN: the quiet bit is the one below the exponent's */
+            return infinity | (infinity & (~infinity + 1)) >> 1;
+        if (rank == dpr_rank_greatest(dtype))
+            return dpr_rank_reversed(op) ? infinity | dpr_sign_bit(dtype) : infinity;
+        return (uint64_t)(value < 0 ? value ^ dpr_rank_greatest(dtype) : value);
+    }
+    return (uint64_t)value;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* Reductions on the CPU in pieces, for whoever shares an array out: fold each range into an accumulator of its own,
+ * merge the accumulators in the order of the ranges, finish.
+ *
+ *     dpr_acc whole, part;
+ *     dpr_acc_start(&key, &whole);
+ *     for each range in order {
+ *         dpr_acc_start(&key, &part);
+ *         fold(in, first, count, &part);
+ *         dpr_acc_merge(&key, &whole, &part);
+ *     }
+ *     dpr_acc_finish(&key, &whole, &init, out);
+ *
+ * Of the key, op, dtype and nan matter. The ranges may be folded by different kernels, on different threads. */
+#ifndef DPR_HOST_CPU_OPS_H
+#define DPR_HOST_CPU_OPS_H
+
+#include "lists.h"
+#include "strategy.h"
+
+/* A partial result. A plain value: it may be copied, and needs no release. */
+typedef struct dpr_acc {
+    double re, im;         /* sum or product of a floating-point or complex type */
+    double re_low, im_low; /* what the sums have lost to rounding */
+    uint64_t bits;         /* sum, product or bitwise result of an integer type; a count; a truth value */
+    int64_t rank, index;   /* the best element (cpu_element.h) and the first place it is at, -1 for none */
+} dpr_acc;
+
+/* Takes in[first .. first+count-1] into *acc. `in` is aligned for the type, `count` may be 0. */
+typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
+
+/* The folds of one instruction set. */
+typedef struct dpr_cpu_kernels {
+    const char *name;
+    int vector_bytes;
+    dpr_fold fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT]; /* by dpr_nan, dpr_op, dpr_dtype */
+} dpr_cpu_kernels;
+
+/* Instruction sets that have a file, best first.   X(A, NAME, supported)   `supported` is an expression. The baseline
+ * is what the compiler assumes for every machine of the architecture. */
+#if defined(__x86_64__)
+#define DPR_CPU_KERNELS_LIST(X, A)                                                                                     \
+    X(A, avx512,                                                                                                       \
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")    \
+          && __builtin_cpu_supports("avx512vl"))                                                                       \
+    X(A, avx2, __builtin_cpu_supports("avx2") && has_f16c())                                                           \
+    X(A, baseline, 1)
+#else
+#define DPR_CPU_KERNELS_LIST(X, A) X(A, baseline, 1)
+#endif
+
+#define DPR_CPU_KERNELS_DECLARE(A, NAME, supported) extern const dpr_cpu_kernels dpr_cpu_kernels_##NAME;
+DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
+#undef DPR_CPU_KERNELS_DECLARE
+
+/* The kernels of the best instruction set that this processor and its operating system have. The environment variable
+ * DPR_CPU_ISA with the name of a lesser one, read once, chooses that instead; other values mean nothing. */
+const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
+
+/* The fold for a key, from the best kernels. */
+dpr_fold dpr_cpu_fold(const dpr_key *key);
+
+/* Makes *acc what reducing no elements gives. */
+void dpr_acc_start(const dpr_key *key, dpr_acc *acc);
+
+/* *acc becomes the reduction of its own elements followed by those of *later. */
+void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later);
+
+/* Takes in the initial value and writes the result to *out, which is aligned for its type. */
+void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void *out);
+
+/* Bytes a second that the operation on the type takes from memory on one core, as a fraction of the core's bandwidth: 1
+ * for most, less where arithmetic is the limit. For cost functions. */
+double dpr_cpu_rate(const dpr_key *key);
+
+#endif

@@ -1,0 +1,50 @@
+/* cpu.serial: the reference. One element after another, with the algebra of cpu_acc.h. */
+#include "cpu_acc.h"
+#include "cpu_pairs.h"
+
+DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run) {
+    const unsigned char *in = run->in;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t i = 0; i < run->count; i++)
+        dpr_acc_add(op, dtype, nan, &acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
+    dpr_acc_add_init(op, dtype, nan, &acc, &run->init);
+    dpr_acc_write(op, dtype, &acc, run->out);
+}
+
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static void DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_run *run) {                                                    \
+        if (DPR_PAIR_IS_VALID(OP, DTYPE))                                                                              \
+            reduce(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, run);                                                         \
+    }
+DPR_PAIRS
+
+static void (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run) = DPR_PAIRS_TABLE;
+
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    (void)key;
+    (void)caps;
+    /* A call through a table, and a dependent addition or comparison with its loop: 25 ns for 16 sums on an EPYC 7003.
+     */
+    return 5e-9 + 1.5e-9 * (double)count;
+}
+
+static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm) {
+    (void)key;
+    (void)caps;
+    (void)blocks_per_sm;
+    return (dpr_shape){.threads = 1, .max_blocks = 1};
+}
+
+static int launch(const dpr_run *run) {
+    reduce_pair[run->key.f.nan][run->key.f.op][run->key.f.dtype](run);
+    return 0;
+}
+
+const dpr_strategy dpr_cpu_serial = {
+    .name = "cpu.serial",
+    .text = "one element after another: the reference",
+    .side = DPR_ON_CPU,
+    .cost = cost,
+    .shape = shape,
+    .launch = launch,
+};

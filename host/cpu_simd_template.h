@@ -1,0 +1,584 @@
+/* The vector loops of cpu.simd. One small file per instruction set includes this once, compiled for that set, after
+ * defining
+ *
+ *   DPR_VECTOR_BYTES        16, 32 or 64
+ *   DPR_KERNELS             name of the dpr_cpu_kernels to define
+ *   DPR_KERNELS_NAME        its string
+ *   DPR_F64_FROM_F16(at), DPR_F64_FROM_BF16(at), DPR_F64_FROM_F32(at)
+ *                           optional, all or none: vector of F64 from as many elements in memory of any alignment
+ *
+ * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
+ * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
+ * or zeros. Whole vectors go through the loops, the elements after the last whole vector through cpu_acc.h. */
+
+#include "cpu_acc.h"
+#include "cpu_pairs.h"
+
+#define DPR_VECTOR __attribute__((vector_size(DPR_VECTOR_BYTES)))
+
+typedef uint8_t vec DPR_VECTOR;
+typedef int8_t vec_s1 DPR_VECTOR;
+typedef int16_t vec_s2 DPR_VECTOR;
+typedef int32_t vec_s4 DPR_VECTOR;
+typedef int64_t vec_s8 DPR_VECTOR;
+typedef uint8_t vec_u1 DPR_VECTOR;
+typedef uint16_t vec_u2 DPR_VECTOR;
+typedef uint32_t vec_u4 DPR_VECTOR;
+typedef uint64_t vec_u8 DPR_VECTOR;
+typedef float vec_f4 DPR_VECTOR;
+typedef double vec_f8 DPR_VECTOR;
+
+enum {
+    VECTOR = DPR_VECTOR_BYTES,
+    LANES = DPR_VECTOR_BYTES / 8, /* of 64 bits */
+    BLOCK = 16384 / VECTOR        /* vectors looked at before an answer may end the search; half of an L1 cache */
+};
+
+/* A vector of 64-bit lanes from an expression of the lane number. */
+#if DPR_VECTOR_BYTES == 16
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    { X(0, __VA_ARGS__), X(1, __VA_ARGS__) }
+#elif DPR_VECTOR_BYTES == 32
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    { X(0, __VA_ARGS__), X(1, __VA_ARGS__), X(2, __VA_ARGS__), X(3, __VA_ARGS__) }
+#else
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    {                                                                                                                  \
+        X(0, __VA_ARGS__), X(1, __VA_ARGS__), X(2, __VA_ARGS__), X(3, __VA_ARGS__), X(4, __VA_ARGS__),                 \
+            X(5, __VA_ARGS__), X(6, __VA_ARGS__), X(7, __VA_ARGS__)                                                    \
+    }
+#endif
+#define DPR_LANE_OF_TWIN(I, from) (from)[(I) ^ 1]
+#define DPR_LANE_IS_EVEN(I, ...) ((I)&1) ^ 1
+
+/* ---- Lanes ------------------------------------------------------------------------------------------------------ */
+
+DPR_INLINE vec load(const unsigned char *at) {
+    vec x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+/* Every lane the low bits of `value`. */
+DPR_INLINE vec splat(size_t size, uint64_t value) {
+    uint8_t u1 = (uint8_t)value;
+    uint16_t u2 = (uint16_t)value;
+    uint32_t u4 = (uint32_t)value;
+    switch (size) {
+    case 1:
+        return (vec)((vec_u1){0} + u1);
+    case 2:
+        return (vec)((vec_u2){0} + u2);
+    case 4:
+        return (vec)((vec_u4){0} + u4);
+    default:
+        return (vec)((vec_u8){0} + value);
+    }
+}
+
+/* Signed a < b. */
+DPR_INLINE vec less(size_t size, vec a, vec b) {
+    switch (size) {
+    case 1:
+        return (vec)((vec_s1)a < (vec_s1)b);
+    case 2:
+        return (vec)((vec_s2)a < (vec_s2)b);
+    case 4:
+        return (vec)((vec_s4)a < (vec_s4)b);
+    default:
+        return (vec)((vec_s8)a < (vec_s8)b);
+    }
+}
+
+DPR_INLINE vec equal(size_t size, vec a, vec b) {
+    switch (size) {
+    case 1:
+        return (vec)((vec_s1)a == (vec_s1)b);
+    case 2:
+        return (vec)((vec_s2)a == (vec_s2)b);
+    case 4:
+        return (vec)((vec_s4)a == (vec_s4)b);
+    default:
+        return (vec)((vec_s8)a == (vec_s8)b);
+    }
+}
+
+DPR_INLINE vec select(vec mask, vec yes, vec no) {
+    return (mask & yes) | (~mask & no);
+}
+
+/* Lanes of 64 bits change places two by two. */
+DPR_INLINE vec swap_twins(vec x) {
+    vec_u8 from = (vec_u8)x;
+    return (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_OF_TWIN, from);
+}
+
+DPR_INLINE int any_bit(vec x) {
+    vec_u8 lanes = (vec_u8)x;
+    uint64_t bits = 0;
+    for (int i = 0; i < LANES; i++)
+        bits |= lanes[i];
+    return bits != 0;
+}
+
+/* From lanes of `size` to lanes of twice the size: the sum or product of each pair of neighbours. */
+DPR_INLINE vec join_signed(size_t size, int multiply, vec x) {
+    vec_s2 a2 = (vec_s2)((vec_u2)x << 8) >> 8, b2 = (vec_s2)x >> 8;
+    vec_s4 a4 = (vec_s4)((vec_u4)x << 16) >> 16, b4 = (vec_s4)x >> 16;
+    vec_s8 a8 = (vec_s8)((vec_u8)x << 32) >> 32, b8 = (vec_s8)x >> 32;
+    switch (size) {
+    case 1:
+        return (vec)(multiply ? a2 * b2 : a2 + b2);
+    case 2:
+        return (vec)(multiply ? a4 * b4 : a4 + b4);
+    default:
+        return (vec)(multiply ? a8 * b8 : a8 + b8);
+    }
+}
+
+DPR_INLINE vec join_unsigned(size_t size, int multiply, vec x) {
+    vec_u2 a2 = (vec_u2)x & 0xff, b2 = (vec_u2)x >> 8;
+    vec_u4 a4 = (vec_u4)x & 0xffff, b4 = (vec_u4)x >> 16;
+    vec_u8 a8 = (vec_u8)x & 0xffffffff, b8 = (vec_u8)x >> 32;
+    switch (size) {
+    case 1:
+        return (vec)(multiply ? a2 * b2 : a2 + b2);
+    case 2:
+        return (vec)(multiply ? a4 * b4 : a4 + b4);
+    default:
+        return (vec)(multiply ? a8 * b8 : a8 + b8);
+    }
+}
+
+/* Sums or products of neighbours in lanes of 64 bits. Each step's results fit its lanes. */
+DPR_INLINE vec widen(size_t size, int is_signed, int multiply, vec x) {
+    if (size == 1)
+        x = is_signed ? join_signed(1, multiply, x) : join_unsigned(1, multiply, x);
+    if (size <= 2)
+        x = is_signed ? join_signed(2, multiply, x) : join_unsigned(2, multiply, x);
+    if (size <= 4)
+        x = is_signed ? join_signed(4, multiply, x) : join_unsigned(4, multiply, x);
+    return x;
+}
+
+/* ---- Elements as lanes ------------------------------------------------------------------------------------------ */
+
+/* Lane size of flags(): C128 has a pair of lanes for each element. */
+DPR_INLINE size_t flag_size(dpr_dtype dtype) {
+    return dtype == DPR_C128 ? 8 : dpr_element_size(dtype);
+}
+
+/* Both parts of complex elements, where `part` tells of each. */
+DPR_INLINE vec either_part(dpr_dtype dtype, vec part) {
+    if (dtype == DPR_C64)
+        return part | (vec)((vec_u8)part << 32 | (vec_u8)part >> 32);
+    return part | swap_twins(part);
+}
+
+DPR_INLINE vec magnitudes(dpr_dtype dtype, vec x) {
+    return x & ~splat(dpr_part_size(dtype), dpr_sign_bit(dtype));
+}
+
+DPR_INLINE vec are_nan(dpr_dtype dtype, vec x) {
+    size_t size = dpr_part_size(dtype);
+    if (dpr_acc_is_integer(dtype))
+        return (vec){0};
+    vec nan = less(size, splat(size, dpr_infinity(dtype)), magnitudes(dtype, x));
+    return dpr_acc_is_complex(dtype) ? either_part(dtype, nan) : nan;
+}
+
+DPR_INLINE vec are_zero(dpr_dtype dtype, vec x) {
+    if (!dpr_acc_is_integer(dtype))
+        x = magnitudes(dtype, x);
+    vec zero = equal(flag_size(dtype), x, (vec){0});
+    return dtype == DPR_C128 ? ~either_part(dtype, ~zero) : zero;
+}
+
+/* For ALL the elements that spoil it, for ANY those that make it true, for COUNT those that count. */
+DPR_INLINE vec flags(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    vec zero = are_zero(dtype, x);
+    if (op == DPR_ALL)
+        return zero;
+    return nan == DPR_NAN_IGNORE ? ~(zero | are_nan(dtype, x)) : ~zero;
+}
+
+DPR_INLINE vec truths(vec x) {
+    return ~equal(1, x, (vec){0}) & splat(1, 1);
+}
+
+/* dpr_rank_of() of every lane. NaNs that are ignored have the rank that stands for none. */
+DPR_INLINE vec ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    size_t size = dpr_element_size(dtype);
+    int64_t rank_of_nan = nan == DPR_NAN_IGNORE ? dpr_rank_greatest(dtype) : dpr_rank_least(dtype);
+    vec nans = are_nan(dtype, x);
+    switch (dpr_element_kind(dtype)) {
+    case DPR_KIND_BOOL:
+        x = truths(x);
+        break;
+    case DPR_KIND_UINT:
+        x ^= splat(size, dpr_sign_bit(dtype));
+        break;
+    case DPR_KIND_FLOAT:
+        x ^= less(size, x, (vec){0}) & ~splat(size, dpr_sign_bit(dtype));
+        break;
+    default:
+        break;
+    }
+    if (dpr_rank_reversed(op))
+        x = ~x;
+    return dpr_element_kind(dtype) == DPR_KIND_FLOAT ? select(nans, splat(size, (uint64_t)rank_of_nan), x) : x;
+}
+
+/* ---- Operations on integers, ranks and flags -------------------------------------------------------------------- */
+
+/* Bytes of the lanes that lift() makes and combine() takes. */
+DPR_INLINE size_t lane_size(dpr_op op, dpr_dtype dtype) {
+    return op == DPR_SUM || op == DPR_PROD || op == DPR_COUNT ? 8 : flag_size(dtype);
+}
+
+/* A vector of elements as accumulators. Sums of signed elements are of element + 2^(width-1), which is not negative:
+ * extending with zeros takes fewer instructions than with signs. fold_lanes() takes the excess off again. */
+DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    size_t size = dpr_element_size(dtype);
+    int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
+    switch (op) {
+    case DPR_SUM:
+        x = dtype == DPR_BOOL ? truths(x) : x;
+        return widen(size, 0, 0, is_signed ? x ^ splat(size, dpr_sign_bit(dtype)) : x);
+    case DPR_PROD:
+        return widen(size, is_signed, 1, dtype == DPR_BOOL ? truths(x) : x);
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return ranks(op, dtype, nan, x);
+    case DPR_ALL:
+    case DPR_ANY:
+        return flags(op, dtype, nan, x);
+    case DPR_COUNT:
+        x = flags(op, dtype, nan, x);
+        if (dtype == DPR_C128)
+            return x & (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_IS_EVEN, _);
+        return widen(flag_size(dtype), 0, 0, x & splat(flag_size(dtype), 1));
+    case DPR_BAND:
+    case DPR_BOR:
+    case DPR_BXOR:
+        break;
+    }
+    return dtype == DPR_BOOL ? truths(x) : x;
+}
+
+/* Two vectors of accumulators into one. */
+DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
+    switch (op) {
+    case DPR_SUM:
+    case DPR_COUNT:
+        return (vec)((vec_u8)a + (vec_u8)b);
+    case DPR_PROD:
+        return (vec)((vec_u8)a * (vec_u8)b);
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return select(less(dpr_element_size(dtype), b, a), b, a);
+    case DPR_ALL:
+    case DPR_ANY:
+    case DPR_BOR:
+        return a | b;
+    case DPR_BAND:
+        return a & b;
+    case DPR_BXOR:
+        break;
+    }
+    return a ^ b;
+}
+
+/* Accumulators of no elements. */
+DPR_INLINE vec neutral(dpr_op op, dpr_dtype dtype) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    int is_rank = op == DPR_MIN || op == DPR_MAX || op == DPR_ARGMIN || op == DPR_ARGMAX;
+    int is_flag = op == DPR_ALL || op == DPR_ANY;
+    return splat(lane_size(op, dtype), is_rank ? (uint64_t)acc.rank : is_flag ? 0 : acc.bits);
+}
+
+/* The elements of so many vectors. Four accumulators hide the latency of combine(). */
+DPR_INLINE vec fold_vectors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    vec a = neutral(op, dtype), b = a, c = a, d = a;
+    size_t i = 0;
+    for (; i + 4 <= vectors; i += 4) {
+        a = combine(op, dtype, a, lift(op, dtype, nan, load(in + i * VECTOR)));
+        b = combine(op, dtype, b, lift(op, dtype, nan, load(in + (i + 1) * VECTOR)));
+        c = combine(op, dtype, c, lift(op, dtype, nan, load(in + (i + 2) * VECTOR)));
+        d = combine(op, dtype, d, lift(op, dtype, nan, load(in + (i + 3) * VECTOR)));
+    }
+    for (; i < vectors; i++)
+        a = combine(op, dtype, a, lift(op, dtype, nan, load(in + i * VECTOR)));
+    return combine(op, dtype, combine(op, dtype, a, b), combine(op, dtype, c, d));
+}
+
+/* The lanes of a vector of accumulators into one. */
+DPR_INLINE dpr_acc gather(dpr_op op, dpr_dtype dtype, vec x) {
+    unsigned char bytes[VECTOR];
+    size_t size = lane_size(op, dtype);
+    dpr_dtype lane = size == 8 ? DPR_I64 : size == 4 ? DPR_I32 : size == 2 ? DPR_I16 : DPR_I8;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    memcpy(bytes, &x, sizeof x);
+    for (size_t at = 0; at < VECTOR; at += size) {
+        uint64_t bits = dpr_element_load(lane, bytes + at).bits;
+        dpr_acc one = {.bits = bits, .rank = (int64_t)bits};
+        dpr_acc_combine(op, dtype, &acc, &one);
+    }
+    return acc;
+}
+
+/* Operations whose vectors of accumulators simply become one. */
+DPR_INLINE dpr_acc fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    dpr_acc acc = gather(op, dtype, fold_vectors(op, dtype, nan, in, vectors));
+    if (op == DPR_SUM && dpr_element_kind(dtype) == DPR_KIND_SINT)
+        acc.bits -= vectors * (VECTOR / dpr_element_size(dtype)) * dpr_sign_bit(dtype);
+    return acc;
+}
+
+/* ALL and ANY: block by block, until it is decided. */
+DPR_INLINE dpr_acc fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t i = 0; i < vectors; i += BLOCK) {
+        size_t block = vectors - i < BLOCK ? vectors - i : BLOCK;
+        if (any_bit(fold_vectors(op, dtype, nan, in + i * VECTOR, block))) {
+            acc.bits = op == DPR_ANY;
+            break;
+        }
+    }
+    return acc;
+}
+
+/* Index of the first element of this rank; there is one in these vectors. */
+DPR_INLINE size_t find_rank(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, int64_t rank) {
+    size_t size = dpr_element_size(dtype);
+    vec wanted = splat(size, (uint64_t)rank);
+    const unsigned char *at = in;
+    while (!any_bit(equal(size, ranks(op, dtype, nan, load(at)), wanted)))
+        at += VECTOR;
+    while (dpr_rank_of(op, dtype, dpr_element_load(dtype, at)) != rank)
+        at += size;
+    return (size_t)(at - in) / size;
+}
+
+/* ARGMIN and ARGMAX: the best rank of each block, and its place only where it is better than all before. */
+DPR_INLINE dpr_acc fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
+    dpr_op best_op = dpr_rank_reversed(op) ? DPR_MAX : DPR_MIN;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t i = 0; i < vectors; i += BLOCK) {
+        size_t block = vectors - i < BLOCK ? vectors - i : BLOCK;
+        const unsigned char *at = in + i * VECTOR;
+        dpr_acc best = gather(best_op, dtype, fold_vectors(op, dtype, nan, at, block));
+        if (has_none && best.rank == dpr_rank_greatest(dtype))
+            continue;
+        if (acc.index < 0 || best.rank < acc.rank) {
+            acc.rank = best.rank;
+            acc.index = (int64_t)(i * (VECTOR / dpr_element_size(dtype)) + find_rank(op, dtype, nan, at, best.rank));
+        }
+    }
+    return acc;
+}
+
+/* ---- Sums and products of floats -------------------------------------------------------------------------------- */
+
+#if !defined(DPR_F64_FROM_F32)
+/* F16 in the upper halves of the lanes. The exponent is rebiased by an integer addition; what has exponent 0 becomes
+ * 2^-14 + value, exactly, from which 2^-14 is taken again. */
+DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
+    const vec_f4 two_to_minus_14 = (vec_f4){0} + 0x1p-14F;
+    vec_u4 sign = x & 0x80000000, magnitude = (x & 0x7fff0000) >> 3;
+    vec_u4 rebias = (vec_u4)((vec_s4)magnitude > 0x0f7fffff) & ((127 - 15) << 23); /* infinity or NaN: twice */
+    vec_u4 tiny = (vec_u4)((vec_s4)magnitude < 0x00800000);
+    vec_u4 normal = magnitude + ((127 - 15) << 23) + rebias;
+    vec_u4 subnormal = (vec_u4)((vec_f4)(magnitude + (113 << 23)) - two_to_minus_14);
+    return (vec_f4)(sign | (tiny & subnormal) | (~tiny & normal));
+}
+
+#define DPR_LANE_TO_F64(I, from, first) (double)(from)[(first) + (I)]
+
+DPR_INLINE void f64_from_f32(vec_f4 x, vec_f8 out[2]) {
+    out[0] = (vec_f8)DPR_EACH_LANE(DPR_LANE_TO_F64, x, 0);
+    out[1] = (vec_f8)DPR_EACH_LANE(DPR_LANE_TO_F64, x, LANES);
+}
+#endif
+
+/* The elements of the vector at `at` as F64: 8 / size vectors, in any order, but the parts of complex numbers in pairs
+ * of lanes, real parts in the even ones. */
+DPR_INLINE void decode(dpr_dtype dtype, const unsigned char *at, vec_f8 out[4]) {
+#if defined(DPR_F64_FROM_F32)
+#define DPR_DECODE(I, FROM, PARTS) out[I] = FROM(at + (I) * (VECTOR / (PARTS)))
+    if (dtype == DPR_F16) {
+        DPR_DECODE(0, DPR_F64_FROM_F16, 4);
+        DPR_DECODE(1, DPR_F64_FROM_F16, 4);
+        DPR_DECODE(2, DPR_F64_FROM_F16, 4);
+        DPR_DECODE(3, DPR_F64_FROM_F16, 4);
+    }
+    if (dtype == DPR_BF16) {
+        DPR_DECODE(0, DPR_F64_FROM_BF16, 4);
+        DPR_DECODE(1, DPR_F64_FROM_BF16, 4);
+        DPR_DECODE(2, DPR_F64_FROM_BF16, 4);
+        DPR_DECODE(3, DPR_F64_FROM_BF16, 4);
+    }
+    if (dtype == DPR_F32 || dtype == DPR_C64) {
+        DPR_DECODE(0, DPR_F64_FROM_F32, 2);
+        DPR_DECODE(1, DPR_F64_FROM_F32, 2);
+    }
+#else
+    vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
+    if (dtype == DPR_F16 || dtype == DPR_BF16) {
+        /* A BF16 is the upper half of an F32. */
+        f64_from_f32(dtype == DPR_F16 ? f32_from_f16(x << 16) : (vec_f4)(x << 16), out);
+        f64_from_f32(dtype == DPR_F16 ? f32_from_f16(upper) : (vec_f4)upper, out + 2);
+    }
+    if (dtype == DPR_F32 || dtype == DPR_C64)
+        f64_from_f32((vec_f4)x, out);
+#endif
+    if (dtype == DPR_F64 || dtype == DPR_C128)
+        out[0] = (vec_f8)load(at);
+}
+
+/* Lanes that are NaN, with their twins for complex types, become neutral. */
+DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
+    if (nan != DPR_NAN_IGNORE)
+        return x;
+    vec absent = (vec)(x != x);
+    if (dpr_acc_is_complex(dtype))
+        absent |= swap_twins(absent);
+    vec present = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
+    return (vec_f8)select(absent, present, (vec)x);
+}
+
+DPR_INLINE vec_f8 meet(dpr_op op, vec_f8 a, vec_f8 b) {
+    return op == DPR_PROD ? a * b : a + b;
+}
+
+/* The elements of the vector at `at`, met in pairs until one vector is left. */
+DPR_INLINE vec_f8 meet_1(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
+    vec_f8 x[4];
+    decode(dtype, at, x);
+    x[0] = without_nan(op, dtype, nan, x[0]);
+    if (dpr_part_size(dtype) == 8)
+        return x[0];
+    x[0] = meet(op, x[0], without_nan(op, dtype, nan, x[1]));
+    if (dpr_part_size(dtype) == 4)
+        return x[0];
+    x[2] = meet(op, without_nan(op, dtype, nan, x[2]), without_nan(op, dtype, nan, x[3]));
+    return meet(op, x[0], x[2]);
+}
+
+/* Eight vectors: pairwise, so that the error bound is that of pairwise summation, whatever the width. */
+DPR_INLINE vec_f8 meet_8(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
+    vec_f8 x[8];
+#if defined(__clang__)
+#pragma clang loop unroll(full)
+#else
+#pragma GCC unroll 8
+#endif
+    for (int i = 0; i < 8; i++)
+        x[i] = meet_1(op, dtype, nan, at + i * VECTOR);
+    vec_f8 low = meet(op, meet(op, x[0], x[1]), meet(op, x[2], x[3]));
+    vec_f8 high = meet(op, meet(op, x[4], x[5]), meet(op, x[6], x[7]));
+    return meet(op, low, high);
+}
+
+/* dpr_two_sum() or the product, in every lane. */
+DPR_INLINE void take_in(dpr_op op, vec_f8 *value, vec_f8 *low, vec_f8 x) {
+    vec_f8 sum = *value + x, x_part = sum - *value;
+    if (op == DPR_PROD) {
+        *value *= x;
+        return;
+    }
+    *low += (*value - (sum - x_part)) + (x - x_part);
+    *value = sum;
+}
+
+DPR_INLINE dpr_acc fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), low = {0};
+    size_t i = 0, step = dpr_acc_is_complex(dtype) ? 2 : 1;
+    for (; i + 8 <= vectors; i += 8)
+        take_in(op, &value, &low, meet_8(op, dtype, nan, in + i * VECTOR));
+    for (; i < vectors; i++)
+        take_in(op, &value, &low, meet_1(op, dtype, nan, in + i * VECTOR));
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t lane = 0; lane < LANES; lane += step) {
+        dpr_acc one = {
+            .re = value[lane], .re_low = low[lane], .im = value[lane + step - 1], .im_low = low[lane + step - 1]};
+        dpr_acc_combine(op, dtype, &acc, &one);
+    }
+    return acc;
+}
+
+/* Products of complex numbers: four at a time, which hides the latency of the multiplications. */
+DPR_INLINE dpr_acc fold_complex_product(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in,
+                                        size_t vectors) {
+    size_t size = dpr_element_size(dtype), count = vectors * VECTOR / size, i = 0;
+    dpr_acc acc[4];
+    for (int lane = 0; lane < 4; lane++)
+        acc[lane] = dpr_acc_neutral(op, dtype);
+    for (; i + 4 <= count; i += 4)
+        for (size_t lane = 0; lane < 4; lane++)
+            dpr_acc_add(op, dtype, nan, &acc[lane], dpr_element_load(dtype, in + (i + lane) * size), 0);
+    for (; i < count; i++)
+        dpr_acc_add(op, dtype, nan, &acc[0], dpr_element_load(dtype, in + i * size), 0);
+    for (int lane = 1; lane < 4; lane++)
+        dpr_acc_combine(op, dtype, &acc[0], &acc[lane]);
+    return acc[0];
+}
+
+/* ---- All together ----------------------------------------------------------------------------------------------- */
+
+/* Which template folds the whole vectors of a pair. */
+#define DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE)                                                                             \
+    ((DPR_##OP == DPR_SUM || DPR_##OP == DPR_PROD) && !((int)DPR_KIND_OF_##DTYPE & (int)DPR_DOMAIN_BITS))
+#define DPR_IS_COMPLEX_PRODUCT(OP, DTYPE) (DPR_##OP == DPR_PROD && (int)DPR_KIND_OF_##DTYPE == (int)DPR_KIND_COMPLEX)
+#define DPR_IS_INDEX(OP) (DPR_##OP == DPR_ARGMIN || DPR_##OP == DPR_ARGMAX)
+#define DPR_IS_TRUTH(OP) (DPR_##OP == DPR_ALL || DPR_##OP == DPR_ANY)
+
+/* A range of elements and how many whole vectors it has. */
+typedef struct span {
+    const unsigned char *in;
+    size_t first, count, vectors;
+} span;
+
+DPR_INLINE span span_of(dpr_dtype dtype, const void *in, size_t first, size_t count) {
+    size_t size = dpr_element_size(dtype);
+    return (span){(const unsigned char *)in + first * size, first, count, count / (VECTOR / size)};
+}
+
+/* Takes the whole vectors' accumulator in, then the elements after them. */
+DPR_INLINE void finish(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc whole, dpr_acc *acc) {
+    size_t size = dpr_element_size(dtype), done = range.vectors * (VECTOR / size);
+    if (whole.index >= 0)
+        whole.index += (int64_t)range.first;
+    if (range.vectors > 0)
+        dpr_acc_combine(op, dtype, acc, &whole);
+    for (size_t i = done; i < range.count; i++)
+        dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, range.in + i * size), range.first + i);
+}
+
+#define DPR_PAIR_FOLD(OP, DTYPE)                                                                                       \
+    (DPR_IS_COMPLEX_PRODUCT(OP, DTYPE)    ? fold_complex_product                                                       \
+     : DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_floats                                                                \
+     : DPR_IS_INDEX(OP)                   ? fold_index                                                                 \
+     : DPR_IS_TRUTH(OP)                   ? fold_truth                                                                 \
+                                          : fold_lanes)
+
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static void DPR_PAIR_NAME(OP, DTYPE, NAN)(const void *in, size_t first, size_t count, dpr_acc *acc) {              \
+        if (!DPR_PAIR_IS_VALID(OP, DTYPE))                                                                             \
+            return;                                                                                                    \
+        span range = span_of(DPR_##DTYPE, in, first, count);                                                           \
+        dpr_acc whole = DPR_PAIR_FOLD(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range.in, range.vectors);       \
+        finish(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, whole, acc);                                               \
+    }
+DPR_PAIRS
+
+const dpr_cpu_kernels DPR_KERNELS = {
+    .name = DPR_KERNELS_NAME,
+    .vector_bytes = DPR_VECTOR_BYTES,
+    .fold = DPR_PAIRS_TABLE,
+};

@@ -1,0 +1,87 @@
+/* A build without CUDA: there is no device, and all memory is the host's. */
+#include "device.h"
+#include "error.h"
+
+static dpr_status absent(void) {
+    return dpr_fail(DPR_ERR_NO_DEVICE, "%s", dpr_device_absent());
+}
+
+int dpr_device_count(void) {
+    return 0;
+}
+const char *dpr_device_absent(void) {
+    return "this build of dpr has no CUDA";
+}
+int dpr_device_current(void) {
+    return 0;
+}
+
+dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
+    (void)ordinal, (void)gpu, (void)name;
+    return absent();
+}
+
+dpr_status dpr_device_memory(int ordinal, size_t *bytes) {
+    (void)ordinal, (void)bytes;
+    return absent();
+}
+
+dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
+    (void)ordinal, (void)bus_id;
+    return absent();
+}
+
+dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kernel_use *use) {
+    (void)ordinal, (void)kernel, (void)use;
+    return absent();
+}
+
+dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place *out) {
+    (void)pointer, (void)argument;
+    *out = (dpr_place){DPR_MEMORY_HOST, -1};
+    return DPR_OK;
+}
+
+dpr_status dpr_device_put(int ordinal, void *to, const void *host, size_t bytes) {
+    (void)ordinal, (void)to, (void)host, (void)bytes;
+    return absent();
+}
+
+dpr_status dpr_device_upload(int ordinal, const void *host, size_t bytes, void **out) {
+    (void)ordinal, (void)host, (void)bytes, (void)out;
+    return absent();
+}
+
+void dpr_device_free(int ordinal, void *memory) {
+    (void)ordinal, (void)memory;
+}
+
+dpr_status dpr_device_open(int ordinal, dpr_device **out) {
+    (void)ordinal, (void)out;
+    return absent();
+}
+
+void dpr_device_close(dpr_device *device) {
+    (void)device;
+}
+
+int dpr_device_blocks_per_sm(void *device, const dpr_kernel *kernel) {
+    (void)device, (void)kernel;
+    return 0;
+}
+
+dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
+    (void)device, (void)strategy, (void)run;
+    return absent();
+}
+
+dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                   size_t result_bytes) {
+    (void)device, (void)strategy, (void)run, (void)host_out, (void)result_bytes;
+    return absent();
+}
+
+dpr_status dpr_device_wait(int ordinal) {
+    (void)ordinal;
+    return absent();
+}

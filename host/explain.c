@@ -1,0 +1,66 @@
+#include "lists.h"
+#include "planner.h"
+#include "registry.h"
+#include "text.h"
+
+static void explain_machine(dpr_text *text, const dpr_caps *caps) {
+    if (caps->has_gpu)
+        dpr_text_add(text, "machine:   %s (CC %lld.%lld, %lld SMs) and %s (%lld cores)\n", caps->gpu_name,
+                     (long long)caps->gpu.cc_major, (long long)caps->gpu.cc_minor, (long long)caps->gpu.sm_count,
+                     caps->cpu_name, (long long)caps->cpu.cores);
+    else
+        dpr_text_add(text, "machine:   %s (%lld cores), no GPU\n", caps->cpu_name, (long long)caps->cpu.cores);
+}
+
+static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
+    if (step->strategy->side == DPR_ON_GPU)
+        dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
+                     step->shape.max_blocks, step->shape.threads, step->shape.scratch_bytes);
+    else
+        dpr_text_add(text, "launch:    %d thread%s\n", step->shape.threads, step->shape.threads == 1 ? "" : "s");
+}
+
+static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
+    dpr_text_add(text, "by size:  ");
+    for (int i = 0; i < choice->steps; i++) {
+        const dpr_choice_step *step = &choice->step[i];
+        if (i < choice->steps - 1)
+            dpr_text_add(text, " %s up to %zu,", step->strategy->name, step->upto);
+        else
+            dpr_text_add(text, " %s%s\n", step->strategy->name, i > 0 ? " beyond" : " for every size");
+    }
+}
+
+typedef struct explanation {
+    const dpr_choice *choice;
+    const dpr_machine *machine;
+    size_t count;
+} explanation;
+
+static void explain(dpr_text *text, const void *subject) {
+    const explanation *of = subject;
+    const dpr_caps *caps = &of->machine->caps;
+    const dpr_key *key = &of->choice->key;
+    const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
+    dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
+                 dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
+                 key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
+    explain_machine(text, caps);
+    dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
+                 key->f.strategy ? "asked for by name" : "the cheapest by prediction");
+    explain_shape(text, step);
+    explain_sizes(text, of->choice);
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        const char *refusal = dpr_refusal(strategy, key, caps);
+        if (refusal)
+            dpr_text_add(text, "  %-14s refused: %s\n", strategy->name, refusal);
+        else
+            dpr_text_add(text, "%c %-14s %.3g us\n", strategy == step->strategy ? '*' : ' ', strategy->name,
+                         1e6 * strategy->cost(key, caps, of->count));
+    }
+}
+
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, char *text, size_t *len) {
+    return dpr_text_fill(explain, &(explanation){choice, machine, count}, text, len);
+}

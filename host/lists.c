@@ -1,0 +1,100 @@
+/* The lists as tables, and the functions of dpr.h that only look things up in them. */
+#include "lists.h"
+
+#include <string.h>
+
+#include "error.h"
+
+#define DPR_TEXT_OF_(x) #x
+#define DPR_TEXT_OF(x) DPR_TEXT_OF_(x)
+
+#define DPR_OP_ROW(A, NAME, NAME_TEXT, DOMAIN, RESULT, TEXT)                                                           \
+    [DPR_##NAME] = {"DPR_" #NAME, NAME_TEXT, TEXT, DPR_DOMAIN_##DOMAIN, DPR_RESULT_##RESULT},
+const dpr_op_info dpr_ops[DPR_OP_COUNT] = {DPR_OP_LIST(DPR_OP_ROW, _)};
+
+#define DPR_DTYPE_ROW(A, NAME, NAME_TEXT, STORAGE, ALIGN, KIND, WIDE, NPY, TEXT)                                       \
+    [DPR_##NAME] = {"DPR_" #NAME, NAME_TEXT, TEXT, NPY, sizeof(STORAGE), ALIGN, DPR_KIND_##KIND, DPR_##WIDE},
+const dpr_dtype_info dpr_dtypes[DPR_DTYPE_COUNT] = {DPR_DTYPE_LIST(DPR_DTYPE_ROW, _)};
+
+typedef struct status_info {
+    const char *name, *text;
+} status_info;
+
+#define DPR_STATUS_ROW(A, NAME, TEXT) [DPR_##NAME] = {"DPR_" #NAME, TEXT},
+static const status_info statuses[DPR_STATUS_COUNT] = {DPR_STATUS_LIST(DPR_STATUS_ROW, _)};
+
+/* Enum arguments come from callers and may hold anything; the cast makes negative values large. */
+static int is_op(dpr_op op) {
+    return (unsigned)op < DPR_OP_COUNT;
+}
+static int is_dtype(dpr_dtype dtype) {
+    return (unsigned)dtype < DPR_DTYPE_COUNT;
+}
+static int is_status(dpr_status status) {
+    return (unsigned)status < DPR_STATUS_COUNT;
+}
+
+const char *dpr_status_name(dpr_status status) {
+    return is_status(status) ? statuses[status].name : "DPR_ERR_?";
+}
+
+const char *dpr_status_text(dpr_status status) {
+    return is_status(status) ? statuses[status].text : "not a status of this library";
+}
+
+const char *dpr_version(void) {
+    return DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH);
+}
+
+const char *dpr_op_name(dpr_op op) {
+    return is_op(op) ? dpr_ops[op].name : NULL;
+}
+const char *dpr_dtype_name(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].name : NULL;
+}
+size_t dpr_dtype_size(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].size : 0;
+}
+size_t dpr_dtype_alignment(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].align : 0;
+}
+
+dpr_status dpr_op_parse(const char *name, dpr_op *out) {
+    if (!name || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
+    for (int i = 0; i < DPR_OP_COUNT; i++) {
+        if (strcmp(name, dpr_ops[i].name) == 0) {
+            *out = (dpr_op)i;
+            return DPR_OK;
+        }
+    }
+    return dpr_fail(DPR_ERR_INVALID_OP, "there is no operation \"%.64s\"", name);
+}
+
+dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
+    if (!name || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
+    for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
+        if (strcmp(name, dpr_dtypes[i].name) == 0) {
+            *out = (dpr_dtype)i;
+            return DPR_OK;
+        }
+    }
+    return dpr_fail(DPR_ERR_INVALID_DTYPE, "there is no element type \"%.64s\"", name);
+}
+
+int dpr_supported(dpr_op op, dpr_dtype dtype) {
+    return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
+}
+
+dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
+    if (!dpr_supported(op, dtype))
+        return (dpr_dtype)DPR_DTYPE_COUNT;
+    const dpr_dtype of_rule[] = {
+        [DPR_RESULT_WIDE] = dpr_dtypes[dtype].wide,
+        [DPR_RESULT_SAME] = dtype,
+        [DPR_RESULT_INDEX] = DPR_I64,
+        [DPR_RESULT_TRUTH] = DPR_BOOL,
+    };
+    return of_rule[dpr_ops[op].result];
+}

@@ -1,0 +1,127 @@
+#include "machine.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "text.h"
+
+/* Every number of a machine: its key and where it lies. */
+typedef struct field {
+    const char *key;
+    size_t offset;
+} field;
+
+#define DPR_GPU_FIELD(A, NAME, ...) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME)},
+#define DPR_CPU_FIELD(A, NAME, ...) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME)},
+static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_FIELD, _)};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static int64_t *field_of(dpr_caps *caps, int i) {
+    return (int64_t *)(void *)((char *)caps + fields[i].offset);
+}
+static int is_gpu_field(int i) {
+    return fields[i].offset < offsetof(dpr_caps, cpu);
+}
+
+/* Copies the `length` bytes at `from` without blanks around them; 0 if they do not fit. */
+static int copy_trimmed(char *to, size_t size, const char *from, size_t length) {
+    while (length > 0 && isspace((unsigned char)from[0])) {
+        from++;
+        length--;
+    }
+    while (length > 0 && isspace((unsigned char)from[length - 1]))
+        length--;
+    if (length >= size)
+        return 0;
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return 1;
+}
+
+static dpr_status parse_number(const char *key, const char *value, int line, dpr_caps *caps, unsigned char *seen) {
+    for (int i = 0; i < FIELDS; i++) {
+        if (strcmp(key, fields[i].key) != 0)
+            continue;
+        char *end = NULL;
+        errno = 0;
+        const long long number = strtoll(value, &end, 10);
+        if (end == value || *end != '\0' || errno != 0)
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s is \"%s\", not a whole number", line, key, value);
+        if (seen[i])
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s stands there twice", line, key);
+        seen[i] = 1;
+        *field_of(caps, i) = number;
+        return DPR_OK;
+    }
+    return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is no key of a machine", line, key);
+}
+
+static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps *caps, unsigned char *seen) {
+    const char *comment = memchr(text, '#', length);
+    if (comment)
+        length = (size_t)(comment - text);
+    char key[64], value[64];
+    const char *equals = memchr(text, '=', length);
+    const size_t key_length = equals ? (size_t)(equals - text) : length;
+    if (!copy_trimmed(key, sizeof key, text, key_length))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: the key is longer than 63 bytes", line);
+    if (!equals && key[0] == '\0')
+        return DPR_OK;
+    if (!equals)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is not of the form key = value", line, key);
+    if (!copy_trimmed(value, sizeof value, equals + 1, length - key_length - 1))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: the value of %s is longer than 63 bytes", line, key);
+    if (strcmp(key, "gpu_name") == 0) {
+        memcpy(caps->gpu_name, value, sizeof value);
+        caps->has_gpu = 1;
+        return DPR_OK;
+    }
+    if (strcmp(key, "cpu_name") == 0) {
+        memcpy(caps->cpu_name, value, sizeof value);
+        return DPR_OK;
+    }
+    return parse_number(key, value, line, caps, seen);
+}
+
+dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {
+    if (!text || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", text ? "out" : "text");
+    dpr_caps caps = {0};
+    unsigned char seen[FIELDS] = {0};
+    int line = 1;
+    for (const char *at = text; *at; line++) {
+        const size_t length = strcspn(at, "\n");
+        const dpr_status status = parse_line(at, length, line, &caps, seen);
+        if (status != DPR_OK)
+            return status;
+        at += length + (at[length] == '\n');
+    }
+    for (int i = 0; i < FIELDS; i++) {
+        if (is_gpu_field(i) && !caps.has_gpu && seen[i])
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is there, but gpu_name is not", fields[i].key);
+        if (!seen[i] && (caps.has_gpu || !is_gpu_field(i)))
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is missing", fields[i].key);
+    }
+    *out = caps;
+    return DPR_OK;
+}
+
+static void format(dpr_text *text, const void *subject) {
+    dpr_caps caps = *(const dpr_caps *)subject;
+    dpr_text_add(text, "cpu_name = %s\n", caps.cpu_name);
+    if (caps.has_gpu)
+        dpr_text_add(text, "gpu_name = %s\n", caps.gpu_name);
+    for (int i = 0; i < FIELDS; i++) {
+        if (caps.has_gpu || !is_gpu_field(i))
+            dpr_text_add(text, "%s = %lld\n", fields[i].key, (long long)*field_of(&caps, i));
+    }
+}
+
+dpr_status dpr_machine_format(const dpr_caps *caps, char *text, size_t *len) {
+    if (!caps || !len)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", caps ? "len" : "caps");
+    return dpr_text_fill(format, caps, text, len);
+}

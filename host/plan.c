@@ -1,0 +1,84 @@
+#include <stdlib.h>
+
+#include "ctx.h"
+#include "error.h"
+#include "request.h"
+
+struct dpr_plan {
+    dpr_ctx *ctx;
+    dpr_request request;
+    const dpr_choice *choice;    /* of the context's cache */
+    const dpr_choice_step *step; /* for request.count */
+};
+
+/* The memory of the runs, resolved, and whether they go into a stream. */
+static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key) {
+    const int gpu = dpr_ctx_gpu(ctx) != NULL;
+    if ((unsigned)memory > DPR_MEMORY_DEVICE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)memory);
+    if (memory == DPR_MEMORY_AUTO)
+        memory = gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
+    if (memory == DPR_MEMORY_DEVICE && !gpu)
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "problem->memory is DPR_MEMORY_DEVICE, and the context is the CPU's");
+    key->f.in_memory = (uint8_t)memory;
+    key->f.gpu_only = gpu && memory != DPR_MEMORY_HOST;
+    return DPR_OK;
+}
+
+dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out) {
+    if (!ctx || !problem || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !ctx ? "ctx" : !problem ? "problem" : "out");
+    dpr_problem p;
+    dpr_plan plan = {.ctx = ctx};
+    dpr_status status = dpr_request_adopt("problem", problem, &p, sizeof p);
+    if (status == DPR_OK)
+        status = dpr_request_make(p.op, p.dtype, p.count, p.options, &plan.request);
+    if (status == DPR_OK)
+        status = place_runs(ctx, p.memory, &plan.request.key);
+    if (status == DPR_OK)
+        status = dpr_ctx_choice(ctx, plan.request.key, &plan.choice);
+    if (status != DPR_OK)
+        return status;
+    plan.step = dpr_choice_at(plan.choice, p.count);
+    dpr_plan *made = malloc(sizeof *made);
+    if (!made)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a plan");
+    *made = plan;
+    *out = made;
+    return DPR_OK;
+}
+
+dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
+    if (!plan)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    const dpr_status status = dpr_request_check(&plan->request, in, out);
+    if (status != DPR_OK)
+        return status;
+    dpr_run run = {.in = in,
+                   .out = out,
+                   .count = plan->request.count,
+                   .key = plan->request.key,
+                   .init = plan->request.init,
+                   .shape = plan->step->shape,
+                   .stream = stream};
+    if (plan->step->strategy->side == DPR_ON_GPU)
+        return dpr_device_run(dpr_ctx_gpu(plan->ctx), plan->step->strategy, &run);
+    if (stream)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the plan runs on the CPU", (void *)stream);
+    (void)plan->step->strategy->launch(&run);
+    return DPR_OK;
+}
+
+dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {
+    if (!plan || !len)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "len" : "plan");
+    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), plan->request.count, text, len);
+}
+
+const char *dpr_plan_strategy(const dpr_plan *plan) {
+    return plan ? plan->step->strategy->name : NULL;
+}
+
+void dpr_plan_destroy(dpr_plan *plan) {
+    free(plan);
+}

@@ -1,0 +1,171 @@
+#include "planner.h"
+
+#include <stdint.h>
+
+#include "error.h"
+#include "lists.h"
+#include "registry.h"
+
+#ifdef DPR_WITH_CUDA
+#include "occupancy.h"
+
+/* With the registers that the kernel's launch bounds leave it, which is the most it may use. */
+static int declared_blocks_per_sm(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+    const int registers = (int)(gpu->registers_per_sm / ((int64_t)kernel->threads * kernel->min_blocks));
+    const dpr_kernel_use use = {kernel->threads, registers < 255 ? registers & ~7 : 255, kernel->shared_bytes};
+    return dpr_occupancy_of(gpu, use).blocks_per_sm;
+}
+#else
+static int declared_blocks_per_sm(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+    (void)gpu, (void)kernel;
+    return 0;
+}
+#endif
+
+static int blocks_per_sm(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine) {
+    if (!strategy->kernel)
+        return 1;
+    const dpr_kernel kernel = strategy->kernel(key);
+    const int told = machine->blocks_per_sm ? machine->blocks_per_sm(machine->user, &kernel) : 0;
+    return told > 0 ? told : declared_blocks_per_sm(&machine->caps.gpu, &kernel);
+}
+
+/* Why a strategy of this side does not take arrays where the key's lie. */
+static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_caps *caps) {
+    const int by_name = key->f.strategy != 0;
+    if (side == DPR_ON_GPU) {
+        if (!caps->has_gpu)
+            return "needs a GPU";
+        if (key->f.in_memory == DPR_MEMORY_HOST)
+            return "the GPU does not reach pageable host memory";
+        if (key->f.in_memory == DPR_MEMORY_PINNED && !key->f.gpu_only && !by_name)
+            return "host memory goes to the CPU unless a GPU strategy is asked for";
+        if (key->f.in_memory == DPR_MEMORY_PINNED && !caps->gpu.registered_pointers)
+            return "the GPU does not reach pinned memory by its host address";
+        return NULL;
+    }
+    if (key->f.gpu_only)
+        return "the CPU has no place in a CUDA stream";
+    if (key->f.in_memory == DPR_MEMORY_DEVICE)
+        return "the CPU does not reach device memory";
+    if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !by_name)
+        return "managed memory goes to the GPU unless a CPU strategy is asked for";
+    return NULL;
+}
+
+const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
+    const char *refusal = memory_refusal(strategy->side, key, caps);
+    if (refusal || !strategy->probe)
+        return refusal;
+    return strategy->probe(key, caps);
+}
+
+/* Strategies that can run the key, in the registry's order. */
+typedef struct candidates {
+    const dpr_key *key;
+    const dpr_caps *caps;
+    int count;
+    const dpr_strategy *strategy[64];
+} candidates;
+
+static void gather(candidates *c) {
+    const size_t all = dpr_strategy_count();
+    const size_t most = sizeof c->strategy / sizeof c->strategy[0];
+    for (size_t i = 0; i < all && (size_t)c->count < most; i++) {
+        if (!dpr_refusal(dpr_strategies[i], c->key, c->caps))
+            c->strategy[c->count++] = dpr_strategies[i];
+    }
+}
+
+/* The cheapest for `count` elements; the first of equals. */
+static const dpr_strategy *cheapest(const candidates *c, size_t count) {
+    const dpr_strategy *best = c->strategy[0];
+    double least = best->cost(c->key, c->caps, count);
+    for (int i = 1; i < c->count; i++) {
+        const double seconds = c->strategy[i]->cost(c->key, c->caps, count);
+        if (seconds < least) {
+            least = seconds;
+            best = c->strategy[i];
+        }
+    }
+    return best;
+}
+
+/* The greatest count in [low, high) whose cheapest strategy is `at_low`, which is so at `low` and not at `high`. */
+static size_t last_of(const candidates *c, const dpr_strategy *at_low, size_t low, size_t high) {
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (cheapest(c, middle) == at_low)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_step(dpr_choice *choice, size_t upto, const dpr_strategy *strategy, const dpr_machine *machine) {
+    const dpr_key *key = &choice->key;
+    const dpr_shape shape = strategy->shape(key, &machine->caps, blocks_per_sm(strategy, key, machine));
+    choice->step[choice->steps++] = (dpr_choice_step){upto, strategy, shape};
+}
+
+/* The lower envelope of the costs: where the winner differs between neighbouring powers of two, the border between them
+ * is found by bisection. Costs are smooth enough that no strategy wins only in between. */
+static void envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
+    size_t low = 0;
+    const dpr_strategy *winner = cheapest(c, low);
+    for (size_t high = 1; choice->steps < DPR_CHOICE_STEPS - 1; high *= 2) {
+        while (cheapest(c, high) != winner && choice->steps < DPR_CHOICE_STEPS - 1) {
+            low = last_of(c, winner, low, high);
+            add_step(choice, low, winner, machine);
+            winner = cheapest(c, ++low);
+        }
+        low = high;
+        if (high > SIZE_MAX / 2)
+            break;
+    }
+    add_step(choice, SIZE_MAX, winner, machine);
+}
+
+static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice) {
+    const dpr_strategy *strategy = dpr_strategies[choice->key.f.strategy - 1];
+    const char *refusal = dpr_refusal(strategy, &choice->key, &machine->caps);
+    if (refusal)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
+    add_step(choice, SIZE_MAX, strategy, machine);
+    return DPR_OK;
+}
+
+dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {
+    dpr_choice choice = {.key = *key};
+    dpr_status status = DPR_OK;
+    if (key->f.strategy) {
+        status = choose_by_name(machine, &choice);
+    } else {
+        candidates c = {.key = key, .caps = &machine->caps};
+        gather(&c);
+        if (c.count > 0)
+            envelope(&c, machine, &choice);
+        else
+            status = dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
+                              dpr_memory_name((dpr_memory)key->f.in_memory));
+    }
+    if (status == DPR_OK)
+        *out = choice;
+    return status;
+}
+
+const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count) {
+    const dpr_choice_step *step = choice->step;
+    while (count > step->upto)
+        step++;
+    return step;
+}
+
+const char *dpr_memory_name(dpr_memory memory) {
+    static const char *const names[] = {
+        [DPR_MEMORY_AUTO] = "automatic",  [DPR_MEMORY_HOST] = "host",     [DPR_MEMORY_PINNED] = "pinned",
+        [DPR_MEMORY_MANAGED] = "managed", [DPR_MEMORY_DEVICE] = "device",
+    };
+    return names[memory];
+}

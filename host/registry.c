@@ -1,0 +1,35 @@
+#include "registry.h"
+
+#include <string.h>
+
+#include "strategies.def"
+
+#define DPR_NONE(id)
+#define DPR_DECLARE(id) extern const dpr_strategy dpr_##id;
+#define DPR_ADDRESS(id) &dpr_##id,
+
+#ifdef DPR_WITH_CUDA
+DPR_STRATEGY_LIST(DPR_DECLARE, DPR_DECLARE)
+const dpr_strategy *const dpr_strategies[] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
+#else
+DPR_STRATEGY_LIST(DPR_DECLARE, DPR_NONE)
+const dpr_strategy *const dpr_strategies[] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
+#endif
+
+size_t dpr_strategy_count(void) {
+    return sizeof dpr_strategies / sizeof dpr_strategies[0];
+}
+const char *dpr_strategy_name(size_t i) {
+    return i < dpr_strategy_count() ? dpr_strategies[i]->name : NULL;
+}
+const char *dpr_strategy_text(size_t i) {
+    return i < dpr_strategy_count() ? dpr_strategies[i]->text : NULL;
+}
+
+int dpr_strategy_find(const char *name) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        if (strcmp(name, dpr_strategies[i]->name) == 0)
+            return (int)i;
+    }
+    return -1;
+}

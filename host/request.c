@@ -1,0 +1,97 @@
+#include "request.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "registry.h"
+
+dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    if (size < sizeof size)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(%s)", what, size, what);
+    const unsigned char *bytes = from;
+    for (size_t i = own_size; i < size; i++) {
+        if (bytes[i] != 0)
+            return dpr_fail(DPR_ERR_INVALID_OPTION,
+                            "%s->size is %zu, and a field past byte %zu, which this version "
+                            "does not know, is set",
+                            what, size, own_size);
+    }
+    memset(to, 0, own_size);
+    memcpy(to, from, size < own_size ? size : own_size);
+    return DPR_OK;
+}
+
+static dpr_status take_init(const dpr_options *options, dpr_request *request) {
+    if (!options->init)
+        return DPR_OK;
+    if (request->op->result == DPR_RESULT_INDEX && request->op->domain == DPR_DOMAIN_ORDERED)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set, but an index (%s) has no initial value",
+                        request->op->name);
+    memcpy(request->init.bytes, options->init, request->result->size);
+    request->init.present = 1;
+    return DPR_OK;
+}
+
+static dpr_status take_options(const dpr_options *given, dpr_request *request) {
+    dpr_options options;
+    dpr_status status = dpr_request_adopt("options", given, &options, sizeof options);
+    if (status != DPR_OK)
+        return status;
+    if (options.mode != DPR_FAST)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->mode is %d, which is no dpr_mode", (int)options.mode);
+    if (options.nan != DPR_NAN_PROPAGATE && options.nan != DPR_NAN_IGNORE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->nan is %d, which is no dpr_nan", (int)options.nan);
+    if (options.strategy) {
+        const int i = dpr_strategy_find(options.strategy);
+        if (i < 0)
+            return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY,
+                            "options->strategy is \"%.64s\", and no strategy of this build has that name",
+                            options.strategy);
+        request->key.f.strategy = (uint8_t)(i + 1);
+    }
+    request->key.f.mode = (uint8_t)options.mode;
+    request->key.f.nan = (uint8_t)options.nan;
+    return take_init(&options, request);
+}
+
+dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out) {
+    if ((unsigned)op >= DPR_OP_COUNT)
+        return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
+    if ((unsigned)dtype >= DPR_DTYPE_COUNT)
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
+    dpr_request request = {.op = &dpr_ops[op], .dtype = &dpr_dtypes[dtype], .count = count};
+    if (!(request.op->domain & request.dtype->kind))
+        return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", request.op->name,
+                        request.dtype->name);
+    if (count > PTRDIFF_MAX / request.dtype->size)
+        return dpr_fail(DPR_ERR_SIZE, "count is %zu; an array has at most %td bytes, so %td elements of %s", count,
+                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / request.dtype->size, request.dtype->name);
+    if (count == 0 && request.op->result == DPR_RESULT_INDEX && request.op->domain == DPR_DOMAIN_ORDERED)
+        return dpr_fail(DPR_ERR_EMPTY, "count is 0, and %s of nothing is no index", request.op->name);
+    request.result = &dpr_dtypes[dpr_result_dtype(op, dtype)];
+    request.key.f.op = (uint8_t)op;
+    request.key.f.dtype = (uint8_t)dtype;
+    if (options) {
+        const dpr_status status = take_options(options, &request);
+        if (status != DPR_OK)
+            return status;
+    }
+    *out = request;
+    return DPR_OK;
+}
+
+dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {
+    if (!in && request->count > 0)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "in is NULL, and count is %zu", request->count);
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (in && (uintptr_t)in % request->dtype->align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "in is %p, which is not aligned to the %d bytes of %s", in,
+                        request->dtype->align, request->dtype->name);
+    if ((uintptr_t)out % request->result->align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "out is %p, which is not aligned to the %d bytes of the result type %s",
+                        out, request->result->align, request->result->name);
+    return DPR_OK;
+}

@@ -1,0 +1,28 @@
+/* What a caller asked for, checked once: the part that dpr_reduce() and plans share. */
+#ifndef DPR_HOST_REQUEST_H
+#define DPR_HOST_REQUEST_H
+
+#include "lists.h"
+#include "strategy.h"
+
+typedef struct dpr_request {
+    const dpr_op_info *op;
+    const dpr_dtype_info *dtype;
+    const dpr_dtype_info *result;
+    size_t count;
+    dpr_key key; /* op, dtype, mode, nan and strategy are set */
+    dpr_init init;
+} dpr_request;
+
+/* Checks everything but pointers. `options` may be NULL. */
+dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
+
+/* Checks `in` and `out` for NULL and alignment. */
+dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
+
+/* Copies a size-first struct of the caller's, made for a version of the header with fewer or more fields, to one of
+ * `own_size` bytes; fields the caller does not have are 0. DPR_ERR_INVALID_OPTION, naming `what`, for a size below that
+ * of the first field, and if fields that this version does not know are not 0. */
+dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size);
+
+#endif

@@ -1,0 +1,25 @@
+/* Scratch memory for runs in flight on one device: a slot belongs to one stream, whose runs come one after another, or
+ * to one captured call, whose graph may be replayed at any time. Only in builds with CUDA. */
+#ifndef DPR_HOST_SCRATCH_H
+#define DPR_HOST_SCRATCH_H
+
+#include <cuda_runtime_api.h>
+
+typedef struct dpr_scratch dpr_scratch;
+typedef struct dpr_slot dpr_slot;
+
+/* Allocates on the current device; 0 or a cudaError_t. */
+cudaError_t dpr_scratch_create(dpr_scratch **out);
+
+/* No run may be in flight. Slots that graphs still hold stay allocated until these are destroyed. */
+void dpr_scratch_destroy(dpr_scratch *scratch);
+
+/* A slot for one run in `stream`, pinned until dpr_scratch_unpin(), so that no other stream gets it before this run is
+ * enqueued. May wait for the device when more streams were used than there are slots, and not during capture. */
+cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out);
+void dpr_scratch_unpin(dpr_scratch *scratch, dpr_slot *slot);
+
+/* The slot's device memory, DPR_SCRATCH_BYTES. */
+void *dpr_slot_memory(const dpr_slot *slot);
+
+#endif

@@ -1,0 +1,269 @@
+#include "data.h"
+
+#include <string.h>
+
+#include "reference.h"
+
+const char *data_pattern_name(data_pattern pattern) {
+#define DATA_NAME_(NAME) #NAME,
+    static const char *const names[] = {DATA_PATTERN_LIST(DATA_NAME_)};
+#undef DATA_NAME_
+    return names[pattern];
+}
+
+int data_pattern_applies(data_pattern pattern, dpr_dtype dtype) {
+    return pattern < DATA_ZEROS || ref_is_float(dtype) || ref_is_complex(dtype);
+}
+
+uint64_t data_next(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* ---- Floating point, by its bits ---- */
+
+/* A binary format; complex types are two of it. */
+typedef struct format {
+    int parts, bytes, fraction_bits, bias;
+} format;
+
+static format format_of(dpr_dtype dtype) {
+    switch (dtype) {
+    case DPR_F16:
+        return (format){1, 2, 10, 15};
+    case DPR_BF16:
+        return (format){1, 2, 7, 127};
+    case DPR_F32:
+        return (format){1, 4, 23, 127};
+    case DPR_C64:
+        return (format){2, 4, 23, 127};
+    case DPR_C128:
+        return (format){2, 8, 52, 1023};
+    default:
+        return (format){1, 8, 52, 1023};
+    }
+}
+
+static uint64_t compose(format f, int negative, int exponent, uint64_t fraction) {
+    const uint64_t mask = ((uint64_t)1 << f.fraction_bits) - 1;
+    return (uint64_t)negative << (f.bytes * 8 - 1) | (uint64_t)(exponent + f.bias) << f.fraction_bits
+           | (fraction & mask);
+}
+
+static uint64_t infinity(format f, int negative) {
+    return compose(f, negative, f.bias + 1, 0);
+}
+
+static uint64_t greatest(format f, int negative) {
+    return infinity(f, negative) - 1;
+}
+
+/* Quiet, with sign and payload, so that a result with the canonical pattern was made and not copied. */
+static uint64_t nan_bits(format f, uint64_t payload) {
+    return compose(f, 1, f.bias + 1, (uint64_t)1 << (f.fraction_bits - 1) | (payload & 15));
+}
+
+static void put(unsigned char *at, format f, uint64_t bits) {
+    memcpy(at, &bits, (size_t)f.bytes); /* little-endian: the low bytes */
+}
+
+static void put_parts(unsigned char *at, format f, uint64_t re, uint64_t im) {
+    put(at, f, re);
+    if (f.parts == 2)
+        put(at + f.bytes, f, im);
+}
+
+/* Sign and magnitude 2^-4 to 2^4. */
+static uint64_t moderate(format f, uint64_t *state) {
+    const uint64_t r = data_next(state);
+    return compose(f, (int)(r & 1), (int)(r >> 1 & 7) - 4, r >> 4);
+}
+
+/* A factor near 1, so that a product of a million stays in range: off by up to 2^-13, or, one in 16, by up to 3 units
+ * where the format is coarser; one in 1024 is twice or half that. */
+static uint64_t factor(format f, uint64_t *state) {
+    const uint64_t r = data_next(state);
+    const int coarse = f.fraction_bits <= 15, off_bits = coarse ? 2 : f.fraction_bits - 13;
+    const uint64_t off = coarse && (r >> 2 & 15) ? 0 : r >> 16 & (((uint64_t)1 << off_bits) - 1);
+    const int power = (r >> 6 & 1023) == 0;
+    if (r >> 1 & 1 || off == 0)
+        return compose(f, (int)(r & 1), r >> 1 & 1 ? power : -power, off);
+    return compose(f, (int)(r & 1), -1 - power, -off * 2);
+}
+
+/* ---- Patterns ---- */
+
+static void random_float(unsigned char *at, dpr_op op, format f, uint64_t *state) {
+    const uint64_t choice = data_next(state);
+    switch (op) {
+    case DPR_PROD:
+        put_parts(at, f, factor(f, state), choice & 63 ? 0 : compose(f, 0, -12, 0));
+        break;
+    case DPR_COUNT: /* a third of zeros of either sign */
+        if (choice % 3 == 0)
+            put_parts(at, f, (choice >> 8 & 1) << (f.bytes * 8 - 1), 0);
+        else
+            put_parts(at, f, choice % 3 == 1 ? moderate(f, state) : 0, moderate(f, state));
+        break;
+    case DPR_ANY:
+        put_parts(at, f, choice % 3 << (f.bytes * 8 - 1), 0);
+        break; /* zeros; data_fill() adds one other */
+    default:
+        put_parts(at, f, moderate(f, state), moderate(f, state));
+    }
+}
+
+static void random_integer(unsigned char *at, dpr_op op, dpr_dtype dtype, uint64_t *state) {
+    const size_t size = ref_size(dtype);
+    const uint64_t r = data_next(state);
+    uint64_t word = dtype == DPR_BOOL && r >> 61 == 0 ? 0 : r;
+    switch (op) {
+    case DPR_PROD:
+        word |= 1;
+        break; /* an even factor in 64 would leave nothing to see */
+    case DPR_COUNT:
+        word = r >> 62 == 0 ? 0 : word;
+        break;
+    case DPR_ALL:
+        word |= 2;
+        break;
+    case DPR_ANY:
+    case DPR_BOR:
+        word = 0;
+        break;
+    case DPR_BAND:
+        word = UINT64_MAX;
+        break;
+    default:
+        break;
+    }
+    memcpy(at, &word, size);
+}
+
+/* A few elements that decide operations whose result a full random array would leave no choice. */
+static void put_deciders(unsigned char *out, dpr_op op, dpr_dtype dtype, size_t count, uint64_t *state) {
+    const size_t size = ref_size(dtype);
+    const int decided = op == DPR_ALL || op == DPR_ANY || op == DPR_BAND || op == DPR_BOR;
+    if (!decided || count == 0)
+        return;
+    for (int i = 0; i < 3; i++) {
+        unsigned char *at = out + data_next(state) % count * size;
+        const uint64_t bit = (uint64_t)1 << data_next(state) % (size < 8 ? size * 8 : 64);
+        uint64_t word = op == DPR_ALL ? 0 : op == DPR_BAND ? ~bit : bit;
+        if (ref_is_float(dtype) || ref_is_complex(dtype))
+            word = op == DPR_ALL ? 0 : 1; /* the least subnormal */
+        if (ref_is_complex(dtype))
+            memset(at, 0, size);
+        memcpy(at + (ref_is_complex(dtype) ? size / 2 : 0), &word, ref_is_complex(dtype) ? size / 2 : size);
+    }
+}
+
+static void constant(unsigned char *at, dpr_op op, dpr_dtype dtype) {
+    if (!ref_is_float(dtype) && !ref_is_complex(dtype)) {
+        const uint64_t word = op == DPR_PROD ? 3 : 0xb5; /* negative as I8 */
+        memcpy(at, &word, ref_size(dtype));
+        return;
+    }
+    const format f = format_of(dtype);
+    const uint64_t tenth = compose(f, 0, -4, 0x999999999999a >> (52 - f.fraction_bits));
+    if (op != DPR_PROD)
+        put_parts(at, f, tenth, tenth ^ (uint64_t)1 << (f.bytes * 8 - 1));
+    else if (f.fraction_bits > 20)
+        put_parts(at, f, compose(f, 0, 0, (uint64_t)1 << (f.fraction_bits - 20)), compose(f, 0, -20, 0));
+    else
+        put_parts(at, f, compose(f, 1, 0, 0), 0);
+}
+
+/* Extremes whose sums and products stay in range: the greatest magnitudes where nothing is added up; with SUM up to the
+ * square root of the range; with PROD at most one of each, else -1 and 1. */
+static void extreme_float(unsigned char *at, dpr_op op, format f, size_t index, uint64_t *state) {
+    const uint64_t r = data_next(state);
+    const int negative = (int)(r & 1), large = op == DPR_SUM && f.bias > 15 ? f.bias / 2 : f.bias;
+    const uint64_t one = compose(f, negative, 0, 0);
+    if (op == DPR_PROD) {
+        const int power = f.bias / (f.bias > 127 ? 3 : 1) - 1;
+        put_parts(at, f, index == 1 ? compose(f, 0, power, 1) : index == 2 ? compose(f, 1, -power, 1) : one, 0);
+        return;
+    }
+    const uint64_t values[] = {compose(f, negative, large, r >> 8),
+                               compose(f, negative, 1 - f.bias, 0),
+                               compose(f, negative, -f.bias, 1),
+                               compose(f, negative, -f.bias, 0),
+                               one,
+                               op == DPR_SUM ? one : greatest(f, negative)};
+    put_parts(at, f, values[(r >> 1) % 6], values[(r >> 4) % 6]);
+}
+
+static void extreme_integer(unsigned char *at, dpr_op op, dpr_dtype dtype, uint64_t *state) {
+    const size_t size = ref_size(dtype);
+    const uint64_t r = data_next(state), top = (uint64_t)1 << (size * 8 - 1);
+    const uint64_t values[] = {top, top - 1, UINT64_MAX, 1, 0, top | 1};
+    const uint64_t word = values[(r >> 1) % (op == DPR_PROD ? 4 : 6)];
+    memcpy(at, &word, size);
+}
+
+static void put_specials(unsigned char *out, dpr_dtype dtype, data_pattern pattern, size_t count) {
+    const format f = format_of(dtype);
+    const size_t size = ref_size(dtype), last = count - 1, middle = count / 2;
+    const uint64_t zero = 0;
+    switch (pattern) {
+    case DATA_NAN_FIRST:
+        put(out, f, nan_bits(f, 1));
+        break;
+    case DATA_NAN_MIDDLE: /* the later one must not win */
+        put(out + last * size, f, nan_bits(f, 2));
+        put(out + middle * size + (f.parts == 2 ? f.bytes : 0), f, nan_bits(f, 3));
+        break;
+    case DATA_NAN_LAST:
+        put(out + last * size, f, nan_bits(f, 4));
+        break;
+    case DATA_INF_FIRST:
+        put_parts(out, f, infinity(f, 0), zero);
+        break;
+    case DATA_INF_MIDDLE:
+        put_parts(out + middle * size, f, infinity(f, 1), zero);
+        break;
+    case DATA_INF_LAST:
+        put_parts(out + last * size, f, infinity(f, 0), infinity(f, 1));
+        break;
+    default:
+        break;
+    }
+}
+
+void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t count) {
+    const size_t size = ref_size(dtype);
+    const int real = ref_is_float(dtype) || ref_is_complex(dtype);
+    const format f = format_of(dtype);
+    uint64_t state = (uint64_t)op << 40 | (uint64_t)dtype << 32 | (uint64_t)pattern << 24;
+    unsigned char *at = out;
+    for (size_t i = 0; i < count; i++, at += size) {
+        if (pattern == DATA_CONSTANT)
+            constant(at, op, dtype);
+        else if (pattern == DATA_EXTREMES && real)
+            extreme_float(at, op, f, i, &state);
+        else if (pattern == DATA_EXTREMES)
+            extreme_integer(at, op, dtype, &state);
+        else if (pattern == DATA_ZEROS)
+            put_parts(at, f, (data_next(&state) & 1) << (f.bytes * 8 - 1), 0);
+        else if (pattern == DATA_NAN_ALL)
+            put_parts(at, f, nan_bits(f, i), nan_bits(f, i));
+        else if (real)
+            random_float(at, op, f, &state);
+        else
+            random_integer(at, op, dtype, &state);
+    }
+    if (pattern == DATA_RANDOM)
+        put_deciders(out, op, dtype, count, &state);
+    if (count > 0)
+        put_specials(out, dtype, pattern, count);
+}
+
+void data_init(void *out, dpr_op op, dpr_dtype result, data_pattern pattern) {
+    const int nan = pattern == DATA_NAN_ALL && data_pattern_applies(pattern, result);
+    data_fill(out, op, result, nan ? DATA_NAN_ALL : DATA_CONSTANT, 1);
+    if (op == DPR_ALL || op == DPR_ANY || op == DPR_BAND || op == DPR_BOR) /* a value that changes the result */
+        memset(out, op == DPR_ALL || op == DPR_BAND ? 0 : 0x5a, ref_size(result));
+}

@@ -1,0 +1,38 @@
+/* Input for the tests: arrays that make errors of an operation show. */
+#ifndef DPR_TESTS_DATA_H
+#define DPR_TESTS_DATA_H
+
+#include "dpr.h"
+
+#define DATA_PATTERN_LIST(X)                                                                                           \
+    X(RANDOM)                                                                                                          \
+    X(CONSTANT)                                                                                                        \
+    X(EXTREMES)                                                                                                        \
+    X(ZEROS) /* floating point: +0 and -0 */                                                                           \
+    X(NAN_FIRST)                                                                                                       \
+    X(NAN_MIDDLE)                                                                                                      \
+    X(NAN_LAST)                                                                                                        \
+    X(NAN_ALL)                                                                                                         \
+    X(INF_FIRST)                                                                                                       \
+    X(INF_MIDDLE)                                                                                                      \
+    X(INF_LAST)
+
+#define DATA_ENTRY_(NAME) DATA_##NAME,
+typedef enum data_pattern { DATA_PATTERN_LIST(DATA_ENTRY_) DATA_PATTERNS } data_pattern;
+#undef DATA_ENTRY_
+
+const char *data_pattern_name(data_pattern pattern);
+
+/* Patterns from ZEROS on are for floating-point and complex types alone. */
+int data_pattern_applies(data_pattern pattern, dpr_dtype dtype);
+
+/* Pseudo-random bits from a state that the caller seeds (splitmix64). */
+uint64_t data_next(uint64_t *state);
+
+/* Fills count elements at `out`, which needs no alignment. The same arguments give the same elements. */
+void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t count);
+
+/* An initial value of the result type; NaN for NAN_ALL. */
+void data_init(void *out, dpr_op op, dpr_dtype result, data_pattern pattern);
+
+#endif

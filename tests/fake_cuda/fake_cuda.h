@@ -1,0 +1,30 @@
+/* A CUDA runtime in host memory, put under the library by the linker (--wrap), with two healthy devices like an H200.
+ *
+ * Device memory cannot be touched by the host. Work is queued in its stream and done when the stream is waited for; a
+ * kernel's result is computed by cpu.serial. Any call can be made to fail. What a real device would not stand, such as
+ * a kernel on freed memory, is noted as a violation. */
+#ifndef DPR_TESTS_FAKE_CUDA_H
+#define DPR_TESTS_FAKE_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+enum { FAKE_DEVICES = 2 };
+
+/* Makes the call number `call` from here on (1 is the next one) return `error` without doing anything; 0: none. If it
+ * is a wait, the work waited for is lost. Calls that only describe an error are not counted. */
+void fake_fail_call(int call, cudaError_t error);
+
+/* Calls since fake_fail_call(), and the name of the one that failed, or NULL. */
+int fake_calls(void);
+const char *fake_failed_call(void);
+
+/* The first violation, or NULL. */
+const char *fake_violation(void);
+
+/* Allocations of all kinds, streams and user objects that have not been given back. */
+int fake_live_objects(void);
+
+/* The error that cudaGetLastError() would give in this thread. */
+cudaError_t fake_last_error(void);
+
+#endif

@@ -1,0 +1,55 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "fake_memory.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { MOST_BLOCKS = 4096, PAGE = 4096 };
+
+static fake_block blocks[MOST_BLOCKS];
+static int count;
+
+static size_t pages(size_t size) {
+    return (size + PAGE - 1) / PAGE * PAGE;
+}
+
+void *fake_take(size_t size, fake_kind kind, int device) {
+    if (count == MOST_BLOCKS || size == 0)
+        return NULL;
+    const int protection = kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE;
+    void *memory = mmap(NULL, pages(size), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    blocks[count++] = (fake_block){memory, size, kind, device};
+    return memory;
+}
+
+int fake_give(void *memory, int pinned) {
+    for (int i = 0; i < count; i++)
+        if (blocks[i].start == memory && (blocks[i].kind == FAKE_PINNED) == pinned) {
+            (void)munmap(memory, pages(blocks[i].size));
+            blocks[i] = blocks[--count];
+            return 1;
+        }
+    return 0;
+}
+
+const fake_block *fake_find(const void *memory, size_t size) {
+    const uintptr_t at = (uintptr_t)memory;
+    for (int i = 0; i < count; i++) {
+        const uintptr_t start = (uintptr_t)blocks[i].start;
+        if (at >= start && at - start < blocks[i].size && size <= blocks[i].size - (at - start))
+            return &blocks[i];
+    }
+    return NULL;
+}
+
+int fake_blocks(void) {
+    return count;
+}
+
+void fake_expose(int visible) {
+    for (int i = 0; i < count; i++)
+        if (blocks[i].kind == FAKE_DEVICE)
+            (void)mprotect(blocks[i].start, pages(blocks[i].size), visible ? PROT_READ | PROT_WRITE : PROT_NONE);
+}

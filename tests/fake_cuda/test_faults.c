@@ -1,0 +1,354 @@
+/* Every CUDA call that the library makes is made to fail, one after the other. Each time the library must give a status
+ * and leave *out alone, or give the right result; and the next call must work. */
+#define _GNU_SOURCE /* fork() */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { COUNT = 1000, FAR_DEVICE = 1, MOST_CALLS = 2000 };
+static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0x5a5a5a5a;
+
+/* What the scenarios work on; made before calls begin to fail. */
+typedef struct scene {
+    int32_t host[COUNT];
+    int32_t *in[2];  /* on device 0 and 1 */
+    int64_t *out[2]; /* device memory */
+    int64_t *pinned_out;
+    dpr_stream stream;
+} scene;
+
+/* 1 if the outcome is right; else says what is not. */
+static int is_right(const char *what, dpr_status status, int64_t result) {
+    const char *failed = fake_failed_call() ? fake_failed_call() : "nothing";
+    if (status == DPR_OK && result == expected_sum)
+        return 1;
+    if (status != DPR_OK && result == canary && dpr_last_error()[0] && fake_last_error() == cudaSuccess)
+        return 1;
+    printf("%s: with %s failing: %s, *out is %lld, last error \"%s\", CUDA's last error %d\n", what, failed,
+           dpr_status_name(status), (long long)result, dpr_last_error(), (int)fake_last_error());
+    return 0;
+}
+
+/* Reads a result from device memory. If that call is the one to fail, another will not. */
+static int64_t read_out(const int64_t *out) {
+    int64_t value = -1;
+    if (!gpu_copy(&value, out, sizeof value))
+        (void)gpu_copy(&value, out, sizeof value);
+    return value;
+}
+
+/* Asked again if asking fails; nothing can be said of a call of cudaSetDevice() that fails to go back. */
+static int stays_on(int device) {
+    const char *failed = fake_failed_call();
+    if (failed && strcmp(failed, "cudaSetDevice") == 0)
+        return gpu_use(device);
+    int current = gpu_current();
+    if (current < 0)
+        current = gpu_current();
+    if (current != device)
+        printf("the current device is %d, not %d, after %s failed\n", current, device, failed ? failed : "nothing");
+    return current == device;
+}
+
+/* ---- Scenarios: each makes calls of which number `fail` fails, and returns 1 if all that followed was right ---- */
+
+typedef struct scenario {
+    const char *name;
+    int (*run)(scene *s, int fail, cudaError_t error);
+} scenario;
+
+static int finish(const char *what, dpr_status status, const int64_t *out) {
+    const int64_t result = read_out(out);
+    return is_right(what, status, result);
+}
+
+/* dpr_reduce(), which makes its context by itself, from a thread on another device. */
+static int run_simple(scene *s, int fail, cudaError_t error) {
+    int64_t result = canary;
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_reduce(s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM);
+    return is_right("dpr_reduce", status, result) & stays_on(0);
+}
+
+static int run_simple_to_device(scene *s, int fail, cudaError_t error) {
+    (void)gpu_copy(s->out[FAR_DEVICE], &canary, sizeof canary);
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_reduce(s->in[FAR_DEVICE], s->out[FAR_DEVICE], COUNT, DPR_I32, DPR_SUM);
+    return finish("dpr_reduce to device memory", status, s->out[FAR_DEVICE]) & stays_on(0);
+}
+
+static int run_host_to_device(scene *s, int fail, cudaError_t error) {
+    (void)gpu_copy(s->out[FAR_DEVICE], &canary, sizeof canary);
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_reduce(s->host, s->out[FAR_DEVICE], COUNT, DPR_I32, DPR_SUM);
+    return finish("dpr_reduce from host to device memory", status, s->out[FAR_DEVICE]) & stays_on(0);
+}
+
+static int run_context(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    int64_t result = canary;
+    int good = 1;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "flat.ticket";
+    fake_fail_call(fail, error);
+    dpr_status status = dpr_ctx_create(FAR_DEVICE, &ctx);
+    if (status == DPR_OK) {
+        status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
+        good &= is_right("dpr_reduce_ex", status, result);
+    } else {
+        good &= ctx == NULL && is_right("dpr_ctx_create", status, result);
+    }
+    good &= stays_on(0);
+    fake_fail_call(0, cudaSuccess);
+    if (ctx) { /* the context that saw the failure goes on working */
+        result = canary;
+        status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
+        good &= status == DPR_OK && is_right("dpr_reduce_ex afterwards", status, result);
+    }
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
+static int run_async(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "flat.ticket";
+    *s->pinned_out = canary;
+    if (dpr_ctx_create(0, &ctx) != DPR_OK)
+        return 0;
+    fake_fail_call(fail, error);
+    const dpr_status status =
+        dpr_reduce_async(ctx, s->in[0], s->pinned_out, COUNT, DPR_I32, DPR_SUM, &options, s->stream);
+    const char *failed = fake_failed_call();
+    int good = fake_last_error() == cudaSuccess;
+    if (!failed)
+        fake_fail_call(0, cudaSuccess); /* the wait below is the test's own */
+    good &= gpu_stream_wait(s->stream);
+    good &= is_right("dpr_reduce_async", status, *s->pinned_out) & stays_on(0);
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
+static int run_plan(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    int good = 1;
+    problem.dtype = DPR_I32;
+    problem.count = COUNT;
+    *s->pinned_out = canary;
+    if (dpr_ctx_create(FAR_DEVICE, &ctx) != DPR_OK)
+        return 0;
+    fake_fail_call(fail, error);
+    dpr_status status = dpr_plan_create(ctx, &problem, &plan);
+    if (status == DPR_OK) {
+        status = dpr_plan_run(plan, s->in[FAR_DEVICE], s->pinned_out, NULL);
+        if (!fake_failed_call())
+            fake_fail_call(0, cudaSuccess);
+        good &= gpu_stream_wait(NULL);
+    } else {
+        good &= plan == NULL;
+    }
+    good &= is_right("plan", status, *s->pinned_out) & stays_on(0);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
+/* Two calls are captured; whichever fails, the graph of the rest is instantiated, run and destroyed. */
+static int run_capture(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "flat.ticket";
+    *s->pinned_out = canary;
+    if (dpr_ctx_create(0, &ctx) != DPR_OK || !gpu_capture_begin(s->stream))
+        return 0;
+    fake_fail_call(fail, error);
+    const dpr_status status =
+        dpr_reduce_async(ctx, s->in[0], s->pinned_out, COUNT, DPR_I32, DPR_SUM, &options, s->stream);
+    if (!fake_failed_call())
+        fake_fail_call(0, cudaSuccess);
+    gpu_graph *graph = gpu_capture_end(s->stream);
+    int good = graph && gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream);
+    good &= is_right("captured call", status, *s->pinned_out);
+    gpu_graph_destroy(graph);
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
+static const scenario scenarios[] = {
+    {"simple", run_simple},
+    {"simple_to_device", run_simple_to_device},
+    {"host_to_device", run_host_to_device},
+    {"context", run_context},
+    {"async", run_async},
+    {"plan", run_plan},
+    {"capture", run_capture},
+};
+
+/* ---- One scenario in a process of its own, as the library looks for a driver once in a process ---- */
+
+enum { RIGHT = 0, WRONG = 1, NOTHING_FAILED = 2, LEAKED = 3, VIOLATED = 4 };
+
+/* Whether more is alive than before. What could not be given back because that call itself failed does not count. */
+static int leaked(int before) {
+    static const char *const give_back[] = {"cudaFree", "cudaFreeHost", "cudaStreamDestroy"};
+    const char *failed = fake_failed_call();
+    int excused = 0;
+    for (size_t i = 0; failed && i < LENGTH(give_back); i++)
+        excused |= strcmp(failed, give_back[i]) == 0;
+    const int now = fake_live_objects();
+    if (now != before + excused)
+        printf("%d objects before, %d afterwards; %s failed\n", before, now, failed ? failed : "nothing");
+    return now != before + excused;
+}
+
+static int open_scene(scene *s) {
+    int good = 1;
+    for (int i = 0; i < COUNT; i++)
+        s->host[i] = i + 1;
+    for (int device = 0; device < 2; device++) {
+        good &= gpu_use(device);
+        s->in[device] = gpu_alloc(DPR_MEMORY_DEVICE, sizeof s->host);
+        s->out[device] = gpu_alloc(DPR_MEMORY_DEVICE, sizeof(int64_t));
+        good &= s->in[device] && s->out[device] && gpu_copy(s->in[device], s->host, sizeof s->host);
+    }
+    s->pinned_out = gpu_alloc(DPR_MEMORY_PINNED, sizeof(int64_t));
+    s->stream = gpu_stream_create();
+    return good && s->pinned_out && s->stream && gpu_use(0);
+}
+
+static int run_one(const scenario *of, int fail, cudaError_t error) {
+    scene s;
+    int64_t result = canary;
+    if (!open_scene(&s))
+        return WRONG;
+    if (dpr_reduce(s.host, &result, COUNT, DPR_I32, DPR_SUM) != DPR_OK)
+        return WRONG; /* finds the driver */
+    dpr_shutdown();
+    const int before = fake_live_objects();
+    const int good = of->run(&s, fail, error);
+    const int failed = fake_failed_call() != NULL;
+    fake_fail_call(0, cudaSuccess);
+    result = canary;
+    const dpr_status status = dpr_reduce(s.in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM);
+    if (!good || status != DPR_OK || result != expected_sum)
+        return WRONG;
+    dpr_shutdown();
+    if (fake_violation()) {
+        printf("%s\n", fake_violation());
+        return VIOLATED;
+    }
+    if (leaked(before))
+        return LEAKED;
+    return failed ? RIGHT : NOTHING_FAILED;
+}
+
+static int in_child(const scenario *of, int fail, cudaError_t error) {
+    (void)fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(60);
+        const int outcome = run_one(of, fail, error);
+        (void)fflush(NULL);
+        _exit(outcome);
+    }
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        return WRONG;
+    return WEXITSTATUS(status);
+}
+
+static void fail_every_call(void *context) {
+    const scenario *of = context;
+    static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
+    for (size_t e = 0; e < LENGTH(errors); e++) {
+        int call = 1, outcome = RIGHT;
+        for (; call < MOST_CALLS && outcome == RIGHT; call++) {
+            outcome = in_child(of, call, errors[e]);
+            EXPECT_THAT(outcome == RIGHT || outcome == NOTHING_FAILED, "%s: call %d failing with error %d: outcome %d",
+                        of->name, call, (int)errors[e], outcome);
+        }
+        EXPECT_THAT(call > 3 && call < MOST_CALLS, "%s: only %d calls", of->name, call);
+    }
+}
+
+TEST_GENERATOR(faults) {
+    for (size_t i = 0; i < LENGTH(scenarios); i++)
+        test_add(&(test_case){"Faults", scenarios[i].name, __FILE__, __LINE__, fail_every_call,
+                              (void *)(uintptr_t)&scenarios[i], 0, NULL, NULL});
+}
+
+/* ---- Looking for the driver ---- */
+
+static int discover(int fail) {
+    const int32_t host[3] = {1, 2, 3};
+    const int devices[] = {0, DPR_DEVICE_AUTO};
+    fake_fail_call(fail, cudaErrorUnknown);
+    for (size_t i = 0; i < LENGTH(devices); i++) {
+        int64_t result = 0;
+        dpr_ctx *ctx = NULL;
+        const dpr_status status = dpr_ctx_create(devices[i], &ctx);
+        fake_fail_call(0, cudaSuccess);
+        if (status != DPR_OK && (ctx || !dpr_last_error()[0] || devices[i] == DPR_DEVICE_AUTO))
+            return WRONG;
+        if (status != DPR_OK)
+            continue;
+        if (dpr_reduce_ex(ctx, host, &result, 3, DPR_I32, DPR_SUM, NULL) != DPR_OK || result != 6)
+            return WRONG;
+        dpr_ctx_destroy(ctx);
+    }
+    dpr_shutdown();
+    return leaked(0) ? LEAKED : fake_failed_call() ? RIGHT : NOTHING_FAILED;
+}
+
+TEST(Faults, discovery) {
+    int outcome = RIGHT, call = 1;
+    for (; call < MOST_CALLS && outcome == RIGHT; call++) {
+        (void)fflush(NULL);
+        const pid_t child = fork();
+        if (child == 0) {
+            const int ended = discover(call);
+            (void)fflush(NULL);
+            _exit(ended);
+        }
+        int status = -1;
+        ASSERT_EQ_I64(child, waitpid(child, &status, 0));
+        outcome = WIFEXITED(status) ? WEXITSTATUS(status) : WRONG;
+        EXPECT_THAT(outcome == RIGHT || outcome == NOTHING_FAILED, "call %d failing: outcome %d", call, outcome);
+    }
+    EXPECT_TRUE(call > 3);
+}
+
+/* ---- The fake itself ---- */
+
+TEST(FakeCuda, notes_violations) {
+    ASSERT_TRUE(fake_violation() == NULL);
+    cudaLaunchConfig_t config;
+    int nothing = 0;
+    void *arguments[] = {&nothing};
+    memset(&config, 0, sizeof config);
+    EXPECT_TRUE(cudaLaunchKernelExC(&config, &nothing, arguments) != cudaSuccess);
+    EXPECT_CONTAINS(fake_violation(), "no strategy");
+}
+
+TEST(FakeCuda, fails_the_call_asked_for) {
+    int device = -1;
+    fake_fail_call(2, cudaErrorUnknown);
+    EXPECT_EQ_I64(cudaSuccess, cudaGetDevice(&device));
+    EXPECT_EQ_I64(0, device);
+    device = -1;
+    EXPECT_EQ_I64(cudaErrorUnknown, cudaGetDevice(&device));
+    EXPECT_EQ_I64(-1, device);
+    EXPECT_EQ_STR("cudaGetDevice", fake_failed_call());
+    EXPECT_EQ_I64(cudaErrorUnknown, cudaGetLastError());
+    EXPECT_EQ_I64(cudaSuccess, cudaGetDevice(&device));
+    EXPECT_EQ_I64(3, fake_calls());
+    fake_fail_call(0, cudaSuccess);
+}

@@ -1,0 +1,39 @@
+/* Memory, streams and graphs for the GPU tests, so that their bodies compile in builds without CUDA. Calls return 1 if
+ * they worked, 0 or NULL if not, with the reason in gpu_error(). */
+#ifndef DPR_TESTS_GPU_MEMORY_H
+#define DPR_TESTS_GPU_MEMORY_H
+
+#include "dpr.h"
+
+typedef struct gpu_graph gpu_graph;
+
+/* NULL if device 0 can be used, else why not. */
+const char *gpu_unavailable(void);
+const char *gpu_error(void);
+int gpu_count(void);
+int gpu_current(void);
+int gpu_use(int device);
+size_t gpu_free_bytes(void);
+
+/* Memory of a kind; DPR_MEMORY_HOST needs no GPU. */
+void *gpu_alloc(dpr_memory kind, size_t size);
+void gpu_free(dpr_memory kind, void *memory);
+
+/* Between any kinds; done on return. */
+int gpu_copy(void *to, const void *from, size_t size);
+
+/* Fills `size` bytes of device memory with copies of a pattern in host memory, cut at the end. */
+int gpu_repeat(void *to, size_t size, const void *pattern, size_t pattern_size);
+
+dpr_stream gpu_stream_create(void);
+int gpu_stream_destroy(dpr_stream stream);
+int gpu_stream_wait(dpr_stream stream);
+/* In stream order. */
+int gpu_copy_async(void *to, const void *from, size_t size, dpr_stream stream);
+
+int gpu_capture_begin(dpr_stream stream);
+gpu_graph *gpu_capture_end(dpr_stream stream);
+int gpu_graph_launch(gpu_graph *graph, dpr_stream stream);
+void gpu_graph_destroy(gpu_graph *graph);
+
+#endif

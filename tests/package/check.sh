@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# check.sh CHECK PREFIX: one check of an installed copy in PREFIX. CHECK is a function below; `install` comes first.
+# In the environment: BUILD (the build tree), CMAKE, CC, CXX, LIBDIR (relative to PREFIX) and VERSION.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+prefix=$2
+lib=$prefix/$LIBDIR/libdpr.so
+c11=(-std=c11 -pedantic -Wall -Wextra -Werror)
+cxx17=(-std=c++17 -pedantic -Wall -Wextra -Werror)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+# Installed elsewhere and moved here, so that what names the place of installation does not work.
+check_install() {
+    rm -rf "$prefix" "$prefix.first"
+    "$CMAKE" --install "$BUILD" --prefix "$prefix.first"
+    mv "$prefix.first" "$prefix"
+    ! grep -rIn -e "$prefix" -e "$BUILD" "$prefix" || fail "installed text files name the build tree"
+}
+
+check_header_c11() {
+    echo '#include <dpr.h>' >"$work/header.c"
+    "$CC" "${c11[@]}" -I"$prefix/include" -fsyntax-only "$work/header.c"
+}
+
+check_header_cxx17() {
+    echo '#include <dpr.h>' >"$work/header.cpp"
+    "$CXX" "${cxx17[@]}" -I"$prefix/include" -fsyntax-only "$work/header.cpp"
+}
+
+# What is exported is what dpr.h declares, no more and no less.
+check_exports() {
+    echo '#include <dpr.h>' | "$CC" -E -P -I"$prefix/include" -x c - | grep -oE '\bdpr_[a-z0-9_]+ *\(' | tr -d ' (' |
+        sort -u >"$work/declared"
+    nm -D --defined-only --format=posix "$lib" | awk '$2 != "A" { sub(/@.*/, "", $1); print $1 }' | sort -u >"$work/exported"
+    grep -qx dpr_reduce "$work/declared" || fail "no declarations found in dpr.h"
+    diff "$work/declared" "$work/exported" || fail "dpr.h declares what is marked <, libdpr.so exports what is marked >"
+}
+
+# Loads where there is no driver and no CUDA toolkit, and from a C program without a C++ library.
+check_needed() {
+    local needed entry
+    [ "$(readelf -d "$lib" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" = "libdpr.so.${VERSION%%.*}" ] || fail "wrong soname"
+    needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    for entry in $needed; do
+        case $entry in
+        libc.so.* | libm.so.* | libpthread.so.* | libdl.so.* | librt.so.* | ld-linux* | libgcc_s.so.* | libhwloc.so.*) ;;
+        *) fail "libdpr.so needs $entry" ;;
+        esac
+    done
+}
+
+# pc FLAG...: pkg-config on the installed copy.
+pc() { PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig pkg-config "$@" dpr; }
+
+check_pkgconfig_shared() {
+    [ "$(pc --modversion)" = "$VERSION" ] || fail "dpr.pc has version $(pc --modversion), not $VERSION"
+    # shellcheck disable=SC2046
+    "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" $(pc --libs)
+    ! "$work/sum" 2>/dev/null || fail "the program does not need libdpr.so.${VERSION%%.*}"
+    LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/sum" "$VERSION"
+}
+
+check_pkgconfig_static() {
+    mkdir "$work/lib"
+    ln -s "$prefix/$LIBDIR/libdpr.a" "$work/lib"
+    # shellcheck disable=SC2046
+    "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" -L"$work/lib" $(pc --static --libs)
+    ! readelf -d "$work/sum" | grep -E 'NEEDED.*(libdpr|libcuda|libstdc)' || fail "the program is not linked statically"
+    "$work/sum" "$VERSION"
+}
+
+check_cmake_consumer() {
+    "$CMAKE" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION"
+    "$CMAKE" --build "$work/build"
+    local program
+    for program in c_shared c_static cxx_shared cxx_static; do
+        "$work/build/$program" "$VERSION"
+    done
+}
+
+"check_$1"

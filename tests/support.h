@@ -1,0 +1,21 @@
+/* Checks of statuses, and small helpers of the tests. */
+#ifndef DPR_TESTS_SUPPORT_H
+#define DPR_TESTS_SUPPORT_H
+
+#include "dpr.h"
+#include "shim/shim.h"
+
+/* An array's length. */
+#define LENGTH(ARRAY) (sizeof(ARRAY) / sizeof((ARRAY)[0]))
+
+static inline int test_status(const char *file, int line, const char *call, dpr_status expected, dpr_status got) {
+    if (expected == got)
+        return 1;
+    return test_fail(file, line, "%s\n  status:   %s\n  expected: %s\n  last error: %s", call, dpr_status_name(got),
+                     dpr_status_name(expected), dpr_last_error());
+}
+
+#define EXPECT_STATUS(EXPECTED, CALL) test_status(__FILE__, __LINE__, #CALL, EXPECTED, CALL)
+#define ASSERT_STATUS(EXPECTED, CALL) TEST_RETURN_UNLESS_(EXPECT_STATUS(EXPECTED, CALL))
+
+#endif

@@ -1,0 +1,256 @@
+/* Every status: provoked, with a sentence that names argument and value, *out untouched, and the next call working. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support.h"
+
+/* What the provocations work on. Results are canaries before, and must be afterwards. */
+typedef struct scene {
+    dpr_ctx *cpu;
+    dpr_plan *plan;                     /* of 4 F64 on the CPU */
+    _Alignas(16) double in[8];          /* 1 to 8 */
+    _Alignas(16) unsigned char out[32]; /* canary */
+    dpr_ctx *ctx_out;                   /* canary */
+    dpr_plan *plan_out;                 /* canary */
+    dpr_op op_out;                      /* canary */
+    dpr_dtype dtype_out;                /* canary */
+    char text[16];                      /* canary */
+} scene;
+
+static void set_canaries(scene *s) {
+    memset(s->out, 0xa5, sizeof s->out);
+    memset(s->text, 0xa5, sizeof s->text);
+    s->ctx_out = (dpr_ctx *)(void *)s->in;
+    s->plan_out = (dpr_plan *)(void *)s->in;
+    s->op_out = DPR_COUNT;
+    s->dtype_out = DPR_C128;
+}
+
+static void expect_canaries(const char *what, const scene *s) {
+    scene fresh;
+    set_canaries(&fresh);
+    EXPECT_THAT(memcmp(fresh.out, s->out, sizeof s->out) == 0, "%s: *out changed", what);
+    EXPECT_THAT(memcmp(fresh.text, s->text, sizeof s->text) == 0, "%s: *text changed", what);
+    EXPECT_THAT(s->ctx_out == (const void *)s->in && s->plan_out == (const void *)s->in, "%s: *out changed", what);
+    EXPECT_THAT(s->op_out == DPR_COUNT && s->dtype_out == DPR_C128, "%s: *out changed", what);
+}
+
+static void scene_setup(void *state) {
+    scene *s = state;
+    for (int i = 0; i < 8; i++)
+        s->in[i] = i + 1;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->cpu));
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.dtype = DPR_F64;
+    problem.count = 4;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->cpu, &problem, &s->plan));
+    set_canaries(s);
+}
+
+static void scene_teardown(void *state) {
+    scene *s = state;
+    dpr_plan_destroy(s->plan);
+    dpr_ctx_destroy(s->cpu);
+}
+
+#define SUM_OF(COUNT, DTYPE, OP) dpr_reduce(s->in, s->out, COUNT, DTYPE, OP)
+
+static dpr_status with_options(scene *s, const char *strategy, int mode, int nan, const void *init, dpr_op op) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    options.mode = (dpr_mode)mode;
+    options.nan = (dpr_nan)nan;
+    options.init = init;
+    return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, op, &options);
+}
+
+static dpr_status with_problem(scene *s, int op, int dtype, size_t count, int memory) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.op = (dpr_op)op;
+    problem.dtype = (dpr_dtype)dtype;
+    problem.count = count;
+    problem.memory = (dpr_memory)memory;
+    return dpr_plan_create(s->cpu, &problem, &s->plan_out);
+}
+
+static dpr_status short_explanation(scene *s) {
+    size_t len = 3;
+    const dpr_status status = dpr_plan_explain(s->plan, s->text, &len);
+    EXPECT_TRUE(len > 3);
+    return status;
+}
+
+/* Each provocation: an identifier, the status, what its sentence must contain, and the call. */
+#define PROVOCATIONS(X)                                                                                                \
+    X(in_null, ERR_NULL_POINTER, "in is NULL", dpr_reduce(NULL, s->out, 3, DPR_F64, DPR_SUM))                          \
+    X(out_null, ERR_NULL_POINTER, "out is NULL", dpr_reduce(s->in, NULL, 3, DPR_F64, DPR_SUM))                         \
+    X(out_null_empty, ERR_NULL_POINTER, "out is NULL", dpr_reduce(NULL, NULL, 0, DPR_F64, DPR_SUM))                    \
+    X(ctx_null, ERR_NULL_POINTER, "ctx is NULL", dpr_reduce_ex(NULL, s->in, s->out, 3, DPR_F64, DPR_SUM, NULL))        \
+    X(async_ctx_null, ERR_NULL_POINTER, "ctx is NULL",                                                                 \
+      dpr_reduce_async(NULL, s->in, s->out, 3, DPR_F64, DPR_SUM, NULL, NULL))                                          \
+    X(async_in_null, ERR_NULL_POINTER, "in is NULL",                                                                   \
+      dpr_reduce_async(s->cpu, NULL, s->out, 3, DPR_F64, DPR_SUM, NULL, NULL))                                         \
+    X(ctx_out_null, ERR_NULL_POINTER, "out is NULL", dpr_ctx_create(DPR_DEVICE_CPU, NULL))                             \
+    X(op_name_null, ERR_NULL_POINTER, "name is NULL", dpr_op_parse(NULL, &s->op_out))                                  \
+    X(op_out_null, ERR_NULL_POINTER, "out is NULL", dpr_op_parse("sum", NULL))                                         \
+    X(dtype_name_null, ERR_NULL_POINTER, "name is NULL", dpr_dtype_parse(NULL, &s->dtype_out))                         \
+    X(dtype_out_null, ERR_NULL_POINTER, "out is NULL", dpr_dtype_parse("f32", NULL))                                   \
+    X(plan_ctx_null, ERR_NULL_POINTER, "ctx is NULL",                                                                  \
+      dpr_plan_create(NULL, &(dpr_problem)DPR_PROBLEM_INIT, &s->plan_out))                                             \
+    X(plan_problem_null, ERR_NULL_POINTER, "problem is NULL", dpr_plan_create(s->cpu, NULL, &s->plan_out))             \
+    X(plan_out_null, ERR_NULL_POINTER, "out is NULL", dpr_plan_create(s->cpu, &(dpr_problem)DPR_PROBLEM_INIT, NULL))   \
+    X(run_plan_null, ERR_NULL_POINTER, "plan is NULL", dpr_plan_run(NULL, s->in, s->out, NULL))                        \
+    X(run_in_null, ERR_NULL_POINTER, "in is NULL", dpr_plan_run(s->plan, NULL, s->out, NULL))                          \
+    X(run_out_null, ERR_NULL_POINTER, "out is NULL", dpr_plan_run(s->plan, s->in, NULL, NULL))                         \
+    X(explain_plan_null, ERR_NULL_POINTER, "plan is NULL", dpr_plan_explain(NULL, s->text, &(size_t){16}))             \
+    X(explain_len_null, ERR_NULL_POINTER, "len is NULL", dpr_plan_explain(s->plan, s->text, NULL))                     \
+    X(op_99, ERR_INVALID_OP, "op is 99", SUM_OF(3, DPR_F64, (dpr_op)99))                                               \
+    X(op_negative, ERR_INVALID_OP, "op is -1", SUM_OF(3, DPR_F64, (dpr_op)-1))                                         \
+    X(op_past_last, ERR_INVALID_OP, "op is 12", SUM_OF(3, DPR_F64, (dpr_op)(DPR_COUNT + 1)))                           \
+    X(op_of_problem, ERR_INVALID_OP, "op is 99", with_problem(s, 99, DPR_F64, 4, 0))                                   \
+    X(op_name, ERR_INVALID_OP, "\"summ\"", dpr_op_parse("summ", &s->op_out))                                           \
+    X(op_name_empty, ERR_INVALID_OP, "\"\"", dpr_op_parse("", &s->op_out))                                             \
+    X(op_name_case, ERR_INVALID_OP, "\"SUM\"", dpr_op_parse("SUM", &s->op_out))                                        \
+    X(dtype_99, ERR_INVALID_DTYPE, "dtype is 99", SUM_OF(3, (dpr_dtype)99, DPR_SUM))                                   \
+    X(dtype_negative, ERR_INVALID_DTYPE, "dtype is -1", SUM_OF(3, (dpr_dtype)-1, DPR_SUM))                             \
+    X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 15", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))                \
+    X(dtype_of_problem, ERR_INVALID_DTYPE, "dtype is 99", with_problem(s, DPR_SUM, 99, 4, 0))                          \
+    X(dtype_name, ERR_INVALID_DTYPE, "\"float\"", dpr_dtype_parse("float", &s->dtype_out))                             \
+    X(device_number, ERR_INVALID_OPTION, "device is -3", dpr_ctx_create(-3, &s->ctx_out))                              \
+    X(mode, ERR_INVALID_OPTION, "mode is 7", with_options(s, NULL, 7, 0, NULL, DPR_SUM))                               \
+    X(nan, ERR_INVALID_OPTION, "nan is 2", with_options(s, NULL, 0, 2, NULL, DPR_SUM))                                 \
+    X(nan_negative, ERR_INVALID_OPTION, "nan is -1", with_options(s, NULL, 0, -1, NULL, DPR_SUM))                      \
+    X(init_of_argmin, ERR_INVALID_OPTION, "init", with_options(s, NULL, 0, 0, s->in, DPR_ARGMIN))                      \
+    X(init_of_argmax, ERR_INVALID_OPTION, "init", with_options(s, NULL, 0, 0, s->in, DPR_ARGMAX))                      \
+    X(memory, ERR_INVALID_OPTION, "memory is 17", with_problem(s, DPR_SUM, DPR_F64, 4, 17))                            \
+    X(memory_negative, ERR_INVALID_OPTION, "memory is -1", with_problem(s, DPR_SUM, DPR_F64, 4, -1))                   \
+    X(stream_on_cpu, ERR_INVALID_OPTION, "stream is 0x10",                                                             \
+      dpr_reduce_async(s->cpu, s->in, s->out, 3, DPR_F64, DPR_SUM, NULL, (dpr_stream)(uintptr_t)16))                   \
+    X(stream_of_cpu_plan, ERR_INVALID_OPTION, "stream is 0x10",                                                        \
+      dpr_plan_run(s->plan, s->in, s->out, (dpr_stream)(uintptr_t)16))                                                 \
+    X(band_f32, ERR_UNSUPPORTED_PAIR, "band", SUM_OF(3, DPR_F32, DPR_BAND))                                            \
+    X(band_f32_type, ERR_UNSUPPORTED_PAIR, "f32", SUM_OF(3, DPR_F32, DPR_BAND))                                        \
+    X(min_c64, ERR_UNSUPPORTED_PAIR, "min", SUM_OF(3, DPR_C64, DPR_MIN))                                               \
+    X(pair_of_problem, ERR_UNSUPPORTED_PAIR, "bxor", with_problem(s, DPR_BXOR, DPR_BF16, 4, 0))                        \
+    X(in_misaligned, ERR_MISALIGNED, "in is 0x", dpr_reduce((const char *)s->in + 1, s->out, 3, DPR_F64, DPR_SUM))     \
+    X(in_misaligned_2, ERR_MISALIGNED, "f16", dpr_reduce((const char *)s->in + 1, s->out, 3, DPR_F16, DPR_SUM))        \
+    X(in_misaligned_complex, ERR_MISALIGNED, "c64", dpr_reduce((const char *)s->in + 2, s->out, 3, DPR_C64, DPR_SUM))  \
+    X(out_misaligned, ERR_MISALIGNED, "out is 0x", dpr_reduce(s->in, s->out + 4, 3, DPR_I32, DPR_SUM))                 \
+    X(out_misaligned_result, ERR_MISALIGNED, "i64", dpr_reduce(s->in, s->out + 4, 3, DPR_I8, DPR_ARGMAX))              \
+    X(run_misaligned, ERR_MISALIGNED, "in is 0x", dpr_plan_run(s->plan, (const char *)s->in + 4, s->out, NULL))        \
+    X(argmin_empty, ERR_EMPTY, "argmin", SUM_OF(0, DPR_F64, DPR_ARGMIN))                                               \
+    X(argmax_empty, ERR_EMPTY, "count is 0", dpr_reduce(NULL, s->out, 0, DPR_BOOL, DPR_ARGMAX))                        \
+    X(plan_empty, ERR_EMPTY, "argmax", with_problem(s, DPR_ARGMAX, DPR_F64, 0, 0))                                     \
+    X(count_overflow, ERR_SIZE, "count is 2305843009213693952", SUM_OF((size_t)1 << 61, DPR_F64, DPR_SUM))             \
+    X(count_half, ERR_SIZE, "f64", SUM_OF((size_t)1 << 60, DPR_F64, DPR_SUM))                                          \
+    X(count_most, ERR_SIZE, "count is 18446744073709551615", SUM_OF(SIZE_MAX, DPR_U8, DPR_SUM))                        \
+    X(count_of_problem, ERR_SIZE, "count is ", with_problem(s, DPR_SUM, DPR_F64, SIZE_MAX, 0))                         \
+    X(device_memory, ERR_MEMORY_KIND, "DPR_MEMORY_DEVICE", with_problem(s, DPR_SUM, DPR_F64, 4, DPR_MEMORY_DEVICE))    \
+    X(strategy_unknown, ERR_UNKNOWN_STRATEGY, "\"cpu.serail\"", with_options(s, "cpu.serail", 0, 0, NULL, DPR_SUM))    \
+    X(strategy_empty, ERR_UNKNOWN_STRATEGY, "\"\"", with_options(s, "", 0, 0, NULL, DPR_SUM))                          \
+    X(strategy_prefix, ERR_UNKNOWN_STRATEGY, "\"cpu.\"", with_options(s, "cpu.", 0, 0, NULL, DPR_SUM))                 \
+    X(no_device, ERR_NO_DEVICE, "device is 1000", dpr_ctx_create(1000, &s->ctx_out))                                   \
+    X(short_buffer, ERR_BUFFER_TOO_SMALL, "3", short_explanation(s))                                                   \
+    PROVOCATIONS_WITH_GPU(X)
+
+#ifdef DPR_WITH_CUDA
+#define PROVOCATIONS_WITH_GPU(X)                                                                                       \
+    X(strategy_unable, ERR_STRATEGY_UNABLE, "flat.block", with_options(s, "flat.block", 0, 0, NULL, DPR_SUM))
+#else
+#define PROVOCATIONS_WITH_GPU(X)
+#endif
+
+#define DEFINE_CALL(ID, STATUS, SAYS, CALL)                                                                            \
+    static dpr_status provoke_##ID(scene *s) {                                                                         \
+        (void)s;                                                                                                       \
+        return CALL;                                                                                                   \
+    }
+PROVOCATIONS(DEFINE_CALL)
+
+static const struct provocation {
+    const char *name;
+    dpr_status status;
+    const char *says;
+    dpr_status (*call)(scene *s);
+} provocations[] = {
+#define TABLE_ENTRY(ID, STATUS, SAYS, CALL) {#ID, DPR_##STATUS, SAYS, provoke_##ID},
+    PROVOCATIONS(TABLE_ENTRY)};
+
+TEST_FIXTURE(Api, bad_input, scene, scene_setup, scene_teardown) {
+    for (size_t i = 0; i < LENGTH(provocations); i++) {
+        const struct provocation *p = &provocations[i];
+        const dpr_status status = p->call(fixture);
+        EXPECT_THAT(status == p->status, "%s: %s, expected %s; %s", p->name, dpr_status_name(status),
+                    dpr_status_name(p->status), dpr_last_error());
+        EXPECT_THAT(strstr(dpr_last_error(), p->says) != NULL, "%s: \"%s\" does not contain \"%s\"", p->name,
+                    dpr_last_error(), p->says);
+        expect_canaries(p->name, fixture);
+        double sum = 0;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->cpu, fixture->in, &sum, 8, DPR_F64, DPR_SUM, NULL));
+        EXPECT_NEAR_F64(36.0, sum, 0.0);
+    }
+}
+
+/* Statuses that good pointers and values do not bring about, and where they are tested instead. */
+static const struct elsewhere {
+    dpr_status status;
+    const char *where;
+} tested_elsewhere[] = {
+    {DPR_OK, "every other test"},
+    {DPR_ERR_WRONG_DEVICE, "Gpu.memory_of_another_device_is_refused, also on the fake devices"},
+    {DPR_ERR_OUT_OF_MEMORY, "Allocations.every_failure_is_a_status"},
+    {DPR_ERR_CUDA, "Faults.*"},
+    {DPR_ERR_SYSTEM, "no call of this version gives it"},
+#ifndef DPR_WITH_CUDA
+    {DPR_ERR_STRATEGY_UNABLE, "builds with CUDA: every strategy of this one can run everything"},
+#endif
+};
+
+TEST(Api, every_status_is_tested) {
+#define ENTRY(A, NAME, text) DPR_##NAME,
+    static const dpr_status all[] = {DPR_STATUS_LIST(ENTRY, _)};
+#undef ENTRY
+    for (size_t s = 0; s < LENGTH(all); s++) {
+        int seen = 0;
+        for (size_t i = 0; i < LENGTH(provocations); i++)
+            seen += provocations[i].status == all[s];
+        for (size_t i = 0; i < LENGTH(tested_elsewhere); i++)
+            seen += tested_elsewhere[i].status == all[s];
+        EXPECT_THAT(seen > 0, "no test provokes %s", dpr_status_name(all[s]));
+    }
+}
+
+TEST(Api, success_leaves_the_last_error_alone) {
+    const int32_t in[] = {1, 2, 3};
+    int64_t out = 0;
+    EXPECT_STATUS(DPR_ERR_INVALID_OP, dpr_reduce(in, &out, 3, DPR_I32, (dpr_op)99));
+    EXPECT_STATUS(DPR_OK, dpr_reduce(in, &out, 3, DPR_I32, DPR_SUM));
+    EXPECT_CONTAINS(dpr_last_error(), "op is 99");
+}
+
+TEST(Api, long_names_are_cut) {
+    char name[2000];
+    double in = 1, out = 2;
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    options.strategy = name;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_STATUS(DPR_ERR_UNKNOWN_STRATEGY, dpr_reduce_ex(ctx, &in, &out, 1, DPR_F64, DPR_SUM, &options));
+    EXPECT_TRUE(strlen(dpr_last_error()) < 512);
+    EXPECT_CONTAINS(dpr_last_error(), "xxxx");
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Api, null_may_be_destroyed) {
+    dpr_ctx_destroy(NULL);
+    dpr_plan_destroy(NULL);
+    EXPECT_EQ_I64(DPR_DEVICE_CPU, dpr_ctx_device(NULL));
+}
+
+TEST(Api, result_may_overlap_the_input) {
+    double both[] = {1, 2, 3};
+    EXPECT_STATUS(DPR_OK, dpr_reduce(both, both, 3, DPR_F64, DPR_SUM));
+    EXPECT_NEAR_F64(6.0, both[0], 0.0);
+}

@@ -1,0 +1,306 @@
+/* Names, tables, struct sizes, the buffer protocol of texts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference.h"
+#include "support.h"
+
+/* ---- Names ---- */
+
+TEST(Names, ops_and_dtypes_round_trip) {
+    int op = 0, dtype = 0;
+    for (; dpr_op_name((dpr_op)op); op++) {
+        dpr_op parsed = (dpr_op)-1;
+        EXPECT_STATUS(DPR_OK, dpr_op_parse(dpr_op_name((dpr_op)op), &parsed));
+        EXPECT_EQ_I64(op, parsed);
+    }
+    for (; dpr_dtype_name((dpr_dtype)dtype); dtype++) {
+        dpr_dtype parsed = (dpr_dtype)-1;
+        EXPECT_STATUS(DPR_OK, dpr_dtype_parse(dpr_dtype_name((dpr_dtype)dtype), &parsed));
+        EXPECT_EQ_I64(dtype, parsed);
+    }
+    EXPECT_EQ_I64(DPR_COUNT + 1, op);
+    EXPECT_EQ_I64(DPR_C128 + 1, dtype);
+    EXPECT_EQ_STR("sum", dpr_op_name(DPR_SUM));
+    EXPECT_EQ_STR("count", dpr_op_name(DPR_COUNT));
+    EXPECT_EQ_STR("bf16", dpr_dtype_name(DPR_BF16));
+    EXPECT_TRUE(dpr_op_name((dpr_op)-1) == NULL);
+    EXPECT_TRUE(dpr_dtype_name((dpr_dtype)-1) == NULL);
+    EXPECT_TRUE(dpr_dtype_name((dpr_dtype)1000000) == NULL);
+}
+
+TEST(Names, statuses) {
+#define CHECK(A, NAME, TEXT)                                                                                           \
+    EXPECT_EQ_STR("DPR_" #NAME, dpr_status_name(DPR_##NAME));                                                          \
+    EXPECT_EQ_STR(TEXT, dpr_status_text(DPR_##NAME));
+    DPR_STATUS_LIST(CHECK, _)
+#undef CHECK
+    EXPECT_EQ_I64(0, DPR_OK);
+    EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)-1));
+    EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)1000));
+    EXPECT_TRUE(dpr_status_text((dpr_status)-1) != NULL && dpr_status_text((dpr_status)1000) != NULL);
+}
+
+TEST(Names, strategies) {
+    EXPECT_TRUE(dpr_strategy_count() >= 3);
+    EXPECT_EQ_STR("cpu.serial", dpr_strategy_name(0));
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        EXPECT_TRUE(dpr_strategy_name(i) != NULL && strchr(dpr_strategy_name(i), '.') != NULL);
+        EXPECT_TRUE(dpr_strategy_text(i) != NULL && dpr_strategy_text(i)[0] != '\0');
+        for (size_t j = 0; j < i; j++)
+            EXPECT_TRUE(strcmp(dpr_strategy_name(i), dpr_strategy_name(j)) != 0);
+    }
+    EXPECT_TRUE(dpr_strategy_name(dpr_strategy_count()) == NULL);
+    EXPECT_TRUE(dpr_strategy_text(SIZE_MAX) == NULL);
+}
+
+TEST(Names, version) {
+    char expected[32];
+    EXPECT_TRUE(snprintf(expected, sizeof expected, "%d.%d.%d", DPR_VERSION_MAJOR, DPR_VERSION_MINOR, DPR_VERSION_PATCH)
+                > 0);
+    EXPECT_EQ_STR(expected, dpr_version());
+}
+
+/* ---- Tables ---- */
+
+TEST(Tables, agree_with_the_reference) {
+    for (int op = 0; op <= DPR_COUNT; op++)
+        for (int dtype = 0; dtype <= DPR_C128; dtype++) {
+            const int supported = ref_supported((dpr_op)op, (dpr_dtype)dtype);
+            EXPECT_EQ_I64(supported, dpr_supported((dpr_op)op, (dpr_dtype)dtype));
+            const dpr_dtype result = dpr_result_dtype((dpr_op)op, (dpr_dtype)dtype);
+            if (supported)
+                EXPECT_EQ_I64(ref_result_dtype((dpr_op)op, (dpr_dtype)dtype), result);
+            else
+                EXPECT_TRUE(dpr_dtype_name(result) == NULL);
+        }
+}
+
+TEST(Tables, sizes_and_alignments) {
+    for (int d = 0; d <= DPR_C128; d++) {
+        const dpr_dtype dtype = (dpr_dtype)d;
+        EXPECT_EQ_U64(ref_size(dtype), dpr_dtype_size(dtype));
+        EXPECT_EQ_U64(ref_size(dtype) / (ref_is_complex(dtype) ? 2 : 1), dpr_dtype_alignment(dtype));
+    }
+    EXPECT_EQ_U64(sizeof(dpr_c64), dpr_dtype_size(DPR_C64));
+    EXPECT_EQ_U64(sizeof(dpr_c128), dpr_dtype_size(DPR_C128));
+}
+
+TEST(Tables, values_that_are_no_enum) {
+    const int outside[] = {-1, 15, 99, 1000000};
+    for (size_t i = 0; i < LENGTH(outside); i++) {
+        EXPECT_EQ_U64(0, dpr_dtype_size((dpr_dtype)outside[i]));
+        EXPECT_EQ_U64(0, dpr_dtype_alignment((dpr_dtype)outside[i]));
+        EXPECT_EQ_I64(0, dpr_supported(DPR_SUM, (dpr_dtype)outside[i]));
+        EXPECT_EQ_I64(0, dpr_supported((dpr_op)outside[i], DPR_F32));
+        EXPECT_TRUE(dpr_dtype_name(dpr_result_dtype((dpr_op)outside[i], DPR_F32)) == NULL);
+        EXPECT_TRUE(dpr_dtype_name(dpr_result_dtype(DPR_SUM, (dpr_dtype)outside[i])) == NULL);
+    }
+}
+
+/* ---- Struct sizes: what programs built with this version's header rely on ---- */
+
+TEST(Abi, struct_sizes) {
+    EXPECT_EQ_U64(32, sizeof(dpr_options));
+    EXPECT_EQ_U64(40, sizeof(dpr_problem));
+    EXPECT_EQ_U64(8, sizeof(dpr_c64));
+    EXPECT_EQ_U64(16, sizeof(dpr_c128));
+    EXPECT_EQ_U64(0, offsetof(dpr_options, size));
+    EXPECT_EQ_U64(8, offsetof(dpr_options, strategy));
+    EXPECT_EQ_U64(16, offsetof(dpr_options, mode));
+    EXPECT_EQ_U64(20, offsetof(dpr_options, nan));
+    EXPECT_EQ_U64(24, offsetof(dpr_options, init));
+    EXPECT_EQ_U64(0, offsetof(dpr_problem, size));
+    EXPECT_EQ_U64(8, offsetof(dpr_problem, op));
+    EXPECT_EQ_U64(16, offsetof(dpr_problem, count));
+    EXPECT_EQ_U64(24, offsetof(dpr_problem, memory));
+    EXPECT_EQ_U64(32, offsetof(dpr_problem, options));
+}
+
+TEST(Abi, enum_values) {
+    EXPECT_EQ_I64(0, DPR_BOOL);
+    EXPECT_EQ_I64(11, DPR_F32);
+    EXPECT_EQ_I64(14, DPR_C128);
+    EXPECT_EQ_I64(0, DPR_SUM);
+    EXPECT_EQ_I64(11, DPR_COUNT);
+    EXPECT_EQ_I64(1, DPR_ERR_NULL_POINTER);
+    EXPECT_EQ_I64(17, DPR_ERR_BUFFER_TOO_SMALL);
+    EXPECT_EQ_I64(4, DPR_MEMORY_DEVICE);
+}
+
+/* Options as a later or an earlier header has them: `size` bytes, in memory of exactly that size. */
+static dpr_status sum_with(dpr_ctx *ctx, const dpr_options *options, size_t size, int tail, double *out) {
+    static const double in[] = {1, 2, 4};
+    const size_t room = size < sizeof size ? sizeof size : size;
+    unsigned char *bytes = malloc(room);
+    if (!bytes)
+        return DPR_ERR_OUT_OF_MEMORY;
+    memset(bytes, tail, room);
+    memcpy(bytes, options, room < sizeof *options ? room : sizeof *options);
+    memcpy(bytes, &size, sizeof size);
+    dpr_options *given = (dpr_options *)(void *)bytes;
+    const dpr_status status = dpr_reduce_ex(ctx, in, out, 3, DPR_F64, DPR_SUM, given);
+    free(bytes);
+    return status;
+}
+
+TEST(Abi, options_of_other_versions) {
+    dpr_ctx *ctx = NULL;
+    const double init = 100;
+    double out = 0;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.init = &init;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof options, 0, &out));
+    EXPECT_NEAR_F64(107.0, out, 0.0);
+    /* an earlier one without `init`: the initial value is not looked at */
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, offsetof(dpr_options, init), 0, &out));
+    EXPECT_NEAR_F64(7.0, out, 0.0);
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof(size_t), 0, &out));
+    EXPECT_NEAR_F64(7.0, out, 0.0);
+    /* a later one whose new fields have their defaults, and one that asks for something unknown */
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof options + 24, 0, &out));
+    EXPECT_NEAR_F64(107.0, out, 0.0);
+    out = -1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, sizeof options + 24, 1, &out));
+    EXPECT_CONTAINS(dpr_last_error(), "56");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 0, 0, &out));
+    EXPECT_CONTAINS(dpr_last_error(), "size is 0");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 7, 0, &out));
+    EXPECT_NEAR_F64(-1.0, out, 0.0);
+    dpr_ctx_destroy(ctx);
+}
+
+static dpr_status plan_with(dpr_ctx *ctx, const dpr_problem *problem, size_t size, int tail, dpr_plan **out) {
+    const size_t room = size < sizeof size ? sizeof size : size;
+    unsigned char *bytes = malloc(room);
+    if (!bytes)
+        return DPR_ERR_OUT_OF_MEMORY;
+    memset(bytes, tail, room);
+    memcpy(bytes, problem, room < sizeof *problem ? room : sizeof *problem);
+    memcpy(bytes, &size, sizeof size);
+    const dpr_status status = dpr_plan_create(ctx, (const dpr_problem *)(const void *)bytes, out);
+    free(bytes);
+    return status;
+}
+
+TEST(Abi, problems_of_other_versions) {
+    static const double in[] = {1, 2, 4};
+    const size_t good[] = {sizeof(dpr_problem), offsetof(dpr_problem, options), offsetof(dpr_problem, memory),
+                           sizeof(dpr_problem) + 16};
+    dpr_ctx *ctx = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.dtype = DPR_F64;
+    problem.count = 3;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        dpr_plan *plan = NULL;
+        double out = 0;
+        ASSERT_STATUS(DPR_OK, plan_with(ctx, &problem, good[i], 0, &plan));
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
+        EXPECT_NEAR_F64(7.0, out, 0.0);
+        dpr_plan_destroy(plan);
+    }
+    dpr_plan *plan = NULL;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, plan_with(ctx, &problem, sizeof problem + 16, 1, &plan));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, plan_with(ctx, &problem, 0, 0, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "problem");
+    EXPECT_TRUE(plan == NULL);
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Plans ---- */
+
+TEST(Plans, explanation_fills_a_buffer_of_the_size_it_asks_for) {
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.count = 1000;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    size_t needed = 0;
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, NULL, &needed));
+    ASSERT_TRUE(needed > 1);
+    char *text = malloc(needed);
+    ASSERT_TRUE(text != NULL);
+    size_t len = needed;
+    memset(text, 0x7f, needed);
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &len));
+    EXPECT_EQ_U64(needed, len);
+    EXPECT_EQ_U64(needed, strlen(text) + 1);
+    EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        EXPECT_CONTAINS(text, dpr_strategy_name(i));
+    EXPECT_CONTAINS(text, "1000");
+
+    len = needed - 1;
+    memset(text, 0x7f, needed);
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, dpr_plan_explain(plan, text, &len));
+    EXPECT_EQ_U64(needed, len);
+    for (size_t i = 0; i < needed; i++)
+        ASSERT_EQ_I64(0x7f, text[i]);
+    free(text);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Plans, run_the_strategy_asked_for) {
+    static const float in[] = {1, -2, 3, 7, 0};
+    dpr_ctx *ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        if (strncmp(dpr_strategy_name(i), "cpu.", 4) != 0)
+            continue;
+        dpr_options options = DPR_OPTIONS_INIT;
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        options.strategy = dpr_strategy_name(i);
+        problem.op = DPR_ARGMAX;
+        problem.count = LENGTH(in);
+        problem.options = &options;
+        dpr_plan *plan = NULL;
+        int64_t out = -1;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+        EXPECT_EQ_STR(options.strategy, dpr_plan_strategy(plan));
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
+        EXPECT_EQ_I64(3, out);
+        dpr_plan_destroy(plan);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Plans, keep_the_initial_value) {
+    static const int32_t in[] = {1, 2, 3};
+    int64_t init = 1000, out = 0;
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    options.init = &init;
+    problem.dtype = DPR_I32;
+    problem.count = 3;
+    problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    init = 5;
+    options.size = 0;
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
+    EXPECT_EQ_I64(1006, out);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Plans, of_nothing_give_the_identity) {
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    double out = 5;
+    problem.op = DPR_PROD;
+    problem.dtype = DPR_F64;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, NULL, &out, NULL));
+    EXPECT_NEAR_F64(1.0, out, 0.0);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}

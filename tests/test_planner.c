@@ -1,0 +1,365 @@
+/* The planner's whole table on captured machines, and what must hold of any table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lists.h"
+#include "machines.h"
+#include "registry.h"
+#include "support.h"
+
+/* ---- Keys ---- */
+
+/* Where the array lies, and whether the call is in a stream. */
+static const struct place {
+    const char *name;
+    dpr_memory memory;
+    int gpu_only;
+} places[] = {
+    {"host", DPR_MEMORY_HOST, 0},
+    {"pinned", DPR_MEMORY_PINNED, 0},
+    {"pinned-stream", DPR_MEMORY_PINNED, 1},
+    {"managed", DPR_MEMORY_MANAGED, 0},
+    {"managed-stream", DPR_MEMORY_MANAGED, 1},
+    {"device", DPR_MEMORY_DEVICE, 0},
+    {"device-stream", DPR_MEMORY_DEVICE, 1},
+};
+
+static dpr_key key_of(const struct place *place, int op, int dtype) {
+    dpr_key key = {.word = 0};
+    key.f.op = (uint8_t)op;
+    key.f.dtype = (uint8_t)dtype;
+    key.f.in_memory = (uint8_t)place->memory;
+    key.f.gpu_only = (uint8_t)place->gpu_only;
+    return key;
+}
+
+/* Calls `visit` for every valid key of every place, misalignment and NaN policy. */
+static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key *, const dpr_machine *)) {
+    for (size_t p = 0; p < LENGTH(places); p++)
+        for (int op = 0; op < DPR_OP_COUNT; op++)
+            for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
+                for (int variant = 0; variant < 4; variant++) {
+                    dpr_key key = key_of(&places[p], op, dtype);
+                    key.f.nan = (uint8_t)(variant & 1);
+                    key.f.misaligned = (uint8_t)(variant >> 1);
+                    if (dpr_supported((dpr_op)op, (dpr_dtype)dtype) && !test_failed())
+                        visit(&key, machine);
+                }
+}
+
+static const char *describe(const dpr_key *key) {
+    static char text[128];
+    (void)snprintf(text, sizeof text, "%s %s in %s memory%s, NaN policy %d, %s", dpr_op_name((dpr_op)key->f.op),
+                   dpr_dtype_name((dpr_dtype)key->f.dtype), dpr_memory_name((dpr_memory)key->f.in_memory),
+                   key->f.gpu_only ? " in a stream" : "", key->f.nan, key->f.misaligned ? "misaligned" : "aligned");
+    return text;
+}
+
+static size_t count_able(const dpr_key *key, const dpr_machine *machine) {
+    size_t able = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        able += dpr_refusal(dpr_strategies[i], key, &machine->caps) == NULL;
+    return able;
+}
+
+/* ---- What must hold of any table ---- */
+
+static void check_shape(const dpr_key *key, const dpr_machine *machine, const dpr_choice_step *step) {
+    const dpr_shape *shape = &step->shape;
+    EXPECT_THAT(shape->threads >= 1 && shape->max_blocks >= 1 && shape->scratch_bytes <= DPR_SCRATCH_BYTES,
+                "%s: %s: %d blocks of %d threads, %zu bytes", describe(key), step->strategy->name, shape->max_blocks,
+                shape->threads, shape->scratch_bytes);
+    if (step->strategy->side == DPR_ON_GPU)
+        EXPECT_THAT(shape->threads <= machine->caps.gpu.max_threads_per_block
+                        && shape->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count,
+                    "%s: %s does not fit the device", describe(key), step->strategy->name);
+    else
+        EXPECT_THAT(shape->threads <= machine->caps.cpu.threads && shape->scratch_bytes == 0,
+                    "%s: %s does not fit the CPU", describe(key), step->strategy->name);
+}
+
+/* No strategy that can run the key is predicted to be quicker than the chosen one. */
+static void check_cheapest(const dpr_key *key, const dpr_machine *machine, const dpr_choice *choice, size_t count) {
+    const dpr_choice_step *step = dpr_choice_at(choice, count);
+    const double cost = step->strategy->cost(key, &machine->caps, count);
+    EXPECT_THAT(cost > 0 && cost < 1e12, "%s, count %zu: %s costs %g s", describe(key), count, step->strategy->name,
+                cost);
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (!dpr_refusal(dpr_strategies[i], key, &machine->caps)) {
+            const double other = dpr_strategies[i]->cost(key, &machine->caps, count);
+            EXPECT_THAT(other >= cost, "%s, count %zu: %s is chosen at %g s, but %s costs %g s", describe(key), count,
+                        step->strategy->name, cost, dpr_strategies[i]->name, other);
+        }
+}
+
+static void check_table(const dpr_key *key, const dpr_machine *machine) {
+    dpr_choice choice;
+    const dpr_status status = dpr_choose(key, machine, &choice);
+    if (count_able(key, machine) == 0) {
+        EXPECT_THAT(status == DPR_ERR_MEMORY_KIND, "%s: %s", describe(key), dpr_status_name(status));
+        return;
+    }
+    ASSERT_THAT(status == DPR_OK, "%s: %s", describe(key), dpr_last_error());
+    ASSERT_THAT(choice.steps >= 1 && choice.steps <= DPR_CHOICE_STEPS, "%s: %d steps", describe(key), choice.steps);
+    EXPECT_THAT(choice.key.word == key->word, "%s: the key is not kept", describe(key));
+    for (int s = 0; s < choice.steps; s++) {
+        const dpr_choice_step *step = &choice.step[s];
+        EXPECT_THAT(s == 0 || choice.step[s - 1].upto < step->upto, "%s: step %d does not grow", describe(key), s);
+        EXPECT_THAT(s == 0 || choice.step[s - 1].strategy != step->strategy, "%s: step %d repeats", describe(key), s);
+        EXPECT_THAT(dpr_refusal(step->strategy, key, &machine->caps) == NULL, "%s: a refused strategy", describe(key));
+        EXPECT_THAT(dpr_choice_at(&choice, step->upto) == step, "%s: step %d is not found", describe(key), s);
+        if (step->upto < SIZE_MAX) {
+            EXPECT_THAT(dpr_choice_at(&choice, step->upto + 1) == step + 1, "%s: step %d", describe(key), s);
+            check_cheapest(key, machine, &choice, step->upto);
+            check_cheapest(key, machine, &choice, step->upto + 1);
+        }
+        check_shape(key, machine, step);
+    }
+    EXPECT_THAT(choice.step[choice.steps - 1].upto == SIZE_MAX, "%s: the last step ends", describe(key));
+    for (size_t count = 1; count < (size_t)1 << 40; count = count * 3 / 2 + 1)
+        check_cheapest(key, machine, &choice, count);
+}
+
+/* By name: the strategy, for every count; or the reason it was refused. */
+static void check_names(const dpr_key *key, const dpr_machine *machine) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        dpr_key named = *key;
+        dpr_choice choice;
+        named.f.strategy = (uint8_t)(i + 1);
+        const char *refusal = dpr_refusal(dpr_strategies[i], &named, &machine->caps);
+        const dpr_status status = dpr_choose(&named, machine, &choice);
+        EXPECT_EQ_I64(i, dpr_strategy_find(dpr_strategies[i]->name));
+        if (refusal) {
+            EXPECT_THAT(status == DPR_ERR_STRATEGY_UNABLE && refusal[0] != '\0', "%s: %s: %s", describe(key),
+                        dpr_strategies[i]->name, dpr_status_name(status));
+            EXPECT_CONTAINS(dpr_last_error(), refusal);
+            EXPECT_CONTAINS(dpr_last_error(), dpr_strategies[i]->name);
+        } else {
+            EXPECT_THAT(status == DPR_OK && choice.steps == 1 && choice.step[0].upto == SIZE_MAX
+                            && choice.step[0].strategy == dpr_strategies[i],
+                        "%s: %s is not what is chosen", describe(key), dpr_strategies[i]->name);
+        }
+    }
+}
+
+static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
+    dpr_choice choice;
+    char text[8192];
+    size_t len = sizeof text;
+    if (key->f.nan || key->f.misaligned || dpr_choose(key, machine, &choice) != DPR_OK)
+        return;
+    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, text, &len));
+    EXPECT_CONTAINS(text, "12345");
+    EXPECT_CONTAINS(text, dpr_choice_at(&choice, 12345)->strategy->name);
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const char *refusal = dpr_refusal(dpr_strategies[i], key, &machine->caps);
+        EXPECT_CONTAINS(text, dpr_strategies[i]->name);
+        if (refusal)
+            EXPECT_CONTAINS(text, refusal);
+    }
+}
+
+#define CHECK_ALL(ID, NAME)                                                                                            \
+    TEST(Planner, table_##ID) {                                                                                        \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_table);                                                                           \
+    }                                                                                                                  \
+    TEST(Planner, names_##ID) {                                                                                        \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_names);                                                                           \
+    }                                                                                                                  \
+    TEST(Planner, explanation_##ID) {                                                                                  \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_explanation);                                                                     \
+    }
+MACHINE_LIST(CHECK_ALL)
+
+/* ---- The decisions themselves ---- */
+
+enum { MOST_TEXT = 1 << 20 };
+
+static void write_decision(char *text, const dpr_key *key, const dpr_machine *machine) {
+    dpr_choice choice;
+    if (dpr_choose(key, machine, &choice) != DPR_OK) {
+        (void)snprintf(text, 512, "nothing");
+        return;
+    }
+    for (int s = 0; s < choice.steps; s++) {
+        const dpr_choice_step *step = &choice.step[s];
+        if (step->upto < SIZE_MAX)
+            text += snprintf(text, 64, "%s to %zu, ", step->strategy->name, step->upto);
+        else
+            (void)snprintf(text, 64, "%s", step->strategy->name);
+    }
+}
+
+/* The table as text, one line for the operations of a place and a type that are decided alike. */
+static void write_table(char *text, const dpr_machine *machine, int host_only) {
+    char decisions[DPR_OP_COUNT][1024];
+    for (size_t p = 0; p < (host_only ? 1 : LENGTH(places)); p++)
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+            int done[DPR_OP_COUNT] = {0};
+            for (int op = 0; op < DPR_OP_COUNT; op++) {
+                const dpr_key key = key_of(&places[p], op, dtype);
+                done[op] = !dpr_supported((dpr_op)op, (dpr_dtype)dtype);
+                if (!done[op])
+                    write_decision(decisions[op], &key, machine);
+            }
+            for (int op = 0; op < DPR_OP_COUNT; op++) {
+                if (done[op])
+                    continue;
+                text += sprintf(text, "%s %s", places[p].name, dpr_dtype_name((dpr_dtype)dtype));
+                for (int other = op; other < DPR_OP_COUNT; other++)
+                    if (!done[other] && strcmp(decisions[op], decisions[other]) == 0) {
+                        text += sprintf(text, " %s", dpr_op_name((dpr_op)other));
+                        done[other] = 1;
+                    }
+                text += sprintf(text, ": %s\n", decisions[op]);
+            }
+        }
+}
+
+/* Compares line by line, or, with DPR_UPDATE_EXPECTED=1 in the environment, writes the file anew for review. */
+static void check_decisions(const char *name) {
+    dpr_machine machine;
+    static char text[MOST_TEXT];
+    char path[1024];
+    const char *update = getenv("DPR_UPDATE_EXPECTED");
+    ASSERT_TRUE(machine_load(name, &machine));
+#ifdef DPR_WITH_CUDA
+    const int host_only = 0;
+#else
+    const int host_only = 1; /* without GPU strategies only host memory is decided as it is with them */
+#endif
+    write_table(text, &machine, host_only);
+    (void)snprintf(path, sizeof path, "%s/%s.expect", TEST_MACHINES, name);
+    if (update && strcmp(update, "1") == 0 && !host_only) {
+        FILE *file = fopen(path, "wb");
+        EXPECT_THAT(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
+        SKIP("wrote the expected decisions instead of checking them");
+    }
+    char *expected = machine_file(name, ".expect");
+    ASSERT_TRUE(expected != NULL);
+    const char *got = text, *want = expected;
+    for (int line = 1; *got && !test_failed(); line++) {
+        const size_t got_length = strcspn(got, "\n"), want_length = strcspn(want, "\n");
+        EXPECT_THAT(got_length == want_length && memcmp(got, want, got_length) == 0,
+                    "%s.expect:%d\n  decided:  %.*s\n  expected: %.*s", name, line, (int)got_length, got,
+                    (int)want_length, want);
+        got += got_length + (got[got_length] == '\n');
+        want += want_length + (want[want_length] == '\n');
+    }
+    if (!host_only)
+        EXPECT_THAT(*want == '\0' || test_failed(), "%s.expect has more lines", name);
+    free(expected);
+}
+
+#define CHECK_DECISIONS(ID, NAME)                                                                                      \
+    TEST(Planner, decisions_##ID) {                                                                                    \
+        check_decisions(NAME);                                                                                         \
+    }
+MACHINE_LIST(CHECK_DECISIONS)
+
+/* What any sensible cost model gives, whatever its constants. */
+
+static const char *decide(const dpr_machine *machine, const char *place, dpr_op op, dpr_dtype dtype, size_t count) {
+    dpr_choice choice;
+    for (size_t p = 0; p < LENGTH(places); p++) {
+        const dpr_key key = key_of(&places[p], op, dtype);
+        if (strcmp(places[p].name, place) == 0)
+            return dpr_choose(&key, machine, &choice) == DPR_OK ? dpr_choice_at(&choice, count)->strategy->name : "";
+    }
+    return "no such place";
+}
+
+TEST(Planner, host_memory_stays_on_the_cpu) {
+    const char *const names[] = {"h200", "rtx5060ti", "cc100", "cpu-only"};
+    for (size_t m = 0; m < LENGTH(names); m++) {
+        dpr_machine machine;
+        ASSERT_TRUE(machine_load(names[m], &machine));
+        EXPECT_TRUE(strcmp("cpu.threads", decide(&machine, "host", DPR_SUM, DPR_F64, 16)) != 0);
+        EXPECT_EQ_STR("cpu.threads", decide(&machine, "host", DPR_SUM, DPR_F32, (size_t)1 << 28));
+        EXPECT_EQ_STR("cpu.threads", decide(&machine, "pinned", DPR_SUM, DPR_F32, (size_t)1 << 28));
+        EXPECT_EQ_STR("cpu.threads", decide(&machine, "host", DPR_ARGMAX, DPR_U8, (size_t)1 << 30));
+    }
+}
+
+TEST(Planner, one_core_uses_no_threads) {
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("one-core", &machine));
+    for (size_t count = 1; count < (size_t)1 << 40; count *= 2)
+        EXPECT_TRUE(strcmp("cpu.threads", decide(&machine, "host", DPR_SUM, DPR_F32, count)) != 0);
+}
+
+#ifdef DPR_WITH_CUDA
+TEST(Planner, device_memory_goes_from_one_block_to_many) {
+    const char *const names[] = {"h200", "rtx5060ti", "cc100"};
+    for (size_t m = 0; m < LENGTH(names); m++) {
+        dpr_machine machine;
+        ASSERT_TRUE(machine_load(names[m], &machine));
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+            EXPECT_EQ_STR("flat.block", decide(&machine, "device", DPR_SUM, (dpr_dtype)dtype, 1));
+            EXPECT_EQ_STR("flat.block", decide(&machine, "device-stream", DPR_SUM, (dpr_dtype)dtype, 1024));
+            EXPECT_EQ_STR("flat.ticket", decide(&machine, "device", DPR_SUM, (dpr_dtype)dtype, (size_t)1 << 22));
+            EXPECT_EQ_STR("flat.ticket", decide(&machine, "managed", DPR_SUM, (dpr_dtype)dtype, (size_t)1 << 22));
+        }
+    }
+}
+
+TEST(Planner, lost_capabilities_are_refused_with_a_reason) {
+    dpr_machine machine;
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    machine.caps.gpu.max_threads_per_block = 256;
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (dpr_strategies[i]->side == DPR_ON_GPU)
+            EXPECT_CONTAINS(dpr_refusal(dpr_strategies[i], &key, &machine.caps), "needs");
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
+    machine.caps.gpu.max_threads_per_block = 512;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_EQ_STR("flat.ticket", choice.step[0].strategy->name);
+}
+
+static int no_blocks(void *user, const dpr_kernel *kernel) {
+    ++*(int *)user;
+    return kernel->threads > 0 ? 3 : 0;
+}
+
+TEST(Planner, asks_the_device_for_occupancy) {
+    dpr_machine machine;
+    dpr_choice choice;
+    int asked = 0;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.blocks_per_sm = no_blocks;
+    machine.user = &asked;
+    dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    key.f.strategy = (uint8_t)(dpr_strategy_find("flat.ticket") + 1);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_TRUE(asked > 0);
+    EXPECT_EQ_I64(3 * 132, choice.step[0].shape.max_blocks);
+}
+#endif
+
+TEST(Planner, without_a_gpu_nothing_reaches_device_memory) {
+    dpr_machine machine;
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "device");
+}
+
+TEST(Planner, same_question_same_answer) {
+    dpr_machine machine;
+    static char first[MOST_TEXT], again[MOST_TEXT];
+    ASSERT_TRUE(machine_load("h200", &machine));
+    write_table(first, &machine, 0);
+    write_table(again, &machine, 0);
+    EXPECT_TRUE(first[0] != '\0');
+    EXPECT_EQ_STR(first, again);
+}

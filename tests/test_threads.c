@@ -1,0 +1,253 @@
+/* Threads, forked processes, shutting down and starting again. */
+#define _GNU_SOURCE /* setenv(), fork() */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+enum { THREADS = 16, CALLS = 200 };
+
+/* Large enough for cpu.threads to use its workers. */
+enum { COUNT = 3000001 };
+
+static int32_t *ramp(void) {
+    int32_t *in = malloc(COUNT * sizeof *in);
+    for (int32_t i = 0; in && i < COUNT; i++)
+        in[i] = i % 1000;
+    return in;
+}
+
+static int64_t ramp_sum(void) {
+    return (int64_t)(COUNT / 1000) * 499500 + 0; /* and the element 0 of one more period */
+}
+
+/* With cpu.threads: 1 if the sum is right. */
+static int reduce_ramp(dpr_ctx *ctx, const int32_t *in) {
+    int64_t sum = -1;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "cpu.threads";
+    return dpr_reduce_ex(ctx, in, &sum, COUNT, DPR_I32, DPR_SUM, &options) == DPR_OK && sum == ramp_sum();
+}
+
+/* ---- Threads ---- */
+
+static void *call_often(void *argument) {
+    dpr_ctx *ctx = argument;
+    static const char *const strategies[] = {NULL, "cpu.serial", "cpu.simd", "cpu.threads"};
+    int32_t in[1000];
+    for (int i = 0; i < 1000; i++)
+        in[i] = i;
+    for (int i = 0; i < CALLS; i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        int64_t result = -1;
+        const size_t n = (size_t)(i * 37 % 1000) + 1;
+        options.strategy = strategies[i % 4];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &result, n, DPR_I32, DPR_SUM, &options));
+        EXPECT_EQ_I64((int64_t)n * ((int64_t)n - 1) / 2, result);
+        EXPECT_STATUS(DPR_OK, dpr_reduce(in, &result, n, DPR_I32, DPR_ARGMAX));
+        EXPECT_EQ_I64((int64_t)n - 1, result);
+    }
+    return NULL;
+}
+
+TEST(Threads, many_share_a_context) {
+    dpr_ctx *ctx = NULL;
+    pthread_t thread[THREADS];
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (int t = 0; t < THREADS; t++)
+        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, call_often, ctx));
+    for (int t = 0; t < THREADS; t++)
+        EXPECT_EQ_I64(0, pthread_join(thread[t], NULL));
+    dpr_ctx_destroy(ctx);
+    dpr_shutdown();
+}
+
+typedef struct ramp_job {
+    dpr_ctx *ctx;
+    const int32_t *in;
+} ramp_job;
+
+static void *reduce_ramp_often(void *argument) {
+    const ramp_job *job = argument;
+    for (int i = 0; i < 5; i++)
+        EXPECT_TRUE(reduce_ramp(job->ctx, job->in));
+    return NULL;
+}
+
+TEST(Threads, many_use_the_workers_at_once) {
+    ramp_job job = {NULL, ramp()};
+    pthread_t thread[THREADS];
+    ASSERT_TRUE(job.in != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &job.ctx));
+    for (int t = 0; t < THREADS; t++)
+        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, reduce_ramp_often, &job));
+    for (int t = 0; t < THREADS; t++)
+        EXPECT_EQ_I64(0, pthread_join(thread[t], NULL));
+    dpr_ctx_destroy(job.ctx);
+    dpr_shutdown();
+    free((void *)(uintptr_t)job.in);
+}
+
+static void *fail_and_look(void *argument) {
+    const int op = *(const int *)argument;
+    char wanted[32];
+    double in = 0, out = 0;
+    (void)snprintf(wanted, sizeof wanted, "op is %d", op);
+    EXPECT_EQ_STR("", dpr_last_error());
+    for (int i = 0; i < CALLS; i++) {
+        EXPECT_STATUS(DPR_ERR_INVALID_OP, dpr_reduce(&in, &out, 1, DPR_F64, (dpr_op)op));
+        EXPECT_CONTAINS(dpr_last_error(), wanted);
+    }
+    return NULL;
+}
+
+TEST(Threads, each_has_its_last_error) {
+    pthread_t thread[THREADS];
+    int op[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        op[t] = 100 + t;
+        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, fail_and_look, &op[t]));
+    }
+    for (int t = 0; t < THREADS; t++)
+        EXPECT_EQ_I64(0, pthread_join(thread[t], NULL));
+}
+
+/* ---- Shutting down ---- */
+
+/* Threads of this process, or -1. */
+static int count_threads(void) {
+    int count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    if (!folder)
+        return -1;
+    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    (void)closedir(folder);
+    return count;
+}
+
+TEST(Shutdown, ends_the_workers_and_the_next_call_starts_them) {
+    dpr_ctx *ctx = NULL;
+    int32_t *in = ramp();
+    ASSERT_TRUE(in != NULL);
+    const int before = count_threads();
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_EQ_I64(before, count_threads()); /* none until they are needed */
+    for (int i = 0; i < 3; i++) {
+        EXPECT_TRUE(reduce_ramp(ctx, in));
+        dpr_shutdown();
+        EXPECT_EQ_I64(before, count_threads());
+    }
+    dpr_shutdown(); /* of nothing */
+    dpr_ctx_destroy(ctx);
+    free(in);
+}
+
+TEST(Shutdown, after_the_simple_call) {
+    const float in[] = {1, 2, 3};
+    float out = 0;
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(DPR_OK, dpr_reduce(in, &out, 3, DPR_F32, DPR_SUM));
+        EXPECT_NEAR_F64(6.0, (double)out, 0.0);
+        dpr_shutdown();
+    }
+}
+
+/* ---- Processes ---- */
+
+/* Runs `body` in a child that must end with 0 within a minute. */
+static void in_child(int (*body)(dpr_ctx *ctx, const int32_t *in), dpr_ctx *ctx, const int32_t *in) {
+    const pid_t child = fork();
+    ASSERT_TRUE(child >= 0);
+    if (child == 0) {
+        (void)alarm(60);
+        _exit(body(ctx, in));
+    }
+    int status = -1;
+    EXPECT_EQ_I64(child, waitpid(child, &status, 0));
+    EXPECT_THAT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", (unsigned)status);
+}
+
+static int child_reduces(dpr_ctx *ctx, const int32_t *in) {
+    return reduce_ramp(ctx, in) && reduce_ramp(ctx, in) ? 0 : 1;
+}
+
+static int child_shuts_down(dpr_ctx *ctx, const int32_t *in) {
+    dpr_shutdown();
+    return child_reduces(ctx, in);
+}
+
+TEST(Fork, child_and_parent_reduce) {
+    dpr_ctx *ctx = NULL;
+    int32_t *in = ramp();
+    ASSERT_TRUE(in != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_TRUE(reduce_ramp(ctx, in)); /* the workers run */
+    in_child(child_reduces, ctx, in);
+    EXPECT_TRUE(reduce_ramp(ctx, in));
+    in_child(child_shuts_down, ctx, in);
+    EXPECT_TRUE(reduce_ramp(ctx, in));
+    dpr_ctx_destroy(ctx);
+    dpr_shutdown();
+    free(in);
+}
+
+static int child_with_threads(dpr_ctx *ctx, const int32_t *in, const char *setting, const char *expected) {
+    (void)ctx;
+    dpr_ctx *own = NULL;
+    dpr_plan *plan = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    char text[4096];
+    size_t len = sizeof text;
+    options.strategy = "cpu.threads";
+    problem.count = COUNT;
+    problem.options = &options;
+    if (setenv("DPR_NUM_THREADS", setting, 1) != 0)
+        return 2;
+    if (dpr_ctx_create(DPR_DEVICE_CPU, &own) != DPR_OK)
+        return 3;
+    if (dpr_plan_create(own, &problem, &plan) != DPR_OK)
+        return 4;
+    if (dpr_plan_explain(plan, text, &len) != DPR_OK)
+        return 5;
+    if (expected && !strstr(text, expected))
+        return 6;
+    return reduce_ramp(own, in) ? 0 : 7;
+}
+
+static int child_one_thread(dpr_ctx *ctx, const int32_t *in) {
+    return child_with_threads(ctx, in, "1", "1 thread\n");
+}
+
+static int child_two_threads(dpr_ctx *ctx, const int32_t *in) {
+    return child_with_threads(ctx, in, "2", NULL);
+}
+
+static int child_bad_setting(dpr_ctx *ctx, const int32_t *in) {
+    return child_with_threads(ctx, in, "many", NULL);
+}
+
+static int child_zero(dpr_ctx *ctx, const int32_t *in) {
+    return child_with_threads(ctx, in, "0", NULL);
+}
+
+static int child_huge(dpr_ctx *ctx, const int32_t *in) {
+    return child_with_threads(ctx, in, "99999999999999999999", NULL);
+}
+
+TEST(Fork, DPR_NUM_THREADS) {
+    int32_t *in = ramp();
+    ASSERT_TRUE(in != NULL);
+    in_child(child_one_thread, NULL, in);
+    in_child(child_two_threads, NULL, in);
+    in_child(child_bad_setting, NULL, in);
+    in_child(child_zero, NULL, in);
+    in_child(child_huge, NULL, in);
+    free(in);
+}

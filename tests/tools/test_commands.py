@@ -1,0 +1,282 @@
+"""The command line: help, messages, exit codes, JSON, plan and info."""
+
+import glob
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+import unittest
+
+from support import DPR, SOURCE, ToolTest, npy, run
+
+
+def names_of(list_file):
+    """Names and texts of a list of core/."""
+    with open(f"{SOURCE}/core/{list_file}", encoding="utf-8") as f:
+        rows = [re.findall(r'"([^"]*)"', line) for line in f if line.startswith("    X(A, ")]
+    return [(row[0], row[-1]) for row in rows]
+
+
+class Help(ToolTest):
+    def test_every_way_to_ask(self):
+        top = self.good("--help")
+        for args in (["help"], ["-h"], ["help", "help"]):
+            self.assertEqual(self.good(*args), top)
+        for command in ("reduce", "plan", "info"):
+            self.assertIn(f"  {command} ", top)
+            text = self.good("help", command)
+            self.assertTrue(text.startswith(f"Usage: dpr {command} "), text)
+            self.assertIn("Examples:", text)
+            self.assertEqual(self.good(command, "--help"), text)
+            self.assertEqual(self.good(command, "-h"), text)
+
+    def test_lists_are_in_it(self):
+        ops, dtypes = names_of("ops.def"), names_of("dtypes.def")
+        self.assertEqual((len(ops) >= 12, len(dtypes) >= 15), (True, True))
+        for command in ("reduce", "plan"):
+            text = self.good("help", command)
+            for name, described in ops + dtypes:
+                self.assertRegex(text, rf"(?m)^  {name} +{re.escape(described)}")
+        strategies = self.document("info")["strategies"]
+        for strategy in strategies:
+            self.assertIn(f"  {strategy['name']} ", self.good("help", "plan"))
+
+    def test_examples_are_commands(self):
+        """Every example of the help texts that needs no file runs."""
+        ran = 0
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "info"]):
+            for line in self.good(*args).splitlines():
+                words = line.strip().split("  ")[0].split()
+                if line.startswith("  dpr ") and not re.search(r"[|>]|\.npy|\.bin|\.caps", line):
+                    self.good(*words[1:])
+                    ran += 1
+        self.assertGreaterEqual(ran, 6)
+
+    def test_version(self):
+        with open(f"{SOURCE}/core/include/dpr.h", encoding="utf-8") as f:
+            version = ".".join(re.findall(r"#define DPR_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", f.read()))
+        self.assertEqual(self.good("--version"), f"dpr {version}\n")
+
+    def test_lines_fit_a_terminal(self):
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "info"]):
+            for line in self.good(*args).splitlines():
+                self.assertLessEqual(len(line), 110, line)
+
+
+class Usage(ToolTest):
+    def test_mistakes(self):
+        path = self.file("x.npy", npy("f64", [1]))
+        for wanted, *args in (
+                ("no command is named",),
+                ("unknown command 'redcue' (did you mean 'reduce'?)", "redcue"),
+                ("unknown command 'xyzzy'", "xyzzy"),
+                ("unknown command 'xyzzy'", "help", "xyzzy"),
+                ("unknown option '--nope'", "--nope"),
+                ("reduce: no file is named", "reduce"),
+                ("reduce: unknown operation 'summ' (did you mean 'sum'?)", "reduce", path, "--op", "summ"),
+                ("reduce: unknown operation ''", "reduce", path, "--op", "sum,"),
+                ("reduce: unknown operation ''", "reduce", path, "--op", ""),
+                ("reduce: operation 'min' is asked for twice", "reduce", path, "--op", "min,min"),
+                ("reduce: unknown type 'f31'", "reduce", path, "--dtype", "f31"),
+                ("reduce: unknown option '--opp' (did you mean '--op'?)", "reduce", path, "--opp", "sum"),
+                ("reduce: unknown option '-z'", "reduce", path, "-z"),
+                ("reduce: option '--op' needs an argument", "reduce", path, "--op"),
+                ("reduce: option '--json=1' takes no argument", "reduce", path, "--json=1"),
+                ("reduce: unknown NaN rule 'ignored' (did you mean 'ignore'?)", "reduce", path, "--nan", "ignored"),
+                ("reduce: unknown strategy 'cpu.serail' (did you mean 'cpu.serial'?)", "reduce", path, "-s", "cpu.serail"),
+                ("reduce: 'gpu' is no device", "reduce", path, "--device", "gpu"),
+                ("reduce: '-1' is no device", "reduce", path, "--device", "-1"),
+                ("reduce: a window of 0 bytes", "reduce", path, "--window", "0"),
+                ("reduce: window '1.5' is not a whole number", "reduce", path, "--window", "1.5"),
+                ("reduce: size '2^64' is no number", "reduce", "--generate", "2^64"),
+                ("reduce: --generate and the file", "reduce", "--generate", "1K", path),
+                ("plan: the operand 'x' makes no sense", "plan", "x"),
+                ("plan: band has no meaning for f32", "plan", "--op", "band"),
+                ("plan: unknown kind of memory 'hots' (did you mean 'host'?)", "plan", "--memory", "hots"),
+                ("plan: --machine and --device exclude", "plan", "--machine", path, "--device", "cpu"),
+                ("plan: count '20000000000000000000' is more than 2^64 - 1", "plan", "-n", "20000000000000000000"),
+                ("plan: count '1e30' is more than 2^64 - 1", "plan", "-n", "1e30"),
+                ("plan: count '-5' is no number", "plan", "-n", "-5"),
+                ("plan: count 'nan' is no number", "plan", "-n", "nan"),
+                ("plan: count '0x10' is no number", "plan", "-n", "0x10"),
+                ("info: --capture and --json exclude", "info", "--capture", "--json"),
+                ("info: the operand 'x' makes no sense", "info", "x")):
+            err = self.bad(wanted, *args, expect=2)
+            self.assertRegex(err.splitlines()[1], r"^Try 'dpr( [a-z]+)? ?--help' for more\.$")
+
+    def test_options_after_files_and_double_dash(self):
+        path = self.file("x.npy", npy("f64", [1, 5]))
+        self.assertEqual(self.good("reduce", path, "-q", "-omax"), "5\n")
+        os.chdir(self.folder)
+        self.file("-q", npy("f64", [1, 5]))
+        self.assertEqual(self.good("reduce", "--quiet", "--", "-q"), "6\n")
+
+    def test_no_such_gpu(self):
+        path = self.file("x.npy", npy("f64", [1]))
+        for args in (["reduce", path, "--device", "1000"], ["plan", "--device", "1000"], ["info", "--device", "1000"]):
+            self.bad("1000", *args)
+
+
+class Output(ToolTest):
+    def test_text(self):
+        path = self.file("x.npy", npy("f32", [1, 2, 3, 4, 5, 6], (2, 3), fortran=True, order=">"))
+        lines = self.good("reduce", path, "--op", "sum,argmax").splitlines()
+        self.assertEqual(lines[0], f"{path}: 6 f32, shape (2, 3), 24 bytes, big-endian, Fortran order")
+        self.assertRegex(lines[1], r"^  sum     21  cpu\.\w+ +[0-9.]+ GB/s +[0-9.]+ [nu]s$")
+        self.assertRegex(lines[2], r"^  argmax   5  cpu\.\w+ +[0-9.]+ GB/s +[0-9.]+ [nu]s$")
+
+    def test_json(self):
+        path = self.file("x.npy", npy("i64", [2**62, 2**62 - 1], (2, 1)))
+        floats = self.file("f.npy", npy("f64", [float("inf"), float("nan"), 0.1]))
+        code, out, err = run("reduce", "--json", path, floats, self.folder + "/none", "--op", "sum,max,count")
+        self.assertEqual((code, err.count("\n")), (1, 1))
+        document = json.loads(out)
+        first, second, third = document["arrays"]
+        self.assertEqual((first["file"], first["dtype"], first["shape"], first["count"], first["bytes"]),
+                         (path, "i64", [2, 1], 2, 16))
+        self.assertEqual([r["value"] for r in first["results"]], [2**63 - 1, 2**62, 2])
+        self.assertIn(": 9223372036854775807", out.replace("\t", " "))
+        self.assertEqual([r["value"] for r in second["results"]], ["nan", "nan", 3])
+        self.assertIn("No such file", third["error"])
+        for result in first["results"]:
+            self.assertEqual(set(result), {"op", "strategy", "result_dtype", "value", "seconds", "bytes_per_second"})
+            self.assertGreater(result["bytes_per_second"], 0)
+        results = self.document("reduce", self.file("c.npy", npy("c128", [1.5 - 2j])))["arrays"][0]["results"]
+        self.assertEqual(results[0]["value"], ["1.5", "-2"])
+
+    def test_progress_bar_only_on_a_terminal_and_after_a_second(self):
+        path = self.file("huge.bin", b"")
+        os.truncate(path, 1 << 40)
+        terminal, other = pty.openpty()
+        shown, began = b"", time.monotonic()
+        with subprocess.Popen([DPR, "reduce", "-q", path, "--dtype", "u8", "--window", "4MiB"], stderr=other,
+                              stdout=subprocess.DEVNULL) as p:
+            os.close(other)
+            while b"%" not in shown and time.monotonic() - began < 60:
+                if select.select([terminal], [], [], 1)[0]:
+                    shown += os.read(terminal, 4096)
+            seen = time.monotonic() - began
+            p.kill()
+        os.close(terminal)
+        self.assertRegex(shown.decode(), r"huge\.bin  \[[.#]{24}\] +\d+ %  [0-9.]+ .iB of 1\.00 TiB")
+        self.assertGreaterEqual(seen, 1)
+
+
+class Plan(ToolTest):
+    def test_numbers(self):
+        for text, count in (("0", 0), ("1000", 1000), ("1e6", 10**6), ("1.5e3", 1500), ("2^20", 2**20), ("2^63", 2**63),
+                            ("64Ki", 65536), ("64KiB", 65536), ("3K", 3000), ("3kB", 3000), ("1.5Mi", 3 * 2**19),
+                            ("2T", 2 * 10**12), ("7B", 7), ("18446744073709551615", 2**64 - 1)):
+            self.assertEqual(self.document("plan", "-n", text, "--device", "cpu")["count"], str(count), text)
+
+    def test_table_covers_all_sizes(self):
+        for op, dtype in (("sum", "f32"), ("argmax", "f64"), ("bxor", "u8"), ("prod", "c128")):
+            document = self.document("plan", "--op", op, "--dtype", dtype, "--device", "cpu", "-n", "1e6")
+            steps = document["steps"]
+            self.assertEqual((steps[0]["from"], steps[-1]["upto"], document["memory"]), ("0", None, "host"))
+            for before, after in zip(steps, steps[1:]):
+                self.assertEqual(int(before["upto"]) + 1, int(after["from"]))
+            chosen = [s["strategy"] for s in steps
+                      if int(s["from"]) <= 10**6 and (s["upto"] is None or 10**6 <= int(s["upto"]))]
+            self.assertEqual([document["choice"]], chosen)
+            times = {s["name"]: float(s["seconds"]) for s in document["strategies"] if "seconds" in s}
+            self.assertEqual(times[document["choice"]], min(times.values()))
+
+    def test_text(self):
+        text = self.good("plan", "--device", "cpu", "-n", "2^16", "--op", "max", "--dtype", "i8")
+        self.assertTrue(text.startswith("max of i8 in host memory, "), text)
+        self.assertRegex(text, r"(?m)^ +0 \.\. *\d* +cpu\.\w+ +[0-9.]+ ns")
+        self.assertIn("problem:   max of 65536 i8 in host memory", text)
+        for strategy in self.document("info")["strategies"]:
+            self.assertIn(strategy["name"], text)
+
+    def test_refusals_have_reasons(self):
+        document = self.document("plan", "--device", "cpu")
+        for strategy in document["strategies"]:
+            self.assertEqual("refused" in strategy, not strategy["name"].startswith("cpu."), strategy)
+        self.bad("device memory", "plan", "--device", "cpu", "--memory", "device")
+
+    def test_by_name(self):
+        document = self.document("plan", "--device", "cpu", "--strategy", "cpu.serial")
+        self.assertEqual([s["strategy"] for s in document["steps"]], ["cpu.serial"])
+
+    def test_captured_machine(self):
+        path = self.file("this.caps", self.good("info", "--capture", "--device", "cpu").encode())
+        for args in (["-n", "1e6"], ["--json"], ["--op", "prod", "--dtype", "c64"]):
+            self.assertEqual(self.good("plan", "--machine", path, *args), self.good("plan", "--device", "cpu", *args))
+        with open(path, "rb") as f:
+            self.assertEqual(self.good("plan", "--machine", "-", stdin=f.read()), self.good("plan", "--device", "cpu"))
+
+    def test_other_machines(self):
+        gpu = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "gpu"]
+        machines = glob.glob(f"{SOURCE}/tests/machines/*.caps")
+        self.assertGreaterEqual(len(machines), 3)
+        for machine in machines:
+            host = self.document("plan", "--machine", machine, "--memory", "host", "-n", "1000")
+            self.assertTrue(host["choice"].startswith("cpu."), host)
+            if "gpu_name" not in host:
+                self.assertEqual(self.document("plan", "--machine", machine)["memory"], "host")
+            elif gpu:
+                device = self.document("plan", "--machine", machine, "-n", "2^28")
+                self.assertEqual(device["memory"], "device")
+                self.assertIn(device["choice"], gpu)
+                self.assertIn(device["choice"], self.good("plan", "--machine", machine, "-n", "2^28"))
+            else:
+                self.bad("no strategy reaches device memory", "plan", "--machine", machine)
+
+    def test_broken_machines(self):
+        good = self.good("info", "--capture", "--device", "cpu")
+        for text, wanted in (("", "missing"), ("nonsense", "line 1"), (good + "cpu.more = 3\n", "cpu.more"),
+                             (re.sub(r"cpu\.cores = .*", "cpu.cores = many", good), "cpu.cores"),
+                             (re.sub(r"cpu\.cores = .*\n", "", good), "cpu.cores"), (good + "\0", "zero byte"),
+                             ("#" * 70000, "64 KiB")):
+            path = self.file("x.caps", text.encode())
+            self.bad(f"{path}: is no captured machine", "plan", "--machine", path)
+            self.bad(wanted, "plan", "--machine", path)
+        self.bad("none: cannot be read: No such file or directory", "plan", "--machine", self.folder + "/none")
+        self.bad("cannot be read: Is a directory", "plan", "--machine", self.folder)
+
+
+class Info(ToolTest):
+    def test_json(self):
+        document = self.document("info")
+        cpu = document["cpu"]
+        cores = len(os.sched_getaffinity(0))
+        self.assertTrue(1 <= int(cpu["cores"]) <= cores, cpu)
+        self.assertTrue(1 <= int(cpu["threads"]) <= cores, cpu)
+        self.assertGreaterEqual(len(cpu["nodes"]), 1)
+        self.assertEqual(sum(int(n["threads"]) for n in cpu["nodes"]), cores)
+        self.assertEqual(sum(int(n["cores"]) for n in cpu["nodes"]), int(cpu["cores"]))
+        self.assertIn("cpu.serial", [s["name"] for s in document["strategies"]])
+        self.assertEqual(bool(document["gpus"]), "no_gpu" not in document)
+        supported = {(s["name"]) for s in document["strategies"] if s["side"] == "gpu"}
+        for gpu in document["gpus"]:
+            self.assertEqual({k["strategy"] for k in gpu["kernels"]}, supported)
+            for kernel in gpu["kernels"]:
+                self.assertTrue(0 < float(kernel["occupancy"]) <= 1, kernel)
+                self.assertTrue(kernel["limited_by"], kernel)
+
+    def test_text(self):
+        text = self.good("info")
+        document = self.document("info")
+        self.assertIn(document["cpu"]["name"], text)
+        self.assertIn("NUMA node", text)
+        for strategy in document["strategies"]:
+            self.assertIn(f"  {strategy['name']} ", text)
+        if document["gpus"]:
+            self.assertIn("Theoretical occupancy", text)
+        else:
+            self.assertIn(f"GPU: none, as {document['no_gpu']}", text)
+
+    def test_own_cpuset(self):
+        one = min(os.sched_getaffinity(0))
+        out = subprocess.run(["taskset", "-c", str(one), DPR, "info", "--json"], capture_output=True, check=True).stdout
+        cpu = json.loads(out)["cpu"]
+        self.assertEqual((cpu["cores"], cpu["threads"]), (1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,33 @@
+# Headers, both libraries, dprConfig.cmake and dpr.pc. Nothing installed names the prefix, so the tree can be moved.
+
+include(CMakePackageConfigHelpers)
+set(dpr_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dpr)
+
+install(FILES ${PROJECT_SOURCE_DIR}/core/include/dpr.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/core/ops.def ${PROJECT_SOURCE_DIR}/core/dtypes.def
+              ${PROJECT_SOURCE_DIR}/core/status.def
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
+
+# Two export sets: the shared library needs nothing of the machine's, and must be found where hwloc's headers or the
+# CUDA toolkit are not.
+install(TARGETS dpr EXPORT dprTargets)
+install(TARGETS dpr_static EXPORT dprStaticTargets)
+install(EXPORT dprTargets NAMESPACE dpr:: DESTINATION ${dpr_cmake_dir})
+install(EXPORT dprStaticTargets NAMESPACE dpr:: DESTINATION ${dpr_cmake_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/tools/packaging/dprConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/package/dprConfig.cmake INSTALL_DESTINATION ${dpr_cmake_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/dprConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/dprConfig.cmake ${PROJECT_BINARY_DIR}/package/dprConfigVersion.cmake
+        DESTINATION ${dpr_cmake_dir})
+
+# pkg-config follows the .pc file's own place when the prefix is given relative to it.
+file(RELATIVE_PATH dpr_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" dpr_pc_prefix "${dpr_pc_prefix}")
+# hwloc by name, not as Requires.private: that would ask for the packages that a static hwloc needs.
+list(JOIN HWLOC_LDFLAGS " " dpr_pc_libs_private)
+string(APPEND dpr_pc_libs_private " -lpthread -ldl -lm")
+if(DPR_WITH_CUDA)
+    string(PREPEND dpr_pc_libs_private "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt ")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/tools/packaging/dpr.pc.in ${PROJECT_BINARY_DIR}/package/dpr.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/dpr.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,380 @@
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lists.h"
+#include "progress.h"
+
+static const char *command_name = "";
+
+void cli_set_command(const char *name) {
+    command_name = name;
+}
+
+/* ---- Messages --------------------------------------------------------------------------------------------------- */
+
+/* Terminals obey control characters, and file names may hold them. */
+static void defuse(char *text) {
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            *text = '?';
+}
+
+static void message(const char *prefix, const char *format, va_list args) {
+    char text[8192];
+    vsnprintf(text, sizeof text, format, args);
+    defuse(text);
+    progress_clear();
+    fflush(stdout);
+    fprintf(stderr, "dpr: %s%s%s%s\n", command_name, *command_name ? ": " : "", prefix, text);
+}
+
+void cli_error(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    message("", format, args);
+    va_end(args);
+}
+
+void cli_note(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    message("note: ", format, args);
+    va_end(args);
+}
+
+static int usage_hint(void) {
+    fprintf(stderr, "Try 'dpr %s%s--help' for more.\n", command_name, *command_name ? " " : "");
+    return CLI_USAGE;
+}
+
+int cli_usage(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    message("", format, args);
+    va_end(args);
+    return usage_hint();
+}
+
+/* Levenshtein distance, of words cut to what names here can be. */
+static size_t distance(const char *a, const char *b) {
+    enum { LONGEST = 32 };
+    size_t row[LONGEST + 1], n = strnlen(b, LONGEST), m = strnlen(a, LONGEST);
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static const char *nearest(const char *word, const char *(*name)(size_t i)) {
+    const char *best = NULL;
+    size_t least = strlen(word) < 4 ? 2 : 3; /* further away is no typing error */
+    for (size_t i = 0; name(i); i++) {
+        size_t d = distance(word, name(i));
+        if (d < least) {
+            least = d;
+            best = name(i);
+        }
+    }
+    return best;
+}
+
+int cli_unknown(const char *what, const char *word, const char *(*name)(size_t i)) {
+    const char *best = nearest(word, name);
+    if (best)
+        return cli_usage("unknown %s '%s' (did you mean '%s'?)", what, word, best);
+    return cli_usage("unknown %s '%s'", what, word);
+}
+
+void cli_print_name(const char *name) {
+    for (; *name; name++)
+        putchar(iscntrl((unsigned char)*name) ? '?' : *name);
+}
+
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
+static const cli_option *current_options;
+static int current_count;
+
+static const char *option_name(size_t i) {
+    return i < (size_t)current_count ? current_options[i].name : NULL;
+}
+
+static int bad_option(char **argv) {
+    const char *word = argv[optind - 1];
+    if (optopt && (strncmp(word, "--", 2) != 0 || optopt > UCHAR_MAX)) {
+        if (optopt > UCHAR_MAX)
+            return cli_usage("option '%s' takes no argument", word);
+        return cli_usage("unknown option '-%c'", optopt);
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    const char *best = nearest(name, option_name);
+    if (best)
+        return cli_usage("unknown option '--%s' (did you mean '--%s'?)", name, best);
+    return cli_usage("unknown option '--%s'", name);
+}
+
+int cli_parse(int argc, char **argv, const cli_option *options, int count,
+              int (*take)(void *user, int number, const char *argument), void *user, int *operands) {
+    enum { MOST = 32, LONG_BASE = UCHAR_MAX + 1 };
+    struct option longs[MOST + 1] = {0};
+    char shorts[3 * MOST + 2] = ":";
+    size_t n = 1;
+    for (int i = 0; i < count; i++) {
+        longs[i].name = options[i].name;
+        longs[i].has_arg = options[i].argument ? required_argument : no_argument;
+        longs[i].val = LONG_BASE + i;
+        if (options[i].letter) {
+            shorts[n++] = options[i].letter;
+            if (options[i].argument)
+                shorts[n++] = ':';
+        }
+    }
+    current_options = options;
+    current_count = count;
+    opterr = 0;
+    optind = 1;
+    int code;
+    while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        if (code == '?')
+            return bad_option(argv);
+        if (code == ':')
+            return cli_usage("option '%s' needs an argument", argv[optind - 1]);
+        int number = code - LONG_BASE;
+        for (int i = 0; code < LONG_BASE && i < count; i++)
+            if (options[i].letter == code)
+                number = i;
+        int status = take(user, number, optarg);
+        if (status != CLI_OK)
+            return status;
+    }
+    *operands = optind;
+    return CLI_OK;
+}
+
+void cli_print_options(const cli_option *options, int count) {
+    for (int i = 0; i < count; i++) {
+        char left[64];
+        char letter[] = {'-', options[i].letter, ',', ' ', 0};
+        snprintf(left, sizeof left, "%s--%s%s%s", options[i].letter ? letter : "    ", options[i].name,
+                 options[i].argument ? " " : "", options[i].argument ? options[i].argument : "");
+        printf("  %-24s ", left);
+        for (const char *c = options[i].text; *c; c++) {
+            putchar(*c);
+            if (*c == '\n')
+                printf("%27s", "");
+        }
+        putchar('\n');
+    }
+}
+
+/* ---- Names and numbers ------------------------------------------------------------------------------------------ */
+
+const char *cli_op_name(size_t i) {
+    return i < DPR_OP_COUNT ? dpr_ops[i].name : NULL;
+}
+const char *cli_dtype_name(size_t i) {
+    return i < DPR_DTYPE_COUNT ? dpr_dtypes[i].name : NULL;
+}
+const char *cli_strategy_name(size_t i) {
+    return dpr_strategy_name(i);
+}
+
+int cli_op(const char *text, dpr_op *out) {
+    return dpr_op_parse(text, out) == DPR_OK ? CLI_OK : cli_unknown("operation", text, cli_op_name);
+}
+
+int cli_dtype(const char *text, dpr_dtype *out) {
+    return dpr_dtype_parse(text, out) == DPR_OK ? CLI_OK : cli_unknown("type", text, cli_dtype_name);
+}
+
+static const char *nan_name(size_t i) {
+    static const char *const names[] = {"propagate", "ignore"};
+    return i < 2 ? names[i] : NULL;
+}
+
+int cli_nan(const char *text, dpr_nan *out) {
+    for (size_t i = 0; nan_name(i); i++)
+        if (strcmp(text, nan_name(i)) == 0) {
+            *out = i ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+            return CLI_OK;
+        }
+    return cli_unknown("NaN rule", text, nan_name);
+}
+
+int cli_device(const char *text, int *out) {
+    if (strcmp(text, "cpu") == 0 || strcmp(text, "auto") == 0) {
+        *out = *text == 'c' ? DPR_DEVICE_CPU : DPR_DEVICE_AUTO;
+        return CLI_OK;
+    }
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (errno || end == text || *end || !isdigit((unsigned char)*text) || n > 1023)
+        return cli_usage("'%s' is no device: use auto, cpu or a GPU's number (0, 1, ...)", text);
+    *out = (int)n;
+    return CLI_OK;
+}
+
+/* The factor that a suffix stands for; 0 if it is none. */
+static double suffix_factor(const char *text) {
+    const char *letters = "KMGTP", *at = *text ? strchr(letters, toupper((unsigned char)*text)) : NULL;
+    if (!*text || strcmp(text, "B") == 0)
+        return 1;
+    if (!at)
+        return 0;
+    const char *rest = text + 1;
+    double base = 1000;
+    if (*rest == 'i') {
+        base = 1024;
+        rest++;
+    }
+    if (*rest == 'B')
+        rest++;
+    return *rest ? 0 : pow(base, (double)(at - letters + 1));
+}
+
+/* 2^EXPONENT, where `text` is the exponent. */
+static int power_of_two(const char *what, const char *text, uint64_t *out) {
+    char *end;
+    unsigned long exponent = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || exponent > 63)
+        return cli_usage("%s '2^%s' is no number: only powers 2^0 to 2^63 are", what, text);
+    *out = UINT64_C(1) << exponent;
+    return CLI_OK;
+}
+
+int cli_count(const char *what, const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    if (strncmp(text, "2^", 2) == 0)
+        return power_of_two(what, text + 2, out);
+    if (!isdigit((unsigned char)*text) || strpbrk(text, "xXpn"))
+        return cli_usage("%s '%s' is no number such as 1000, 1e6, 2^20, 64Ki or 64MiB", what, text);
+    *out = strtoull(text, &end, 10);
+    if (!*end && errno == 0)
+        return CLI_OK;
+    double value = strtod(text, &end), factor = suffix_factor(end);
+    if (factor == 0)
+        return cli_usage("%s '%s' is no number such as 1000, 1e6, 2^20, 64Ki or 64MiB", what, text);
+    value *= factor;
+    if (!(value < 18446744073709551616.0))
+        return cli_usage("%s '%s' is more than 2^64 - 1", what, text);
+    if (value != floor(value))
+        return cli_usage("%s '%s' is not a whole number", what, text);
+    *out = (uint64_t)value;
+    return CLI_OK;
+}
+
+const char *cli_bytes(uint64_t bytes, char text[32]) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        value /= 1024;
+    if (unit == 0)
+        snprintf(text, 32, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
+    else
+        snprintf(text, 32, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+    return text;
+}
+
+const char *cli_time(double seconds, char text[32]) {
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    double value = seconds * 1e9;
+    size_t unit = 0;
+    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
+        value /= 1000;
+    snprintf(text, 32, "%.3g %s", value, units[unit]);
+    if (unit == 3 && value >= 999.5)
+        snprintf(text, 32, "%.0f s", value);
+    return text;
+}
+
+double cli_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+void cli_json_integer(cJSON *object, const char *key, uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    cJSON_AddRawToObject(object, key, text);
+}
+
+/* Length of the UTF-8 sequence at `s`, 0 if it is none (overlong forms, surrogates and values past U+10FFFF are none).
+ */
+static size_t utf8_length(const unsigned char *s) {
+    static const struct {
+        unsigned char low, high, second_low, second_high;
+        size_t length;
+    } forms[] = {{0x01, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+                 {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+                 {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        if (s[0] < forms[f].low || s[0] > forms[f].high)
+            continue;
+        for (size_t i = 1; i < forms[f].length; i++) {
+            unsigned char low = i == 1 ? forms[f].second_low : 0x80, high = i == 1 ? forms[f].second_high : 0xBF;
+            if (s[i] < low || s[i] > high)
+                return 0;
+        }
+        return forms[f].length;
+    }
+    return 0;
+}
+
+void cli_json_string(cJSON *object, const char *key, const char *text) {
+    static const char replacement[] = "\xEF\xBF\xBD";
+    char *clean = malloc(3 * strlen(text) + 1);
+    if (!clean)
+        return;
+    char *to = clean;
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t n = utf8_length(s);
+        memcpy(to, n ? (const char *)s : replacement, n ? n : 3);
+        to += n ? n : 3;
+        s += n ? n : 1;
+    }
+    *to = 0;
+    cJSON_AddStringToObject(object, key, clean);
+    free(clean);
+}
+
+int cli_json_print(cJSON *document) {
+    char *text = cJSON_Print(document);
+    cJSON_Delete(document);
+    if (!text) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    puts(text);
+    free(text);
+    return CLI_OK;
+}

@@ -1,0 +1,9 @@
+/* The commands. argv[0] is the command's own name; each returns an exit code of cli.h. */
+#ifndef DPR_TOOLS_COMMANDS_H
+#define DPR_TOOLS_COMMANDS_H
+
+int command_info(int argc, char **argv);
+int command_reduce(int argc, char **argv);
+int command_plan(int argc, char **argv);
+
+#endif

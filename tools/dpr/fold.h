@@ -1,0 +1,45 @@
+/* One reduction of an array that comes in windows: each window is reduced through the public API, and the results of
+ * the windows are combined so that the outcome is that of one reduction of the whole. */
+#ifndef DPR_TOOLS_FOLD_H
+#define DPR_TOOLS_FOLD_H
+
+#include "npy.h"
+#include "value.h"
+
+enum { FOLD_PARTIALS = 256 };
+
+typedef struct fold {
+    /* Set by the caller. */
+    dpr_ctx *ctx; /* where the windows are reduced */
+    dpr_ctx *cpu; /* where their results are combined */
+    dpr_op op;
+    dpr_dtype dtype;
+    dpr_nan nan;
+    const char *strategy; /* NULL: the planner's choice */
+    const value *init;    /* NULL: none */
+
+    /* Private. */
+    uint64_t elements;
+    value partials[FOLD_PARTIALS]; /* results so far, packed, in the type of carry_type() */
+    size_t used;
+    value best;    /* ARGMIN, ARGMAX: the winning element, */
+    int64_t index; /* and where it is; -1: none yet */
+} fold;
+
+/* One window as the caller has it. `in` is what is reduced; `host` the same elements in host memory. */
+typedef struct fold_window {
+    const void *in, *host;
+    size_t count;
+    int whole; /* 1: it is the whole array */
+} fold_window;
+
+/* Takes the fields that the caller sets; the rest becomes that of no element. */
+void fold_start(fold *f);
+
+/* Takes one more window of `array`, in order. On an error dpr_last_error() has the sentence. */
+dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array);
+
+/* The outcome, of the type dpr_result_dtype(op, dtype). */
+dpr_status fold_end(fold *f, value *out);
+
+#endif

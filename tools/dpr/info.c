@@ -1,0 +1,271 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "caps_read.h"
+#include "cli.h"
+#include "commands.h"
+#include "device.h"
+#include "machine.h"
+#include "occupancies.h"
+#include "registry.h"
+#include "topo.h"
+
+#define INFO_OPTIONS(X)                                                                                                \
+    X(JSON, 0, "json", NULL, "one JSON document, with the occupancy of every kernel")                                  \
+    X(CAPTURE, 0, "capture", NULL, "this machine as text for 'dpr plan --machine FILE'")                               \
+    X(DEVICE, 'd', "device", "DEVICE", "only this device: auto (default: all), cpu, or a GPU's number")                \
+    X(HELP, 'h', "help", NULL, "this text")
+
+enum { INFO_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
+static const cli_option options[] = {INFO_OPTIONS(CLI_OPTION_ENTRY)};
+
+typedef struct request {
+    int device, json, capture, help;
+} request;
+
+enum { MOST_NODES = 64 };
+
+/* The capabilities of either list as rows, to be printed or made JSON. */
+typedef struct row {
+    const char *key, *text;
+    int64_t value;
+} row;
+#define CPU_ROW(CAPS, NAME, text) {#NAME, text, (CAPS)->NAME},
+#define GPU_ROW(CAPS, NAME, ATTRIBUTE, text) {#NAME, text, (CAPS)->NAME},
+#define ROWS(list) (sizeof(list) / sizeof *(list))
+
+static void print_help(void) {
+    puts("Usage: dpr info [OPTION]...\n"
+         "Shows what dpr finds on this machine: processors, NUMA nodes, GPUs and which node each is near, the\n"
+         "strategies of this build, and how well their kernels fill each GPU.\n"
+         "\n"
+         "Examples:\n"
+         "  dpr info                          all of it\n"
+         "  dpr info --json                   the same for programs\n"
+         "  dpr info --capture > this.caps    to see elsewhere what 'dpr plan' would choose here\n"
+         "\n"
+         "Options:");
+    cli_print_options(options, OPTION_COUNT);
+    puts("\n"
+         "Occupancy is the share of an SM's threads that the kernel's blocks can fill, by the CUDA toolkit's\n"
+         "calculation, and 'limited by' is what leaves no room for one more block.");
+}
+
+static int take_option(void *user, int number, const char *text) {
+    request *r = user;
+    switch (number) {
+    case OPTION_JSON:
+        r->json = 1;
+        return CLI_OK;
+    case OPTION_CAPTURE:
+        r->capture = 1;
+        return CLI_OK;
+    case OPTION_DEVICE:
+        return cli_device(text, &r->device);
+    default:
+        r->help = 1;
+        return CLI_OK;
+    }
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------------------- */
+
+static void print_rows(const row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        printf("    %-52s %" PRId64 "\n", rows[i].text, rows[i].value);
+}
+
+static void print_cpu(const dpr_caps *caps) {
+    static dpr_topo_node nodes[MOST_NODES];
+    char bytes[32];
+    int n = dpr_topo_nodes(nodes, MOST_NODES);
+    const row rows[] = {DPR_CPU_CAPS_LIST(CPU_ROW, &caps->cpu)};
+    printf("CPU: %s\n", caps->cpu_name);
+    print_rows(rows, ROWS(rows));
+    for (int i = 0; i < n && i < MOST_NODES; i++)
+        printf("  NUMA node %d: %s, %d core%s, %d thread%s (%s)\n", nodes[i].os_index,
+               cli_bytes(nodes[i].memory_bytes, bytes), nodes[i].cores, nodes[i].cores == 1 ? "" : "s",
+               nodes[i].threads, nodes[i].threads == 1 ? "" : "s", nodes[i].cpus);
+}
+
+/* The NUMA node near a GPU: hwloc's answer, or else what the driver said. */
+static int near_node(int device, const dpr_gpu_caps *gpu, char bus[16]) {
+    if (dpr_device_pci(device, bus) != DPR_OK) {
+        strcpy(bus, "unknown");
+        return (int)gpu->numa_node;
+    }
+    int node = dpr_topo_pci_node(bus);
+    return node >= 0 ? node : (int)gpu->numa_node;
+}
+
+static int print_gpu(int device) {
+    dpr_caps caps;
+    char bus[16], memory[32];
+    size_t bytes;
+    if (dpr_caps_read(device, &caps) != DPR_OK) {
+        cli_error("GPU %d: %s", device, dpr_last_error());
+        return CLI_FAILED;
+    }
+    int node = near_node(device, &caps.gpu, bus);
+    printf("\nGPU %d: %s", device, caps.gpu_name);
+    if (dpr_device_memory(device, &bytes) == DPR_OK)
+        printf(", %s", cli_bytes(bytes, memory));
+    printf(", PCI %s, ", bus);
+    if (node >= 0)
+        printf("near NUMA node %d\n", node);
+    else
+        printf("nearest NUMA node unknown\n");
+    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    print_rows(rows, ROWS(rows));
+    occupancies_print(device, &caps.gpu);
+    return CLI_OK;
+}
+
+static void print_strategies(void) {
+    printf("\nStrategies of this build:\n");
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        printf("  %-14s %s\n", dpr_strategy_name(i), dpr_strategy_text(i));
+}
+
+/* Devices from *first to below *end, as the request wants them. */
+static void device_range(const request *r, int *first, int *end) {
+    *first = r->device >= 0 ? r->device : 0;
+    *end = r->device == DPR_DEVICE_CPU ? 0 : r->device >= 0 ? r->device + 1 : dpr_device_count();
+}
+
+static int print_all(const request *r, const dpr_caps *cpu) {
+    int first, end, code = CLI_OK;
+    device_range(r, &first, &end);
+    printf("dpr %s\n\n", dpr_version());
+    print_cpu(cpu);
+    if (end == 0 && r->device != DPR_DEVICE_CPU)
+        printf("\nGPU: none, as %s\n", dpr_device_absent());
+    for (int d = first; d < end; d++)
+        if (print_gpu(d) != CLI_OK)
+            code = CLI_FAILED;
+    print_strategies();
+    return code;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+static void json_number(cJSON *object, const char *key, int64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    cJSON_AddRawToObject(object, key, text);
+}
+
+static void json_rows(cJSON *object, const row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        json_number(object, rows[i].key, rows[i].value);
+}
+
+static void json_cpu(cJSON *document, const dpr_caps *caps) {
+    static dpr_topo_node nodes[MOST_NODES];
+    int n = dpr_topo_nodes(nodes, MOST_NODES);
+    cJSON *cpu = cJSON_AddObjectToObject(document, "cpu");
+    cli_json_string(cpu, "name", caps->cpu_name);
+    const row rows[] = {DPR_CPU_CAPS_LIST(CPU_ROW, &caps->cpu)};
+    json_rows(cpu, rows, ROWS(rows));
+    cJSON *list = cJSON_AddArrayToObject(cpu, "nodes");
+    for (int i = 0; i < n && i < MOST_NODES; i++) {
+        cJSON *node = cJSON_CreateObject();
+        json_number(node, "node", nodes[i].os_index);
+        cli_json_integer(node, "memory_bytes", nodes[i].memory_bytes);
+        json_number(node, "cores", nodes[i].cores);
+        json_number(node, "threads", nodes[i].threads);
+        cJSON_AddStringToObject(node, "cpus", nodes[i].cpus);
+        cJSON_AddItemToArray(list, node);
+    }
+}
+
+static cJSON *json_gpu(int device) {
+    dpr_caps caps;
+    char bus[16];
+    size_t bytes;
+    cJSON *gpu = cJSON_CreateObject();
+    json_number(gpu, "device", device);
+    if (dpr_caps_read(device, &caps) != DPR_OK) {
+        cli_json_string(gpu, "error", dpr_last_error());
+        return gpu;
+    }
+    int node = near_node(device, &caps.gpu, bus);
+    cli_json_string(gpu, "name", caps.gpu_name);
+    cJSON_AddStringToObject(gpu, "pci", bus);
+    json_number(gpu, "near_node", node);
+    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    json_rows(gpu, rows, ROWS(rows));
+    if (dpr_device_memory(device, &bytes) == DPR_OK)
+        cli_json_integer(gpu, "memory_bytes", bytes);
+    cJSON_AddItemToObject(gpu, "kernels", occupancies_json(device, &caps.gpu));
+    return gpu;
+}
+
+static int print_json(const request *r, const dpr_caps *cpu) {
+    int first, end;
+    device_range(r, &first, &end);
+    cJSON *document = cJSON_CreateObject();
+    cJSON_AddStringToObject(document, "version", dpr_version());
+    json_cpu(document, cpu);
+    cJSON *gpus = cJSON_AddArrayToObject(document, "gpus");
+    for (int d = first; d < end; d++)
+        cJSON_AddItemToArray(gpus, json_gpu(d));
+    if (end == 0 && r->device != DPR_DEVICE_CPU)
+        cJSON_AddStringToObject(document, "no_gpu", dpr_device_absent());
+    cJSON *strategies = cJSON_AddArrayToObject(document, "strategies");
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        cJSON *s = cJSON_CreateObject();
+        cJSON_AddStringToObject(s, "name", dpr_strategy_name(i));
+        cJSON_AddStringToObject(s, "text", dpr_strategy_text(i));
+        cJSON_AddStringToObject(s, "side", dpr_strategies[i]->side == DPR_ON_GPU ? "gpu" : "cpu");
+        cJSON_AddItemToArray(strategies, s);
+    }
+    return cli_json_print(document);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------ */
+
+static int capture(const request *r) {
+    dpr_caps caps;
+    char text[8192];
+    size_t length = sizeof text;
+    int device = r->device != DPR_DEVICE_AUTO ? r->device : dpr_device_count() > 0 ? 0 : DPR_DEVICE_CPU;
+    if (dpr_caps_read(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK) {
+        cli_error("%s", dpr_last_error());
+        return CLI_FAILED;
+    }
+    fputs(text, stdout);
+    return CLI_OK;
+}
+
+int command_info(int argc, char **argv) {
+    request r = {.device = DPR_DEVICE_AUTO};
+    dpr_caps cpu;
+    int first, code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
+    if (code != CLI_OK)
+        return code;
+    if (r.help) {
+        print_help();
+        return CLI_OK;
+    }
+    if (first < argc)
+        return cli_usage("the operand '%s' makes no sense here", argv[first]);
+    if (r.capture && r.json)
+        return cli_usage("--capture and --json exclude each other");
+    if (r.capture)
+        return capture(&r);
+    if (dpr_caps_read(DPR_DEVICE_CPU, &cpu) != DPR_OK) {
+        cli_error("%s", dpr_last_error());
+        return CLI_FAILED;
+    }
+    if (r.device >= 0 && r.device >= dpr_device_count()) {
+        if (dpr_device_count() == 0)
+            cli_error("there is no GPU %d, as %s", r.device, dpr_device_absent());
+        else
+            cli_error("there is no GPU %d; the last one is %d", r.device, dpr_device_count() - 1);
+        return CLI_FAILED;
+    }
+    return r.json ? print_json(&r, &cpu) : print_all(&r, &cpu);
+}

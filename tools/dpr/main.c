@@ -1,0 +1,82 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+
+typedef struct command {
+    const char *name, *text;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"reduce", "reduce arrays in files, from a pipe, or generated", command_reduce},
+    {"plan", "show which strategy is chosen for which size, and why", command_plan},
+    {"info", "show processors, GPUs, strategies and occupancy", command_info},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static const char *command_name(size_t i) {
+    return i < COMMANDS ? commands[i].name : i == COMMANDS ? "help" : NULL;
+}
+
+static void print_help(void) {
+    puts("Usage: dpr COMMAND [OPTION]...\n"
+         "Reduces arrays (sum, minimum, argmax, ...) on NVIDIA GPUs and on the CPU.\n"
+         "\n"
+         "Examples:\n"
+         "  dpr reduce x.npy --op sum,min,max             of a NumPy array\n"
+         "  zcat x.npy.gz | dpr reduce -q --op argmax -   a filter\n"
+         "  dpr reduce --generate 64MiB --strategy all    compare strategies\n"
+         "  dpr plan --op sum --dtype f32 -n 1e6          what is chosen, and why\n"
+         "  dpr info                                      what there is to choose from\n"
+         "\n"
+         "Commands:");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].text);
+    puts("  help       this text, or with a command's name that command's\n"
+         "\n"
+         "'dpr COMMAND --help' describes a command; 'dpr --version' prints the version.\n"
+         "\n"
+         "Exit status: 0 if all went well, 1 if something failed, 2 if the command line makes no sense.");
+}
+
+static int run(int argc, char **argv) {
+    static char help[] = "--help";
+    if (argc < 1) {
+        print_help();
+        return CLI_OK;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            cli_set_command(commands[i].name);
+            return commands[i].run(argc, argv);
+        }
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
+        printf("dpr %s\n", dpr_version());
+        return CLI_OK;
+    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
+        return run(0, argv);
+    if (strcmp(argv[0], "help") == 0) {
+        char *with_help[] = {argc > 1 ? argv[1] : help, help, NULL};
+        return run(argc > 1 && strcmp(argv[1], "help") != 0 ? 2 : 0, with_help);
+    }
+    if (argv[0][0] == '-')
+        return cli_usage("unknown option '%s'", argv[0]);
+    return cli_unknown("command", argv[0], command_name);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2)
+        return cli_usage("no command is named");
+    int code = run(argc - 1, argv + 1);
+    /* A full disk shows only here. */
+    if ((fflush(stdout) != 0) | ferror(stdout) | (fclose(stdout) != 0)) {
+        cli_set_command("");
+        cli_error("standard output cannot be written: %s", strerror(errno));
+        return code > CLI_FAILED ? code : CLI_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,312 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "ctx.h"
+#include "device.h"
+#include "lists.h"
+#include "machine.h"
+#include "planner.h"
+#include "registry.h"
+#include "tables.h"
+
+#define PLAN_OPTIONS(X)                                                                                                \
+    X(OP, 'o', "op", "OP", "the operation (default: sum)")                                                             \
+    X(DTYPE, 't', "dtype", "TYPE", "type of the elements (default: f32)")                                              \
+    X(NUMBER, 'n', "count", "N", "explain the choice for N elements")                                                  \
+    X(NAN, 0, "nan", "RULE", "propagate (default) or ignore")                                                          \
+    X(STRATEGY, 's', "strategy", "NAME", "ask for a strategy by name")                                                 \
+    X(MEMORY, 0, "memory", "KIND",                                                                                     \
+      "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)")                    \
+    X(DEVICE, 'd', "device", "DEVICE", "auto (default), cpu, or a GPU's number")                                       \
+    X(MACHINE, 'm', "machine", "FILE", "another machine, as 'dpr info --capture' wrote it")                            \
+    X(JSON, 0, "json", NULL, "one JSON document")                                                                      \
+    X(HELP, 'h', "help", NULL, "this text")
+
+enum { PLAN_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
+static const cli_option options[] = {PLAN_OPTIONS(CLI_OPTION_ENTRY)};
+
+typedef struct request {
+    dpr_op op;
+    dpr_dtype dtype;
+    dpr_nan nan;
+    dpr_memory memory;
+    const char *strategy, *machine_file;
+    int device, device_named;
+    uint64_t count;
+    int explain, json, help;
+} request;
+
+static void print_help(void) {
+    puts("Usage: dpr plan [OPTION]...\n"
+         "Shows which strategy is chosen for which number of elements, and why. Nothing is run.\n"
+         "\n"
+         "Examples:\n"
+         "  dpr plan                                     sum of f32 on this machine\n"
+         "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
+         "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
+         "  dpr info --capture > this.caps               and elsewhere:\n"
+         "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
+         "\n"
+         "Options:");
+    cli_print_options(options, OPTION_COUNT);
+    puts("\nOperations:");
+    tables_print_ops();
+    puts("\nTypes:");
+    tables_print_dtypes();
+    puts("\nStrategies of this build:");
+    tables_print_strategies();
+    puts("\n"
+         "Times are predictions from call to result. A '*' marks the choice.\n"
+         "\n"
+         "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).");
+}
+
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
+static const char *memory_name(size_t i) {
+    return i + 1 <= DPR_MEMORY_DEVICE ? dpr_memory_name((dpr_memory)(i + 1)) : NULL;
+}
+
+static int take_memory(const char *text, dpr_memory *out) {
+    for (size_t i = 0; memory_name(i); i++)
+        if (strcmp(text, memory_name(i)) == 0) {
+            *out = (dpr_memory)(i + 1);
+            return CLI_OK;
+        }
+    return cli_unknown("kind of memory", text, memory_name);
+}
+
+static int take_option(void *user, int number, const char *text) {
+    request *r = user;
+    switch (number) {
+    case OPTION_OP:
+        return cli_op(text, &r->op);
+    case OPTION_DTYPE:
+        return cli_dtype(text, &r->dtype);
+    case OPTION_NUMBER:
+        r->explain = 1;
+        return cli_count("count", text, &r->count);
+    case OPTION_NAN:
+        return cli_nan(text, &r->nan);
+    case OPTION_STRATEGY:
+        r->strategy = text;
+        return dpr_strategy_find(text) < 0 ? cli_unknown("strategy", text, cli_strategy_name) : CLI_OK;
+    case OPTION_MEMORY:
+        return take_memory(text, &r->memory);
+    case OPTION_DEVICE:
+        r->device_named = 1;
+        return cli_device(text, &r->device);
+    case OPTION_MACHINE:
+        r->machine_file = text;
+        return CLI_OK;
+    case OPTION_JSON:
+        r->json = 1;
+        return CLI_OK;
+    default:
+        r->help = 1;
+        return CLI_OK;
+    }
+}
+
+/* ---- Machines --------------------------------------------------------------------------------------------------- */
+
+/* Reads a captured machine. CLI_OK, or CLI_FAILED after a message. */
+static int read_machine(const char *file, dpr_caps *caps) {
+    enum { MOST = 64 * 1024 };
+    static char text[MOST + 1];
+    FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
+    size_t n = f ? fread(text, 1, MOST, f) : 0;
+    int bad = !f || ferror(f), error = errno;
+    if (f && f != stdin)
+        fclose(f);
+    if (bad) {
+        cli_error("%s: cannot be read: %s", file, strerror(error));
+        return CLI_FAILED;
+    }
+    if (n == MOST || memchr(text, 0, n)) {
+        cli_error("%s: is no captured machine: it %s", file, n == MOST ? "is longer than 64 KiB" : "has a zero byte");
+        return CLI_FAILED;
+    }
+    text[n] = 0;
+    if (dpr_machine_parse(text, caps) != DPR_OK) {
+        cli_error("%s: is no captured machine: %s", file, dpr_last_error());
+        return CLI_FAILED;
+    }
+    return CLI_OK;
+}
+
+/* ---- Output ----------------------------------------------------------------------------------------------------- */
+
+static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
+    char low[32], high[32];
+    printf("%22s    %-14s %s\n", "elements", "strategy", "predicted");
+    size_t from = 0;
+    for (int i = 0; i < choice->steps; i++) {
+        const dpr_choice_step *s = &choice->step[i];
+        cli_time(s->strategy->cost(&choice->key, caps, from), low);
+        if (i + 1 < choice->steps) {
+            cli_time(s->strategy->cost(&choice->key, caps, s->upto), high);
+            printf("%10zu ..%10zu    %-14s %s .. %s\n", from, s->upto, s->strategy->name, low, high);
+        } else {
+            printf("%10zu ..%10s    %-14s %s ..\n", from, "", s->strategy->name, low);
+        }
+        from = s->upto + 1;
+    }
+}
+
+/* Predictions side by side, for those strategies that can run. */
+static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
+    static const int exponents[] = {4, 10, 14, 18, 22, 26, 30};
+    enum { COLUMNS = sizeof exponents / sizeof *exponents };
+    char text[32];
+    printf("\n%-14s", "predicted for");
+    for (int c = 0; c < COLUMNS; c++)
+        printf("%7s2^%-2d", "", exponents[c]);
+    putchar('\n');
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *s = dpr_strategies[i];
+        if (dpr_refusal(s, &choice->key, caps))
+            continue;
+        printf("%-14s", s->name);
+        for (int c = 0; c < COLUMNS; c++) {
+            size_t count = (size_t)1 << exponents[c];
+            int chosen = dpr_choice_at(choice, count)->strategy == s;
+            printf(" %9s%c", cli_time(s->cost(&choice->key, caps, count), text), chosen ? '*' : ' ');
+        }
+        putchar('\n');
+    }
+}
+
+static int print_explanation(const dpr_choice *choice, const dpr_machine *machine, size_t count) {
+    size_t length = 0;
+    dpr_explain(choice, machine, count, NULL, &length);
+    char *text = malloc(length + 1);
+    if (!text || dpr_explain(choice, machine, count, text, &length) != DPR_OK) {
+        cli_error("%s", text ? dpr_last_error() : "out of memory");
+        free(text);
+        return CLI_FAILED;
+    }
+    printf("\n%s", text);
+    free(text);
+    return CLI_OK;
+}
+
+static void json_steps(cJSON *document, const dpr_choice *choice, const dpr_caps *caps) {
+    cJSON *steps = cJSON_AddArrayToObject(document, "steps");
+    size_t from = 0;
+    for (int i = 0; i < choice->steps; i++) {
+        const dpr_choice_step *s = &choice->step[i];
+        cJSON *step = cJSON_CreateObject();
+        cli_json_integer(step, "from", from);
+        if (i + 1 < choice->steps)
+            cli_json_integer(step, "upto", s->upto);
+        else
+            cJSON_AddNullToObject(step, "upto");
+        cJSON_AddStringToObject(step, "strategy", s->strategy->name);
+        cJSON_AddNumberToObject(step, "threads", s->shape.threads);
+        cJSON_AddNumberToObject(step, "max_blocks", s->shape.max_blocks);
+        cJSON_AddNumberToObject(step, "seconds_at_from", s->strategy->cost(&choice->key, caps, from));
+        if (i + 1 < choice->steps)
+            cJSON_AddNumberToObject(step, "seconds_at_upto", s->strategy->cost(&choice->key, caps, s->upto));
+        cJSON_AddItemToArray(steps, step);
+        from = s->upto + 1;
+    }
+}
+
+static void json_strategies(cJSON *document, const dpr_choice *choice, const dpr_caps *caps, const request *r) {
+    cJSON *list = cJSON_AddArrayToObject(document, "strategies");
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *s = dpr_strategies[i];
+        const char *refusal = dpr_refusal(s, &choice->key, caps);
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "name", s->name);
+        if (refusal)
+            cJSON_AddStringToObject(object, "refused", refusal);
+        else if (r->explain)
+            cJSON_AddNumberToObject(object, "seconds", s->cost(&choice->key, caps, r->count));
+        cJSON_AddItemToArray(list, object);
+    }
+}
+
+static int print_json(const dpr_choice *choice, const dpr_caps *caps, const request *r) {
+    cJSON *document = cJSON_CreateObject();
+    cJSON_AddStringToObject(document, "op", dpr_ops[r->op].name);
+    cJSON_AddStringToObject(document, "dtype", dpr_dtypes[r->dtype].name);
+    cJSON_AddStringToObject(document, "memory", dpr_memory_name((dpr_memory)choice->key.f.in_memory));
+    cJSON_AddStringToObject(document, "nan", r->nan == DPR_NAN_IGNORE ? "ignore" : "propagate");
+    cli_json_string(document, "cpu_name", caps->cpu_name);
+    if (caps->has_gpu)
+        cli_json_string(document, "gpu_name", caps->gpu_name);
+    json_steps(document, choice, caps);
+    if (r->explain) {
+        cli_json_integer(document, "count", r->count);
+        cJSON_AddStringToObject(document, "choice", dpr_choice_at(choice, r->count)->strategy->name);
+    }
+    json_strategies(document, choice, caps, r);
+    return cli_json_print(document);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------ */
+
+static int show(const request *r, const dpr_machine *machine) {
+    dpr_key key = {.word = 0};
+    dpr_choice choice;
+    const dpr_caps *caps = &machine->caps;
+    dpr_memory usual = caps->has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
+    key.f.op = (uint8_t)r->op;
+    key.f.dtype = (uint8_t)r->dtype;
+    key.f.nan = (uint8_t)r->nan;
+    key.f.in_memory = (uint8_t)(r->memory == DPR_MEMORY_AUTO ? usual : r->memory);
+    if (r->strategy)
+        key.f.strategy = (uint8_t)(dpr_strategy_find(r->strategy) + 1);
+    if (dpr_choose(&key, machine, &choice) != DPR_OK) {
+        cli_error("%s", dpr_last_error());
+        return CLI_FAILED;
+    }
+    if (r->json)
+        return print_json(&choice, caps, r);
+    printf("%s of %s in %s memory, %s\n", dpr_ops[r->op].name, dpr_dtypes[r->dtype].name,
+           dpr_memory_name((dpr_memory)key.f.in_memory), caps->has_gpu ? caps->gpu_name : caps->cpu_name);
+    print_steps(&choice, caps);
+    print_grid(&choice, caps);
+    return r->explain ? print_explanation(&choice, machine, r->count) : CLI_OK;
+}
+
+static int run(const request *r) {
+    if (r->machine_file) {
+        dpr_machine machine = {0};
+        int code = read_machine(r->machine_file, &machine.caps);
+        return code == CLI_OK ? show(r, &machine) : code;
+    }
+    dpr_ctx *ctx;
+    if (dpr_ctx_create(r->device, &ctx) != DPR_OK) {
+        cli_error("%s", dpr_last_error());
+        return CLI_FAILED;
+    }
+    int code = show(r, dpr_ctx_machine(ctx));
+    dpr_ctx_destroy(ctx);
+    return code;
+}
+
+int command_plan(int argc, char **argv) {
+    request r = {.op = DPR_SUM, .dtype = DPR_F32, .device = DPR_DEVICE_AUTO};
+    int first, code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
+    if (code != CLI_OK)
+        return code;
+    if (r.help) {
+        print_help();
+        return CLI_OK;
+    }
+    if (first < argc)
+        return cli_usage("the operand '%s' makes no sense here", argv[first]);
+    if (r.machine_file && r.device_named)
+        return cli_usage("--machine and --device exclude each other");
+    if (!dpr_supported(r.op, r.dtype))
+        return cli_usage("%s has no meaning for %s", dpr_ops[r.op].name, dpr_dtypes[r.dtype].name);
+    return run(&r);
+}

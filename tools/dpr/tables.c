@@ -1,0 +1,29 @@
+#include "tables.h"
+
+#include <stdio.h>
+
+#include "lists.h"
+
+void tables_print_ops(void) {
+    static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
+                                          [DPR_RESULT_SAME] = "the elements' type",
+                                          [DPR_RESULT_INDEX] = "i64",
+                                          [DPR_RESULT_TRUTH] = "bool"};
+    for (int i = 0; i < DPR_OP_COUNT; i++) {
+        const char *domain = dpr_ops[i].domain == DPR_DOMAIN_ANY       ? "all types"
+                             : dpr_ops[i].domain == DPR_DOMAIN_ORDERED ? "all but complex"
+                                                                       : "bool and integers";
+        printf("  %-8s %-40s %-18s -> %s\n", dpr_ops[i].name, dpr_ops[i].text, domain, results[dpr_ops[i].result]);
+    }
+}
+
+void tables_print_dtypes(void) {
+    for (int i = 0; i < DPR_DTYPE_COUNT; i++)
+        printf("  %-8s %-50s .npy: %-4s widened: %s\n", dpr_dtypes[i].name, dpr_dtypes[i].text,
+               *dpr_dtypes[i].npy ? dpr_dtypes[i].npy : "-", dpr_dtypes[dpr_dtypes[i].wide].name);
+}
+
+void tables_print_strategies(void) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        printf("  %-14s %s\n", dpr_strategy_name(i), dpr_strategy_text(i));
+}

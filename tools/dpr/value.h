@@ -1,0 +1,42 @@
+/* Elements and results as text and as JSON. */
+#ifndef DPR_TOOLS_VALUE_H
+#define DPR_TOOLS_VALUE_H
+
+#include <cjson/cJSON.h>
+
+#include "dpr.h"
+
+/* Memory for one element of any type, aligned for all. */
+typedef union value {
+    unsigned char bytes[16];
+    uint16_t u16;
+    int64_t i64;
+    uint64_t u64;
+    float f32;
+    double f64;
+    dpr_c64 c64;
+    dpr_c128 c128;
+} value;
+
+enum { VALUE_TEXT = 80 };
+
+/* The value in as few digits as give it back when read: true or false, integers, floating point, a+bi. */
+void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]);
+
+/* The same for JSON: integers with all their digits, floating point with digits that give it back, NaN and infinities
+ * as the strings "nan", "inf", "-inf", complex numbers as an array of two. NULL when out of memory. */
+cJSON *value_json(dpr_dtype dtype, const value *v);
+
+/* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value. */
+int value_parse(dpr_dtype dtype, const char *text, value *out);
+
+/* Whether it is a floating-point NaN, or complex with a part that is. */
+int value_is_nan(dpr_dtype dtype, const value *v);
+
+/* Conversions of the 16-bit floating-point types; to them: to nearest, ties to even. */
+float value_from_f16(uint16_t bits);
+float value_from_bf16(uint16_t bits);
+uint16_t value_to_f16(float x);
+uint16_t value_to_bf16(float x);
+
+#endif

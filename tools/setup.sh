@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# Sourced by run.sh, test.sh and .ci/run: installs what is missing and builds. All of it speaks on stderr, so that
+# stdout is the command's own.
+
+dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+dpr_packages=(cmake ninja-build gcc g++ pkg-config libhwloc-dev libcjson-dev libgtest-dev)
+# The linters are of one version everywhere, as each formats a little differently.
+dpr_lint_packages=(clang-format-14 clang-tidy-14 shellcheck)
+
+dpr_say() { printf '%s\n' "$*" >&2; }
+
+# Prints those of the packages given that are not installed.
+dpr_missing_packages() {
+    comm -13 <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' | sort -u) \
+             <(printf '%s\n' "$@" | sort -u)
+}
+
+# dpr_apt_get LOG ARGUMENT...: apt-get as root, without questions.
+dpr_apt_get() {
+    local log=$1 sudo=()
+    shift
+    [ "$(id -u)" = 0 ] || sudo=(sudo)
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q "$@" </dev/null >>"$log" 2>&1
+}
+
+# Whether this user can install packages; a sentence where not.
+dpr_can_install() {
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        dpr_say "Missing packages: $*. Run this as root, install sudo, or install them yourself."
+        return 1
+    fi
+}
+
+# Installs the packages given; fails with one sentence and the end of apt-get's output.
+dpr_install() {
+    local log
+    dpr_can_install "$@" || return
+    dpr_say "Installing $*"
+    log=$(mktemp)
+    if ! { dpr_apt_get "$log" update && dpr_apt_get "$log" install --no-install-recommends "$@"; }; then
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        dpr_say "apt-get could not install: $*. Its last lines are above."
+        return 1
+    fi
+    rm -f "$log"
+}
+
+# Installs the linters where there are packages of them. Without them their tests are skipped, so this does not fail.
+dpr_install_linters() {
+    local missing package offered=()
+    mapfile -t missing < <(dpr_missing_packages "${dpr_lint_packages[@]}")
+    [ ${#missing[@]} != 0 ] && dpr_can_install "${missing[@]}" || return 0
+    [ -n "$(apt-cache pkgnames cmake)" ] || dpr_apt_get /dev/null update || true
+    for package in "${missing[@]}"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            offered+=("$package")
+        fi
+    done
+    [ ${#offered[@]} = 0 ] || dpr_install "${offered[@]}" || true
+}
+
+# dpr_setup build|lint: what building and testing need, and with `lint` the linters too.
+dpr_setup() {
+    local missing
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        dpr_say "No apt-get here: going on with what is installed (needed: ${dpr_packages[*]}, or what they are called here)."
+        return 0
+    fi
+    mapfile -t missing < <(dpr_missing_packages "${dpr_packages[@]}")
+    [ ${#missing[@]} = 0 ] || dpr_install "${missing[@]}" || return
+    [ "$1" != lint ] || dpr_install_linters
+}
+
+# One sentence where there will be no GPU strategies.
+dpr_say_without_nvcc() {
+    if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ] && [ -z "${CUDACXX-}" ]; then
+        dpr_say "No nvcc: building the CPU-only library. For the GPU, install NVIDIA's CUDA toolkit (12 or later) so" \
+                "that nvcc is on PATH or in /usr/local/cuda/bin, and run this again."
+    fi
+}
+
+# dpr_build PRESET [TARGET]: configures and builds quietly; shows the output where it fails.
+dpr_build() {
+    local preset=$1 log
+    mkdir -p "$dpr_root/build/$preset"
+    log=$dpr_root/build/$preset/build.log
+    [ -e "$dpr_root/build/$preset/build.ninja" ] || dpr_say "Building (preset $preset; the first time takes minutes)"
+    if ! (
+        cd "$dpr_root" || exit
+        flock 9
+        nice cmake --preset "$preset" && nice cmake --build --preset "$preset" -j "$(nproc)" ${2+--target "$2"}
+    ) </dev/null >"$log" 2>&1 9>"$dpr_root/build/$preset/.lock"; then
+        grep -v -e '^\[[0-9]*/[0-9]*\] Building' -e '^-- ' "$log" | tail -n 60 >&2
+        dpr_say "The build failed; its whole output is in $log"
+        return 1
+    fi
+}

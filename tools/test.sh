@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds everything, with all the set-up that takes, and passes the tests. Arguments go to ctest: tools/test.sh -R cpu
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+dpr_setup lint
+dpr_say_without_nvcc
+dpr_build dev
+cd "$dpr_root"
+exec ctest --preset dev -j "$(nproc)" "$@"
