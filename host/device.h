@@ -56,8 +56,8 @@ typedef struct dpr_device dpr_device;
 dpr_status dpr_device_open(int ordinal, dpr_device **out);
 void dpr_device_close(dpr_device *device); /* waits for its work; NULL is allowed */
 
-/* A dpr_blocks_per_sm: `device` is the dpr_device. 0 if the runtime does not tell. */
-int dpr_device_blocks_per_sm(void *device, const dpr_kernel *kernel);
+/* A dpr_blocks_per_sm: `user` is the dpr_device. 0 if the runtime does not tell. */
+int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel);
 
 /* Enqueues the run in run->stream, with scratch memory that is the stream's or the capturing graph's own. */
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run);

@@ -40,12 +40,14 @@ static cudaError_t enter(int ordinal, int *previous) {
     cudaError_t error = cudaGetDevice(previous);
     if (error == cudaSuccess && *previous != ordinal)
         error = cudaSetDevice(ordinal);
+    if (error != cudaSuccess)
+        (void)cudaGetLastError();
     return error;
 }
 
 static void leave(int ordinal, int previous) {
-    if (previous != ordinal)
-        (void)cudaSetDevice(previous);
+    if (previous != ordinal && cudaSetDevice(previous) != cudaSuccess)
+        (void)cudaGetLastError();
 }
 
 int dpr_device_count(void) {

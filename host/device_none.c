@@ -65,8 +65,8 @@ void dpr_device_close(dpr_device *device) {
     (void)device;
 }
 
-int dpr_device_blocks_per_sm(void *device, const dpr_kernel *kernel) {
-    (void)device, (void)kernel;
+int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel) {
+    (void)user, (void)kernel;
     return 0;
 }
 

@@ -16,6 +16,7 @@ typedef CUresult (*pointer_attributes)(unsigned, CUpointer_attribute *, void **,
 static struct {
     pthread_once_t once;
     int devices;
+    int present; /* there were devices: memory that the host cannot read may be about, even if CUDA cannot be used */
     const char *why_not;
     pointer_attributes attributes;
 } driver = {.once = PTHREAD_ONCE_INIT};
@@ -30,6 +31,7 @@ static void find_driver(void) {
     cudaError_t error = cudaGetDeviceCount(&devices);
     if (error == cudaSuccess && devices == 0)
         error = cudaErrorNoDevice;
+    driver.present = error == cudaSuccess;
     void *entry = NULL;
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
     if (error == cudaSuccess)
@@ -37,7 +39,9 @@ static void find_driver(void) {
     if (error == cudaSuccess && (found != cudaDriverEntryPointSuccess || !entry))
         error = cudaErrorSymbolNotFound;
     if (error != cudaSuccess) {
-        driver.why_not = cudaGetErrorString(error);
+        driver.why_not = error == cudaErrorInsufficientDriver
+                             ? "there is no CUDA driver, or it is too old for this build"
+                             : cudaGetErrorString(error);
         (void)cudaGetLastError();
         return;
     }
@@ -72,6 +76,8 @@ static dpr_status place_unknown(const void *pointer, const char *argument, dpr_p
 dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place *out) {
     const char *why;
     if (dpr_driver_devices(&why) == 0) {
+        if (driver.present)
+            return place_unknown(pointer, argument, out);
         *out = pageable;
         return DPR_OK;
     }

@@ -35,7 +35,7 @@ static dpr_status take_init(const dpr_options *options, dpr_request *request) {
 }
 
 static dpr_status take_options(const dpr_options *given, dpr_request *request) {
-    dpr_options options;
+    dpr_options options = DPR_OPTIONS_INIT;
     dpr_status status = dpr_request_adopt("options", given, &options, sizeof options);
     if (status != DPR_OK)
         return status;

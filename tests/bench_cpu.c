@@ -9,6 +9,9 @@
 #define _POSIX_C_SOURCE 200112L /* setenv, nanosleep, clock_gettime */
 
 #include <dpr.h>
+
+#include "device.h"
+#include "topo.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -171,7 +174,13 @@ static void report(const bench *b, const double seconds[CONTENDERS], double call
                       1e-9 * bytes / seconds[c]);
     (void)fprintf(stderr, "cpu.threads / OpenMP %.3f, cpu.simd / OpenMP on one thread %.3f\n", all, one);
     (void)fprintf(stderr, "16 doubles: dpr_reduce() %.1f ns, bare loop %.1f ns\n", 1e9 * call, 1e9 * loop);
-    (void)printf("{\"bytes\": %.0f, \"threads\": %d", bytes, b->threads);
+    dpr_cpu_caps cpu;
+    char name[64];
+    dpr_topo_cpu(&cpu, name);
+    const char *commit = getenv("DPR_COMMIT");
+    (void)printf("{\"benchmark\": \"cpu\", \"device\": \"%s\", \"commit\": \"%s\", \"gpus\": %d", name,
+                 commit ? commit : "", dpr_device_count());
+    (void)printf(", \"bytes\": %.0f, \"threads\": %d", bytes, b->threads);
     for (int c = 0; c < CONTENDERS; c++)
         (void)printf(", \"%s_gb_per_s\": %.3f", contenders[c].name, 1e-9 * bytes / seconds[c]);
     (void)printf(", \"threads_ratio\": %.4f, \"simd_ratio\": %.4f", all, one);

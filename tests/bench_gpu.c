@@ -1,5 +1,6 @@
 /* Time of one call inside a captured graph of many, for each GPU strategy, size and some pairs of operation and type.
- * Every call reads another buffer, so L2 is cold. Prints JSON; results are checked, and a wrong one exits with 1. */
+ * Every call reads another buffer, so L2 is cold. Prints JSON, with DPR_COMMIT of the environment as the commit;
+ * integer sums are checked, and a wrong one exits with 1. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static void measure(const bench *b, const char *strategy, dpr_op op, dpr_dtype d
     if (bytes > b->bytes)
         return;
     const size_t calls = bytes < (1u << 24) ? 100 : bytes < (1u << 28) ? 20 : 5;
-    const cudaGraphExec_t exec = capture(b, strategy, op, dtype, count, calls);
+    cudaGraphExec_t exec = capture(b, strategy, op, dtype, count, calls);
     const timing t = time_graph(b, exec, calls);
     must(cudaGraphExecDestroy(exec), "destroy");
     check(b, op, dtype, count);
@@ -143,9 +144,9 @@ int main(void) {
     dpr_gpu_caps caps;
     char name[64];
     must_dpr(dpr_device_caps(0, &caps, name));
-    printf(
-        "{\"benchmark\": \"gpu strategies in a graph, cold L2\", \"device\": \"%s\", \"version\": \"%s\", \"runs\": [",
-        name, dpr_version());
+    const char *commit = getenv("DPR_COMMIT");
+    printf("{\"benchmark\": \"gpu\", \"device\": \"%s\", \"commit\": \"%s\", \"mode\": \"graph, cold L2\", \"runs\": [",
+           name, commit ? commit : "");
     measure_all(&b);
     printf("\n]}\n");
     must(cudaFree(b.data), "free");

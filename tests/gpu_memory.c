@@ -1,6 +1,7 @@
 #include "gpu_memory.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,16 @@ void gpu_free(dpr_memory kind, void *memory) {
         free(memory);
 }
 
+static int have_gpu;
+
+static void find_gpu(void) {
+    have_gpu = gpu_unavailable() == NULL;
+}
+
 int gpu_copy(void *to, const void *from, size_t size) {
-    if (gpu_unavailable()) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, find_gpu);
+    if (!have_gpu) { /* then host memory is all there is */
         memcpy(to, from, size);
         return 1;
     }
@@ -94,6 +103,11 @@ int gpu_repeat(void *to, size_t size, const void *pattern, size_t pattern_size) 
         filled += more;
     }
     return 1;
+}
+
+long gpu_kernel_local_bytes(const void *entry) {
+    struct cudaFuncAttributes attributes;
+    return OK(cudaFuncGetAttributes(&attributes, entry)) ? (long)attributes.localSizeBytes : -1;
 }
 
 dpr_stream gpu_stream_create(void) {

@@ -25,6 +25,9 @@ int gpu_copy(void *to, const void *from, size_t size);
 /* Fills `size` bytes of device memory with copies of a pattern in host memory, cut at the end. */
 int gpu_repeat(void *to, size_t size, const void *pattern, size_t pattern_size);
 
+/* Bytes of local memory a thread of the kernel uses, for spilled registers and arrays; -1 if it cannot be told. */
+long gpu_kernel_local_bytes(const void *entry);
+
 dpr_stream gpu_stream_create(void);
 int gpu_stream_destroy(dpr_stream stream);
 int gpu_stream_wait(dpr_stream stream);

@@ -48,6 +48,11 @@ int gpu_repeat(void *to, size_t size, const void *pattern, size_t pattern_size) 
     return 0;
 }
 
+long gpu_kernel_local_bytes(const void *entry) {
+    (void)entry;
+    return -1;
+}
+
 dpr_stream gpu_stream_create(void) {
     return NULL;
 }

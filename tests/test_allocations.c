@@ -51,7 +51,7 @@ static int is_right(const char *what, dpr_status status, const int64_t *out) {
     const int64_t result = *out;
     if (status == DPR_OK && result == COUNT)
         return 1;
-    if ((status == DPR_ERR_OUT_OF_MEMORY || status == DPR_ERR_SYSTEM) && result == -1 && dpr_last_error()[0])
+    if (status == DPR_ERR_OUT_OF_MEMORY && result == -1 && dpr_last_error()[0])
         return 1;
     printf("%s: %s, result %lld, last error \"%s\"\n", what, dpr_status_name(status), (long long)result,
            dpr_last_error());

@@ -200,7 +200,6 @@ static const struct elsewhere {
     {DPR_ERR_WRONG_DEVICE, "Gpu.memory_of_another_device_is_refused, also on the fake devices"},
     {DPR_ERR_OUT_OF_MEMORY, "Allocations.every_failure_is_a_status"},
     {DPR_ERR_CUDA, "Faults.*"},
-    {DPR_ERR_SYSTEM, "no call of this version gives it"},
 #ifndef DPR_WITH_CUDA
     {DPR_ERR_STRATEGY_UNABLE, "builds with CUDA: every strategy of this one can run everything"},
 #endif

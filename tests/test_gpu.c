@@ -1,5 +1,7 @@
 /* The public API on a GPU: memory of every kind, errors, plans, devices. Bodies skip where there is no GPU. */
 #include "gpu_memory.h"
+#include "lists.h"
+#include "registry.h"
 #include "support.h"
 
 enum { COUNT = 5000 };
@@ -224,6 +226,23 @@ GPU_TEST(plans_keep_their_initial_value) {
     EXPECT_TRUE(gpu_stream_wait(NULL));
     EXPECT_EQ_I64(expected_sum + 1000, fetch(fixture->out));
     dpr_plan_destroy(plan);
+}
+
+/* The budget of every kernel, as the code for this device has it. */
+TEST(Gpu, kernels_use_no_local_memory) {
+    NEED_GPU();
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        for (int key_index = 0; key_index < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; key_index++) {
+            dpr_key key = {.word = 0};
+            key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT);
+            key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
+            key.f.nan = (uint8_t)(key_index % 2);
+            if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype))
+                continue;
+            const long bytes = gpu_kernel_local_bytes(dpr_strategies[i]->kernel(&key).entry);
+            EXPECT_THAT(bytes == 0, "%s %s %s, NaN policy %d: %ld bytes of local memory", dpr_strategies[i]->name,
+                        dpr_op_name((dpr_op)key.f.op), dpr_dtype_name((dpr_dtype)key.f.dtype), key.f.nan, bytes);
+        }
 }
 
 GPU_TEST(float_sums_have_the_same_bits_every_time) {

@@ -131,10 +131,17 @@ static int count_threads(void) {
     return count;
 }
 
+static void *idle_thread(void *argument) {
+    return argument;
+}
+
 TEST(Shutdown, ends_the_workers_and_the_next_call_starts_them) {
     dpr_ctx *ctx = NULL;
     int32_t *in = ramp();
+    pthread_t thread;
     ASSERT_TRUE(in != NULL);
+    /* With a process's first thread ThreadSanitizer starts one of its own, which is not to be counted as ours. */
+    ASSERT_TRUE(pthread_create(&thread, NULL, idle_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
     const int before = count_threads();
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
     EXPECT_EQ_I64(before, count_threads()); /* none until they are needed */
@@ -183,6 +190,9 @@ static int child_shuts_down(dpr_ctx *ctx, const int32_t *in) {
 }
 
 TEST(Fork, child_and_parent_reduce) {
+#ifdef __SANITIZE_THREAD__
+    SKIP("ThreadSanitizer ends a process that starts threads after it was forked from one with threads");
+#endif
     dpr_ctx *ctx = NULL;
     int32_t *in = ramp();
     ASSERT_TRUE(in != NULL);

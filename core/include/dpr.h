@@ -141,7 +141,7 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA, _SYSTEM. */
+ * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the

@@ -73,21 +73,24 @@ static int run_simple(scene *s, int fail, cudaError_t error) {
     int64_t result = canary;
     fake_fail_call(fail, error);
     const dpr_status status = dpr_reduce(s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM);
-    return is_right("dpr_reduce", status, result) & stays_on(0);
+    const int good = is_right("dpr_reduce", status, result);
+    return stays_on(0) && good;
 }
 
 static int run_simple_to_device(scene *s, int fail, cudaError_t error) {
     (void)gpu_copy(s->out[FAR_DEVICE], &canary, sizeof canary);
     fake_fail_call(fail, error);
     const dpr_status status = dpr_reduce(s->in[FAR_DEVICE], s->out[FAR_DEVICE], COUNT, DPR_I32, DPR_SUM);
-    return finish("dpr_reduce to device memory", status, s->out[FAR_DEVICE]) & stays_on(0);
+    const int good = finish("dpr_reduce to device memory", status, s->out[FAR_DEVICE]);
+    return stays_on(0) && good;
 }
 
 static int run_host_to_device(scene *s, int fail, cudaError_t error) {
     (void)gpu_copy(s->out[FAR_DEVICE], &canary, sizeof canary);
     fake_fail_call(fail, error);
     const dpr_status status = dpr_reduce(s->host, s->out[FAR_DEVICE], COUNT, DPR_I32, DPR_SUM);
-    return finish("dpr_reduce from host to device memory", status, s->out[FAR_DEVICE]) & stays_on(0);
+    const int good = finish("dpr_reduce from host to device memory", status, s->out[FAR_DEVICE]);
+    return stays_on(0) && good;
 }
 
 static int run_context(scene *s, int fail, cudaError_t error) {
@@ -130,7 +133,8 @@ static int run_async(scene *s, int fail, cudaError_t error) {
     if (!failed)
         fake_fail_call(0, cudaSuccess); /* the wait below is the test's own */
     good &= gpu_stream_wait(s->stream);
-    good &= is_right("dpr_reduce_async", status, *s->pinned_out) & stays_on(0);
+    good &= is_right("dpr_reduce_async", status, *s->pinned_out);
+    good &= stays_on(0);
     dpr_ctx_destroy(ctx);
     return good;
 }
@@ -155,7 +159,8 @@ static int run_plan(scene *s, int fail, cudaError_t error) {
     } else {
         good &= plan == NULL;
     }
-    good &= is_right("plan", status, *s->pinned_out) & stays_on(0);
+    good &= is_right("plan", status, *s->pinned_out);
+    good &= stays_on(0);
     dpr_plan_destroy(plan);
     dpr_ctx_destroy(ctx);
     return good;
@@ -238,6 +243,9 @@ static int run_one(const scenario *of, int fail, cudaError_t error) {
     fake_fail_call(0, cudaSuccess);
     result = canary;
     const dpr_status status = dpr_reduce(s.in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM);
+    if (status != DPR_OK || result != expected_sum)
+        printf("the next call: %s, result %lld, \"%s\"\n", dpr_status_name(status), (long long)result,
+               dpr_last_error());
     if (!good || status != DPR_OK || result != expected_sum)
         return WRONG;
     dpr_shutdown();
@@ -260,8 +268,10 @@ static int in_child(const scenario *of, int fail, cudaError_t error) {
         _exit(outcome);
     }
     int status = -1;
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
+        printf("the child ended with 0x%x\n", (unsigned)status);
         return WRONG;
+    }
     return WEXITSTATUS(status);
 }
 

@@ -62,6 +62,14 @@ TEST_FIXTURE(Failing, setup, int, bad_setup, NULL) {
     FAIL("the body ran after a failed set-up, state %d", *fixture);
 }
 
+static void bad_teardown(void *state) {
+    EXPECT_EQ_I64(12, *(const int *)state); /* fails: right: 34 */
+}
+
+TEST_FIXTURE(Failing, teardown, int, NULL, bad_teardown) {
+    *fixture = 34;
+}
+
 static void generated_body(void *context) {
     EXPECT_EQ_I64(*(const int *)context, 0); /* fails: left:  11 */
 }

@@ -3,8 +3,6 @@
 
 #include "shim.h"
 
-static int order[8], calls;
-
 TEST(Shim, checks_pass) {
     EXPECT_TRUE(1);
     EXPECT_EQ_I64(-1, -1);
@@ -16,32 +14,24 @@ TEST(Shim, checks_pass) {
     EXPECT_TRUE(!test_failed());
 }
 
-typedef struct counter {
-    int set_up;
-} counter;
+typedef struct stages {
+    int set_up, ran;
+} stages;
 
-static void counter_setup(void *state) {
-    EXPECT_EQ_I64(0, ((counter *)state)->set_up);
-    ((counter *)state)->set_up = 1;
-    order[calls++ % 8] = 1;
+static void stages_setup(void *state) {
+    EXPECT_EQ_I64(0, ((stages *)state)->set_up);
+    ((stages *)state)->set_up = 1;
 }
 
-static void counter_teardown(void *state) {
-    EXPECT_EQ_I64(1, ((counter *)state)->set_up);
-    order[calls++ % 8] = 3;
+/* failing.c shows that this runs. */
+static void stages_teardown(void *state) {
+    EXPECT_EQ_I64(1, ((stages *)state)->ran);
 }
 
-TEST_FIXTURE(Shim, fixture, counter, counter_setup, counter_teardown) {
+TEST_FIXTURE(Shim, fixture, stages, stages_setup, stages_teardown) {
     EXPECT_EQ_I64(1, fixture->set_up);
-    order[calls++ % 8] = 2;
-}
-
-TEST(Shim, fixture_order) {
-    if (calls == 0)
-        SKIP("Shim.fixture did not run before, as under a filter");
-    EXPECT_EQ_I64(3, calls);
-    for (int i = 0; i < 3; i++)
-        EXPECT_EQ_I64(i + 1, order[i]);
+    EXPECT_EQ_I64(0, fixture->ran);
+    fixture->ran = 1;
 }
 
 static void with_context(void *context) {

@@ -27,11 +27,34 @@ static dpr_op carry_op(dpr_op op) {
     return op == DPR_COUNT ? DPR_SUM : op;
 }
 
-static dpr_status reduce(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+static dpr_status make_plan(dpr_ctx *ctx, size_t count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                            dpr_plan **out) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.op = op;
+    problem.dtype = dtype;
+    problem.count = count;
+    problem.options = options;
+    return dpr_plan_create(ctx, &problem, out);
+}
+
+/* Reduces host memory on a CPU context. By a plan, as one knows where its arrays lie: dpr_reduce_ex() would ask the
+ * driver, which takes a good part of a second to start. */
+static dpr_status reduce_with(dpr_ctx *cpu, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                              const dpr_options *options) {
+    dpr_plan *plan;
+    dpr_status status = make_plan(cpu, count, dtype, op, options, &plan);
+    if (status != DPR_OK)
+        return status;
+    status = dpr_plan_run(plan, in, out, NULL);
+    dpr_plan_destroy(plan);
+    return status;
+}
+
+static dpr_status reduce(dpr_ctx *cpu, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                          dpr_nan nan) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.nan = nan;
-    return dpr_reduce_ex(ctx, in, out, count, dtype, op, &options);
+    return reduce_with(cpu, in, out, count, dtype, op, &options);
 }
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
@@ -193,17 +216,49 @@ void fold_start(fold *f) {
     f->index = -1;
 }
 
-dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array) {
-    value result;
+static dpr_options options_of(const fold *f) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.nan = f->nan;
     options.strategy = f->strategy;
-    dpr_status status = dpr_reduce_ex(f->ctx, w->in, &result, w->count, f->dtype, f->op, &options);
+    return options;
+}
+
+dpr_status fold_prepare(fold *f, size_t count, const char **strategy) {
+    if (!f->plan || f->plan_count != count) {
+        dpr_options options = options_of(f);
+        dpr_plan *plan;
+        dpr_status status = make_plan(f->ctx, count, f->dtype, f->op, &options, &plan);
+        if (status != DPR_OK)
+            return status;
+        dpr_plan_destroy(f->plan);
+        f->plan = plan;
+        f->plan_count = count;
+    }
+    *strategy = dpr_plan_strategy(f->plan);
+    return DPR_OK;
+}
+
+dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array) {
+    value result;
+    const char *strategy;
+    dpr_options options = options_of(f);
+    dpr_status status = fold_prepare(f, w->count, &strategy);
+    if (status != DPR_OK)
+        return status;
+    if (dpr_ctx_device(f->ctx) == DPR_DEVICE_CPU)
+        status = dpr_plan_run(f->plan, w->in, &result, NULL);
+    else
+        status = dpr_reduce_ex(f->ctx, w->in, &result, w->count, f->dtype, f->op, &options);
     if (status == DPR_OK)
         status = is_arg(f->op) ? add_index(f, w, array, result.i64) : add_plain(f, w, &result);
     if (status == DPR_OK)
         f->elements += w->count;
     return status;
+}
+
+void fold_free(fold *f) {
+    dpr_plan_destroy(f->plan);
+    f->plan = NULL;
 }
 
 /* The initial value is one more result at the end. */
@@ -222,7 +277,7 @@ dpr_status fold_end(fold *f, value *out) {
         dpr_options options = DPR_OPTIONS_INIT;
         options.nan = f->nan;
         options.init = f->init;
-        return dpr_reduce_ex(f->cpu, NULL, out, 0, f->dtype, f->op, &options);
+        return reduce_with(f->cpu, NULL, out, 0, f->dtype, f->op, &options);
     }
     if (is_arg(f->op)) {
         out->i64 = f->index;

@@ -22,6 +22,8 @@ typedef struct fold {
     uint64_t elements;
     value partials[FOLD_PARTIALS]; /* results so far, packed, in the type of carry_type() */
     size_t used;
+    dpr_plan *plan; /* for windows of plan_count elements, NULL: none yet */
+    size_t plan_count;
     value best;    /* ARGMIN, ARGMAX: the winning element, */
     int64_t index; /* and where it is; -1: none yet */
 } fold;
@@ -36,10 +38,17 @@ typedef struct fold_window {
 /* Takes the fields that the caller sets; the rest becomes that of no element. */
 void fold_start(fold *f);
 
+/* Chooses how windows of `count` elements are reduced; fold_add() does so by itself. *strategy receives the name. On an
+ * error dpr_last_error() has the sentence. */
+dpr_status fold_prepare(fold *f, size_t count, const char **strategy);
+
 /* Takes one more window of `array`, in order. On an error dpr_last_error() has the sentence. */
 dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array);
 
 /* The outcome, of the type dpr_result_dtype(op, dtype). */
 dpr_status fold_end(fold *f, value *out);
+
+/* Gives back what the fold holds. */
+void fold_free(fold *f);
 
 #endif

@@ -77,31 +77,14 @@ int jobs_make(job_list *list, const asked *a, const place *p, const npy_header *
 }
 
 void job_list_free(job_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        fold_free(&list->items[i].fold);
     free(list->items);
     list->items = NULL;
     list->count = 0;
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------------- */
-
-/* The strategy that a context takes for the window, as its plan says. */
-static const char *strategy_of(const job *j, size_t count) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_plan *plan;
-    options.strategy = j->fold.strategy;
-    options.nan = j->fold.nan;
-    problem.op = j->fold.op;
-    problem.dtype = j->fold.dtype;
-    problem.count = count;
-    problem.memory = j->on_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
-    problem.options = &options;
-    if (dpr_plan_create(j->fold.ctx, &problem, &plan) != DPR_OK)
-        return "";
-    const char *name = dpr_plan_strategy(plan);
-    dpr_plan_destroy(plan);
-    return name;
-}
 
 static int by_size(const void *a, const void *b) {
     const double *x = a, *y = b;
@@ -113,9 +96,10 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
     enum { MOST = 15 };
     double times[MOST], begun = cli_now();
     int done = 0;
-    dpr_status status = DPR_OK;
+    const char *strategy = "";
+    dpr_status status = fold_prepare(&j->fold, w->count, &strategy);
     if (!*j->strategy)
-        j->strategy = strategy_of(j, w->count);
+        j->strategy = strategy;
     while (status == DPR_OK && done < repeats && done < MOST && (done < 3 || cli_now() - begun < 1)) {
         if (repeats > 1)
             fold_start(&j->fold);

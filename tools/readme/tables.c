@@ -1,5 +1,11 @@
-/* Prints one of the README's tables, made from the lists: `tables ops|dtypes|strategies|statuses`. */
+/* Prints one of the README's tables, made from the lists and from measured results:
+ *
+ *     dpr_readme_tables ops|dtypes|strategies|statuses
+ *     dpr_readme_tables gpu|cpu FILE.json        a file that dpr_bench_gpu or dpr_bench_cpu wrote
+ */
+#include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lists.h"
@@ -35,6 +41,69 @@ static void print_statuses(void) {
         printf("| `%s` | %s |\n", dpr_status_name((dpr_status)i), dpr_status_text((dpr_status)i));
 }
 
+/* ---- Measured results ---- */
+
+static cJSON *read_json(const char *path) {
+    static char text[1 << 20];
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return NULL;
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[length] = '\0';
+    return cJSON_Parse(text);
+}
+
+static double number_of(const cJSON *object, const char *name) {
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+static const char *string_of(const cJSON *object, const char *name) {
+    const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+    return value ? value : "?";
+}
+
+static void print_gpu(const cJSON *results) {
+    const cJSON *run = NULL;
+    printf("%s, %s:\n\n", string_of(results, "device"), string_of(results, "mode"));
+    puts("| strategy | problem | elements | time | bandwidth |\n|---|---|---|---|---|");
+    cJSON_ArrayForEach(run, cJSON_GetObjectItemCaseSensitive(results, "runs")) {
+        const int size = (int)number_of(run, "log2_count");
+        if (size != 12 && size != 20 && size != 28)
+            continue;
+        printf("| `%s` | %s of %s | 2^%d | %.4g us | %.3g TB/s |\n", string_of(run, "strategy"), string_of(run, "op"),
+               string_of(run, "dtype"), size, number_of(run, "median_us"), number_of(run, "tb_per_s"));
+    }
+}
+
+static void print_cpu(const cJSON *results) {
+    const int gpus = (int)number_of(results, "gpus");
+    printf("%s, %d threads, sum of %.0f MiB of F32, beside OpenMP loops (`simd reduction`) with the same flags in the "
+           "same run:\n\n",
+           string_of(results, "device"), (int)number_of(results, "threads"), number_of(results, "bytes") / (1 << 20));
+    puts("| strategy | GB/s | ratio to OpenMP |\n|---|---|---|");
+    printf("| `cpu.threads` | %.1f | %.2f |\n", number_of(results, "cpu.threads_gb_per_s"),
+           number_of(results, "threads_ratio"));
+    printf("| `cpu.simd` | %.1f | %.2f |\n", number_of(results, "cpu.simd_gb_per_s"), number_of(results, "simd_ratio"));
+    printf("\nA call of `dpr_reduce()` on 16 doubles in host memory takes %.0f ns there (%d GPU%s), the bare loop %.0f "
+           "ns.\n",
+           number_of(results, "small_call_ns"), gpus, gpus == 1 ? "" : "s", number_of(results, "small_loop_ns"));
+}
+
+static int print_results(const char *kind, const char *path) {
+    cJSON *results = read_json(path);
+    if (!results) {
+        fprintf(stderr, "%s: no JSON\n", path);
+        return 1;
+    }
+    if (strcmp(kind, "gpu") == 0)
+        print_gpu(results);
+    else
+        print_cpu(results);
+    cJSON_Delete(results);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -47,6 +116,8 @@ int main(int argc, char **argv) {
             return 0;
         }
     }
-    fputs("usage: tables ops|dtypes|strategies|statuses\n", stderr);
+    if (argc == 3 && (strcmp(argv[1], "gpu") == 0 || strcmp(argv[1], "cpu") == 0))
+        return print_results(argv[1], argv[2]);
+    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|cpu FILE\n", stderr);
     return 2;
 }

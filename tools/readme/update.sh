@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Puts the generated tables into README.md, between "<!-- table: NAME -->" and "<!-- end -->".
+# Puts the generated tables into README.md, between "<!-- table: NAME -->" or "<!-- table: NAME FILE -->" and
+# "<!-- end -->". FILE is relative to the project.
 #
 #   update.sh TABLES_PROGRAM [--check]
 #
@@ -7,15 +8,16 @@
 set -euo pipefail
 
 tables=$1
-readme=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/README.md
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readme=$root/README.md
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 
 inside=0
 while IFS= read -r line || [ -n "$line" ]; do
-    if [[ $line =~ ^'<!-- table: '([a-z]+)' -->'$ ]]; then
+    if [[ $line =~ ^'<!-- table: '([a-z]+)( ([^ ]+))?' -->'$ ]]; then
         printf '%s\n' "$line"
-        "$tables" "${BASH_REMATCH[1]}"
+        "$tables" "${BASH_REMATCH[1]}" ${BASH_REMATCH[3]:+"$root/${BASH_REMATCH[3]}"}
         inside=1
     elif [ "$line" = '<!-- end -->' ]; then
         inside=0
