@@ -4,7 +4,6 @@
 #include "ctx.h"
 #include "error.h"
 #include "pool.h"
-#include "registry.h"
 #include "request.h"
 #include "topo.h"
 
@@ -29,16 +28,19 @@ static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place 
     return (dpr_place){DPR_MEMORY_HOST, -1};
 }
 
-/* Checks the arrays and finds out where they lie; `ctx` is NULL where the arrays decide on it. */
-static dpr_status take_arrays(const dpr_ctx *ctx, const void *in, void *out, call *c) {
-    dpr_status status = dpr_request_check(&c->request, in, out);
+/* Checks everything and finds out where the arrays lie; `ctx` is NULL where that decides on the context. */
+static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                            const dpr_options *options, call *c) {
+    dpr_status status = dpr_request_make(op, dtype, count, options, &c->request);
+    if (status == DPR_OK)
+        status = dpr_request_check(&c->request, in, out);
     if (status == DPR_OK)
         status = dpr_device_place(out, "out", &c->out_place);
-    if (status == DPR_OK && c->request.count > 0)
+    if (status == DPR_OK && count > 0)
         status = dpr_device_place(in, "in", &c->in_place);
     if (status != DPR_OK)
         return status;
-    if (c->request.count == 0)
+    if (count == 0)
         c->in_place = place_of_nothing(ctx, in, c->out_place);
     c->in = in;
     c->out = out;
@@ -113,9 +115,7 @@ static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
 
 dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op) {
     call c;
-    dpr_status status = dpr_request_make(op, dtype, count, NULL, &c.request);
-    if (status == DPR_OK)
-        status = take_arrays(NULL, in, out, &c);
+    dpr_status status = make_call(NULL, in, out, count, dtype, op, NULL, &c);
     if (status != DPR_OK)
         return status;
     /* Pinned memory stays with the CPU, also where the result goes to a device. */
@@ -131,9 +131,7 @@ dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, 
     if (!ctx)
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
-    dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
-    if (status == DPR_OK)
-        status = take_arrays(ctx, in, out, &c);
+    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
     return status == DPR_OK ? run_blocking(ctx, &c) : status;
 }
 
@@ -149,9 +147,7 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
     if (!ctx)
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
-    dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
-    if (status == DPR_OK)
-        status = take_arrays(ctx, in, out, &c);
+    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
     if (status != DPR_OK)
         return status;
     if (!dpr_ctx_gpu(ctx)) {

@@ -22,7 +22,14 @@ find_tool() {
     exit 77
 }
 
-sources() { find core coop dp host tests examples tools -type f \( "$@" \) -print0 2>/dev/null | sort -z; }
+# find's tests in, NUL-terminated names out. A folder without files does not exist in a clone.
+sources() {
+    local folder folders=()
+    for folder in core coop dp host tests examples tools; do
+        [ ! -d "$folder" ] || folders+=("$folder")
+    done
+    find "${folders[@]}" -type f \( "$@" \) -print0 | sort -z
+}
 
 clang_format() {
     local tool

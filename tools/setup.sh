@@ -3,7 +3,7 @@
 # stdout is the command's own.
 
 dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libgtest-dev)
+dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libgtest-dev python3)
 # The linters are of one version everywhere, as each formats a little differently.
 dpr_lint_packages=(clang-format-14 clang-tidy-14 shellcheck)
 

@@ -54,8 +54,8 @@ DPR_API const char *dpr_status_text(dpr_status status);
 
 /** The sentence that describes the last failure in the calling thread: it names the argument and the value.
  *
- * Returns "" before the first failure; never NULL. A successful call leaves it alone. The string belongs to the thread
- * and holds until that thread's next failing call. */
+ * Returns "" before the first failure; never NULL. Read it right after the call that failed: later calls may change it.
+ * The string belongs to the thread. */
 DPR_API const char *dpr_last_error(void);
 
 /** The version of the library that is linked, e.g. "0.1.0". Static storage. */

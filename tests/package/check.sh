@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh CHECK PREFIX: one check of an installed copy in PREFIX. CHECK is a function below; `install` comes first.
-# In the environment: BUILD (the build tree), CMAKE, CC, CXX, LIBDIR (relative to PREFIX) and VERSION.
+# In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR (relative to PREFIX) and VERSION.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$2
@@ -76,7 +76,7 @@ check_pkgconfig_static() {
 }
 
 check_cmake_consumer() {
-    "$CMAKE" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+    "$CMAKE" -G "$GENERATOR" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
         -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION"
     "$CMAKE" --build "$work/build"
     local program
