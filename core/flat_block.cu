@@ -25,8 +25,7 @@ const char *probe(const dpr_key *, const dpr_caps *caps) {
 
 /* On an H200 the kernel takes 1.05 us more than an empty one at n = 1: a load, ten shuffles, a barrier. */
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double bytes = static_cast<double>(count) * static_cast<double>(dpr_dtypes[key->f.dtype].size);
-    return DPR_LAUNCH_SECONDS + 1.05e-6 + bytes / dpr_sm_rate(&caps->gpu);
+    return DPR_LAUNCH_SECONDS + 1.05e-6 + dpr_key_bytes(key, count) / dpr_sm_rate(&caps->gpu);
 }
 
 dpr_kernel kernel(const dpr_key *key) {

@@ -61,8 +61,7 @@ const char *probe(const dpr_key *, const dpr_caps *caps) {
 
 /* On an H200 the kernel takes 2.65 us more than an empty one beside reading: loading, two folds, the ticket between. */
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double bytes = static_cast<double>(count) * static_cast<double>(dpr_dtypes[key->f.dtype].size);
-    return DPR_LAUNCH_SECONDS + 2.65e-6 + bytes / dpr_memory_rate(&caps->gpu);
+    return DPR_LAUNCH_SECONDS + 2.65e-6 + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 
 dpr_kernel kernel(const dpr_key *key) {

@@ -75,7 +75,7 @@ dpr_setup() {
 # One sentence where there will be no GPU strategies.
 dpr_say_without_nvcc() {
     if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ] && [ -z "${CUDACXX-}" ]; then
-        dpr_say "No nvcc: building the CPU-only library. For the GPU, install NVIDIA's CUDA toolkit (12 or later) so" \
+        dpr_say "No nvcc: building the CPU-only library. For the GPU, install NVIDIA's CUDA toolkit (12.5 or later) so" \
                 "that nvcc is on PATH or in /usr/local/cuda/bin, and run this again."
     fi
 }
