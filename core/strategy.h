@@ -3,7 +3,7 @@
  * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
  * host/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
  * answer, nothing is allocated, launched or asked of the hardware. `launch` neither allocates nor synchronises, except
- * that a CPU strategy is done when it returns. */
+ * that a CPU strategy is done when it returns, and that cpu.threads starts its pool of threads when there is none. */
 #ifndef DPR_CORE_STRATEGY_H
 #define DPR_CORE_STRATEGY_H
 
@@ -15,10 +15,10 @@ typedef union dpr_key {
     struct {
         uint8_t op, dtype;
         uint8_t mode, nan;
-        uint8_t in_memory;  /* dpr_memory, never AUTO */
-        uint8_t gpu_only;   /* 1: the call must run in a stream, so CPU strategies are out */
-        uint8_t misaligned; /* 1: `in` is not aligned to 16 bytes */
-        uint8_t strategy;   /* 0: the planner's choice; i + 1: strategy i of the registry by name */
+        uint8_t in_memory; /* dpr_memory, never AUTO */
+        uint8_t gpu_only;  /* 1: the call must run in a stream, so CPU strategies are out */
+        uint8_t reserved;  /* 0 */
+        uint8_t strategy;  /* 0: the planner's choice; i + 1: strategy i of the registry by name */
     } f;
     uint64_t word;
 } dpr_key;

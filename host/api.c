@@ -45,7 +45,6 @@ static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_
     c->in = in;
     c->out = out;
     c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
-    c->request.key.f.misaligned = (uintptr_t)in % 16 != 0;
     return DPR_OK;
 }
 

@@ -1,6 +1,5 @@
 #include "ctx.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -19,7 +18,6 @@ struct dpr_ctx {
     int device;
     dpr_machine machine;
     dpr_device *gpu;                /* NULL on the CPU */
-    pthread_mutex_t lock;           /* held by whoever adds to a bucket */
     _Atomic(const entry *) last;    /* the entry most recently asked for */
     _Atomic(entry *) head[BUCKETS]; /* newest first */
 };
@@ -52,7 +50,6 @@ dpr_status dpr_ctx_create(int device, dpr_ctx **out) {
     ctx->device = device;
     ctx->machine.blocks_per_sm = dpr_device_blocks_per_sm;
     ctx->machine.user = ctx->gpu;
-    pthread_mutex_init(&ctx->lock, NULL);
     *out = ctx;
     return DPR_OK;
 }
@@ -67,7 +64,6 @@ void dpr_ctx_destroy(dpr_ctx *ctx) {
             free(e);
         }
     }
-    pthread_mutex_destroy(&ctx->lock);
     free(ctx);
 }
 
@@ -86,13 +82,13 @@ static size_t bucket_of(dpr_key key) {
     return (size_t)((key.word * UINT64_C(0x9e3779b97f4a7c15)) >> 56) % BUCKETS;
 }
 
-static const entry *find(dpr_ctx *ctx, dpr_key key) {
-    const entry *e = atomic_load_explicit(&ctx->head[bucket_of(key)], memory_order_acquire);
+static const entry *find_from(const entry *e, dpr_key key) {
     while (e && e->choice.key.word != key.word)
         e = e->next;
     return e;
 }
 
+/* Without a lock, which a process forked at this moment would find held for ever. */
 static dpr_status add(dpr_ctx *ctx, dpr_key key, const entry **out) {
     entry *e = malloc(sizeof *e);
     if (!e)
@@ -102,24 +98,24 @@ static dpr_status add(dpr_ctx *ctx, dpr_key key, const entry **out) {
         free(e);
         return status;
     }
-    pthread_mutex_lock(&ctx->lock);
-    const entry *other = find(ctx, key); /* of a thread that missed the same key */
-    if (!other) {
-        _Atomic(entry *) *head = &ctx->head[bucket_of(key)];
-        e->next = atomic_load_explicit(head, memory_order_relaxed);
-        atomic_store_explicit(head, e, memory_order_release);
-    }
-    pthread_mutex_unlock(&ctx->lock);
-    if (other)
-        free(e);
-    *out = other ? other : e;
+    _Atomic(entry *) *head = &ctx->head[bucket_of(key)];
+    e->next = atomic_load_explicit(head, memory_order_acquire);
+    do {
+        const entry *other = find_from(e->next, key); /* of a thread that missed the same key */
+        if (other) {
+            free(e);
+            *out = other;
+            return DPR_OK;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(head, &e->next, e, memory_order_release, memory_order_acquire));
+    *out = e;
     return DPR_OK;
 }
 
 dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out) {
     const entry *e = atomic_load_explicit(&ctx->last, memory_order_acquire);
     if (!e || e->choice.key.word != key.word) {
-        e = find(ctx, key);
+        e = find_from(atomic_load_explicit(&ctx->head[bucket_of(key)], memory_order_acquire), key);
         if (!e) {
             const dpr_status status = add(ctx, key, &e);
             if (status != DPR_OK)
@@ -135,37 +131,29 @@ dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out) {
 
 enum { MOST_DEVICES = 64 };
 
-static struct {
-    pthread_mutex_t lock;
-    _Atomic(dpr_ctx *) of_cpu;
-    _Atomic(dpr_ctx *) of_device[MOST_DEVICES];
-} defaults = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static _Atomic(dpr_ctx *) default_of_cpu, default_of_device[MOST_DEVICES];
 
 dpr_status dpr_ctx_default(int device, dpr_ctx **out) {
     if (device >= MOST_DEVICES)
         return dpr_fail(DPR_ERR_NO_DEVICE, "device %d is past the %d that dpr_reduce() serves", device, MOST_DEVICES);
-    _Atomic(dpr_ctx *) *place = device < 0 ? &defaults.of_cpu : &defaults.of_device[device];
+    _Atomic(dpr_ctx *) *place = device < 0 ? &default_of_cpu : &default_of_device[device];
     dpr_ctx *ctx = atomic_load_explicit(place, memory_order_acquire);
-    dpr_status status = DPR_OK;
     if (!ctx) {
-        pthread_mutex_lock(&defaults.lock);
-        ctx = atomic_load_explicit(place, memory_order_relaxed);
-        if (!ctx) {
-            status = dpr_ctx_create(device, &ctx);
-            if (status == DPR_OK)
-                atomic_store_explicit(place, ctx, memory_order_release);
-        }
-        pthread_mutex_unlock(&defaults.lock);
+        dpr_ctx *made;
+        const dpr_status status = dpr_ctx_create(device, &made);
+        if (status != DPR_OK)
+            return status;
+        if (atomic_compare_exchange_strong(place, &ctx, made))
+            ctx = made;
+        else
+            dpr_ctx_destroy(made); /* another thread was quicker */
     }
-    if (status == DPR_OK)
-        *out = ctx;
-    return status;
+    *out = ctx;
+    return DPR_OK;
 }
 
 void dpr_ctx_drop_defaults(void) {
-    pthread_mutex_lock(&defaults.lock);
-    dpr_ctx_destroy(atomic_exchange(&defaults.of_cpu, NULL));
+    dpr_ctx_destroy(atomic_exchange(&default_of_cpu, NULL));
     for (int i = 0; i < MOST_DEVICES; i++)
-        dpr_ctx_destroy(atomic_exchange(&defaults.of_device[i], NULL));
-    pthread_mutex_unlock(&defaults.lock);
+        dpr_ctx_destroy(atomic_exchange(&default_of_device[i], NULL));
 }

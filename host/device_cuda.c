@@ -249,11 +249,19 @@ int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel) {
     return blocks;
 }
 
+static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
+    (void)cudaGetLastError();
+    return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which is no stream of device %d", (void *)stream,
+                    device->ordinal);
+}
+
 /* On the current device. */
 static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
     dpr_slot *slot = NULL;
     if (run->shape.scratch_bytes > 0) {
         const cudaError_t error = dpr_scratch_pin(device->scratch, run->stream, &slot);
+        if (error == cudaErrorInvalidResourceHandle && run->stream)
+            return wrong_stream(device, run->stream);
         if (error != cudaSuccess)
             return failed(error, "taking scratch memory");
         run->scratch = dpr_slot_memory(slot);
@@ -261,6 +269,8 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
     const cudaError_t error = (cudaError_t)strategy->launch(run);
     if (slot)
         dpr_scratch_unpin(device->scratch, slot);
+    if (error == cudaErrorInvalidResourceHandle && run->stream)
+        return wrong_stream(device, run->stream);
     return error == cudaSuccess ? DPR_OK : failed(error, strategy->name);
 }
 

@@ -105,6 +105,8 @@ dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {
         if (!seen[i] && (caps.has_gpu || !is_gpu_field(i)))
             return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is missing", fields[i].key);
     }
+    if (caps.cpu.cores < 1 || caps.cpu.threads < 1 || caps.cpu.core_mb_per_s < 1 || caps.cpu.total_mb_per_s < 1)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "cpu.cores, cpu.threads and the CPU's bandwidths must be at least 1");
     *out = caps;
     return DPR_OK;
 }

@@ -27,7 +27,8 @@ static int blocks_per_sm(const dpr_strategy *strategy, const dpr_key *key, const
         return 1;
     const dpr_kernel kernel = strategy->kernel(key);
     const int told = machine->blocks_per_sm ? machine->blocks_per_sm(machine->user, &kernel) : 0;
-    return told > 0 ? told : declared_blocks_per_sm(&machine->caps.gpu, &kernel);
+    const int blocks = told > 0 ? told : declared_blocks_per_sm(&machine->caps.gpu, &kernel);
+    return blocks > 0 ? blocks : 1; /* the launch will say why not even one fits */
 }
 
 /* Why a strategy of this side does not take arrays where the key's lie. */
@@ -48,6 +49,8 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
         return "the CPU has no place in a CUDA stream";
     if (key->f.in_memory == DPR_MEMORY_DEVICE)
         return "the CPU does not reach device memory";
+    if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !caps->gpu.concurrent_managed)
+        return "the CPU may not touch managed memory here while a kernel runs";
     if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !by_name)
         return "managed memory goes to the GPU unless a CPU strategy is asked for";
     return NULL;

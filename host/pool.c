@@ -286,8 +286,9 @@ dpr_pool *dpr_pool_acquire(int threads) {
     if (atomic_exchange(&taken, 1))
         return NULL;
     if (!the_pool || the_pool->seats < threads) {
-        end_pool(the_pool);
-        the_pool = NULL;
+        dpr_pool *old = the_pool;
+        the_pool = NULL; /* first: a process forked from here on must not look at it */
+        end_pool(old);
         the_pool = start_pool(threads);
     }
     if (!the_pool)
@@ -303,7 +304,8 @@ void dpr_pool_release(dpr_pool *pool) {
 void dpr_pool_shutdown(void) {
     while (atomic_exchange(&taken, 1))
         (void)sched_yield();
-    end_pool(the_pool);
+    dpr_pool *old = the_pool;
     the_pool = NULL;
+    end_pool(old);
     atomic_store(&taken, 0);
 }

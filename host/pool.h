@@ -6,8 +6,8 @@
  * come (it wakes late, or its thread could not be created) are done by whoever is there.
  *
  * A process that forks has no pool in the child, which starts one of its own when it needs it, whatever the threads of
- * the parent were doing. Workers block all signals. A program that unloads this library calls dpr_pool_shutdown()
- * (through dpr_shutdown()) before. */
+ * the parent were doing. Workers block all signals but those that a fault of their own raises. A program that unloads
+ * this library calls dpr_pool_shutdown() (through dpr_shutdown()) before. */
 #ifndef DPR_HOST_POOL_H
 #define DPR_HOST_POOL_H
 

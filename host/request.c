@@ -8,8 +8,9 @@
 dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
     size_t size;
     memcpy(&size, from, sizeof size);
-    if (size < sizeof size)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(%s)", what, size, what);
+    /* No version's struct is larger than a page, and a garbage size must not lead past the caller's memory. */
+    if (size < sizeof size || size % sizeof size != 0 || size > 4096)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(dpr_%s)", what, size, what);
     const unsigned char *bytes = from;
     for (size_t i = own_size; i < size; i++) {
         if (bytes[i] != 0)

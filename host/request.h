@@ -21,8 +21,8 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
 
 /* Copies a size-first struct of the caller's, made for a version of the header with fewer or more fields, to one of
- * `own_size` bytes; fields the caller does not have are 0. DPR_ERR_INVALID_OPTION, naming `what`, for a size below that
- * of the first field, and if fields that this version does not know are not 0. */
+ * `own_size` bytes; fields the caller does not have are 0. DPR_ERR_INVALID_OPTION, naming `what`, for a size that is
+ * no struct's, and if fields that this version does not know are not 0. */
 dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size);
 
 #endif

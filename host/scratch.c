@@ -195,11 +195,9 @@ static cudaError_t pin_for_stream(dpr_scratch *scratch, cudaStream_t stream, dpr
         return error;
     dpr_slot *slot = find_of_stream(scratch, id);
     if (!slot) {
-        if (!find_free(scratch)) {
-            error = reclaim(scratch);
-            if (error != cudaSuccess)
-                return error;
-        }
+        /* Where waiting is not allowed, as during a capture elsewhere, there is a new slab. */
+        if (!find_free(scratch) && reclaim(scratch) != cudaSuccess)
+            (void)cudaGetLastError();
         error = take_free(scratch, &slot);
         if (error != cudaSuccess)
             return error;

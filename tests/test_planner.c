@@ -34,15 +34,14 @@ static dpr_key key_of(const struct place *place, int op, int dtype) {
     return key;
 }
 
-/* Calls `visit` for every valid key of every place, misalignment and NaN policy. */
+/* Calls `visit` for every valid key of every place and NaN policy. */
 static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key *, const dpr_machine *)) {
     for (size_t p = 0; p < LENGTH(places); p++)
         for (int op = 0; op < DPR_OP_COUNT; op++)
             for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
-                for (int variant = 0; variant < 4; variant++) {
+                for (int nan = 0; nan < 2; nan++) {
                     dpr_key key = key_of(&places[p], op, dtype);
-                    key.f.nan = (uint8_t)(variant & 1);
-                    key.f.misaligned = (uint8_t)(variant >> 1);
+                    key.f.nan = (uint8_t)nan;
                     if (dpr_supported((dpr_op)op, (dpr_dtype)dtype) && !test_failed())
                         visit(&key, machine);
                 }
@@ -50,9 +49,9 @@ static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key
 
 static const char *describe(const dpr_key *key) {
     static char text[128];
-    (void)snprintf(text, sizeof text, "%s %s in %s memory%s, NaN policy %d, %s", dpr_op_name((dpr_op)key->f.op),
+    (void)snprintf(text, sizeof text, "%s %s in %s memory%s, NaN policy %d", dpr_op_name((dpr_op)key->f.op),
                    dpr_dtype_name((dpr_dtype)key->f.dtype), dpr_memory_name((dpr_memory)key->f.in_memory),
-                   key->f.gpu_only ? " in a stream" : "", key->f.nan, key->f.misaligned ? "misaligned" : "aligned");
+                   key->f.gpu_only ? " in a stream" : "", key->f.nan);
     return text;
 }
 
@@ -147,7 +146,7 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     dpr_choice choice;
     char text[8192];
     size_t len = sizeof text;
-    if (key->f.nan || key->f.misaligned || dpr_choose(key, machine, &choice) != DPR_OK)
+    if (key->f.nan || dpr_choose(key, machine, &choice) != DPR_OK)
         return;
     ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, text, &len));
     EXPECT_CONTAINS(text, "12345");

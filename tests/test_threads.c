@@ -251,6 +251,39 @@ static int child_huge(dpr_ctx *ctx, const int32_t *in) {
     return child_with_threads(ctx, in, "99999999999999999999", NULL);
 }
 
+static void *first_call(void *in) {
+    int64_t sum = -1;
+    return dpr_reduce(in, &sum, 4096, DPR_I32, DPR_SUM) == DPR_OK ? in : NULL;
+}
+
+static int child_calls(dpr_ctx *ctx, const int32_t *in) {
+    (void)ctx;
+    int64_t sum = -1;
+    return dpr_reduce(in, &sum, 4096, DPR_I32, DPR_SUM) != DPR_OK;
+}
+
+/* The fork falls into the making of the context, the topology and the choice, whose locks the child must not wait for.
+ */
+TEST(Fork, during_the_first_call) {
+#if defined(__SANITIZE_THREAD__)
+    SKIP("ThreadSanitizer ends a process that starts threads after it was forked from one with threads");
+#endif
+    int32_t *in = ramp();
+    ASSERT_TRUE(in != NULL);
+    for (unsigned i = 0; i < 60 && !test_failed(); i++) {
+        pthread_t thread;
+        void *result = NULL;
+        dpr_shutdown();
+        ASSERT_EQ_I64(0, pthread_create(&thread, NULL, first_call, in));
+        (void)usleep(i * 137 % 6000); /* a first call takes some milliseconds */
+        in_child(child_calls, NULL, in);
+        EXPECT_EQ_I64(0, pthread_join(thread, &result));
+        EXPECT_TRUE(result != NULL);
+    }
+    dpr_shutdown();
+    free(in);
+}
+
 TEST(Fork, DPR_NUM_THREADS) {
     int32_t *in = ramp();
     ASSERT_TRUE(in != NULL);

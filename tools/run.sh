@@ -25,6 +25,7 @@ show() {
 }
 
 cd "$dpr_root"
+printf '\n%s\n' "count is the number of values that are neither zero nor NaN: three years without a sunspot, gaps in the CO2."
 show reduce examples/data/*.npy --op sum,min,argmax,count --nan ignore
 show plan --op sum --dtype f32 -n 16777216
 show reduce --generate 64MiB --dtype f32 --op sum --strategy all

@@ -82,6 +82,9 @@ class Usage(ToolTest):
                 ("reduce: operation 'min' is asked for twice", "reduce", path, "--op", "min,min"),
                 ("reduce: unknown type 'f31'", "reduce", path, "--dtype", "f31"),
                 ("reduce: unknown option '--opp' (did you mean '--op'?)", "reduce", path, "--opp", "sum"),
+                ("reduce: option '--d' is ambiguous: '--dtype', '--device'\n", "reduce", path, "--d", "f32"),
+                ("reduce: option '--d' is ambiguous: '--dtype', '--device'\n", "reduce", path, "--d=f32"),
+                ("reduce: standard input ('-') is named twice", "reduce", "-", path, "-"),
                 ("reduce: unknown option '-z'", "reduce", path, "-z"),
                 ("reduce: option '--op' needs an argument", "reduce", path, "--op"),
                 ("reduce: option '--json=1' takes no argument", "reduce", path, "--json=1"),
@@ -99,6 +102,10 @@ class Usage(ToolTest):
                 ("plan: --machine and --device exclude", "plan", "--machine", path, "--device", "cpu"),
                 ("plan: count '20000000000000000000' is more than 2^64 - 1", "plan", "-n", "20000000000000000000"),
                 ("plan: count '1e30' is more than 2^64 - 1", "plan", "-n", "1e30"),
+                ("plan: count is 9223372036854775808; an array has at most", "plan", "-n", "2^63"),
+                ("plan: count is 2305843009213693952; an array has at most", "plan", "-n", "2^61", "--dtype", "f32"),
+                ("plan: count is 18446744073709551615; an array", "plan", "-n", "18446744073709551615", "-t", "u8"),
+                ("plan: count is 0, and argmax of nothing", "plan", "-n", "0", "--op", "argmax"),
                 ("plan: count '-5' is no number", "plan", "-n", "-5"),
                 ("plan: count 'nan' is no number", "plan", "-n", "nan"),
                 ("plan: count '0x10' is no number", "plan", "-n", "0x10"),
@@ -148,7 +155,7 @@ class Output(ToolTest):
         self.assertEqual(results[0]["value"], ["1.5", "-2"])
 
     def test_progress_bar_only_on_a_terminal_and_after_a_second(self):
-        path = self.file("huge.bin", b"")
+        path = self.file("\x1b]0;huge\a.bin", b"")
         os.truncate(path, 1 << 40)
         terminal, other = pty.openpty()
         shown, began = b"", time.monotonic()
@@ -161,15 +168,15 @@ class Output(ToolTest):
             seen = time.monotonic() - began
             p.kill()
         os.close(terminal)
-        self.assertRegex(shown.decode(), r"huge\.bin  \[[.#]{24}\] +\d+ %  [0-9.]+ .iB of 1\.00 TiB")
+        self.assertRegex(shown.decode(), r"\?\]0;huge\?\.bin  \[[.#]{24}\] +\d+ %  [0-9.]+ .iB of 1\.00 TiB")
         self.assertGreaterEqual(seen, 1)
 
 
 class Plan(ToolTest):
     def test_numbers(self):
-        for text, count in (("0", 0), ("1000", 1000), ("1e6", 10**6), ("1.5e3", 1500), ("2^20", 2**20), ("2^63", 2**63),
+        for text, count in (("0", 0), ("1000", 1000), ("1e6", 10**6), ("1.5e3", 1500), ("2^20", 2**20), ("2^60", 2**60),
                             ("64Ki", 65536), ("64KiB", 65536), ("3K", 3000), ("3kB", 3000), ("1.5Mi", 3 * 2**19),
-                            ("2T", 2 * 10**12), ("7B", 7), ("18446744073709551615", 2**64 - 1)):
+                            ("2T", 2 * 10**12), ("7B", 7), ("2305843009213693951", 2**61 - 1)):
             self.assertEqual(self.document("plan", "-n", text, "--device", "cpu")["count"], str(count), text)
 
     def test_table_covers_all_sizes(self):
@@ -208,6 +215,9 @@ class Plan(ToolTest):
         for args in (["-n", "1e6"], ["--json"], ["--op", "prod", "--dtype", "c64"]):
             self.assertEqual(self.good("plan", "--machine", path, *args), self.good("plan", "--device", "cpu", *args))
         with open(path, "rb") as f:
+            longest = self.file("longest.caps", f.read().ljust(65535, b"#") + b"\n")
+        self.assertEqual(self.good("plan", "--machine", longest), self.good("plan", "--device", "cpu"))
+        with open(path, "rb") as f:
             self.assertEqual(self.good("plan", "--machine", "-", stdin=f.read()), self.good("plan", "--device", "cpu"))
 
     def test_other_machines(self):
@@ -232,7 +242,7 @@ class Plan(ToolTest):
         for text, wanted in (("", "missing"), ("nonsense", "line 1"), (good + "cpu.more = 3\n", "cpu.more"),
                              (re.sub(r"cpu\.cores = .*", "cpu.cores = many", good), "cpu.cores"),
                              (re.sub(r"cpu\.cores = .*\n", "", good), "cpu.cores"), (good + "\0", "zero byte"),
-                             ("#" * 70000, "64 KiB")):
+                             ("#" * 65537, "longer than 64 KiB")):
             path = self.file("x.caps", text.encode())
             self.bad(f"{path}: is no captured machine", "plan", "--machine", path)
             self.bad(wanted, "plan", "--machine", path)

@@ -156,9 +156,22 @@ class Values(ToolTest):
             self.assertEqual(reduce([1 + 1j], "sum", "1-3i", dtype="c64"), "2-2i")
             self.assertEqual(reduce([1, 2], "sum", "18446744073709551615", dtype="u8", window=1), "2")
         for init, op, dtype in (("x", "sum", "f64"), ("1.5", "sum", "i32"), ("300", "max", "u8"), ("-1", "sum", "u8"),
-                                ("", "sum", "f32"), ("1+", "sum", "c64"), ("2", "all", "f32"), ("1", "argmin", "f32")):
+                                ("", "sum", "f32"), ("1+", "sum", "c64"), ("2", "all", "f32"), ("1", "argmin", "f32"),
+                                ("3j", "sum", "f64"), ("1+2j", "sum", "f32"), ("3i", "min", "f16"), ("1e400", "sum", "f64"),
+                                ("1e50", "sum", "f32"), ("-1e50", "sum", "f16"), ("70000", "max", "f16"),
+                                ("3.4e38", "max", "bf16"), ("1+1e50i", "sum", "c64")):
             path = self.file("x.bin", pack(dtype, [1]))
-            self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init)
+            self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
+            path = self.file("x.npy", npy(dtype, [1])) if dtype in DTYPES else path
+            self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
+
+    def test_initial_value_in_windows(self):
+        # What the initial value brings back into range, or cancels, is the same however the array is cut.
+        for values, op, init, wanted in (([1e30, 1e30], "prod", "1e-30", "1e+30"), ([3e38, 3e38], "sum", "-3e38", "3e+38"),
+                                         ([2.0**24, 1, 0, 1], "sum", "-16777216", "2"), ([1, 2], "sum", "inf", "inf"),
+                                         ([1, 2], "max", "-infinity", "2"), ([1, 2], "sum", "-inf", "-inf"),
+                                         ([1, 2], "sum", "5e-324", "3")):
+            self.check("f32", values, {op: wanted}, f"--init={init}", windows=(1, 2, 3))
 
     def test_empty_arrays_give_the_identity(self):
         identities = {"sum": "0", "prod": "1", "min": "inf", "max": "-inf", "all": "true", "any": "false", "count": "0"}
@@ -249,7 +262,9 @@ class Strategies(ToolTest):
     def test_each_by_name(self):
         path = self.file("x.npy", npy("f32", [1, 2, 3]))
         for strategy in self.document("info")["strategies"]:
-            if strategy["side"] == "cpu":
+            if strategy["side"] == "gpu":
+                self.bad("needs a GPU", "reduce", path, "--strategy", strategy["name"], "--device", "cpu")
+            else:
                 document = self.document("reduce", path, "--strategy", strategy["name"], "--device", "cpu")
                 result = document["arrays"][0]["results"][0]
                 self.assertEqual((result["value"], result["strategy"]), ("6", strategy["name"]))

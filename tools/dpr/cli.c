@@ -23,8 +23,7 @@ void cli_set_command(const char *name) {
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
-/* Terminals obey control characters, and file names may hold them. */
-static void defuse(char *text) {
+void cli_defuse(char *text) {
     for (; *text; text++)
         if (iscntrl((unsigned char)*text))
             *text = '?';
@@ -33,7 +32,7 @@ static void defuse(char *text) {
 static void message(const char *prefix, const char *format, va_list args) {
     char text[8192];
     vsnprintf(text, sizeof text, format, args);
-    defuse(text);
+    cli_defuse(text);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "dpr: %s%s%s%s\n", command_name, *command_name ? ": " : "", prefix, text);
@@ -53,7 +52,7 @@ void cli_note(const char *format, ...) {
     va_end(args);
 }
 
-static int usage_hint(void) {
+int cli_usage_hint(void) {
     fprintf(stderr, "Try 'dpr %s%s--help' for more.\n", command_name, *command_name ? " " : "");
     return CLI_USAGE;
 }
@@ -63,7 +62,7 @@ int cli_usage(const char *format, ...) {
     va_start(args, format);
     message("", format, args);
     va_end(args);
-    return usage_hint();
+    return cli_usage_hint();
 }
 
 /* Levenshtein distance, of words cut to what names here can be. */
@@ -122,6 +121,15 @@ static const char *option_name(size_t i) {
     return i < (size_t)current_count ? current_options[i].name : NULL;
 }
 
+/* Whether several options begin like this; their names, for a message, in `list`. */
+static int is_ambiguous(const char *name, char *list, size_t size) {
+    size_t found = 0, length = 0;
+    for (size_t i = 0; option_name(i) && length < size; i++)
+        if (strncmp(name, option_name(i), strlen(name)) == 0)
+            length += (size_t)snprintf(list + length, size - length, "%s'--%s'", found++ ? ", " : "", option_name(i));
+    return found > 1;
+}
+
 static int bad_option(char **argv) {
     const char *word = argv[optind - 1];
     if (optopt && (strncmp(word, "--", 2) != 0 || optopt > UCHAR_MAX)) {
@@ -129,8 +137,10 @@ static int bad_option(char **argv) {
             return cli_usage("option '%s' takes no argument", word);
         return cli_usage("unknown option '-%c'", optopt);
     }
-    char name[64];
+    char name[64], list[512];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    if (is_ambiguous(name, list, sizeof list))
+        return cli_usage("option '--%s' is ambiguous: %s", name, list);
     const char *best = nearest(name, option_name);
     if (best)
         return cli_usage("unknown option '--%s' (did you mean '--%s'?)", name, best);

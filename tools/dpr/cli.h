@@ -31,10 +31,12 @@ void cli_set_command(const char *name);
 int cli_parse(int argc, char **argv, const cli_option *options, int count,
               int (*take)(void *user, int number, const char *argument), void *user, int *operands);
 
-/* Messages to stderr, control characters shown as '?'. cli_usage() adds where to find help and returns CLI_USAGE. */
+/* Messages to stderr, control characters shown as '?'. cli_usage() adds where to find help, as cli_usage_hint() does
+ * alone; both return CLI_USAGE. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int cli_usage_hint(void);
 
 /* cli_usage() for a word that is none of the names: "unknown WHAT 'WORD' (did you mean 'NAME'?)". name(i) is NULL at
  * the end. */
@@ -42,6 +44,9 @@ int cli_unknown(const char *what, const char *word, const char *(*name)(size_t i
 
 /* Prints the list of options for a help text. */
 void cli_print_options(const cli_option *options, int count);
+
+/* Replaces control characters, which terminals obey and file names may hold, by '?'. */
+void cli_defuse(char *text);
 
 /* Prints a file's name to stdout, control characters as '?'. */
 void cli_print_name(const char *name);

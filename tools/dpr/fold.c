@@ -129,9 +129,10 @@ static dpr_status add_widened(fold *f, const fold_window *w) {
 static dpr_status add_plain(fold *f, const fold_window *w, const value *result) {
     if (!is_narrow(f->op, f->dtype))
         return push(f, result);
-    /* The window may have left the range of F32 where the whole array does not. */
+    /* The window may have left the range of F32 where the whole array does not, and an initial value may cancel all but
+     * what rounding the window to F32 drops. */
     dpr_dtype type = dpr_result_dtype(f->op, f->dtype);
-    if (!w->whole && (f->op == DPR_PROD || !is_finite(type, result)))
+    if (!w->whole && (f->init || f->op == DPR_PROD || !is_finite(type, result)))
         return add_widened(f, w);
     value v;
     widen(type, result->bytes, &v.f64, 1);
@@ -216,23 +217,25 @@ void fold_start(fold *f) {
     f->index = -1;
 }
 
-static dpr_options options_of(const fold *f) {
+static dpr_options options_of(const fold *f, int whole) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.nan = f->nan;
     options.strategy = f->strategy;
+    options.init = whole ? f->init : NULL;
     return options;
 }
 
-dpr_status fold_prepare(fold *f, size_t count, const char **strategy) {
-    if (!f->plan || f->plan_count != count) {
-        dpr_options options = options_of(f);
+dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy) {
+    if (!f->plan || f->plan_count != w->count || f->whole != w->whole) {
+        dpr_options options = options_of(f, w->whole);
         dpr_plan *plan;
-        dpr_status status = make_plan(f->ctx, count, f->dtype, f->op, &options, &plan);
+        dpr_status status = make_plan(f->ctx, w->count, f->dtype, f->op, &options, &plan);
         if (status != DPR_OK)
             return status;
         dpr_plan_destroy(f->plan);
         f->plan = plan;
-        f->plan_count = count;
+        f->plan_count = w->count;
+        f->whole = w->whole;
     }
     *strategy = dpr_plan_strategy(f->plan);
     return DPR_OK;
@@ -241,8 +244,8 @@ dpr_status fold_prepare(fold *f, size_t count, const char **strategy) {
 dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array) {
     value result;
     const char *strategy;
-    dpr_options options = options_of(f);
-    dpr_status status = fold_prepare(f, w->count, &strategy);
+    dpr_options options = options_of(f, w->whole);
+    dpr_status status = fold_prepare(f, w, &strategy);
     if (status != DPR_OK)
         return status;
     if (dpr_ctx_device(f->ctx) == DPR_DEVICE_CPU)
@@ -261,9 +264,9 @@ void fold_free(fold *f) {
     f->plan = NULL;
 }
 
-/* The initial value is one more result at the end. */
+/* The initial value is one more result at the end, unless the plan has combined it. */
 static dpr_status add_init(fold *f, dpr_dtype result) {
-    if (!f->init || (f->nan == DPR_NAN_IGNORE && value_is_nan(result, f->init)))
+    if (!f->init || f->whole || (f->nan == DPR_NAN_IGNORE && value_is_nan(result, f->init)))
         return DPR_OK;
     value v = *f->init;
     if (is_narrow(f->op, f->dtype))

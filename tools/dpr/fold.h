@@ -24,6 +24,7 @@ typedef struct fold {
     size_t used;
     dpr_plan *plan; /* for windows of plan_count elements, NULL: none yet */
     size_t plan_count;
+    int whole;     /* 1: the plan is for the whole array and combines `init` */
     value best;    /* ARGMIN, ARGMAX: the winning element, */
     int64_t index; /* and where it is; -1: none yet */
 } fold;
@@ -38,9 +39,9 @@ typedef struct fold_window {
 /* Takes the fields that the caller sets; the rest becomes that of no element. */
 void fold_start(fold *f);
 
-/* Chooses how windows of `count` elements are reduced; fold_add() does so by itself. *strategy receives the name. On an
- * error dpr_last_error() has the sentence. */
-dpr_status fold_prepare(fold *f, size_t count, const char **strategy);
+/* Chooses how windows like this one are reduced, of which only `count` and `whole` matter; fold_add() does so by
+ * itself. *strategy receives the name. On an error dpr_last_error() has the sentence. */
+dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy);
 
 /* Takes one more window of `array`, in order. On an error dpr_last_error() has the sentence. */
 dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array);

@@ -19,23 +19,25 @@ static void job_stop(job *j, job_state state, const char *why) {
 static void set_init(job *j, const char *text) {
     const dpr_op_info *op = &dpr_ops[j->fold.op];
     dpr_dtype type = dpr_result_dtype(j->fold.op, j->fold.dtype);
-    char why[256];
+    char why[256] = "";
     if (j->fold.op == DPR_ARGMIN || j->fold.op == DPR_ARGMAX) {
         snprintf(why, sizeof why, "%s takes no initial value", op->name);
-        job_stop(j, JOB_FAILED, why);
     } else if (value_parse(type, text, &j->init) != 0) {
         snprintf(why, sizeof why, "the initial value '%.64s' is no %s, the type of this result", text,
                  dpr_dtypes[type].name);
-        job_stop(j, JOB_FAILED, why);
     } else {
         j->fold.init = &j->init;
+        return;
     }
+    j->misused = 1;
+    job_stop(j, JOB_FAILED, why);
 }
 
 /* `strategy` is NULL for the planner's choice. */
 static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtype dtype, const char *strategy) {
     int at = strategy ? dpr_strategy_find(strategy) : -1;
     *j = (job){.strategy = ""};
+    j->optional = a->every_strategy;
     j->on_gpu = at >= 0 ? dpr_strategies[at]->side == DPR_ON_GPU : p->prefer_gpu && p->gpu;
     j->fold.ctx = j->on_gpu ? p->gpu : p->cpu;
     j->fold.cpu = p->cpu;
@@ -44,7 +46,7 @@ static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtyp
     j->fold.nan = a->nan;
     j->fold.strategy = strategy;
     fold_start(&j->fold);
-    if (strategy && a->every_strategy)
+    if (strategy && j->optional)
         j->strategy = strategy;
     char why[128];
     if (!dpr_supported(op, dtype)) {
@@ -52,7 +54,7 @@ static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtyp
         job_stop(j, JOB_FAILED, why);
     } else if (!j->fold.ctx) {
         snprintf(why, sizeof why, "%s needs a GPU", strategy);
-        job_stop(j, a->every_strategy ? JOB_REFUSED : JOB_FAILED, why);
+        job_stop(j, j->optional ? JOB_REFUSED : JOB_FAILED, why);
     } else if (a->init) {
         set_init(j, a->init);
     }
@@ -97,7 +99,7 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
     double times[MOST], begun = cli_now();
     int done = 0;
     const char *strategy = "";
-    dpr_status status = fold_prepare(&j->fold, w->count, &strategy);
+    dpr_status status = fold_prepare(&j->fold, w, &strategy);
     if (!*j->strategy)
         j->strategy = strategy;
     while (status == DPR_OK && done < repeats && done < MOST && (done < 3 || cli_now() - begun < 1)) {
@@ -109,7 +111,7 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
     }
     if (status != DPR_OK) {
         /* With every strategy tried, those that cannot are part of the picture. */
-        int refused = status == DPR_ERR_STRATEGY_UNABLE && j->fold.strategy;
+        int refused = status == DPR_ERR_STRATEGY_UNABLE && j->optional;
         job_stop(j, refused ? JOB_REFUSED : JOB_FAILED, dpr_last_error());
         return;
     }
@@ -226,10 +228,17 @@ void jobs_print_values(const job_list *list) {
     }
 }
 
-void jobs_report_failures(const job_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].state == JOB_FAILED)
-            cli_error("%s: %s", list->name, list->items[i].why);
+int jobs_report_failures(const job_list *list) {
+    int code = CLI_OK;
+    for (size_t i = 0; i < list->count; i++) {
+        const job *j = &list->items[i];
+        if (j->state != JOB_FAILED)
+            continue;
+        cli_error("%s: %s", list->name, j->why);
+        if (code != CLI_USAGE)
+            code = j->misused ? CLI_USAGE : CLI_FAILED;
+    }
+    return code == CLI_USAGE ? cli_usage_hint() : code;
 }
 
 static cJSON *job_json(const job_list *list, const job *j) {

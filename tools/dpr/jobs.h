@@ -32,6 +32,8 @@ typedef struct job {
     job_state state;
     char why[512]; /* unless the state is JOB_RUNS */
     int on_gpu;
+    int optional;         /* 1: one of all strategies, which may be unable */
+    int misused;          /* 1: failed because the command line makes no sense for the array */
     const char *strategy; /* the one that ran, "" before the first window */
     value init, result;
     double seconds; /* of reducing alone */
@@ -55,10 +57,11 @@ void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats)
 /* Ends all jobs. Returns how many failed. */
 size_t jobs_end(job_list *list);
 
-/* Shows outcomes: a block of lines, or values alone, and messages about failures. */
+/* Shows outcomes: a block of lines, or values alone, and messages about failures. The last returns the exit code:
+ * CLI_OK, CLI_FAILED, or CLI_USAGE if the command line makes no sense for the array. */
 void jobs_print(const job_list *list, const char *remark);
 void jobs_print_values(const job_list *list);
-void jobs_report_failures(const job_list *list);
+int jobs_report_failures(const job_list *list);
 
 /* The same as JSON. NULL when out of memory. */
 cJSON *jobs_json(const job_list *list);

@@ -12,6 +12,7 @@
 #include "machine.h"
 #include "planner.h"
 #include "registry.h"
+#include "request.h"
 #include "tables.h"
 
 #define PLAN_OPTIONS(X)                                                                                                \
@@ -118,9 +119,9 @@ static int take_option(void *user, int number, const char *text) {
 /* Reads a captured machine. CLI_OK, or CLI_FAILED after a message. */
 static int read_machine(const char *file, dpr_caps *caps) {
     enum { MOST = 64 * 1024 };
-    static char text[MOST + 1];
+    static char text[MOST + 2];
     FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
-    size_t n = f ? fread(text, 1, MOST, f) : 0;
+    size_t n = f ? fread(text, 1, MOST + 1, f) : 0;
     int bad = !f || ferror(f), error = errno;
     if (f && f != stdin)
         fclose(f);
@@ -128,8 +129,8 @@ static int read_machine(const char *file, dpr_caps *caps) {
         cli_error("%s: cannot be read: %s", file, strerror(error));
         return CLI_FAILED;
     }
-    if (n == MOST || memchr(text, 0, n)) {
-        cli_error("%s: is no captured machine: it %s", file, n == MOST ? "is longer than 64 KiB" : "has a zero byte");
+    if (n > MOST || memchr(text, 0, n)) {
+        cli_error("%s: is no captured machine: it %s", file, n > MOST ? "is longer than 64 KiB" : "has a zero byte");
         return CLI_FAILED;
     }
     text[n] = 0;
@@ -308,5 +309,8 @@ int command_plan(int argc, char **argv) {
         return cli_usage("--machine and --device exclude each other");
     if (!dpr_supported(r.op, r.dtype))
         return cli_usage("%s has no meaning for %s", dpr_ops[r.op].name, dpr_dtypes[r.dtype].name);
+    dpr_request checked;
+    if (r.explain && dpr_request_make(r.op, r.dtype, r.count, NULL, &checked) != DPR_OK)
+        return cli_usage("%s", dpr_last_error());
     return run(&r);
 }

@@ -6,7 +6,7 @@
 #include "cli.h"
 
 static struct {
-    const char *name;
+    char name[41];
     uint64_t total;
     double start, shown; /* `shown` is when the bar was last drawn */
     int visible, terminal;
@@ -14,7 +14,8 @@ static struct {
 
 void progress_start(const char *name, uint64_t total) {
     progress_clear();
-    bar.name = name;
+    snprintf(bar.name, sizeof bar.name, "%s", name);
+    cli_defuse(bar.name);
     bar.total = total;
     bar.start = cli_now();
     bar.shown = 0;
@@ -31,15 +32,15 @@ void progress_show(uint64_t done) {
     char a[32], b[32], filled[WIDTH + 1];
     double rate = (double)done / (now - bar.start) / 1e9;
     if (!bar.total) {
-        fprintf(stderr, "\r\033[K%.40s  %s  %.2f GB/s", bar.name, cli_bytes(done, a), rate);
+        fprintf(stderr, "\r\033[K%s  %s  %.2f GB/s", bar.name, cli_bytes(done, a), rate);
         return;
     }
     double part = (double)done / (double)bar.total;
     for (int i = 0; i < WIDTH; i++)
         filled[i] = i < (int)(part * WIDTH) ? '#' : '.';
     filled[WIDTH] = 0;
-    fprintf(stderr, "\r\033[K%.40s  [%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, part * 100,
-            cli_bytes(done, a), cli_bytes(bar.total, b), rate);
+    fprintf(stderr, "\r\033[K%s  [%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, part * 100, cli_bytes(done, a),
+            cli_bytes(bar.total, b), rate);
 }
 
 void progress_clear(void) {

@@ -9,6 +9,7 @@
 #include "generate.h"
 #include "jobs.h"
 #include "progress.h"
+#include "registry.h"
 #include "source.h"
 #include "tables.h"
 
@@ -170,7 +171,7 @@ static int wants_gpu(const request *r) {
         return r->device != DPR_DEVICE_CPU;
     if (r->generating || r->asked.every_strategy)
         return 1;
-    return r->asked.strategy && strncmp(r->asked.strategy, "cpu.", 4) != 0;
+    return r->asked.strategy && dpr_strategies[dpr_strategy_find(r->asked.strategy)]->side == DPR_ON_GPU;
 }
 
 static int open_places(request *r) {
@@ -191,7 +192,7 @@ static int open_places(request *r) {
 
 /* ---- Work ------------------------------------------------------------------------------------------------------- */
 
-/* Shows a list of ended jobs. CLI_OK, or CLI_FAILED if a job failed. */
+/* Shows a list of ended jobs. CLI_OK, or what jobs_report_failures() gives if a job failed. */
 static int show(request *r, job_list *list, const char *remark) {
     size_t failed = jobs_end(list);
     progress_clear();
@@ -201,8 +202,7 @@ static int show(request *r, job_list *list, const char *remark) {
         jobs_print_values(list);
     else if (failed < list->count || list->count == 0)
         jobs_print(list, remark);
-    jobs_report_failures(list);
-    return failed ? CLI_FAILED : CLI_OK;
+    return jobs_report_failures(list);
 }
 
 static int failed_file(request *r, const char *name, const char *why) {
@@ -331,6 +331,9 @@ int command_reduce(int argc, char **argv) {
         return cli_usage("--generate and the file '%s' exclude each other", argv[first]);
     if (!r.generating && first == argc)
         return cli_usage("no file is named ('-' is standard input)");
+    for (int i = first, standard = 0; i < argc; i++)
+        if (strcmp(argv[i], "-") == 0 && standard++)
+            return cli_usage("standard input ('-') is named twice");
     if (r.json)
         r.document = cJSON_CreateArray();
     code = reduce_all(&r, argv + first, argc - first);

@@ -200,12 +200,18 @@ static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
     return 0;
 }
 
-/* A number at the start of the text, with *end after it. */
+/* A number at the start of the text, with *end after it; infinity only where the text says so. */
 static int parse_part(const char *text, int single, double *x, char **end) {
     if (isspace((unsigned char)*text))
         return -1;
+    errno = 0;
     *x = single ? (double)strtof(text, end) : strtod(text, end);
-    return *end == text ? -1 : 0;
+    return *end == text || (errno == ERANGE && isinf(*x)) ? -1 : 0;
+}
+
+static int parse_real(const char *text, int single, double *x) {
+    char *end;
+    return parse_part(text, single, x, &end) != 0 || *end ? -1 : 0;
 }
 
 static int parse_complex(const char *text, int single, double *re, double *im) {
@@ -243,9 +249,11 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
         bad = parse_bool(text, &v);
     else if (kind & (DPR_KIND_SINT | DPR_KIND_UINT))
         bad = parse_integer(dtype, text, &v);
+    else if (kind == DPR_KIND_FLOAT)
+        bad = parse_real(text, dpr_dtypes[dtype].size <= 4, &re);
     else
-        bad = parse_complex(text, dpr_dtypes[dtype].size / (kind == DPR_KIND_COMPLEX ? 2 : 1) <= 4, &re, &im);
-    if (bad || (kind == DPR_KIND_FLOAT && text[strlen(text) - 1] == 'i'))
+        bad = parse_complex(text, dpr_dtypes[dtype].size <= 8, &re, &im);
+    if (bad)
         return -1;
     if (dtype == DPR_F16)
         v.u16 = value_to_f16((float)re);
@@ -259,6 +267,8 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
         v.c64 = (dpr_c64){(float)re, (float)im};
     else if (dtype == DPR_C128)
         v.c128 = (dpr_c128){re, im};
+    if (kind == DPR_KIND_FLOAT && isfinite(re) && !isfinite(parts(dtype, &v, &im))) /* beyond a 16-bit type */
+        return -1;
     *out = v;
     return 0;
 }

@@ -27,7 +27,8 @@ void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]);
  * as the strings "nan", "inf", "-inf", complex numbers as an array of two. NULL when out of memory. */
 cJSON *value_json(dpr_dtype dtype, const value *v);
 
-/* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value. */
+/* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value or a number
+ * beyond the range of the type. */
 int value_parse(dpr_dtype dtype, const char *text, value *out);
 
 /* Whether it is a floating-point NaN, or complex with a part that is. */
