@@ -25,7 +25,7 @@ show() {
 }
 
 cd "$dpr_root"
-printf '\n%s\n' "count is the number of values that are neither zero nor NaN: three years without a sunspot, gaps in the CO2."
+printf '\n%s\n' "count: values that are neither zero nor NaN (three years had no sunspots, and the CO2 series has gaps)"
 show reduce examples/data/*.npy --op sum,min,argmax,count --nan ignore
 show plan --op sum --dtype f32 -n 16777216
 show reduce --generate 64MiB --dtype f32 --op sum --strategy all
