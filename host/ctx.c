@@ -139,7 +139,7 @@ dpr_status dpr_ctx_default(int device, dpr_ctx **out) {
     _Atomic(dpr_ctx *) *place = device < 0 ? &default_of_cpu : &default_of_device[device];
     dpr_ctx *ctx = atomic_load_explicit(place, memory_order_acquire);
     if (!ctx) {
-        dpr_ctx *made;
+        dpr_ctx *made = NULL;
         const dpr_status status = dpr_ctx_create(device, &made);
         if (status != DPR_OK)
             return status;
