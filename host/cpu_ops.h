@@ -72,4 +72,7 @@ void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void
  * for most, less where arithmetic is the limit. For cost functions. */
 double dpr_cpu_rate(const dpr_key *key);
 
+/* The `shape` of strategies that run on the calling thread alone. */
+dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm);
+
 #endif

@@ -28,13 +28,6 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     return 5e-9 + 1.5e-9 * (double)count;
 }
 
-static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm) {
-    (void)key;
-    (void)caps;
-    (void)blocks_per_sm;
-    return (dpr_shape){.threads = 1, .max_blocks = 1};
-}
-
 static int launch(const dpr_run *run) {
     reduce_pair[run->key.f.nan][run->key.f.op][run->key.f.dtype](run);
     return 0;
@@ -45,6 +38,6 @@ const dpr_strategy dpr_cpu_serial = {
     .text = "one element after another: the reference",
     .side = DPR_ON_CPU,
     .cost = cost,
-    .shape = shape,
+    .shape = dpr_cpu_one_thread,
     .launch = launch,
 };

@@ -68,13 +68,6 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     return 15e-9 + (double)count * dpr_dtypes[key->f.dtype].size / rate;
 }
 
-static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm) {
-    (void)key;
-    (void)caps;
-    (void)blocks_per_sm;
-    return (dpr_shape){.threads = 1, .max_blocks = 1};
-}
-
 static int launch(const dpr_run *run) {
     dpr_acc acc;
     dpr_acc_start(&run->key, &acc);
@@ -88,6 +81,6 @@ const dpr_strategy dpr_cpu_simd = {
     .text = "vector instructions, one thread",
     .side = DPR_ON_CPU,
     .cost = cost,
-    .shape = shape,
+    .shape = dpr_cpu_one_thread,
     .launch = launch,
 };

@@ -110,7 +110,8 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST(GpuStreams, threads_and_streams_at_once) {
+/* Runs `body` with a worker in each of THREADS threads at once, on one context. */
+static void run_in_threads(void *(*body)(void *)) {
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
     world w = {0};
@@ -119,11 +120,15 @@ TEST(GpuStreams, threads_and_streams_at_once) {
     ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
     for (int t = 0; t < THREADS; t++) {
         workers[t] = (worker){&w, t};
-        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, work, &workers[t]));
+        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, body, &workers[t]));
     }
     for (int t = 0; t < THREADS; t++)
         EXPECT_EQ_I64(0, pthread_join(thread[t], NULL));
     world_close(&w);
+}
+
+TEST(GpuStreams, threads_and_streams_at_once) {
+    run_in_threads(work);
 }
 
 static void *call_blocking(void *argument) {
@@ -138,19 +143,7 @@ static void *call_blocking(void *argument) {
 }
 
 TEST(GpuStreams, threads_calling_at_once) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
-    world w = {0};
-    pthread_t thread[THREADS];
-    worker workers[THREADS];
-    ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
-    for (int t = 0; t < THREADS; t++) {
-        workers[t] = (worker){&w, t};
-        ASSERT_EQ_I64(0, pthread_create(&thread[t], NULL, call_blocking, &workers[t]));
-    }
-    for (int t = 0; t < THREADS; t++)
-        EXPECT_EQ_I64(0, pthread_join(thread[t], NULL));
-    world_close(&w);
+    run_in_threads(call_blocking);
 }
 
 /* More streams than a context has scratch memory for at first, each destroyed with its work perhaps still running. */
