@@ -11,8 +11,13 @@ static inline double dpr_key_bytes(const dpr_key *key, size_t count) {
 }
 
 /* One kernel launch in a stream that is busy, from the host's call to the next one: 2.95 us on an H200 with driver 580.
- */
+ * A kernel of one block that reads next to nothing hides behind it. */
 #define DPR_LAUNCH_SECONDS 2.95e-6
+
+/* ARGMIN and ARGMAX take more instructions a vector, and end with a look at the array. */
+static inline int dpr_seeks_index(const dpr_key *key) {
+    return key->f.op == DPR_ARGMIN || key->f.op == DPR_ARGMAX;
+}
 
 /* Bytes a second that kernels read from device memory: two transfers a clock on every line of the bus, and of that the
  * 94.5 % that reading kernels reach on an H200 (4.55 of 4.82 TB/s). */
@@ -20,9 +25,10 @@ static inline double dpr_memory_rate(const dpr_gpu_caps *gpu) {
     return 0.945 * 2e3 * (double)gpu->memory_clock_khz * (double)gpu->memory_bus_bits / 8.0;
 }
 
-/* Bytes a second that one SM reads while the others are idle: 55 a clock on an H200, where L2 delivers up to 64. */
-static inline double dpr_sm_rate(const dpr_gpu_caps *gpu) {
-    return 55e3 * (double)gpu->sm_clock_khz;
+/* Bytes a second that one SM reads and reduces while the others are idle: 40 a clock on an H200 up to 64 KiB, and half
+ * of that where indices are sought. */
+static inline double dpr_sm_rate(const dpr_key *key, const dpr_gpu_caps *gpu) {
+    return (dpr_seeks_index(key) ? 20e3 : 40e3) * (double)gpu->sm_clock_khz;
 }
 
 #endif

@@ -1,24 +1,132 @@
-/* How results leave the device, and the table of a kernel's instances over all operations and types. */
+/* How partial results meet and how the result leaves the device, and the table of a kernel's instances over all
+ * operations and types. */
 #ifndef DPR_CORE_FINISH_CUH
 #define DPR_CORE_FINISH_CUH
 
 #include <utility>
 
-#include "args.h"
+#include <cuda/atomic>
+
 #include "tile.cuh"
 
 namespace dpr {
 
-/* Writes the result of the whole array. One thread calls it. */
-template <class M> __device__ void write_result(const dpr_kernel_args &args, typename M::acc a) {
+/* ---- Tagged words ---- */
+
+/* Stores a value as words that carry a tag, so that who sees the tag in a word sees its 32 bits of the value as well:
+ * nothing needs to be ordered. */
+template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, const X &x, uint32_t tag) {
+    const words_of<X> words(x);
+#pragma unroll
+    for (int i = 0; i < words.size; ++i)
+        cuda::atomic_ref<uint64_t, Scope>(to[i]).store(static_cast<uint64_t>(tag) << 32 | words.w[i],
+                                                       cuda::memory_order_relaxed);
+}
+
+/* A value that may be there already. */
+template <class X> struct incoming {
+    static constexpr int size = words_of<X>::size;
+    uint64_t w[size] = {};
+
+    __device__ void look(const uint64_t *from) {
+#pragma unroll
+        for (int i = 0; i < size; ++i)
+            w[i] = cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(const_cast<uint64_t &>(from[i]))
+                       .load(cuda::memory_order_relaxed);
+    }
+
+    __device__ bool complete() const {
+        bool all = true;
+#pragma unroll
+        for (int i = 0; i < size; ++i)
+            all &= w[i] >> 32 != 0;
+        return all;
+    }
+
+    __device__ X value() const {
+        words_of<X> words;
+#pragma unroll
+        for (int i = 0; i < size; ++i)
+            words.w[i] = static_cast<uint32_t>(w[i]);
+        return words.value();
+    }
+};
+
+/* ---- The result ---- */
+
+/* Writes the result of in[0 .. count-1]. One thread calls it. */
+template <class M> __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     using R = typename M::result;
+    if constexpr (M::located)
+        a = M::locate(a, static_cast<const typename M::storage *>(args.in), count);
     if (args.init.present) {
         R init;
         memcpy(&init, args.init.bytes, sizeof init);
         a = M::merge(a, M::lift(init));
     }
-    *static_cast<R *>(args.out) = M::finish(a);
+    const R result = M::finish(a);
+    if (args.tag == 0) {
+        *static_cast<R *>(args.out) = result;
+    } else {
+        using word = cuda::std::conditional_t<sizeof(R) < sizeof(uint32_t), uint32_t, R>;
+        word padded = {};
+        memcpy(&padded, &result, sizeof result);
+        post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out), padded, args.tag);
+    }
 }
+
+/* ---- Partial results ---- */
+
+/* One partial result of each block in scratch memory, as tagged words that are zero between runs. */
+constexpr int tagged_bytes = 32; /* of the largest exchange type */
+constexpr int most_partials = DPR_SCRATCH_BYTES / tagged_bytes;
+
+template <class M> __device__ uint64_t *tagged_partial(const dpr_kernel_args &args, unsigned i) {
+    using X = typename exchange<M>::type;
+    static_assert(words_of<X>::size * sizeof(uint64_t) <= tagged_bytes);
+    return static_cast<uint64_t *>(args.scratch) + i * words_of<X>::size;
+}
+
+/* Waits for `n` tagged partials, folds them with `own` in a fixed order and writes the result. One warp calls it, with
+ * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. */
+template <class M>
+__device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
+    using X = exchange<M>;
+    constexpr int words = words_of<typename X::type>::size;
+    constexpr int each = words == 1 ? 8 : 5; /* partials that a lane looks at together: 160 a round at least */
+    const unsigned lane = threadIdx.x % 32;
+    typename X::type x = lane == 0 ? own : X::identity();
+    for (unsigned from = 0; from < n; from += 32 * each) {
+        const uint64_t *mine = tagged_partial<M>(args, from + lane);
+        const int left = static_cast<int>(n - from) - static_cast<int>(lane);
+        incoming<typename X::type> in[each];
+        bool all;
+        do {
+            all = true;
+#pragma unroll
+            for (int k = 0; k < each; ++k) {
+                if (k * 32 < left && !in[k].complete())
+                    in[k].look(mine + k * 32 * words);
+            }
+#pragma unroll
+            for (int k = 0; k < each; ++k)
+                all &= k * 32 >= left || in[k].complete();
+        } while (!__all_sync(~0u, all));
+#pragma unroll
+        for (int k = 0; k < each; ++k) {
+            if (k * 32 < left)
+                x = X::combine(x, in[k].value());
+        }
+    }
+    x = reduce_warp<M>(x);
+    if (lane == 0)
+        write_result<M>(args, count, X::unpack(x));
+#pragma unroll 1
+    for (unsigned i = lane; i < n * words; i += 32)
+        static_cast<uint64_t *>(args.scratch)[i] = 0;
+}
+
+/* ---- Instances ---- */
 
 using kernel_entry = void (*)(dpr_kernel_args);
 
@@ -31,8 +139,8 @@ constexpr bool domain_has(dpr_op op, int kind) {
     return domains[op] & kind;
 }
 
-/* Family::entry<M>() for every valid pair and NaN policy. The policy makes no difference to types without NaN, which
- * have one instance for both. */
+/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. The
+ * policy makes no difference to types without NaN, which have one instance for both. */
 template <class Family> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 
@@ -49,15 +157,35 @@ template <class Family> struct instances {
             return nullptr;
     }
 
+    template <int I> static constexpr int vectors() {
+        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
+        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
+        if constexpr (domain_has(op, element<dtype>::kind))
+            return monoid<op, dtype, DPR_NAN_PROPAGATE>::vectors;
+        else
+            return 0;
+    }
+
     template <int... I> static constexpr kernel_entry table(std::integer_sequence<int, I...>, int at) {
         constexpr kernel_entry entries[] = {entry<I>()...};
         return entries[at];
     }
 
-    /* The kernel of a key, as the host launches it; NULL for a pair without a meaning. */
+    template <int... I> static constexpr int vectors_table(std::integer_sequence<int, I...>, int at) {
+        constexpr int vectors_of[] = {vectors<I>()...};
+        return vectors_of[at];
+    }
+
+    /* The kernel of a key, as the host launches it; NULL for a pair without one. */
     static const void *of(const dpr_key *key) {
         const int at = index(key->f.op, key->f.dtype, key->f.nan);
         return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
+    }
+
+    /* How many vectors a thread of it has in flight. */
+    static unsigned in_flight(const dpr_key *key) {
+        const int at = index(key->f.op, key->f.dtype, key->f.nan);
+        return static_cast<unsigned>(vectors_table(std::make_integer_sequence<int, size>(), at));
     }
 };
 

@@ -5,19 +5,107 @@
 #include <cuda_runtime_api.h>
 
 #include "args.h"
+#include "lists.h"
 
-/* Launches `kernel` with `blocks` blocks of the run's shape. Returns the cudaError_t. */
-static inline int dpr_launch(const dpr_kernel *kernel, unsigned blocks, const dpr_run *run) {
-    dpr_kernel_args args = {run->in, run->out, run->count, run->scratch, run->init};
-    void *params[] = {&args};
+/* What a launch consists of, beside the kernel's arguments. */
+typedef struct dpr_launch {
+    const void *entry;
+    unsigned blocks, threads;
+    int shared_bytes;  /* dynamic, a block */
+    unsigned cluster;  /* blocks a cluster; 0: no clusters */
+    int cooperative;   /* 1: the grid synchronises */
+    unsigned partials; /* as in dpr_kernel_args */
+} dpr_launch;
+
+static inline size_t dpr_run_bytes(const dpr_run *run) {
+    return run->count * dpr_dtypes[run->key.f.dtype].size;
+}
+
+/* The launch limits of a kernel that has one block on each SM, which keeps `partials` partial results in scratch memory
+ * at most. More blocks than one would not all start together where the blocks of the kernel before are still there, and
+ * some SMs would get more of them than others. */
+static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency resident, int threads, int partials) {
+    int blocks = resident.blocks < (int)caps->gpu.sm_count ? resident.blocks : (int)caps->gpu.sm_count;
+    if (blocks > partials)
+        blocks = partials;
+    dpr_shape shape = {};
+    shape.threads = threads;
+    shape.max_blocks = blocks;
+    shape.scratch_bytes = DPR_SCRATCH_BYTES;
+    shape.cached_bytes = (size_t)caps->gpu.l2_bytes;
+    return shape;
+}
+
+/* Blocks of 256 threads or more, up to the shape's limit, and no more of them than have a vector of 16 bytes for each
+ * thread: first more blocks, so that all SMs read, then, where threads have more vectors than `in_flight` at a time,
+ * larger ones, and past twice as many the largest. More threads have more loads in flight, but each has some hundred
+ * instructions of its own. */
+static inline dpr_launch dpr_spread(const void *entry, unsigned in_flight, const dpr_run *run) {
+    const size_t vectors = dpr_run_bytes(run) / 16 + 1, most = (size_t)run->shape.max_blocks;
+    unsigned threads = 256;
+    while (threads < (unsigned)run->shape.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
+        threads *= 2;
+    const size_t wanted = (vectors + threads - 1) / threads;
+    dpr_launch launch = {};
+    launch.entry = entry;
+    launch.blocks = (unsigned)(wanted < most ? wanted : most);
+    launch.threads = threads;
+    return launch;
+}
+
+/* How the kernel is to read the run's array. */
+static inline void dpr_read_as(dpr_kernel_args *args, const dpr_run *run) {
+    const size_t size = dpr_dtypes[run->key.f.dtype].size;
+    const size_t before = (0 - (uintptr_t)run->in) % 16 / size, in_vector = 16 / size;
+    const size_t head = before < run->count ? before : run->count;
+    args->head = (uint32_t)head;
+    args->vectors = (run->count - head) / in_vector;
+    if (head > 0 || (run->count - head) % in_vector > 0)
+        args->reading |= DPR_READ_ENDS;
+    if (dpr_run_bytes(run) > run->shape.cached_bytes)
+        args->reading |= DPR_READ_STREAMING;
+    /* How many elements there are is not known ahead where the device has the count. */
+    if (run->programmatic && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count)
+        args->reading |= DPR_READ_AHEAD;
+}
+
+/* Returns the cudaError_t. */
+static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
+    dpr_kernel_args args = {};
+    args.in = run->in;
+    args.out = run->out;
+    args.count = run->count;
+    args.device_count = run->device_count;
+    args.scratch = run->scratch;
+    args.tag = run->tag;
+    args.partials = launch->partials;
+    args.init = run->init;
+    dpr_read_as(&args, run);
+
+    cudaLaunchAttribute attributes[2];
     cudaLaunchConfig_t config = {};
-    config.gridDim.x = blocks;
+    config.gridDim.x = launch->blocks;
     config.gridDim.y = config.gridDim.z = 1;
-    config.blockDim.x = (unsigned)kernel->threads;
+    config.blockDim.x = launch->threads;
     config.blockDim.y = config.blockDim.z = 1;
-    config.dynamicSmemBytes = (size_t)kernel->shared_bytes;
+    config.dynamicSmemBytes = (size_t)launch->shared_bytes;
     config.stream = run->stream;
-    return (int)cudaLaunchKernelExC(&config, kernel->entry, params);
+    config.attrs = attributes;
+    if (launch->cooperative) {
+        attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+        attributes[config.numAttrs++].val.cooperative = 1;
+    } else if (run->programmatic) {
+        attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (launch->cluster) {
+        attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+        attributes[config.numAttrs].val.clusterDim.x = launch->cluster;
+        attributes[config.numAttrs].val.clusterDim.y = attributes[config.numAttrs].val.clusterDim.z = 1;
+        config.numAttrs++;
+    }
+    void *params[] = {&args};
+    return (int)cudaLaunchKernelExC(&config, launch->entry, params);
 }
 
 #endif

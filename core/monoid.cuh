@@ -4,90 +4,29 @@
  *   lane               accumulates the elements of one tile in one thread; lane_identity()
  *   acc                accumulates everything else; identity()
  *   result             what is written
- *   add(lane, x, slot) the lane with element x, which is in that slot of the thread's tile; slots come in falling order
+ *   add(lane, x)       the lane with element x
  *   join(lane, lane)   two lanes
- *   fold(acc, lane, index_of)  the accumulator with a lane; index_of(slot) is the element's index in the array
- *   merge(acc, acc)    two accumulators; the first is of lower indices where that matters
+ *   fold(acc, lane)    the accumulator with a lane
+ *   merge(acc, acc)    two accumulators
  *   finish(acc)        the result; lift(result) is its inverse, for initial values
  *   lanes              independent lanes a thread keeps
  *   vectors            16-byte loads a thread has in flight
- *   by_word            whether add_word(lane, word) takes four bytes of elements at a time
- *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
+ *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
+ *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
+ * of that vector's first element by_word            whether a tile's lanes take four bytes of elements at a time, by
+ * add_word(lane, word), and become lanes as above by settle(lane) narrow_exchange    whether the threads of a block
+ * exchange lanes, by lower(acc), rather than accumulators located            whether accumulators hold indices: then
+ * there are no lanes, of_element(x, index) makes an accumulator of an element, and locate(acc, data, count) must be
+ * called before finish()
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers add in 32 bits within a tile and in 64
  * between tiles, F32 within a tile and F64 between tiles. */
 #ifndef DPR_CORE_MONOID_CUH
 #define DPR_CORE_MONOID_CUH
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <cuda/std/limits>
-#include <cuda/std/type_traits>
-
-#include "lists.h"
+#include "pairs.cuh"
 
 namespace dpr {
-
-/* ---- Element types ---- */
-
-template <dpr_dtype D> struct element;
-
-#define DPR_ELEMENT(A, NAME, name, STORAGE, ALIGN, KIND, WIDE, npy, text)                                              \
-    template <> struct element<DPR_##NAME> {                                                                           \
-        using storage = STORAGE;                                                                                       \
-        static constexpr int kind = DPR_KIND_##KIND;                                                                   \
-        static constexpr dpr_dtype wide = DPR_##WIDE;                                                                  \
-    };
-DPR_DTYPE_LIST(DPR_ELEMENT, _)
-#undef DPR_ELEMENT
-
-template <dpr_dtype D> using storage_of = typename element<D>::storage;
-
-template <dpr_dtype D> constexpr bool is_float = element<D>::kind == DPR_KIND_FLOAT;
-template <dpr_dtype D> constexpr bool is_complex = element<D>::kind == DPR_KIND_COMPLEX;
-
-/* A floating-point or integer element as a number: half types as float, truth values as 0 or 1. */
-template <dpr_dtype D> __device__ auto number(storage_of<D> x) {
-    if constexpr (D == DPR_BOOL)
-        return static_cast<uint8_t>(x != 0);
-    else if constexpr (D == DPR_F16)
-        return __half2float(__ushort_as_half(x));
-    else if constexpr (D == DPR_BF16)
-        return __uint_as_float(static_cast<uint32_t>(x) << 16);
-    else
-        return x;
-}
-
-template <dpr_dtype D> __device__ bool is_nan(storage_of<D> x) {
-    if constexpr (D == DPR_F16)
-        return (x & 0x7fff) > 0x7c00;
-    else if constexpr (D == DPR_BF16)
-        return (x & 0x7fff) > 0x7f80;
-    else if constexpr (is_complex<D>)
-        return x.re != x.re || x.im != x.im;
-    else if constexpr (is_float<D>)
-        return x != x;
-    else
-        return false;
-}
-
-template <dpr_dtype D> __device__ bool is_nonzero(storage_of<D> x) {
-    if constexpr (D == DPR_F16 || D == DPR_BF16)
-        return (x & 0x7fff) != 0;
-    else if constexpr (is_complex<D>)
-        return x.re != 0 || x.im != 0;
-    else
-        return x != 0;
-}
-
-/* An element the NaN policy leaves out. */
-template <dpr_dtype D, dpr_nan N> __device__ bool is_absent(storage_of<D> x) {
-    if constexpr (N == DPR_NAN_IGNORE)
-        return is_nan<D>(x);
-    else
-        return false;
-}
 
 /* ---- Sums and products ---- */
 
@@ -144,13 +83,16 @@ template <class T> __device__ complex<T> operator*(complex<T> a, complex<T> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* Four loads from 1024 threads an SM are 64 KiB an SM in flight; by Little's law 4.9 TB/s at 0.8 us need 30 KiB from
- * each of 132. Four lanes hide the latency of an addition within one thread. */
+/* By Little's law 4.8 TB/s at 0.8 us need 30 KiB in flight from each of 132 SMs: eight loads from each of 256 threads,
+ * or four from 512 for what takes more registers or more instructions a vector. Four lanes hide the latency of an
+ * addition within one thread. */
 struct common {
     static constexpr int lanes = 4;
-    static constexpr int vectors = 4;
+    static constexpr int vectors = 8;
     static constexpr bool narrow_exchange = false;
     static constexpr bool by_word = false;
+    static constexpr bool located = false;
+    using tile = void;
 };
 
 template <dpr_op O, dpr_dtype D, dpr_nan N> struct monoid;
@@ -188,7 +130,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     using lane = decltype(tile_zero<D>());
     using acc = decltype(sum_zero<D>());
     using result = storage_of<element<D>::wide>;
-    static constexpr bool by_word = D == DPR_I8 || D == DPR_U8;
+    static constexpr bool by_word = sizeof(storage) == 1;
+    static constexpr bool wide = (sizeof(lane) > sizeof(storage) && !by_word) || sizeof(storage) == 8 || is_complex<D>;
+    static constexpr int vectors = wide ? 4 : common::vectors;
     static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* a tree of at most 1024 terms: pairwise */
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
@@ -202,15 +146,18 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return static_cast<lane>(number<D>(x));
     }
 
-    static __device__ lane add(lane l, storage x, int) { return is_absent<D, N>(x) ? l : l + lane_of(x); }
+    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l + lane_of(x); }
 
     static __device__ lane add_word(lane l, uint32_t word) {
-        if constexpr (D == DPR_I8)
+        if constexpr (D == DPR_BOOL)
+            return l + __popc(nonzero_bytes(word));
+        else if constexpr (D == DPR_I8)
             return __dp4a(static_cast<int>(word), 0x01010101, l);
         else
             return __dp4a(word, 0x01010101u, l);
     }
 
+    static __device__ lane settle(lane l) { return l; }
     static __device__ lane join(lane a, lane b) { return a + b; }
 
     static __device__ acc raise(lane l) {
@@ -226,7 +173,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return static_cast<acc>(l);
     }
 
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return a + raise(l); }
+    static __device__ acc fold(acc a, lane l) { return a + raise(l); }
     static __device__ acc merge(acc a, acc b) { return a + b; }
 
     static __device__ lane lower(acc a) {
@@ -259,7 +206,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     using storage = storage_of<D>;
     using acc = wide_acc<D>;
     /* Sixteen elements a vector, each 64 bits wide from the start, leave registers for two. */
-    static constexpr int vectors = sizeof(storage) <= 2 ? 2 : common::vectors;
+    static constexpr int vectors = sizeof(storage) <= 2 ? 2 : 4;
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
 
@@ -271,9 +218,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     }
 
     static constexpr __device__ lane lane_identity() { return identity(); }
-    static __device__ lane add(lane l, storage x, int) { return is_absent<D, N>(x) ? l : l * widen<D>(x); }
+    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l * widen<D>(x); }
     static __device__ lane join(lane a, lane b) { return a * b; }
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return a * l; }
+    static __device__ acc fold(acc a, lane l) { return a * l; }
     static __device__ acc merge(acc a, acc b) { return a * b; }
     static __device__ result finish(acc a) { return narrow<D>(a); }
     static __device__ acc lift(result r) {
@@ -283,80 +230,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
 
 /* ---- Order ---- */
 
-/* Keys: integers that order like the elements. A float's bits, taken as a signed integer, have the right order once the
- * magnitude bits of negative ones are flipped; then -0 < +0, and keys beyond those of the infinities belong to NaNs and
- * are free to mean "NaN" and "nothing". */
-template <dpr_dtype D> __host__ __device__ constexpr auto key_zero() {
-    if constexpr (D == DPR_U64)
-        return uint64_t{0};
-    else if constexpr (sizeof(storage_of<D>) == 8)
-        return int64_t{0};
-    else if constexpr (D == DPR_U32)
-        return uint32_t{0};
-    else
-        return int32_t{0};
-}
-
-template <dpr_dtype D> using key_of = decltype(key_zero<D>());
-
-/* The same mapping is its own inverse. */
-template <class Bits> __host__ __device__ constexpr Bits flip_negative(Bits b) {
-    using unsigned_bits = cuda::std::make_unsigned_t<Bits>;
-    constexpr int top = 8 * sizeof(Bits) - 1;
-    return static_cast<Bits>(b ^ static_cast<Bits>(static_cast<unsigned_bits>(b >> top) >> 1));
-}
-
-template <dpr_dtype D> struct float_bits; /* as a signed integer, and the patterns of infinity and the canonical NaN */
-template <> struct float_bits<DPR_F16> {
-    using type = int16_t;
-    static constexpr type inf = 0x7c00, nan = 0x7e00;
-};
-template <> struct float_bits<DPR_BF16> {
-    using type = int16_t;
-    static constexpr type inf = 0x7f80, nan = 0x7fc0;
-};
-template <> struct float_bits<DPR_F32> {
-    using type = int32_t;
-    static constexpr type inf = 0x7f800000, nan = 0x7fc00000;
-};
-template <> struct float_bits<DPR_F64> {
-    using type = int64_t;
-    static constexpr type inf = 0x7ff0000000000000, nan = 0x7ff8000000000000;
-};
-
-template <class To, class From> __device__ To bits_as(From from) {
-    static_assert(sizeof(To) == sizeof(From));
-    To to;
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-
-template <dpr_dtype D> __device__ key_of<D> key_from(storage_of<D> x) {
-    if constexpr (is_float<D>)
-        return flip_negative(bits_as<typename float_bits<D>::type>(x));
-    else
-        return number<D>(x);
-}
-
-template <dpr_dtype D> __device__ storage_of<D> key_to(key_of<D> k) {
-    if constexpr (is_float<D>)
-        return bits_as<storage_of<D>>(flip_negative(static_cast<typename float_bits<D>::type>(k)));
-    else
-        return static_cast<storage_of<D>>(k);
-}
-
-/* The ends of a type's keys: the type's own for integers, and for floats two beyond the infinities. */
-template <dpr_dtype D>
-struct key_limits : cuda::std::numeric_limits<cuda::std::conditional_t<is_float<D>, key_of<D>, storage_of<D>>> {};
-template <> struct key_limits<DPR_BOOL> : cuda::std::numeric_limits<bool> {};
-
-/* MIN and MAX differ in which key is better; `worst` is the identity and `best` stands for a NaN that propagates. */
-template <bool Least, dpr_dtype D> struct order {
-    using key = key_of<D>;
-    static constexpr key lowest = key_limits<D>::min(), highest = key_limits<D>::max();
-    static constexpr key worst = Least ? highest : lowest, best = Least ? lowest : highest;
-    static __device__ bool better(key a, key b) { return Least ? a < b : a > b; }
-};
+template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile;
 
 template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     using by = order<Least, D>;
@@ -364,17 +238,15 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     using lane = key_of<D>;
     using acc = lane;
     using result = storage;
+    using tile = cuda::std::conditional_t<in_pairs<D>, pair_tile<Least, D, N>, void>;
+    static constexpr int vectors = sizeof(storage) == 8 ? 4 : common::vectors;
     static constexpr __device__ lane lane_identity() { return by::worst; }
     static constexpr __device__ acc identity() { return by::worst; }
-
-    static __device__ acc lift(result x) {
-        return is_nan<D>(x) ? (N == DPR_NAN_IGNORE ? by::worst : by::best) : key_from<D>(x);
-    }
-
-    static __device__ lane add(lane l, storage x, int) { return merge(l, lift(x)); }
+    static __device__ acc lift(result x) { return by::template of<N>(x); }
+    static __device__ lane add(lane l, storage x) { return merge(l, lift(x)); }
     static __device__ lane join(lane a, lane b) { return merge(a, b); }
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return merge(a, l); }
-    static __device__ acc merge(acc a, acc b) { return Least ? min(a, b) : max(a, b); }
+    static __device__ acc fold(acc a, lane l) { return merge(a, l); }
+    static __device__ acc merge(acc a, acc b) { return by::best_of(a, b); }
 
     static __device__ result finish(acc a) {
         if constexpr (is_float<D>) {
@@ -389,6 +261,30 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     }
 };
 
+/* The tile of an extremum of 8- or 16-bit elements. */
+template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
+    using pairs = pair_order<Least, D, N>;
+    static constexpr int lanes = 4;
+    uint32_t l[lanes];
+
+    __device__ pair_tile() {
+#pragma unroll
+        for (int i = 0; i < lanes; ++i)
+            l[i] = pairs::identity;
+    }
+
+    __device__ void add(const packet<storage_of<D>> &p, unsigned) {
+#pragma unroll
+        for (int i = 0; i < p.words; ++i)
+            l[i % lanes] = pairs::with_word(l[i % lanes], p.w[i]);
+    }
+
+    template <class IndexOf> __device__ key_of<D> fold_into(key_of<D> a, IndexOf) {
+        const uint32_t all = pairs::best_of(pairs::best_of(l[0], l[2]), pairs::best_of(l[1], l[3]));
+        return order<Least, D>::best_of(a, pairs::key(all));
+    }
+};
+
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_MIN, D, N> : extremum<true, D, N> {};
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_MAX, D, N> : extremum<false, D, N> {};
 
@@ -397,38 +293,96 @@ template <class Key, class Index> struct indexed {
     Index index; /* all ones: none, which is -1 as a result */
 };
 
+template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile;
+
+/* The accumulator's index is that of the first element of the vector with the best element, or of one that was read by
+ * itself: which of the vector's elements it is, locate() finds at the end. */
 template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     using by = order<Least, D>;
     using storage = storage_of<D>;
     using acc = indexed<cuda::std::conditional_t<sizeof(key_of<D>) == 8, key_of<D>, int64_t>, uint64_t>;
-    using lane = indexed<key_of<D>, uint32_t>; /* the slot within the tile */
+    using lane = void; /* only its own tile */
     using result = int64_t;
-    static constexpr __device__ lane lane_identity() { return {by::worst, ~uint32_t{0}}; }
-    static constexpr __device__ acc identity() { return {by::worst, ~uint64_t{0}}; }
+    using tile = arg_tile<Least, D, N>;
+    static constexpr int vectors = 4;
+    static constexpr bool located = true;
+    static constexpr uint64_t none = ~uint64_t{0};
+    static constexpr __device__ acc identity() { return {by::worst, none}; }
 
     /* Of equals the lower index, so that an element beats "none" even with the worst key. */
-    template <class T> static __device__ T better_of(T a, T b) {
+    static __device__ acc merge(acc a, acc b) {
         const bool second = (Least ? b.key < a.key : b.key > a.key) || (b.key == a.key && b.index < a.index);
         return second ? b : a;
     }
 
-    /* Slots fall, so of equals the later is taken. */
-    static __device__ lane add(lane l, storage x, int slot) {
-        if (is_absent<D, N>(x))
-            return l;
-        const key_of<D> key = is_nan<D>(x) ? by::best : key_from<D>(x);
-        return by::better(l.key, key) ? l : lane{key, static_cast<uint32_t>(slot)};
+    static __device__ acc of_element(storage x, uint64_t index) {
+        return is_absent<D, N>(x) ? identity() : acc{by::template of<N>(x), index};
     }
 
-    static __device__ lane join(lane a, lane b) { return better_of(a, b); }
-
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf index_of) {
-        return l.index == lane_identity().index ? a : merge(a, acc{l.key, index_of(l.index)});
+    static __device__ acc locate(acc a, const storage *data, uint64_t count) {
+        constexpr int size = packet<storage>::size;
+        if (a.index == none)
+            return a;
+        uint64_t found = a.index;
+#pragma unroll
+        for (int e = size - 1; e >= 0; --e) {
+            const uint64_t i = a.index + e;
+            if (i < count && !is_absent<D, N>(data[i]) && by::template of<N>(data[i]) == a.key)
+                found = i;
+        }
+        return {a.key, found};
     }
 
-    static __device__ acc merge(acc a, acc b) { return better_of(a, b); }
-    static __device__ result finish(acc a) { return static_cast<int64_t>(a.index); }
-    static __device__ acc lift(result) { return identity(); } /* no initial value (api.c) */
+    static __device__ result finish(acc a) {
+        return static_cast<int64_t>(a.index);
+    }
+    static __device__ acc lift(result) {
+        return identity();
+    } /* no initial value (api.c) */
+};
+
+/* The best vector of a tile. Vectors come in falling order, so of equals the later is taken. */
+template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
+    using by = order<Least, D>;
+    using arg = arg_extremum<Least, D, N>;
+    using storage = storage_of<D>;
+    static constexpr unsigned none = ~0u;
+    typename by::key best = by::worst;
+    unsigned vector = none;
+
+    static __device__ typename by::key key_of_vector(const packet<storage> &p) {
+        if constexpr (in_pairs<D>) {
+            using pairs = pair_order<Least, D, N>;
+            /* From the first elements on, not from an identity, which would be better than a NaN that is ignored. */
+            uint32_t pair = pairs::of_word(p.w[0]);
+#pragma unroll
+            for (int i = 1; i < p.words; ++i)
+                pair = pairs::with_word(pair, p.w[i]);
+            return pairs::key(pair);
+        } else {
+            typename by::key key = by::template of<N>(p[0]);
+#pragma unroll
+            for (int e = 1; e < p.size; ++e)
+                key = by::best_of(key, by::template of<N>(p[e]));
+            return key;
+        }
+    }
+
+    __device__ void add(const packet<storage> &p, unsigned v) {
+        const typename by::key key = key_of_vector(p);
+        if (!by::better(best, key)) {
+            best = key;
+            vector = v;
+        }
+    }
+
+    /* Earlier tiles have lower indices, so this one must be better; but anything is better than nothing, unless the
+     * worst key means that all elements are absent. */
+    template <class IndexOf> __device__ typename arg::acc fold_into(typename arg::acc a, IndexOf index_of) {
+        const bool first = !is_float<D> && a.index == arg::none;
+        const bool take = vector != none && (first || (Least ? best < a.key : best > a.key));
+        return take ? typename arg::acc{best, index_of(vector)} : a;
+    }
 };
 
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_ARGMIN, D, N> : arg_extremum<true, D, N> {};
@@ -442,15 +396,21 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     using lane = uint32_t;
     using acc = uint32_t;
     using result = uint8_t;
+    static constexpr bool by_word = sizeof(storage) == 1;
+    static constexpr int vectors = by_word ? common::vectors : 4;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
 
-    static __device__ lane add(lane l, storage x, int) {
+    static __device__ lane add(lane l, storage x) {
         return l | static_cast<uint32_t>(!is_absent<D, N>(x) && is_nonzero<D>(x) != All);
     }
 
+    static __device__ lane add_word(lane l, uint32_t word) {
+        return l | (All ? ~nonzero_bytes(word) & 0x80808080 : word);
+    }
+    static __device__ lane settle(lane l) { return l; }
     static __device__ lane join(lane a, lane b) { return a | b; }
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return a | l; }
+    static __device__ acc fold(acc a, lane l) { return a | l; }
     static __device__ acc merge(acc a, acc b) { return a | b; }
     static __device__ result finish(acc a) { return (a != 0) != All; }
     static __device__ acc lift(result r) { return (r != 0) != All; }
@@ -464,15 +424,19 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_COUNT, D, N> : common {
     using lane = uint32_t;
     using acc = uint64_t;
     using result = int64_t;
+    static constexpr bool by_word = sizeof(storage) == 1;
+    static constexpr int vectors = by_word ? common::vectors : 4;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
 
-    static __device__ lane add(lane l, storage x, int) {
+    static __device__ lane add(lane l, storage x) {
         return l + static_cast<uint32_t>(!is_absent<D, N>(x) && is_nonzero<D>(x));
     }
 
+    static __device__ lane add_word(lane l, uint32_t word) { return l + __popc(nonzero_bytes(word)); }
+    static __device__ lane settle(lane l) { return l; }
     static __device__ lane join(lane a, lane b) { return a + b; }
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return a + l; }
+    static __device__ acc fold(acc a, lane l) { return a + l; }
     static __device__ acc merge(acc a, acc b) { return a + b; }
     static __device__ result finish(acc a) { return static_cast<int64_t>(a); }
     static __device__ acc lift(result r) { return static_cast<uint64_t>(r); }
@@ -485,6 +449,7 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
     using lane = cuda::std::conditional_t<sizeof(storage) == 8, uint64_t, uint32_t>;
     using acc = lane;
     using result = storage;
+    static constexpr bool by_word = sizeof(storage) <= 4;
     static constexpr __device__ acc identity() { return O == DPR_BAND ? ~acc{0} : acc{0}; }
     static constexpr __device__ lane lane_identity() { return identity(); }
 
@@ -497,11 +462,33 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
             return a ^ b;
     }
 
-    static __device__ acc lift(result x) { return static_cast<acc>(number<D>(x)); }
-    static __device__ lane add(lane l, storage x, int) { return merge(l, lift(x)); }
-    static __device__ lane join(lane a, lane b) { return merge(a, b); }
-    template <class IndexOf> static __device__ acc fold(acc a, lane l, IndexOf) { return merge(a, l); }
-    static __device__ result finish(acc a) { return static_cast<result>(D == DPR_BOOL ? a & 1 : a); }
+    static __device__ lane add_word(lane l, uint32_t word) {
+        return merge(l, D == DPR_BOOL ? nonzero_bytes(word) >> 7 : word);
+    }
+
+    /* All elements of the word meet in its lowest; what is above that does not matter. */
+    static __device__ lane settle(lane l) {
+#pragma unroll
+        for (unsigned bits = 16; bits >= 8 * sizeof(storage); bits /= 2)
+            l = merge(l, l >> bits);
+        return l;
+    }
+
+    static __device__ acc lift(result x) {
+        return static_cast<acc>(number<D>(x));
+    }
+    static __device__ lane add(lane l, storage x) {
+        return merge(l, lift(x));
+    }
+    static __device__ lane join(lane a, lane b) {
+        return merge(a, b);
+    }
+    static __device__ acc fold(acc a, lane l) {
+        return merge(a, l);
+    }
+    static __device__ result finish(acc a) {
+        return static_cast<result>(D == DPR_BOOL ? a & 1 : a);
+    }
 };
 
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_BAND, D, N> : bitwise<DPR_BAND, D> {};

@@ -32,33 +32,51 @@ typedef struct dpr_init {
 /* One kernel of a strategy, as the occupancy calculation and the launch see it. */
 typedef struct dpr_kernel {
     const void *entry; /* host address of the __global__ function */
-    int threads;       /* block size it is launched with */
+    int threads;       /* largest block size it is launched with */
     int shared_bytes;  /* dynamic shared memory a block */
     int min_blocks;    /* blocks an SM that its launch bounds promise on every device: what the planner assumes of a
                           machine it cannot ask */
+    int cluster;       /* blocks a cluster, at most 16; 0: no clusters */
 } dpr_kernel;
+
+/* What a device holds of a kernel at a time. */
+typedef struct dpr_residency {
+    int blocks;  /* on the whole device */
+    int cluster; /* blocks a cluster: as the kernel asks, or 8 where the device has no room for more; 0: no clusters */
+} dpr_residency;
 
 /* The launch's limits on one device, found when planning. The grid of one launch follows from it and the count. */
 typedef struct dpr_shape {
-    int threads;          /* a block; for a CPU strategy the worker threads */
-    int max_blocks;       /* the whole device at the kernel's occupancy; for a CPU strategy 1 */
-    size_t block_bytes;   /* input bytes for which another block is worth having */
-    size_t scratch_bytes; /* device memory a run in flight needs, at most DPR_SCRATCH_BYTES, else 0 */
+    int threads;          /* a block, at most; for a CPU strategy the worker threads */
+    int max_blocks;       /* on the whole device; for a CPU strategy 1 */
+    int cluster;          /* blocks a cluster; 0: no clusters */
+    size_t scratch_bytes; /* device memory a run in flight needs: DPR_SCRATCH_BYTES or 0 */
+    size_t cached_bytes;  /* input up to this size may stay in L2 from one run to the next */
 } dpr_shape;
 
-/* Scratch memory of one run in flight. Zeroed once; every run leaves its first DPR_SCRATCH_ZEROED bytes zero again. */
-enum { DPR_SCRATCH_BYTES = 16384, DPR_SCRATCH_ZEROED = 128 };
+/* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */
+enum { DPR_SCRATCH_BYTES = 16384 };
+
+/* A mailbox is where the host waits for a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at
+ * first. The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the
+ * run's tag in the upper half; the result is complete when all of its words carry the tag. */
+enum { DPR_MAIL_WORDS = 4 };
 
 /* One run. */
 typedef struct dpr_run {
     const void *in;
     void
         *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
-    size_t count; /* 0 gives the identity; ARGMIN and ARGMAX have at least 1 */
+    size_t count;                 /* 0 gives the identity; ARGMIN and ARGMAX have at least 1 */
+    const uint64_t *device_count; /* NULL, or memory that the device reaches with the number of elements, read when the
+                                     run gets there: it is at most `count`, which counts instead where it is more */
     dpr_key key;
     dpr_init init;
     dpr_shape shape;
-    void *scratch; /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *scratch;    /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    uint32_t tag;     /* 0: `out` is one element of the result type; else it is a mailbox, and this its tag */
+    int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
+                         for that itself (programmatic dependent launch) */
     dpr_stream stream;
 } dpr_run;
 
@@ -76,8 +94,8 @@ typedef struct dpr_strategy {
     double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);
     /* The kernel that runs this key; NULL for CPU strategies. */
     dpr_kernel (*kernel)(const dpr_key *key);
-    /* Launch limits, given how many blocks of the kernel one SM holds at a time (1 for CPU strategies). */
-    dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm);
+    /* Launch limits, given what the device holds of the kernel (1 block for CPU strategies). */
+    dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
     /* Enqueues a run (GPU) or does it (CPU). 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
 } dpr_strategy;

@@ -70,6 +70,7 @@ DPR_INLINE dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
     case DPR_RESULT_WIDE:
         return dpr_element_wide(dtype);
     case DPR_RESULT_INDEX:
+    case DPR_RESULT_NUMBER:
         return DPR_I64;
     case DPR_RESULT_TRUTH:
         return DPR_BOOL;

@@ -73,6 +73,6 @@ void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void
 double dpr_cpu_rate(const dpr_key *key);
 
 /* The `shape` of strategies that run on the calling thread alone. */
-dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm);
+dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
 
 #endif

@@ -79,9 +79,9 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     return 10e-6 + 0.5e-6 * (double)cpu->threads + (double)count * dpr_dtypes[key->f.dtype].size / rate;
 }
 
-static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, int blocks_per_sm) {
+static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)key;
-    (void)blocks_per_sm;
+    (void)resident;
     return (dpr_shape){.threads = (int)caps->cpu.threads, .max_blocks = 1};
 }
 

@@ -18,7 +18,6 @@ struct dpr_ctx {
     int device;
     dpr_machine machine;
     dpr_device *gpu;                /* NULL on the CPU */
-    _Atomic(const entry *) last;    /* the entry most recently asked for */
     _Atomic(entry *) head[BUCKETS]; /* newest first */
 };
 
@@ -48,7 +47,7 @@ dpr_status dpr_ctx_create(int device, dpr_ctx **out) {
         return status;
     }
     ctx->device = device;
-    ctx->machine.blocks_per_sm = dpr_device_blocks_per_sm;
+    ctx->machine.resident = dpr_device_resident;
     ctx->machine.user = ctx->gpu;
     *out = ctx;
     return DPR_OK;
@@ -113,15 +112,11 @@ static dpr_status add(dpr_ctx *ctx, dpr_key key, const entry **out) {
 }
 
 dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out) {
-    const entry *e = atomic_load_explicit(&ctx->last, memory_order_acquire);
-    if (!e || e->choice.key.word != key.word) {
-        e = find_from(atomic_load_explicit(&ctx->head[bucket_of(key)], memory_order_acquire), key);
-        if (!e) {
-            const dpr_status status = add(ctx, key, &e);
-            if (status != DPR_OK)
-                return status;
-        }
-        atomic_store_explicit(&ctx->last, e, memory_order_release);
+    const entry *e = find_from(atomic_load_explicit(&ctx->head[bucket_of(key)], memory_order_acquire), key);
+    if (!e) {
+        const dpr_status status = add(ctx, key, &e);
+        if (status != DPR_OK)
+            return status;
     }
     *out = &e->choice;
     return DPR_OK;

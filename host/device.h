@@ -56,14 +56,16 @@ typedef struct dpr_device dpr_device;
 dpr_status dpr_device_open(int ordinal, dpr_device **out);
 void dpr_device_close(dpr_device *device); /* waits for its work; NULL is allowed */
 
-/* A dpr_blocks_per_sm: `user` is the dpr_device. 0 if the runtime does not tell. */
-int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel);
+/* A dpr_resident: `user` is the dpr_device. A kernel that needs more shared memory or larger clusters than devices give
+ * without being asked has them from here on, so that it must be called for every kernel before its first launch. */
+dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out);
 
-/* Enqueues the run in run->stream, with scratch memory that is the stream's or the capturing graph's own. */
+/* Enqueues the run in run->stream, with scratch memory that is the stream's or the capturing graph's own. Sets
+ * run->scratch and run->programmatic. */
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run);
 
 /* Runs in the legacy default stream and returns when the result is there. With `host_out` not NULL the `result_bytes`
- * of the result go there, and run->out is not used. */
+ * of the result go there by way of a mailbox, and run->out is not used. After a fault of the kernel, DPR_ERR_CUDA. */
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes);
 

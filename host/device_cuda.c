@@ -2,27 +2,21 @@
 #include "device.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
 #include "error.h"
+#include "mailbox.h"
 #include "registry.h"
 #include "scratch.h"
 
-/* Results of blocking calls on their way to the host: one line of pinned memory each. */
-enum { MAILBOXES = 64, MAILBOX_BYTES = 64 };
-
 struct dpr_device {
     int ordinal;
+    int programmatic; /* kernels may be launched ahead of the work before them */
     dpr_scratch *scratch;
-    pthread_mutex_t lock;
-    pthread_cond_t returned;
-    unsigned char *mailboxes;
-    int idle; /* entries of `stack` */
-    unsigned char *stack[MAILBOXES];
+    dpr_mail *mail;
 };
 
 static dpr_status failed(cudaError_t error, const char *what) {
@@ -32,7 +26,8 @@ static dpr_status failed(cudaError_t error, const char *what) {
                               : error == cudaErrorNoDevice || error == cudaErrorNoKernelImageForDevice
                                   ? DPR_ERR_NO_DEVICE
                                   : DPR_ERR_CUDA;
-    return dpr_fail(status, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+    return dpr_fail(status, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
+                    dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
 }
 
 /* Makes `ordinal` current, and tells which device was. */
@@ -178,17 +173,20 @@ static cudaError_t check_code(void) {
     return cudaErrorNoKernelImageForDevice;
 }
 
-static cudaError_t open_current(dpr_device *device) {
+static cudaError_t open_current(dpr_device *device, int ordinal) {
+    int major = 0;
     cudaError_t error = check_code();
-    if (error != cudaSuccess)
-        return error;
-    error = cudaHostAlloc((void **)&device->mailboxes, (size_t)MAILBOXES * MAILBOX_BYTES,
-                          cudaHostAllocMapped | cudaHostAllocPortable);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+    if (error == cudaSuccess)
+        error = dpr_mail_create(&device->mail);
     if (error != cudaSuccess)
         return error;
     error = dpr_scratch_create(&device->scratch);
     if (error != cudaSuccess)
-        (void)cudaFreeHost(device->mailboxes);
+        dpr_mail_destroy(device->mail);
+    device->ordinal = ordinal;
+    device->programmatic = major >= 9;
     return error;
 }
 
@@ -199,7 +197,7 @@ dpr_status dpr_device_open(int ordinal, dpr_device **out) {
     int previous;
     cudaError_t error = enter(ordinal, &previous);
     if (error == cudaSuccess) {
-        error = open_current(device);
+        error = open_current(device, ordinal);
         leave(ordinal, previous);
     }
     if (error != cudaSuccess) {
@@ -207,13 +205,6 @@ dpr_status dpr_device_open(int ordinal, dpr_device **out) {
         char what[32];
         snprintf(what, sizeof what, "opening device %d", ordinal);
         return failed(error, what);
-    }
-    device->ordinal = ordinal;
-    pthread_mutex_init(&device->lock, NULL);
-    pthread_cond_init(&device->returned, NULL);
-    while (device->idle < MAILBOXES) {
-        device->stack[device->idle] = device->mailboxes + (size_t)device->idle * MAILBOX_BYTES;
-        device->idle++;
     }
     *out = device;
     return DPR_OK;
@@ -226,28 +217,73 @@ void dpr_device_close(dpr_device *device) {
     if (enter(device->ordinal, &previous) == cudaSuccess) {
         (void)cudaDeviceSynchronize();
         dpr_scratch_destroy(device->scratch);
-        (void)cudaFreeHost(device->mailboxes);
+        dpr_mail_destroy(device->mail);
         leave(device->ordinal, previous);
     }
-    pthread_cond_destroy(&device->returned);
-    pthread_mutex_destroy(&device->lock);
     free(device);
 }
 
-int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel) {
-    const dpr_device *device = user;
-    int previous, blocks = 0;
-    if (enter(device->ordinal, &previous) != cudaSuccess)
-        return 0;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->entry, kernel->threads,
-                                                      (size_t)kernel->shared_bytes)
-        != cudaSuccess) {
-        (void)cudaGetLastError();
-        blocks = 0;
-    }
-    leave(device->ordinal, previous);
-    return blocks;
+/* ---- What the device holds of a kernel ---- */
+
+enum { PORTABLE_SHARED_BYTES = 48 * 1024, PORTABLE_CLUSTER = 8 }; /* what needs no permission on any device */
+
+static cudaError_t count_blocks(const dpr_kernel *kernel, int sm_count, dpr_residency *out) {
+    int blocks = 0;
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->entry, kernel->threads,
+                                                                            (size_t)kernel->shared_bytes);
+    *out = (dpr_residency){blocks * sm_count, 0};
+    return error;
 }
+
+static cudaError_t count_in_clusters(const dpr_kernel *kernel, int cluster, int sm_count, dpr_residency *out) {
+    int clusters = 0;
+    cudaError_t error = cudaSuccess;
+    if (cluster > PORTABLE_CLUSTER)
+        error = cudaFuncSetAttribute(kernel->entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (error != cudaSuccess)
+        return error;
+    cudaLaunchAttribute of_cluster = {.id = cudaLaunchAttributeClusterDimension};
+    of_cluster.val.clusterDim.x = (unsigned)cluster;
+    of_cluster.val.clusterDim.y = of_cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {.attrs = &of_cluster, .numAttrs = 1};
+    config.gridDim = (dim3){(unsigned)(cluster * sm_count), 1, 1};
+    config.blockDim = (dim3){(unsigned)kernel->threads, 1, 1};
+    config.dynamicSmemBytes = (size_t)kernel->shared_bytes;
+    error = cudaOccupancyMaxActiveClusters(&clusters, kernel->entry, &config);
+    *out = (dpr_residency){clusters * cluster, cluster};
+    return error;
+}
+
+/* On the current device. Gives the kernel the permissions that its launches there need. */
+static cudaError_t count_resident(const dpr_kernel *kernel, int ordinal, dpr_residency *out) {
+    int sm_count = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, ordinal);
+    if (error == cudaSuccess && kernel->shared_bytes > PORTABLE_SHARED_BYTES)
+        error = cudaFuncSetAttribute(kernel->entry, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel->shared_bytes);
+    if (error != cudaSuccess)
+        return error;
+    if (kernel->cluster == 0)
+        return count_blocks(kernel, sm_count, out);
+    error = count_in_clusters(kernel, kernel->cluster, sm_count, out);
+    if (kernel->cluster > PORTABLE_CLUSTER && (error != cudaSuccess || out->blocks == 0)) {
+        (void)cudaGetLastError();
+        error = count_in_clusters(kernel, PORTABLE_CLUSTER, sm_count, out);
+    }
+    return error;
+}
+
+dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
+    const dpr_device *device = user;
+    int previous;
+    cudaError_t error = enter(device->ordinal, &previous);
+    if (error != cudaSuccess)
+        return failed(error, "cudaSetDevice");
+    error = count_resident(kernel, device->ordinal, out);
+    leave(device->ordinal, previous);
+    return error == cudaSuccess ? DPR_OK : failed(error, "asking for a kernel's occupancy");
+}
+
+/* ---- Runs ---- */
 
 static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
     (void)cudaGetLastError();
@@ -267,8 +303,10 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
         run->scratch = dpr_slot_memory(slot);
     }
     const cudaError_t error = (cudaError_t)strategy->launch(run);
+    if (slot && error != cudaSuccess)
+        dpr_scratch_clean(slot, run->stream);
     if (slot)
-        dpr_scratch_unpin(device->scratch, slot);
+        dpr_scratch_unpin(slot);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return wrong_stream(device, run->stream);
     return error == cudaSuccess ? DPR_OK : failed(error, strategy->name);
@@ -279,47 +317,61 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
     const cudaError_t error = enter(device->ordinal, &previous);
     if (error != cudaSuccess)
         return failed(error, "cudaSetDevice");
+    run->programmatic = device->programmatic && run->stream && run->stream != cudaStreamLegacy;
     const dpr_status status = launch(device, strategy, run);
     leave(device->ordinal, previous);
     return status;
 }
 
-static unsigned char *take_mailbox(dpr_device *device) {
-    pthread_mutex_lock(&device->lock);
-    while (device->idle == 0)
-        pthread_cond_wait(&device->returned, &device->lock);
-    unsigned char *mailbox = device->stack[--device->idle];
-    pthread_mutex_unlock(&device->lock);
-    return mailbox;
+static dpr_status synchronise(const dpr_strategy *strategy) {
+    const cudaError_t error = cudaStreamSynchronize(NULL);
+    return error == cudaSuccess ? DPR_OK : failed(error, strategy->name);
 }
 
-static void return_mailbox(dpr_device *device, unsigned char *mailbox) {
-    pthread_mutex_lock(&device->lock);
-    device->stack[device->idle++] = mailbox;
-    pthread_cond_signal(&device->returned);
-    pthread_mutex_unlock(&device->lock);
+/* The result of an enqueued run. Polling spares the driver's wait; it also ends where the kernel has failed, whose
+ * error the driver's wait then tells. */
+static dpr_status collect(const dpr_strategy *strategy, const dpr_mailbox *box, void *host_out, size_t result_bytes) {
+    if (!dpr_mailbox_wait(box, result_bytes)) {
+        const dpr_status status = synchronise(strategy);
+        if (status != DPR_OK)
+            return status;
+        if (!dpr_mailbox_arrived(box, result_bytes))
+            return dpr_fail(DPR_ERR_CUDA, "%s: the kernel ended without a result", strategy->name);
+    }
+    dpr_mailbox_read(box, host_out, result_bytes);
+    return DPR_OK;
+}
+
+/* On the current device. */
+static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                              size_t result_bytes) {
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
+    if (!box)
+        return dpr_fail(DPR_ERR_CUDA, "device %d has failed: none of the runs before has written its result",
+                        device->ordinal);
+    dpr_status status = launch(device, strategy, run);
+    const int enqueued = status == DPR_OK;
+    if (enqueued)
+        status = collect(strategy, box, host_out, result_bytes);
+    dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
+    return status;
 }
 
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes) {
     int previous;
-    cudaError_t error = enter(device->ordinal, &previous);
+    const cudaError_t error = enter(device->ordinal, &previous);
     if (error != cudaSuccess)
         return failed(error, "cudaSetDevice");
-    unsigned char *mailbox = host_out ? take_mailbox(device) : NULL;
-    if (mailbox)
-        run->out = mailbox;
     run->stream = NULL;
-    dpr_status status = launch(device, strategy, run);
-    if (status == DPR_OK) {
-        error = cudaStreamSynchronize(NULL);
-        if (error != cudaSuccess)
-            status = failed(error, strategy->name);
-        else if (mailbox)
-            memcpy(host_out, mailbox, result_bytes);
+    dpr_status status = DPR_OK;
+    if (host_out) {
+        status = run_to_host(device, strategy, run, host_out, result_bytes);
+    } else {
+        status = launch(device, strategy, run);
+        if (status == DPR_OK)
+            status = synchronise(strategy);
     }
-    if (mailbox)
-        return_mailbox(device, mailbox);
     leave(device->ordinal, previous);
     return status;
 }

@@ -65,9 +65,9 @@ void dpr_device_close(dpr_device *device) {
     (void)device;
 }
 
-int dpr_device_blocks_per_sm(void *user, const dpr_kernel *kernel) {
-    (void)user, (void)kernel;
-    return 0;
+dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
+    (void)user, (void)kernel, (void)out;
+    return absent();
 }
 
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {

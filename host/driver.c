@@ -2,7 +2,6 @@
 #include "driver.h"
 
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -56,6 +55,26 @@ int dpr_driver_devices(const char **why) {
     return driver.devices;
 }
 
+/* Those of which the documentation of cudaError_t says that the process must be terminated and relaunched. */
+int dpr_driver_is_final(cudaError_t error) {
+    switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 /* Whether the byte at `pointer` can be read, asked of the kernel: it reads the signal set at its second argument before
  * it finds the first to be invalid, and changes nothing. */
 static int is_readable(const void *pointer) {
@@ -65,8 +84,16 @@ static int is_readable(const void *pointer) {
 
 static const dpr_place pageable = {DPR_MEMORY_HOST, -1};
 
-static dpr_status place_unknown(const void *pointer, const char *argument, dpr_place *out) {
-    if (!is_readable(pointer))
+/* The driver's error codes are the runtime's. A device that has failed makes it refuse to tell. */
+static dpr_status place_unknown(CUresult result, const void *pointer, const char *argument, dpr_place *out) {
+    const cudaError_t error = (cudaError_t)result;
+    const int readable = is_readable(pointer);
+    if (!readable && dpr_driver_is_final(error))
+        return dpr_fail(DPR_ERR_CUDA,
+                        "%s is %p: a device has failed before: %s (%s); CUDA cannot use it again in this "
+                        "process",
+                        argument, pointer, cudaGetErrorString(error), cudaGetErrorName(error));
+    if (!readable)
         return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p, which is neither readable host memory nor known to the driver",
                         argument, pointer);
     *out = pageable;
@@ -77,7 +104,7 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
     const char *why;
     if (dpr_driver_devices(&why) == 0) {
         if (driver.present)
-            return place_unknown(pointer, argument, out);
+            return place_unknown(CUDA_SUCCESS, pointer, argument, out);
         *out = pageable;
         return DPR_OK;
     }
@@ -90,7 +117,7 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
     const CUresult result =
         driver.attributes(sizeof names / sizeof names[0], names, values, (CUdeviceptr)(uintptr_t)pointer);
     if (result != CUDA_SUCCESS || type == 0)
-        return place_unknown(pointer, argument, out);
+        return place_unknown(result, pointer, argument, out);
     const dpr_memory memory = managed                      ? DPR_MEMORY_MANAGED
                               : type == CU_MEMORYTYPE_HOST ? DPR_MEMORY_PINNED
                                                            : DPR_MEMORY_DEVICE;

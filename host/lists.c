@@ -94,6 +94,7 @@ dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
         [DPR_RESULT_WIDE] = dpr_dtypes[dtype].wide,
         [DPR_RESULT_SAME] = dtype,
         [DPR_RESULT_INDEX] = DPR_I64,
+        [DPR_RESULT_NUMBER] = DPR_I64,
         [DPR_RESULT_TRUTH] = DPR_BOOL,
     };
     return of_rule[dpr_ops[op].result];

@@ -59,7 +59,13 @@ static dpr_status parse_number(const char *key, const char *value, int line, dpr
     return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is no key of a machine", line, key);
 }
 
+/* Where the name that the key stands for goes; NULL if it stands for none. */
+static char *name_of(dpr_caps *caps, const char *key) {
+    return strcmp(key, "gpu_name") == 0 ? caps->gpu_name : strcmp(key, "cpu_name") == 0 ? caps->cpu_name : NULL;
+}
+
 static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps *caps, unsigned char *seen) {
+    const size_t all = length;
     const char *comment = memchr(text, '#', length);
     if (comment)
         length = (size_t)(comment - text);
@@ -72,18 +78,17 @@ static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps
         return DPR_OK;
     if (!equals)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is not of the form key = value", line, key);
+    char *name = name_of(caps, key);
+    if (name) /* a device's name may have a # */
+        length = all;
     if (!copy_trimmed(value, sizeof value, equals + 1, length - key_length - 1))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: the value of %s is longer than 63 bytes", line, key);
-    if (strcmp(key, "gpu_name") == 0) {
-        memcpy(caps->gpu_name, value, sizeof value);
+    if (!name)
+        return parse_number(key, value, line, caps, seen);
+    memcpy(name, value, sizeof value);
+    if (name == caps->gpu_name)
         caps->has_gpu = 1;
-        return DPR_OK;
-    }
-    if (strcmp(key, "cpu_name") == 0) {
-        memcpy(caps->cpu_name, value, sizeof value);
-        return DPR_OK;
-    }
-    return parse_number(key, value, line, caps, seen);
+    return DPR_OK;
 }
 
 dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {

@@ -1,7 +1,7 @@
 /* Captured machines: capabilities as text, so that `dpr plan --machine FILE` and the tests see another machine.
  *
- * One `key = value` a line; # starts a comment. Keys are `gpu_name`, `cpu_name`, gpu.<field> and cpu.<field> of the
- * lists in core/caps.h. A machine without gpu_name has no GPU. */
+ * One `key = value` a line; # starts a comment, but not in a name. Keys are `gpu_name`, `cpu_name`, gpu.<field> and
+ * cpu.<field> of the lists in core/caps.h. A machine without gpu_name has no GPU. */
 #ifndef DPR_HOST_MACHINE_H
 #define DPR_HOST_MACHINE_H
 

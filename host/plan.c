@@ -7,8 +7,9 @@
 struct dpr_plan {
     dpr_ctx *ctx;
     dpr_request request;
-    const dpr_choice *choice;    /* of the context's cache */
-    const dpr_choice_step *step; /* for request.count */
+    const dpr_choice *choice;     /* of the context's cache */
+    const dpr_choice_step *step;  /* for request.count */
+    const uint64_t *device_count; /* the problem's */
 };
 
 /* The memory of the runs, resolved, and whether they go into a stream. */
@@ -22,6 +23,33 @@ static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key
         return dpr_fail(DPR_ERR_MEMORY_KIND, "problem->memory is DPR_MEMORY_DEVICE, and the context is the CPU's");
     key->f.in_memory = (uint8_t)memory;
     key->f.gpu_only = gpu && memory != DPR_MEMORY_HOST;
+    return DPR_OK;
+}
+
+/* Whether whatever runs the plan reaches the number of elements. */
+static dpr_status check_device_count(const dpr_plan *plan) {
+    const uint64_t *at = plan->device_count;
+    const int on_gpu = plan->step->strategy->side == DPR_ON_GPU;
+    if (!at)
+        return DPR_OK;
+    if ((uintptr_t)at % sizeof *at != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "problem->device_count is %p, which is not aligned to the %zu bytes of u64",
+                        (const void *)at, sizeof *at);
+    dpr_place place;
+    const dpr_status status = dpr_device_place(at, "problem->device_count", &place);
+    if (status != DPR_OK)
+        return status;
+    if (place.memory == DPR_MEMORY_HOST && on_gpu)
+        return dpr_fail(DPR_ERR_MEMORY_KIND,
+                        "problem->device_count is %p in pageable host memory, which a stream cannot reach",
+                        (const void *)at);
+    if (place.memory == DPR_MEMORY_DEVICE && !on_gpu)
+        return dpr_fail(DPR_ERR_MEMORY_KIND,
+                        "problem->device_count is in memory of device %d, and the plan runs on the CPU", place.device);
+    if (place.memory == DPR_MEMORY_DEVICE && place.device != dpr_ctx_device(plan->ctx))
+        return dpr_fail(DPR_ERR_WRONG_DEVICE,
+                        "problem->device_count is in memory of device %d, and the context is of device %d",
+                        place.device, dpr_ctx_device(plan->ctx));
     return DPR_OK;
 }
 
@@ -40,6 +68,10 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     if (status != DPR_OK)
         return status;
     plan.step = dpr_choice_at(plan.choice, p.count);
+    plan.device_count = p.device_count;
+    status = check_device_count(&plan);
+    if (status != DPR_OK)
+        return status;
     dpr_plan *made = malloc(sizeof *made);
     if (!made)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a plan");
@@ -57,6 +89,7 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     dpr_run run = {.in = in,
                    .out = out,
                    .count = plan->request.count,
+                   .device_count = plan->device_count,
                    .key = plan->request.key,
                    .init = plan->request.init,
                    .shape = plan->step->shape,
@@ -65,6 +98,9 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
         return dpr_device_run(dpr_ctx_gpu(plan->ctx), plan->step->strategy, &run);
     if (stream)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the plan runs on the CPU", (void *)stream);
+    if (plan->device_count && *plan->device_count < run.count)
+        run.count = (size_t)*plan->device_count;
+    run.device_count = NULL;
     (void)plan->step->strategy->launch(&run);
     return DPR_OK;
 }

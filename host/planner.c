@@ -10,25 +10,47 @@
 #include "occupancy.h"
 
 /* With the registers that the kernel's launch bounds leave it, which is the most it may use. */
-static int declared_blocks_per_sm(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     const int registers = (int)(gpu->registers_per_sm / ((int64_t)kernel->threads * kernel->min_blocks));
     const dpr_kernel_use use = {kernel->threads, registers < 255 ? registers & ~7 : 255, kernel->shared_bytes};
-    return dpr_occupancy_of(gpu, use).blocks_per_sm;
+    return dpr_occupancy_of(gpu, use).blocks_per_sm * (int)gpu->sm_count;
 }
 #else
-static int declared_blocks_per_sm(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     (void)gpu, (void)kernel;
     return 0;
 }
 #endif
 
-static int blocks_per_sm(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine) {
+/* Clusters of more than 8 blocks are what devices of compute capability 9.x and 10.x have room for. That every SM can
+ * be in a cluster is an assumption: how SMs are grouped is not to be had from the capabilities. */
+static int declared_cluster(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+    const int most = gpu->cc_major == 9 || gpu->cc_major == 10 ? 16 : 8;
+    return kernel->cluster < most ? kernel->cluster : most;
+}
+
+static dpr_residency declared_residency(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
+    const int cluster = declared_cluster(gpu, kernel), blocks = declared_blocks(gpu, kernel);
+    return (dpr_residency){cluster ? blocks - blocks % cluster : blocks, cluster};
+}
+
+static dpr_status find_residency(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine,
+                                 dpr_residency *out) {
+    *out = (dpr_residency){1, 0};
     if (!strategy->kernel)
-        return 1;
+        return DPR_OK;
     const dpr_kernel kernel = strategy->kernel(key);
-    const int told = machine->blocks_per_sm ? machine->blocks_per_sm(machine->user, &kernel) : 0;
-    const int blocks = told > 0 ? told : declared_blocks_per_sm(&machine->caps.gpu, &kernel);
-    return blocks > 0 ? blocks : 1; /* the launch will say why not even one fits */
+    out->blocks = 0;
+    if (machine->resident) {
+        const dpr_status status = machine->resident(machine->user, &kernel, out);
+        if (status != DPR_OK)
+            return status;
+    }
+    if (out->blocks < 1)
+        *out = declared_residency(&machine->caps.gpu, &kernel);
+    if (out->blocks < 1) /* the launch will say why not even one fits */
+        out->blocks = out->cluster ? out->cluster : 1;
+    return DPR_OK;
 }
 
 /* Why a strategy of this side does not take arrays where the key's lie. */
@@ -68,13 +90,11 @@ typedef struct candidates {
     const dpr_key *key;
     const dpr_caps *caps;
     int count;
-    const dpr_strategy *strategy[64];
+    const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
 } candidates;
 
 static void gather(candidates *c) {
-    const size_t all = dpr_strategy_count();
-    const size_t most = sizeof c->strategy / sizeof c->strategy[0];
-    for (size_t i = 0; i < all && (size_t)c->count < most; i++) {
+    for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
         if (!dpr_refusal(dpr_strategies[i], c->key, c->caps))
             c->strategy[c->count++] = dpr_strategies[i];
     }
@@ -106,28 +126,38 @@ static size_t last_of(const candidates *c, const dpr_strategy *at_low, size_t lo
     return low;
 }
 
-static void add_step(dpr_choice *choice, size_t upto, const dpr_strategy *strategy, const dpr_machine *machine) {
+static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *strategy, const dpr_machine *machine) {
     const dpr_key *key = &choice->key;
-    const dpr_shape shape = strategy->shape(key, &machine->caps, blocks_per_sm(strategy, key, machine));
-    choice->step[choice->steps++] = (dpr_choice_step){upto, strategy, shape};
+    if (choice->steps == DPR_CHOICE_STEPS)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "the cheapest strategy changes more than %d times with the size",
+                        DPR_CHOICE_STEPS);
+    dpr_residency resident;
+    const dpr_status status = find_residency(strategy, key, machine, &resident);
+    if (status == DPR_OK)
+        choice->step[choice->steps++] =
+            (dpr_choice_step){upto, strategy, strategy->shape(key, &machine->caps, resident)};
+    return status;
 }
+
+/* More elements than any address space holds. Further on, rounding would decide between costs that are nearly equal. */
+static const size_t most_elements = SIZE_MAX / 128;
 
 /* The lower envelope of the costs: where the winner differs between neighbouring powers of two, the border between them
  * is found by bisection. Costs are smooth enough that no strategy wins only in between. */
-static void envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
+static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
     size_t low = 0;
     const dpr_strategy *winner = cheapest(c, low);
-    for (size_t high = 1; choice->steps < DPR_CHOICE_STEPS - 1; high *= 2) {
-        while (cheapest(c, high) != winner && choice->steps < DPR_CHOICE_STEPS - 1) {
+    for (size_t high = 1; high <= most_elements; high *= 2) {
+        while (cheapest(c, high) != winner) {
             low = last_of(c, winner, low, high);
-            add_step(choice, low, winner, machine);
+            const dpr_status status = add_step(choice, low, winner, machine);
+            if (status != DPR_OK)
+                return status;
             winner = cheapest(c, ++low);
         }
         low = high;
-        if (high > SIZE_MAX / 2)
-            break;
     }
-    add_step(choice, SIZE_MAX, winner, machine);
+    return add_step(choice, SIZE_MAX, winner, machine);
 }
 
 static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice) {
@@ -135,8 +165,7 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     const char *refusal = dpr_refusal(strategy, &choice->key, &machine->caps);
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
-    add_step(choice, SIZE_MAX, strategy, machine);
-    return DPR_OK;
+    return add_step(choice, SIZE_MAX, strategy, machine);
 }
 
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {
@@ -148,7 +177,7 @@ dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice
         candidates c = {.key = key, .caps = &machine->caps};
         gather(&c);
         if (c.count > 0)
-            envelope(&c, machine, &choice);
+            status = envelope(&c, machine, &choice);
         else
             status = dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
                               dpr_memory_name((dpr_memory)key->f.in_memory));

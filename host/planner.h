@@ -5,13 +5,14 @@
 
 #include "strategy.h"
 
-/* How many blocks of the kernel one SM of the machine holds at a time; 0 if none. */
-typedef int (*dpr_blocks_per_sm)(void *user, const dpr_kernel *kernel);
+/* What the machine's GPU holds of the kernel at a time, in *out; 0 blocks if that cannot be told. A status other than
+ * DPR_OK, with its sentence, becomes the planner's. */
+typedef dpr_status (*dpr_resident)(void *user, const dpr_kernel *kernel, dpr_residency *out);
 
 typedef struct dpr_machine {
     dpr_caps caps;
-    dpr_blocks_per_sm blocks_per_sm; /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
-    void *user;                      /* for blocks_per_sm */
+    dpr_resident resident; /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
+    void *user;            /* for resident */
 } dpr_machine;
 
 /* A run of sizes that one strategy has. */
@@ -21,7 +22,7 @@ typedef struct dpr_choice_step {
     dpr_shape shape;
 } dpr_choice_step;
 
-enum { DPR_CHOICE_STEPS = 16 };
+enum { DPR_CHOICE_STEPS = 48 };
 
 /* Immutable once made. */
 typedef struct dpr_choice {
@@ -31,7 +32,8 @@ typedef struct dpr_choice {
 } dpr_choice;
 
 /* Chooses for every count at once. DPR_ERR_STRATEGY_UNABLE with the reason if a strategy asked for by name cannot run
- * the key here, DPR_ERR_MEMORY_KIND if no strategy reaches the memory. The caller has checked the key's enums. */
+ * the key here, or if the cheapest changes with the size more often than a choice has steps; DPR_ERR_MEMORY_KIND if no
+ * strategy reaches the memory; what machine->resident fails with. The caller has checked the key's enums. */
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out);
 
 /* The step for `count` elements. */

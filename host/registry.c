@@ -1,8 +1,9 @@
 #include "registry.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "strategies.def"
+static_assert(DPR_STRATEGY_COUNT < UINT8_MAX, "dpr_key has one byte for a strategy's number");
 
 #define DPR_NONE(id)
 #define DPR_DECLARE(id) extern const dpr_strategy dpr_##id;
@@ -10,14 +11,14 @@
 
 #ifdef DPR_WITH_CUDA
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_DECLARE)
-const dpr_strategy *const dpr_strategies[] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
+const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
 #else
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_NONE)
-const dpr_strategy *const dpr_strategies[] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
+const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
 #endif
 
 size_t dpr_strategy_count(void) {
-    return sizeof dpr_strategies / sizeof dpr_strategies[0];
+    return DPR_STRATEGY_COUNT;
 }
 const char *dpr_strategy_name(size_t i) {
     return i < dpr_strategy_count() ? dpr_strategies[i]->name : NULL;

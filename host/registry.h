@@ -2,10 +2,20 @@
 #ifndef DPR_HOST_REGISTRY_H
 #define DPR_HOST_REGISTRY_H
 
+#include "strategies.def"
 #include "strategy.h"
 
-/* Array of dpr_strategy_count() entries. */
-extern const dpr_strategy *const dpr_strategies[];
+#define DPR_STRATEGY_ONE(id) +1
+#define DPR_STRATEGY_NONE(id)
+#ifdef DPR_WITH_CUDA
+enum { DPR_STRATEGY_COUNT = 0 DPR_STRATEGY_LIST(DPR_STRATEGY_ONE, DPR_STRATEGY_ONE) };
+#else
+enum { DPR_STRATEGY_COUNT = 0 DPR_STRATEGY_LIST(DPR_STRATEGY_ONE, DPR_STRATEGY_NONE) };
+#endif
+#undef DPR_STRATEGY_ONE
+#undef DPR_STRATEGY_NONE
+
+extern const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT];
 
 /* Index of the strategy called `name`, or -1. */
 int dpr_strategy_find(const char *name);

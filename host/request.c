@@ -27,7 +27,7 @@ dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_
 static dpr_status take_init(const dpr_options *options, dpr_request *request) {
     if (!options->init)
         return DPR_OK;
-    if (request->op->result == DPR_RESULT_INDEX && request->op->domain == DPR_DOMAIN_ORDERED)
+    if (request->op->result == DPR_RESULT_INDEX)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set, but an index (%s) has no initial value",
                         request->op->name);
     memcpy(request->init.bytes, options->init, request->result->size);
@@ -69,7 +69,7 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
     if (count > PTRDIFF_MAX / request.dtype->size)
         return dpr_fail(DPR_ERR_SIZE, "count is %zu; an array has at most %td bytes, so %td elements of %s", count,
                         (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / request.dtype->size, request.dtype->name);
-    if (count == 0 && request.op->result == DPR_RESULT_INDEX && request.op->domain == DPR_DOMAIN_ORDERED)
+    if (count == 0 && request.op->result == DPR_RESULT_INDEX)
         return dpr_fail(DPR_ERR_EMPTY, "count is 0, and %s of nothing is no index", request.op->name);
     request.result = &dpr_dtypes[dpr_result_dtype(op, dtype)];
     request.key.f.op = (uint8_t)op;

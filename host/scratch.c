@@ -1,21 +1,27 @@
 #include "scratch.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "strategy.h"
 
 /* 3 MiB of the 4 MiB that a context may hold. */
-enum { SLOTS_PER_SLAB = 192, RECENT = 64 };
+enum { SLOTS_PER_SLAB = 192, RECENT = 1024 };
 
 typedef struct slab slab;
 
+/* What a slot is used for, in the low bits of its `use`; the rest counts the runs about to be enqueued, its pins. Of
+ * these changes only that of the pins of a slot OF_STREAM happens without the lock. */
+enum { FREE = 0, OF_STREAM = 1, OF_GRAPH = 2, CLOSING = 3, SPOILT = 4, STATES = 7, ONE_PIN = 8 };
+
 struct dpr_slot {
     slab *home;
-    unsigned long long stream; /* its owner's cudaStreamGetId, while state is OF_STREAM */
-    unsigned pins;             /* runs about to be enqueued */
-    enum { FREE, OF_STREAM, OF_GRAPH } state;
+    pthread_mutex_t enqueuing; /* held by the run that is about to be enqueued */
     unsigned char *memory;
+    atomic_uint use;
+    atomic_ullong stream; /* its owner's number, while OF_STREAM; does not change while there are pins */
 };
 
 /* A slab is given back when its context is gone and no graph holds a slot of it. */
@@ -29,7 +35,7 @@ struct slab {
 struct dpr_scratch {
     pthread_mutex_t lock;
     slab *slabs;
-    dpr_slot *recent[RECENT]; /* by stream; a hint that find_of_stream() checks */
+    _Atomic(dpr_slot *) recent[RECENT]; /* by stream; a hint that pin_recent() checks */
     unsigned graph_slots;
     int closed; /* dpr_scratch_destroy() was called; the last graph's end frees everything */
 };
@@ -79,6 +85,7 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     s->owner = scratch;
     s->memory = memory;
     for (int i = 0; i < SLOTS_PER_SLAB; i++) {
+        pthread_mutex_init(&s->slot[i].enqueuing, NULL);
         s->slot[i].home = s;
         s->slot[i].memory = s->memory + (size_t)i * DPR_SCRATCH_BYTES;
     }
@@ -108,6 +115,8 @@ static void free_all(dpr_scratch *scratch) {
     pthread_mutex_destroy(&scratch->lock);
     for (slab *s = scratch->slabs, *next; s; s = next) {
         next = s->next;
+        for (int i = 0; i < SLOTS_PER_SLAB; i++)
+            pthread_mutex_destroy(&s->slot[i].enqueuing);
         free(s);
     }
     free(scratch);
@@ -129,7 +138,7 @@ static void CUDART_CB graph_ended(void *user) {
     dpr_slot *slot = user;
     dpr_scratch *scratch = slot->home->owner;
     pthread_mutex_lock(&scratch->lock);
-    slot->state = FREE;
+    atomic_fetch_and(&slot->use, ~(unsigned)STATES);
     scratch->graph_slots--;
     if (scratch->closed && scratch->graph_slots == 0)
         free_all(scratch);
@@ -137,13 +146,14 @@ static void CUDART_CB graph_ended(void *user) {
         pthread_mutex_unlock(&scratch->lock);
 }
 
+static unsigned state_of(const dpr_slot *slot) {
+    return atomic_load(&slot->use) & STATES;
+}
+
 static dpr_slot *find_of_stream(dpr_scratch *scratch, unsigned long long stream) {
-    dpr_slot *recent = scratch->recent[stream % RECENT];
-    if (recent && recent->state == OF_STREAM && recent->stream == stream)
-        return recent;
     for (slab *s = scratch->slabs; s; s = s->next) {
         for (int i = 0; i < SLOTS_PER_SLAB; i++) {
-            if (s->slot[i].state == OF_STREAM && s->slot[i].stream == stream)
+            if (state_of(&s->slot[i]) == OF_STREAM && atomic_load(&s->slot[i].stream) == stream)
                 return &s->slot[i];
         }
     }
@@ -153,7 +163,7 @@ static dpr_slot *find_of_stream(dpr_scratch *scratch, unsigned long long stream)
 static dpr_slot *find_free(dpr_scratch *scratch) {
     for (slab *s = scratch->slabs; s; s = s->next) {
         for (int i = 0; i < SLOTS_PER_SLAB; i++) {
-            if (s->slot[i].state == FREE)
+            if (atomic_load(&s->slot[i].use) == FREE)
                 return &s->slot[i];
         }
     }
@@ -171,41 +181,58 @@ static cudaError_t take_free(dpr_scratch *scratch, dpr_slot **out) {
     return error;
 }
 
-/* Streams may have been destroyed with their work still running, so only the whole device's silence frees their slots.
- */
+/* Changes all slots without pins from one use to another. */
+static void change_all(dpr_scratch *scratch, unsigned from, unsigned to) {
+    for (slab *s = scratch->slabs; s; s = s->next) {
+        for (int i = 0; i < SLOTS_PER_SLAB; i++) {
+            unsigned use = from;
+            (void)atomic_compare_exchange_strong(&s->slot[i].use, &use, to);
+        }
+    }
+}
+
+/* Streams may have been destroyed with their work still running, so only the whole device's silence frees their slots:
+ * of those that nobody pins while it is waited for. */
 static cudaError_t reclaim(dpr_scratch *scratch) {
+    change_all(scratch, OF_STREAM, CLOSING);
     const enum cudaStreamCaptureMode mode = relax_capture();
     const cudaError_t error = cudaDeviceSynchronize();
     restore_capture(mode);
-    if (error != cudaSuccess)
-        return error;
-    for (slab *s = scratch->slabs; s; s = s->next) {
-        for (int i = 0; i < SLOTS_PER_SLAB; i++) {
-            if (s->slot[i].state == OF_STREAM && s->slot[i].pins == 0)
-                s->slot[i].state = FREE;
-        }
-    }
-    return cudaSuccess;
+    change_all(scratch, CLOSING, error == cudaSuccess ? FREE : OF_STREAM);
+    return error;
 }
 
-static cudaError_t pin_for_stream(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out) {
-    unsigned long long id;
-    cudaError_t error = cudaStreamGetId(stream, &id);
-    if (error != cudaSuccess)
-        return error;
+/* Without the lock: the slot of a stream that was here lately, or NULL. */
+static dpr_slot *pin_recent(dpr_scratch *scratch, unsigned long long id) {
+    dpr_slot *slot = atomic_load(&scratch->recent[id % RECENT]);
+    if (!slot)
+        return NULL;
+    unsigned use = atomic_load(&slot->use);
+    do {
+        if ((use & STATES) != OF_STREAM || atomic_load(&slot->stream) != id)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&slot->use, &use, use + ONE_PIN));
+    if (atomic_load(&slot->stream) == id)
+        return slot;
+    atomic_fetch_sub(&slot->use, ONE_PIN); /* it changed hands before it was pinned */
+    return NULL;
+}
+
+static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, dpr_slot **out) {
     dpr_slot *slot = find_of_stream(scratch, id);
-    if (!slot) {
+    if (slot) {
+        atomic_fetch_add(&slot->use, ONE_PIN);
+    } else {
         /* Where waiting is not allowed, as during a capture elsewhere, there is a new slab. */
         if (!find_free(scratch) && reclaim(scratch) != cudaSuccess)
             (void)cudaGetLastError();
-        error = take_free(scratch, &slot);
+        const cudaError_t error = take_free(scratch, &slot);
         if (error != cudaSuccess)
             return error;
+        atomic_store(&slot->stream, id);
+        atomic_store(&slot->use, OF_STREAM + ONE_PIN);
     }
-    scratch->recent[id % RECENT] = slot;
-    slot->state = OF_STREAM;
-    slot->stream = id;
-    slot->pins++;
+    atomic_store(&scratch->recent[id % RECENT], slot);
     *out = slot;
     return cudaSuccess;
 }
@@ -219,7 +246,7 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, dpr_sl
     error = cudaUserObjectCreate(&object, slot, graph_ended, 1, cudaUserObjectNoDestructorSync);
     if (error != cudaSuccess)
         return error;
-    slot->state = OF_GRAPH;
+    atomic_store(&slot->use, OF_GRAPH);
     scratch->graph_slots++;
     error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
     if (error != cudaSuccess) {
@@ -229,32 +256,68 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, dpr_sl
         pthread_mutex_lock(&scratch->lock);
         return error;
     }
-    slot->pins++;
+    atomic_fetch_add(&slot->use, ONE_PIN);
     *out = slot;
     return cudaSuccess;
 }
 
-cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out) {
+/* The stream's number, and the graph that it is being captured to, or NULL. The legacy default stream cannot be
+ * captured, and no other stream has this number. */
+static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph) {
     enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph = NULL;
+    *graph = NULL;
+    *id = ULLONG_MAX;
+    if (!stream || stream == cudaStreamLegacy)
+        return cudaSuccess;
 #if CUDART_VERSION >= 13000
-    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, &graph, NULL, NULL, NULL);
+    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, graph, NULL, NULL, NULL);
 #else
-    cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, NULL, &graph, NULL, NULL);
+    cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, NULL, graph, NULL, NULL);
 #endif
     if (error != cudaSuccess)
         return error;
-    pthread_mutex_lock(&scratch->lock);
-    error = status == cudaStreamCaptureStatusNone ? pin_for_stream(scratch, stream, out)
-                                                  : pin_for_graph(scratch, graph, out);
-    pthread_mutex_unlock(&scratch->lock);
-    return error;
+    if (status == cudaStreamCaptureStatusInvalidated)
+        return cudaErrorStreamCaptureInvalidated;
+    if (status == cudaStreamCaptureStatusActive)
+        return cudaSuccess;
+    *graph = NULL;
+    return cudaStreamGetId(stream, id);
 }
 
-void dpr_scratch_unpin(dpr_scratch *scratch, dpr_slot *slot) {
-    pthread_mutex_lock(&scratch->lock);
-    slot->pins--;
-    pthread_mutex_unlock(&scratch->lock);
+cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out) {
+    unsigned long long id;
+    cudaGraph_t graph;
+    cudaError_t error = identify(stream, &id, &graph);
+    if (error != cudaSuccess)
+        return error;
+    dpr_slot *slot = graph ? NULL : pin_recent(scratch, id);
+    if (!slot) {
+        pthread_mutex_lock(&scratch->lock);
+        error = graph ? pin_for_graph(scratch, graph, &slot) : pin_for_stream(scratch, id, &slot);
+        pthread_mutex_unlock(&scratch->lock);
+        if (error != cudaSuccess)
+            return error;
+    }
+    pthread_mutex_lock(&slot->enqueuing);
+    if (state_of(slot) == SPOILT) { /* by the run before */
+        dpr_scratch_unpin(slot);
+        return dpr_scratch_pin(scratch, stream, out);
+    }
+    *out = slot;
+    return cudaSuccess;
+}
+
+void dpr_scratch_unpin(dpr_slot *slot) {
+    pthread_mutex_unlock(&slot->enqueuing);
+    atomic_fetch_sub(&slot->use, ONE_PIN);
+}
+
+void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream) {
+    if (cudaMemsetAsync(slot->memory, 0, DPR_SCRATCH_BYTES, stream) == cudaSuccess)
+        return;
+    (void)cudaGetLastError();
+    unsigned use = atomic_load(&slot->use);
+    while ((use & STATES) == OF_STREAM && !atomic_compare_exchange_weak(&slot->use, &use, use - OF_STREAM + SPOILT)) {}
 }
 
 void *dpr_slot_memory(const dpr_slot *slot) {

@@ -15,9 +15,14 @@ cudaError_t dpr_scratch_create(dpr_scratch **out);
 void dpr_scratch_destroy(dpr_scratch *scratch);
 
 /* A slot for one run in `stream`, pinned until dpr_scratch_unpin(), so that no other stream gets it before this run is
- * enqueued. May wait for the device when more streams were used than there are slots, and not during capture. */
+ * enqueued, and no other run comes between the launches of this one. May wait for the device when more streams were
+ * used than there are slots, and not during capture. */
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out);
-void dpr_scratch_unpin(dpr_scratch *scratch, dpr_slot *slot);
+void dpr_scratch_unpin(dpr_slot *slot);
+
+/* Makes a pinned slot zero again, in stream order, after a run of which perhaps a part was enqueued. A slot for which
+ * that fails is not used again. */
+void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream);
 
 /* The slot's device memory, DPR_SCRATCH_BYTES. */
 void *dpr_slot_memory(const dpr_slot *slot);

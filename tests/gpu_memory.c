@@ -127,6 +127,23 @@ int gpu_copy_async(void *to, const void *from, size_t size, dpr_stream stream) {
     return OK(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream));
 }
 
+dpr_stream gpu_stream_per_thread(void) {
+    return cudaStreamPerThread;
+}
+
+int gpu_fill_async(void *to, int byte, size_t size, dpr_stream stream) {
+    return OK(cudaMemsetAsync(to, byte, size, stream));
+}
+
+/* An event that is destroyed while it is pending still does its work. */
+int gpu_stream_after(dpr_stream stream, dpr_stream other) {
+    cudaEvent_t event = NULL;
+    if (!OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming)))
+        return 0;
+    const int good = OK(cudaEventRecord(event, other)) && OK(cudaStreamWaitEvent(stream, event, 0));
+    return OK(cudaEventDestroy(event)) && good;
+}
+
 int gpu_capture_begin(dpr_stream stream) {
     return OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }

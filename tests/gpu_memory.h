@@ -31,8 +31,16 @@ long gpu_kernel_local_bytes(const void *entry);
 dpr_stream gpu_stream_create(void);
 int gpu_stream_destroy(dpr_stream stream);
 int gpu_stream_wait(dpr_stream stream);
+/* The calling thread's default stream. */
+dpr_stream gpu_stream_per_thread(void);
+
 /* In stream order. */
 int gpu_copy_async(void *to, const void *from, size_t size, dpr_stream stream);
+int gpu_fill_async(void *to, int byte, size_t size, dpr_stream stream);
+
+/* What is enqueued in `stream` from here on waits for what is in `other` so far. While one of them is being captured,
+ * the dependency is captured, and the other joins the capture. */
+int gpu_stream_after(dpr_stream stream, dpr_stream other);
 
 int gpu_capture_begin(dpr_stream stream);
 gpu_graph *gpu_capture_end(dpr_stream stream);

@@ -72,6 +72,20 @@ int gpu_copy_async(void *to, const void *from, size_t size, dpr_stream stream) {
     return 0;
 }
 
+dpr_stream gpu_stream_per_thread(void) {
+    return NULL;
+}
+
+int gpu_fill_async(void *to, int byte, size_t size, dpr_stream stream) {
+    (void)to, (void)byte, (void)size, (void)stream;
+    return 0;
+}
+
+int gpu_stream_after(dpr_stream stream, dpr_stream other) {
+    (void)stream, (void)other;
+    return 0;
+}
+
 int gpu_capture_begin(dpr_stream stream) {
     (void)stream;
     return 0;

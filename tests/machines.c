@@ -28,7 +28,7 @@ int machine_load(const char *name, dpr_machine *out) {
     char *text = machine_file(name, ".caps");
     if (!text)
         return 0;
-    *out = (dpr_machine){.blocks_per_sm = NULL};
+    *out = (dpr_machine){.resident = NULL};
     const int good = EXPECT_STATUS(DPR_OK, dpr_machine_parse(text, &out->caps));
     free(text);
     return good;

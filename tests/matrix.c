@@ -6,6 +6,7 @@
 
 #include "data.h"
 #include "gpu_memory.h"
+#include "gpu_strategies.h"
 #include "reference.h"
 #include "support.h"
 
@@ -49,6 +50,7 @@ typedef struct bench {
     unsigned char *in[KINDS];  /* room for the largest array at the greatest offset, where the kind is used */
     unsigned char *out[KINDS]; /* OUT_BYTES */
     size_t runs;
+    int refused[KINDS]; /* kinds of memory that the strategy takes no arrays in */
 } bench;
 
 static size_t alignment(dpr_dtype dtype) {
@@ -176,7 +178,8 @@ static int check_pattern(bench *b, data_pattern pattern, size_t count) {
         run r = {count,          offsets[i] * alignment(dtype), pattern, DPR_NAN_PROPAGATE, NULL, DPR_MEMORY_HOST,
                  DPR_MEMORY_HOST};
         if (b->test->gpu)
-            r.in_kind = gpu_in_kinds[i % LENGTH(gpu_in_kinds)];
+            r.in_kind = b->refused[gpu_in_kinds[i % LENGTH(gpu_in_kinds)]] ? DPR_MEMORY_DEVICE
+                                                                           : gpu_in_kinds[i % LENGTH(gpu_in_kinds)];
         gpu_copy(b->in[r.in_kind] + r.offset, b->data, count * ref_size(dtype));
         if (!check_policies(b, &r, expected, policies, op == DPR_ARGMIN || op == DPR_ARGMAX ? NULL : init))
             return 0;
@@ -186,11 +189,39 @@ static int check_pattern(bench *b, data_pattern pattern, size_t count) {
     return 1;
 }
 
+/* Whether the strategy says of itself that it cannot run the pair on an array there. */
+static int is_refused(const matrix_test *test, dpr_memory memory) {
+    for (size_t i = 0; test->gpu && i < gpu_strategy_count(); i++)
+        if (strcmp(gpu_strategy(i), test->strategy) == 0)
+            return !gpu_strategy_takes(i, test->op, test->dtype, memory);
+    return 0;
+}
+
+/* Then a call that asks for it by name says so, and does nothing. */
+static void check_refusal(const matrix_test *test) {
+    unsigned char out[16] = {CANARY}, *in = gpu_alloc(DPR_MEMORY_DEVICE, 16);
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = test->strategy;
+    ASSERT_TRUE(in != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_ex(ctx, in, out, 1, test->dtype, test->op, &options));
+    EXPECT_EQ_I64(CANARY, out[0]);
+    dpr_ctx_destroy(ctx);
+    gpu_free(DPR_MEMORY_DEVICE, in);
+}
+
 static void matrix_body(void *context) {
-    bench b = {context, NULL, NULL, {0}, {0}, 0};
+    bench b = {context, NULL, NULL, {0}, {0}, 0, {0}};
     const matrix_test *test = context;
     if (test->gpu && gpu_unavailable())
         SKIP(gpu_unavailable());
+    if (is_refused(test, DPR_MEMORY_DEVICE)) {
+        check_refusal(test);
+        SKIP(dpr_last_error());
+    }
+    for (int kind = DPR_MEMORY_PINNED; kind < KINDS; kind++)
+        b.refused[kind] = is_refused(test, (dpr_memory)kind);
     EXPECT_EQ_I64(ref_result_dtype(test->op, test->dtype), dpr_result_dtype(test->op, test->dtype));
     if (bench_open(&b))
         for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= largest() && !test_failed(); s++)

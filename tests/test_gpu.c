@@ -1,7 +1,7 @@
 /* The public API on a GPU: memory of every kind, errors, plans, devices. Bodies skip where there is no GPU. */
 #include "gpu_memory.h"
+#include "gpu_strategies.h"
 #include "lists.h"
-#include "registry.h"
 #include "support.h"
 
 enum { COUNT = 5000 };
@@ -13,7 +13,6 @@ enum { COUNT = 5000 };
     } while (0)
 
 static const dpr_memory all_kinds[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED, DPR_MEMORY_DEVICE};
-static const char *const gpu_strategies[] = {"flat.block", "flat.ticket"};
 
 /* A context and arrays 1, 2, ... COUNT of I32 on device 0. */
 typedef struct gpu_fixture {
@@ -167,14 +166,14 @@ GPU_TEST(memory_of_another_device_is_refused) {
 
 GPU_TEST(result_may_overlap_the_input) {
     NEED_GPU();
-    for (size_t s = 0; s < LENGTH(gpu_strategies); s++) {
+    for (size_t s = 0; s < gpu_strategy_count(); s++) {
         int64_t host[COUNT];
         for (int i = 0; i < COUNT; i++)
             host[i] = i + 1;
         int64_t *both = gpu_alloc(DPR_MEMORY_DEVICE, sizeof host);
         ASSERT_TRUE(both && gpu_copy(both, host, sizeof host));
         dpr_options options = DPR_OPTIONS_INIT;
-        options.strategy = gpu_strategies[s];
+        options.strategy = gpu_strategy(s);
         EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, both, both, COUNT, DPR_I64, DPR_SUM, &options));
         EXPECT_EQ_I64(expected_sum, fetch(both));
         gpu_free(DPR_MEMORY_DEVICE, both);
@@ -186,9 +185,9 @@ GPU_TEST(plans_run) {
     dpr_problem problem = DPR_PROBLEM_INIT;
     problem.dtype = DPR_I32;
     problem.count = COUNT;
-    for (size_t s = 0; s <= LENGTH(gpu_strategies); s++) { /* the last without a name */
+    for (size_t s = 0; s <= gpu_strategy_count(); s++) { /* the last without a name */
         dpr_options options = DPR_OPTIONS_INIT;
-        options.strategy = s < LENGTH(gpu_strategies) ? gpu_strategies[s] : NULL;
+        options.strategy = gpu_strategy(s);
         problem.options = &options;
         dpr_plan *plan = NULL;
         ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
@@ -231,13 +230,17 @@ GPU_TEST(plans_keep_their_initial_value) {
 /* The budget of every kernel, as the code for this device has it. */
 TEST(Gpu, kernels_use_no_local_memory) {
     NEED_GPU();
+    dpr_caps caps;
+    ASSERT_STATUS(DPR_OK, dpr_caps_read(0, &caps));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         for (int key_index = 0; key_index < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; key_index++) {
             dpr_key key = {.word = 0};
             key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT);
             key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
             key.f.nan = (uint8_t)(key_index % 2);
-            if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype))
+            key.f.in_memory = DPR_MEMORY_DEVICE;
+            if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype)
+                || dpr_refusal(dpr_strategies[i], &key, &caps))
                 continue;
             const long bytes = gpu_kernel_local_bytes(dpr_strategies[i]->kernel(&key).entry);
             EXPECT_THAT(bytes == 0, "%s %s %s, NaN policy %d: %ld bytes of local memory", dpr_strategies[i]->name,
@@ -254,10 +257,12 @@ GPU_TEST(float_sums_have_the_same_bits_every_time) {
     for (int i = 0; i < MANY; i++)
         host[i] = (float)(i % 1013) * 1.37e-3F - 0.5F;
     EXPECT_TRUE(gpu_copy(in, host, MANY * sizeof *in));
-    for (size_t s = 0; s < LENGTH(gpu_strategies); s++) {
+    for (size_t s = 0; s < gpu_strategy_count(); s++) {
         float first = 0, again = 0;
         dpr_options options = DPR_OPTIONS_INIT;
-        options.strategy = gpu_strategies[s];
+        options.strategy = gpu_strategy(s);
+        if (!gpu_strategy_runs(s, DPR_SUM, DPR_F32))
+            continue;
         EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, in, &first, MANY, DPR_F32, DPR_SUM, &options));
         for (int i = 0; i < TIMES && !test_failed(); i++) {
             EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, in, &again, MANY, DPR_F32, DPR_SUM, &options));

@@ -1,13 +1,15 @@
-/* Many streams, threads and graphs at once, with every result checked. */
+/* Many streams and threads at once, and the order within and between streams, with every result checked. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu_memory.h"
+#include "gpu_strategies.h"
 #include "support.h"
 
-enum { THREADS = 8, STREAMS = 4, ROUNDS = 25 };
+enum { THREADS = 64, STREAMS = 8, CALLS = 4, ROUNDS = 25 };
 
 /* Sizes on both sides of where strategies change. */
 static const size_t counts[] = {1, 1000, 65537, 1000003};
@@ -19,11 +21,20 @@ typedef struct expected {
     int32_t least;
 } expected;
 
+enum { MOST_STRATEGIES = 32 };
+
 typedef struct world {
     dpr_ctx *ctx;
     int32_t *in; /* device memory */
     expected of[SIZES];
+    int refused[MOST_STRATEGIES][DPR_COUNT + 1]; /* by GPU strategy and operation on I32 */
 } world;
+
+static void find_refused(world *w) {
+    for (size_t i = 0; i < gpu_strategy_count(); i++)
+        for (int op = 0; op <= DPR_COUNT; op++)
+            w->refused[i][op] = !gpu_strategy_runs(i, (dpr_op)op, DPR_I32);
+}
 
 static int world_open(world *w) {
     int32_t *host = malloc(LARGEST * sizeof *host);
@@ -44,7 +55,10 @@ static int world_open(world *w) {
     }
     const int copied = gpu_copy(w->in, host, LARGEST * sizeof *host);
     free(host);
-    return copied && dpr_ctx_create(0, &w->ctx) == DPR_OK;
+    if (!copied || dpr_ctx_create(0, &w->ctx) != DPR_OK || gpu_strategy_count() > MOST_STRATEGIES)
+        return 0;
+    find_refused(w);
+    return 1;
 }
 
 static void world_close(world *w) {
@@ -64,9 +78,15 @@ static dpr_op op_of(int i) {
     return ops[i % 3];
 }
 
+/* Each in turn, and the planner's choice between them. Not every one can run every operation. */
+static const char *strategy_of(const world *w, int i) {
+    const size_t n = (size_t)i / 12 % (2 * gpu_strategy_count() + 1);
+    return n % 2 == 0 || w->refused[n / 2][op_of(i)] ? NULL : gpu_strategy(n / 2);
+}
+
 static void enqueue(const world *w, int i, slot *out, dpr_stream stream) {
     dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = i % 5 == 3 ? "flat.ticket" : i % 5 == 4 ? "flat.block" : NULL;
+    options.strategy = strategy_of(w, i);
     out->i64 = -1;
     EXPECT_STATUS(DPR_OK, dpr_reduce_async(w->ctx, w->in, out, counts[i % SIZES], DPR_I32, op_of(i), &options, stream));
 }
@@ -90,22 +110,43 @@ typedef struct worker {
     int number;
 } worker;
 
+/* DPR_TEST_SECONDS, or 5. */
+static double seconds_of_stress(void) {
+    const char *text = getenv("DPR_TEST_SECONDS");
+    return text ? strtod(text, NULL) : 5;
+}
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Calls in all streams of the thread, and then a look at each result. */
+static void one_round(const worker *me, int round, slot *out, const dpr_stream *stream) {
+    for (int i = 0; i < STREAMS * CALLS; i++)
+        enqueue(me->w, me->number * 5 + round * 7 + i, &out[i], stream[i % STREAMS]);
+    for (int s = 0; s < STREAMS; s++)
+        EXPECT_TRUE(gpu_stream_wait(stream[s]));
+    for (int i = 0; i < STREAMS * CALLS; i++)
+        check(me->w, me->number * 5 + round * 7 + i, &out[i]);
+}
+
 static void *work(void *argument) {
     const worker *me = argument;
     dpr_stream stream[STREAMS] = {NULL};
-    slot *out = gpu_alloc(DPR_MEMORY_PINNED, STREAMS * ROUNDS * sizeof *out);
+    slot *out = gpu_alloc(DPR_MEMORY_PINNED, STREAMS * CALLS * sizeof *out);
     if (!EXPECT_THAT(out != NULL, "%s", gpu_error()))
         return NULL;
     for (int s = 0; s < STREAMS; s++)
         EXPECT_TRUE((stream[s] = gpu_stream_create()) != NULL);
-    for (int r = 0; r < ROUNDS; r++)
-        for (int s = 0; s < STREAMS; s++)
-            enqueue(me->w, me->number + r * 7 + s, &out[r * STREAMS + s], stream[s]);
+    const double end = now() + seconds_of_stress();
+    int round = 0;
+    do {
+        one_round(me, round++, out, stream);
+    } while (now() < end && !test_failed());
     for (int s = 0; s < STREAMS; s++)
-        EXPECT_TRUE(gpu_stream_wait(stream[s]) && gpu_stream_destroy(stream[s]));
-    for (int r = 0; r < ROUNDS; r++)
-        for (int s = 0; s < STREAMS; s++)
-            check(me->w, me->number + r * 7 + s, &out[r * STREAMS + s]);
+        EXPECT_TRUE(gpu_stream_destroy(stream[s]));
     gpu_free(DPR_MEMORY_PINNED, out);
     return NULL;
 }
@@ -133,10 +174,13 @@ TEST(GpuStreams, threads_and_streams_at_once) {
 
 static void *call_blocking(void *argument) {
     const worker *me = argument;
-    for (int i = 0; i < ROUNDS * STREAMS; i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         slot out = {-1};
         const int n = me->number + i;
-        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(me->w->ctx, me->w->in, &out, counts[n % SIZES], DPR_I32, op_of(n), NULL));
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = strategy_of(me->w, n);
+        EXPECT_STATUS(DPR_OK,
+                      dpr_reduce_ex(me->w->ctx, me->w->in, &out, counts[n % SIZES], DPR_I32, op_of(n), &options));
         check(me->w, n, &out);
     }
     return NULL;
@@ -158,7 +202,7 @@ TEST(GpuStreams, hundreds_of_streams) {
     dpr_stream alive[MANY] = {NULL};
     for (int i = 0; i < MANY && !test_failed(); i++) {
         EXPECT_TRUE((alive[i] = gpu_stream_create()) != NULL);
-        enqueue(&w, i * 5 + 3, &out[i], alive[i]); /* always flat.ticket, which needs scratch memory */
+        enqueue(&w, i * 5 + 3, &out[i], alive[i]);
         if (i % 2)
             EXPECT_TRUE(gpu_stream_destroy(alive[i]));
     }
@@ -168,91 +212,6 @@ TEST(GpuStreams, hundreds_of_streams) {
     for (int i = 0; i < MANY && !test_failed(); i++)
         check(&w, i * 5 + 3, &out[i]);
     gpu_free(DPR_MEMORY_PINNED, out);
-}
-
-static gpu_graph *capture(const world *w, const int32_t *in, size_t count, int64_t *out, dpr_stream stream) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "flat.ticket";
-    if (!EXPECT_THAT(gpu_capture_begin(stream), "%s", gpu_error()))
-        return NULL;
-    for (int i = 0; i < 4; i++) /* a graph of several calls, the same memory for all but the results */
-        EXPECT_STATUS(DPR_OK,
-                      dpr_reduce_async(w->ctx, in, &out[i], count - (size_t)i, DPR_I32, DPR_SUM, &options, stream));
-    gpu_graph *graph = gpu_capture_end(stream);
-    EXPECT_THAT(graph != NULL, "%s", gpu_error());
-    return graph;
-}
-
-static void check_graph(const int64_t *out, size_t count, int32_t value) {
-    for (int i = 0; i < 4; i++)
-        EXPECT_EQ_I64((int64_t)(count - (size_t)i) * value, out[i]);
-}
-
-TEST(GpuStreams, graphs_replayed_with_other_data) {
-    enum { LENGTH_OF_ARRAY = 300001, REPLAYS = 10 };
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
-    world w = {0};
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &w.ctx));
-    int32_t *in[2];
-    int64_t *out[2];
-    gpu_graph *graph[2];
-    dpr_stream stream[2];
-    for (int g = 0; g < 2; g++) {
-        in[g] = gpu_alloc(DPR_MEMORY_DEVICE, LENGTH_OF_ARRAY * sizeof **in);
-        out[g] = gpu_alloc(DPR_MEMORY_PINNED, 4 * sizeof **out);
-        stream[g] = gpu_stream_create();
-        ASSERT_THAT(in[g] && out[g] && stream[g], "%s", gpu_error());
-        graph[g] = capture(&w, in[g], LENGTH_OF_ARRAY, out[g], stream[g]);
-        ASSERT_TRUE(graph[g] != NULL);
-    }
-    for (int32_t r = 1; r <= REPLAYS && !test_failed(); r++) {
-        for (int g = 0; g < 2; g++) {
-            const int32_t value = r * 3 + g;
-            memset(out[g], 0xee, 4 * sizeof **out);
-            EXPECT_TRUE(gpu_repeat(in[g], LENGTH_OF_ARRAY * sizeof value, &value, sizeof value));
-        }
-        for (int g = 0; g < 2; g++)
-            EXPECT_TRUE(gpu_graph_launch(graph[g], stream[g])); /* both in flight */
-        for (int g = 0; g < 2; g++)
-            EXPECT_TRUE(gpu_stream_wait(stream[g]));
-        for (int g = 0; g < 2; g++)
-            check_graph(out[g], LENGTH_OF_ARRAY, r * 3 + g);
-    }
-    for (int g = 0; g < 2; g++) {
-        gpu_graph_destroy(graph[g]);
-        EXPECT_TRUE(gpu_stream_destroy(stream[g]));
-        gpu_free(DPR_MEMORY_DEVICE, in[g]);
-        gpu_free(DPR_MEMORY_PINNED, out[g]);
-    }
-    world_close(&w);
-}
-
-/* A graph does not hold up, or share scratch memory with, calls in the stream it was captured from. */
-TEST(GpuStreams, graph_and_stream_at_once) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
-    world w = {0};
-    ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
-    slot *direct = gpu_alloc(DPR_MEMORY_PINNED, ROUNDS * sizeof *direct);
-    int64_t *out = gpu_alloc(DPR_MEMORY_PINNED, 4 * sizeof *out);
-    dpr_stream capturing = gpu_stream_create(), other = gpu_stream_create();
-    ASSERT_TRUE(direct && out && capturing && other);
-    gpu_graph *graph = capture(&w, w.in, LARGEST, out, capturing);
-    ASSERT_TRUE(graph != NULL);
-    for (int r = 0; r < ROUNDS; r++) {
-        EXPECT_TRUE(gpu_graph_launch(graph, other));
-        enqueue(&w, 3 + 5 * r, &direct[r], capturing);
-    }
-    EXPECT_TRUE(gpu_stream_wait(other) && gpu_stream_wait(capturing));
-    EXPECT_EQ_I64(w.of[SIZES - 1].sum, out[0]);
-    for (int r = 0; r < ROUNDS; r++)
-        check(&w, 3 + 5 * r, &direct[r]);
-    gpu_graph_destroy(graph);
-    EXPECT_TRUE(gpu_stream_destroy(capturing) && gpu_stream_destroy(other));
-    gpu_free(DPR_MEMORY_PINNED, direct);
-    gpu_free(DPR_MEMORY_PINNED, out);
-    world_close(&w);
 }
 
 TEST(GpuStreams, plans_run_in_several_streams) {
@@ -279,4 +238,90 @@ TEST(GpuStreams, plans_run_in_several_streams) {
         EXPECT_EQ_I64(w.of[SIZES - 1].sum, out[i]);
     gpu_free(DPR_MEMORY_PINNED, out);
     world_close(&w);
+}
+
+/* ---- Order ---- */
+
+/* In every kind of stream, and from several threads' calls into the same one. */
+static void *call_in_one_stream(void *argument) {
+    const worker *me = argument;
+    const dpr_stream streams[] = {NULL, gpu_stream_per_thread()};
+    slot *out = gpu_alloc(DPR_MEMORY_PINNED, ROUNDS * sizeof *out);
+    if (!EXPECT_THAT(out != NULL, "%s", gpu_error()))
+        return NULL;
+    for (size_t s = 0; s < LENGTH(streams) && !test_failed(); s++) {
+        for (int i = 0; i < ROUNDS; i++)
+            enqueue(me->w, me->number * 12 + i, &out[i], streams[s]);
+        EXPECT_TRUE(gpu_stream_wait(streams[s]));
+        for (int i = 0; i < ROUNDS; i++)
+            check(me->w, me->number * 12 + i, &out[i]);
+    }
+    gpu_free(DPR_MEMORY_PINNED, out);
+    return NULL;
+}
+
+TEST(GpuStreams, threads_calling_into_default_streams) {
+    run_in_threads(call_in_one_stream);
+}
+
+/* Each call takes what the one before it gives, in streams of every kind. */
+TEST(GpuStreams, calls_wait_for_the_calls_before) {
+    enum { CHAIN = 6, LONG = 100000 };
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {0};
+    ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
+    int64_t *link = gpu_alloc(DPR_MEMORY_DEVICE, LONG * sizeof *link), zero = 0;
+    const dpr_stream own = gpu_stream_create(), streams[] = {NULL, gpu_stream_per_thread(), own};
+    ASSERT_TRUE(link && own);
+    for (size_t i = 0; i < LENGTH(streams) * (gpu_strategy_count() + 1) && !test_failed(); i++) {
+        const dpr_stream stream = streams[i % LENGTH(streams)];
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = gpu_strategy(i / LENGTH(streams));
+        int64_t total = w.of[0].sum, result = -1;
+        ASSERT_TRUE(gpu_repeat(link, LONG * sizeof *link, &zero, sizeof zero));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(w.ctx, w.in, &link[1], 1, DPR_I32, DPR_SUM, &options, stream));
+        for (size_t c = 0; c < CHAIN; c++) { /* the sum of all before, at the end, where a read too early sees zero */
+            EXPECT_STATUS(DPR_OK, dpr_reduce_async(w.ctx, link, &link[LONG - CHAIN + c], LONG - CHAIN + c, DPR_I64,
+                                                   DPR_SUM, &options, stream));
+            total = c == 0 ? total : 2 * total;
+        }
+        EXPECT_TRUE(gpu_stream_wait(stream) && gpu_copy(&result, &link[LONG - 1], sizeof result));
+        EXPECT_THAT(result == total, "%s, stream %zu: %lld, not %lld", options.strategy ? options.strategy : "auto",
+                    i % LENGTH(streams), (long long)result, (long long)total);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(own));
+    gpu_free(DPR_MEMORY_DEVICE, link);
+    world_close(&w);
+}
+
+/* The input is written in another stream, slowly, and an event says when; afterwards it is written over. */
+TEST(GpuStreams, calls_wait_for_events_of_other_streams) {
+    enum { MANY = 1 << 20, SLOW = 1 << 26 };
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    dpr_ctx *ctx = NULL;
+    int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *in);
+    int64_t *out = gpu_alloc(DPR_MEMORY_PINNED, sizeof *out);
+    char *slow = gpu_alloc(DPR_MEMORY_DEVICE, SLOW);
+    const dpr_stream writer = gpu_stream_create(), reader = gpu_stream_create();
+    ASSERT_TRUE(in && out && slow && writer && reader);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t i = 0; i < 3 * (gpu_strategy_count() + 1) && !test_failed(); i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = gpu_strategy(i / 3);
+        const int byte = (int)(i % 3) + 1;
+        for (int copies = 0; copies < 4; copies++)
+            EXPECT_TRUE(gpu_copy_async(slow, slow + SLOW / 2, SLOW / 2, writer));
+        EXPECT_TRUE(gpu_fill_async(in, byte, MANY * sizeof *in, writer) && gpu_stream_after(reader, writer));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, in, out, MANY, DPR_I32, DPR_SUM, &options, reader));
+        EXPECT_TRUE(gpu_stream_after(writer, reader) && gpu_fill_async(in, 0x7f, MANY * sizeof *in, writer));
+        EXPECT_TRUE(gpu_stream_wait(writer) && gpu_stream_wait(reader));
+        EXPECT_EQ_I64((int64_t)MANY * byte * 0x01010101, *out);
+    }
+    dpr_ctx_destroy(ctx);
+    EXPECT_TRUE(gpu_stream_destroy(writer) && gpu_stream_destroy(reader));
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    gpu_free(DPR_MEMORY_PINNED, out);
+    gpu_free(DPR_MEMORY_DEVICE, slow);
 }

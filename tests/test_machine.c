@@ -58,6 +58,11 @@ TEST(Machine, forms_that_are_read) {
                                             &caps));
     EXPECT_EQ_I64(4, caps.cpu.cores);
     EXPECT_EQ_STR("a b", caps.cpu_name);
+    EXPECT_STATUS(
+        DPR_OK,
+        dpr_machine_parse("cpu_name = Card #2 # x\n  # cpu_name = y\ncpu.cores = 4 # four = 4\n" CPU_FIELDS_BUT_CORES,
+                          &caps));
+    EXPECT_EQ_STR("Card #2 # x", caps.cpu_name);
     EXPECT_STATUS(DPR_OK, dpr_machine_parse(CPU_FIELDS_BUT_CORES "cpu.cores = 5", &caps)); /* no end of line */
     EXPECT_EQ_I64(5, caps.cpu.cores);
 }

@@ -103,7 +103,7 @@ TEST(Tables, values_that_are_no_enum) {
 
 TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(32, sizeof(dpr_options));
-    EXPECT_EQ_U64(40, sizeof(dpr_problem));
+    EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));
     EXPECT_EQ_U64(0, offsetof(dpr_options, size));
@@ -116,6 +116,7 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(16, offsetof(dpr_problem, count));
     EXPECT_EQ_U64(24, offsetof(dpr_problem, memory));
     EXPECT_EQ_U64(32, offsetof(dpr_problem, options));
+    EXPECT_EQ_U64(40, offsetof(dpr_problem, device_count));
 }
 
 TEST(Abi, enum_values) {
@@ -187,8 +188,9 @@ static dpr_status plan_with(dpr_ctx *ctx, const dpr_problem *problem, size_t siz
 
 TEST(Abi, problems_of_other_versions) {
     static const double in[] = {1, 2, 4};
-    const size_t good[] = {sizeof(dpr_problem), offsetof(dpr_problem, options), offsetof(dpr_problem, memory),
-                           sizeof(dpr_problem) + 16};
+    const size_t good[] = {sizeof(dpr_problem), offsetof(dpr_problem, device_count), offsetof(dpr_problem, options),
+                           offsetof(dpr_problem, memory), sizeof(dpr_problem) + 16};
+    const uint64_t unseen = 1;
     dpr_ctx *ctx = NULL;
     dpr_problem problem = DPR_PROBLEM_INIT;
     problem.dtype = DPR_F64;
@@ -197,6 +199,7 @@ TEST(Abi, problems_of_other_versions) {
     for (size_t i = 0; i < LENGTH(good); i++) {
         dpr_plan *plan = NULL;
         double out = 0;
+        problem.device_count = i == 1 ? &unseen : NULL; /* past the end of that one */
         ASSERT_STATUS(DPR_OK, plan_with(ctx, &problem, good[i], 0, &plan));
         EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
         EXPECT_NEAR_F64(7.0, out, 0.0);
@@ -302,5 +305,62 @@ TEST(Plans, of_nothing_give_the_identity) {
     EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, NULL, &out, NULL));
     EXPECT_NEAR_F64(1.0, out, 0.0);
     dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- A number of elements that is read when the plan runs ---- */
+
+/* Elements 1, 2, ... 9. */
+static int64_t run_counted(dpr_ctx *ctx, const char *strategy, dpr_op op, uint64_t count) {
+    static const int32_t in[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    uint64_t at = 99; /* not what it is when the plan is made */
+    int64_t out = -77;
+    dpr_plan *plan = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    options.strategy = strategy;
+    problem.op = op;
+    problem.dtype = DPR_I32;
+    problem.count = LENGTH(in);
+    problem.options = &options;
+    problem.device_count = &at;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    at = count;
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
+    EXPECT_EQ_U64(count, at);
+    dpr_plan_destroy(plan);
+    return out;
+}
+
+TEST(Plans, follow_a_count) {
+    const char *const strategies[] = {NULL, "cpu.serial", "cpu.simd", "cpu.threads"};
+    dpr_ctx *ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (size_t s = 0; s < LENGTH(strategies); s++) {
+        for (uint64_t count = 0; count <= 9; count++) {
+            EXPECT_EQ_I64(count * (count + 1) / 2, run_counted(ctx, strategies[s], DPR_SUM, count));
+            EXPECT_EQ_I64((int64_t)count - 1, run_counted(ctx, strategies[s], DPR_ARGMAX, count)); /* -1 of none */
+            EXPECT_EQ_I64(count ? 0 : -1, run_counted(ctx, strategies[s], DPR_ARGMIN, count));
+        }
+        EXPECT_EQ_I64(45, run_counted(ctx, strategies[s], DPR_SUM, 10));
+        EXPECT_EQ_I64(45, run_counted(ctx, strategies[s], DPR_SUM, UINT64_MAX));
+        EXPECT_EQ_I64(8, run_counted(ctx, strategies[s], DPR_ARGMAX, UINT64_MAX));
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Plans, refuse_a_misplaced_count) {
+    const uint64_t counts[2] = {1, 1};
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.device_count = (const uint64_t *)(const void *)((const char *)counts + 4);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_STATUS(DPR_ERR_MISALIGNED, dpr_plan_create(ctx, &problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->device_count is 0x");
+    problem.device_count = counts;
+    problem.op = DPR_ARGMAX;
+    EXPECT_STATUS(DPR_ERR_EMPTY, dpr_plan_create(ctx, &problem, &plan)); /* `count` itself is 0 */
+    EXPECT_TRUE(plan == NULL);
     dpr_ctx_destroy(ctx);
 }

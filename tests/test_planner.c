@@ -71,7 +71,9 @@ static void check_shape(const dpr_key *key, const dpr_machine *machine, const dp
                 shape->threads, shape->scratch_bytes);
     if (step->strategy->side == DPR_ON_GPU)
         EXPECT_THAT(shape->threads <= machine->caps.gpu.max_threads_per_block
-                        && shape->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count,
+                        && shape->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count
+                        && shape->cluster >= 0 && shape->cluster <= 16
+                        && (shape->scratch_bytes == 0 || shape->scratch_bytes == DPR_SCRATCH_BYTES),
                     "%s: %s does not fit the device", describe(key), step->strategy->name);
     else
         EXPECT_THAT(shape->threads <= machine->caps.cpu.threads && shape->scratch_bytes == 0,
@@ -295,16 +297,19 @@ TEST(Planner, one_core_uses_no_threads) {
 }
 
 #ifdef DPR_WITH_CUDA
-TEST(Planner, device_memory_goes_from_one_block_to_many) {
+/* Many elements need the memory's whole bandwidth, which a few blocks never have. */
+TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
     const char *const names[] = {"h200", "rtx5060ti", "cc100"};
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
-            EXPECT_EQ_STR("flat.block", decide(&machine, "device", DPR_SUM, (dpr_dtype)dtype, 1));
-            EXPECT_EQ_STR("flat.block", decide(&machine, "device-stream", DPR_SUM, (dpr_dtype)dtype, 1024));
-            EXPECT_EQ_STR("flat.ticket", decide(&machine, "device", DPR_SUM, (dpr_dtype)dtype, (size_t)1 << 22));
-            EXPECT_EQ_STR("flat.ticket", decide(&machine, "managed", DPR_SUM, (dpr_dtype)dtype, (size_t)1 << 22));
+            dpr_choice choice;
+            const dpr_key key = key_of(&places[5], DPR_SUM, dtype);
+            ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+            for (int shift = 24; shift < 36; shift++)
+                EXPECT_TRUE(dpr_choice_at(&choice, (size_t)1 << shift)->shape.max_blocks
+                            > machine.caps.gpu.sm_count * 3 / 4);
         }
     }
 }
@@ -314,33 +319,88 @@ TEST(Planner, lost_capabilities_are_refused_with_a_reason) {
     dpr_choice choice;
     ASSERT_TRUE(machine_load("h200", &machine));
     const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
-    machine.caps.gpu.max_threads_per_block = 256;
+    machine.caps.gpu.max_threads_per_block = 32;
+    machine.caps.gpu.cluster_launch = machine.caps.gpu.cooperative_launch = 0;
+    machine.caps.gpu.cc_major = 7;
+    machine.caps.gpu.cc_minor = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (dpr_strategies[i]->side == DPR_ON_GPU)
-            EXPECT_CONTAINS(dpr_refusal(dpr_strategies[i], &key, &machine.caps), "needs");
+        if (dpr_strategies[i]->side == DPR_ON_GPU) {
+            const char *refusal = dpr_refusal(dpr_strategies[i], &key, &machine.caps);
+            EXPECT_THAT(refusal && refusal[0], "%s is not refused", dpr_strategies[i]->name);
+        }
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
-    machine.caps.gpu.max_threads_per_block = 512;
-    EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-    EXPECT_EQ_STR("flat.ticket", choice.step[0].strategy->name);
 }
 
-static int no_blocks(void *user, const dpr_kernel *kernel) {
-    ++*(int *)user;
-    return kernel->threads > 0 ? 3 : 0;
+/* ---- Residency ---- */
+
+typedef struct told {
+    dpr_residency resident;
+    int asked;
+    dpr_status status;
+} told;
+
+static dpr_status tell(void *user, const dpr_kernel *kernel, dpr_residency *out) {
+    told *t = user;
+    t->asked++;
+    *out = kernel->cluster ? t->resident : (dpr_residency){t->resident.blocks, 0};
+    return t->status;
 }
 
-TEST(Planner, asks_the_device_for_occupancy) {
-    dpr_machine machine;
+/* The launch limits of a strategy asked for by name; all zero where it cannot run. */
+static dpr_shape shape_of(const dpr_machine *machine, size_t strategy) {
     dpr_choice choice;
-    int asked = 0;
+    dpr_key key = key_of(&places[5], DPR_SUM, DPR_I32);
+    key.f.strategy = (uint8_t)(strategy + 1);
+    if (dpr_choose(&key, machine, &choice) != DPR_OK)
+        return (dpr_shape){0};
+    return choice.step[0].shape;
+}
+
+static dpr_kernel kernel_of(size_t strategy) {
+    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_I32);
+    return dpr_strategies[strategy]->kernel(&key);
+}
+
+TEST(Planner, asks_the_device_what_it_holds) {
+    dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));
-    machine.blocks_per_sm = no_blocks;
-    machine.user = &asked;
-    dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
-    key.f.strategy = (uint8_t)(dpr_strategy_find("flat.ticket") + 1);
-    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-    EXPECT_TRUE(asked > 0);
-    EXPECT_EQ_I64(3 * 132, choice.step[0].shape.max_blocks);
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        told t = {{24, 8}, 0, DPR_OK};
+        machine.resident = tell;
+        machine.user = &t;
+        const dpr_shape shape = shape_of(&machine, i);
+        if (dpr_strategies[i]->side != DPR_ON_GPU || shape.threads == 0)
+            continue;
+        EXPECT_TRUE(t.asked > 0 && shape.max_blocks <= 24);
+        EXPECT_EQ_I64(kernel_of(i).cluster ? 8 : 0, shape.cluster);
+        /* one that does not know leaves it to what the kernels declare */
+        t.resident.blocks = 0;
+        const dpr_shape asked = shape_of(&machine, i);
+        machine.resident = NULL;
+        const dpr_shape declared = shape_of(&machine, i);
+        EXPECT_EQ_I64(declared.max_blocks, asked.max_blocks);
+        EXPECT_EQ_I64(declared.cluster, asked.cluster);
+        /* one that fails is no choice to keep */
+        machine.resident = tell;
+        t.status = DPR_ERR_CUDA;
+        EXPECT_EQ_I64(0, shape_of(&machine, i).threads);
+    }
+}
+
+TEST(Planner, clusters_as_large_as_the_architecture_has_room_for) {
+    const int majors[] = {9, 10, 12}, most[] = {16, 16, 8};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t m = 0; m < LENGTH(majors); m++) {
+        machine.caps.gpu.cc_major = majors[m];
+        for (size_t i = 0; i < dpr_strategy_count(); i++) {
+            const dpr_shape shape = shape_of(&machine, i);
+            if (dpr_strategies[i]->side != DPR_ON_GPU || shape.threads == 0 || !kernel_of(i).cluster)
+                continue;
+            EXPECT_EQ_I64(kernel_of(i).cluster < most[m] ? kernel_of(i).cluster : most[m], shape.cluster);
+            EXPECT_TRUE(shape.max_blocks >= shape.cluster);
+        }
+    }
 }
 #endif
 

@@ -146,7 +146,9 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA. */
+ * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot use the
+ * device again in this process) calls that need the device give DPR_ERR_CUDA; host memory is reduced on the CPU as
+ * before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -244,25 +246,32 @@ typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
     dpr_dtype dtype;
-    size_t count;               /**< number of elements of every run */
+    size_t count;               /**< number of elements of every run; with `device_count` at most */
     dpr_memory memory;          /**< where the arrays of the runs will lie */
     const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value */
+    /** NULL, or where each run finds its number of elements: eight bytes that whatever runs the plan can reach, so
+     * device, pinned or managed memory for a GPU and host memory for the CPU. A run in a stream reads it when its turn
+     * comes, so that a captured graph follows it from one launch to the next. `count` is then the most there may be,
+     * and what the choice is made for: a larger number counts as `count`; 0 gives the identity, and -1 for ARGMIN and
+     * ARGMAX, whose `count` must be at least 1 all the same. It must stay valid as long as runs, or graphs that
+     * captured them, may read it. */
+    const uint64_t *device_count;
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, NULL }
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, NULL, NULL }
 
 /** A choice made once, to be run often. */
 typedef struct dpr_plan dpr_plan;
 
 /** Chooses how to solve the problem on the context's device. The context must outlive the plan; the caller gives the
- * plan back with dpr_plan_destroy(). Errors: those of dpr_reduce_ex(). */
+ * plan back with dpr_plan_destroy(). Errors: those of dpr_reduce_ex(), also for where `device_count` points to. */
 DPR_API dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out);
 
 /** Enqueues one run in `stream` and returns at once; a plan of a CPU context needs a NULL stream and is done on return.
  *
- * Checks pointers for NULL and alignment only: where they point to must be as the problem said. Runs of one plan may be
- * in flight in several streams at once. Allocates nothing after the first run in a stream. */
+ * Checks `in` and `out` for NULL and alignment only: where they point to must be as the problem said. Runs of one plan
+ * may be in flight in several streams at once. Allocates nothing after the first run in a stream. */
 DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream);
 
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted

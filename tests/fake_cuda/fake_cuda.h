@@ -1,8 +1,8 @@
 /* A CUDA runtime in host memory, put under the library by the linker (--wrap), with two healthy devices like an H200.
  *
  * Device memory cannot be touched by the host. Work is queued in its stream and done when the stream is waited for; a
- * kernel's result is computed by cpu.serial. Any call can be made to fail. What a real device would not stand, such as
- * a kernel on freed memory, is noted as a violation. */
+ * kernel's result is computed by cpu.serial. Any call can be made to fail, and any kernel. What a real device would not
+ * stand, such as a kernel on freed memory, is noted as a violation. */
 #ifndef DPR_TESTS_FAKE_CUDA_H
 #define DPR_TESTS_FAKE_CUDA_H
 
@@ -14,12 +14,22 @@ enum { FAKE_DEVICES = 2 };
  * is a wait, the work waited for is lost. Calls that only describe an error are not counted. */
 void fake_fail_call(int call, cudaError_t error);
 
+/* Has work done as soon as it is enqueued, in place of when its stream is waited for. */
+void fake_set_eager(int on);
+
+/* The next `count` kernels end without having done anything. */
+void fake_drop_kernels(int count);
+
+/* The next kernel faults when its turn comes: from then on all calls return `error`, as they do after a fault. */
+void fake_fault_kernel(cudaError_t error);
+
 /* Calls since fake_fail_call(), and the name of the one that failed, or NULL. */
 int fake_calls(void);
 const char *fake_failed_call(void);
 
-/* The first violation, or NULL. */
+/* The first violation, or NULL; and forgetting it. */
 const char *fake_violation(void);
+void fake_forget_violation(void);
 
 /* Allocations of all kinds, streams and user objects that have not been given back. */
 int fake_live_objects(void);

@@ -346,6 +346,7 @@ TEST(FakeCuda, notes_violations) {
     memset(&config, 0, sizeof config);
     EXPECT_TRUE(cudaLaunchKernelExC(&config, &nothing, arguments) != cudaSuccess);
     EXPECT_CONTAINS(fake_violation(), "no strategy");
+    fake_forget_violation();
 }
 
 TEST(FakeCuda, fails_the_call_asked_for) {

@@ -2,6 +2,7 @@
 #ifndef DPR_TOOLS_COMMANDS_H
 #define DPR_TOOLS_COMMANDS_H
 
+int command_bench(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_reduce(int argc, char **argv);
 int command_plan(int argc, char **argv);

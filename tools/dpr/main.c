@@ -13,6 +13,7 @@ typedef struct command {
 static const command commands[] = {
     {"reduce", "reduce arrays in files, from a pipe, or generated", command_reduce},
     {"plan", "show which strategy is chosen for which size, and why", command_plan},
+    {"bench", "measure strategies on this machine", command_bench},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -30,6 +31,7 @@ static void print_help(void) {
          "  zcat x.npy.gz | dpr reduce -q --op argmax -   a filter\n"
          "  dpr reduce --generate 64MiB --strategy all    compare strategies\n"
          "  dpr plan --op sum --dtype f32 -n 1e6          what is chosen, and why\n"
+         "  dpr bench -n 2^20 --budget 5s                 measure on this machine\n"
          "  dpr info                                      what there is to choose from\n"
          "\n"
          "Commands:");

@@ -43,6 +43,15 @@ void progress_show(uint64_t done) {
             cli_bytes(bar.total, b), rate);
 }
 
+void progress_line(const char *text) {
+    double now = cli_now();
+    if (now - bar.shown < 0.1 || !isatty(STDERR_FILENO))
+        return;
+    bar.shown = now;
+    bar.visible = 1;
+    fprintf(stderr, "\r\033[K%.120s", text);
+}
+
 void progress_clear(void) {
     if (bar.visible)
         fputs("\r\033[K", stderr);

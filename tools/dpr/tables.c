@@ -8,6 +8,7 @@ void tables_print_ops(void) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
                                           [DPR_RESULT_SAME] = "the elements' type",
                                           [DPR_RESULT_INDEX] = "i64",
+                                          [DPR_RESULT_NUMBER] = "i64",
                                           [DPR_RESULT_TRUTH] = "bool"};
     for (int i = 0; i < DPR_OP_COUNT; i++) {
         const char *domain = dpr_ops[i].domain == DPR_DOMAIN_ANY       ? "all types"

@@ -1,7 +1,7 @@
 /* Prints one of the README's tables, made from the lists and from measured results:
  *
  *     dpr_readme_tables ops|dtypes|strategies|statuses
- *     dpr_readme_tables gpu|cpu FILE.json        a file that dpr_bench_gpu or dpr_bench_cpu wrote
+ *     dpr_readme_tables gpu|peers|cpu FILE.json      a file that dpr bench, dpr_peers or dpr_bench_cpu wrote
  */
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -43,43 +43,311 @@ static void print_statuses(void) {
 
 /* ---- Measured results ---- */
 
+/* The whole file; NULL if it cannot be read or memory runs out. */
+static char *read_text(FILE *file) {
+    size_t length = 0, room = 1 << 16;
+    char *text = malloc(room);
+    while (text) {
+        length += fread(text + length, 1, room - 1 - length, file);
+        if (length < room - 1)
+            break;
+        char *larger = realloc(text, room *= 2);
+        if (!larger)
+            free(text);
+        text = larger;
+    }
+    if (text && !ferror(file)) {
+        text[length] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
 static cJSON *read_json(const char *path) {
-    static char text[1 << 20];
     FILE *file = fopen(path, "r");
     if (!file)
         return NULL;
-    const size_t length = fread(text, 1, sizeof text - 1, file);
+    char *text = read_text(file);
     (void)fclose(file);
-    text[length] = '\0';
-    return cJSON_Parse(text);
+    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    free(text);
+    return json;
+}
+
+static const cJSON *item_of(const cJSON *object, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
 static double number_of(const cJSON *object, const char *name) {
-    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, name));
+    return cJSON_GetNumberValue(item_of(object, name));
 }
 
 static const char *string_of(const cJSON *object, const char *name) {
-    const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+    const char *value = cJSON_GetStringValue(item_of(object, name));
     return value ? value : "?";
 }
 
-static void print_gpu(const cJSON *results) {
-    const cJSON *run = NULL;
-    printf("%s, %s:\n\n", string_of(results, "device"), string_of(results, "mode"));
-    puts("| strategy | problem | elements | time | bandwidth |\n|---|---|---|---|---|");
-    cJSON_ArrayForEach(run, cJSON_GetObjectItemCaseSensitive(results, "runs")) {
-        const int size = (int)number_of(run, "log2_count");
-        const int is_sum_of_f32 =
-            strcmp(string_of(run, "op"), "sum") == 0 && strcmp(string_of(run, "dtype"), "f32") == 0;
-        const int is_wanted = is_sum_of_f32 ? size % 4 == 0 : size == 28;
-        if (!is_wanted)
-            continue;
-        printf("| `%s` | %s of %s | 2^%d | %.4g us | %.3g TB/s |\n", string_of(run, "strategy"), string_of(run, "op"),
-               string_of(run, "dtype"), size, number_of(run, "median_us"), number_of(run, "tb_per_s"));
+static int is_true(const cJSON *object, const char *name) {
+    return cJSON_IsTrue(item_of(object, name));
+}
+
+static int is_string(const cJSON *object, const char *name, const char *value) {
+    return strcmp(string_of(object, name), value) == 0;
+}
+
+/* ---- dpr bench and dpr_peers ---- */
+
+/* Exponents of the numbers of elements that tables of sizes show. */
+static const int exponents[] = {0, 4, 8, 12, 16, 20, 24, 28, 30};
+enum { EXPONENTS = sizeof exponents / sizeof exponents[0] };
+
+/* What rows are looked for by, beside their number of elements. */
+typedef struct table {
+    const cJSON *rows;
+    const char *op, *dtype, *mode, *cache;
+} table;
+
+static int is_of(const table *t, const cJSON *row, int exponent) {
+    return is_string(row, "op", t->op) && is_string(row, "dtype", t->dtype) && is_string(row, "mode", t->mode)
+           && is_string(row, "cache", t->cache) && number_of(row, "count") == (double)(UINT64_C(1) << exponent);
+}
+
+static const cJSON *chosen_at(const table *t, int exponent) {
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, t->rows) {
+        if (is_of(t, row, exponent) && is_true(row, "chosen"))
+            return row;
+    }
+    return NULL;
+}
+
+static const cJSON *quickest_at(const table *t, int exponent) {
+    const cJSON *row = NULL, *best = NULL;
+    cJSON_ArrayForEach(row, t->rows) {
+        if (is_of(t, row, exponent) && is_true(row, "ok")
+            && (!best || number_of(row, "median_us") < number_of(best, "median_us")))
+            best = row;
+    }
+    return best;
+}
+
+static const cJSON *subject_at(const table *t, int exponent, const char *subject) {
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, t->rows) {
+        if (is_of(t, row, exponent) && is_string(row, "subject", subject))
+            return row;
+    }
+    return NULL;
+}
+
+/* Cells: the time of a row, and whether it is to be believed. */
+static void print_time(const cJSON *row, const char *unit) {
+    if (!row)
+        fputs(" - |", stdout);
+    else if (!is_true(row, "ok"))
+        fputs(" failed |", stdout);
+    else
+        printf(" %.4g%s%s |", number_of(row, "median_us"), unit, is_true(row, "doubtful") ? " (doubtful)" : "");
+}
+
+static void print_rate(const cJSON *row) {
+    if (row && is_true(row, "ok"))
+        printf(" %.4g |", number_of(row, "gb_per_s"));
+    else
+        fputs(" - |", stdout);
+}
+
+static void print_strategy(const cJSON *row) {
+    if (row)
+        printf(" `%s` |", string_of(row, "strategy"));
+    else
+        fputs(" - |", stdout);
+}
+
+static void print_commit(const cJSON *results) {
+    printf("%s, commit %s", string_of(item_of(results, "device"), "name"), string_of(results, "commit"));
+}
+
+static void print_gpu_sizes(const table *t) {
+    puts("| elements | planner's choice | time | GB/s | quickest | its time |\n|---|---|---|---|---|---|");
+    for (int i = 0; i < EXPONENTS; i++) {
+        const cJSON *chosen = chosen_at(t, exponents[i]), *quickest = quickest_at(t, exponents[i]);
+        printf("| 2^%d |", exponents[i]);
+        print_strategy(chosen);
+        print_time(chosen, " us");
+        print_rate(chosen);
+        print_strategy(quickest);
+        print_time(quickest, " us");
+        puts("");
     }
 }
 
-static void print_cpu(const cJSON *results) {
+static void print_gpu_pair(const table *t) {
+    static const int columns[] = {20, 28};
+    const cJSON *row[2] = {chosen_at(t, columns[0]), chosen_at(t, columns[1])};
+    if (!row[0] && !row[1])
+        return;
+    printf("| %s of %s |", t->op, t->dtype);
+    for (int i = 0; i < 2; i++) {
+        print_strategy(row[i]);
+        print_time(row[i], " us");
+        print_rate(row[i]);
+    }
+    puts("");
+}
+
+/* What dpr bench wrote. */
+static int print_gpu(const cJSON *results) {
+    table t = {item_of(results, "rows"), "sum", "f32", "graph", "cold"};
+    if (!is_string(results, "benchmark", "dpr bench") || !cJSON_IsArray(t.rows))
+        return -1;
+    print_commit(results);
+    printf("; sum of f32%s:\n\n", is_true(results, "interrupted") ? ", interrupted" : "");
+    print_gpu_sizes(&t);
+    puts("\nThe planner's choice for others, at 2^20 and at 2^28 elements:\n\n"
+         "| problem | 2^20 | time | GB/s | 2^28 | time | GB/s |\n|---|---|---|---|---|---|---|");
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+            t.op = dpr_ops[op].name;
+            t.dtype = dpr_dtypes[dtype].name;
+            if (op != DPR_SUM || dtype != DPR_F32)
+                print_gpu_pair(&t);
+        }
+    return 0;
+}
+
+static void print_peers_mode(table t, const char *mode, int exponent) {
+    t.mode = mode;
+    const cJSON *cub = subject_at(&t, exponent, "cub");
+    print_time(subject_at(&t, exponent, "dpr"), "");
+    print_time(cub, "");
+    if (cub && cJSON_IsNumber(item_of(cub, "ratio")))
+        printf(" %.3g |", number_of(cub, "ratio"));
+    else
+        fputs(" - |", stdout);
+}
+
+static void print_peers_sizes(const table *t) {
+    puts("| elements | graph: dpr | CUB | ratio | stream: dpr | CUB | ratio | blocking: dpr | CUB | ratio |\n"
+         "|---|---|---|---|---|---|---|---|---|---|");
+    for (int i = 0; i < EXPONENTS; i++) {
+        printf("| 2^%d |", exponents[i]);
+        print_peers_mode(*t, "graph", exponents[i]);
+        print_peers_mode(*t, "stream", exponents[i]);
+        print_peers_mode(*t, "blocking", exponents[i]);
+        puts("");
+    }
+}
+
+/* ---- Floors ---- */
+
+static int is_at_most(const cJSON *floor) {
+    return is_string(floor, "what", "us") || is_string(floor, "what", "growth");
+}
+
+/* Whether two floors differ in nothing but the operation and the type. */
+static int is_same_floor(const cJSON *a, const cJSON *b) {
+    return is_string(a, "mode", string_of(b, "mode")) && is_string(a, "cache", string_of(b, "cache"))
+           && is_string(a, "what", string_of(b, "what")) && number_of(a, "low_count") == number_of(b, "low_count")
+           && number_of(a, "high_count") == number_of(b, "high_count")
+           && number_of(a, "bound") == number_of(b, "bound");
+}
+
+static int is_first_of_its_kind(const cJSON *floors, const cJSON *floor) {
+    const cJSON *before = NULL;
+    cJSON_ArrayForEach(before, floors) {
+        if (before == floor)
+            return 1;
+        if (is_same_floor(before, floor))
+            return 0;
+    }
+    return 1;
+}
+
+static void print_count(double count) {
+    int exponent = 0;
+    while (exponent < 63 && (double)(UINT64_C(1) << exponent) < count)
+        exponent++;
+    if ((double)(UINT64_C(1) << exponent) == count)
+        printf("2^%d", exponent);
+    else
+        printf("%.0f", count);
+}
+
+/* The worst of one pair, in bold where the floor is missed. */
+static void print_worst(const cJSON *floor) {
+    const char *bold = number_of(floor, "missed") > 0 ? "**" : "";
+    printf("%s%s of %s ", bold, string_of(floor, "op"), string_of(floor, "dtype"));
+    if (number_of(floor, "counts") == 0)
+        fputs("not measured", stdout);
+    else if (!cJSON_IsNumber(item_of(floor, "worst")))
+        fputs("failed", stdout);
+    else {
+        printf("%.4g at ", number_of(floor, "worst"));
+        print_count(number_of(floor, "worst_count"));
+    }
+    fputs(bold, stdout);
+}
+
+static void print_floor_line(const cJSON *floors, const cJSON *floor) {
+    const cJSON *other = NULL;
+    const char *separator = "";
+    printf("| %s, %s | ", string_of(floor, "mode"), string_of(floor, "cache"));
+    print_count(number_of(floor, "low_count"));
+    if (number_of(floor, "high_count") > number_of(floor, "low_count")) {
+        fputs(" to ", stdout);
+        print_count(number_of(floor, "high_count"));
+    }
+    printf(" | %s at %s %.4g | ", string_of(floor, "what"), is_at_most(floor) ? "most" : "least",
+           number_of(floor, "bound"));
+    cJSON_ArrayForEach(other, floors) {
+        if (!is_same_floor(floor, other))
+            continue;
+        fputs(separator, stdout);
+        print_worst(other);
+        separator = ", ";
+    }
+    puts(" |");
+}
+
+static void print_floors(const cJSON *floors) {
+    const cJSON *floor = NULL;
+    int held = 0, missed = 0, unmeasured = 0;
+    cJSON_ArrayForEach(floor, floors) {
+        unmeasured += number_of(floor, "counts") == 0;
+        missed += number_of(floor, "missed") > 0;
+    }
+    held = cJSON_GetArraySize(floors) - missed - unmeasured;
+    printf("\nFloors: %d held, %d missed, %d not measured. The worst of each, missed ones in bold:\n\n", held, missed,
+           unmeasured);
+    puts("| calls | elements | floor | worst |\n|---|---|---|---|");
+    cJSON_ArrayForEach(floor, floors) {
+        if (is_first_of_its_kind(floors, floor))
+            print_floor_line(floors, floor);
+    }
+}
+
+/* What dpr_peers wrote. */
+static int print_peers(const cJSON *results) {
+    const table t = {item_of(results, "rows"), "sum", "f32", "graph", "cold"};
+    const char *ended = cJSON_GetStringValue(item_of(results, "ended_early"));
+    if (!is_string(results, "benchmark", "dpr peers") || !cJSON_IsArray(t.rows))
+        return -1;
+    print_commit(results);
+    printf("; sum of f32 beside CUB %s, in microseconds%s%s:\n\n", string_of(item_of(results, "libraries"), "cub"),
+           ended ? "; ended early: " : "", ended ? ended : "");
+    print_peers_sizes(&t);
+    if (cJSON_IsArray(item_of(results, "floors")))
+        print_floors(item_of(results, "floors"));
+    return 0;
+}
+
+/* ---- dpr_bench_cpu ---- */
+
+static int print_cpu(const cJSON *results) {
+    if (!item_of(results, "threads_ratio"))
+        return -1;
     const int gpus = (int)number_of(results, "gpus");
     printf("%s, %d threads, sum of %.0f MiB of F32, beside OpenMP loops (`simd reduction`) with the same flags in the "
            "same run:\n\n",
@@ -91,20 +359,22 @@ static void print_cpu(const cJSON *results) {
     printf("\nA call of `dpr_reduce()` on 16 doubles in host memory takes %.0f ns there (%d GPU%s), the bare loop %.0f "
            "ns.\n",
            number_of(results, "small_call_ns"), gpus, gpus == 1 ? "" : "s", number_of(results, "small_loop_ns"));
+    return 0;
 }
 
-static int print_results(const char *kind, const char *path) {
+static const struct {
+    const char *name;
+    int (*print)(const cJSON *results); /* -1 if they are of another program */
+} files[] = {{"gpu", print_gpu}, {"peers", print_peers}, {"cpu", print_cpu}};
+
+/* The exit code. */
+static int print_results(size_t kind, const char *path) {
     cJSON *results = read_json(path);
-    if (!results) {
-        fprintf(stderr, "%s: no JSON\n", path);
-        return 1;
-    }
-    if (strcmp(kind, "gpu") == 0)
-        print_gpu(results);
-    else
-        print_cpu(results);
+    const int status = results ? files[kind].print(results) : -1;
+    if (status != 0)
+        fprintf(stderr, "%s: %s\n", path, results ? "not what this table is made from" : "no JSON");
     cJSON_Delete(results);
-    return 0;
+    return status == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
@@ -119,8 +389,10 @@ int main(int argc, char **argv) {
             return 0;
         }
     }
-    if (argc == 3 && (strcmp(argv[1], "gpu") == 0 || strcmp(argv[1], "cpu") == 0))
-        return print_results(argv[1], argv[2]);
-    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|cpu FILE\n", stderr);
+    for (size_t i = 0; argc == 3 && i < sizeof files / sizeof files[0]; i++) {
+        if (strcmp(argv[1], files[i].name) == 0)
+            return print_results(i, argv[2]);
+    }
+    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|peers|cpu FILE\n", stderr);
     return 2;
 }

@@ -1,0 +1,150 @@
+/* coop.cluster: the blocks of a thread-block cluster send the partial results of their warps to the shared memory of
+ * the cluster's first block, where a transaction barrier counts them in. With one cluster that is all: nothing goes
+ * through L2. Several clusters meet as the blocks of flat.lookback do. */
+#include <cooperative_groups.h>
+#include <cuda/ptx>
+
+#include "cost.h"
+#include "finish.cuh"
+#include "launch.h"
+
+namespace dpr {
+namespace {
+
+constexpr int block_threads = 512;
+constexpr int largest_cluster = 16;
+constexpr int block_warps = block_threads / 32;
+
+#if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
+
+/* Stores a value in the shared memory of another block of the cluster and counts its bytes in at the barrier there. */
+template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
+    const words_of<X> words(x);
+    uint32_t *at = reinterpret_cast<uint32_t *>(to);
+    if constexpr (words.size == 1)
+        cuda::ptx::st_async(at, words.w[0], barrier);
+    else
+        cuda::ptx::st_async(at, words.w, barrier);
+}
+
+/* The partial results of a cluster's warps on their way to its first block. */
+template <class M> struct inbox {
+    using X = exchange<M>;
+    typename X::type *partials; /* largest_cluster * block_warps, in this block's shared memory */
+    uint64_t *barrier;
+
+    /* In the first block, before the cluster's barrier. */
+    __device__ void open(unsigned expected) {
+        cuda::ptx::mbarrier_init(barrier, 1);
+        cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+        cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
+                                             barrier, expected * static_cast<unsigned>(sizeof *partials));
+    }
+
+    /* One thread of each warp, from any block, after the cluster's barrier. */
+    __device__ void post(const cooperative_groups::cluster_group &cluster, unsigned slot, typename X::type x) {
+        send(cluster.map_shared_rank(partials + slot, 0), x, cluster.map_shared_rank(barrier, 0));
+    }
+
+    /* A warp of the first block: all partials, folded in a fixed order. Valid in lane 0. */
+    __device__ typename X::type fold(unsigned expected) {
+        while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, 0)) {}
+        typename X::type x = X::identity();
+        for (unsigned i = threadIdx.x % 32; i < expected; i += 32)
+            x = X::combine(x, partials[i]);
+        return reduce_warp<M>(x);
+    }
+};
+
+template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &args) {
+    using X = exchange<M>;
+    __shared__ alignas(16) unsigned char partials[largest_cluster * block_warps * sizeof(typename X::type)];
+    __shared__ alignas(8) uint64_t barrier;
+    inbox<M> box = {reinterpret_cast<typename X::type *>(partials), &barrier};
+    const auto cluster = cooperative_groups::this_cluster();
+    const unsigned rank = cluster.block_rank(), warps = blockDim.x / 32, expected = cluster.num_blocks() * warps;
+    if (rank == 0 && threadIdx.x == 0)
+        box.open(expected);
+    auto arrived = cluster.barrier_arrive();
+    const uint64_t count = begin<M>(args);
+    const typename X::type x = reduce_warp<M>(reduce_share<M>(args, count));
+    cluster.barrier_wait(std::move(arrived));
+    if (threadIdx.x % 32 == 0)
+        box.post(cluster, rank * warps + threadIdx.x / 32, x);
+    if (rank != 0 || threadIdx.x >= 32)
+        return;
+    const typename X::type sum = box.fold(expected);
+    const unsigned clusters = gridDim.x / cluster.num_blocks(), last = clusters - 1;
+    const unsigned self = blockIdx.x / cluster.num_blocks();
+    if (self == last)
+        gather<M>(args, count, sum, last);
+    else if (threadIdx.x == 0)
+        post<cuda::thread_scope_device>(tagged_partial<M>(args, self), sum, 1);
+}
+
+#else
+
+template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &) {
+    __trap(); /* probe() keeps devices without clusters away */
+}
+
+#endif
+
+template <class M>
+__global__ void __launch_bounds__(block_threads, 2) cluster_kernel(const __grid_constant__ dpr_kernel_args args) {
+    reduce_in_clusters<M>(args);
+}
+
+struct cluster_family {
+    template <class M> static constexpr kernel_entry entry() { return cluster_kernel<M>; }
+};
+
+const char *probe(const dpr_key *, const dpr_caps *caps) {
+    return caps->gpu.cluster_launch && caps->gpu.cc_major >= 9 ? nullptr : "needs thread-block clusters";
+}
+
+double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const double ends = dpr_seeks_index(key) ? 1.25e-6 : 0.42e-6; /* beside reading, on an H200 */
+    return DPR_LAUNCH_SECONDS + ends
+           + dpr_key_bytes(key, count) / (0.83 * largest_cluster * dpr_sm_rate(key, &caps->gpu));
+}
+
+dpr_kernel kernel(const dpr_key *key) {
+    return {instances<cluster_family>::of(key), block_threads, 0, 2, largest_cluster};
+}
+
+dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+    dpr_shape shape = dpr_block_per_sm(caps, resident, block_threads, most_partials);
+    shape.cluster = resident.cluster;
+    return shape;
+}
+
+/* One cluster as large as the array needs, of two blocks at least, up to the limit; past four vectors for each of its
+ * threads, more clusters. */
+int launch(const dpr_run *run) {
+    const size_t vectors = dpr_run_bytes(run) / vector_bytes + 1;
+    const size_t blocks = (vectors + block_threads - 1) / block_threads;
+    const size_t largest = static_cast<size_t>(run->shape.cluster);
+    const size_t most = static_cast<size_t>(run->shape.max_blocks) / largest, clusters = blocks / 4 / largest;
+    dpr_launch launch = {};
+    launch.entry = kernel(&run->key).entry;
+    launch.threads = block_threads;
+    launch.cluster = static_cast<unsigned>(blocks < 2 ? 2 : blocks < largest ? blocks : largest);
+    launch.blocks = launch.cluster * static_cast<unsigned>(clusters < 1 ? 1 : clusters < most ? clusters : most);
+    return dpr_launch_run(&launch, run);
+}
+
+} // namespace
+} // namespace dpr
+
+extern "C" const dpr_strategy dpr_coop_cluster;
+const dpr_strategy dpr_coop_cluster = {
+    .name = "coop.cluster",
+    .text = "blocks of a cluster meet in shared memory: for arrays that a dozen SMs read in no time",
+    .side = DPR_ON_GPU,
+    .probe = dpr::probe,
+    .cost = dpr::cost,
+    .kernel = dpr::kernel,
+    .shape = dpr::shape,
+    .launch = dpr::launch,
+};

@@ -1,0 +1,158 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
+#include "mailbox.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* More callers than this at once wait for one another. A line of 64 bytes for each. */
+enum { MAILBOXES = 64, LINE_WORDS = 8 };
+
+/* Polls between two looks at the clock: a few microseconds, as a pause takes some 10 to 50 ns. */
+enum { POLLS = 64 };
+
+/* Results of calls that the driver's wait would make slower by a good part arrive within this. */
+static const long patience_ns = 100000;
+
+struct dpr_mailbox {
+    _Atomic(uint64_t) *words; /* DPR_MAIL_WORDS of pinned memory */
+    uint32_t tag;             /* of the last run; 0 before the first */
+    size_t awaited;           /* bytes of a result that may still come, while it is in `lost` */
+};
+
+struct dpr_mail {
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
+    void *memory;
+    int idle, lost_count; /* entries of `stack` and `lost` */
+    dpr_mailbox *stack[MAILBOXES], *lost[MAILBOXES];
+    dpr_mailbox box[MAILBOXES];
+};
+
+cudaError_t dpr_mail_create(dpr_mail **out) {
+    dpr_mail *mail = calloc(1, sizeof *mail);
+    if (!mail)
+        return cudaErrorMemoryAllocation;
+    const size_t bytes = sizeof(uint64_t) * MAILBOXES * LINE_WORDS;
+    const cudaError_t error = cudaHostAlloc(&mail->memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
+    if (error != cudaSuccess) {
+        free(mail);
+        return error;
+    }
+    memset(mail->memory, 0, bytes);
+    pthread_mutex_init(&mail->lock, NULL);
+    pthread_cond_init(&mail->returned, NULL);
+    for (; mail->idle < MAILBOXES; mail->idle++) {
+        dpr_mailbox *box = &mail->box[mail->idle];
+        box->words = (_Atomic(uint64_t) *)mail->memory + (size_t)mail->idle * LINE_WORDS;
+        mail->stack[mail->idle] = box;
+    }
+    *out = mail;
+    return cudaSuccess;
+}
+
+void dpr_mail_destroy(dpr_mail *mail) {
+    (void)cudaFreeHost(mail->memory);
+    pthread_cond_destroy(&mail->returned);
+    pthread_mutex_destroy(&mail->lock);
+    free(mail);
+}
+
+int dpr_mailbox_arrived(const dpr_mailbox *box, size_t bytes) {
+    for (size_t i = 0; i * sizeof(uint32_t) < bytes; i++)
+        if (atomic_load_explicit(&box->words[i], memory_order_acquire) >> 32 != box->tag)
+            return 0;
+    return 1;
+}
+
+/* Moves lost mailboxes whose results have come after all to those that are idle. */
+static void find_lost(dpr_mail *mail) {
+    int still = 0;
+    for (int i = 0; i < mail->lost_count; i++) {
+        dpr_mailbox *box = mail->lost[i];
+        if (dpr_mailbox_arrived(box, box->awaited))
+            mail->stack[mail->idle++] = box;
+        else
+            mail->lost[still++] = box;
+    }
+    mail->lost_count = still;
+}
+
+static dpr_mailbox *take(dpr_mail *mail) {
+    pthread_mutex_lock(&mail->lock);
+    if (mail->idle == 0)
+        find_lost(mail);
+    while (mail->idle == 0 && mail->lost_count < MAILBOXES)
+        pthread_cond_wait(&mail->returned, &mail->lock);
+    dpr_mailbox *box = mail->idle > 0 ? mail->stack[--mail->idle] : NULL;
+    pthread_mutex_unlock(&mail->lock);
+    return box;
+}
+
+dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, dpr_run *run) {
+    dpr_mailbox *box = take(mail);
+    if (!box)
+        return NULL;
+    if (++box->tag == 0) { /* words that short results leave alone may have any of the tags before */
+        for (int i = 0; i < DPR_MAIL_WORDS; i++)
+            atomic_store_explicit(&box->words[i], 0, memory_order_relaxed);
+        box->tag = 1;
+    }
+    run->out = box->words;
+    run->tag = box->tag;
+    return box;
+}
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static long since(const struct timespec *start) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - start->tv_sec) * 1000000000L + (now.tv_nsec - start->tv_nsec);
+}
+
+int dpr_mailbox_wait(const dpr_mailbox *box, size_t bytes) {
+    struct timespec start;
+    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        for (int i = 0; i < POLLS; i++) {
+            if (dpr_mailbox_arrived(box, bytes))
+                return 1;
+            relax();
+        }
+    } while (since(&start) < patience_ns);
+    return dpr_mailbox_arrived(box, bytes);
+}
+
+void dpr_mailbox_read(const dpr_mailbox *box, void *out, size_t bytes) {
+    unsigned char *to = out;
+    for (size_t i = 0; bytes > 0; i++) {
+        const uint32_t part = (uint32_t)atomic_load_explicit(&box->words[i], memory_order_relaxed);
+        const size_t size = bytes < sizeof part ? bytes : sizeof part;
+        memcpy(to, &part, size);
+        to += size;
+        bytes -= size;
+    }
+}
+
+void dpr_mailbox_return(dpr_mail *mail, dpr_mailbox *box, size_t bytes) {
+    const int written = dpr_mailbox_arrived(box, bytes);
+    pthread_mutex_lock(&mail->lock);
+    if (written) {
+        mail->stack[mail->idle++] = box;
+        pthread_cond_signal(&mail->returned);
+    } else {
+        box->awaited = bytes;
+        mail->lost[mail->lost_count++] = box;
+        pthread_cond_broadcast(&mail->returned); /* it may have been the last one to wait for */
+    }
+    pthread_mutex_unlock(&mail->lock);
+}

@@ -1,0 +1,270 @@
+#include "fake_device.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_cuda.h"
+#include "fake_kernel.h"
+#include "fake_memory.h"
+#include "fake_state.h"
+#include "machine.h"
+
+static dpr_caps machine;
+static _Thread_local int current_device;
+
+static void load_machine(void) {
+    char text[8192];
+    FILE *file = fopen(TEST_MACHINES "/h200.caps", "r");
+    if (!file)
+        abort();
+    const size_t size = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[size] = '\0';
+    if (dpr_machine_parse(text, &machine) != DPR_OK)
+        abort();
+}
+
+const dpr_caps *fake_machine(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, load_machine);
+    return &machine;
+}
+
+/* ---- Devices ---- */
+
+WRAP(cudaGetDeviceCount);
+cudaError_t __wrap_cudaGetDeviceCount(int *count) {
+    FAKE_BEGIN();
+    *count = FAKE_DEVICES;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaGetDevice);
+cudaError_t __wrap_cudaGetDevice(int *device) {
+    FAKE_BEGIN();
+    *device = current_device;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaSetDevice);
+cudaError_t __wrap_cudaSetDevice(int device) {
+    FAKE_BEGIN();
+    if (device < 0 || device >= FAKE_DEVICES)
+        return fake_end(cudaErrorInvalidDevice);
+    current_device = device;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaDeviceGetAttribute);
+cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+    FAKE_BEGIN();
+    if (device < 0 || device >= FAKE_DEVICES)
+        return fake_end(cudaErrorInvalidDevice);
+    switch (attribute) {
+#define ATTRIBUTE_CASE(A, NAME, ATTRIBUTE, text)                                                                       \
+    case cudaDevAttr##ATTRIBUTE:                                                                                       \
+        *value = (int)fake_machine()->gpu.NAME;                                                                        \
+        break;
+        DPR_GPU_CAPS_LIST(ATTRIBUTE_CASE, _)
+#undef ATTRIBUTE_CASE
+    default:
+        return fake_end(cudaErrorInvalidValue);
+    }
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaGetDeviceProperties);
+cudaError_t __wrap_cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+    FAKE_BEGIN();
+    if (device < 0 || device >= FAKE_DEVICES)
+        return fake_end(cudaErrorInvalidDevice);
+    memset(properties, 0, sizeof *properties);
+    memcpy(properties->name, fake_machine()->gpu_name, sizeof fake_machine()->gpu_name);
+    properties->totalGlobalMem = (size_t)139 << 30;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaDeviceGetPCIBusId);
+cudaError_t __wrap_cudaDeviceGetPCIBusId(char *text, int length, int device) {
+    FAKE_BEGIN();
+    snprintf(text, (size_t)length, "0000:%02x:00.0", 0x3b + device);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaFuncGetAttributes);
+cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *entry) {
+    FAKE_BEGIN();
+    if (!fake_kernel_known(entry))
+        return fake_end(cudaErrorInvalidDeviceFunction);
+    memset(attributes, 0, sizeof *attributes);
+    attributes->numRegs = 32;
+    attributes->maxThreadsPerBlock = 1024;
+    return fake_end(cudaSuccess);
+}
+
+/* ---- Occupancy ---- */
+
+/* What cudaFuncSetAttribute() has allowed, on both devices alike. */
+enum { MOST_ALLOWED = 4096 };
+static struct {
+    const void *entry;
+    int shared_bytes, large_clusters;
+} allowed[MOST_ALLOWED];
+static int allowed_count;
+
+static int find_allowed(const void *entry) {
+    int i = 0;
+    while (i < allowed_count && allowed[i].entry != entry)
+        i++;
+    return i;
+}
+
+int fake_shared_bytes_allowed(const void *entry) {
+    const int i = find_allowed(entry);
+    return i < allowed_count && allowed[i].shared_bytes ? allowed[i].shared_bytes : 48 * 1024;
+}
+
+int fake_cluster_allowed(const void *entry) {
+    const int i = find_allowed(entry);
+    return i < allowed_count && allowed[i].large_clusters ? 16 : 8;
+}
+
+WRAP(cudaFuncSetAttribute);
+cudaError_t __wrap_cudaFuncSetAttribute(const void *entry, enum cudaFuncAttribute attribute, int value) {
+    FAKE_BEGIN();
+    const int i = find_allowed(entry);
+    if (!fake_kernel_known(entry) || i == MOST_ALLOWED)
+        return fake_end(cudaErrorInvalidDeviceFunction);
+    allowed[i].entry = entry;
+    allowed_count += i == allowed_count;
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value <= fake_machine()->gpu.shared_per_block_optin)
+        allowed[i].shared_bytes = value;
+    else if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+        allowed[i].large_clusters = value;
+    else
+        return fake_end(cudaErrorInvalidValue);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaOccupancyMaxActiveBlocksPerMultiprocessor);
+cudaError_t __wrap_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *entry, int threads,
+                                                                 size_t shared) {
+    FAKE_BEGIN();
+    if (!fake_kernel_known(entry) || threads < 1 || shared > (size_t)fake_shared_bytes_allowed(entry))
+        return fake_end(cudaErrorInvalidDeviceFunction);
+    *blocks = 2048 / threads;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaOccupancyMaxActiveClusters);
+cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *clusters, const void *entry, const cudaLaunchConfig_t *config) {
+    FAKE_BEGIN();
+    if (!fake_kernel_known(entry) || config->numAttrs != 1
+        || config->attrs[0].id != cudaLaunchAttributeClusterDimension)
+        return fake_end(cudaErrorInvalidValue);
+    const unsigned cluster = config->attrs[0].val.clusterDim.x;
+    if (cluster < 1 || cluster > (unsigned)fake_cluster_allowed(entry) || config->gridDim.x % cluster)
+        return fake_end(cudaErrorInvalidClusterSize);
+    *clusters = (int)(2048 / config->blockDim.x * (unsigned)fake_machine()->gpu.sm_count / cluster);
+    return fake_end(cudaSuccess);
+}
+
+/* ---- Memory ---- */
+
+static cudaError_t take(void **memory, size_t size, fake_kind kind) {
+    void *taken = fake_take(size, kind, current_device);
+    if (!taken)
+        return fake_end(cudaErrorMemoryAllocation);
+    *memory = taken;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaMalloc);
+cudaError_t __wrap_cudaMalloc(void **memory, size_t size) {
+    FAKE_BEGIN();
+    return take(memory, size, FAKE_DEVICE);
+}
+
+WRAP(cudaMallocManaged);
+cudaError_t __wrap_cudaMallocManaged(void **memory, size_t size, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    return take(memory, size, FAKE_MANAGED);
+}
+
+WRAP(cudaHostAlloc);
+cudaError_t __wrap_cudaHostAlloc(void **memory, size_t size, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    return take(memory, size, FAKE_PINNED);
+}
+
+WRAP(cudaFree);
+cudaError_t __wrap_cudaFree(void *memory) {
+    FAKE_BEGIN();
+    return fake_end(!memory || fake_give(memory, 0) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+WRAP(cudaFreeHost);
+cudaError_t __wrap_cudaFreeHost(void *memory) {
+    FAKE_BEGIN();
+    return fake_end(!memory || fake_give(memory, 1) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+WRAP(cudaMemGetInfo);
+cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
+    FAKE_BEGIN();
+    *available = *total = (size_t)1 << 30;
+    return fake_end(cudaSuccess);
+}
+
+/* ---- The driver's functions that the library asks for ---- */
+
+static void put_attribute(CUpointer_attribute attribute, const fake_block *block, CUdeviceptr pointer, void *value) {
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)value = !block ? 0 : block->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)value = block && block->kind == FAKE_MANAGED;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = block ? block->device : -2;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)value = block ? pointer : 0;
+        break;
+    default:
+        fake_violate("the fake driver does not know a pointer attribute that is asked for");
+    }
+}
+
+static CUresult CUDAAPI fake_pointer_attributes(unsigned count, CUpointer_attribute *attributes, void **values,
+                                                CUdeviceptr pointer) {
+    /* The driver's errors have the runtime's numbers, but are not the runtime's to keep. */
+    const cudaError_t injected = fake_begin_quietly("cuPointerGetAttributes");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const fake_block *block = fake_find((const void *)(uintptr_t)pointer, 1);
+    for (unsigned i = 0; i < count; i++)
+        put_attribute(attributes[i], block, pointer, values[i]);
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+WRAP(cudaGetDriverEntryPointByVersion);
+cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version,
+                                                    unsigned long long flags,
+                                                    enum cudaDriverEntryPointQueryResult *result) {
+    FAKE_BEGIN();
+    (void)version, (void)flags;
+    const int known = strcmp(name, "cuPointerGetAttributes") == 0;
+    *entry = known ? (void *)(uintptr_t)fake_pointer_attributes : NULL;
+    *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    if (!known)
+        fake_violate("the fake driver does not know a function that is asked for");
+    return fake_end(cudaSuccess);
+}

@@ -1,0 +1,178 @@
+#include <stdlib.h>
+
+#include "fake_state.h"
+#include "fake_streams.h"
+
+/* A user object, in a list of those of one graph. */
+struct CUuserObject_st {
+    struct CUuserObject_st *next;
+    cudaHostFn_t destroy;
+    void *user;
+};
+
+struct CUgraph_st {
+    fake_queue work;
+    struct CUuserObject_st *objects;
+    int owners; /* the graph itself, and each executable made of it */
+    cudaStream_t origin;
+};
+
+struct CUgraphExec_st {
+    cudaGraph_t graph;
+};
+
+fake_queue *fake_graph_work(cudaGraph_t graph) {
+    return &graph->work;
+}
+
+/* ---- Capture ---- */
+
+WRAP(cudaThreadExchangeStreamCaptureMode);
+cudaError_t __wrap_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+    static _Thread_local enum cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
+    FAKE_BEGIN();
+    const enum cudaStreamCaptureMode old = of_thread;
+    of_thread = *mode;
+    *mode = old;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaStreamBeginCapture);
+cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    FAKE_BEGIN();
+    (void)mode;
+    if (!stream || !fake_stream_is_live(stream))
+        return fake_end(cudaErrorStreamCaptureUnsupported);
+    stream->captured = calloc(1, sizeof *stream->captured);
+    if (!stream->captured)
+        return fake_end(cudaErrorMemoryAllocation);
+    stream->captured->owners = 1;
+    stream->captured->origin = stream;
+    fake_count_objects(1);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaStreamEndCapture);
+cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    FAKE_BEGIN();
+    if (!stream || !fake_stream_is_live(stream) || !stream->captured || stream->captured->origin != stream)
+        return fake_end(cudaErrorIllegalState);
+    *graph = stream->captured;
+    for (cudaStream_t s = fake_streams(); s; s = s->next)
+        if (s->captured == *graph)
+            s->captured = NULL;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaStreamGetCaptureInfo);
+cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                                            unsigned long long *id, cudaGraph_t *graph,
+                                            const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+                                            size_t *count) {
+    FAKE_BEGIN();
+    (void)id, (void)dependencies, (void)edges, (void)count;
+    stream = fake_stream_of(stream);
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    *status = stream->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (stream->captured && graph)
+        *graph = stream->captured;
+    return fake_end(cudaSuccess);
+}
+
+/* ---- User objects and graphs ---- */
+
+WRAP(cudaUserObjectCreate);
+cudaError_t __wrap_cudaUserObjectCreate(cudaUserObject_t *out, void *user, cudaHostFn_t destroy, unsigned references,
+                                        unsigned flags) {
+    FAKE_BEGIN();
+    if (references != 1 || flags != cudaUserObjectNoDestructorSync)
+        return fake_end(cudaErrorInvalidValue);
+    struct CUuserObject_st *object = calloc(1, sizeof *object);
+    if (!object)
+        return fake_end(cudaErrorMemoryAllocation);
+    *object = (struct CUuserObject_st){NULL, destroy, user};
+    fake_count_objects(1);
+    *out = object;
+    return fake_end(cudaSuccess);
+}
+
+/* Destructors take the library's locks, so the fake's must be free. */
+static void end_object(struct CUuserObject_st *object) {
+    fake_count_objects(-1);
+    fake_unlock();
+    object->destroy(object->user);
+    free(object);
+    fake_lock();
+}
+
+WRAP(cudaUserObjectRelease);
+cudaError_t __wrap_cudaUserObjectRelease(cudaUserObject_t object, unsigned references) {
+    FAKE_BEGIN();
+    if (references != 1)
+        return fake_end(cudaErrorInvalidValue);
+    end_object(object);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaGraphRetainUserObject);
+cudaError_t __wrap_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned references,
+                                             unsigned flags) {
+    FAKE_BEGIN();
+    if (references != 1 || flags != cudaGraphUserObjectMove)
+        return fake_end(cudaErrorInvalidValue);
+    object->next = graph->objects;
+    graph->objects = object;
+    return fake_end(cudaSuccess);
+}
+
+static void release_graph(cudaGraph_t graph) {
+    if (--graph->owners > 0)
+        return;
+    for (struct CUuserObject_st *object = graph->objects, *next; object; object = next) {
+        next = object->next;
+        end_object(object);
+    }
+    fake_discard(&graph->work);
+    free(graph);
+    fake_count_objects(-1);
+}
+
+WRAP(cudaGraphInstantiateWithFlags);
+cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    struct CUgraphExec_st *run = calloc(1, sizeof *run);
+    if (!run)
+        return fake_end(cudaErrorMemoryAllocation);
+    run->graph = graph;
+    graph->owners++;
+    fake_count_objects(1);
+    *out = run;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaGraphLaunch);
+cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream) {
+    FAKE_BEGIN();
+    cudaError_t error = cudaSuccess;
+    for (const fake_work *w = run->graph->work.first; w && error == cudaSuccess; w = w->next)
+        error = fake_enqueue(stream, w);
+    return fake_end(error);
+}
+
+WRAP(cudaGraphDestroy);
+cudaError_t __wrap_cudaGraphDestroy(cudaGraph_t graph) {
+    FAKE_BEGIN();
+    release_graph(graph);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaGraphExecDestroy);
+cudaError_t __wrap_cudaGraphExecDestroy(cudaGraphExec_t run) {
+    FAKE_BEGIN();
+    release_graph(run->graph);
+    free(run);
+    fake_count_objects(-1);
+    return fake_end(cudaSuccess);
+}

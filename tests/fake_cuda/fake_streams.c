@@ -1,0 +1,322 @@
+#include "fake_streams.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_memory.h"
+#include "fake_state.h"
+
+struct CUevent_st {
+    cudaStream_t stream; /* where it was recorded last */
+    unsigned recorded, reached;
+    cudaGraph_t captured; /* the graph that the recording went to, or NULL */
+    int users;            /* the program, until it destroys the event, and queued work that names it */
+};
+
+/* The per-thread default streams are one, which is in order with itself as each of them is. */
+static struct CUstream_st per_thread = {.id = 2};
+static struct CUstream_st legacy = {.id = 1, .next = &per_thread};
+static unsigned long long next_stream_id = 3;
+
+/* ---- Work ---- */
+
+cudaStream_t fake_stream_of(cudaStream_t stream) {
+    return !stream || stream == cudaStreamLegacy ? &legacy : stream == cudaStreamPerThread ? &per_thread : stream;
+}
+
+cudaStream_t fake_streams(void) {
+    return &legacy;
+}
+
+int fake_stream_is_live(cudaStream_t stream) {
+    for (struct CUstream_st *s = &legacy; s; s = s->next)
+        if (s == stream)
+            return 1;
+    return 0;
+}
+
+void fake_append(fake_queue *to, const fake_work *item) {
+    fake_work *copy = malloc(sizeof *copy);
+    if (!copy)
+        abort();
+    *copy = *item;
+    copy->next = NULL;
+    if (to->last)
+        to->last->next = copy;
+    else
+        to->first = copy;
+    to->last = copy;
+}
+
+static void let_go(cudaEvent_t event) {
+    if (--event->users > 0)
+        return;
+    free(event);
+    fake_count_objects(-1);
+}
+
+void fake_discard(fake_queue *q) {
+    for (fake_work *w = q->first, *next; w; w = next) {
+        next = w->next;
+        if (w->event)
+            let_go(w->event);
+        free(w);
+    }
+    *q = (fake_queue){NULL, NULL};
+}
+
+static void run_kernel(const fake_launch *launch) {
+    cudaError_t error = cudaSuccess;
+    const fake_fate fate = fake_next_fate(&error);
+    if (fate == FAKE_FAULTS)
+        fake_break(error);
+    if (fate != FAKE_RUNS)
+        return;
+    const char *wrong = fake_kernel_run(launch);
+    if (wrong)
+        fake_violate(wrong);
+}
+
+static void run_first(fake_queue *q);
+
+/* The work that an event stands behind was enqueued before the wait, so that this ends. */
+static void await(const fake_work *w) {
+    while (w->event->reached < w->turn && w->event->stream->work.first)
+        run_first(&w->event->stream->work);
+}
+
+static void run_first(fake_queue *q) {
+    fake_work *w = q->first;
+    q->first = w->next;
+    if (!q->first)
+        q->last = NULL;
+    if (w->type == FAKE_KERNEL)
+        run_kernel(&w->launch);
+    else if (w->type == FAKE_COPY)
+        memmove(w->to, w->from, w->size);
+    else if (w->type == FAKE_FILL)
+        memset(w->to, w->byte, w->size);
+    else if (w->type == FAKE_REACH)
+        w->event->reached = w->turn;
+    else
+        await(w);
+    if (w->event)
+        let_go(w->event);
+    free(w);
+}
+
+static void run_queue(fake_queue *q) {
+    if (!q->first)
+        return;
+    fake_expose(1);
+    while (q->first)
+        run_first(q);
+    fake_expose(0);
+}
+
+cudaError_t fake_enqueue(cudaStream_t stream, const fake_work *item) {
+    stream = fake_stream_of(stream);
+    if (!fake_stream_is_live(stream))
+        return cudaErrorInvalidResourceHandle;
+    stream->after_kernel = item->type == FAKE_KERNEL;
+    if (stream->captured) {
+        fake_append(fake_graph_work(stream->captured), item);
+        return cudaSuccess;
+    }
+    fake_append(&stream->work, item);
+    if (fake_is_eager())
+        run_queue(&stream->work);
+    return cudaSuccess;
+}
+
+/* A wait that fails: what was waited for went down with it. */
+static void lose_work(cudaStream_t stream) {
+    fake_lock();
+    for (struct CUstream_st *s = &legacy; s; s = s->next)
+        if (!stream || s == stream)
+            fake_discard(&s->work);
+    fake_unlock();
+}
+
+/* ---- Copies ---- */
+
+WRAP(cudaMemcpy);
+cudaError_t __wrap_cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
+    FAKE_BEGIN();
+    (void)kind;
+    run_queue(&legacy.work);
+    fake_expose(1);
+    memmove(to, from, size);
+    fake_expose(0);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaMemcpyAsync);
+cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
+    FAKE_BEGIN();
+    (void)kind;
+    const fake_work item = {.type = FAKE_COPY, .to = to, .from = from, .size = size};
+    return fake_end(fake_enqueue(stream, &item));
+}
+
+WRAP(cudaMemsetAsync);
+cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t stream) {
+    FAKE_BEGIN();
+    if (!fake_find(to, size))
+        return fake_end(cudaErrorInvalidValue);
+    const fake_work item = {.type = FAKE_FILL, .to = to, .size = size, .byte = byte};
+    return fake_end(fake_enqueue(stream, &item));
+}
+
+/* ---- Streams ---- */
+
+WRAP(cudaStreamCreateWithFlags);
+cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return fake_end(cudaErrorMemoryAllocation);
+    stream->id = next_stream_id++;
+    stream->next = per_thread.next;
+    per_thread.next = stream;
+    fake_count_objects(1);
+    *out = stream;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaStreamDestroy);
+cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream) {
+    FAKE_BEGIN();
+    for (struct CUstream_st *s = &per_thread; s->next; s = s->next) {
+        if (s->next != stream)
+            continue;
+        run_queue(&stream->work); /* destroying a stream leaves its work running */
+        s->next = stream->next;
+        free(stream);
+        fake_count_objects(-1);
+        return fake_end(cudaSuccess);
+    }
+    return fake_end(cudaErrorInvalidResourceHandle);
+}
+
+WRAP(cudaStreamSynchronize);
+cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
+    const cudaError_t injected = fake_begin("cudaStreamSynchronize");
+    stream = fake_stream_of(stream);
+    if (injected != cudaSuccess) {
+        lose_work(stream);
+        return injected;
+    }
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    if (stream->captured)
+        return fake_end(cudaErrorStreamCaptureUnsupported);
+    run_queue(&stream->work);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaDeviceSynchronize);
+cudaError_t __wrap_cudaDeviceSynchronize(void) {
+    const cudaError_t injected = fake_begin("cudaDeviceSynchronize");
+    if (injected != cudaSuccess) {
+        lose_work(NULL);
+        return injected;
+    }
+    for (struct CUstream_st *s = &legacy; s; s = s->next)
+        run_queue(&s->work);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaStreamGetId);
+cudaError_t __wrap_cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
+    FAKE_BEGIN();
+    if (!fake_stream_is_live(fake_stream_of(stream)))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    *id = fake_stream_of(stream)->id;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaLaunchKernelExC);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
+    FAKE_BEGIN();
+    fake_work item = {.type = FAKE_KERNEL};
+    cudaStream_t stream = fake_stream_of(config->stream);
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    const char *wrong = fake_kernel_prepare(config, entry, arguments, stream->after_kernel, &item.launch);
+    if (!wrong && stream == &legacy && fake_kernel_is_programmatic(config))
+        wrong = "a kernel is launched ahead of the work of all other streams that the legacy stream waits for";
+    if (wrong) {
+        fake_violate(wrong);
+        return fake_end(cudaErrorInvalidValue);
+    }
+    return fake_end(fake_enqueue(stream, &item));
+}
+
+WRAP(cudaLaunchKernel);
+cudaError_t __wrap_cudaLaunchKernel(const void *entry, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                    cudaStream_t stream) {
+    (void)entry, (void)grid, (void)block, (void)arguments, (void)shared, (void)stream;
+    fake_violate("a kernel is launched by its C++ name");
+    return cudaErrorNotSupported;
+}
+
+/* ---- Events ---- */
+
+WRAP(cudaEventCreateWithFlags);
+cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    struct CUevent_st *event = calloc(1, sizeof *event);
+    if (!event)
+        return fake_end(cudaErrorMemoryAllocation);
+    event->users = 1;
+    fake_count_objects(1);
+    *out = event;
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaEventDestroy);
+cudaError_t __wrap_cudaEventDestroy(cudaEvent_t event) {
+    FAKE_BEGIN();
+    let_go(event);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaEventRecord);
+cudaError_t __wrap_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    FAKE_BEGIN();
+    stream = fake_stream_of(stream);
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    event->captured = stream->captured;
+    event->stream = stream;
+    if (stream->captured)
+        return fake_end(cudaSuccess);
+    event->users++;
+    const fake_work item = {.type = FAKE_REACH, .event = event, .turn = ++event->recorded};
+    return fake_end(fake_enqueue(stream, &item));
+}
+
+/* Captured work is done in the order in which it was captured, which no dependency can contradict. */
+WRAP(cudaStreamWaitEvent);
+cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    stream = fake_stream_of(stream);
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    if (event->captured && !stream->captured)
+        stream->captured = event->captured;
+    if (event->captured != stream->captured)
+        return fake_end(cudaErrorStreamCaptureIsolation);
+    stream->after_kernel = 0;
+    if (event->captured || event->recorded == 0)
+        return fake_end(cudaSuccess);
+    event->users++;
+    const fake_work item = {.type = FAKE_AWAIT, .event = event, .turn = event->recorded};
+    return fake_end(fake_enqueue(stream, &item));
+}

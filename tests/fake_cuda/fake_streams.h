@@ -1,0 +1,50 @@
+/* Queues of work, and the streams that have them. With the fake's lock held. */
+#ifndef DPR_TESTS_FAKE_STREAMS_H
+#define DPR_TESTS_FAKE_STREAMS_H
+
+#include <cuda_runtime_api.h>
+
+#include "fake_kernel.h"
+
+/* A piece of queued work: a kernel, a copy, a fill, an event that is reached or one that is waited for. */
+typedef struct fake_work {
+    struct fake_work *next;
+    enum { FAKE_KERNEL, FAKE_COPY, FAKE_FILL, FAKE_REACH, FAKE_AWAIT } type;
+    fake_launch launch;
+    void *to;
+    const void *from;
+    size_t size;
+    int byte;
+    cudaEvent_t event;
+    unsigned turn; /* of the event: how often it has been recorded */
+} fake_work;
+
+typedef struct fake_queue {
+    fake_work *first, *last;
+} fake_queue;
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    unsigned long long id;
+    fake_queue work;
+    cudaGraph_t captured; /* the graph it is being captured to, or NULL */
+    int after_kernel;     /* what was enqueued last is a kernel */
+};
+
+/* The stream that a handle stands for, and whether it is alive. */
+cudaStream_t fake_stream_of(cudaStream_t stream);
+int fake_stream_is_live(cudaStream_t stream);
+
+/* All of them, in a list. */
+cudaStream_t fake_streams(void);
+
+void fake_append(fake_queue *to, const fake_work *item);
+void fake_discard(fake_queue *q);
+
+/* Appends a copy of the item to the stream's work, or to that of the graph it is being captured to. */
+cudaError_t fake_enqueue(cudaStream_t stream, const fake_work *item);
+
+/* The work of a graph, to which captured work goes (fake_graphs.c). */
+fake_queue *fake_graph_work(cudaGraph_t graph);
+
+#endif

@@ -1,0 +1,222 @@
+/* Results on their way to the host: by mailbox while the kernel runs, by the driver's wait when it takes long, and what
+ * becomes of runs whose result never comes. */
+#define _GNU_SOURCE /* fork() */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "gpu_memory.h"
+#include "registry.h"
+#include "support.h"
+
+enum { COUNT = 1000, MAILBOXES = 64, NEVER = 1000000 };
+static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0x5a5a5a5a;
+
+/* Arrays 1, 2, ... COUNT on device 0. */
+typedef struct scene {
+    dpr_ctx *ctx;
+    int32_t *in;
+    int32_t host[COUNT];
+} scene;
+
+static void scene_open(void *state) {
+    scene *s = state;
+    for (int i = 0; i < COUNT; i++)
+        s->host[i] = i + 1;
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof s->host);
+    ASSERT_TRUE(s->in && gpu_copy(s->in, s->host, sizeof s->host));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static void scene_close(void *state) {
+    scene *s = state;
+    fake_set_eager(0);
+    fake_drop_kernels(0);
+    dpr_ctx_destroy(s->ctx);
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define MAIL_TEST(NAME) TEST_FIXTURE(Mailbox, NAME, scene, scene_open, scene_close)
+
+static dpr_status sum(const scene *s, const char *strategy, int64_t *out) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    *out = canary;
+    return dpr_reduce_ex(s->ctx, s->in, out, COUNT, DPR_I32, DPR_SUM, &options);
+}
+
+/* Which of the runtime's calls a run makes: the last one, made to fail, is named. */
+static int waits_for_the_driver(const scene *s, const char *strategy) {
+    int64_t out;
+    for (int call = 1; call < 100; call++) {
+        fake_fail_call(call, cudaErrorUnknown);
+        const dpr_status status = sum(s, strategy, &out);
+        const char *failed = fake_failed_call();
+        fake_fail_call(0, cudaSuccess);
+        if (failed && strcmp(failed, "cudaStreamSynchronize") == 0)
+            return status != DPR_OK;
+        if (!failed)
+            return 0;
+    }
+    return -1;
+}
+
+MAIL_TEST(quick_kernels_need_no_wait_of_the_driver) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const char *name = dpr_strategy_name(i);
+        int64_t out;
+        if (dpr_strategies[i]->side != DPR_ON_GPU)
+            continue;
+        fake_set_eager(1);
+        EXPECT_STATUS(DPR_OK, sum(fixture, name, &out));
+        EXPECT_EQ_I64(expected_sum, out);
+        EXPECT_THAT(waits_for_the_driver(fixture, name) == 0, "%s waits although the result is there", name);
+        fake_set_eager(0);
+        EXPECT_STATUS(DPR_OK, sum(fixture, name, &out)); /* there when the stream is waited for */
+        EXPECT_EQ_I64(expected_sum, out);
+        EXPECT_THAT(waits_for_the_driver(fixture, name) == 1, "%s does not wait for its kernel", name);
+    }
+}
+
+/* Of 1 to 16 bytes, one after the other in the same mailbox. */
+MAIL_TEST(results_of_every_size) {
+    const dpr_c128 complex_in[2] = {{1.5, -2.5}, {4, 8}};
+    const unsigned char bytes_in[5] = {1, 0, 7, 7, 3};
+    void *in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof complex_in);
+    ASSERT_TRUE(in != NULL);
+    for (int i = 0; i < 40 && !test_failed(); i++) {
+        unsigned char any[3] = {9, 9, 9};
+        struct {
+            dpr_c128 sum;
+            int64_t after;
+        } wide = {{0, 0}, canary};
+        uint16_t half[2] = {0, 0x5a5a};
+        const uint16_t half_in[2] = {0x3c00, 0x4000}; /* 1 and 2 */
+        fake_set_eager(i % 2);
+        ASSERT_TRUE(gpu_copy(in, complex_in, sizeof complex_in));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, in, &wide.sum, 2, DPR_C128, DPR_SUM, NULL));
+        EXPECT_TRUE(wide.sum.re == 5.5 && wide.sum.im == 5.5 && wide.after == canary);
+        ASSERT_TRUE(gpu_copy(in, bytes_in, sizeof bytes_in));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, in, &any[1], 5, DPR_U8, DPR_MAX, NULL));
+        EXPECT_TRUE(any[0] == 9 && any[1] == 7 && any[2] == 9);
+        ASSERT_TRUE(gpu_copy(in, half_in, sizeof half_in));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, in, half, 2, DPR_F16, DPR_MAX, NULL));
+        EXPECT_TRUE(half[0] == 0x4000 && half[1] == 0x5a5a);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, in);
+}
+
+/* The wait works, but there is no result. */
+MAIL_TEST(a_kernel_without_a_result_is_a_status) {
+    int64_t out;
+    for (int i = 0; i < 3; i++) {
+        fake_drop_kernels(1);
+        EXPECT_STATUS(DPR_ERR_CUDA, sum(fixture, "flat.block", &out));
+        EXPECT_CONTAINS(dpr_last_error(), "flat.block");
+        EXPECT_EQ_I64(canary, out);
+        EXPECT_STATUS(DPR_OK, sum(fixture, "flat.block", &out));
+        EXPECT_EQ_I64(expected_sum, out);
+    }
+}
+
+/* Mailboxes that are lost run out, which is a status too, and no wait for ever. */
+MAIL_TEST(lost_mailboxes_run_out) {
+    int64_t out;
+    fake_drop_kernels(NEVER);
+    for (int i = 0; i < MAILBOXES && !test_failed(); i++)
+        EXPECT_STATUS(DPR_ERR_CUDA, sum(fixture, "flat.block", &out));
+    fake_drop_kernels(0);
+    EXPECT_STATUS(DPR_ERR_CUDA, sum(fixture, "flat.block", &out));
+    EXPECT_CONTAINS(dpr_last_error(), "device 0 has failed");
+    EXPECT_EQ_I64(canary, out);
+}
+
+/* What a launch never reached can be used again. */
+MAIL_TEST(failed_launches_lose_no_mailbox) {
+    int64_t out;
+    fake_set_eager(1);
+    for (int i = 0; i < 3 * MAILBOXES && !test_failed(); i++) {
+        int call = 0;
+        const char *failed = NULL;
+        do { /* which of a run's calls is the launch */
+            fake_fail_call(++call, cudaErrorLaunchOutOfResources);
+            (void)sum(fixture, "flat.block", &out);
+            failed = fake_failed_call();
+        } while (failed && strcmp(failed, "cudaLaunchKernelExC") != 0 && call < 20);
+        fake_fail_call(0, cudaSuccess);
+        ASSERT_TRUE(failed != NULL);
+        EXPECT_EQ_STR("cudaLaunchKernelExC", failed);
+        EXPECT_EQ_I64(canary, out);
+    }
+    EXPECT_STATUS(DPR_OK, sum(fixture, "flat.block", &out));
+    EXPECT_EQ_I64(expected_sum, out);
+}
+
+/* ---- Faults, in a process of its own, as the device cannot be used afterwards ---- */
+
+#define CHECK(CONDITION)                                                                                               \
+    do {                                                                                                               \
+        if (!(CONDITION)) {                                                                                            \
+            printf("%s:%d: %s: \"%s\"\n", __FILE__, __LINE__, #CONDITION, dpr_last_error());                           \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static int says_that_the_device_failed(void) {
+    return strstr(dpr_last_error(), "cudaErrorIllegalAddress") && strstr(dpr_last_error(), "again in this process");
+}
+
+static int after_a_fault(const scene *s, int to_host) {
+    int64_t out = canary, *far_out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *far_out);
+    dpr_ctx *cpu = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "flat.ticket";
+    CHECK(dpr_ctx_create(DPR_DEVICE_CPU, &cpu) == DPR_OK);
+    fake_fault_kernel(cudaErrorIllegalAddress);
+    CHECK(dpr_reduce_ex(s->ctx, s->in, to_host ? &out : far_out, COUNT, DPR_I32, DPR_SUM, &options) == DPR_ERR_CUDA);
+    CHECK(out == canary && says_that_the_device_failed());
+    for (int i = 0; i < 2 * MAILBOXES; i++) {
+        CHECK(dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL) == DPR_ERR_CUDA);
+        CHECK(out == canary && says_that_the_device_failed());
+        CHECK(dpr_reduce(s->in, &out, COUNT, DPR_I32, DPR_SUM) == DPR_ERR_CUDA && says_that_the_device_failed());
+        CHECK(dpr_reduce_async(s->ctx, s->in, far_out, COUNT, DPR_I32, DPR_SUM, &options, NULL) == DPR_ERR_CUDA);
+        CHECK(says_that_the_device_failed());
+    }
+    CHECK(dpr_reduce_ex(cpu, s->host, &out, COUNT, DPR_I32, DPR_SUM, NULL) == DPR_OK && out == expected_sum);
+    out = canary;
+    CHECK(dpr_reduce(s->host, &out, COUNT, DPR_I32, DPR_SUM) == DPR_OK && out == expected_sum);
+    out = canary;
+    CHECK(dpr_reduce_ex(s->ctx, s->host, &out, COUNT, DPR_I32, DPR_SUM, NULL) == DPR_OK && out == expected_sum);
+    dpr_ctx_destroy(cpu);
+    dpr_ctx_destroy(s->ctx);
+    dpr_shutdown();
+    return 1;
+}
+
+/* The child, which finds the driver anew, makes the scene itself. */
+static void expect_in_child(int to_host) {
+    (void)fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        scene s = {NULL};
+        (void)alarm(60);
+        scene_open(&s);
+        const int good = s.ctx && after_a_fault(&s, to_host);
+        (void)fflush(NULL);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_TRUE(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT_THAT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with 0x%x", (unsigned)status);
+}
+
+TEST(Faults, of_a_kernel_whose_result_goes_to_host_memory) {
+    expect_in_child(1);
+}
+
+TEST(Faults, of_a_kernel_whose_result_goes_to_device_memory) {
+    expect_in_child(0);
+}

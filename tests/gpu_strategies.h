@@ -1,0 +1,50 @@
+/* The GPU strategies of the registry. */
+#ifndef DPR_TESTS_GPU_STRATEGIES_H
+#define DPR_TESTS_GPU_STRATEGIES_H
+
+#include "caps_read.h"
+#include "planner.h"
+#include "registry.h"
+
+/* GPU strategy number i, from 0; NULL past the last one. */
+static inline const dpr_strategy *gpu_strategy_entry(size_t i) {
+    for (size_t s = 0; s < dpr_strategy_count(); s++)
+        if (dpr_strategies[s]->side == DPR_ON_GPU && i-- == 0)
+            return dpr_strategies[s];
+    return NULL;
+}
+
+/* Its name; NULL past the last one, which is to leave the choice to the planner. */
+static inline const char *gpu_strategy(size_t i) {
+    const dpr_strategy *strategy = gpu_strategy_entry(i);
+    return strategy ? strategy->name : NULL;
+}
+
+static inline size_t gpu_strategy_count(void) {
+    size_t count = 0;
+    while (gpu_strategy_entry(count))
+        count++;
+    return count;
+}
+
+/* Whether device 0 can run the pair, which has a meaning, on an array in `memory` with GPU strategy number i; past the
+ * last one it can. */
+static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_memory memory) {
+    const dpr_strategy *strategy = gpu_strategy_entry(i);
+    dpr_caps caps;
+    dpr_key key = {.word = 0};
+    if (!strategy)
+        return 1;
+    key.f.op = (uint8_t)op;
+    key.f.dtype = (uint8_t)dtype;
+    key.f.in_memory = (uint8_t)memory;
+    key.f.strategy = UINT8_MAX; /* asked for by name */
+    return dpr_caps_read(0, &caps) == DPR_OK && !dpr_refusal(strategy, &key, &caps);
+}
+
+/* The same for device memory. */
+static inline int gpu_strategy_runs(size_t i, dpr_op op, dpr_dtype dtype) {
+    return gpu_strategy_takes(i, op, dtype, DPR_MEMORY_DEVICE);
+}
+
+#endif

@@ -1,0 +1,252 @@
+/* The parts of `dpr bench` that measure nothing: its axes, data whose result is known, and what follows from results.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_axes.h"
+#include "bench_known.h"
+#include "bench_report.h"
+#include "cli.h"
+#include "lists.h"
+#include "reference.h"
+#include "support.h"
+
+/* ---- Axes ------------------------------------------------------------------------------------------------------- */
+
+static void check_counts(const char *text, const char *wanted) {
+    axis_counts counts;
+    char got[512] = "";
+    size_t used = 0;
+    ASSERT_THAT(axis_parse_counts(text, &counts) == CLI_OK, "%s is not understood", text);
+    for (int i = 0; i < counts.n && used < sizeof got; i++)
+        used += (size_t)snprintf(got + used, sizeof got - used, "%s%" PRIu64, i ? " " : "", counts.at[i]);
+    EXPECT_EQ_STR(wanted, got);
+}
+
+TEST(BenchAxes, counts) {
+    check_counts("1000", "1000");
+    check_counts("1e3,7,2^4,7", "7 16 1000");
+    check_counts("2^10:2^16:x4", "1024 4096 16384 65536");
+    check_counts("2^10:2^15", "1024 4096 16384");
+    check_counts("1000:5000:+1000", "1000 2000 3000 4000 5000");
+    check_counts("0:10:+4,5", "0 4 5 8");
+    check_counts("1:10:x1.5", "1 2 3 5 8"); /* 1.5 2.25 3.375 5.0625 7.59, each once */
+    check_counts("5:5:x2", "5");
+    check_counts("2^63:18446744073709551615:x2", "9223372036854775808");
+}
+
+TEST(BenchAxes, sets) {
+    unsigned char in[AXIS_SET];
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("operation", "sum,max", cli_op_name, in));
+    EXPECT_TRUE(in[DPR_SUM] && in[DPR_MAX] && !in[DPR_MIN]);
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("operation", "all", cli_op_name, in));
+    for (int i = 0; i < AXIS_SET; i++)
+        EXPECT_EQ_I64(i < DPR_OP_COUNT, in[i]);
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("strategy", "cpu.*", cli_strategy_name, in));
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, in[i]);
+}
+
+TEST(BenchAxes, times_and_shares) {
+    static const struct {
+        const char *text;
+        double seconds;
+    } times[] = {{"60", 60}, {"60s", 60}, {"1.5m", 90}, {"2min", 120}, {"1h", 3600}, {"250ms", 0.25}};
+    double got = 0;
+    for (size_t i = 0; i < LENGTH(times); i++) {
+        EXPECT_EQ_I64(CLI_OK, axis_parse_seconds("budget", times[i].text, &got));
+        EXPECT_NEAR_F64(times[i].seconds, got, 1e-12);
+    }
+    EXPECT_EQ_I64(CLI_OK, axis_parse_share("accuracy", "0.5%", &got));
+    EXPECT_NEAR_F64(0.005, got, 1e-12);
+    EXPECT_EQ_I64(CLI_OK, axis_parse_share("accuracy", "2", &got));
+    EXPECT_NEAR_F64(0.02, got, 1e-12);
+}
+
+/* ---- Known data ------------------------------------------------------------------------------------------------- */
+
+/* The array as a call sees it. The caller frees it. */
+static unsigned char *spread(const known *k, size_t count) {
+    const size_t size = dpr_dtype_size(k->dtype), bytes = count * size;
+    unsigned char *array = malloc(bytes + 1);
+    for (size_t at = 0; array && at < bytes; at += KNOWN_BLOCK)
+        memcpy(array + at, k->block, bytes - at < KNOWN_BLOCK ? bytes - at : KNOWN_BLOCK);
+    if (array && k->marked && count)
+        memcpy(array + bytes - size, k->last.bytes, size);
+    return array;
+}
+
+/* What is expected is right by the tests' own reference, and by a strategy of the library. */
+static void check_count(const known *k, dpr_ctx *cpu, size_t count) {
+    ref_state state;
+    known_result expected;
+    value got;
+    char why[256] = "";
+    unsigned char *array = spread(k, count);
+    ASSERT_TRUE(array != NULL);
+    ref_reduce(&state, k->op, k->dtype, DPR_NAN_PROPAGATE, array, count);
+    if (EXPECT_STATUS(DPR_OK, known_expect(k, count, &expected))
+        && EXPECT_STATUS(DPR_OK, dpr_reduce_ex(cpu, array, &got, count, k->dtype, k->op, NULL))) {
+        EXPECT_THAT(ref_check(&state, got.bytes, why, sizeof why), "%s", why);
+        EXPECT_THAT(known_matches(&expected, got.bytes), "%s of %zu %s is not what is expected", dpr_op_name(k->op),
+                    count, dpr_dtype_name(k->dtype));
+    }
+    free(array);
+}
+
+/* A result that misses the last element, or any other one for sums of integers, is found out. */
+static void check_sensitivity(const known *k, dpr_ctx *cpu, size_t count) {
+    const int is_integer = (dpr_dtypes[k->dtype].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
+    known_result expected;
+    value got;
+    if (!k->marked && !(is_integer && (k->op == DPR_SUM || k->op == DPR_BXOR)))
+        return;
+    unsigned char *array = spread(k, count);
+    ASSERT_TRUE(array != NULL);
+    if (EXPECT_STATUS(DPR_OK, known_expect(k, count, &expected))
+        && EXPECT_STATUS(DPR_OK, dpr_reduce_ex(cpu, array, &got, count - 1, k->dtype, k->op, NULL)))
+        EXPECT_THAT(!known_matches(&expected, got.bytes), "%s of %s does not need the last element", dpr_op_name(k->op),
+                    dpr_dtype_name(k->dtype));
+    free(array);
+}
+
+static void check_pair(dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
+    const size_t block = KNOWN_BLOCK / dpr_dtype_size(dtype);
+    const size_t counts[] = {1, 2, 3, 1000, block - 1, block, block + 1, 2 * block, 7 * block + 13};
+    known k;
+    if (EXPECT_STATUS(DPR_OK, known_make(&k, cpu, op, dtype))) {
+        for (size_t i = 0; i < LENGTH(counts); i++)
+            check_count(&k, cpu, counts[i]);
+        if (op != DPR_ARGMIN && op != DPR_ARGMAX)
+            check_count(&k, cpu, 0);
+        check_sensitivity(&k, cpu, 5 * block + 7);
+    }
+    known_free(&k);
+}
+
+TEST(BenchKnown, results_are_right_for_every_pair) {
+    dpr_ctx *cpu = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
+            if (dpr_supported((dpr_op)op, (dpr_dtype)dtype))
+                check_pair(cpu, (dpr_op)op, (dpr_dtype)dtype);
+    dpr_ctx_destroy(cpu);
+}
+
+/* Of 2^33 elements, more than could be laid out. */
+TEST(BenchKnown, results_of_huge_arrays) {
+    dpr_ctx *cpu = NULL;
+    known k;
+    known_result all, block;
+    const size_t count = (size_t)1 << 33, per_block = KNOWN_BLOCK / sizeof(float), blocks = count / per_block;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
+    EXPECT_STATUS(DPR_OK, known_make(&k, cpu, DPR_SUM, DPR_F32));
+    EXPECT_STATUS(DPR_OK, known_expect(&k, count, &all));
+    EXPECT_STATUS(DPR_OK, known_expect(&k, per_block, &block));
+    EXPECT_NEAR_F64(1, all.part[0] / (block.part[0] * (double)blocks), 1e-14);
+    EXPECT_TRUE(all.tolerance > 0 && all.tolerance < 1e-5 * all.part[0]);
+    known_free(&k);
+    EXPECT_STATUS(DPR_OK, known_make(&k, cpu, DPR_SUM, DPR_U8));
+    EXPECT_STATUS(DPR_OK, known_expect(&k, count, &all));
+    EXPECT_STATUS(DPR_OK, known_expect(&k, KNOWN_BLOCK, &block));
+    EXPECT_EQ_U64(block.exact.u64 * (count / KNOWN_BLOCK), all.exact.u64);
+    known_free(&k);
+    dpr_ctx_destroy(cpu);
+}
+
+TEST(BenchKnown, a_nan_is_no_sum) {
+    const known_result expected = {.dtype = DPR_F32, .parts = 1, .part = {1}, .tolerance = 1e9};
+    const uint32_t nan = 0x7fc00000;
+    const float one = 1;
+    EXPECT_TRUE(known_matches(&expected, &one));
+    EXPECT_TRUE(!known_matches(&expected, &nan));
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
+
+static bench_row row(const char *strategy, uint64_t count, double us) {
+    return (bench_row){.at = {.op = DPR_SUM, .dtype = DPR_F32, .count = count},
+                       .strategy = strategy,
+                       .us = {.n = 7, .median = us, .low = us, .high = us},
+                       .gb_per_s = (double)count * 4 / us * 1e-3,
+                       .verdict = BENCH_SETTLED,
+                       .checked = 7};
+}
+
+TEST(BenchResults, regret) {
+    bench_row rows[] = {row("a", 1, 2), row("b", 1, 3), row("c", 1, 1)};
+    bench_regret regret;
+    EXPECT_EQ_I64(0, results_regret(rows, 3, &regret));
+    rows[1].chosen = 1;
+    rows[2].wrong = 1; /* the quickest is wrong, so it wins nothing */
+    ASSERT_EQ_I64(1, results_regret(rows, 3, &regret));
+    EXPECT_EQ_STR("a", regret.winner->strategy);
+    EXPECT_EQ_STR("b", regret.chosen->strategy);
+    EXPECT_NEAR_F64(1, regret.us, 1e-12);
+    EXPECT_NEAR_F64(0.5, regret.fraction, 1e-12);
+    rows[0].state = BENCH_FAILED;
+    ASSERT_EQ_I64(1, results_regret(rows, 3, &regret));
+    EXPECT_NEAR_F64(0, regret.fraction, 0);
+    rows[1].wrong = 1;
+    EXPECT_EQ_I64(0, results_regret(rows, 3, &regret));
+}
+
+/* The report as text. The caller frees it. */
+static char *report(const bench_results *r, report_format format) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    EXPECT_EQ_I64(0, report_write(f, r, format));
+    (void)fclose(f);
+    return text;
+}
+
+static void check_report(const bench_results *r, report_format format, const char *const *parts, size_t n) {
+    char *text = report(r, format);
+    ASSERT_TRUE(text != NULL);
+    for (size_t i = 0; i < n; i++)
+        EXPECT_CONTAINS(text, parts[i]);
+    free(text);
+}
+
+TEST(BenchResults, reports) {
+    static const char *const in_table[] = {"Test device, dpr ",
+                                           "abc123",
+                                           "sum of f32, calls in a graph, cold cache:",
+                                           "1000  3.91 KiB  2.00!  failed*     -       -                -\n",
+                                           "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
+                                           "2^20  4.00 MiB   12.3    10.0*     b       b                0\n",
+                                           "Worst regret: 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: ",
+                                           "b chosen, a quickest); more than 5 % and 0.2 us in 1 of 2.\n",
+                                           "1000 elements: a gave 2 WRONG results of 7\n",
+                                           "b failed: some fault\n",
+                                           "Left out: sum of f32, graph, cold, 2^30 elements: no room\n"};
+    static const char *const in_markdown[] = {"| elements |", "|--:|", "## Test device", "### sum of f32"};
+    static const char *const in_csv[] = {"strategy,op,dtype,count,mode,cache,samples,",
+                                         "a,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,",
+                                         "b,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0\n"};
+    static const char *const in_json[] = {"\"commit\": \"abc123\"", "\"name\":\"Test device\"", "\"median_us\":12.34",
+                                          "\"winner\":\"b\"",       "\"error\":\"some fault\"", "\"why\":\"no room\""};
+    bench_results r = {.device = {.ordinal = 0, .name = "Test device"}, .commit = "abc123"};
+    const bench_row rows[] = {row("a", 1000, 2),   row("b", 1000, 1),        row("a", 2048, 1),
+                              row("b", 2048, 1.5), row("a", 1 << 20, 12.34), row("b", 1 << 20, 10)};
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        *results_add_row(&r) = rows[i];
+    r.rows[0].wrong = 2;
+    r.rows[1].state = BENCH_FAILED;
+    r.rows[1].chosen = r.rows[3].chosen = r.rows[5].chosen = 1;
+    snprintf(r.rows[1].why, sizeof r.rows[1].why, "some fault");
+    bench_omission *omission = results_add_omission(&r);
+    omission->at = (bench_case){.op = DPR_SUM, .dtype = DPR_F32, .count = 1 << 30};
+    snprintf(omission->why, sizeof omission->why, "no room");
+    EXPECT_EQ_U64(2, results_bad(&r));
+    check_report(&r, REPORT_TABLE, in_table, LENGTH(in_table));
+    check_report(&r, REPORT_MARKDOWN, in_markdown, LENGTH(in_markdown));
+    check_report(&r, REPORT_CSV, in_csv, LENGTH(in_csv));
+    check_report(&r, REPORT_JSON, in_json, LENGTH(in_json));
+    results_free(&r);
+}

@@ -1,0 +1,249 @@
+/* The parts of dpr_peers that measure nothing: floors, and results as text. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "peers_floors.h"
+#include "peers_report.h"
+#include "support.h"
+
+static const bench_case sum_f32 = {DPR_SUM, DPR_F32, BENCH_GRAPH, BENCH_COLD, 1};
+
+static bench_case at(bench_case like, uint64_t count) {
+    like.count = count;
+    return like;
+}
+
+static bench_summary around(double x) {
+    return (bench_summary){.n = 9, .median = x, .low = 0.99 * x, .high = 1.01 * x, .p10 = x, .p90 = x};
+}
+
+static peers_row *add(peers_results *r, const bench_case *where, const char *subject, double us) {
+    peers_row *row = peers_add_row(r);
+    row->row = (bench_row){.at = *where,
+                           .strategy = subject,
+                           .state = BENCH_DONE,
+                           .verdict = BENCH_SETTLED,
+                           .calls = 10,
+                           .checked = 90,
+                           .us = around(us),
+                           .gb_per_s = (double)where->count * 4 / us * 1e-3};
+    if (strcmp(subject, PEERS_OURS) == 0)
+        row->ran = "flat.ticket";
+    else
+        row->ratio = around(us);
+    return row;
+}
+
+/* dpr takes 1 us there, CUB `ratio` times that. */
+static void add_pair(peers_results *r, bench_case like, uint64_t count, double ratio) {
+    const bench_case where = at(like, count);
+    add(r, &where, PEERS_OURS, 1);
+    add(r, &where, PEERS_CUB, ratio);
+}
+
+static peers_results no_results(void) {
+    return (peers_results){.common = {.commit = "abc", .device = {.name = "A GPU"}, .rule = {0.005, 7, 500, 60}},
+                           .cub = "3.0.1"};
+}
+
+/* The rule of a kind that is about the case. */
+static floor_rule rule_for(const bench_case *where, floor_kind kind) {
+    floor_rule rule = {.kind = FLOOR_KINDS};
+    for (size_t i = 0; floors_rule(i, &rule) == 0; i++)
+        if (rule.op == where->op && rule.dtype == where->dtype && rule.mode == where->mode && rule.cache == where->cache
+            && rule.kind == kind && rule.low <= where->count && where->count <= rule.high)
+            return rule;
+    test_fail(__FILE__, __LINE__, "no rule of kind %d for %" PRIu64 " elements", (int)kind, where->count);
+    return rule;
+}
+
+/* ---- Floors ----------------------------------------------------------------------------------------------------- */
+
+/* Every power of two of a graph with a cold cache has exactly one ratio to reach. */
+TEST(PeersFloors, ratios_cover_all_sizes) {
+    for (int e = 0; e <= 33; e++) {
+        floor_rule rule;
+        int found = 0;
+        for (size_t i = 0; floors_rule(i, &rule) == 0; i++)
+            found += rule.op == DPR_SUM && rule.dtype == DPR_F32 && rule.mode == BENCH_GRAPH && rule.cache == BENCH_COLD
+                     && rule.kind == FLOOR_RATIO && rule.low <= UINT64_C(1) << e && UINT64_C(1) << e <= rule.high;
+        EXPECT_EQ_I64(1, found);
+    }
+}
+
+TEST(PeersFloors, wanted_cases) {
+    bench_case where = at(sum_f32, UINT64_C(1) << 20);
+    EXPECT_TRUE(floors_want(&where));
+    where.mode = BENCH_BLOCKING;
+    EXPECT_TRUE(floors_want(&where));
+    where.cache = BENCH_HOT;
+    EXPECT_TRUE(!floors_want(&where));
+    where = at(sum_f32, (UINT64_C(1) << 33) + 1);
+    EXPECT_TRUE(!floors_want(&where));
+    where = (bench_case){DPR_ARGMAX, DPR_U8, BENCH_GRAPH, BENCH_COLD, UINT64_C(1) << 30};
+    EXPECT_TRUE(floors_want(&where));
+    where.count--;
+    EXPECT_TRUE(!floors_want(&where));
+}
+
+TEST(PeersFloors, ratio_holds_misses_and_is_not_measured) {
+    peers_results r = no_results();
+    const bench_case first = at(sum_f32, 1 << 13);
+    const floor_rule rule = rule_for(&first, FLOOR_RATIO);
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
+
+    add_pair(&r, sum_f32, 1 << 13, rule.bound);
+    add_pair(&r, sum_f32, 1 << 14, rule.bound + 1);
+    add_pair(&r, sum_f32, 1 << 12, 0.1); /* another rule's */
+    floor_verdict v = floors_judge(&rule, &r);
+    EXPECT_EQ_I64(2, v.counts);
+    EXPECT_EQ_I64(0, v.missed);
+    EXPECT_EQ_U64(1 << 13, v.worst_count);
+
+    add_pair(&r, sum_f32, 1 << 15, rule.bound - 0.001);
+    v = floors_judge(&rule, &r);
+    EXPECT_EQ_I64(3, v.counts);
+    EXPECT_EQ_I64(1, v.missed);
+    EXPECT_EQ_U64(1 << 15, v.worst_count);
+    EXPECT_NEAR_F64(0.99 * (rule.bound - 0.001), v.low, 1e-12);
+    peers_free(&r);
+}
+
+TEST(PeersFloors, failures_miss) {
+    peers_results r = no_results();
+    const bench_case where = at(sum_f32, 1 << 13);
+    const floor_rule rule = rule_for(&where, FLOOR_RATIO);
+    add_pair(&r, sum_f32, 1 << 13, 9);
+    r.rows[0].row.wrong = 1;
+    floor_verdict v = floors_judge(&rule, &r);
+    EXPECT_EQ_I64(1, v.missed);
+    EXPECT_EQ_I64(1, v.failed);
+    r.rows[0].row.wrong = 0;
+    r.rows[1].row.state = BENCH_FAILED;
+    v = floors_judge(&rule, &r);
+    EXPECT_EQ_I64(1, v.missed);
+    EXPECT_EQ_I64(1, v.failed);
+    EXPECT_EQ_U64(0, v.worst_count);
+    EXPECT_EQ_U64(1, peers_bad(&r));
+    peers_free(&r);
+}
+
+/* Without CUB there is nothing to compare with, which is no success. */
+TEST(PeersFloors, ratio_needs_cub) {
+    peers_results r = no_results();
+    const bench_case where = at(sum_f32, 1 << 13);
+    const floor_rule rule = rule_for(&where, FLOOR_RATIO);
+    add(&r, &where, PEERS_OURS, 1);
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
+    EXPECT_EQ_I64(0, floors_count(&r).held);
+    peers_free(&r);
+}
+
+TEST(PeersFloors, times_rates_and_growth) {
+    peers_results r = no_results();
+    bench_case where = at(sum_f32, 1 << 14);
+    where.mode = BENCH_BLOCKING;
+    floor_rule rule = rule_for(&where, FLOOR_TIME);
+    add(&r, &where, PEERS_OURS, 9.01);
+    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
+    r.rows[0].row.us.median = 9;
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
+
+    where = (bench_case){DPR_ARGMAX, DPR_F32, BENCH_GRAPH, BENCH_COLD, UINT64_C(1) << 30};
+    rule = rule_for(&where, FLOOR_RATE);
+    add(&r, &where, PEERS_OURS, 1e-6 * 4 * 0x1p30 / 4.49);
+    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
+    r.rows[1].row.gb_per_s = 4501;
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
+
+    where = at(sum_f32, UINT64_C(1) << 31);
+    rule = rule_for(&where, FLOOR_GROWTH);
+    add(&r, &where, PEERS_OURS, 2000);
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
+    where.count /= 2;
+    add(&r, &where, PEERS_OURS, 1000);
+    EXPECT_EQ_I64(1, floors_judge(&rule, &r).counts);
+    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
+    r.rows[3].row.us.median = 970;
+    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
+    peers_free(&r);
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------------------- */
+
+static char *text_of(const peers_results *r, peers_format format) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    const int status = peers_write(f, r, format, 1);
+    EXPECT_TRUE(fclose(f) == 0 && status == 0);
+    return text;
+}
+
+static peers_results some_results(void) {
+    peers_results r = no_results();
+    add_pair(&r, sum_f32, 1 << 13, 1.5);
+    add_pair(&r, sum_f32, 5000, 1.25);
+    add_pair(&r, (bench_case){DPR_MAX, DPR_F32, BENCH_STREAM, BENCH_COLD, 0}, 64, 3);
+    const bench_case where = at(sum_f32, 1 << 13);
+    bench_omission *o = results_add_omission(&r.common);
+    *o = (bench_omission){where, "too \"large\""};
+    return r;
+}
+
+TEST(PeersReport, tables) {
+    peers_results r = some_results();
+    char *text = text_of(&r, PEERS_TABLE);
+    ASSERT_TRUE(text != NULL);
+    EXPECT_CONTAINS(text, "A GPU");
+    EXPECT_CONTAINS(text, "sum of f32, graph, cold cache:");
+    EXPECT_CONTAINS(text, "max of f32, stream, cold cache:");
+    EXPECT_CONTAINS(text, "2^13  flat.ticket");
+    EXPECT_CONTAINS(text, "5000  flat.ticket");
+    EXPECT_CONTAINS(text, "1.500 [1.485, 1.515]");
+    EXPECT_CONTAINS(text, "Without cuBLAS.");
+    EXPECT_CONTAINS(text, "too \"large\"");
+    EXPECT_CONTAINS(text, "not measured");
+    EXPECT_CONTAINS(text, "holds");
+    EXPECT_TRUE(text && !strstr(text, "MISSES"));
+    free(text);
+
+    r.rows[1].ratio.median = 1.3;
+    r.rows[3].row.wrong = 3;
+    text = text_of(&r, PEERS_MARKDOWN);
+    ASSERT_TRUE(text != NULL);
+    EXPECT_CONTAINS(text, "| MISSES |");
+    EXPECT_CONTAINS(text, "3 WRONG results of 90");
+    free(text);
+    peers_free(&r);
+}
+
+TEST(PeersReport, json) {
+    peers_results r = some_results();
+    char *text = text_of(&r, PEERS_JSON);
+    ASSERT_TRUE(text != NULL);
+    cJSON *document = cJSON_Parse(text);
+    ASSERT_TRUE(document != NULL);
+    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(document, "rows");
+    EXPECT_EQ_I64(6, cJSON_GetArraySize(rows));
+    const cJSON *row = cJSON_GetArrayItem(rows, 1);
+    EXPECT_EQ_STR("cub", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "subject")));
+    EXPECT_NEAR_F64(1.5, cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(row, "ratio")), 1e-9);
+    EXPECT_TRUE(!cJSON_GetObjectItemCaseSensitive(row, "strategy"));
+    row = cJSON_GetArrayItem(rows, 0);
+    EXPECT_EQ_STR("flat.ticket", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "strategy")));
+    floor_rule rule;
+    int rules = 0;
+    while (floors_rule((size_t)rules, &rule) == 0)
+        rules++;
+    EXPECT_EQ_I64(rules, cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "floors")));
+    EXPECT_EQ_I64(1, cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "left_out")));
+    cJSON_Delete(document);
+    free(text);
+    peers_free(&r);
+}

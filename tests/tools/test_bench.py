@@ -1,0 +1,283 @@
+"""dpr bench on the CPU: the command line, what is measured, formats, budget and interrupts. Times are not judged."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+import unittest
+
+from support import DPR, ToolTest, run
+
+QUICK = ("bench", "--device", "cpu", "--accuracy", "50%")
+
+
+class BenchTest(ToolTest):
+    def measured(self, *args, expect=0, quiet=True):
+        """The JSON document of a measurement."""
+        code, out, err = run(*QUICK, "--format", "json", *(["-q"] if quiet else []), *args)
+        self.assertEqual(code, expect, err)
+        return json.loads(out)
+
+
+class Help(ToolTest):
+    def test_text(self):
+        text = self.good("help", "bench")
+        self.assertTrue(text.startswith("Usage: dpr bench "), text)
+        self.assertEqual(self.good("bench", "-h"), text)
+        self.assertIn("  bench ", self.good("--help"))
+        for part in ("Examples:", "Operations:", "Types:", "Strategies of this build:", "cold", "Exit status:"):
+            self.assertIn(part, text)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 120, line)
+
+    def test_examples_are_understood(self):
+        """With a help option at the end, so that nothing is measured."""
+        examples = [line for line in self.good("help", "bench").splitlines() if line.startswith("  dpr bench")]
+        self.assertGreaterEqual(len(examples), 3)
+        gpu = any(s["side"] == "gpu" for s in self.document("info")["strategies"])
+        for line in examples:
+            if "flat.*" in line and not gpu:
+                continue
+            words = re.split(r"  +|>", line.strip())[0].replace("'", "").split()
+            self.good(*words[1:], "--help")
+
+
+class Usage(ToolTest):
+    def test_mistakes(self):
+        for wanted, *args in (
+                ("count 'abc' is no number", "-n", "1e6,abc"),
+                ("count '' is no number", "-n", "1,"),
+                ("the range 5:1 goes down", "-n", "5:1"),
+                ("by a factor cannot begin at 0", "-n", "0:10"),
+                ("the factor 'x1' must be more than 1", "-n", "1:10:x1"),
+                ("'y' is no step", "-n", "1:10:y"),
+                ("'x2y' is no step", "-n", "1:10:x2y"),
+                ("'xnan' is no step", "-n", "1:10:xnan"),
+                ("a step of 0 goes nowhere", "-n", "1:10:+0"),
+                ("more than 1024 counts", "-n", "1:2^60:+1"),
+                ("more than 1024 counts", "-n", "1:2^60:x1.0001"),
+                ("unknown operation 'summ' (did you mean 'sum'?)", "--op", "sum,summ"),
+                ("unknown type 'f31'", "--dtype", "f31"),
+                ("unknown mode 'grpah' (did you mean 'graph'?)", "-m", "grpah"),
+                ("unknown cache 'warm'", "-c", "warm"),
+                ("unknown strategy 'cpu.simdd' (did you mean 'cpu.simd'?)", "-s", "cpu.simdd"),
+                ("no strategy is 'flot.*'", "-s", "flot.*"),
+                ("no strategy is '.*'", "-s", ".*"),
+                ("unknown format 'jsn' (did you mean 'json'?)", "-f", "jsn"),
+                ("budget '0' is no time", "-b", "0"),
+                ("budget '5x' is no time", "-b", "5x"),
+                ("budget '-1' is no time", "-b", "-1"),
+                ("accuracy '0' is no share", "-a", "0"),
+                ("accuracy '101%' is no share", "-a", "101%"),
+                ("the CPU has blocking calls only", "-d", "cpu", "-m", "graph"),
+                ("has a meaning", "-o", "band", "-t", "f32"),
+                ("the operand 'x' makes no sense here", "x")):
+            err = self.bad(wanted, "bench", *args, expect=2)
+            self.assertIn("Try 'dpr bench --help'", err)
+
+    def test_no_such_gpu(self):
+        self.bad("1000", "bench", "-d", "1000")
+
+    def test_unwritable_output_is_found_out_before(self):
+        began = time.monotonic()
+        self.bad("/none/x.json: cannot be written", *QUICK, "-O", self.folder + "/none/x.json")
+        self.assertLess(time.monotonic() - began, 5)
+
+
+class Measurement(BenchTest):
+    def test_rows_and_regret(self):
+        document = self.measured("-n", "1000,2^16", "-o", "sum,argmax", "-t", "f32,u8", "-c", "both")
+        rows, regrets = document["rows"], document["regret"]
+        key = ("op", "dtype", "count", "mode", "cache")
+        cases = {tuple(r[k] for k in key) for r in rows}
+        self.assertEqual(len(cases), 2 * 2 * 2 * 2)
+        self.assertEqual(document["left_out"], [])
+        self.assertEqual([tuple(r[k] for k in key) for r in regrets], list(dict.fromkeys(tuple(r[k] for k in key) for r in rows)))
+        for row in rows:
+            self.assertTrue(row["ok"], row)
+            self.assertEqual((row["mode"], row["wrong"]), ("blocking", 0))
+            self.assertGreaterEqual(row["checked"], row["samples"] * row["calls"])
+            self.assertTrue(0 < row["low_us"] <= row["median_us"] <= row["high_us"], row)
+            size = row["count"] * (4 if row["dtype"] == "f32" else 1)
+            self.assertAlmostEqual(row["gb_per_s"] * row["median_us"] / size * 1e3, 1, 3)
+        for regret in regrets:
+            here = [r for r in rows if all(r[k] == regret[k] for k in key)]
+            best = min(here, key=lambda r: r["median_us"])
+            (chosen,) = [r for r in here if r["chosen"]]
+            self.assertEqual((regret["winner"], regret["chosen"]), (best["strategy"], chosen["strategy"]))
+            self.assertAlmostEqual(regret["regret_us"], chosen["median_us"] - best["median_us"], 2)
+
+    def test_choice_is_that_of_plan(self):
+        for row in self.measured("-n", "100,2^20", "-s", "cpu.*")["rows"]:
+            plan = self.document("plan", "-n", row["count"], "--device", "cpu")
+            self.assertEqual(row["chosen"], row["strategy"] == plan["choice"], row)
+
+    def test_every_operation_is_right(self):
+        document = self.measured("-n", "1,20000", "-o", "all", "-t", "bool,i8,u32,f16,f32,c64", "-b", "5m")
+        self.assertEqual(document["left_out"], [])
+        self.assertTrue(all(r["ok"] for r in document["rows"]))
+        info = self.document("info")
+        cpu = [s["name"] for s in info["strategies"] if s["side"] == "cpu"]
+        self.assertEqual({r["strategy"] for r in document["rows"]}, set(cpu))
+
+    def test_strategies_are_those_asked_for_and_the_choice(self):
+        document = self.measured("-n", "2^20", "-s", "cpu.serial")
+        rows = {r["strategy"]: r["chosen"] for r in document["rows"]}
+        self.assertIn("cpu.serial", rows)
+        self.assertEqual(sum(rows.values()), 1)
+        self.assertLessEqual(len(rows), 2)
+
+    def test_strategies_that_cannot_run_are_noted(self):
+        gpu = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "gpu"]
+        if not gpu:
+            self.skipTest("this build has CPU strategies only")
+        code, out, err = run(*QUICK, "-n", "10", "-s", gpu[0], "-f", "csv")
+        self.assertEqual((code, gpu[0] in out), (0, False))
+        self.assertIn(gpu[0], err)
+
+    def test_no_elements(self):
+        document = self.measured("-n", "0", "-o", "sum,argmax,min")
+        self.assertEqual({r["op"] for r in document["rows"]}, {"sum", "min"})
+        self.assertEqual([(o["op"], o["count"]) for o in document["left_out"]], [("argmax", 0)])
+        self.assertIn("argmax of nothing", document["left_out"][0]["why"])
+
+    def test_sizes_that_do_not_fit_are_left_out(self):
+        document = self.measured("-n", "100,2^62", "-c", "cold")
+        self.assertEqual({r["count"] for r in document["rows"]}, {100})
+        self.assertIn("memory for", document["left_out"][0]["why"])
+        cache = document["device"]["cache_bytes"]
+        self.assertIn("stay in a cache", self.measured("-n", str(cache // 4), "-c", "hot")["left_out"][0]["why"])
+
+    def test_document(self):
+        document = self.measured("-n", "100", "--commit", "a \"name\"")
+        self.assertEqual((document["benchmark"], document["commit"]), ("dpr bench", "a \"name\""))
+        self.assertIn(f"dpr {document['version']}\n", self.good("--version"))
+        self.assertEqual(document["device"]["kind"], "cpu")
+        self.assertEqual(document["device"]["name"], self.document("info")["cpu"]["name"])
+        self.assertEqual(document["interrupted"], False)
+        for definition in ("blocking", "cold", "hot", "interval"):
+            self.assertIn(definition, document["definitions"])
+
+
+class Formats(BenchTest):
+    def test_csv(self):
+        code, out, _ = run(*QUICK, "-n", "10,100", "-f", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual((code, {r["count"] for r in rows}), (0, {"10", "100"}))
+        for row in rows:
+            self.assertTrue(float(row["low_us"]) <= float(row["median_us"]) <= float(row["high_us"]))
+            self.assertEqual((row["ok"], row["op"], row["mode"]), ("1", "sum", "blocking"))
+
+    def test_table_and_markdown(self):
+        code, out, _ = run(*QUICK, "-n", "2^10,1000", "-o", "max")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^max of f32, blocking calls, cold cache:$")
+        self.assertRegex(out, r"(?m)^elements +bytes +cpu\.\w+ .* best +choice +regret$")
+        self.assertRegex(out, r"(?m)^ *1000 +3\.91 KiB .*\*")
+        self.assertRegex(out, r"(?m)^ *2\^10 +4\.00 KiB .*\*")
+        code, out, _ = run(*QUICK, "-n", "100", "-f", "markdown")
+        table = [line for line in out.splitlines() if line.startswith("|")]
+        self.assertEqual(code, 0)
+        self.assertEqual({line.count("|") for line in table[:3]}, {table[0].count("|")})
+        self.assertRegex(table[1], r"^(\|--:)+\|$")
+
+    def test_format_follows_the_file(self):
+        for name, begin in (("x.json", "{\"benchmark\""), ("x.csv", "strategy,"), ("x.md", "## "), ("x", "")):
+            path = self.folder + "/" + name
+            code, out, err = run(*QUICK, "-n", "10", "-O", path)
+            self.assertEqual((code, out, err), (0, "", ""))
+            with open(path, encoding="utf-8") as f:
+                self.assertTrue(f.read().startswith(begin))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["x", "x.csv", "x.json", "x.md"])
+
+    def test_output_to_what_is_no_file(self):
+        code, out, err = run(*QUICK, "-n", "10", "-f", "csv", "-O", "/dev/stdout")
+        self.assertEqual((code, err), (0, ""))
+        self.assertTrue(out.startswith("strategy,"))
+        with open("/dev/full", "wb") as full:
+            code, _, err = run(*QUICK, "-n", "10", stdout=full)
+        self.assertEqual(code, 1)
+        self.assertIn("cannot be written", err)
+
+
+class Time(BenchTest):
+    def test_budget(self):
+        began = time.monotonic()
+        code, out, err = run("bench", "-d", "cpu", "-n", "2^10:2^24:x2", "-o", "all", "-t", "all", "-b", "3s", "-f",
+                             "json")
+        spent = time.monotonic() - began
+        document = json.loads(out)
+        self.assertEqual(code, 0)
+        self.assertLess(spent, 20)
+        self.assertTrue(document["rows"])
+        self.assertEqual({o["why"] for o in document["left_out"]}, {"the budget was spent"})
+        self.assertRegex(err, rf"^dpr: bench: note: {len(document['left_out'])} combinations were left out; the first: "
+                              r"the budget was spent\n$")
+
+    def interrupt(self, number, path):
+        """Exit code and output after a signal, sent when something has been measured."""
+        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "1000:1000000:+1000", "-a", "0.001%", "-b", "10m", "-q",
+                               "-O", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            began = time.monotonic()
+            while (not os.path.exists(path) or os.path.getsize(path) == 0) and time.monotonic() - began < 60:
+                time.sleep(0.1)
+            p.send_signal(number)
+            out, err = p.communicate(timeout=60)
+        return p.returncode, out, err
+
+    def test_interrupt_keeps_what_was_measured(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            path = f"{self.folder}/{number}.json"
+            code, out, err = self.interrupt(number, path)
+            self.assertEqual((code, out, err), (130, b"", b""))
+            with open(path, encoding="utf-8") as f:
+                document = json.load(f)
+            self.assertEqual(document["interrupted"], True)
+            self.assertTrue(document["rows"])
+            self.assertEqual({o["why"] for o in document["left_out"]}, {"interrupted"})
+
+    def test_the_file_is_whole_when_the_program_is_killed(self):
+        path = self.folder + "/x.json"
+        code, _, _ = self.interrupt(signal.SIGKILL, path)
+        self.assertEqual(code, -signal.SIGKILL)
+        with open(path, encoding="utf-8") as f:
+            self.assertTrue(json.load(f)["rows"])
+
+    def test_second_interrupt_ends_the_program(self):
+        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^26", "-s", "cpu.serial", "-b", "10m"],
+                              stdout=subprocess.PIPE) as p:
+            began = time.monotonic()
+            while p.poll() is None and time.monotonic() - began < 60:
+                p.send_signal(signal.SIGINT)
+                time.sleep(0.001)
+            p.communicate(timeout=60)
+        self.assertEqual(p.returncode, -signal.SIGINT)
+
+    def test_live_line_only_on_a_terminal(self):
+        for quiet in ([], ["-q"]):
+            terminal, other = pty.openpty()
+            shown = b""
+            with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^10:2^20:x2", "-a", "0.001%", "-b", "4s", *quiet],
+                                  stderr=other, stdout=subprocess.DEVNULL) as p:
+                os.close(other)
+                while p.poll() is None:
+                    if select.select([terminal], [], [], 0.2)[0]:
+                        try:
+                            shown += os.read(terminal, 4096)
+                        except OSError:  # the other end is closed
+                            break
+            os.close(terminal)
+            if quiet:
+                self.assertEqual(shown, b"")
+            else:
+                self.assertRegex(shown.decode(), r"\d+ of 11  sum of f32, blocking, cold, \d+ elements  \d+ s left")
+
+
+if __name__ == "__main__":
+    unittest.main()

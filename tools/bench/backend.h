@@ -1,0 +1,57 @@
+/* What the engine needs of a device: cpu.c and cuda.c, or cuda_none.c in a build without CUDA. */
+#ifndef DPR_BENCH_BACKEND_H
+#define DPR_BENCH_BACKEND_H
+
+#include "layout.h"
+
+/* What an unwritten result is made of. */
+enum { BENCH_POISON = 0xA5 };
+
+/* Functions of a backend return one of these; all but BENCH_GOOD with a clause in `why`. */
+typedef enum bench_status {
+    BENCH_GOOD,
+    BENCH_CALLBACK, /* the subject's callback returned batch->code */
+    BENCH_UNABLE,   /* this subject cannot be timed; others can */
+    BENCH_BROKEN    /* nothing can be timed with this device any more */
+} bench_status;
+
+/* One subject at one point. */
+typedef struct bench_batch {
+    const bench_subject *subject;
+    const bench_point *point;
+    const bench_layout *layout;
+    double seconds;         /* that one batch may take */
+    unsigned char *results; /* BENCH_CALLS of them, in host memory; those of the last sample */
+    int calls;              /* of one sample, from warm() on */
+    int code;               /* what a callback returned that failed */
+    int late;               /* samples thrown away */
+    void *graph;            /* the backend's own, NULL at first */
+} bench_batch;
+
+typedef struct bench_backend {
+    /* How large a pool may become; 0 if it cannot be told. */
+    size_t (*most)(int ordinal);
+    /* Opens the device with a pool of up to pool_bytes; *state is the backend's own. Fills *room but for block_bytes.
+     */
+    bench_status (*open)(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why);
+    void (*close)(void *state);
+    /* Repeats the block over the first `bytes` of the pool. */
+    bench_status (*fill)(void *state, const void *block, size_t block_bytes, size_t bytes, char *why);
+    /* Copies `bytes` to the pool's places at + offset of each buffer that batches of the layout read. */
+    bench_status (*mark)(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes, char *why);
+    /* Makes a batch ready: first calls, captures. cool() is due in any case. */
+    bench_status (*warm)(void *state, bench_batch *batch, char *why);
+    bench_status (*sample)(void *state, bench_batch *batch, double *us, char *why);
+    void (*cool)(void *state, bench_batch *batch);
+    bench_status (*look)(void *state, bench_reference *out, char *why);
+} bench_backend;
+
+extern const bench_backend bench_cpu, bench_cuda;
+
+/* The runtime's and the driver's versions, 0 without CUDA. */
+void bench_cuda_versions(int *driver, int *runtime);
+
+/* Seconds of a clock that only goes forward. */
+double bench_now(void);
+
+#endif

@@ -1,0 +1,239 @@
+/* The CPU as a device of the timing engine. Caches are filled by reading on all cores, so that none of them has the
+ * buffers' lines in a cache of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "ctx.h"
+
+enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of none */
+
+static const size_t least_pool = (size_t)16 << 20;
+
+typedef struct cpu {
+    dpr_ctx *ctx; /* for reading */
+    unsigned char *pool, *other;
+    size_t other_bytes;
+    size_t cursor; /* the buffer of the next call, of a cold batch */
+    const bench_point *last;
+} cpu;
+
+/* 0 if it cannot be told. */
+static size_t available_bytes(void) {
+    static const char key[] = "MemAvailable:";
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && kib == 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, key, sizeof key - 1) == 0)
+            kib = strtoull(line + sizeof key - 1, NULL, 10);
+    if (f)
+        fclose(f);
+    return (size_t)kib * 1024;
+}
+
+static void cpu_close(void *state) {
+    cpu *c = state;
+    if (!c)
+        return;
+    dpr_ctx_destroy(c->ctx);
+    free(c->pool);
+    free(c->other);
+    free(c);
+}
+
+static size_t round_up(size_t bytes) {
+    return (bytes + BENCH_ALIGNMENT - 1) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+}
+
+/* The last-level caches. */
+static size_t cache_bytes(const dpr_ctx *ctx) {
+    const int64_t told = dpr_ctx_machine(ctx)->caps.cpu.cache_bytes;
+    return told > LEAST_CACHE ? (size_t)told : LEAST_CACHE;
+}
+
+static size_t other_bytes(const dpr_ctx *ctx) {
+    return round_up(2 * cache_bytes(ctx));
+}
+
+static size_t most_beside(size_t other) {
+    const size_t available = available_bytes() / 5 * 4;
+    return available > other + least_pool ? available - other : least_pool;
+}
+
+static size_t cpu_most(int ordinal) {
+    (void)ordinal;
+    dpr_ctx *ctx;
+    if (dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
+        return 0;
+    const size_t other = other_bytes(ctx);
+    dpr_ctx_destroy(ctx);
+    return most_beside(other);
+}
+
+static bench_status cpu_open(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why) {
+    (void)ordinal;
+    cpu *c = calloc(1, sizeof *c);
+    if (!c || dpr_ctx_create(DPR_DEVICE_CPU, &c->ctx) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%s", c ? dpr_last_error() : "no host memory for a timer");
+        cpu_close(c);
+        return BENCH_BROKEN;
+    }
+    c->other_bytes = other_bytes(c->ctx);
+    const size_t most = most_beside(c->other_bytes);
+    room->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
+    room->cache_bytes = cache_bytes(c->ctx);
+    room->on_gpu = 0;
+    c->pool = aligned_alloc(BENCH_ALIGNMENT, room->pool_bytes);
+    c->other = aligned_alloc(BENCH_ALIGNMENT, c->other_bytes);
+    if (!c->pool || !c->other) {
+        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", room->pool_bytes + c->other_bytes);
+        cpu_close(c);
+        return BENCH_BROKEN;
+    }
+    memset(c->other, 0, c->other_bytes);
+    *state = c;
+    return BENCH_GOOD;
+}
+
+static bench_status cpu_fill(void *state, const void *block, size_t block_bytes, size_t bytes, char *why) {
+    (void)why;
+    cpu *c = state;
+    for (size_t at = 0; at < bytes; at += block_bytes)
+        memcpy(c->pool + at, block, block_bytes);
+    return BENCH_GOOD;
+}
+
+static bench_status cpu_mark(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes,
+                             char *why) {
+    (void)why;
+    cpu *c = state;
+    for (size_t i = 0; i < (layout->hop ? layout->buffers : 1); i++)
+        memcpy(c->pool + i * layout->stride + at, from, bytes);
+    return BENCH_GOOD;
+}
+
+/* Fills the caches. *seconds is how long that took. */
+static bench_status read_other(cpu *c, double *seconds, char *why) {
+    int64_t sum;
+    const double begin = bench_now();
+    const dpr_status status =
+        dpr_reduce_ex(c->ctx, c->other, &sum, c->other_bytes / sizeof(int32_t), DPR_I32, DPR_SUM, NULL);
+    *seconds = bench_now() - begin;
+    if (status == DPR_OK)
+        return BENCH_GOOD;
+    snprintf(why, BENCH_WHY, "the caches cannot be filled: %s", dpr_last_error());
+    return BENCH_BROKEN;
+}
+
+static bench_status calls(const cpu *c, bench_batch *batch, size_t first, char *why) {
+    const bench_subject *s = batch->subject;
+    for (int i = 0; i < batch->calls; i++) {
+        const unsigned char *in = c->pool + bench_offset(batch->layout, first + (size_t)i);
+        batch->code = s->call(s->user, in, batch->results + i * BENCH_RESULT_STRIDE);
+        if (batch->code != 0) {
+            snprintf(why, BENCH_WHY, "the call failed with %d", batch->code);
+            return BENCH_CALLBACK;
+        }
+    }
+    return BENCH_GOOD;
+}
+
+/* The first buffer of the next batch; fills the caches when the rotation starts anew. */
+static bench_status turn(cpu *c, const bench_batch *batch, size_t *first, char *why) {
+    const bench_layout *l = batch->layout;
+    double seconds;
+    *first = c->cursor;
+    if (!l->hop || (c->last == batch->point && c->cursor + (size_t)batch->calls <= l->buffers)) {
+        c->cursor = *first + (size_t)batch->calls;
+        return BENCH_GOOD;
+    }
+    c->last = batch->point;
+    *first = 0;
+    c->cursor = (size_t)batch->calls;
+    return l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
+}
+
+static bench_status cpu_sample(void *state, bench_batch *batch, double *us, char *why) {
+    cpu *c = state;
+    size_t first;
+    bench_status status = BENCH_GOOD;
+    const int all = batch->calls;
+    memset(batch->results, BENCH_POISON, (size_t)all * BENCH_RESULT_STRIDE);
+    if (batch->point->cache == BENCH_HOT) {
+        batch->calls = 1;
+        status = calls(c, batch, 0, why);
+        batch->calls = all;
+        memset(batch->results, BENCH_POISON, BENCH_RESULT_STRIDE);
+    }
+    if (status == BENCH_GOOD)
+        status = turn(c, batch, &first, why);
+    if (status != BENCH_GOOD)
+        return status;
+    const double begin = bench_now();
+    status = calls(c, batch, first, why);
+    *us = 1e6 * (bench_now() - begin) / all;
+    return status;
+}
+
+/* The first call starts threads; the quickest of the next tells how long one takes. */
+static bench_status cpu_warm(void *state, bench_batch *batch, char *why) {
+    double us = 0, least = 0;
+    batch->calls = 1;
+    for (int i = 0; i < 3; i++) {
+        const bench_status status = cpu_sample(state, batch, &us, why);
+        if (status != BENCH_GOOD)
+            return status;
+        least = i < 2 || us < least ? us : least;
+    }
+    batch->calls = bench_calls(batch->layout, 1e-6 * least, batch->seconds);
+    return BENCH_GOOD;
+}
+
+static void cpu_cool(void *state, bench_batch *batch) {
+    (void)batch;
+    ((cpu *)state)->last = NULL;
+}
+
+/* Multiplications of a linear congruential generator, each of which needs the one before. */
+static double chain_mhz(void) {
+    enum { STEPS = 1000000 };
+    static volatile uint64_t sink;
+    uint64_t x = sink | 1;
+    const double begin = bench_now();
+    for (int i = 0; i < STEPS; i++)
+        x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    const double seconds = bench_now() - begin;
+    sink = x;
+    return STEPS / seconds * 1e-6;
+}
+
+/* The best of some, as another program may have the core for a moment. */
+static bench_status cpu_look(void *state, bench_reference *out, char *why) {
+    cpu *c = state;
+    bench_reference best = {0};
+    for (int i = 0; i < 3; i++) {
+        double seconds;
+        if (read_other(c, &seconds, why) != BENCH_GOOD)
+            return BENCH_BROKEN;
+        const double mhz = chain_mhz(), rate = 1e-9 * (double)c->other_bytes / seconds;
+        best.clock_mhz = mhz > best.clock_mhz ? mhz : best.clock_mhz;
+        best.read_gb_per_s = rate > best.read_gb_per_s ? rate : best.read_gb_per_s;
+    }
+    c->last = NULL;
+    *out = best;
+    return BENCH_GOOD;
+}
+
+const bench_backend bench_cpu = {
+    .most = cpu_most,
+    .open = cpu_open,
+    .close = cpu_close,
+    .fill = cpu_fill,
+    .mark = cpu_mark,
+    .warm = cpu_warm,
+    .sample = cpu_sample,
+    .cool = cpu_cool,
+    .look = cpu_look,
+};

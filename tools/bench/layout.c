@@ -1,0 +1,79 @@
+#include "layout.h"
+
+#include <stdio.h>
+
+/* How far a batch goes: as many calls as read `bytes`, within limits. One of the GPU's is long against the resolution
+ * of events (0.5 us) and a call's way through the queue (10 us), one of the CPU's against that of the clock (30 ns). */
+typedef struct extent {
+    size_t bytes;
+    size_t least, most;
+} extent;
+
+static const size_t mib = (size_t)1 << 20;
+
+static extent extent_of(const bench_room *room, bench_mode mode) {
+    if (!room->on_gpu)
+        return (extent){4 * mib, 1, BENCH_CALLS};
+    switch (mode) {
+    case BENCH_GRAPH:
+        return (extent){2048 * mib, 5, 100};
+    case BENCH_STREAM:
+        return (extent){8192 * mib, 8, 400};
+    default:
+        return (extent){1024 * mib, 4, 50};
+    }
+}
+
+static size_t wanted_calls(const bench_room *room, const bench_point *point) {
+    const extent e = extent_of(room, point->mode);
+    const size_t calls = point->bytes ? e.bytes / point->bytes : e.most;
+    return calls < e.least ? e.least : calls > e.most ? e.most : calls;
+}
+
+static int refusal(const bench_room *room, const bench_point *point, char why[BENCH_WHY]) {
+    if (!room->on_gpu && point->mode != BENCH_BLOCKING)
+        snprintf(why, BENCH_WHY, "the CPU has blocking calls only");
+    else if (room->block_bytes == 0)
+        snprintf(why, BENCH_WHY, "the buffers are not filled");
+    else if (point->bytes > room->pool_bytes / room->block_bytes * room->block_bytes)
+        snprintf(why, BENCH_WHY, "the array has %zu bytes, and there is memory for %zu", point->bytes,
+                 room->pool_bytes);
+    else if (point->cache == BENCH_HOT && point->bytes > room->cache_bytes / 3 * 2)
+        snprintf(why, BENCH_WHY, "the array has %zu bytes, which do not stay in a cache of %zu", point->bytes,
+                 room->cache_bytes);
+    else if (point->mark_at + point->mark_bytes > point->bytes)
+        snprintf(why, BENCH_WHY, "the mark is not in the array");
+    else
+        return 0;
+    return -1;
+}
+
+int bench_lay(const bench_room *room, const bench_point *point, bench_layout *out, char why[BENCH_WHY]) {
+    if (refusal(room, point, why) != 0)
+        return -1;
+    const size_t blocks = point->bytes ? (point->bytes - 1) / room->block_bytes + 1 : 1;
+    bench_layout l = {.stride = blocks * room->block_bytes};
+    l.buffers = room->pool_bytes / l.stride;
+    l.flush = point->bytes < 4 * room->cache_bytes / l.buffers;
+    size_t calls = wanted_calls(room, point);
+    if (point->cache == BENCH_COLD) {
+        if (calls > l.buffers && l.flush)
+            calls = l.buffers;
+        l.hop = room->on_gpu && l.buffers > calls ? l.buffers / calls : 1;
+    }
+    l.calls = (int)calls;
+    *out = l;
+    return 0;
+}
+
+size_t bench_offset(const bench_layout *layout, size_t i) {
+    return i * layout->hop % layout->buffers * layout->stride;
+}
+
+int bench_calls(const bench_layout *layout, double call_seconds, double batch_seconds) {
+    /* What a batch has at least, so that what starts and ends it stays small. */
+    static const double least = 1e-3;
+    const double seconds = batch_seconds > least ? batch_seconds : least;
+    const double calls = call_seconds > 0 ? seconds / call_seconds : layout->calls;
+    return calls >= layout->calls ? layout->calls : calls < 1 ? 1 : (int)calls;
+}

@@ -1,0 +1,36 @@
+/* Which buffers the calls of a batch read. Pure. */
+#ifndef DPR_BENCH_LAYOUT_H
+#define DPR_BENCH_LAYOUT_H
+
+#include "timing.h"
+
+/* Calls of a batch, at most. */
+enum { BENCH_CALLS = 1000 };
+
+/* What the buffers are cut from. */
+typedef struct bench_room {
+    int on_gpu;
+    size_t pool_bytes;
+    size_t block_bytes; /* buffers lie at multiples of it */
+    size_t cache_bytes; /* that cold calls must not hit */
+} bench_room;
+
+typedef struct bench_layout {
+    size_t stride;  /* bytes from one buffer to the next */
+    size_t buffers; /* in the pool, at least 1 */
+    size_t hop;     /* buffers from one call's to the next call's; 0: all calls read the first */
+    int calls;      /* in a batch, 1 to BENCH_CALLS */
+    int flush;      /* 1: going round all buffers once does not clear the cache */
+} bench_layout;
+
+/* 0, or -1 with the reason why the point cannot be timed. */
+int bench_lay(const bench_room *room, const bench_point *point, bench_layout *out, char why[BENCH_WHY]);
+
+/* Bytes from the pool's begin to the buffer of call i. */
+size_t bench_offset(const bench_layout *layout, size_t i);
+
+/* How many calls a batch of a subject has whose call takes `call_seconds`, when there may be batches of batch_seconds:
+ * 1 to layout->calls. */
+int bench_calls(const bench_layout *layout, double call_seconds, double batch_seconds);
+
+#endif

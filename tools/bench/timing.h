@@ -1,0 +1,190 @@
+/* The timing engine: how long calls take that read an array and give a small result, on a GPU or on the CPU.
+ *
+ * Several subjects are timed in turn (A, B, C, A, B, C, ...), in one process, on the same rotating buffers, so that
+ * what drifts hits all alike. It knows nothing of operations, types or strategies: a subject is a callback.
+ *
+ *     bench_timer *timer;
+ *     bench_timer_create(device, pool_bytes, &timer, why);
+ *     bench_fill(timer, block, block_bytes, why);           the same data in every buffer
+ *     bench_run(timer, &point, &rule, subjects, n, outcomes, why);
+ *
+ * One sample is the time of a batch of calls divided by the number of calls:
+ *
+ *   graph     the calls are captured in one CUDA graph; a sample is one replay, between two CUDA events. The launch
+ *             lies behind earlier work of the stream, so that it is not in the time; samples where the device got there
+ *             before the host had launched are thrown away.
+ *   stream    wall time from before the first of some hundred calls into one stream, which is empty, until the last has
+ *             completed: what a program sees that enqueues and then waits. So the start of the first call and the wait
+ *             at the end are in it, some 10 us spread over all the calls.
+ *   blocking  wall time of calls that return with the result in a host variable, one after another. On the CPU, the
+ *             only mode.
+ *
+ *   cold      before each batch the device's L2 is filled with other data, by reading (lines that are written would go
+ *             back to memory during the measurement), and each call of the batch reads a buffer that was not touched
+ *             since; where the pool has fewer buffers than the batch has calls, these together are at least four times
+ *             L2. On the CPU, L2 means the last-level caches, and buffers rotate from batch to batch: the caches are
+ *             filled when the rotation starts anew.
+ *   hot       all calls read one buffer, of at most two thirds of L2, that calls have read just before.
+ *
+ * A batch has as many calls as make one that is long against what starts and ends it, and fewer for a subject that is
+ * so slow that the rule's time would not do: the outcome says how many.
+ *
+ * Every result of every batch is checked; their memory is overwritten before each batch, so that a result that was not
+ * written shows.
+ *
+ * Not for use by several threads at once. `why` receives a clause when a function fails. */
+#ifndef DPR_BENCH_TIMING_H
+#define DPR_BENCH_TIMING_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "dpr.h"
+#include "statistics.h"
+
+enum {
+    BENCH_SAMPLES = 1000,     /* of one subject at one point, at most */
+    BENCH_SUBJECTS = 64,      /* at one point, at most */
+    BENCH_RESULT_STRIDE = 64, /* bytes from one call's result to the next's; a result has at most as many */
+    BENCH_ALIGNMENT = 256,    /* of every buffer, in bytes */
+    BENCH_WHY = 512
+};
+
+typedef enum bench_mode { BENCH_GRAPH, BENCH_STREAM, BENCH_BLOCKING, BENCH_MODES } bench_mode;
+typedef enum bench_cache { BENCH_COLD, BENCH_HOT, BENCH_CACHES } bench_cache;
+
+/* "graph", "stream", "blocking"; "cold", "hot"; NULL past the end. Static storage. */
+const char *bench_mode_name(size_t mode);
+const char *bench_cache_name(size_t cache);
+
+/* ---- Subjects --------------------------------------------------------------------------------------------------- */
+
+/* Something that is timed. Callbacks return 0, or another number when they failed: that ends the subject at this point,
+ * and the number is in its outcome. */
+typedef struct bench_subject {
+    const char *name;
+    void *user; /* for the callbacks; knows how many elements a call reads */
+    /* Graph and stream: enqueues one call in `stream` that reads `in` and writes its result to `out`, both device
+     * memory. Returns at once; must be fit for stream capture. The calls made before (bench_run() makes some
+     * uncaptured) may allocate what later ones need. */
+    int (*enqueue)(void *user, const void *in, void *out, dpr_stream stream);
+    /* Blocking: reads `in`, in device memory or, on the CPU, in host memory; on return the result is at `host_out`. */
+    int (*call)(void *user, const void *in, void *host_out);
+    /* How many of the n results, one every BENCH_RESULT_STRIDE bytes, in host memory, are wrong. May be NULL:
+     * unchecked, for what gives no result. */
+    int (*count_wrong)(void *user, const void *results, int n);
+} bench_subject;
+
+/* What is timed, for all subjects alike. */
+typedef struct bench_point {
+    bench_mode mode;
+    bench_cache cache;
+    size_t bytes; /* that one call reads, at most; 0 is allowed */
+    /* Where every buffer differs from the repeated block while the point is timed: mark_bytes (0: nowhere) at `mark`,
+     * in host memory, go to the byte `mark_at` of each buffer, within `bytes` and within one repetition of the block.
+     */
+    const void *mark;
+    size_t mark_bytes, mark_at;
+} bench_point;
+
+typedef enum bench_state {
+    BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
+    BENCH_FAILED,      /* a callback failed (`code`), or the device did (`why`) */
+    BENCH_INTERRUPTED, /* stopped before any sample */
+    BENCH_UNFIT        /* this subject lacks the callback of the mode */
+} bench_state;
+
+typedef struct bench_outcome {
+    bench_state state;
+    int code; /* what the callback returned that failed, else 0 */
+    char why[BENCH_WHY];
+    bench_verdict verdict;         /* why sampling ended; BENCH_MORE: interrupted */
+    int calls;                     /* in one sample */
+    long checked, wrong;           /* results looked at, and those of them that were wrong */
+    int late;                      /* samples thrown away */
+    double slowdown;               /* bench_slowdown() of the best reference so far and one right after the point */
+    bench_summary us;              /* microseconds of one call */
+    double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
+} bench_outcome;
+
+/* How a is to b: the summary of a's time over b's, of the rounds that both were in. n is 0 where there are none. */
+bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b);
+
+/* ---- Devices ---------------------------------------------------------------------------------------------------- */
+
+/* A device as reports name it. Numbers are 0 where they are not known. */
+typedef struct bench_device {
+    int ordinal; /* CUDA ordinal, or DPR_DEVICE_CPU */
+    char name[64];
+    int driver_version, runtime_version; /* as CUDA gives them: 13000 is 13.0 */
+    int sm_count;                        /* cores, on the CPU */
+    int sm_clock_khz, memory_clock_khz;  /* as reported: what the device is made for, not what it runs at */
+    int memory_bus_bits;
+    uint64_t cache_bytes; /* L2, or the last-level caches */
+    uint64_t memory_bytes;
+} bench_device;
+
+/* Fixed work that is timed now and then: it tells whether the machine is as quick as it was.
+ *
+ * On a GPU: the SM clock, from a kernel that counts cycles against the device's timer, and the rate at which it fills
+ * L2 by reading memory. They show a clock that falls with heat or the power limit, and other programs' traffic; not
+ * what lasts for less than some 100 us, and not what falls between two looks.
+ * On the CPU: the rate of a chain of dependent multiplications, in MHz of one a nanosecond / 1000; and of reading. It
+ * shows a falling clock and other programs on the same core or memory. */
+typedef struct bench_reference {
+    double clock_mhz, read_gb_per_s;
+} bench_reference;
+
+typedef struct bench_timer bench_timer;
+
+/* How large a pool of the device may become, for the memory that is free; 0 if it cannot be told. */
+size_t bench_pool_most(int device);
+
+/* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
+ *
+ * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least 16 MiB.
+ *                    bench_pool_bytes() tells. The device memory comes from cudaMalloc.
+ *
+ * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
+ * thread's current one and leave it so. */
+int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]);
+void bench_timer_destroy(bench_timer *timer); /* NULL is allowed */
+
+const bench_device *bench_timer_device(const bench_timer *timer);
+size_t bench_pool_bytes(const bench_timer *timer);
+
+/* Stops bench_run() at the end of the current sample once *flag is not 0. NULL, the default: nothing does. */
+void bench_stop_at(bench_timer *timer, const volatile sig_atomic_t *flag);
+
+/* Is called between samples, so it should be quick. NULL: nothing. */
+void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user);
+
+/* Fills the whole pool with repetitions of `block`, which is in host memory. Every buffer begins with the block's first
+ * byte, so that all hold the same data: `bytes` of the endless repetition.
+ *
+ * @param block_bytes  a multiple of BENCH_ALIGNMENT. Buffers lie at multiples of it.
+ *
+ * 0, or -1. */
+int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char why[BENCH_WHY]);
+
+/* Whether the point can be timed with this pool: 0, or -1 with the reason (the array is larger than the pool; a hot one
+ * does not fit the cache; the CPU has no graph or stream). */
+int bench_fits(const bench_timer *timer, const bench_point *point, char why[BENCH_WHY]);
+
+/* Times n subjects (1 to BENCH_SUBJECTS) in turn at one point and checks their results. The pool must have been filled.
+ *
+ * Each subject is warmed up, and then has one sample in each round until the rule's verdict on it; the others go on.
+ * outcomes[i] is that of subjects[i].
+ *
+ * 0, also when single subjects fail; -1 when the device failed, or the point does not fit. After an error that the
+ * device does not recover from (a fault in a kernel), every later call fails too. */
+int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
+              int n, bench_outcome *outcomes, char why[BENCH_WHY]);
+
+/* Measures the reference. 0, or -1. */
+int bench_look(bench_timer *timer, bench_reference *out, char why[BENCH_WHY]);
+
+/* How much slower `after` is than `before`: the greater loss of the two rates, as a fraction; 0 if it is not slower. */
+double bench_slowdown(const bench_reference *before, const bench_reference *after);
+
+#endif

@@ -1,0 +1,191 @@
+#include "bench_axes.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* ---- Words of a list -------------------------------------------------------------------------------------------- */
+
+enum { WORD = 128 };
+
+/* Copies the text up to the separator, and moves *text behind it; to NULL after the last word. */
+static int next_word(const char *what, const char **text, char separator, char word[WORD]) {
+    const char *from = *text ? *text : "", *end = strchr(from, separator);
+    const size_t length = end ? (size_t)(end - from) : strlen(from);
+    if (length >= WORD)
+        return cli_usage("%s '%s' is too long", what, from);
+    memcpy(word, from, length);
+    word[length] = 0;
+    *text = end ? end + 1 : NULL;
+    return CLI_OK;
+}
+
+/* ---- Counts ----------------------------------------------------------------------------------------------------- */
+
+static int add_count(axis_counts *c, uint64_t count) {
+    if (c->n == AXIS_COUNTS)
+        return cli_usage("there are more than %d counts", AXIS_COUNTS);
+    c->at[c->n++] = count;
+    return CLI_OK;
+}
+
+/* How a range goes on: by a factor above 1, or by an addend from 1. */
+typedef struct stride {
+    double factor; /* 0: by the addend */
+    uint64_t addend;
+} stride;
+
+static int parse_stride(const char *text, stride *out) {
+    char *end = "";
+    *out = (stride){4, 0};
+    if (!text)
+        return CLI_OK;
+    if (*text == '+') {
+        out->factor = 0;
+        const int code = cli_count("step", text + 1, &out->addend);
+        return code == CLI_OK && out->addend == 0 ? cli_usage("a step of 0 goes nowhere") : code;
+    }
+    errno = 0;
+    out->factor = *text == 'x' && isdigit((unsigned char)text[1]) ? strtod(text + 1, &end) : 0;
+    if (out->factor <= 0 || *end || errno || !isfinite(out->factor))
+        return cli_usage("'%s' is no step: use a factor such as x4, or an addend such as +1000", text);
+    return out->factor > 1 ? CLI_OK : cli_usage("the factor '%s' must be more than 1", text);
+}
+
+/* The next of a range: more than `count`, or UINT64_MAX past the end of all numbers. */
+static uint64_t after(uint64_t count, uint64_t low, int step, const stride *s) {
+    if (s->factor <= 0)
+        return UINT64_MAX - count > s->addend ? count + s->addend : UINT64_MAX;
+    /* From the begin, so that rounding to whole numbers does not add up. */
+    const double next = round((double)low * pow(s->factor, step));
+    if (next >= 18446744073709551615.0)
+        return UINT64_MAX;
+    return (uint64_t)next > count ? (uint64_t)next : count;
+}
+
+static int add_range(axis_counts *c, const char *low_text, const char *rest) {
+    char high_text[WORD];
+    uint64_t low, high;
+    stride s;
+    int code = next_word("range", &rest, ':', high_text);
+    if (code == CLI_OK)
+        code = cli_count("count", low_text, &low);
+    if (code == CLI_OK)
+        code = cli_count("count", high_text, &high);
+    if (code == CLI_OK)
+        code = parse_stride(rest, &s);
+    if (code != CLI_OK)
+        return code;
+    if (low > high)
+        return cli_usage("the range %s:%s goes down", low_text, high_text);
+    if (low == 0 && s.factor > 0)
+        return cli_usage("a range by a factor cannot begin at 0");
+    uint64_t at = low;
+    for (int step = 1; at <= high; step++) {
+        const uint64_t next = after(at, low, step, &s);
+        if (next != at && (code = add_count(c, at)) != CLI_OK)
+            return code;
+        if (next == UINT64_MAX)
+            break;
+        at = next;
+    }
+    return CLI_OK;
+}
+
+static int by_size(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_once(axis_counts *c) {
+    int kept = 0;
+    qsort(c->at, (size_t)c->n, sizeof c->at[0], by_size);
+    for (int i = 0; i < c->n; i++)
+        if (kept == 0 || c->at[kept - 1] != c->at[i])
+            c->at[kept++] = c->at[i];
+    c->n = kept;
+}
+
+int axis_parse_counts(const char *text, axis_counts *out) {
+    char word[WORD], low[WORD];
+    out->n = 0;
+    while (text) {
+        int code = next_word("count", &text, ',', word);
+        const char *rest = word;
+        uint64_t count;
+        if (code == CLI_OK && strchr(word, ':')) {
+            code = next_word("range", &rest, ':', low);
+            if (code == CLI_OK)
+                code = add_range(out, low, rest);
+        } else if (code == CLI_OK && (code = cli_count("count", word, &count)) == CLI_OK) {
+            code = add_count(out, count);
+        }
+        if (code != CLI_OK)
+            return code;
+    }
+    sort_once(out);
+    return CLI_OK;
+}
+
+/* ---- Sets of names ---------------------------------------------------------------------------------------------- */
+
+/* Whether the word stands for the name: it is the name, "all", or "PREFIX.*". */
+static int matches(const char *word, const char *name) {
+    const size_t length = strlen(word);
+    if (strcmp(word, name) == 0 || strcmp(word, "all") == 0)
+        return 1;
+    return length > 2 && strcmp(word + length - 2, ".*") == 0 && strncmp(word, name, length - 1) == 0;
+}
+
+int axis_parse_set(const char *what, const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]) {
+    char word[WORD];
+    memset(in, 0, AXIS_SET);
+    while (text) {
+        int code = next_word(what, &text, ',', word), found = 0;
+        for (size_t i = 0; code == CLI_OK && i < AXIS_SET && name(i); i++)
+            if (matches(word, name(i)))
+                found = in[i] = 1;
+        if (code == CLI_OK && !found)
+            code = strstr(word, ".*") ? cli_usage("no %s is '%s'", what, word) : cli_unknown(what, word, name);
+        if (code != CLI_OK)
+            return code;
+    }
+    return CLI_OK;
+}
+
+/* ---- Times and shares ------------------------------------------------------------------------------------------- */
+
+/* A finite number above 0 at the front of the text; *end is behind it. 0 if there is none. */
+static double positive(const char *text, char **end) {
+    errno = 0;
+    const double x = isdigit((unsigned char)*text) || *text == '.' ? strtod(text, end) : 0;
+    return errno == 0 && isfinite(x) && x > 0 ? x : 0;
+}
+
+int axis_parse_seconds(const char *what, const char *text, double *out) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    char *end = "";
+    const double x = positive(text, &end);
+    for (size_t i = 0; x > 0 && i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(end, units[i].name) == 0) {
+            *out = x * units[i].seconds;
+            return CLI_OK;
+        }
+    return cli_usage("%s '%s' is no time such as 60s, 5m or 500ms", what, text);
+}
+
+int axis_parse_share(const char *what, const char *text, double *out) {
+    char *end = "";
+    const double x = positive(text, &end);
+    if (x <= 0 || x > 100 || (*end && strcmp(end, "%") != 0))
+        return cli_usage("%s '%s' is no share such as 1%% or 0.5%%", what, text);
+    *out = x / 100;
+    return CLI_OK;
+}

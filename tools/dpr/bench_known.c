@@ -1,0 +1,279 @@
+#include "bench_known.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "lists.h"
+
+/* What arrays are made of, by operation. */
+typedef enum style {
+    ANYTHING,      /* pseudo-random */
+    TRUTHS,        /* 0 and 1 */
+    UNITS,         /* what a product of any length is exact of: odd integers, 1 and -1, complex units */
+    LOWEST_LAST,   /* pseudo-random, and a last element below all others */
+    HIGHEST_LAST,  /* the same, above */
+    ONES_BUT_LAST, /* all bits set, or 1; then one of other bits, or 0 */
+    ZEROS_BUT_LAST /* 0; then one of some bits, or 1 */
+} style;
+
+/* An operation that is not here takes anything. */
+static const style styles[DPR_OP_COUNT] = {
+    [DPR_PROD] = UNITS,          [DPR_MIN] = LOWEST_LAST,   [DPR_MAX] = HIGHEST_LAST,   [DPR_ARGMIN] = LOWEST_LAST,
+    [DPR_ARGMAX] = HIGHEST_LAST, [DPR_ALL] = ONES_BUT_LAST, [DPR_ANY] = ZEROS_BUT_LAST, [DPR_BAND] = ONES_BUT_LAST,
+    [DPR_BOR] = ZEROS_BUT_LAST,  [DPR_COUNT] = TRUTHS,
+};
+
+/* Truth values have an order of two, so that all but the last are the same. */
+static style style_of(dpr_op op, dpr_dtype dtype) {
+    const style s = styles[op];
+    if (dtype != DPR_BOOL)
+        return s;
+    return s == LOWEST_LAST || s == UNITS ? ONES_BUT_LAST : s == HIGHEST_LAST ? ZEROS_BUT_LAST : s;
+}
+
+static int is_whole(dpr_dtype dtype) {
+    return (dpr_dtypes[dtype].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
+}
+
+/* ---- Blocks ----------------------------------------------------------------------------------------------------- */
+
+static value number(dpr_dtype dtype, const char *text) {
+    value v = {{0}};
+    (void)value_parse(dtype, text, &v);
+    return v;
+}
+
+/* Element i is names[random bits], of as many names as there are, a power of two. */
+static void fill_with(dpr_dtype dtype, unsigned char *block, const char *const names[], int n) {
+    const size_t size = dpr_dtypes[dtype].size;
+    unsigned char bits[4096];
+    value values[4];
+    for (int i = 0; i < n; i++)
+        values[i] = number(dtype, names[i]);
+    for (size_t i = 0; i < KNOWN_BLOCK / size; i++) {
+        if (i % sizeof bits == 0)
+            generate(DPR_U8, i, bits, sizeof bits);
+        memcpy(block + i * size, values[bits[i % sizeof bits] % n].bytes, size);
+    }
+}
+
+/* Integers of half the range, so that neither the least nor the greatest of the type is among them. */
+static void halve(dpr_dtype dtype, unsigned char *block) {
+    const size_t size = dpr_dtypes[dtype].size;
+    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT;
+    for (size_t at = 0; at < KNOWN_BLOCK; at += size) {
+        uint64_t bits = 0;
+        memcpy(&bits, block + at, size);
+        const uint64_t sign = is_signed ? bits & UINT64_C(1) << (8 * size - 1) : 0;
+        bits = (bits >> 1 | sign) + !is_signed;
+        memcpy(block + at, &bits, size);
+    }
+}
+
+static void make_odd(dpr_dtype dtype, unsigned char *block) {
+    for (size_t at = 0; at < KNOWN_BLOCK; at += dpr_dtypes[dtype].size)
+        block[at] |= 1;
+}
+
+static void fill_units(dpr_dtype dtype, unsigned char *block) {
+    static const char *const units[] = {"1", "-1"}, *const complex_units[] = {"1", "0+1i", "-1", "0-1i"};
+    if (is_whole(dtype))
+        make_odd(dtype, block);
+    else if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX)
+        fill_with(dtype, block, complex_units, 4);
+    else
+        fill_with(dtype, block, units, 2);
+}
+
+static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
+    static const char *const truths[] = {"0", "1"}, *const bool_truths[] = {"false", "true"}, *const ones[] = {"1"};
+    generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtypes[dtype].size);
+    if (s == TRUTHS)
+        fill_with(dtype, block, dtype == DPR_BOOL ? bool_truths : truths, 2);
+    else if (s == UNITS)
+        fill_units(dtype, block);
+    else if ((s == LOWEST_LAST || s == HIGHEST_LAST) && is_whole(dtype))
+        halve(dtype, block);
+    else if (s == ZEROS_BUT_LAST)
+        memset(block, 0, KNOWN_BLOCK);
+    else if (s == ONES_BUT_LAST && is_whole(dtype))
+        memset(block, 0xFF, KNOWN_BLOCK);
+    else if (s == ONES_BUT_LAST)
+        fill_with(dtype, block, dtype == DPR_BOOL ? bool_truths + 1 : ones, 1);
+}
+
+/* The last element of arrays of the style. */
+static value last_of(style s, dpr_op op, dpr_dtype dtype) {
+    const size_t size = dpr_dtypes[dtype].size;
+    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT, high = s == HIGHEST_LAST;
+    value v = {{0}};
+    if (dtype == DPR_BOOL)
+        v.bytes[0] = s == ZEROS_BUT_LAST;
+    else if (!is_whole(dtype))
+        v = number(dtype, high ? "2" : s == LOWEST_LAST ? "-1" : s == ZEROS_BUT_LAST ? "1" : "0");
+    else if (s == ONES_BUT_LAST || s == ZEROS_BUT_LAST)
+        memset(v.bytes, op == DPR_ALL ? 0 : 0x5A, size);
+    else {
+        memset(v.bytes, high ? 0xFF : 0, size);
+        if (is_signed)
+            v.bytes[size - 1] ^= 0x80;
+    }
+    return v;
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
+
+/* Floating-point sums are added up in F64, the others as they are. */
+static int is_rounded(const known *k) {
+    return k->op == DPR_SUM && (dpr_dtypes[k->dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
+}
+
+static dpr_dtype carry_type(const known *k) {
+    if (is_rounded(k))
+        return dpr_dtypes[k->dtype].kind == DPR_KIND_COMPLEX ? DPR_C128 : DPR_F64;
+    return dpr_result_dtype(k->op, k->dtype);
+}
+
+static dpr_status reduce(const known *k, const void *in, size_t count, dpr_dtype dtype, dpr_op op, value *out) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "cpu.serial";
+    return dpr_reduce_ex(k->cpu, in, out, count, dtype, op, &options);
+}
+
+/* The elements of a block as F64, complex ones as C128. */
+static void widen(const known *k, const unsigned char *from, double *to, size_t parts) {
+    const dpr_dtype d = k->dtype;
+    for (size_t i = 0; i < parts; i++) {
+        value v;
+        if (d == DPR_F16 || d == DPR_BF16) {
+            memcpy(v.bytes, from + 2 * i, 2);
+            to[i] = (double)(d == DPR_F16 ? value_from_f16(v.u16) : value_from_bf16(v.u16));
+        } else if (d == DPR_F32 || d == DPR_C64) {
+            memcpy(v.bytes, from + 4 * i, 4);
+            to[i] = (double)v.f32;
+        } else {
+            memcpy(&to[i], from + 8 * i, 8);
+        }
+    }
+}
+
+/* The result of up to a block, in the type that results are combined in. */
+static dpr_status reduce_block(const known *k, const unsigned char *in, size_t count, value *out) {
+    if (!is_rounded(k))
+        return reduce(k, in, count, k->dtype, k->op, out);
+    widen(k, in, k->wide, dpr_dtypes[k->dtype].kind == DPR_KIND_COMPLEX ? 2 * count : count);
+    return reduce(k, k->wide, count, carry_type(k), k->op, out);
+}
+
+/* The result of two arrays one after the other, from their results. */
+static dpr_status join(const known *k, const value *a, const value *b, value *out) {
+    const dpr_dtype type = carry_type(k);
+    const size_t size = dpr_dtypes[type].size;
+    value pair[2];
+    memcpy(pair, a->bytes, size);
+    memcpy((unsigned char *)pair + size, b->bytes, size);
+    return reduce(k, pair, 2, type, k->op == DPR_COUNT ? DPR_SUM : k->op, out);
+}
+
+/* Joins `blocks` whole blocks to *result, by doubling. */
+static dpr_status join_blocks(const known *k, size_t blocks, value *result) {
+    value power = k->whole;
+    dpr_status status = DPR_OK;
+    for (; blocks && status == DPR_OK; blocks >>= 1) {
+        if (blocks & 1)
+            status = join(k, result, &power, result);
+        if (status == DPR_OK && blocks > 1)
+            status = join(k, &power, &power, &power);
+    }
+    return status;
+}
+
+/* The result of all elements, in the type of carry_type(). */
+static dpr_status combined(const known *k, size_t count, value *out) {
+    const size_t size = dpr_dtypes[k->dtype].size, per_block = KNOWN_BLOCK / size;
+    const size_t blocks = count ? (count - 1) / per_block : 0, rest = count - blocks * per_block;
+    memcpy(k->tail, k->block, KNOWN_BLOCK);
+    if (k->marked && count)
+        memcpy(k->tail + (rest - 1) * size, k->last.bytes, size);
+    const dpr_status status = reduce_block(k, k->tail, rest, out);
+    return status == DPR_OK ? join_blocks(k, blocks, out) : status;
+}
+
+dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
+    enum { WIDEST = 4 }; /* F16 to F64 */
+    const style s = style_of(op, dtype);
+    *k = (known){.op = op, .dtype = dtype, .cpu = cpu};
+    k->block = malloc(KNOWN_BLOCK);
+    k->tail = malloc(KNOWN_BLOCK);
+    k->wide = malloc((size_t)KNOWN_BLOCK * WIDEST);
+    if (!k->block || !k->tail || !k->wide)
+        return DPR_ERR_OUT_OF_MEMORY;
+    fill_block(s, dtype, k->block);
+    k->marked = s >= LOWEST_LAST;
+    if (k->marked)
+        k->last = last_of(s, op, dtype);
+    return reduce_block(k, k->block, KNOWN_BLOCK / dpr_dtypes[dtype].size, &k->whole);
+}
+
+void known_free(known *k) {
+    free(k->block);
+    free(k->tail);
+    free(k->wide);
+    k->block = k->tail = NULL;
+    k->wide = NULL;
+}
+
+/* What pairwise summation of `count` non-negative numbers whose sum is `sum` may be off by, for results of this type,
+ * and the reference's own F64 sum (Higham, "Accuracy and Stability of Numerical Algorithms", 4.2). */
+static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
+    const int is_wide = result == DPR_F64 || result == DPR_C128;
+    const double terms = count > 1 ? ceil(log2((double)count)) + 1 : 1;
+    return terms * sum * (ldexp(1, is_wide ? -53 : -24) + ldexp(1, -53));
+}
+
+static void parts_of(dpr_dtype dtype, const void *at, double part[2]) {
+    value v;
+    memcpy(v.bytes, at, dpr_dtypes[dtype].size);
+    part[0] = dtype == DPR_F32   ? (double)v.f32
+              : dtype == DPR_F64 ? v.f64
+              : dtype == DPR_C64 ? (double)v.c64.re
+                                 : v.c128.re;
+    part[1] = dtype == DPR_C64 ? (double)v.c64.im : dtype == DPR_C128 ? v.c128.im : 0;
+}
+
+static int parts_in(dpr_dtype dtype) {
+    return dtype == DPR_F32 || dtype == DPR_F64 ? 1 : dtype == DPR_C64 || dtype == DPR_C128 ? 2 : 0;
+}
+
+dpr_status known_expect(const known *k, size_t count, known_result *out) {
+    known_result r = {.dtype = dpr_result_dtype(k->op, k->dtype)};
+    if (k->op == DPR_ARGMIN || k->op == DPR_ARGMAX) {
+        r.exact.i64 = (int64_t)count - 1;
+        *out = r;
+        return DPR_OK;
+    }
+    const dpr_status status = combined(k, count, &r.exact);
+    if (status != DPR_OK)
+        return status;
+    r.parts = parts_in(r.dtype);
+    if (r.parts)
+        parts_of(carry_type(k), r.exact.bytes, r.part);
+    if (is_rounded(k))
+        r.tolerance = sum_tolerance(r.dtype, count, r.part[0] > r.part[1] ? r.part[0] : r.part[1]);
+    *out = r;
+    return DPR_OK;
+}
+
+int known_matches(const known_result *expected, const void *at) {
+    double part[2];
+    if (!expected->parts)
+        return memcmp(expected->exact.bytes, at, dpr_dtypes[expected->dtype].size) == 0;
+    parts_of(expected->dtype, at, part);
+    /* Written so that infinity is itself and a NaN does not pass. */
+    for (int i = 0; i < expected->parts && i < 2; i++)
+        if (!(part[i] == expected->part[i] || fabs(part[i] - expected->part[i]) <= expected->tolerance))
+            return 0;
+    return 1;
+}

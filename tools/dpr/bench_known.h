@@ -1,0 +1,48 @@
+/* Data whose result is known at any length, so that every timed result can be checked.
+ *
+ * An array is the endless repetition of one block, cut off where it ends. For operations that one element decides (MIN,
+ * ARGMAX, ANY, ...) its last element is the one that does: a call that does not read to the end is found out. Results
+ * must be exact, but for floating-point sums, which must be as near as pairwise summation. */
+#ifndef DPR_TOOLS_BENCH_KNOWN_H
+#define DPR_TOOLS_BENCH_KNOWN_H
+
+#include "value.h"
+
+/* Bytes of a block; a whole number of elements of any type. */
+enum { KNOWN_BLOCK = 64 * 1024 };
+
+typedef struct known {
+    dpr_op op;
+    dpr_dtype dtype;
+    unsigned char *block; /* KNOWN_BLOCK bytes */
+    int marked;           /* 1: the last element of every array is `last` */
+    value last;
+
+    /* Private. */
+    dpr_ctx *cpu;
+    unsigned char *tail; /* room for a block */
+    double *wide;        /* and for one as F64 */
+    value whole;         /* result of one block, in the type that results of blocks are combined in */
+} known;
+
+/* Makes the block for a pair that has a meaning. `cpu` is a context of the CPU, which must outlive it. known_free() is
+ * due in any case. DPR_ERR_OUT_OF_MEMORY, and errors of reductions, of which dpr_last_error() has the sentence. */
+dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype);
+void known_free(known *k);
+
+/* The result of `count` elements. */
+typedef struct known_result {
+    dpr_dtype dtype;
+    value exact;      /* where `parts` is 0 */
+    int parts;        /* 1 floating point, 2 complex, 0 other */
+    double part[2];   /* each within `tolerance` */
+    double tolerance; /* 0: exact */
+} known_result;
+
+/* `count` is at least 1 for operations without a result of nothing. On an error dpr_last_error() has the sentence. */
+dpr_status known_expect(const known *k, size_t count, known_result *out);
+
+/* Whether the result at `at`, of the type dpr_result_dtype(), is right. */
+int known_matches(const known_result *expected, const void *at);
+
+#endif

@@ -1,0 +1,87 @@
+#include "bench_results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more of `size` bytes in a list that grows; NULL when out of memory. */
+static void *grow(void **items, size_t *count, size_t *room, size_t size) {
+    if (*count == *room) {
+        const size_t more = *room ? 2 * *room : 64;
+        void *grown = realloc(*items, more * size);
+        if (!grown)
+            return NULL;
+        *items = grown;
+        *room = more;
+    }
+    void *item = (char *)*items + size * (*count)++;
+    memset(item, 0, size);
+    return item;
+}
+
+bench_row *results_add_row(bench_results *r) {
+    void *items = r->rows;
+    bench_row *row = grow(&items, &r->row_count, &r->row_room, sizeof *row);
+    r->rows = items;
+    return row;
+}
+
+bench_omission *results_add_omission(bench_results *r) {
+    void *items = r->omissions;
+    bench_omission *omission = grow(&items, &r->omission_count, &r->omission_room, sizeof *omission);
+    r->omissions = items;
+    return omission;
+}
+
+void results_free(bench_results *r) {
+    free(r->rows);
+    free(r->omissions);
+    *r = (bench_results){0};
+}
+
+int results_same_table(const bench_case *a, const bench_case *b) {
+    return a->op == b->op && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
+}
+
+size_t results_case_rows(const bench_results *r, size_t first) {
+    const bench_case *at = &r->rows[first].at;
+    size_t n = 1;
+    while (first + n < r->row_count && results_same_table(at, &r->rows[first + n].at)
+           && at->count == r->rows[first + n].at.count)
+        n++;
+    return n;
+}
+
+int results_timed(const bench_row *row) {
+    return row->state == BENCH_DONE && row->us.n > 0;
+}
+
+int results_doubtful(const bench_results *r, const bench_row *row) {
+    return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? BENCH_DOUBTFUL_CPU : BENCH_DOUBTFUL_GPU);
+}
+
+const bench_row *results_winner(const bench_row *rows, size_t n) {
+    const bench_row *best = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (results_timed(&rows[i]) && rows[i].wrong == 0 && (!best || rows[i].us.median < best->us.median))
+            best = &rows[i];
+    return best;
+}
+
+int results_regret(const bench_row *rows, size_t n, bench_regret *out) {
+    const bench_row *winner = results_winner(rows, n), *chosen = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].chosen && results_timed(&rows[i]) && rows[i].wrong == 0)
+            chosen = &rows[i];
+    if (!chosen || winner->us.median <= 0)
+        return 0;
+    const double us = chosen->us.median - winner->us.median;
+    *out = (bench_regret){chosen->at, winner, chosen, us, us / winner->us.median};
+    return 1;
+}
+
+size_t results_bad(const bench_results *r) {
+    size_t bad = 0;
+    for (size_t i = 0; i < r->row_count; i++)
+        bad += r->rows[i].state == BENCH_FAILED || r->rows[i].wrong != 0;
+    return bad;
+}

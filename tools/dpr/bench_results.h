@@ -1,0 +1,88 @@
+/* What `dpr bench` has measured, and what follows from it. */
+#ifndef DPR_TOOLS_BENCH_RESULTS_H
+#define DPR_TOOLS_BENCH_RESULTS_H
+
+#include "timing.h"
+
+/* One combination of the axes but the strategy. */
+typedef struct bench_case {
+    dpr_op op;
+    dpr_dtype dtype;
+    bench_mode mode;
+    bench_cache cache;
+    uint64_t count;
+} bench_case;
+
+/* One strategy there. */
+typedef struct bench_row {
+    bench_case at;
+    const char *strategy; /* static storage */
+    int chosen;           /* 1: it is the planner's choice */
+    bench_state state;    /* DONE or FAILED */
+    char why[256];        /* when it failed */
+    bench_verdict verdict;
+    int calls, late;
+    long checked, wrong;
+    double slowdown;
+    bench_summary us;
+    double gb_per_s; /* of the array, 1e9 bytes; 0 for no elements */
+} bench_row;
+
+/* A combination that was not measured. */
+typedef struct bench_omission {
+    bench_case at;
+    char why[160];
+} bench_omission;
+
+/* The planner's choice beside the best strategy, where both gave right results. */
+typedef struct bench_regret {
+    bench_case at;
+    const bench_row *winner, *chosen;
+    double us, fraction; /* how much longer the choice takes */
+} bench_regret;
+
+typedef struct bench_results {
+    bench_device device;
+    const char *commit;
+    size_t pool_bytes;
+    bench_rule rule; /* its time is the budget of all */
+    int interrupted;
+    bench_row *rows; /* rows of one case come one after another */
+    size_t row_count;
+    bench_omission *omissions;
+    size_t omission_count;
+
+    /* Private. */
+    size_t row_room, omission_room;
+} bench_results;
+
+/* A slowdown of the reference past this makes a row doubtful, on a GPU and on the CPU, whose reference other programs
+ * disturb more. */
+#define BENCH_DOUBTFUL_GPU 0.03
+#define BENCH_DOUBTFUL_CPU 0.15
+
+/* Room for one more; NULL when out of memory. */
+bench_row *results_add_row(bench_results *r);
+bench_omission *results_add_omission(bench_results *r);
+void results_free(bench_results *r);
+
+/* Rows from `first` on that are of the same case. */
+size_t results_case_rows(const bench_results *r, size_t first);
+
+/* Whether the two cases differ in nothing but the count. */
+int results_same_table(const bench_case *a, const bench_case *b);
+
+/* Of n rows of one case. 1, or 0 if there is none: no choice measured, or nothing right. */
+int results_regret(const bench_row *rows, size_t n, bench_regret *out);
+
+/* The quickest of n rows whose results were all right; NULL if there is none. */
+const bench_row *results_winner(const bench_row *rows, size_t n);
+
+/* Whether the row has a time; whether that is to be believed as the rest are. */
+int results_timed(const bench_row *row);
+int results_doubtful(const bench_results *r, const bench_row *row);
+
+/* Rows that failed or had wrong results. */
+size_t results_bad(const bench_results *r);
+
+#endif

@@ -1,0 +1,13 @@
+/* Tables of `dpr bench`: sizes by strategies. */
+#ifndef DPR_TOOLS_BENCH_TABLES_H
+#define DPR_TOOLS_BENCH_TABLES_H
+
+#include <stdio.h>
+
+#include "bench_results.h"
+
+/* Writes a table for each operation, type, mode and cache, and a summary; `markdown`: as Markdown. -1 when out of
+ * memory, else 0. */
+int tables_write(FILE *f, const bench_results *r, int markdown);
+
+#endif

@@ -1,0 +1,52 @@
+/* What the files cub_*.cu share. */
+#ifndef DPR_PEERS_CUB_CUH
+#define DPR_PEERS_CUB_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cub/device/device_reduce.cuh>
+#include <cuda/std/functional>
+
+#include "cub.h"
+
+namespace peers {
+
+template <dpr_dtype D> struct stored;
+
+#define PEERS_STORED(A, NAME, name, storage, align, kind_, wide_, ...)                                                 \
+    template <> struct stored<DPR_##NAME> {                                                                            \
+        using type = storage;                                                                                          \
+        static constexpr dpr_dtype wide = DPR_##wide_;                                                                 \
+        static constexpr int kind = DPR_KIND_##kind_;                                                                  \
+    };
+DPR_DTYPE_LIST(PEERS_STORED, _)
+#undef PEERS_STORED
+
+/* An element as CUB takes it. */
+template <dpr_dtype D> struct element : stored<D> {};
+template <> struct element<DPR_F16> : stored<DPR_F16> { using type = __half; };
+template <> struct element<DPR_BF16> : stored<DPR_BF16> { using type = __nv_bfloat16; };
+template <dpr_dtype D> using element_of = typename element<D>::type;
+template <dpr_dtype D> using sum_of = typename stored<stored<D>::wide>::type;
+
+template <dpr_dtype D> constexpr bool is_ordered = (stored<D>::kind & DPR_DOMAIN_ORDERED) != 0;
+
+template <dpr_dtype D> const element_of<D> *elements(const void *in) {
+    return static_cast<const element_of<D> *>(in);
+}
+
+/* Call<D>::run, where Call<D>::exists. */
+template <template <dpr_dtype> class Call, dpr_dtype D> constexpr peers_cub_call *entry() {
+    if constexpr (Call<D>::exists)
+        return &Call<D>::run;
+    else
+        return nullptr;
+}
+
+} // namespace peers
+
+/* For DPR_DTYPE_LIST(PEERS_ENTRY, template): the table of a template. */
+#define PEERS_ENTRY(Call, NAME, ...) peers::entry<Call, DPR_##NAME>(),
+
+#endif
