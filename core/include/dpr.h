@@ -135,10 +135,10 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  * @param in     `count` elements, in pageable or pinned host memory, managed memory or device memory: the library finds
  *               out which. Aligned to dpr_dtype_alignment(dtype). May be NULL when count is 0. Not modified.
  * @param out    one element of dpr_result_dtype(op, dtype), in any of these memories, aligned for it. In device memory
- * it is that of the device that has `in`. May overlap `in`.
+ *               it is that of the device that has `in`. May overlap `in`.
  * @param count  number of elements; 0 gives the operation's identity: 0 for SUM, ANY, BOR, BXOR and COUNT, 1 for PROD
- *               and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN, the least for
- * MAX.
+ *               and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN and the least for
+ *               MAX.
  *
  * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
  * legacy default stream; host memory is reduced on the CPU. The first call on a GPU initialises it (some 0.1 s).

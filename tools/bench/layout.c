@@ -48,6 +48,14 @@ static int refusal(const bench_room *room, const bench_point *point, char why[BE
     return -1;
 }
 
+/* The buffers of a batch are spread, but not over all of a large pool: then most of a short call would be the address
+ * translation of memory that no program uses side by side. */
+static size_t hop_of(const bench_layout *l, size_t calls) {
+    static const size_t spread = (size_t)8 << 30;
+    const size_t near = spread / l->stride < l->buffers ? spread / l->stride : l->buffers;
+    return near > calls ? near / calls : 1;
+}
+
 int bench_lay(const bench_room *room, const bench_point *point, bench_layout *out, char why[BENCH_WHY]) {
     if (refusal(room, point, why) != 0)
         return -1;
@@ -59,7 +67,7 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
     if (point->cache == BENCH_COLD) {
         if (calls > l.buffers && l.flush)
             calls = l.buffers;
-        l.hop = room->on_gpu && l.buffers > calls ? l.buffers / calls : 1;
+        l.hop = room->on_gpu ? hop_of(&l, calls) : 1;
     }
     l.calls = (int)calls;
     *out = l;
