@@ -1,0 +1,30 @@
+/* What the JSON of dpr bench and of dpr_peers has in common. */
+#ifndef DPR_TOOLS_BENCH_JSON_H
+#define DPR_TOOLS_BENCH_JSON_H
+
+#include <stdio.h>
+
+#include <cjson/cJSON.h>
+
+#include "bench_results.h"
+
+/* A number of six digits. */
+void bench_json_number(cJSON *object, const char *key, double x);
+
+/* Members of a row: its case; how often and how long; what came of the checks. */
+void bench_json_case(cJSON *object, const bench_case *at);
+void bench_json_times(cJSON *object, const bench_row *row);
+void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *row);
+
+/* Objects; the caller owns them. */
+cJSON *bench_json_omission(const bench_omission *omission);
+cJSON *bench_json_device(const bench_device *d);
+cJSON *bench_json_settings(const bench_results *r);
+cJSON *bench_json_definitions(void);
+
+/* A member of a document, and an item of a list after *separator, on a line of its own. Deletes the value. 0, or -1
+ * when out of memory. */
+int bench_json_member(FILE *f, const char *key, cJSON *value);
+int bench_json_item(FILE *f, const char **separator, cJSON *value);
+
+#endif
