@@ -213,21 +213,17 @@ static void print_regret(FILE *f, const bench_results *r) {
             worst.winner->strategy, past, cases);
 }
 
-static void print_troubles(FILE *f, const bench_results *r) {
-    for (size_t i = 0; i < r->row_count; i++) {
-        const bench_row *row = &r->rows[i];
-        if (row->state != BENCH_FAILED && row->wrong == 0)
-            continue;
-        print_case(f, &row->at);
-        if (row->wrong)
-            fprintf(f, ": %s gave %ld WRONG results of %ld\n", row->strategy, row->wrong, row->checked);
-        else
-            fprintf(f, ": %s failed: %s\n", row->strategy, row->why);
-    }
+void tables_trouble(FILE *f, const bench_row *row) {
+    if (row->state != BENCH_FAILED && row->wrong == 0)
+        return;
+    print_case(f, &row->at);
+    if (row->wrong)
+        fprintf(f, ": %s gave %ld WRONG results of %ld\n", row->strategy, row->wrong, row->checked);
+    else
+        fprintf(f, ": %s failed: %s\n", row->strategy, row->why);
 }
 
-/* A line for each reason, with how many it left out. */
-static void print_omissions(FILE *f, const bench_results *r) {
+void tables_omissions(FILE *f, const bench_results *r) {
     for (size_t i = 0; i < r->omission_count; i++) {
         size_t same = 0, before = 0;
         for (size_t j = 0; j < r->omission_count; j++)
@@ -282,7 +278,8 @@ int tables_write(FILE *f, const bench_results *r, int markdown) {
     if (r->row_count)
         print_legend(f, r);
     print_regret(f, r);
-    print_troubles(f, r);
-    print_omissions(f, r);
+    for (size_t i = 0; i < r->row_count; i++)
+        tables_trouble(f, &r->rows[i]);
+    tables_omissions(f, r);
     return 0;
 }

@@ -10,4 +10,10 @@
  * memory, else 0. */
 int tables_write(FILE *f, const bench_results *r, int markdown);
 
+/* A line if the row failed or has wrong results. */
+void tables_trouble(FILE *f, const bench_row *row);
+
+/* A line for each reason for which something was left out, with how many it left out. */
+void tables_omissions(FILE *f, const bench_results *r);
+
 #endif

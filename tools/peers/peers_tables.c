@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_tables.h"
 #include "lists.h"
 #include "peers_floors.h"
 #include "peers_report.h"
@@ -162,45 +163,6 @@ static void print_table(FILE *f, const table *t, int markdown) {
 
 /* ---- What is around them ---------------------------------------------------------------------------------------- */
 
-static void print_case(FILE *f, const bench_case *at) {
-    char count[CELL];
-    print_count(count, at->count);
-    fprintf(f, "%s of %s, %s, %s, %s elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
-            bench_mode_name(at->mode), bench_cache_name(at->cache), count);
-}
-
-static void print_troubles(FILE *f, const peers_results *r) {
-    for (size_t i = 0; i < r->count; i++) {
-        const bench_row *row = &r->rows[i].row;
-        if (row->state != BENCH_FAILED && row->wrong == 0)
-            continue;
-        print_case(f, &row->at);
-        if (row->wrong)
-            fprintf(f, ": %s gave %ld WRONG results of %ld\n", row->strategy, row->wrong, row->checked);
-        else
-            fprintf(f, ": %s failed: %s\n", row->strategy, row->why);
-    }
-}
-
-/* A line for each reason, with how many it left out. */
-static void print_omissions(FILE *f, const bench_results *r) {
-    for (size_t i = 0; i < r->omission_count; i++) {
-        size_t same = 0, before = 0;
-        for (size_t j = 0; j < r->omission_count; j++)
-            if (strcmp(r->omissions[i].why, r->omissions[j].why) == 0) {
-                same++;
-                before += j < i;
-            }
-        if (before)
-            continue;
-        fputs("Left out: ", f);
-        print_case(f, &r->omissions[i].at);
-        if (same > 1)
-            fprintf(f, ", and %zu more", same - 1);
-        fprintf(f, ": %s\n", r->omissions[i].why);
-    }
-}
-
 static void print_legend(FILE *f, const peers_results *r) {
     fprintf(f,
             "Times are medians, with half the distance of the 10 %% and 90 %% quantiles. Ratios are a peer's time over "
@@ -223,8 +185,9 @@ void peers_write_tables(FILE *f, const peers_results *r, int markdown) {
         print_table(f, &t, markdown);
     }
     print_legend(f, r);
-    print_troubles(f, r);
-    print_omissions(f, &r->common);
+    for (size_t i = 0; i < r->count; i++)
+        tables_trouble(f, &r->rows[i].row);
+    tables_omissions(f, &r->common);
 }
 
 /* ---- Floors ----------------------------------------------------------------------------------------------------- */
