@@ -4,8 +4,8 @@
 #include <cuda/ptx>
 
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 namespace dpr {
 namespace {
@@ -106,24 +106,23 @@ template <class M> __device__ typename M::acc reduce_stages(ring &r, const stage
 template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &args, ring &r) {
     using T = typename M::storage;
     open_ring(r);
-    const uint64_t count = begin<M>(args);
-    const division<T> d(args, count);
+    const share<M> mine = begin<M>(args);
     typename exchange<M>::type x;
     bool split = false;
     if constexpr (alignof(T) < sizeof(T)) {
         split = is_split<T>(args.in);
         if (split)
-            x = reduce_split_share<M>(d.data, count);
+            x = reduce_split_share<M>(mine.d.data, mine.d.count);
     }
     if (!split)
-        x = ends<M>(d).with(exchange<M>::pack(reduce_stages<M>(r, stage_walk<T>(d))));
+        x = ends<M>(mine.d).with(exchange<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
     x = reduce_block<M>(x);
     const unsigned last = gridDim.x - 1;
     if (blockIdx.x != last) {
         if (threadIdx.x == 0)
             post<cuda::thread_scope_device>(tagged_partial<M>(args, blockIdx.x), x, 1);
     } else if (threadIdx.x < 32) {
-        gather<M>(args, count, x, last);
+        gather<M>(args, mine.d.count, x, last);
     }
 }
 
@@ -155,8 +154,8 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 1.75e-6 : 1.25e-6; /* beside reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + 1.35 * dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    const double ends = dpr_seeks_index(key) ? 1.85e-6 : 0.85e-6; /* beside reading, on an H200 */
+    return DPR_LAUNCH_SECONDS + ends + 1.05 * dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 
 dpr_kernel kernel(const dpr_key *key) {

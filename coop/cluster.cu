@@ -5,8 +5,8 @@
 #include <cuda/ptx>
 
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 namespace dpr {
 namespace {
@@ -66,8 +66,8 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
     if (rank == 0 && threadIdx.x == 0)
         box.open(expected);
     auto arrived = cluster.barrier_arrive();
-    const uint64_t count = begin<M>(args);
-    const typename X::type x = reduce_warp<M>(reduce_share<M>(args, count));
+    const share<M> mine = begin<M>(args);
+    const typename X::type x = reduce_warp<M>(reduce_share<M>(args, mine));
     cluster.barrier_wait(std::move(arrived));
     if (threadIdx.x % 32 == 0)
         box.post(cluster, rank * warps + threadIdx.x / 32, x);
@@ -77,7 +77,7 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
     const unsigned clusters = gridDim.x / cluster.num_blocks(), last = clusters - 1;
     const unsigned self = blockIdx.x / cluster.num_blocks();
     if (self == last)
-        gather<M>(args, count, sum, last);
+        gather<M>(args, mine.d.count, sum, last);
     else if (threadIdx.x == 0)
         post<cuda::thread_scope_device>(tagged_partial<M>(args, self), sum, 1);
 }
@@ -104,7 +104,7 @@ const char *probe(const dpr_key *, const dpr_caps *caps) {
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 1.25e-6 : 0.42e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 1.15e-6 : 0.48e-6; /* beside reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends
            + dpr_key_bytes(key, count) / (0.83 * largest_cluster * dpr_sm_rate(key, &caps->gpu));
 }

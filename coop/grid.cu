@@ -1,23 +1,21 @@
 /* coop.grid: a cooperative launch. Every block leaves its partial result in scratch memory; then, in as many rounds as
  * it takes, the grid synchronises and blocks fold the partials, a block's worth each, until one is left. */
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 #include <cooperative_groups.h>
 
 namespace dpr {
 namespace {
 
-constexpr int block_threads = 1024;
-
 template <class M>
-__global__ void __launch_bounds__(block_threads, 1) grid_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(1024, 1) grid_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
     const auto grid = cooperative_groups::this_grid();
-    const uint64_t count = begin<M>(args);
+    const share<M> mine = begin<M>(args);
     auto *partials = static_cast<typename X::type *>(args.scratch);
-    typename X::type x = reduce_block<M>(reduce_share<M>(args, count));
+    typename X::type x = reduce_block<M>(reduce_share<M>(args, mine));
     /* The partials of a round lie after those of the round before, so that no block overtakes another. */
     unsigned n = gridDim.x;
     for (; n > 1; n = (n + blockDim.x - 1) / blockDim.x) {
@@ -35,35 +33,26 @@ __global__ void __launch_bounds__(block_threads, 1) grid_kernel(const __grid_con
         partials += n;
     }
     if (thread_of_grid() == 0)
-        write_result<M>(args, count, X::unpack(x));
+        write_result<M>(args, mine.d.count, X::unpack(x));
 }
 
 struct grid_family {
     template <class M> static constexpr kernel_entry entry() { return grid_kernel<M>; }
 };
 
-const char *probe(const dpr_key *, const dpr_caps *caps) {
-    if (!caps->gpu.cooperative_launch)
-        return "needs cooperative launches";
-    return caps->gpu.max_threads_per_block < block_threads ? "needs blocks of 1024 threads" : nullptr;
+using strategy = block_per_sm<grid_family, most_partials>;
+
+const char *probe(const dpr_key *key, const dpr_caps *caps) {
+    return caps->gpu.cooperative_launch ? strategy::probe(key, caps) : "needs cooperative launches";
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 3.60e-6 : 2.80e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* beside reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 
-dpr_kernel kernel(const dpr_key *key) {
-    return {instances<grid_family>::of(key), block_threads, 0, 1, 0};
-}
-
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    return dpr_block_per_sm(caps, resident, block_threads, most_partials);
-}
-
 int launch(const dpr_run *run) {
-    using family = instances<grid_family>;
-    dpr_launch launch = dpr_spread(family::of(&run->key), family::in_flight(&run->key), run);
+    dpr_launch launch = strategy::spread(run);
     launch.cooperative = 1;
     return dpr_launch_run(&launch, run);
 }
@@ -78,7 +67,7 @@ const dpr_strategy dpr_coop_grid = {
     .side = DPR_ON_GPU,
     .probe = dpr::probe,
     .cost = dpr::cost,
-    .kernel = dpr::kernel,
-    .shape = dpr::shape,
+    .kernel = dpr::strategy::kernel,
+    .shape = dpr::strategy::shape,
     .launch = dpr::launch,
 };

@@ -26,9 +26,11 @@ static inline double dpr_memory_rate(const dpr_gpu_caps *gpu) {
 }
 
 /* Bytes a second that one SM reads and reduces while the others are idle: 40 a clock on an H200 up to 64 KiB, and half
- * of that where indices are sought. */
+ * of that where indices are sought or 64-bit floats compared. */
 static inline double dpr_sm_rate(const dpr_key *key, const dpr_gpu_caps *gpu) {
-    return (dpr_seeks_index(key) ? 20e3 : 40e3) * (double)gpu->sm_clock_khz;
+    const int extremum = key->f.op == DPR_MIN || key->f.op == DPR_MAX;
+    const int slow = dpr_seeks_index(key) || (extremum && key->f.dtype == DPR_F64);
+    return (slow ? 20e3 : 40e3) * (double)gpu->sm_clock_khz;
 }
 
 #endif

@@ -1,9 +1,6 @@
-/* How partial results meet and how the result leaves the device, and the table of a kernel's instances over all
- * operations and types. */
+/* How partial results meet and how the result leaves the device. */
 #ifndef DPR_CORE_FINISH_CUH
 #define DPR_CORE_FINISH_CUH
-
-#include <utility>
 
 #include <cuda/atomic>
 
@@ -93,101 +90,45 @@ template <class M>
 __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
     using X = exchange<M>;
     constexpr int words = words_of<typename X::type>::size;
-    constexpr int each = words == 1 ? 8 : 5; /* partials that a lane looks at together: 160 a round at least */
+    constexpr int each = 5; /* partials that a lane looks at together */
     const unsigned lane = threadIdx.x % 32;
     typename X::type x = lane == 0 ? own : X::identity();
     for (unsigned from = 0; from < n; from += 32 * each) {
-        const uint64_t *mine = tagged_partial<M>(args, from + lane);
         const int left = static_cast<int>(n - from) - static_cast<int>(lane);
+        uint64_t *mine = tagged_partial<M>(args, from + lane);
         incoming<typename X::type> in[each];
-        bool all;
+        /* Known for all before the first is looked at, so that no look waits for another. */
+        bool pending[each], any;
+#pragma unroll
+        for (int k = 0; k < each; ++k)
+            pending[k] = k * 32 < left;
         do {
-            all = true;
 #pragma unroll
             for (int k = 0; k < each; ++k) {
-                if (k * 32 < left && !in[k].complete())
+                if (pending[k])
                     in[k].look(mine + k * 32 * words);
             }
+            any = false;
 #pragma unroll
-            for (int k = 0; k < each; ++k)
-                all &= k * 32 >= left || in[k].complete();
-        } while (!__all_sync(~0u, all));
+            for (int k = 0; k < each; ++k) {
+                pending[k] = pending[k] && !in[k].complete();
+                any |= pending[k];
+            }
+        } while (__any_sync(~0u, any));
 #pragma unroll
         for (int k = 0; k < each; ++k) {
-            if (k * 32 < left)
+            if (k * 32 < left) {
                 x = X::combine(x, in[k].value());
+#pragma unroll
+                for (int i = 0; i < words; ++i)
+                    mine[k * 32 * words + i] = 0;
+            }
         }
     }
     x = reduce_warp<M>(x);
     if (lane == 0)
         write_result<M>(args, count, X::unpack(x));
-#pragma unroll 1
-    for (unsigned i = lane; i < n * words; i += 32)
-        static_cast<uint64_t *>(args.scratch)[i] = 0;
 }
-
-/* ---- Instances ---- */
-
-using kernel_entry = void (*)(dpr_kernel_args);
-
-constexpr bool domain_has(dpr_op op, int kind) {
-    constexpr int domains[] = {
-#define DPR_DOMAIN(A, NAME, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
-        DPR_OP_LIST(DPR_DOMAIN, _)
-#undef DPR_DOMAIN
-    };
-    return domains[op] & kind;
-}
-
-/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. The
- * policy makes no difference to types without NaN, which have one instance for both. */
-template <class Family> struct instances {
-    static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
-
-    static constexpr int index(int op, int dtype, int nan) { return (op * DPR_DTYPE_COUNT + dtype) * 2 + nan; }
-
-    template <int I> static constexpr kernel_entry entry() {
-        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
-        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
-        constexpr int kind = element<dtype>::kind;
-        constexpr bool has_nan = kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-        if constexpr (domain_has(op, kind))
-            return Family::template entry<monoid<op, dtype, has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE>>();
-        else
-            return nullptr;
-    }
-
-    template <int I> static constexpr int vectors() {
-        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
-        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
-        if constexpr (domain_has(op, element<dtype>::kind))
-            return monoid<op, dtype, DPR_NAN_PROPAGATE>::vectors;
-        else
-            return 0;
-    }
-
-    template <int... I> static constexpr kernel_entry table(std::integer_sequence<int, I...>, int at) {
-        constexpr kernel_entry entries[] = {entry<I>()...};
-        return entries[at];
-    }
-
-    template <int... I> static constexpr int vectors_table(std::integer_sequence<int, I...>, int at) {
-        constexpr int vectors_of[] = {vectors<I>()...};
-        return vectors_of[at];
-    }
-
-    /* The kernel of a key, as the host launches it; NULL for a pair without one. */
-    static const void *of(const dpr_key *key) {
-        const int at = index(key->f.op, key->f.dtype, key->f.nan);
-        return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
-    }
-
-    /* How many vectors a thread of it has in flight. */
-    static unsigned in_flight(const dpr_key *key) {
-        const int at = index(key->f.op, key->f.dtype, key->f.nan);
-        return static_cast<unsigned>(vectors_table(std::make_integer_sequence<int, size>(), at));
-    }
-};
 
 } // namespace dpr
 

@@ -2,24 +2,22 @@
  * the last one, which starts when all others have started, looks until it has seen them all. One launch, one trip
  * through L2, and the same bits every time. */
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 namespace dpr {
 namespace {
 
-constexpr int block_threads = 1024;
-
 template <class M>
-__global__ void __launch_bounds__(block_threads, 1) lookback_kernel(const __grid_constant__ dpr_kernel_args args) {
-    const uint64_t count = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, count));
+__global__ void __launch_bounds__(1024, 1) lookback_kernel(const __grid_constant__ dpr_kernel_args args) {
+    const share<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
     const unsigned last = gridDim.x - 1;
     if (blockIdx.x != last) {
         if (threadIdx.x == 0)
             post<cuda::thread_scope_device>(tagged_partial<M>(args, blockIdx.x), x, 1);
     } else if (threadIdx.x < 32) {
-        gather<M>(args, count, x, last);
+        gather<M>(args, mine.d.count, x, last);
     }
 }
 
@@ -27,27 +25,11 @@ struct lookback_family {
     template <class M> static constexpr kernel_entry entry() { return lookback_kernel<M>; }
 };
 
-const char *probe(const dpr_key *, const dpr_caps *caps) {
-    return caps->gpu.max_threads_per_block < block_threads ? "needs blocks of 1024 threads" : nullptr;
-}
+using strategy = block_per_sm<lookback_family, most_partials>;
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.05e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 1.75e-6 : 0.75e-6; /* beside reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
-}
-
-dpr_kernel kernel(const dpr_key *key) {
-    return {instances<lookback_family>::of(key), block_threads, 0, 1, 0};
-}
-
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    return dpr_block_per_sm(caps, resident, block_threads, most_partials);
-}
-
-int launch(const dpr_run *run) {
-    using family = instances<lookback_family>;
-    const dpr_launch launch = dpr_spread(family::of(&run->key), family::in_flight(&run->key), run);
-    return dpr_launch_run(&launch, run);
 }
 
 } // namespace
@@ -58,9 +40,9 @@ const dpr_strategy dpr_flat_lookback = {
     .name = "flat.lookback",
     .text = "all SMs read and post their partial results; the last block looks back at them and folds",
     .side = DPR_ON_GPU,
-    .probe = dpr::probe,
+    .probe = dpr::strategy::probe,
     .cost = dpr::cost,
-    .kernel = dpr::kernel,
-    .shape = dpr::shape,
-    .launch = dpr::launch,
+    .kernel = dpr::strategy::kernel,
+    .shape = dpr::strategy::shape,
+    .launch = dpr::strategy::launch,
 };

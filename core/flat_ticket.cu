@@ -1,13 +1,11 @@
 /* flat.ticket: every block leaves its partial result in scratch memory and takes a ticket; the block with the last one
  * folds the partials in block order. One launch, and nothing is assumed of the order in which blocks start. */
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 namespace dpr {
 namespace {
-
-constexpr int block_threads = 1024;
 
 /* Scratch memory: the ticket, and from here on the partials. */
 constexpr int partials_at = 128;
@@ -27,14 +25,14 @@ __device__ bool last_to_arrive(unsigned *ticket) {
 }
 
 template <class M>
-__global__ void __launch_bounds__(block_threads, 1) ticket_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(1024, 1) ticket_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
     static_assert(sizeof(typename X::type) <= partial_bytes);
-    const uint64_t count = begin<M>(args);
+    const share<M> mine = begin<M>(args);
     unsigned *ticket = static_cast<unsigned *>(args.scratch);
     auto *partials = reinterpret_cast<typename X::type *>(static_cast<char *>(args.scratch) + partials_at);
 
-    typename X::type x = reduce_block<M>(reduce_share<M>(args, count));
+    typename X::type x = reduce_block<M>(reduce_share<M>(args, mine));
     if (threadIdx.x == 0)
         partials[blockIdx.x] = x;
     if (!last_to_arrive(ticket) || threadIdx.x >= 32)
@@ -47,7 +45,7 @@ __global__ void __launch_bounds__(block_threads, 1) ticket_kernel(const __grid_c
     x = reduce_warp<M>(x);
     if (threadIdx.x == 0) {
         *ticket = 0;
-        write_result<M>(args, count, X::unpack(x));
+        write_result<M>(args, mine.d.count, X::unpack(x));
     }
 }
 
@@ -55,27 +53,11 @@ struct ticket_family {
     template <class M> static constexpr kernel_entry entry() { return ticket_kernel<M>; }
 };
 
-const char *probe(const dpr_key *, const dpr_caps *caps) {
-    return caps->gpu.max_threads_per_block < block_threads ? "needs blocks of 1024 threads" : nullptr;
-}
+using strategy = block_per_sm<ticket_family, partials_fit>;
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 2.60e-6 : 1.80e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* beside reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
-}
-
-dpr_kernel kernel(const dpr_key *key) {
-    return {instances<ticket_family>::of(key), block_threads, 0, 1, 0};
-}
-
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    return dpr_block_per_sm(caps, resident, block_threads, partials_fit);
-}
-
-int launch(const dpr_run *run) {
-    using family = instances<ticket_family>;
-    const dpr_launch launch = dpr_spread(family::of(&run->key), family::in_flight(&run->key), run);
-    return dpr_launch_run(&launch, run);
 }
 
 } // namespace
@@ -86,9 +68,9 @@ const dpr_strategy dpr_flat_ticket = {
     .name = "flat.ticket",
     .text = "all SMs read; the block that finishes last folds the partial results",
     .side = DPR_ON_GPU,
-    .probe = dpr::probe,
+    .probe = dpr::strategy::probe,
     .cost = dpr::cost,
-    .kernel = dpr::kernel,
-    .shape = dpr::shape,
-    .launch = dpr::launch,
+    .kernel = dpr::strategy::kernel,
+    .shape = dpr::strategy::shape,
+    .launch = dpr::strategy::launch,
 };

@@ -1,13 +1,12 @@
 /* flat.twopass: every block leaves its partial result in scratch memory, and a second kernel of one block, launched
  * while the first still runs, waits for its end and folds them. Blocks wait for nobody. */
 #include "cost.h"
+#include "family.cuh"
 #include "finish.cuh"
-#include "launch.h"
 
 namespace dpr {
 namespace {
 
-constexpr int block_threads = 1024;
 constexpr int fold_threads = 256;
 
 template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_kernel_args &args) {
@@ -15,9 +14,9 @@ template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_
 }
 
 template <class M>
-__global__ void __launch_bounds__(block_threads, 1) twopass_kernel(const __grid_constant__ dpr_kernel_args args) {
-    const uint64_t count = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, count));
+__global__ void __launch_bounds__(1024, 1) twopass_kernel(const __grid_constant__ dpr_kernel_args args) {
+    const share<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
     if (threadIdx.x == 0)
         partials_of<M>(args)[blockIdx.x] = x;
 }
@@ -25,7 +24,8 @@ __global__ void __launch_bounds__(block_threads, 1) twopass_kernel(const __grid_
 template <class M>
 __global__ void __launch_bounds__(fold_threads) fold_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
-    const uint64_t count = begin<M>(args);
+    let_next_launch();
+    wait_for_work_before();
     typename X::type *partials = partials_of<M>(args), x = X::identity();
     for (unsigned i = threadIdx.x; i < args.partials; i += fold_threads) {
         x = X::combine(x, partials[i]);
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(fold_threads) fold_kernel(const __grid_constan
     }
     x = reduce_block<M>(x);
     if (threadIdx.x == 0)
-        write_result<M>(args, count, X::unpack(x));
+        write_result<M>(args, elements(args), X::unpack(x));
 }
 
 struct fold_family {
@@ -44,26 +44,15 @@ struct twopass_family {
     template <class M> static constexpr kernel_entry entry() { return twopass_kernel<M>; }
 };
 
-const char *probe(const dpr_key *, const dpr_caps *caps) {
-    return caps->gpu.max_threads_per_block < block_threads ? "needs blocks of 1024 threads" : nullptr;
-}
+using strategy = block_per_sm<twopass_family, most_partials>;
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 2.25e-6 : 1.45e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 2.10e-6 : 1.40e-6; /* beside reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 
-dpr_kernel kernel(const dpr_key *key) {
-    return {instances<twopass_family>::of(key), block_threads, 0, 1, 0};
-}
-
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    return dpr_block_per_sm(caps, resident, block_threads, most_partials);
-}
-
 int launch(const dpr_run *run) {
-    using family = instances<twopass_family>;
-    dpr_launch launch = dpr_spread(family::of(&run->key), family::in_flight(&run->key), run);
+    dpr_launch launch = strategy::spread(run);
     const int error = dpr_launch_run(&launch, run);
     if (error)
         return error;
@@ -82,9 +71,9 @@ const dpr_strategy dpr_flat_twopass = {
     .name = "flat.twopass",
     .text = "all SMs read; a second, dependent launch folds the partial results",
     .side = DPR_ON_GPU,
-    .probe = dpr::probe,
+    .probe = dpr::strategy::probe,
     .cost = dpr::cost,
-    .kernel = dpr::kernel,
-    .shape = dpr::shape,
+    .kernel = dpr::strategy::kernel,
+    .shape = dpr::strategy::shape,
     .launch = dpr::launch,
 };

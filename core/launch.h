@@ -2,20 +2,8 @@
 #ifndef DPR_CORE_LAUNCH_H
 #define DPR_CORE_LAUNCH_H
 
-#include <cuda_runtime_api.h>
-
 #include "args.h"
 #include "lists.h"
-
-/* What a launch consists of, beside the kernel's arguments. */
-typedef struct dpr_launch {
-    const void *entry;
-    unsigned blocks, threads;
-    int shared_bytes;  /* dynamic, a block */
-    unsigned cluster;  /* blocks a cluster; 0: no clusters */
-    int cooperative;   /* 1: the grid synchronises */
-    unsigned partials; /* as in dpr_kernel_args */
-} dpr_launch;
 
 static inline size_t dpr_run_bytes(const dpr_run *run) {
     return run->count * dpr_dtypes[run->key.f.dtype].size;
@@ -36,13 +24,12 @@ static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency res
     return shape;
 }
 
-/* Blocks of 256 threads or more, up to the shape's limit, and no more of them than have a vector of 16 bytes for each
+/* Blocks of `threads` or more, up to the shape's limit, and no more of them than have a vector of 16 bytes for each
  * thread: first more blocks, so that all SMs read, then, where threads have more vectors than `in_flight` at a time,
  * larger ones, and past twice as many the largest. More threads have more loads in flight, but each has some hundred
  * instructions of its own. */
-static inline dpr_launch dpr_spread(const void *entry, unsigned in_flight, const dpr_run *run) {
+static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigned in_flight, const dpr_run *run) {
     const size_t vectors = dpr_run_bytes(run) / 16 + 1, most = (size_t)run->shape.max_blocks;
-    unsigned threads = 256;
     while (threads < (unsigned)run->shape.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
         threads *= 2;
     const size_t wanted = (vectors + threads - 1) / threads;
@@ -53,20 +40,30 @@ static inline dpr_launch dpr_spread(const void *entry, unsigned in_flight, const
     return launch;
 }
 
-/* How the kernel is to read the run's array. */
-static inline void dpr_read_as(dpr_kernel_args *args, const dpr_run *run) {
+/* What each block may bring to L2 while the work before is ending: enough to have memory busy until it reads. More is
+ * in the way of that work: 64 KiB makes a chain of runs slower on an H200. */
+enum { DPR_AHEAD_BYTES = 32768, DPR_AHEAD_VECTORS = 8 };
+
+/* How the launch is to read the run's array. */
+static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, const dpr_run *run) {
     const size_t size = dpr_dtypes[run->key.f.dtype].size;
     const size_t before = (0 - (uintptr_t)run->in) % 16 / size, in_vector = 16 / size;
     const size_t head = before < run->count ? before : run->count;
+    const uint64_t threads = (uint64_t)launch->blocks * launch->threads;
     args->head = (uint32_t)head;
     args->vectors = (run->count - head) / in_vector;
+    args->rounds = args->vectors / threads;
+    args->reciprocal = UINT64_MAX / threads;
     if (head > 0 || (run->count - head) % in_vector > 0)
         args->reading |= DPR_READ_ENDS;
     if (dpr_run_bytes(run) > run->shape.cached_bytes)
         args->reading |= DPR_READ_STREAMING;
     /* How many elements there are is not known ahead where the device has the count. */
-    if (run->programmatic && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count)
-        args->reading |= DPR_READ_AHEAD;
+    if (run->programmatic && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count) {
+        args->ahead = DPR_AHEAD_BYTES / 16 / launch->threads;
+        if (args->ahead > DPR_AHEAD_VECTORS)
+            args->ahead = DPR_AHEAD_VECTORS;
+    }
 }
 
 /* Returns the cudaError_t. */
@@ -80,32 +77,8 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     args.tag = run->tag;
     args.partials = launch->partials;
     args.init = run->init;
-    dpr_read_as(&args, run);
-
-    cudaLaunchAttribute attributes[2];
-    cudaLaunchConfig_t config = {};
-    config.gridDim.x = launch->blocks;
-    config.gridDim.y = config.gridDim.z = 1;
-    config.blockDim.x = launch->threads;
-    config.blockDim.y = config.blockDim.z = 1;
-    config.dynamicSmemBytes = (size_t)launch->shared_bytes;
-    config.stream = run->stream;
-    config.attrs = attributes;
-    if (launch->cooperative) {
-        attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
-        attributes[config.numAttrs++].val.cooperative = 1;
-    } else if (run->programmatic) {
-        attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-    }
-    if (launch->cluster) {
-        attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-        attributes[config.numAttrs].val.clusterDim.x = launch->cluster;
-        attributes[config.numAttrs].val.clusterDim.y = attributes[config.numAttrs].val.clusterDim.z = 1;
-        config.numAttrs++;
-    }
-    void *params[] = {&args};
-    return (int)cudaLaunchKernelExC(&config, launch->entry, params);
+    dpr_read_as(&args, launch, run);
+    return run->enqueue(run, launch, &args);
 }
 
 #endif

@@ -13,11 +13,12 @@
  *   vectors            16-byte loads a thread has in flight
  *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
  *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
- * of that vector's first element by_word            whether a tile's lanes take four bytes of elements at a time, by
- * add_word(lane, word), and become lanes as above by settle(lane) narrow_exchange    whether the threads of a block
- * exchange lanes, by lower(acc), rather than accumulators located            whether accumulators hold indices: then
- * there are no lanes, of_element(x, index) makes an accumulator of an element, and locate(acc, data, count) must be
- * called before finish()
+ *                      of that vector's first element
+ *   by_word            whether a tile's lanes take four bytes of elements at a time, by add_word(lane, word), and
+ * become lanes as above by settle(lane) narrow_exchange    whether the threads of a block exchange lanes, by
+ * lower(acc), rather than accumulators in_hardware        the instruction that combines what a warp exchanges, where
+ * there is one located            whether accumulators hold indices: then there are no lanes, of_element(x, index)
+ * makes an accumulator of an element, and locate(acc, data, count) must be called before finish()
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers add in 32 bits within a tile and in 64
  * between tiles, F32 within a tile and F64 between tiles. */
@@ -83,6 +84,9 @@ template <class T> __device__ complex<T> operator*(complex<T> a, complex<T> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
+/* Reductions of 32-bit words over a warp in one instruction (redux, compute capability 8.0). */
+enum class warp_op { none, min, max, band, bor, bxor };
+
 /* By Little's law 4.8 TB/s at 0.8 us need 30 KiB in flight from each of 132 SMs: eight loads from each of 256 threads,
  * or four from 512 for what takes more registers or more instructions a vector. Four lanes hide the latency of an
  * addition within one thread. */
@@ -92,6 +96,7 @@ struct common {
     static constexpr bool narrow_exchange = false;
     static constexpr bool by_word = false;
     static constexpr bool located = false;
+    static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };
 
@@ -125,14 +130,44 @@ template <dpr_dtype D> __host__ __device__ constexpr auto sum_zero() {
         return wide_zero<D>();
 }
 
+/* The tile of a sum of 32-bit integers, in 32 bits: the sum modulo 2^32, and that of the upper halves, which tells the
+ * sum but for the lower halves' part. That is less than 2^32, as a thread has fewer than 2^16 elements of a tile. */
+template <dpr_dtype D> struct sum_of_halves {
+    static constexpr int lanes = 4;
+    static constexpr bool is_signed = element<D>::wide == DPR_I64;
+    uint32_t low[lanes] = {}, high[lanes] = {};
+
+    __device__ void add(const packet<storage_of<D>> &p, unsigned) {
+#pragma unroll
+        for (int i = 0; i < lanes; ++i) {
+            low[i] += p.w[i];
+            if constexpr (is_signed)
+                high[i] = __dp2a_lo(static_cast<int>(p.w[i]), 0x0100, static_cast<int>(high[i]));
+            else
+                high[i] = __dp2a_lo(p.w[i], 0x0100u, high[i]);
+        }
+    }
+
+    template <class IndexOf> __device__ uint64_t fold_into(uint64_t a, IndexOf) {
+        const uint32_t modulo = low[0] + low[1] + low[2] + low[3], upper = high[0] + high[1] + high[2] + high[3];
+        const uint64_t least =
+            (is_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(upper))) : upper) << 16;
+        return a + least + (modulo - static_cast<uint32_t>(least));
+    }
+};
+
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     using storage = storage_of<D>;
     using lane = decltype(tile_zero<D>());
     using acc = decltype(sum_zero<D>());
     using result = storage_of<element<D>::wide>;
-    static constexpr bool by_word = sizeof(storage) == 1;
-    static constexpr bool wide = (sizeof(lane) > sizeof(storage) && !by_word) || sizeof(storage) == 8 || is_complex<D>;
-    static constexpr int vectors = wide ? 4 : common::vectors;
+    static constexpr bool is_integer = element<D>::kind & (DPR_KIND_SINT | DPR_KIND_UINT);
+    static constexpr bool by_word = sizeof(storage) == 1 || (is_integer && sizeof(storage) == 2);
+    static constexpr bool in_halves = is_integer && sizeof(storage) == 4;
+    using tile = cuda::std::conditional_t<in_halves, sum_of_halves<D>, void>;
+    /* What takes more registers or instructions a vector. */
+    static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
+    static constexpr int vectors = heavy ? 4 : common::vectors;
     static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* a tree of at most 1024 terms: pairwise */
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
@@ -153,8 +188,12 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return l + __popc(nonzero_bytes(word));
         else if constexpr (D == DPR_I8)
             return __dp4a(static_cast<int>(word), 0x01010101, l);
-        else
+        else if constexpr (D == DPR_U8)
             return __dp4a(word, 0x01010101u, l);
+        else if constexpr (D == DPR_I16)
+            return __dp2a_lo(static_cast<int>(word), 0x0101, l);
+        else
+            return __dp2a_lo(word, 0x0101u, l);
     }
 
     static __device__ lane settle(lane l) { return l; }
@@ -231,6 +270,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
 /* ---- Order ---- */
 
 template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile;
+template <bool Least, dpr_nan N> struct float_tile;
 
 template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     using by = order<Least, D>;
@@ -238,8 +278,12 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     using lane = key_of<D>;
     using acc = lane;
     using result = storage;
-    using tile = cuda::std::conditional_t<in_pairs<D>, pair_tile<Least, D, N>, void>;
+    using tile = cuda::std::conditional_t<in_pairs<D>, pair_tile<Least, D, N>,
+                                          cuda::std::conditional_t<D == DPR_F32, float_tile<Least, N>, void>>;
     static constexpr int vectors = sizeof(storage) == 8 ? 4 : common::vectors;
+    static constexpr warp_op in_hardware = sizeof(lane) != sizeof(uint32_t) ? warp_op::none
+                                           : Least                          ? warp_op::min
+                                                                            : warp_op::max;
     static constexpr __device__ lane lane_identity() { return by::worst; }
     static constexpr __device__ acc identity() { return by::worst; }
     static __device__ acc lift(result x) { return by::template of<N>(x); }
@@ -282,6 +326,45 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
     template <class IndexOf> __device__ key_of<D> fold_into(key_of<D> a, IndexOf) {
         const uint32_t all = pairs::best_of(pairs::best_of(l[0], l[2]), pairs::best_of(l[1], l[3]));
         return order<Least, D>::best_of(a, pairs::key(all));
+    }
+};
+
+/* The lesser or greater of two floats, -0 being less than +0. A NaN wins or loses as the policy has it. */
+template <bool Least, dpr_nan N> __device__ float extreme(float a, float b) {
+    if constexpr (N == DPR_NAN_IGNORE)
+        return Least ? fminf(a, b) : fmaxf(a, b);
+#if __CUDA_ARCH__ >= 800
+    float r;
+    if constexpr (Least)
+        asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    else
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a != a || b != b ? a + b : Least ? fminf(a, b) : fmaxf(a, b);
+#endif
+}
+
+/* The tile of an extremum of F32, which compares the elements themselves: an instruction each. */
+template <bool Least, dpr_nan N> struct float_tile {
+    static constexpr int lanes = 4;
+    float l[lanes];
+
+    __device__ float_tile() {
+#pragma unroll
+        for (int i = 0; i < lanes; ++i)
+            l[i] = bits_as<float>(Least ? 0x7f800000 : 0xff800000);
+    }
+
+    __device__ void add(const packet<float> &p, unsigned) {
+#pragma unroll
+        for (int i = 0; i < lanes; ++i)
+            l[i] = extreme<Least, N>(l[i], p[i]);
+    }
+
+    template <class IndexOf> __device__ key_of<DPR_F32> fold_into(key_of<DPR_F32> a, IndexOf) {
+        const float all = extreme<Least, N>(extreme<Least, N>(l[0], l[2]), extreme<Least, N>(l[1], l[3]));
+        return order<Least, DPR_F32>::best_of(a, order<Least, DPR_F32>::template of<N>(all));
     }
 };
 
@@ -398,6 +481,7 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     using result = uint8_t;
     static constexpr bool by_word = sizeof(storage) == 1;
     static constexpr int vectors = by_word ? common::vectors : 4;
+    static constexpr warp_op in_hardware = warp_op::bor;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
 
@@ -450,6 +534,10 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
     using acc = lane;
     using result = storage;
     static constexpr bool by_word = sizeof(storage) <= 4;
+    static constexpr warp_op in_hardware = sizeof(lane) != sizeof(uint32_t) ? warp_op::none
+                                           : O == DPR_BAND                  ? warp_op::band
+                                           : O == DPR_BOR                   ? warp_op::bor
+                                                                            : warp_op::bxor;
     static constexpr __device__ acc identity() { return O == DPR_BAND ? ~acc{0} : acc{0}; }
     static constexpr __device__ lane lane_identity() { return identity(); }
 

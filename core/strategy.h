@@ -62,8 +62,15 @@ enum { DPR_SCRATCH_BYTES = 16384 };
  * run's tag in the upper half; the result is complete when all of its words carry the tag. */
 enum { DPR_MAIL_WORDS = 4 };
 
+typedef struct dpr_run dpr_run;
+typedef struct dpr_launch dpr_launch; /* args.h */
+typedef struct dpr_kernel_args dpr_kernel_args;
+
+/* Puts a kernel into the run's stream. Returns the cudaError_t. */
+typedef int dpr_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel_args *args);
+
 /* One run. */
-typedef struct dpr_run {
+struct dpr_run {
     const void *in;
     void
         *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
@@ -78,7 +85,9 @@ typedef struct dpr_run {
     int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
                          for that itself (programmatic dependent launch) */
     dpr_stream stream;
-} dpr_run;
+    dpr_enqueue *enqueue; /* for strategies on a GPU */
+    void *enqueuer;       /* enqueue()'s own */
+};
 
 typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;
 

@@ -108,15 +108,16 @@ template <class T> struct division {
     uint32_t head;
     bool ends; /* some elements are not in whole vectors */
 
-    /* The host has divided the array, unless the count is known on the device alone. */
+    /* As the host has divided it. */
+    __device__ explicit division(const dpr_kernel_args &args)
+        : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
+          ends(args.reading & DPR_READ_ENDS) {}
+
+    /* The first `n` elements of it. */
     __device__ division(const dpr_kernel_args &args, uint64_t n)
-        : data(static_cast<const T *>(args.in)), count(n), vectors(args.vectors), head(args.head),
-          ends(args.reading & DPR_READ_ENDS) {
-        if (args.device_count) {
-            head = n < head ? static_cast<uint32_t>(n) : head;
-            vectors = (n - head) / packet<T>::size;
-            ends = head > 0 || tail() < n;
-        }
+        : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
+        vectors = (n - head) / packet<T>::size;
+        ends = head > 0 || tail() < n;
     }
 
     __device__ const packet<T> *body() const { return reinterpret_cast<const packet<T> *>(data + head); }
@@ -128,44 +129,101 @@ template <bool Streaming, class T> __device__ packet<T> load_packet(const packet
     return bits_as<packet<T>>(Streaming ? __ldcs(q) : __ldg(q));
 }
 
-__device__ inline uint64_t thread_of_grid() {
-    return blockIdx.x * static_cast<uint64_t>(blockDim.x) + threadIdx.x;
+/* Not before what comes before it in the program. */
+template <class T> __device__ packet<T> load_packet_here(const packet<T> *p) {
+    return bits_as<packet<T>>(*reinterpret_cast<const uint4 *>(p));
+}
+
+__device__ inline unsigned thread_of_grid() {
+    return blockIdx.x * blockDim.x + threadIdx.x;
 }
 
 __device__ inline unsigned threads_of_grid() {
     return gridDim.x * blockDim.x;
 }
 
-/* Bytes for each block that are on their way to L2 while the work before is ending: enough to have memory busy until
- * the loop runs. */
-constexpr unsigned ahead_bytes = 32768;
+/* What this thread of the grid reads: every so many-th vector, and one of the elements before the vectors and after.
+ * It follows from the arguments alone, so that little is left to calculate when the work before has ended. */
+template <class M> struct share {
+    using T = typename M::storage;
+    using P = packet<T>;
+    static constexpr unsigned vectors = M::vectors;
+    division<T> d;
+    const P *first;
+    uint64_t size; /* in vectors */
 
-/* Brings the first vectors of this thread's share to L2: one thread in eight, for a line of 128 bytes. Only a hint, so
- * it may come before the elements are written. */
-template <class M> __device__ void read_ahead(const dpr_kernel_args &args) {
-    const division<typename M::storage> d(args, args.count);
-    uint64_t at = thread_of_grid();
-    if (threadIdx.x % 8 != 0)
-        return;
-    for (unsigned bytes = 0; bytes < ahead_bytes && at < d.vectors; bytes += blockDim.x * vector_bytes) {
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(d.body() + at));
-        at += threads_of_grid();
+    __device__ explicit share(const dpr_kernel_args &args) : d(args) { divide(args.rounds); }
+
+    /* Of the first `n` elements. */
+    __device__ share(const dpr_kernel_args &args, uint64_t n) : d(args, n) {
+        const unsigned threads = threads_of_grid();
+        const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* or one less */
+        divide(d.vectors - rounds * threads < threads ? rounds : rounds + 1);
     }
-}
 
-/* Begins every kernel: lets the next one of the stream be launched, and waits until what came before this one is done.
- * Nothing that others write may be read before, and nothing written. Returns the number of elements. */
-template <class M> __device__ uint64_t begin(const dpr_kernel_args &args) {
+    /* Vectors that are not in whole tiles come first. */
+    __device__ unsigned rest() const { return static_cast<unsigned>(size) % vectors; }
+    __device__ uint64_t tiles() const { return size / vectors; }
+
+    /* Index of the first element of a vector of the share. */
+    __device__ uint64_t index(uint64_t vector) const {
+        return d.head + (thread_of_grid() + vector * threads_of_grid()) * P::size;
+    }
+
+    /* Brings the first vectors to L2: one thread in eight, for a line of 128 bytes. Only a hint, so it may come before
+     * the elements are written. */
+    __device__ void read_ahead(unsigned most) const {
+        const P *q = first;
+        if (threadIdx.x % 8 != 0)
+            return;
+#pragma unroll 1
+        for (unsigned left = size < most ? static_cast<unsigned>(size) : most; left > 0; --left) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(q));
+            q += threads_of_grid();
+        }
+    }
+
+  private:
+    __device__ void divide(uint64_t rounds) {
+        first = d.body() + thread_of_grid();
+        size = rounds + (rounds * threads_of_grid() + thread_of_grid() < d.vectors);
+    }
+};
+
+/* Waits until what came before this kernel in its stream is done. Nothing that others write may be read before, and
+ * nothing written. */
+__device__ inline void wait_for_work_before() {
 #if __CUDA_ARCH__ >= 900
-    cudaTriggerProgrammaticLaunchCompletion();
-    if (args.reading & DPR_READ_AHEAD)
-        read_ahead<M>(args);
     cudaGridDependencySynchronize();
 #endif
+}
+
+/* The kernel after this one may be launched. */
+__device__ inline void let_next_launch() {
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* Elements to reduce; after the wait. */
+__device__ inline uint64_t elements(const dpr_kernel_args &args) {
     if (!args.device_count)
         return args.count;
     const uint64_t count = *args.device_count;
     return count < args.count ? count : args.count;
+}
+
+/* Begins every kernel that reads the array. */
+template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
+    let_next_launch();
+    share<M> mine(args);
+    mine.read_ahead(args.ahead);
+    /* Else the compiler moves the calculation to where its results are used, after the wait. */
+    asm volatile("" : "+l"(mine.first), "+l"(mine.size));
+    wait_for_work_before();
+    if (args.device_count)
+        mine = share<M>(args, elements(args));
+    return mine;
 }
 
 /* Complex elements may be aligned to their parts alone, and then no element is on a vector's boundary. */
@@ -183,63 +241,63 @@ __device__ typename exchange<M>::type reduce_split_share(const typename M::stora
     return exchange<M>::pack(a);
 }
 
-/* Whole tiles: the accumulator with every so many-th vector from `at` on, while there are M::vectors of them. */
-template <class M, bool Streaming>
-__device__ typename M::acc reduce_tiles(const division<typename M::storage> &d, uint64_t &at) {
+/* The accumulator with the whole tiles of a share. */
+template <class M, bool Streaming> __device__ typename M::acc reduce_tiles(const share<M> &mine, typename M::acc a) {
     using P = packet<typename M::storage>;
-    constexpr int vectors = M::vectors;
+    constexpr unsigned vectors = M::vectors;
     const uint64_t stride = threads_of_grid();
-    typename M::acc a = M::identity();
-    for (; at + (vectors - 1) * stride < d.vectors; at += vectors * stride) {
-        const P *q = d.body() + at;
+    uint64_t at = mine.rest();
+    const P *q = mine.first + at * stride;
+#pragma unroll 1
+    for (uint64_t left = mine.tiles(); left > 0; --left) {
         P p[vectors];
 #pragma unroll
-        for (int v = 0; v < vectors; ++v)
+        for (unsigned v = 0; v < vectors; ++v)
             p[v] = load_packet<Streaming>(q + v * stride);
-        tile_of<M> s;
+        tile_of<M> t;
 #pragma unroll
         for (int v = vectors - 1; v >= 0; --v)
-            s.add(p[v], v);
-        a = s.fold_into(a, [&](unsigned v) { return d.head + (at + v * stride) * P::size; });
+            t.add(p[v], v);
+        a = t.fold_into(a, [&](unsigned v) { return mine.index(at + v); });
+        at += vectors;
+        q += vectors * stride;
     }
     return a;
 }
 
-/* What is left of a thread's vectors, fewer than M::vectors: in halves, quarters... of a tile, as many as there are, so
- * that few instructions are spent on a short array, and all loads in flight at once. */
+/* The first vectors of a share, fewer than a tile: in halves, quarters... of a tile, as many as there are, so that few
+ * instructions are spent on a short array, and all loads in flight at once. */
 template <class M> struct rest_of_tile {
     using P = packet<typename M::storage>;
     static constexpr int vectors = M::vectors;
+    const unsigned n;
     P p[vectors - 1];
-    bool has[vectors]; /* by the part's size, a power of two */
 
-    /* `left` is how many vectors of the array there are from this thread's first on. */
-    __device__ void load(const P *q, unsigned left, unsigned stride) {
+    __device__ explicit rest_of_tile(const share<M> &mine) : n(mine.rest()) {
+        const P *q = mine.first;
+        const unsigned stride = threads_of_grid();
 #pragma unroll
         for (int k = vectors / 2, i = 0; k > 0; i += k, k /= 2) {
-            has[k] = (k - 1) * stride < left;
-            if (has[k]) {
+            if (n & k) {
 #pragma unroll
                 for (int j = 0; j < k; ++j)
-                    p[i + j] = load_packet<false>(q + j * stride);
+                    p[i + j] = load_packet_here(q + j * stride);
                 q += k * stride;
-                left -= left < k * stride ? left : k * stride;
             }
         }
+        /* Else the compiler moves loads to where they are used, behind others that are waited for. */
+        __syncwarp();
     }
 
     /* Later vectors first. */
-    __device__ void add_to(tile_of<M> &s) const {
+    __device__ void add_to(tile_of<M> &t) const {
 #pragma unroll
         for (int k = 1, i = vectors - 2; k < vectors; k *= 2, i -= k) {
-            if (has[k]) {
-                unsigned before = 0;
-#pragma unroll
-                for (int larger = 2 * k; larger < vectors; larger *= 2)
-                    before += has[larger] ? larger : 0;
+            if (n & k) {
+                const unsigned before = n & -2 * k;
 #pragma unroll
                 for (int j = k - 1; j >= 0; --j)
-                    s.add(p[i + j], before + j);
+                    t.add(p[i + j], before + j);
             }
         }
     }
@@ -276,37 +334,30 @@ template <class M> struct ends {
     }
 };
 
-/* The part of in[0 .. count-1] that belongs to this thread of the grid: every so many-th vector, and one of the
- * elements beside the vectors. */
-template <class M> __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, uint64_t count) {
-    using T = typename M::storage;
+/* The part of the array that belongs to this thread of the grid. */
+template <class M>
+__device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, const share<M> &mine) {
     using X = exchange<M>;
-    const division<T> d(args, count);
+    using T = typename M::storage;
     if constexpr (alignof(T) < sizeof(T)) {
         if (is_split<T>(args.in))
-            return reduce_split_share<M>(d.data, count);
+            return reduce_split_share<M>(mine.d.data, mine.d.count);
     }
-    const ends<M> e(d);
-    const unsigned stride = threads_of_grid();
-    uint64_t at = thread_of_grid();
-    typename M::acc a = M::identity();
-    const bool tiles = at + (M::vectors - 1) * static_cast<uint64_t>(stride) < d.vectors;
-    if (tiles)
-        a = args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(d, at) : reduce_tiles<M, false>(d, at);
-    rest_of_tile<M> rest;
-    rest.load(d.body() + at, at < d.vectors ? static_cast<unsigned>(d.vectors - at) : 0, stride);
-    tile_of<M> s;
-    rest.add_to(s);
-    typename X::type x;
+    const ends<M> e(mine.d);
+    const rest_of_tile<M> rest(mine);
+    tile_of<M> t;
+    rest.add_to(t);
+    const auto with_tiles = [&](typename M::acc a) {
+        return args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(mine, a) : reduce_tiles<M, false>(mine, a);
+    };
+    const bool tiles = mine.size >= M::vectors;
     if constexpr (M::narrow_exchange) {
-        x = s.total();
-        if (tiles)
-            x = X::combine(X::pack(a), x);
+        const typename M::lane l = t.total();
+        return e.with(tiles ? X::pack(with_tiles(M::fold(M::identity(), l))) : l);
     } else {
-        x = s.fold_into(
-            a, [&](unsigned v) { return d.head + (at + v * static_cast<uint64_t>(stride)) * packet<T>::size; });
+        const typename M::acc a = t.fold_into(M::identity(), [&](unsigned v) { return mine.index(v); });
+        return e.with(X::pack(tiles ? with_tiles(a) : a));
     }
-    return e.with(x);
 }
 
 /* ---- Meeting ---- */
@@ -335,12 +386,35 @@ template <class X> __device__ X shuffle_down(X x, int delta) {
     return words.value();
 }
 
+#if __CUDA_ARCH__ >= 800
+constexpr bool has_redux = true;
+#else
+constexpr bool has_redux = false;
+#endif
+
+template <warp_op Op, class X> __device__ X redux(X x) {
+    if constexpr (Op == warp_op::min)
+        return __reduce_min_sync(~0u, x);
+    else if constexpr (Op == warp_op::max)
+        return __reduce_max_sync(~0u, x);
+    else if constexpr (Op == warp_op::band)
+        return __reduce_and_sync(~0u, x);
+    else if constexpr (Op == warp_op::bor)
+        return __reduce_or_sync(~0u, x);
+    else
+        return __reduce_xor_sync(~0u, x);
+}
+
 /* Valid in lane 0. All lanes of the warp take part. */
 template <class M> __device__ typename exchange<M>::type reduce_warp(typename exchange<M>::type x) {
+    if constexpr (has_redux && M::in_hardware != warp_op::none) {
+        return redux<M::in_hardware>(x);
+    } else {
 #pragma unroll
-    for (int delta = 16; delta > 0; delta /= 2)
-        x = exchange<M>::combine(x, shuffle_down(x, delta));
-    return x;
+        for (int delta = 16; delta > 0; delta /= 2)
+            x = exchange<M>::combine(x, shuffle_down(x, delta));
+        return x;
+    }
 }
 
 /* Valid in thread 0. All threads of the block take part, a multiple of 32. May be called again after a barrier. */
@@ -349,6 +423,8 @@ template <class M> __device__ typename exchange<M>::type reduce_block(typename e
     __shared__ typename X::type of_warp[32];
     const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
     x = reduce_warp<M>(x);
+    if (blockDim.x == 32)
+        return x;
     if (in_warp == 0)
         of_warp[warp] = x;
     __syncthreads();

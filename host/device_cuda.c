@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "error.h"
+#include "kernels.h"
 #include "mailbox.h"
 #include "registry.h"
 #include "scratch.h"
@@ -17,6 +18,7 @@ struct dpr_device {
     int programmatic; /* kernels may be launched ahead of the work before them */
     dpr_scratch *scratch;
     dpr_mail *mail;
+    dpr_kernels *kernels;
 };
 
 static dpr_status failed(cudaError_t error, const char *what) {
@@ -183,6 +185,10 @@ static cudaError_t open_current(dpr_device *device, int ordinal) {
     if (error != cudaSuccess)
         return error;
     error = dpr_scratch_create(&device->scratch);
+    if (error == cudaSuccess && !(device->kernels = dpr_kernels_create())) {
+        dpr_scratch_destroy(device->scratch);
+        error = cudaErrorMemoryAllocation;
+    }
     if (error != cudaSuccess)
         dpr_mail_destroy(device->mail);
     device->ordinal = ordinal;
@@ -220,6 +226,7 @@ void dpr_device_close(dpr_device *device) {
         dpr_mail_destroy(device->mail);
         leave(device->ordinal, previous);
     }
+    dpr_kernels_destroy(device->kernels);
     free(device);
 }
 
@@ -302,6 +309,8 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
             return failed(error, "taking scratch memory");
         run->scratch = dpr_slot_memory(slot);
     }
+    run->enqueue = dpr_kernels_enqueue;
+    run->enqueuer = device->kernels;
     const cudaError_t error = (cudaError_t)strategy->launch(run);
     if (slot && error != cudaSuccess)
         dpr_scratch_clean(slot, run->stream);

@@ -1,15 +1,13 @@
 #define _GNU_SOURCE /* syscall() */
 #include "driver.h"
 
-#include <cuda.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "error.h"
-
-typedef CUresult (*pointer_attributes)(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
 /* Found once in a process. A child forked afterwards inherits memory that belongs to a driver it cannot talk to. */
 static struct {
@@ -17,12 +15,36 @@ static struct {
     int devices;
     int present; /* there were devices: memory that the host cannot read may be about, even if CUDA cannot be used */
     const char *why_not;
-    pointer_attributes attributes;
+    dpr_driver_calls calls;
 } driver = {.once = PTHREAD_ONCE_INIT};
 
 static void in_child(void) {
     driver.devices = 0;
     driver.why_not = "CUDA cannot be used in a process forked after it was initialised";
+}
+
+/* Stores the address of a function of the driver, of the version that CUDA `version` declares. */
+static cudaError_t find_call(const char *name, unsigned version, void *to) {
+    void *entry = NULL;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &found);
+    if (error != cudaSuccess)
+        return error;
+    if (found != cudaDriverEntryPointSuccess || !entry)
+        return cudaErrorSymbolNotFound;
+    memcpy(to, &entry, sizeof entry);
+    return cudaSuccess;
+}
+
+static cudaError_t find_calls(dpr_driver_calls *calls) {
+    cudaError_t error = find_call("cuPointerGetAttributes", 7000, (void *)&calls->pointer_get_attributes);
+    if (error == cudaSuccess)
+        error = find_call("cuLaunchKernelEx", 11080, (void *)&calls->launch_kernel_ex);
+    if (error == cudaSuccess)
+        error = find_call("cuStreamGetId", 12000, (void *)&calls->stream_get_id);
+    if (error == cudaSuccess)
+        error = find_call("cuStreamGetCaptureInfo", 11030, (void *)&calls->stream_get_capture_info);
+    return error;
 }
 
 static void find_driver(void) {
@@ -31,12 +53,8 @@ static void find_driver(void) {
     if (error == cudaSuccess && devices == 0)
         error = cudaErrorNoDevice;
     driver.present = error == cudaSuccess;
-    void *entry = NULL;
-    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
     if (error == cudaSuccess)
-        error = cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &entry, 7000, cudaEnableDefault, &found);
-    if (error == cudaSuccess && (found != cudaDriverEntryPointSuccess || !entry))
-        error = cudaErrorSymbolNotFound;
+        error = find_calls(&driver.calls);
     if (error != cudaSuccess) {
         driver.why_not = error == cudaErrorInsufficientDriver
                              ? "there is no CUDA driver, or it is too old for this build"
@@ -44,9 +62,12 @@ static void find_driver(void) {
         (void)cudaGetLastError();
         return;
     }
-    driver.attributes = (pointer_attributes)(uintptr_t)entry;
     driver.devices = devices;
     (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+const dpr_driver_calls *dpr_driver(void) {
+    return &driver.calls;
 }
 
 int dpr_driver_devices(const char **why) {
@@ -77,20 +98,34 @@ int dpr_driver_is_final(cudaError_t error) {
 
 /* Whether the byte at `pointer` can be read, asked of the kernel: it reads the signal set at its second argument before
  * it finds the first to be invalid, and changes nothing. */
-static int is_readable(const void *pointer) {
+static int ask_readable(const void *pointer) {
     const uintptr_t word = (uintptr_t)pointer & ~(uintptr_t)7; /* stays in the byte's page */
     return syscall(SYS_rt_sigprocmask, ~0L, word, NULL, (size_t)8) != -1 || errno != EFAULT;
 }
 
+/* The same, without a system call for pages that this thread has lately found readable. One that was unmapped since
+ * faults, as in any function that it is given to. */
+static int is_readable(const void *pointer) {
+    enum { PAGES = 16, PAGE_BYTES = 4096 };
+    static _Thread_local uintptr_t readable[PAGES]; /* page numbers; 0, which no process may map, is none */
+    const uintptr_t page = (uintptr_t)pointer / PAGE_BYTES;
+    if (page != 0 && readable[page % PAGES] == page)
+        return 1;
+    const int answer = ask_readable(pointer);
+    if (answer)
+        readable[page % PAGES] = page;
+    return answer;
+}
+
 static const dpr_place pageable = {DPR_MEMORY_HOST, -1};
 
-/* The driver's error codes are the runtime's. A device that has failed makes it refuse to tell. */
+/* A device that has failed makes the driver refuse to tell. */
 static dpr_status place_unknown(CUresult result, const void *pointer, const char *argument, dpr_place *out) {
     const cudaError_t error = (cudaError_t)result;
     const int readable = is_readable(pointer);
     if (!readable && dpr_driver_is_final(error))
         return dpr_fail(DPR_ERR_CUDA,
-                        "%s is %p: a device has failed before: %s (%s); CUDA cannot use it again in this "
+                        "%s is %p: a device has failed before: %s (%s); CUDA cannot use the device again in this "
                         "process",
                         argument, pointer, cudaGetErrorString(error), cudaGetErrorName(error));
     if (!readable)
@@ -114,8 +149,8 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&type, &managed, &ordinal};
-    const CUresult result =
-        driver.attributes(sizeof names / sizeof names[0], names, values, (CUdeviceptr)(uintptr_t)pointer);
+    const CUresult result = driver.calls.pointer_get_attributes(sizeof names / sizeof names[0], names, values,
+                                                                (CUdeviceptr)(uintptr_t)pointer);
     if (result != CUDA_SUCCESS || type == 0)
         return place_unknown(result, pointer, argument, out);
     const dpr_memory memory = managed                      ? DPR_MEMORY_MANAGED

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "driver.h"
 #include "strategy.h"
 
 /* 3 MiB of the 4 MiB that a context may hold. */
@@ -264,24 +265,20 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, dpr_sl
 /* The stream's number, and the graph that it is being captured to, or NULL. The legacy default stream cannot be
  * captured, and no other stream has this number. */
 static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph) {
-    enum cudaStreamCaptureStatus status;
+    CUstreamCaptureStatus status;
     *graph = NULL;
     *id = ULLONG_MAX;
     if (!stream || stream == cudaStreamLegacy)
         return cudaSuccess;
-#if CUDART_VERSION >= 13000
-    cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, NULL, graph, NULL, NULL, NULL);
-#else
-    cudaError_t error = cudaStreamGetCaptureInfo_v2(stream, &status, NULL, graph, NULL, NULL);
-#endif
-    if (error != cudaSuccess)
-        return error;
-    if (status == cudaStreamCaptureStatusInvalidated)
+    const CUresult result = dpr_driver()->stream_get_capture_info(stream, &status, NULL, graph, NULL, NULL);
+    if (result != CUDA_SUCCESS)
+        return (cudaError_t)result;
+    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
         return cudaErrorStreamCaptureInvalidated;
-    if (status == cudaStreamCaptureStatusActive)
+    if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return cudaSuccess;
     *graph = NULL;
-    return cudaStreamGetId(stream, id);
+    return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
 }
 
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out) {

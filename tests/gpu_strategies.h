@@ -27,11 +27,19 @@ static inline size_t gpu_strategy_count(void) {
     return count;
 }
 
+/* What device 0 can do, asked once, as asking takes longer than most reductions; NULL if it cannot be told. By one
+ * thread at a time. */
+static inline const dpr_caps *gpu_caps(void) {
+    static dpr_caps caps;
+    static int known;
+    known = known || dpr_caps_read(0, &caps) == DPR_OK;
+    return known ? &caps : NULL;
+}
+
 /* Whether device 0 can run the pair, which has a meaning, on an array in `memory` with GPU strategy number i; past the
  * last one it can. */
 static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_memory memory) {
     const dpr_strategy *strategy = gpu_strategy_entry(i);
-    dpr_caps caps;
     dpr_key key = {.word = 0};
     if (!strategy)
         return 1;
@@ -39,7 +47,7 @@ static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_m
     key.f.dtype = (uint8_t)dtype;
     key.f.in_memory = (uint8_t)memory;
     key.f.strategy = UINT8_MAX; /* asked for by name */
-    return dpr_caps_read(0, &caps) == DPR_OK && !dpr_refusal(strategy, &key, &caps);
+    return gpu_caps() && !dpr_refusal(strategy, &key, gpu_caps());
 }
 
 /* The same for device memory. */

@@ -3,8 +3,11 @@
 #ifndef DPR_TESTS_MATRIX_H
 #define DPR_TESTS_MATRIX_H
 
-/* Adds the tests of a strategy, as SUITE.<family>_<name>_<op>_<dtype>. With `gpu` the data is in memory that the GPU
- * reaches, `out` in memory of every kind, and the tests skip where there is no GPU. */
-void matrix_add(const char *suite, const char *strategy, int gpu);
+#include <stddef.h>
+
+/* Adds the tests of strategies, as SUITE.<family>_<name>_<op>_<dtype>, those of an operation and type next to each
+ * other, as they share data and references. The names live as long as the program. With `gpu` the data is in memory
+ * that the GPU reaches, `out` in memory of every kind, and the tests skip where there is no GPU. */
+void matrix_add(const char *suite, const char *const *strategies, size_t count, int gpu);
 
 #endif

@@ -8,6 +8,7 @@
 #include "bench_known.h"
 #include "bench_report.h"
 #include "cli.h"
+#include "grid.h"
 #include "lists.h"
 #include "reference.h"
 #include "support.h"
@@ -168,6 +169,7 @@ TEST(BenchKnown, a_nan_is_no_sum) {
 
 static bench_row row(const char *strategy, uint64_t count, double us) {
     return (bench_row){.at = {.op = DPR_SUM, .dtype = DPR_F32, .count = count},
+                       .subject = strategy,
                        .strategy = strategy,
                        .us = {.n = 7, .median = us, .low = us, .high = us},
                        .gb_per_s = (double)count * 4 / us * 1e-3,
@@ -191,6 +193,62 @@ TEST(BenchResults, regret) {
     EXPECT_NEAR_F64(0, regret.fraction, 0);
     rows[1].wrong = 1;
     EXPECT_EQ_I64(0, results_regret(rows, 3, &regret));
+}
+
+TEST(BenchResults, tables_are_of_rows_alike) {
+    bench_results r = {.commit = ""};
+    const bench_row rows[] = {row("a", 1, 2), row("b", 1, 3), row("b", 2, 1), row("c", 2, 1), row("a", 1, 1)};
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        *results_add_row(&r) = rows[i];
+    r.rows[4].at.mode = BENCH_STREAM;
+    const results_table t = results_table_at(&r, 0);
+    EXPECT_EQ_U64(4, t.n);
+    EXPECT_EQ_I64(3, t.subjects);
+    EXPECT_EQ_I64(1, results_subject(&t, "b"));
+    EXPECT_EQ_I64(-1, results_subject(&t, "d"));
+    EXPECT_EQ_U64(2, results_case_rows(&r, 0));
+    EXPECT_TRUE(results_find(&r, &rows[2].at, "b") == &r.rows[2]);
+    EXPECT_TRUE(results_find(&r, &rows[2].at, "a") == NULL);
+    EXPECT_TRUE(results_find(&r, &r.rows[4].at, "a") == &r.rows[4]);
+    results_free(&r);
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------------------- */
+
+TEST(BenchText, numbers) {
+    char text[32];
+    EXPECT_EQ_STR("0", cli_elements(0, text));
+    EXPECT_EQ_STR("2^0", cli_elements(1, text));
+    EXPECT_EQ_STR("2^63", cli_elements(UINT64_C(1) << 63, text));
+    EXPECT_EQ_STR("18446744073709551615", cli_elements(UINT64_MAX, text));
+    EXPECT_EQ_STR("1000", cli_elements(1000, text));
+    EXPECT_EQ_STR("1.23", cli_digits(1.234, text));
+    EXPECT_EQ_STR("12.3", cli_digits(12.34, text));
+    EXPECT_EQ_STR("1234", cli_digits(1234.4, text));
+}
+
+/* A character is a column, however many bytes it has. */
+TEST(BenchText, grid) {
+    static const char *const cells[][2] = {{"a", "long"}, {"\u00b112", ""}, {"1", "2"}};
+    grid g = {.columns = 2};
+    char *text = NULL;
+    size_t size = 0;
+    for (size_t i = 0; i < LENGTH(cells); i++) {
+        char(*row)[GRID_CELL] = grid_add(&g);
+        EXPECT_TRUE(row != NULL);
+        for (size_t c = 0; row && c < 2; c++)
+            snprintf(row[c], GRID_CELL, "%s", cells[i][c]);
+    }
+    FILE *f = open_memstream(&text, &size);
+    ASSERT_TRUE(f != NULL);
+    grid_print(f, &g, 0);
+    grid_print(f, &g, 1);
+    (void)fclose(f);
+    EXPECT_EQ_STR("  a  long\n\u00b112      \n  1     2\n"
+                  "|   a | long |\n|--:|--:|\n| \u00b112 |      |\n|   1 |    2 |\n",
+                  text);
+    free(text);
+    grid_free(&g);
 }
 
 /* The report as text. The caller frees it. */

@@ -1,7 +1,10 @@
-/* Arrays past 2^32 elements, whose results have a closed form. */
+/* Arrays of 2^30 to 2^33 elements, whose results have a closed form. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cycle.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
 #include "support.h"
@@ -39,8 +42,7 @@ static void large_teardown(void *state) {
             SKIP("needs 5 GiB of free device memory");                                                                 \
     } while (0)
 
-/* Strategies that do not run the pair are left out. flat.block reads 4 GiB with one SM: it is tried for some operations
- * only, as it takes a tenth of a second. */
+/* Strategies that do not run the pair are left out. */
 static void expect_i64(const large_fixture *f, size_t s, int64_t expected, const void *in, size_t count,
                        dpr_dtype dtype, dpr_op op) {
     int64_t result = INT64_MIN;
@@ -49,8 +51,20 @@ static void expect_i64(const large_fixture *f, size_t s, int64_t expected, const
     if (!gpu_strategy_runs(s, op, dtype))
         return;
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(f->ctx, in, &result, count, dtype, op, &options));
-    EXPECT_THAT(result == expected, "%s %s %s: %lld, not %lld", options.strategy ? options.strategy : "auto",
-                dpr_op_name(op), dpr_dtype_name(dtype), (long long)result, (long long)expected);
+    EXPECT_THAT(result == expected, "%s %s %s, %zu elements: %lld, not %lld",
+                options.strategy ? options.strategy : "auto", dpr_op_name(op), dpr_dtype_name(dtype), count,
+                (long long)result, (long long)expected);
+}
+
+static void expect_f32(const large_fixture *f, size_t s, float expected, const void *in, size_t count, dpr_op op) {
+    float result = NAN;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = gpu_strategy(s);
+    if (!gpu_strategy_runs(s, op, DPR_F32))
+        return;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(f->ctx, in, &result, count, DPR_F32, op, &options));
+    EXPECT_THAT(result == expected, "%s %s f32, %zu elements: %.9g, not %.9g",
+                options.strategy ? options.strategy : "auto", dpr_op_name(op), count, (double)result, (double)expected);
 }
 
 LARGE_TEST(bytes_past_2_to_32) {
@@ -119,19 +133,117 @@ LARGE_TEST(floats_past_2_to_30) {
     const double exact = (double)((size_t)1 << 28) * 2.0 + 0.75;
     ASSERT_THAT(gpu_repeat(fixture->in, fixture->bytes, pattern, sizeof pattern), "%s", gpu_error());
     for (size_t s = 0; s <= gpu_strategy_count(); s++) {
-        float sum = (float)exact, most = 1.25F;
-        dpr_options options = DPR_OPTIONS_INIT;
-        options.strategy = gpu_strategy(s);
-        if (gpu_strategy_runs(s, DPR_SUM, DPR_F32)) {
-            sum = 0;
-            EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, fixture->in, &sum, count, DPR_F32, DPR_SUM, &options));
-        }
-        EXPECT_EQ_I64((int64_t)(float)exact, (int64_t)sum);
-        if (gpu_strategy_runs(s, DPR_MAX, DPR_F32)) {
-            most = 0;
-            EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, fixture->in, &most, count, DPR_F32, DPR_MAX, &options));
-        }
-        EXPECT_NEAR_F64(1.25, (double)most, 0.0);
+        expect_f32(fixture, s, (float)exact, fixture->in, count, DPR_SUM);
+        expect_f32(fixture, s, 1.25F, fixture->in, count, DPR_MAX);
         expect_i64(fixture, s, 1, fixture->in, count, DPR_F32, DPR_ARGMIN);
     }
+}
+
+/* ---- On both sides of powers of two ---- */
+
+enum { SLACK_BYTES = 64, MOST_SHIFT = 1 };
+
+/* An array that repeats, with room for 2^power elements and a few more. 0 if it cannot be made, with the reason in
+ * `why` if it is for want of memory. */
+static int repeat_open(large_fixture *f, int power, dpr_dtype dtype, cycle c, char why[96]) {
+    unsigned char period[CYCLE * sizeof(double)];
+    const size_t period_bytes = cycle_period(c, dtype, period);
+    f->bytes = (dpr_dtype_size(dtype) << power) + SLACK_BYTES;
+    if (gpu_free_bytes() < f->bytes + ((size_t)1 << 30)) {
+        snprintf(why, 96, "needs %zu GiB of free device memory", (f->bytes >> 30) + 1);
+        return 0;
+    }
+    f->in = gpu_alloc(DPR_MEMORY_DEVICE, f->bytes);
+    return EXPECT_THAT(f->in && gpu_repeat(f->in, f->bytes, period, period_bytes), "%s", gpu_error())
+           && EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &f->ctx));
+}
+
+/* With a greatest element, `peak`, as the last of the array. Afterwards the array is as it was. */
+static void expect_last(const large_fixture *f, size_t s, const unsigned char *in, size_t count, dpr_dtype dtype,
+                        const void *peak) {
+    const size_t size = dpr_dtype_size(dtype);
+    unsigned char *last = f->in + (size_t)(in - f->in) + (count - 1) * size, before[16];
+    if (!EXPECT_THAT(gpu_copy(before, last, size) && gpu_copy(last, peak, size), "%s", gpu_error()))
+        return;
+    expect_i64(f, s, (int64_t)count - 1, in, count, dtype, DPR_ARGMAX);
+    EXPECT_THAT(gpu_copy(last, before, size), "%s", gpu_error());
+}
+
+/* How many of `count` numbers from `from` on are no multiples of the period. */
+static int64_t nonzero(uint64_t from, uint64_t count) {
+    const uint64_t before = (from + CYCLE - 1) / CYCLE, upto = (from + count + CYCLE - 1) / CYCLE;
+    return (int64_t)(count - (upto - before));
+}
+
+static void bytes_around(int power) {
+    const cycle c = {0, 0}; /* 0 to 30 */
+    const uint8_t peak = 255;
+    large_fixture f = {NULL, NULL, 0};
+    char why[96] = "";
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    if (repeat_open(&f, power, DPR_U8, c, why))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t i = 0; i < 3 * (MOST_SHIFT + 1); i++) {
+                const size_t count = ((size_t)1 << power) + i / 2 * 2 - 1, shift = i % 2;
+                expect_i64(&f, s, cycle_sum(c, shift, count), f.in + shift, count, DPR_U8, DPR_SUM);
+                expect_i64(&f, s, nonzero(shift, count), f.in + shift, count, DPR_U8, DPR_COUNT);
+                expect_last(&f, s, f.in + shift, count, DPR_U8, &peak);
+            }
+    large_teardown(&f);
+    if (why[0])
+        SKIP(why);
+}
+
+TEST(GpuLarge, bytes_around_2_to_31) {
+    bytes_around(31);
+}
+
+TEST(GpuLarge, bytes_around_2_to_32) {
+    bytes_around(32);
+}
+
+TEST(GpuLarge, bytes_around_2_to_33) {
+    bytes_around(33);
+}
+
+/* Periods add up to nothing, so that the sum is exact in F32 too. */
+static void words_past(int power, dpr_dtype dtype) {
+    const size_t count = ((size_t)1 << power) + 1;
+    const int32_t i32 = 1000;
+    const float f32 = 1000;
+    large_fixture f = {NULL, NULL, 0};
+    char why[96] = "";
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    if (repeat_open(&f, power, dtype, cycle_with_zero, why))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift <= MOST_SHIFT; shift++) {
+                const unsigned char *in = f.in + shift * sizeof i32;
+                const int64_t sum = cycle_sum(cycle_with_zero, shift, count);
+                if (dtype == DPR_F32)
+                    expect_f32(&f, s, (float)sum, in, count, DPR_SUM);
+                else
+                    expect_i64(&f, s, sum, in, count, dtype, DPR_SUM);
+                expect_last(&f, s, in, count, dtype, dtype == DPR_F32 ? (const void *)&f32 : (const void *)&i32);
+            }
+    large_teardown(&f);
+    if (why[0])
+        SKIP(why);
+}
+
+TEST(GpuLarge, i32_past_2_to_31) {
+    words_past(31, DPR_I32);
+}
+
+TEST(GpuLarge, f32_past_2_to_31) {
+    words_past(31, DPR_F32);
+}
+
+TEST(GpuLarge, i32_past_2_to_32) {
+    words_past(32, DPR_I32);
+}
+
+TEST(GpuLarge, f32_past_2_to_32) {
+    words_past(32, DPR_F32);
 }

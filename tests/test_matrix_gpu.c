@@ -3,7 +3,7 @@
 
 #include "../host/strategies.def"
 #include "matrix.h"
-#include "shim/shim.h"
+#include "support.h"
 
 /* The registry's identifiers as names: "flat_ticket" is "flat.ticket". */
 #define NONE(ID)
@@ -13,10 +13,12 @@ static char names[][32] = {DPR_STRATEGY_LIST(NONE, QUOTE)};
 #undef NONE
 
 TEST_GENERATOR(matrix_gpu) {
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *strategies[LENGTH(names)];
+    for (size_t i = 0; i < LENGTH(names); i++) {
         char *underscore = strchr(names[i], '_');
         if (underscore)
             *underscore = '.';
-        matrix_add("GpuMatrix", names[i], 1);
+        strategies[i] = names[i];
     }
+    matrix_add("GpuMatrix", strategies, LENGTH(names), 1);
 }

@@ -20,33 +20,31 @@ static bench_summary around(double x) {
     return (bench_summary){.n = 9, .median = x, .low = 0.99 * x, .high = 1.01 * x, .p10 = x, .p90 = x};
 }
 
-static peers_row *add(peers_results *r, const bench_case *where, const char *subject, double us) {
-    peers_row *row = peers_add_row(r);
-    row->row = (bench_row){.at = *where,
-                           .strategy = subject,
-                           .state = BENCH_DONE,
-                           .verdict = BENCH_SETTLED,
-                           .calls = 10,
-                           .checked = 90,
-                           .us = around(us),
-                           .gb_per_s = (double)where->count * 4 / us * 1e-3};
+static void add(bench_results *r, const bench_case *where, const char *subject, double us) {
+    bench_row *row = results_add_row(r);
+    *row = (bench_row){.at = *where,
+                       .subject = subject,
+                       .state = BENCH_DONE,
+                       .verdict = BENCH_SETTLED,
+                       .calls = 10,
+                       .checked = 90,
+                       .us = around(us),
+                       .gb_per_s = (double)where->count * 4 / us * 1e-3};
     if (strcmp(subject, PEERS_OURS) == 0)
-        row->ran = "flat.ticket";
+        row->strategy = "flat.ticket";
     else
         row->ratio = around(us);
-    return row;
 }
 
 /* dpr takes 1 us there, CUB `ratio` times that. */
-static void add_pair(peers_results *r, bench_case like, uint64_t count, double ratio) {
+static void add_pair(bench_results *r, bench_case like, uint64_t count, double ratio) {
     const bench_case where = at(like, count);
     add(r, &where, PEERS_OURS, 1);
     add(r, &where, PEERS_CUB, ratio);
 }
 
-static peers_results no_results(void) {
-    return (peers_results){.common = {.commit = "abc", .device = {.name = "A GPU"}, .rule = {0.005, 7, 500, 60}},
-                           .cub = "3.0.1"};
+static bench_results no_results(void) {
+    return (bench_results){.commit = "abc", .device = {.name = "A GPU"}, .rule = {0.005, 7, 500, 60}};
 }
 
 /* The rule of a kind that is about the case. */
@@ -90,7 +88,7 @@ TEST(PeersFloors, wanted_cases) {
 }
 
 TEST(PeersFloors, ratio_holds_misses_and_is_not_measured) {
-    peers_results r = no_results();
+    bench_results r = no_results();
     const bench_case first = at(sum_f32, 1 << 13);
     const floor_rule rule = rule_for(&first, FLOOR_RATIO);
     EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
@@ -109,54 +107,54 @@ TEST(PeersFloors, ratio_holds_misses_and_is_not_measured) {
     EXPECT_EQ_I64(1, v.missed);
     EXPECT_EQ_U64(1 << 15, v.worst_count);
     EXPECT_NEAR_F64(0.99 * (rule.bound - 0.001), v.low, 1e-12);
-    peers_free(&r);
+    results_free(&r);
 }
 
 TEST(PeersFloors, failures_miss) {
-    peers_results r = no_results();
+    bench_results r = no_results();
     const bench_case where = at(sum_f32, 1 << 13);
     const floor_rule rule = rule_for(&where, FLOOR_RATIO);
     add_pair(&r, sum_f32, 1 << 13, 9);
-    r.rows[0].row.wrong = 1;
+    r.rows[0].wrong = 1;
     floor_verdict v = floors_judge(&rule, &r);
     EXPECT_EQ_I64(1, v.missed);
     EXPECT_EQ_I64(1, v.failed);
-    r.rows[0].row.wrong = 0;
-    r.rows[1].row.state = BENCH_FAILED;
+    r.rows[0].wrong = 0;
+    r.rows[1].state = BENCH_FAILED;
     v = floors_judge(&rule, &r);
     EXPECT_EQ_I64(1, v.missed);
     EXPECT_EQ_I64(1, v.failed);
     EXPECT_EQ_U64(0, v.worst_count);
-    EXPECT_EQ_U64(1, peers_bad(&r));
-    peers_free(&r);
+    EXPECT_EQ_U64(1, results_bad(&r));
+    results_free(&r);
 }
 
 /* Without CUB there is nothing to compare with, which is no success. */
 TEST(PeersFloors, ratio_needs_cub) {
-    peers_results r = no_results();
+    bench_results r = no_results();
     const bench_case where = at(sum_f32, 1 << 13);
     const floor_rule rule = rule_for(&where, FLOOR_RATIO);
     add(&r, &where, PEERS_OURS, 1);
     EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
     EXPECT_EQ_I64(0, floors_count(&r).held);
-    peers_free(&r);
+    results_free(&r);
 }
 
 TEST(PeersFloors, times_rates_and_growth) {
-    peers_results r = no_results();
+    bench_results r = no_results();
     bench_case where = at(sum_f32, 1 << 14);
     where.mode = BENCH_BLOCKING;
     floor_rule rule = rule_for(&where, FLOOR_TIME);
     add(&r, &where, PEERS_OURS, 9.01);
     EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    r.rows[0].row.us.median = 9;
+    r.rows[0].us.median = 9;
     EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
 
     where = (bench_case){DPR_ARGMAX, DPR_F32, BENCH_GRAPH, BENCH_COLD, UINT64_C(1) << 30};
     rule = rule_for(&where, FLOOR_RATE);
     add(&r, &where, PEERS_OURS, 1e-6 * 4 * 0x1p30 / 4.49);
     EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    r.rows[1].row.gb_per_s = 4501;
+    r.rows[1].gb_per_s = 4501;
     EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
 
     where = at(sum_f32, UINT64_C(1) << 31);
@@ -167,9 +165,9 @@ TEST(PeersFloors, times_rates_and_growth) {
     add(&r, &where, PEERS_OURS, 1000);
     EXPECT_EQ_I64(1, floors_judge(&rule, &r).counts);
     EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
-    r.rows[3].row.us.median = 970;
+    r.rows[3].us.median = 970;
     EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    peers_free(&r);
+    results_free(&r);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
@@ -186,10 +184,10 @@ static char *text_of(const peers_results *r, peers_format format) {
 }
 
 static peers_results some_results(void) {
-    peers_results r = no_results();
-    add_pair(&r, sum_f32, 1 << 13, 1.5);
-    add_pair(&r, sum_f32, 5000, 1.25);
-    add_pair(&r, (bench_case){DPR_MAX, DPR_F32, BENCH_STREAM, BENCH_COLD, 0}, 64, 3);
+    peers_results r = {.common = no_results(), .cub = "3.0.1"};
+    add_pair(&r.common, sum_f32, 1 << 13, 1.5);
+    add_pair(&r.common, sum_f32, 5000, 1.25);
+    add_pair(&r.common, (bench_case){DPR_MAX, DPR_F32, BENCH_STREAM, BENCH_COLD, 0}, 64, 3);
     const bench_case where = at(sum_f32, 1 << 13);
     bench_omission *o = results_add_omission(&r.common);
     *o = (bench_omission){where, "too \"large\""};
@@ -213,14 +211,14 @@ TEST(PeersReport, tables) {
     EXPECT_TRUE(text && !strstr(text, "MISSES"));
     free(text);
 
-    r.rows[1].ratio.median = 1.3;
-    r.rows[3].row.wrong = 3;
+    r.common.rows[1].ratio.median = 1.3;
+    r.common.rows[3].wrong = 3;
     text = text_of(&r, PEERS_MARKDOWN);
     ASSERT_TRUE(text != NULL);
     EXPECT_CONTAINS(text, "| MISSES |");
     EXPECT_CONTAINS(text, "3 WRONG results of 90");
     free(text);
-    peers_free(&r);
+    results_free(&r.common);
 }
 
 TEST(PeersReport, json) {
@@ -245,5 +243,5 @@ TEST(PeersReport, json) {
     EXPECT_EQ_I64(1, cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "left_out")));
     cJSON_Delete(document);
     free(text);
-    peers_free(&r);
+    results_free(&r.common);
 }

@@ -64,22 +64,6 @@ cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     return fake_end(cudaSuccess);
 }
 
-WRAP(cudaStreamGetCaptureInfo);
-cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-                                            unsigned long long *id, cudaGraph_t *graph,
-                                            const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-                                            size_t *count) {
-    FAKE_BEGIN();
-    (void)id, (void)dependencies, (void)edges, (void)count;
-    stream = fake_stream_of(stream);
-    if (!fake_stream_is_live(stream))
-        return fake_end(cudaErrorInvalidResourceHandle);
-    *status = stream->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-    if (stream->captured && graph)
-        *graph = stream->captured;
-    return fake_end(cudaSuccess);
-}
-
 /* ---- User objects and graphs ---- */
 
 WRAP(cudaUserObjectCreate);

@@ -230,30 +230,19 @@ cudaError_t __wrap_cudaDeviceSynchronize(void) {
     return fake_end(cudaSuccess);
 }
 
-WRAP(cudaStreamGetId);
-cudaError_t __wrap_cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
-    FAKE_BEGIN();
-    if (!fake_stream_is_live(fake_stream_of(stream)))
-        return fake_end(cudaErrorInvalidResourceHandle);
-    *id = fake_stream_of(stream)->id;
-    return fake_end(cudaSuccess);
-}
-
-WRAP(cudaLaunchKernelExC);
-cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
-    FAKE_BEGIN();
+cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
     fake_work item = {.type = FAKE_KERNEL};
     cudaStream_t stream = fake_stream_of(config->stream);
     if (!fake_stream_is_live(stream))
-        return fake_end(cudaErrorInvalidResourceHandle);
+        return cudaErrorInvalidResourceHandle;
     const char *wrong = fake_kernel_prepare(config, entry, arguments, stream->after_kernel, &item.launch);
     if (!wrong && stream == &legacy && fake_kernel_is_programmatic(config))
         wrong = "a kernel is launched ahead of the work of all other streams that the legacy stream waits for";
     if (wrong) {
         fake_violate(wrong);
-        return fake_end(cudaErrorInvalidValue);
+        return cudaErrorInvalidValue;
     }
-    return fake_end(fake_enqueue(stream, &item));
+    return fake_enqueue(stream, &item);
 }
 
 WRAP(cudaLaunchKernel);

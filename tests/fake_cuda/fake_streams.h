@@ -44,6 +44,9 @@ void fake_discard(fake_queue *q);
 /* Appends a copy of the item to the stream's work, or to that of the graph it is being captured to. */
 cudaError_t fake_enqueue(cudaStream_t stream, const fake_work *item);
 
+/* Enqueues a kernel; what is wrong with the launch is a violation. */
+cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments);
+
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);
 

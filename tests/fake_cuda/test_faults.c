@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "driver.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
 #include "support.h"
@@ -340,11 +341,11 @@ TEST(Faults, discovery) {
 
 TEST(FakeCuda, notes_violations) {
     ASSERT_TRUE(fake_violation() == NULL);
-    cudaLaunchConfig_t config;
+    ASSERT_TRUE(dpr_device_count() > 0);
+    const CUlaunchConfig config = {.gridDimX = 1};
     int nothing = 0;
     void *arguments[] = {&nothing};
-    memset(&config, 0, sizeof config);
-    EXPECT_TRUE(cudaLaunchKernelExC(&config, &nothing, arguments) != cudaSuccess);
+    EXPECT_TRUE(dpr_driver()->launch_kernel_ex(&config, (CUfunction)(void *)&nothing, arguments, NULL) != CUDA_SUCCESS);
     EXPECT_CONTAINS(fake_violation(), "no strategy");
     fake_forget_violation();
 }

@@ -145,10 +145,10 @@ MAIL_TEST(failed_launches_lose_no_mailbox) {
             fake_fail_call(++call, cudaErrorLaunchOutOfResources);
             (void)sum(fixture, "flat.block", &out);
             failed = fake_failed_call();
-        } while (failed && strcmp(failed, "cudaLaunchKernelExC") != 0 && call < 20);
+        } while (failed && strcmp(failed, "cuLaunchKernelEx") != 0 && call < 20);
         fake_fail_call(0, cudaSuccess);
         ASSERT_TRUE(failed != NULL);
-        EXPECT_EQ_STR("cudaLaunchKernelExC", failed);
+        EXPECT_EQ_STR("cuLaunchKernelEx", failed);
         EXPECT_EQ_I64(canary, out);
     }
     EXPECT_STATUS(DPR_OK, sum(fixture, "flat.block", &out));

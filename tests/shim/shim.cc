@@ -126,6 +126,16 @@ void test_skip(const char *reason) {
     GTEST_SKIP() << reason;
 }
 
+void test_record(const char *key, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    testing::Test::RecordProperty(key, text);
+    std::printf("%s: %s\n", key, text);
+}
+
 int main(int argc, char **argv) {
     for (auto *generate : generators())
         generate();

@@ -54,6 +54,9 @@ int test_eq_bytes(const char *file, int line, const char *a_text, const char *b_
 
 void test_skip(const char *reason);
 
+/* Notes a value that the test measured: printed, and a property of the test in what --gtest_output writes. */
+void test_record(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 #ifdef __cplusplus
 }
 #endif

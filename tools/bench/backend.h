@@ -51,7 +51,8 @@ extern const bench_backend bench_cpu, bench_cuda;
 /* The runtime's and the driver's versions, 0 without CUDA. */
 void bench_cuda_versions(int *driver, int *runtime);
 
-/* Seconds of a clock that only goes forward. */
-double bench_now(void);
+/* Makes the blocking calls of a batch, which read the pool's buffers from number `first` on. 0, or what the callback
+ * returned that failed: batch->code. */
+int bench_make_calls(bench_batch *batch, const unsigned char *pool, size_t first);
 
 #endif

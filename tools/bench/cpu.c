@@ -128,16 +128,10 @@ static bench_status read_other(cpu *c, double *seconds, char *why) {
 }
 
 static bench_status calls(const cpu *c, bench_batch *batch, size_t first, char *why) {
-    const bench_subject *s = batch->subject;
-    for (int i = 0; i < batch->calls; i++) {
-        const unsigned char *in = c->pool + bench_offset(batch->layout, first + (size_t)i);
-        batch->code = s->call(s->user, in, batch->results + i * BENCH_RESULT_STRIDE);
-        if (batch->code != 0) {
-            snprintf(why, BENCH_WHY, "the call failed with %d", batch->code);
-            return BENCH_CALLBACK;
-        }
-    }
-    return BENCH_GOOD;
+    if (bench_make_calls(batch, c->pool, first) == 0)
+        return BENCH_GOOD;
+    snprintf(why, BENCH_WHY, "the call failed with %d", batch->code);
+    return BENCH_CALLBACK;
 }
 
 /* The first buffer of the next batch; fills the caches when the rotation starts anew. */

@@ -233,16 +233,6 @@ static int enqueue_calls(const gpu *g, bench_batch *batch) {
     return 0;
 }
 
-static int make_calls(const gpu *g, bench_batch *batch) {
-    const bench_subject *s = batch->subject;
-    for (int i = 0; i < batch->calls; i++) {
-        unsigned char *out = batch->results + (size_t)i * BENCH_RESULT_STRIDE;
-        if ((batch->code = s->call(s->user, input(g, batch, i), out)) != 0)
-            return batch->code;
-    }
-    return 0;
-}
-
 static size_t result_bytes(const bench_batch *batch) {
     return (size_t)batch->calls * BENCH_RESULT_STRIDE;
 }
@@ -263,7 +253,7 @@ static cudaError_t fetch(const gpu *g, const bench_batch *batch) {
 static bench_status time_calls(gpu *g, bench_batch *batch, double *us, char *why) {
     const int blocking = batch->point->mode == BENCH_BLOCKING;
     const double begin = bench_now();
-    const int code = blocking ? make_calls(g, batch) : enqueue_calls(g, batch);
+    const int code = blocking ? bench_make_calls(batch, g->pool, 0) : enqueue_calls(g, batch);
     const cudaError_t error = blocking || code != 0 ? cudaSuccess : cudaStreamSynchronize(g->stream);
     *us = 1e6 * (bench_now() - begin) / batch->calls;
     return code != 0 ? callback_failed(code, why) : blame(error, "a batch of calls", why);

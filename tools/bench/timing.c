@@ -53,6 +53,16 @@ double bench_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+int bench_make_calls(bench_batch *batch, const unsigned char *pool, size_t first) {
+    const bench_subject *s = batch->subject;
+    for (int i = 0; i < batch->calls; i++) {
+        const unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
+        if ((batch->code = s->call(s->user, in, batch->results + (size_t)i * BENCH_RESULT_STRIDE)) != 0)
+            return batch->code;
+    }
+    return 0;
+}
+
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b) {
     return bench_ratios(a->samples, b->samples, a->us.n < b->us.n ? a->us.n : b->us.n);
 }

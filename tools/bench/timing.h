@@ -57,6 +57,9 @@ typedef enum bench_cache { BENCH_COLD, BENCH_HOT, BENCH_CACHES } bench_cache;
 const char *bench_mode_name(size_t mode);
 const char *bench_cache_name(size_t cache);
 
+/* Seconds of a clock that only goes forward. */
+double bench_now(void);
+
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
 /* Something that is timed. Callbacks return 0, or another number when they failed: that ends the subject at this point,

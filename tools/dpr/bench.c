@@ -1,13 +1,8 @@
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bench_report.h"
 #include "bench_run.h"
-#include "cli.h"
 #include "commands.h"
 #include "dpr_commit.h"
 #include "tables.h"
@@ -35,20 +30,6 @@
 enum { BENCH_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
 static const cli_option options[] = {BENCH_OPTIONS(CLI_OPTION_ENTRY)};
 
-typedef struct request {
-    bench_asked asked;
-    bench_results results;
-    report_format format;
-    int format_named, help;
-    const char *output; /* NULL: standard output */
-    double saved;       /* when the file was last written */
-} request;
-
-/* Interrupted means: what was measured is printed. */
-enum { CLI_INTERRUPTED = 130 };
-
-static volatile sig_atomic_t interrupted;
-
 static void print_help(void) {
     puts("Usage: dpr bench [OPTION]...\n"
          "Measures strategies on this machine, for every combination of the options' lists, checks every result, and\n"
@@ -62,11 +43,8 @@ static void print_help(void) {
          "\n"
          "Options:");
     cli_print_options(options, OPTION_COUNT);
-    puts("\nOperations:");
     tables_print_ops();
-    puts("\nTypes:");
     tables_print_dtypes();
-    puts("\nStrategies of this build:");
     tables_print_strategies();
     puts(
         "\n"
@@ -99,82 +77,23 @@ static void print_help(void) {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static const char *format_name(size_t i) {
-    return report_format_name(i);
-}
-
-static int take_format(request *r, const char *text) {
-    for (size_t i = 0; format_name(i); i++)
-        if (strcmp(text, format_name(i)) == 0) {
-            r->format = (report_format)i;
-            r->format_named = 1;
-            return CLI_OK;
-        }
-    return cli_unknown("format", text, format_name);
-}
-
 static const char *cache_name(size_t i) {
     return i == BENCH_CACHES ? "both" : bench_cache_name(i);
 }
 
-static int take_cache(request *r, const char *text) {
+static int take_cache(bench_asked *a, const char *text) {
     unsigned char in[AXIS_SET];
     const int code = axis_parse_set("cache", text, cache_name, in);
     for (int i = 0; code == CLI_OK && i < BENCH_CACHES; i++)
-        r->asked.caches[i] = in[i] | in[BENCH_CACHES];
+        a->caches[i] = in[i] | in[BENCH_CACHES];
     return code;
 }
 
-static int take_axis(request *r, int number, const char *text) {
-    bench_asked *a = &r->asked;
-    switch (number) {
-    case OPTION_NUMBER:
-        return axis_parse_counts(text, &a->counts);
-    case OPTION_OP:
-        return axis_parse_set("operation", text, cli_op_name, a->ops);
-    case OPTION_DTYPE:
-        return axis_parse_set("type", text, cli_dtype_name, a->dtypes);
-    case OPTION_MODE:
-        a->modes_named = 1;
-        return axis_parse_set("mode", text, bench_mode_name, a->modes);
-    case OPTION_CACHE:
-        return take_cache(r, text);
-    case OPTION_STRATEGY:
-        a->strategies_named = strcmp(text, "all") != 0;
-        return axis_parse_set("strategy", text, cli_strategy_name, a->strategies);
-    default:
-        return cli_device(text, &a->device);
-    }
-}
-
 static int take_option(void *user, int number, const char *text) {
-    request *r = user;
-    switch (number) {
-    case OPTION_BUDGET:
-        return axis_parse_seconds("budget", text, &r->asked.budget);
-    case OPTION_ACCURACY:
-        return axis_parse_share("accuracy", text, &r->asked.accuracy);
-    case OPTION_FORMAT:
-        return take_format(r, text);
-    case OPTION_OUTPUT:
-        r->output = text;
-        return CLI_OK;
-    case OPTION_COMMIT:
-        r->asked.commit = text;
-        return CLI_OK;
-    case OPTION_QUIET:
-        r->asked.quiet = 1;
-        return CLI_OK;
-    case OPTION_HELP:
-        r->help = 1;
-        return CLI_OK;
-    default:
-        return take_axis(r, number, text);
-    }
+    return number == OPTION_CACHE ? take_cache(user, text) : asked_take(user, &options[number], text);
 }
 
-static void set_defaults(request *r) {
-    bench_asked *a = &r->asked;
+static void set_defaults(bench_asked *a) {
     a->ops[DPR_SUM] = a->dtypes[DPR_F32] = a->caches[BENCH_COLD] = 1;
     memset(a->strategies, 1, sizeof a->strategies);
     a->device = DPR_DEVICE_AUTO;
@@ -183,142 +102,40 @@ static void set_defaults(request *r) {
     a->commit = DPR_COMMIT;
 }
 
-static int ends_in(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
+/* ---- The command ------------------------------------------------------------------------------------------------ */
+
+static int write_report(void *user, FILE *f, int format) {
+    return report_write(f, user, (report_format)format);
 }
 
-static void guess_format(request *r) {
-    if (!r->format_named && r->output)
-        r->format = ends_in(r->output, ".json")  ? REPORT_JSON
-                    : ends_in(r->output, ".csv") ? REPORT_CSV
-                    : ends_in(r->output, ".md")  ? REPORT_MARKDOWN
-                                                 : REPORT_TABLE;
+static int report(const bench_asked *asked, const bench_results *results) {
+    if (results->omission_count && !asked->quiet)
+        cli_note("%zu combination%s left out; the first: %s", results->omission_count,
+                 results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
+    return outfile_finish(asked->file);
 }
 
-/* ---- Output ----------------------------------------------------------------------------------------------------- */
-
-static int failed_to_write(const char *file) {
-    cli_error("%s: cannot be written: %s", file, strerror(errno));
-    return CLI_FAILED;
-}
-
-static int write_to(const request *r, FILE *f) {
-    if (report_write(f, &r->results, r->format) == 0)
-        return CLI_OK;
-    cli_error("out of memory");
-    return CLI_FAILED;
-}
-
-/* Writes the report beside the file and then puts it in its place, so that the file is whole at any time. */
-static int save_aside(const request *r, const char *aside) {
-    FILE *f = fopen(aside, "w");
-    if (!f)
-        return failed_to_write(aside);
-    int code = write_to(r, f);
-    const int bad = ferror(f);
-    if ((fclose(f) != 0) | bad || (code == CLI_OK && rename(aside, r->output) != 0))
-        code = failed_to_write(r->output);
+static int run(bench_asked *asked, bench_results *results) {
+    int code = outfile_try(asked->file);
     if (code != CLI_OK)
-        remove(aside);
+        return code;
+    asked_catch_signals(asked);
+    code = bench_measure(asked, results);
+    if (code != CLI_USAGE && results->device.name[0]) {
+        const int written = report(asked, results);
+        code = written != CLI_OK ? written : results->interrupted ? CLI_INTERRUPTED : code;
+    }
+    results_free(results);
     return code;
 }
 
-/* A device or a pipe cannot be replaced, so it is written to. */
-static int is_replaceable(const char *file) {
-    struct stat s;
-    return lstat(file, &s) != 0 || S_ISREG(s.st_mode);
-}
-
-static int save(request *r, int at_end) {
-    if (is_replaceable(r->output)) {
-        const size_t size = strlen(r->output) + sizeof ".part";
-        char *aside = malloc(size);
-        if (!aside) {
-            cli_error("out of memory");
-            return CLI_FAILED;
-        }
-        snprintf(aside, size, "%s.part", r->output);
-        const int code = save_aside(r, aside);
-        free(aside);
-        r->saved = cli_now();
-        return code;
-    }
-    if (!at_end)
-        return CLI_OK;
-    FILE *f = fopen(r->output, "w");
-    if (!f)
-        return failed_to_write(r->output);
-    const int code = write_to(r, f), bad = ferror(f);
-    return (fclose(f) != 0) | bad ? failed_to_write(r->output) : code;
-}
-
-/* In case that the program is killed or the device hangs. */
-static void save_sometimes(void *user) {
-    request *r = user;
-    if (r->output && cli_now() - r->saved > 5)
-        (void)save(r, 0);
-}
-
-/* Finds out before the measurement whether the file can be written. */
-static int try_output(const char *file) {
-    if (!is_replaceable(file))
-        return CLI_OK;
-    FILE *f = fopen(file, "a");
-    return f && fclose(f) == 0 ? CLI_OK : failed_to_write(file);
-}
-
-/* ---- The command ------------------------------------------------------------------------------------------------ */
-
-static void on_signal(int number) {
-    (void)number;
-    interrupted = 1;
-}
-
-/* The first signal asks for an end, the second has its usual effect. */
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static int run(request *r) {
-    int code = r->output ? try_output(r->output) : CLI_OK;
-    if (code != CLI_OK)
-        return code;
-    r->asked.grown = save_sometimes;
-    r->asked.user = r;
-    r->saved = cli_now();
-    catch_signals();
-    code = bench_measure(&r->asked, &interrupted, &r->results);
-    if (code == CLI_USAGE || (code == CLI_FAILED && r->results.device.name[0] == 0)) {
-        results_free(&r->results);
-        return code;
-    }
-    if (r->results.omission_count && !r->asked.quiet)
-        cli_note("%zu combination%s left out; the first: %s", r->results.omission_count,
-                 r->results.omission_count == 1 ? " was" : "s were", r->results.omissions[0].why);
-    const int written = r->output ? save(r, 1) : write_to(r, stdout);
-    results_free(&r->results);
-    if (written != CLI_OK)
-        return written;
-    return interrupted ? CLI_INTERRUPTED : code;
-}
-
 int command_bench(int argc, char **argv) {
-    request r = {.format = REPORT_TABLE};
-    int first;
-    set_defaults(&r);
-    const int code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
-    if (code != CLI_OK)
-        return code;
-    if (r.help) {
-        print_help();
-        return CLI_OK;
-    }
-    if (first < argc)
-        return cli_usage("the operand '%s' makes no sense here", argv[first]);
-    guess_format(&r);
-    return run(&r);
+    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
+    bench_results results = {0};
+    outfile file = {
+        .format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = &results};
+    bench_asked asked = {.file = &file};
+    set_defaults(&asked);
+    const int code = cli_parse(argc, argv, &syntax, &asked, NULL);
+    return code == CLI_GO_ON ? run(&asked, &results) : code;
 }

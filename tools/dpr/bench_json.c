@@ -30,6 +30,7 @@ void bench_json_times(cJSON *object, const bench_row *row) {
 }
 
 void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *row) {
+    cJSON_AddBoolToObject(object, "ok", results_right(row));
     cJSON_AddBoolToObject(object, "settled", row->verdict == BENCH_SETTLED);
     cJSON_AddBoolToObject(object, "doubtful", results_doubtful(r, row));
     cli_json_integer(object, "checked", (uint64_t)row->checked);
@@ -39,14 +40,14 @@ void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *r
         cli_json_string(object, "error", row->why);
 }
 
-cJSON *bench_json_omission(const bench_omission *omission) {
+static cJSON *omission_json(const bench_omission *omission) {
     cJSON *o = cJSON_CreateObject();
     bench_json_case(o, &omission->at);
     cli_json_string(o, "why", omission->why);
     return o;
 }
 
-cJSON *bench_json_device(const bench_device *d) {
+static cJSON *device_json(const bench_device *d) {
     cJSON *o = cJSON_CreateObject();
     const int gpu = d->ordinal != DPR_DEVICE_CPU;
     cli_json_string(o, "name", d->name);
@@ -64,7 +65,7 @@ cJSON *bench_json_device(const bench_device *d) {
     return o;
 }
 
-cJSON *bench_json_settings(const bench_results *r) {
+static cJSON *settings_json(const bench_results *r) {
     cJSON *o = cJSON_CreateObject();
     bench_json_number(o, "accuracy", r->rule.half_width);
     cJSON_AddNumberToObject(o, "min_samples", r->rule.min_samples);
@@ -106,4 +107,21 @@ int bench_json_item(FILE *f, const char **separator, cJSON *value) {
     cJSON_free(text);
     *separator = ",";
     return text ? 0 : -1;
+}
+
+int bench_json_heads(FILE *f, const bench_results *r, cJSON *definitions) {
+    int status = bench_json_member(f, "commit", cJSON_CreateString(r->commit));
+    status |= bench_json_member(f, "device", device_json(&r->device));
+    status |= bench_json_member(f, "settings", settings_json(r));
+    return status | bench_json_member(f, "definitions", definitions);
+}
+
+int bench_json_end(FILE *f, const bench_results *r) {
+    const char *separator = "";
+    int status = 0;
+    fputs("\n],\n\"left_out\": [", f);
+    for (size_t i = 0; i < r->omission_count; i++)
+        status |= bench_json_item(f, &separator, omission_json(&r->omissions[i]));
+    fputs("\n]}\n", f);
+    return status;
 }

@@ -16,11 +16,13 @@ void bench_json_case(cJSON *object, const bench_case *at);
 void bench_json_times(cJSON *object, const bench_row *row);
 void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *row);
 
-/* Objects; the caller owns them. */
-cJSON *bench_json_omission(const bench_omission *omission);
-cJSON *bench_json_device(const bench_device *d);
-cJSON *bench_json_settings(const bench_results *r);
+/* What the modes, the caches and the fields are; the caller owns the object. */
 cJSON *bench_json_definitions(void);
+
+/* Members of a document before its rows: what was measured on, how, and what that means; the last one, with the
+ * document's end. bench_json_heads() deletes the definitions. 0, or -1 when out of memory. */
+int bench_json_heads(FILE *f, const bench_results *r, cJSON *definitions);
+int bench_json_end(FILE *f, const bench_results *r);
 
 /* A member of a document, and an item of a list after *separator, on a line of its own. Deletes the value. 0, or -1
  * when out of memory. */

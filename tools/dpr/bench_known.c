@@ -142,28 +142,11 @@ static dpr_status reduce(const known *k, const void *in, size_t count, dpr_dtype
     return dpr_reduce_ex(k->cpu, in, out, count, dtype, op, &options);
 }
 
-/* The elements of a block as F64, complex ones as C128. */
-static void widen(const known *k, const unsigned char *from, double *to, size_t parts) {
-    const dpr_dtype d = k->dtype;
-    for (size_t i = 0; i < parts; i++) {
-        value v;
-        if (d == DPR_F16 || d == DPR_BF16) {
-            memcpy(v.bytes, from + 2 * i, 2);
-            to[i] = (double)(d == DPR_F16 ? value_from_f16(v.u16) : value_from_bf16(v.u16));
-        } else if (d == DPR_F32 || d == DPR_C64) {
-            memcpy(v.bytes, from + 4 * i, 4);
-            to[i] = (double)v.f32;
-        } else {
-            memcpy(&to[i], from + 8 * i, 8);
-        }
-    }
-}
-
 /* The result of up to a block, in the type that results are combined in. */
 static dpr_status reduce_block(const known *k, const unsigned char *in, size_t count, value *out) {
     if (!is_rounded(k))
         return reduce(k, in, count, k->dtype, k->op, out);
-    widen(k, in, k->wide, dpr_dtypes[k->dtype].kind == DPR_KIND_COMPLEX ? 2 * count : count);
+    value_widen(k->dtype, in, k->wide, count);
     return reduce(k, k->wide, count, carry_type(k), k->op, out);
 }
 
@@ -236,11 +219,7 @@ static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
 static void parts_of(dpr_dtype dtype, const void *at, double part[2]) {
     value v;
     memcpy(v.bytes, at, dpr_dtypes[dtype].size);
-    part[0] = dtype == DPR_F32   ? (double)v.f32
-              : dtype == DPR_F64 ? v.f64
-              : dtype == DPR_C64 ? (double)v.c64.re
-                                 : v.c128.re;
-    part[1] = dtype == DPR_C64 ? (double)v.c64.im : dtype == DPR_C128 ? v.c128.im : 0;
+    part[0] = value_parts(dtype, &v, &part[1]);
 }
 
 static int parts_in(dpr_dtype dtype) {

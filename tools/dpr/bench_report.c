@@ -31,7 +31,7 @@ static void write_csv(FILE *f, const bench_results *r) {
                     row->gb_per_s);
         else
             fputs(",,,,", f);
-        fprintf(f, ",%d,%d,%d,%d\n", results_timed(row) && row->wrong == 0, row->chosen, row->verdict == BENCH_SETTLED,
+        fprintf(f, ",%d,%d,%d,%d\n", results_right(row), row->chosen, row->verdict == BENCH_SETTLED,
                 results_doubtful(r, row));
     }
 }
@@ -43,7 +43,6 @@ static cJSON *row_json(const bench_results *r, const bench_row *row) {
     cJSON_AddStringToObject(o, "strategy", row->strategy);
     bench_json_case(o, &row->at);
     bench_json_times(o, row);
-    cJSON_AddBoolToObject(o, "ok", results_timed(row) && row->wrong == 0);
     cJSON_AddBoolToObject(o, "chosen", row->chosen);
     bench_json_checks(o, r, row);
     return o;
@@ -77,21 +76,13 @@ static int write_regrets(FILE *f, const bench_results *r) {
 static int write_json(FILE *f, const bench_results *r) {
     const char *separator = "";
     fprintf(f, "{\"benchmark\": \"dpr bench\", \"version\": \"%s\"", dpr_version());
-    int status = bench_json_member(f, "commit", cJSON_CreateString(r->commit));
-    status |= bench_json_member(f, "device", bench_json_device(&r->device));
-    status |= bench_json_member(f, "settings", bench_json_settings(r));
-    status |= bench_json_member(f, "definitions", bench_json_definitions());
+    int status = bench_json_heads(f, r, bench_json_definitions());
     fprintf(f, ",\n\"interrupted\": %s,\n\"rows\": [", r->interrupted ? "true" : "false");
     for (size_t i = 0; i < r->row_count; i++)
         status |= bench_json_item(f, &separator, row_json(r, &r->rows[i]));
     fputs("\n],\n\"regret\": [", f);
     status |= write_regrets(f, r);
-    fputs("\n],\n\"left_out\": [", f);
-    separator = "";
-    for (size_t i = 0; i < r->omission_count; i++)
-        status |= bench_json_item(f, &separator, bench_json_omission(&r->omissions[i]));
-    fputs("\n]}\n", f);
-    return status;
+    return status | bench_json_end(f, r);
 }
 
 int report_write(FILE *f, const bench_results *r, report_format format) {

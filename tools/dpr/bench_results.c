@@ -38,21 +38,52 @@ void results_free(bench_results *r) {
     *r = (bench_results){0};
 }
 
-int results_same_table(const bench_case *a, const bench_case *b) {
+/* Whether the two cases differ in nothing but the count. */
+static int is_alike(const bench_case *a, const bench_case *b) {
     return a->op == b->op && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
 }
 
+static int is_same(const bench_case *a, const bench_case *b) {
+    return is_alike(a, b) && a->count == b->count;
+}
+
 size_t results_case_rows(const bench_results *r, size_t first) {
-    const bench_case *at = &r->rows[first].at;
     size_t n = 1;
-    while (first + n < r->row_count && results_same_table(at, &r->rows[first + n].at)
-           && at->count == r->rows[first + n].at.count)
+    while (first + n < r->row_count && is_same(&r->rows[first].at, &r->rows[first + n].at))
         n++;
     return n;
 }
 
+int results_subject(const results_table *t, const char *subject) {
+    for (int i = 0; i < t->subjects; i++)
+        if (strcmp(t->subject[i], subject) == 0)
+            return i;
+    return -1;
+}
+
+results_table results_table_at(const bench_results *r, size_t first) {
+    results_table t = {.results = r, .first = first};
+    while (first + t.n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + t.n].at)) {
+        const char *subject = r->rows[first + t.n++].subject;
+        if (results_subject(&t, subject) < 0 && t.subjects < BENCH_SUBJECTS)
+            t.subject[t.subjects++] = subject;
+    }
+    return t;
+}
+
+const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject) {
+    for (size_t i = 0; i < r->row_count; i++)
+        if (is_same(&r->rows[i].at, at) && strcmp(r->rows[i].subject, subject) == 0)
+            return &r->rows[i];
+    return NULL;
+}
+
 int results_timed(const bench_row *row) {
     return row->state == BENCH_DONE && row->us.n > 0;
+}
+
+int results_right(const bench_row *row) {
+    return results_timed(row) && row->wrong == 0;
 }
 
 int results_doubtful(const bench_results *r, const bench_row *row) {
@@ -62,7 +93,7 @@ int results_doubtful(const bench_results *r, const bench_row *row) {
 const bench_row *results_winner(const bench_row *rows, size_t n) {
     const bench_row *best = NULL;
     for (size_t i = 0; i < n; i++)
-        if (results_timed(&rows[i]) && rows[i].wrong == 0 && (!best || rows[i].us.median < best->us.median))
+        if (results_right(&rows[i]) && (!best || rows[i].us.median < best->us.median))
             best = &rows[i];
     return best;
 }
@@ -70,7 +101,7 @@ const bench_row *results_winner(const bench_row *rows, size_t n) {
 int results_regret(const bench_row *rows, size_t n, bench_regret *out) {
     const bench_row *winner = results_winner(rows, n), *chosen = NULL;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].chosen && results_timed(&rows[i]) && rows[i].wrong == 0)
+        if (rows[i].chosen && results_right(&rows[i]))
             chosen = &rows[i];
     if (!chosen || winner->us.median <= 0)
         return 0;

@@ -1,10 +1,10 @@
-/* What `dpr bench` has measured, and what follows from it. */
+/* What dpr bench and dpr_peers have measured, and what follows from it. */
 #ifndef DPR_TOOLS_BENCH_RESULTS_H
 #define DPR_TOOLS_BENCH_RESULTS_H
 
 #include "timing.h"
 
-/* One combination of the axes but the strategy. */
+/* One combination of the axes but the subject. */
 typedef struct bench_case {
     dpr_op op;
     dpr_dtype dtype;
@@ -13,10 +13,11 @@ typedef struct bench_case {
     uint64_t count;
 } bench_case;
 
-/* One strategy there. */
+/* One subject there. */
 typedef struct bench_row {
     bench_case at;
-    const char *strategy; /* static storage */
+    const char *subject;  /* its name; of dpr bench, the strategy's. Static storage */
+    const char *strategy; /* of dpr that ran; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
     bench_state state;    /* DONE or FAILED */
     char why[256];        /* when it failed */
@@ -25,7 +26,9 @@ typedef struct bench_row {
     long checked, wrong;
     double slowdown;
     bench_summary us;
-    double gb_per_s; /* of the array, 1e9 bytes; 0 for no elements */
+    double gb_per_s;     /* of the array, 1e9 bytes; 0 for no elements */
+    bench_summary ratio; /* of another library's subject: its time over that of the case's first subject, from the
+                            rounds that both were in; n is 0 where there is none */
 } bench_row;
 
 /* A combination that was not measured. */
@@ -47,7 +50,8 @@ typedef struct bench_results {
     size_t pool_bytes;
     bench_rule rule; /* its time is the budget of all */
     int interrupted;
-    bench_row *rows; /* rows of one case come one after another */
+    const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */
+    bench_row *rows;   /* rows of one case come one after another */
     size_t row_count;
     bench_omission *omissions;
     size_t omission_count;
@@ -69,8 +73,20 @@ void results_free(bench_results *r);
 /* Rows from `first` on that are of the same case. */
 size_t results_case_rows(const bench_results *r, size_t first);
 
-/* Whether the two cases differ in nothing but the count. */
-int results_same_table(const bench_case *a, const bench_case *b);
+/* Rows of one operation, type, mode and cache. */
+typedef struct results_table {
+    const bench_results *results;
+    size_t first, n;
+    int subjects;
+    const char *subject[BENCH_SUBJECTS]; /* their names, in order of appearance */
+} results_table;
+
+/* The table that begins with the row `first`, and the number of a subject in it; -1: it is not there. */
+results_table results_table_at(const bench_results *r, size_t first);
+int results_subject(const results_table *t, const char *subject);
+
+/* The row of a subject at a case; NULL if there is none. */
+const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
 /* Of n rows of one case. 1, or 0 if there is none: no choice measured, or nothing right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);
@@ -78,8 +94,10 @@ int results_regret(const bench_row *rows, size_t n, bench_regret *out);
 /* The quickest of n rows whose results were all right; NULL if there is none. */
 const bench_row *results_winner(const bench_row *rows, size_t n);
 
-/* Whether the row has a time; whether that is to be believed as the rest are. */
+/* Whether the row has a time; whether all its results were right, too; whether the time is to be believed as the rest
+ * are. */
 int results_timed(const bench_row *row);
+int results_right(const bench_row *row);
 int results_doubtful(const bench_results *r, const bench_row *row);
 
 /* Rows that failed or had wrong results. */

@@ -10,6 +10,15 @@
  * memory, else 0. */
 int tables_write(FILE *f, const bench_results *r, int markdown);
 
+/* What dpr_peers has, too. */
+
+/* The first line without its end: the device and what was built. */
+void tables_begin(FILE *f, const bench_results *r, int markdown);
+
+/* "!", "~" and "?", as far as they are due: wrong results, a median that is not certain, a machine that was slower. The
+ * buffer's text is returned. */
+const char *tables_marks(const bench_results *r, const bench_row *row, char text[4]);
+
 /* A line if the row failed or has wrong results. */
 void tables_trouble(FILE *f, const bench_row *row);
 

@@ -10,12 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lists.h"
 #include "progress.h"
 
-static const char *command_name = "";
+static const char *program_name = "dpr", *command_name = "";
+
+void cli_set_program(const char *name) {
+    program_name = name;
+}
 
 void cli_set_command(const char *name) {
     command_name = name;
@@ -35,14 +38,15 @@ static void message(const char *prefix, const char *format, va_list args) {
     cli_defuse(text);
     progress_clear();
     fflush(stdout);
-    fprintf(stderr, "dpr: %s%s%s%s\n", command_name, *command_name ? ": " : "", prefix, text);
+    fprintf(stderr, "%s: %s%s%s%s\n", program_name, command_name, *command_name ? ": " : "", prefix, text);
 }
 
-void cli_error(const char *format, ...) {
+int cli_error(const char *format, ...) {
     va_list args;
     va_start(args, format);
     message("", format, args);
     va_end(args);
+    return CLI_FAILED;
 }
 
 void cli_note(const char *format, ...) {
@@ -53,7 +57,7 @@ void cli_note(const char *format, ...) {
 }
 
 int cli_usage_hint(void) {
-    fprintf(stderr, "Try 'dpr %s%s--help' for more.\n", command_name, *command_name ? " " : "");
+    fprintf(stderr, "Try '%s %s%s--help' for more.\n", program_name, command_name, *command_name ? " " : "");
     return CLI_USAGE;
 }
 
@@ -107,6 +111,15 @@ int cli_unknown(const char *what, const char *word, const char *(*name)(size_t i
     return cli_usage("unknown %s '%s'", what, word);
 }
 
+int cli_choice(const char *what, const char *word, const char *(*name)(size_t i), size_t *out) {
+    for (size_t i = 0; name(i); i++)
+        if (strcmp(word, name(i)) == 0) {
+            *out = i;
+            return CLI_OK;
+        }
+    return cli_unknown(what, word, name);
+}
+
 void cli_print_name(const char *name) {
     for (; *name; name++)
         putchar(iscntrl((unsigned char)*name) ? '?' : *name);
@@ -147,42 +160,72 @@ static int bad_option(char **argv) {
     return cli_usage("unknown option '--%s'", name);
 }
 
-int cli_parse(int argc, char **argv, const cli_option *options, int count,
-              int (*take)(void *user, int number, const char *argument), void *user, int *operands) {
-    enum { MOST = 32, LONG_BASE = UCHAR_MAX + 1 };
-    struct option longs[MOST + 1] = {0};
-    char shorts[3 * MOST + 2] = ":";
-    size_t n = 1;
-    for (int i = 0; i < count; i++) {
-        longs[i].name = options[i].name;
-        longs[i].has_arg = options[i].argument ? required_argument : no_argument;
+/* As getopt_long() wants them: a long option's value is LONG_BASE and its number, a short one's its letter. */
+enum { MOST_OPTIONS = 32, LONG_BASE = UCHAR_MAX + 1 };
+
+static void describe_options(const cli_syntax *syntax, struct option longs[], char shorts[]) {
+    size_t n = 0;
+    shorts[n++] = ':';
+    for (int i = 0; i < syntax->count; i++) {
+        const cli_option *o = &syntax->options[i];
+        longs[i].name = o->name;
+        longs[i].has_arg = o->argument ? required_argument : no_argument;
         longs[i].val = LONG_BASE + i;
-        if (options[i].letter) {
-            shorts[n++] = options[i].letter;
-            if (options[i].argument)
+        if (o->letter) {
+            shorts[n++] = o->letter;
+            if (o->argument)
                 shorts[n++] = ':';
         }
     }
-    current_options = options;
-    current_count = count;
+}
+
+static int number_of(const cli_syntax *syntax, int code) {
+    for (int i = 0; code < LONG_BASE && i < syntax->count; i++)
+        if (syntax->options[i].letter == code)
+            return i;
+    return code - LONG_BASE;
+}
+
+int cli_parse(int argc, char **argv, const cli_syntax *syntax, void *user, int *operands) {
+    struct option longs[MOST_OPTIONS + 1] = {0};
+    char shorts[2 * MOST_OPTIONS + 2] = "";
+    int code, help = 0;
+    describe_options(syntax, longs, shorts);
+    current_options = syntax->options;
+    current_count = syntax->count;
     opterr = 0;
     optind = 1;
-    int code;
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (code == '?')
             return bad_option(argv);
         if (code == ':')
             return cli_usage("option '%s' needs an argument", argv[optind - 1]);
-        int number = code - LONG_BASE;
-        for (int i = 0; code < LONG_BASE && i < count; i++)
-            if (options[i].letter == code)
-                number = i;
-        int status = take(user, number, optarg);
+        const int number = number_of(syntax, code);
+        const int is_help = strcmp(syntax->options[number].name, "help") == 0;
+        const int status = is_help ? CLI_OK : syntax->take(user, number, optarg);
         if (status != CLI_OK)
             return status;
+        help |= is_help;
     }
-    *operands = optind;
-    return CLI_OK;
+    if (help) {
+        syntax->help();
+        return CLI_OK;
+    }
+    if (operands)
+        *operands = optind;
+    else if (optind < argc)
+        return cli_usage("the operand '%s' makes no sense here", argv[optind]);
+    return CLI_GO_ON;
+}
+
+int cli_finish(int code) {
+    /* A full disk shows only here. */
+    if ((fflush(stdout) != 0) | ferror(stdout) | (fclose(stdout) != 0)) {
+        cli_set_command("");
+        cli_error("standard output cannot be written: %s", strerror(errno));
+        return code > CLI_FAILED ? code : CLI_FAILED;
+    }
+    return code;
 }
 
 void cli_print_options(const cli_option *options, int count) {
@@ -227,12 +270,19 @@ static const char *nan_name(size_t i) {
 }
 
 int cli_nan(const char *text, dpr_nan *out) {
-    for (size_t i = 0; nan_name(i); i++)
-        if (strcmp(text, nan_name(i)) == 0) {
-            *out = i ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
-            return CLI_OK;
-        }
-    return cli_unknown("NaN rule", text, nan_name);
+    size_t i = 0;
+    const int code = cli_choice("NaN rule", text, nan_name, &i);
+    if (code == CLI_OK)
+        *out = i ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+    return code;
+}
+
+int cli_strategy(const char *text, const char **out) {
+    size_t i = 0;
+    const int code = cli_choice("strategy", text, cli_strategy_name, &i);
+    if (code == CLI_OK)
+        *out = cli_strategy_name(i);
+    return code;
 }
 
 int cli_device(const char *text, int *out) {
@@ -301,6 +351,7 @@ int cli_count(const char *what, const char *text, uint64_t *out) {
 
 const char *cli_bytes(uint64_t bytes, char text[32]) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    char number[32];
     double value = (double)bytes;
     size_t unit = 0;
     for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
@@ -308,7 +359,7 @@ const char *cli_bytes(uint64_t bytes, char text[32]) {
     if (unit == 0)
         snprintf(text, 32, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
     else
-        snprintf(text, 32, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[unit]);
+        snprintf(text, 32, "%.20s %s", cli_digits(value, number), units[unit]);
     return text;
 }
 
@@ -324,10 +375,20 @@ const char *cli_time(double seconds, char text[32]) {
     return text;
 }
 
-double cli_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+const char *cli_digits(double x, char text[32]) {
+    snprintf(text, 32, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, x);
+    return text;
+}
+
+const char *cli_elements(uint64_t count, char text[32]) {
+    int exponent = 0;
+    while (count >> exponent > 1)
+        exponent++;
+    if (count == UINT64_C(1) << exponent)
+        snprintf(text, 32, "2^%d", exponent);
+    else
+        snprintf(text, 32, "%" PRIu64, count);
+    return text;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
@@ -380,10 +441,8 @@ void cli_json_string(cJSON *object, const char *key, const char *text) {
 int cli_json_print(cJSON *document) {
     char *text = cJSON_Print(document);
     cJSON_Delete(document);
-    if (!text) {
-        cli_error("out of memory");
-        return CLI_FAILED;
-    }
+    if (!text)
+        return cli_error("out of memory");
     puts(text);
     free(text);
     return CLI_OK;

@@ -9,8 +9,9 @@
 
 #include "dpr.h"
 
-/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. */
-enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. 130, as
+ * shells have it, after an interrupt; CLI_GO_ON is none. */
+enum { CLI_GO_ON = -1, CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 /* One option. Tables of options come from one list per command, which also gives the option's number. */
 typedef struct cli_option {
@@ -23,17 +24,31 @@ typedef struct cli_option {
 #define CLI_OPTION_ENUM(ID, ...) OPTION_##ID,
 #define CLI_OPTION_ENTRY(ID, letter, name, argument, text) {letter, name, argument, text},
 
-/* What the command is called in messages: "dpr: NAME: ...". */
+/* The options of a command. */
+typedef struct cli_syntax {
+    const cli_option *options;
+    int count;
+    void (*help)(void); /* prints the help text, for the option "help" */
+    /* Takes any other option. CLI_OK, or CLI_USAGE after a message. */
+    int (*take)(void *user, int number, const char *argument);
+} cli_syntax;
+
+/* What messages begin with: "PROGRAM: " (default: "dpr"), and "PROGRAM: COMMAND: " once a command is set. */
+void cli_set_program(const char *name);
 void cli_set_command(const char *name);
 
-/* Calls take(user, number, argument) for each option and leaves the operands at the end of argv, *operands being the
- * index of the first. CLI_OK, or CLI_USAGE after a message. `take` returns the same codes. */
-int cli_parse(int argc, char **argv, const cli_option *options, int count,
-              int (*take)(void *user, int number, const char *argument), void *user, int *operands);
+/* Calls take() for each option and leaves the operands at the end of argv, *operands being the index of the first;
+ * NULL: there may be none. CLI_GO_ON if there is something to do; else the exit code: CLI_OK after the help text,
+ * CLI_USAGE after a message. */
+int cli_parse(int argc, char **argv, const cli_syntax *syntax, void *user, int *operands);
 
-/* Messages to stderr, control characters shown as '?'. cli_usage() adds where to find help, as cli_usage_hint() does
- * alone; both return CLI_USAGE. */
-void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The last thing that a program does: `code`, or, if standard output could not be written, at least CLI_FAILED after a
+ * message. */
+int cli_finish(int code);
+
+/* Messages to stderr, control characters shown as '?'. cli_error() returns CLI_FAILED. cli_usage() adds where to find
+ * help, as cli_usage_hint() does alone; both return CLI_USAGE. */
+int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage_hint(void);
@@ -41,6 +56,9 @@ int cli_usage_hint(void);
 /* cli_usage() for a word that is none of the names: "unknown WHAT 'WORD' (did you mean 'NAME'?)". name(i) is NULL at
  * the end. */
 int cli_unknown(const char *what, const char *word, const char *(*name)(size_t i));
+
+/* The number of the name that the word is. CLI_OK, or what cli_unknown() returns. */
+int cli_choice(const char *what, const char *word, const char *(*name)(size_t i), size_t *out);
 
 /* Prints the list of options for a help text. */
 void cli_print_options(const cli_option *options, int count);
@@ -64,12 +82,17 @@ int cli_count(const char *what, const char *text, uint64_t *out);
 int cli_op(const char *text, dpr_op *out);
 int cli_dtype(const char *text, dpr_dtype *out);
 int cli_nan(const char *text, dpr_nan *out);
-int cli_device(const char *text, int *out); /* auto, cpu or a CUDA ordinal */
+int cli_strategy(const char *text, const char **out); /* its name */
+int cli_device(const char *text, int *out);           /* auto, cpu or a CUDA ordinal */
 
 /* "1.5 GiB"; the buffer's text is returned. */
 const char *cli_bytes(uint64_t bytes, char text[32]);
 /* "12.3 us". */
 const char *cli_time(double seconds, char text[32]);
+/* Three digits or so of a number from 0 on, without an exponent: "1.23", "12.3", "1234". */
+const char *cli_digits(double x, char text[32]);
+/* A number of elements: "2^20" or "1000". */
+const char *cli_elements(uint64_t count, char text[32]);
 
 /* A JSON integer that keeps all its digits: cJSON's own numbers are doubles. */
 void cli_json_integer(cJSON *object, const char *key, uint64_t value);
@@ -77,8 +100,5 @@ void cli_json_integer(cJSON *object, const char *key, uint64_t value);
 void cli_json_string(cJSON *object, const char *key, const char *text);
 /* Prints the document to stdout and deletes it. CLI_OK, or CLI_FAILED after a message. */
 int cli_json_print(cJSON *document);
-
-/* Seconds of a clock that only goes forward. */
-double cli_now(void);
 
 #endif

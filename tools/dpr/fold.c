@@ -59,20 +59,7 @@ static dpr_status reduce(dpr_ctx *cpu, const void *in, void *out, size_t count, 
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 
-/* `count` narrow floating-point elements as F64, complex ones as C128. */
-static void widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
-    const uint16_t *bits = from;
-    const float *x = from;
-    size_t parts = dtype == DPR_C64 ? 2 * count : count;
-    if (dtype == DPR_F32 || dtype == DPR_C64)
-        for (size_t i = 0; i < parts; i++)
-            to[i] = (double)x[i];
-    else
-        for (size_t i = 0; i < parts; i++)
-            to[i] = (double)(dtype == DPR_F16 ? value_from_f16(bits[i]) : value_from_bf16(bits[i]));
-}
-
-/* A combined result in the type the user gets; the inverse of widen() for results, which are F32 or C64. */
+/* A combined result in the type the user gets; the inverse of value_widen() for results, which are F32 or C64. */
 static void narrow(dpr_dtype result, const value *from, value *to) {
     if (result == DPR_C64)
         to->c64 = (dpr_c64){(float)from->c128.re, (float)from->c128.im};
@@ -116,7 +103,7 @@ static dpr_status add_widened(fold *f, const fold_window *w) {
     for (size_t at = 0; at < w->count; at += PIECE) {
         size_t n = w->count - at < PIECE ? w->count - at : PIECE;
         value v;
-        widen(f->dtype, (const unsigned char *)w->host + at * dpr_dtypes[f->dtype].size, wide, n);
+        value_widen(f->dtype, (const unsigned char *)w->host + at * dpr_dtypes[f->dtype].size, wide, n);
         dpr_status status = reduce(f->cpu, wide, &v, n, carry, f->op, f->nan);
         if (status == DPR_OK)
             status = push(f, &v);
@@ -135,7 +122,7 @@ static dpr_status add_plain(fold *f, const fold_window *w, const value *result) 
     if (!w->whole && (f->init || f->op == DPR_PROD || !is_finite(type, result)))
         return add_widened(f, w);
     value v;
-    widen(type, result->bytes, &v.f64, 1);
+    value_widen(type, result->bytes, &v.f64, 1);
     return push(f, &v);
 }
 
@@ -270,7 +257,7 @@ static dpr_status add_init(fold *f, dpr_dtype result) {
         return DPR_OK;
     value v = *f->init;
     if (is_narrow(f->op, f->dtype))
-        widen(result, f->init->bytes, &v.f64, 1);
+        value_widen(result, f->init->bytes, &v.f64, 1);
     return push(f, &v);
 }
 

@@ -10,6 +10,7 @@
 #include "machine.h"
 #include "occupancies.h"
 #include "registry.h"
+#include "tables.h"
 #include "topo.h"
 
 #define INFO_OPTIONS(X)                                                                                                \
@@ -22,7 +23,7 @@ enum { INFO_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
 static const cli_option options[] = {INFO_OPTIONS(CLI_OPTION_ENTRY)};
 
 typedef struct request {
-    int device, json, capture, help;
+    int device, json, capture;
 } request;
 
 enum { MOST_NODES = 64 };
@@ -62,11 +63,8 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_CAPTURE:
         r->capture = 1;
         return CLI_OK;
-    case OPTION_DEVICE:
-        return cli_device(text, &r->device);
     default:
-        r->help = 1;
-        return CLI_OK;
+        return cli_device(text, &r->device);
     }
 }
 
@@ -104,10 +102,8 @@ static int print_gpu(int device) {
     dpr_caps caps;
     char bus[16], memory[32];
     size_t bytes;
-    if (dpr_caps_read(device, &caps) != DPR_OK) {
-        cli_error("GPU %d: %s", device, dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_caps_read(device, &caps) != DPR_OK)
+        return cli_error("GPU %d: %s", device, dpr_last_error());
     int node = near_node(device, &caps.gpu, bus);
     printf("\nGPU %d: %s", device, caps.gpu_name);
     if (dpr_device_memory(device, &bytes) == DPR_OK)
@@ -121,12 +117,6 @@ static int print_gpu(int device) {
     print_rows(rows, ROWS(rows));
     occupancies_print(device, &caps.gpu);
     return CLI_OK;
-}
-
-static void print_strategies(void) {
-    printf("\nStrategies of this build:\n");
-    for (size_t i = 0; i < dpr_strategy_count(); i++)
-        printf("  %-14s %s\n", dpr_strategy_name(i), dpr_strategy_text(i));
 }
 
 /* Devices from *first to below *end, as the request wants them. */
@@ -145,7 +135,7 @@ static int print_all(const request *r, const dpr_caps *cpu) {
     for (int d = first; d < end; d++)
         if (print_gpu(d) != CLI_OK)
             code = CLI_FAILED;
-    print_strategies();
+    tables_print_strategies();
     return code;
 }
 
@@ -232,34 +222,25 @@ static int capture(const request *r) {
     char text[8192];
     size_t length = sizeof text;
     int device = r->device != DPR_DEVICE_AUTO ? r->device : dpr_device_count() > 0 ? 0 : DPR_DEVICE_CPU;
-    if (dpr_caps_read(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_caps_read(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     fputs(text, stdout);
     return CLI_OK;
 }
 
 int command_info(int argc, char **argv) {
+    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
     request r = {.device = DPR_DEVICE_AUTO};
     dpr_caps cpu;
-    int first, code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
-    if (code != CLI_OK)
+    const int code = cli_parse(argc, argv, &syntax, &r, NULL);
+    if (code != CLI_GO_ON)
         return code;
-    if (r.help) {
-        print_help();
-        return CLI_OK;
-    }
-    if (first < argc)
-        return cli_usage("the operand '%s' makes no sense here", argv[first]);
     if (r.capture && r.json)
         return cli_usage("--capture and --json exclude each other");
     if (r.capture)
         return capture(&r);
-    if (dpr_caps_read(DPR_DEVICE_CPU, &cpu) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_caps_read(DPR_DEVICE_CPU, &cpu) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     if (r.device >= 0 && r.device >= dpr_device_count()) {
         if (dpr_device_count() == 0)
             cli_error("there is no GPU %d, as %s", r.device, dpr_device_absent());

@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "device.h"
 #include "registry.h"
+#include "timing.h"
 
 static void job_stop(job *j, job_state state, const char *why) {
     j->state = state;
@@ -88,26 +89,21 @@ void job_list_free(job_list *list) {
 
 /* ---- Running ---------------------------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* One window; repeats for a steadier figure start the fold afresh. */
 static void job_add(job *j, const fold_window *w, const npy_header *array, int repeats) {
     enum { MOST = 15 };
-    double times[MOST], begun = cli_now();
+    double times[MOST], begun = bench_now();
     int done = 0;
     const char *strategy = "";
     dpr_status status = fold_prepare(&j->fold, w, &strategy);
     if (!*j->strategy)
         j->strategy = strategy;
-    while (status == DPR_OK && done < repeats && done < MOST && (done < 3 || cli_now() - begun < 1)) {
+    while (status == DPR_OK && done < repeats && done < MOST && (done < 3 || bench_now() - begun < 1)) {
         if (repeats > 1)
             fold_start(&j->fold);
-        double from = cli_now();
+        double from = bench_now();
         status = fold_add(&j->fold, w, array);
-        times[done++] = cli_now() - from;
+        times[done++] = bench_now() - from;
     }
     if (status != DPR_OK) {
         /* With every strategy tried, those that cannot are part of the picture. */
@@ -115,8 +111,7 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
         job_stop(j, refused ? JOB_REFUSED : JOB_FAILED, dpr_last_error());
         return;
     }
-    qsort(times, (size_t)done, sizeof *times, by_size);
-    j->seconds += times[done / 2];
+    j->seconds += bench_summarise(times, done).median;
 }
 
 void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats) {

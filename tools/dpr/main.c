@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,12 +72,5 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
     if (argc < 2)
         return cli_usage("no command is named");
-    int code = run(argc - 1, argv + 1);
-    /* A full disk shows only here. */
-    if ((fflush(stdout) != 0) | ferror(stdout) | (fclose(stdout) != 0)) {
-        cli_set_command("");
-        cli_error("standard output cannot be written: %s", strerror(errno));
-        return code > CLI_FAILED ? code : CLI_FAILED;
-    }
-    return code;
+    return cli_finish(run(argc - 1, argv + 1));
 }

@@ -39,7 +39,7 @@ typedef struct request {
     const char *strategy, *machine_file;
     int device, device_named;
     uint64_t count;
-    int explain, json, help;
+    int explain, json;
 } request;
 
 static void print_help(void) {
@@ -55,11 +55,8 @@ static void print_help(void) {
          "\n"
          "Options:");
     cli_print_options(options, OPTION_COUNT);
-    puts("\nOperations:");
     tables_print_ops();
-    puts("\nTypes:");
     tables_print_dtypes();
-    puts("\nStrategies of this build:");
     tables_print_strategies();
     puts("\n"
          "Times are predictions from call to result. A '*' marks the choice.\n"
@@ -74,12 +71,11 @@ static const char *memory_name(size_t i) {
 }
 
 static int take_memory(const char *text, dpr_memory *out) {
-    for (size_t i = 0; memory_name(i); i++)
-        if (strcmp(text, memory_name(i)) == 0) {
-            *out = (dpr_memory)(i + 1);
-            return CLI_OK;
-        }
-    return cli_unknown("kind of memory", text, memory_name);
+    size_t i = 0;
+    const int code = cli_choice("kind of memory", text, memory_name, &i);
+    if (code == CLI_OK)
+        *out = (dpr_memory)(i + 1);
+    return code;
 }
 
 static int take_option(void *user, int number, const char *text) {
@@ -95,8 +91,7 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_NAN:
         return cli_nan(text, &r->nan);
     case OPTION_STRATEGY:
-        r->strategy = text;
-        return dpr_strategy_find(text) < 0 ? cli_unknown("strategy", text, cli_strategy_name) : CLI_OK;
+        return cli_strategy(text, &r->strategy);
     case OPTION_MEMORY:
         return take_memory(text, &r->memory);
     case OPTION_DEVICE:
@@ -105,11 +100,8 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_MACHINE:
         r->machine_file = text;
         return CLI_OK;
-    case OPTION_JSON:
-        r->json = 1;
-        return CLI_OK;
     default:
-        r->help = 1;
+        r->json = 1;
         return CLI_OK;
     }
 }
@@ -125,19 +117,14 @@ static int read_machine(const char *file, dpr_caps *caps) {
     int bad = !f || ferror(f), error = errno;
     if (f && f != stdin)
         fclose(f);
-    if (bad) {
-        cli_error("%s: cannot be read: %s", file, strerror(error));
-        return CLI_FAILED;
-    }
-    if (n > MOST || memchr(text, 0, n)) {
-        cli_error("%s: is no captured machine: it %s", file, n > MOST ? "is longer than 64 KiB" : "has a zero byte");
-        return CLI_FAILED;
-    }
+    if (bad)
+        return cli_error("%s: cannot be read: %s", file, strerror(error));
+    if (n > MOST || memchr(text, 0, n))
+        return cli_error("%s: is no captured machine: it %s", file,
+                         n > MOST ? "is longer than 64 KiB" : "has a zero byte");
     text[n] = 0;
-    if (dpr_machine_parse(text, caps) != DPR_OK) {
-        cli_error("%s: is no captured machine: %s", file, dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_machine_parse(text, caps) != DPR_OK)
+        return cli_error("%s: is no captured machine: %s", file, dpr_last_error());
     return CLI_OK;
 }
 
@@ -265,10 +252,8 @@ static int show(const request *r, const dpr_machine *machine) {
     key.f.in_memory = (uint8_t)(r->memory == DPR_MEMORY_AUTO ? usual : r->memory);
     if (r->strategy)
         key.f.strategy = (uint8_t)(dpr_strategy_find(r->strategy) + 1);
-    if (dpr_choose(&key, machine, &choice) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_choose(&key, machine, &choice) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     if (r->json)
         return print_json(&choice, caps, r);
     printf("%s of %s in %s memory, %s\n", dpr_ops[r->op].name, dpr_dtypes[r->dtype].name,
@@ -285,26 +270,19 @@ static int run(const request *r) {
         return code == CLI_OK ? show(r, &machine) : code;
     }
     dpr_ctx *ctx;
-    if (dpr_ctx_create(r->device, &ctx) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     int code = show(r, dpr_ctx_machine(ctx));
     dpr_ctx_destroy(ctx);
     return code;
 }
 
 int command_plan(int argc, char **argv) {
+    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
     request r = {.op = DPR_SUM, .dtype = DPR_F32, .device = DPR_DEVICE_AUTO};
-    int first, code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
-    if (code != CLI_OK)
+    const int code = cli_parse(argc, argv, &syntax, &r, NULL);
+    if (code != CLI_GO_ON)
         return code;
-    if (r.help) {
-        print_help();
-        return CLI_OK;
-    }
-    if (first < argc)
-        return cli_usage("the operand '%s' makes no sense here", argv[first]);
     if (r.machine_file && r.device_named)
         return cli_usage("--machine and --device exclude each other");
     if (!dpr_supported(r.op, r.dtype))

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "timing.h"
 
 static struct {
     char name[41];
@@ -17,14 +18,14 @@ void progress_start(const char *name, uint64_t total) {
     snprintf(bar.name, sizeof bar.name, "%s", name);
     cli_defuse(bar.name);
     bar.total = total;
-    bar.start = cli_now();
+    bar.start = bench_now();
     bar.shown = 0;
     bar.terminal = isatty(STDERR_FILENO);
 }
 
 void progress_show(uint64_t done) {
     enum { WIDTH = 24 };
-    double now = cli_now();
+    double now = bench_now();
     if (!bar.terminal || now - bar.start < 1 || now - bar.shown < 0.1)
         return;
     bar.shown = now;
@@ -44,7 +45,7 @@ void progress_show(uint64_t done) {
 }
 
 void progress_line(const char *text) {
-    double now = cli_now();
+    double now = bench_now();
     if (now - bar.shown < 0.1 || !isatty(STDERR_FILENO))
         return;
     bar.shown = now;

@@ -39,7 +39,7 @@ typedef struct request {
     dpr_dtype dtype;
     int device, device_named;
     uint64_t generate, window; /* bytes; generate is 0 for files */
-    int generating, json, quiet, help;
+    int generating, json, quiet;
     place place;
     cJSON *document; /* array of what was done to each file */
 } request;
@@ -58,9 +58,7 @@ static void print_help(void) {
          "\n"
          "Options:");
     cli_print_options(options, OPTION_COUNT);
-    puts("\nOperations:");
     tables_print_ops();
-    puts("\nTypes:");
     tables_print_dtypes();
     puts(
         "\n"
@@ -114,11 +112,8 @@ static int take_ops(request *r, const char *text) {
 
 static int take_strategy(request *r, const char *text) {
     r->asked.every_strategy = strcmp(text, "all") == 0;
-    r->asked.strategy = r->asked.every_strategy ? NULL : text;
-    for (size_t i = 0; !r->asked.every_strategy && i < dpr_strategy_count(); i++)
-        if (strcmp(text, dpr_strategy_name(i)) == 0)
-            return CLI_OK;
-    return r->asked.every_strategy ? CLI_OK : cli_unknown("strategy", text, cli_strategy_name);
+    r->asked.strategy = NULL;
+    return r->asked.every_strategy ? CLI_OK : cli_strategy(text, &r->asked.strategy);
 }
 
 static int take_window(request *r, const char *text) {
@@ -154,11 +149,8 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_JSON:
         r->json = 1;
         return CLI_OK;
-    case OPTION_QUIET:
-        r->quiet = 1;
-        return CLI_OK;
     default:
-        r->help = 1;
+        r->quiet = 1;
         return CLI_OK;
     }
 }
@@ -176,17 +168,13 @@ static int wants_gpu(const request *r) {
 
 static int open_places(request *r) {
     int must = r->device_named && r->device >= 0;
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     r->place.prefer_gpu = r->device_named || r->generating;
     if (!wants_gpu(r) || (!must && dpr_device_count() == 0))
         return CLI_OK;
-    if (dpr_ctx_create(must ? r->device : 0, &r->place.gpu) != DPR_OK) {
-        cli_error("%s", dpr_last_error());
-        return CLI_FAILED;
-    }
+    if (dpr_ctx_create(must ? r->device : 0, &r->place.gpu) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     return CLI_OK;
 }
 
@@ -265,10 +253,8 @@ static int reduce_file(request *r, const char *file) {
 static int generated_bytes(uint64_t bytes, void **out) {
     char text[32];
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (bytes > memory || posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0) {
-        cli_error("there is no memory for %s of generated data", cli_bytes(bytes, text));
-        return CLI_FAILED;
-    }
+    if (bytes > memory || posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
+        return cli_error("there is no memory for %s of generated data", cli_bytes(bytes, text));
     return CLI_OK;
 }
 
@@ -319,14 +305,11 @@ static int reduce_all(request *r, char **files, int count) {
 }
 
 int command_reduce(int argc, char **argv) {
+    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
     request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = DPR_DEVICE_CPU, .window = WINDOW_DEFAULT};
-    int first, code = cli_parse(argc, argv, options, OPTION_COUNT, take_option, &r, &first);
-    if (code != CLI_OK)
+    int first = 0, code = cli_parse(argc, argv, &syntax, &r, &first);
+    if (code != CLI_GO_ON)
         return code;
-    if (r.help) {
-        print_help();
-        return CLI_OK;
-    }
     if (r.generating && first < argc)
         return cli_usage("--generate and the file '%s' exclude each other", argv[first]);
     if (!r.generating && first == argc)

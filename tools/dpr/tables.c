@@ -10,6 +10,7 @@ void tables_print_ops(void) {
                                           [DPR_RESULT_INDEX] = "i64",
                                           [DPR_RESULT_NUMBER] = "i64",
                                           [DPR_RESULT_TRUTH] = "bool"};
+    puts("\nOperations:");
     for (int i = 0; i < DPR_OP_COUNT; i++) {
         const char *domain = dpr_ops[i].domain == DPR_DOMAIN_ANY       ? "all types"
                              : dpr_ops[i].domain == DPR_DOMAIN_ORDERED ? "all but complex"
@@ -19,12 +20,14 @@ void tables_print_ops(void) {
 }
 
 void tables_print_dtypes(void) {
+    puts("\nTypes:");
     for (int i = 0; i < DPR_DTYPE_COUNT; i++)
         printf("  %-8s %-50s .npy: %-4s widened: %s\n", dpr_dtypes[i].name, dpr_dtypes[i].text,
                *dpr_dtypes[i].npy ? dpr_dtypes[i].npy : "-", dpr_dtypes[dpr_dtypes[i].wide].name);
 }
 
 void tables_print_strategies(void) {
+    puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         printf("  %-14s %s\n", dpr_strategy_name(i), dpr_strategy_text(i));
 }

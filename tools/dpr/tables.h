@@ -1,4 +1,4 @@
-/* Tables of help texts, made from the lists. */
+/* Tables of help texts, made from the lists, each below a heading. */
 #ifndef DPR_TOOLS_TABLES_H
 #define DPR_TOOLS_TABLES_H
 

@@ -88,8 +88,7 @@ static void plain_text(dpr_dtype dtype, double x, char *text) {
     }
 }
 
-/* The real part of a floating-point or complex value and, in *im, its imaginary part. */
-static double parts(dpr_dtype dtype, const value *v, double *im) {
+double value_parts(dpr_dtype dtype, const value *v, double *im) {
     *im = 0;
     switch (dtype) {
     case DPR_F16:
@@ -107,6 +106,20 @@ static double parts(dpr_dtype dtype, const value *v, double *im) {
         *im = v->c128.im;
         return v->c128.re;
     }
+}
+
+void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
+    const size_t parts = dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX ? 2 * count : count;
+    const uint16_t *bits = from;
+    const float *x = from;
+    if (dtype == DPR_F64 || dtype == DPR_C128)
+        memcpy(to, from, parts * sizeof *to);
+    else if (dtype == DPR_F32 || dtype == DPR_C64)
+        for (size_t i = 0; i < parts; i++)
+            to[i] = (double)x[i];
+    else
+        for (size_t i = 0; i < parts; i++)
+            to[i] = (double)(dtype == DPR_F16 ? value_from_f16(bits[i]) : value_from_bf16(bits[i]));
 }
 
 static dpr_dtype part_type(dpr_dtype dtype) {
@@ -140,10 +153,10 @@ void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
         snprintf(text, VALUE_TEXT, "%" PRIu64, unsigned_integer(dtype, v));
         break;
     case DPR_KIND_FLOAT:
-        plain_text(dtype, parts(dtype, v, &y), text);
+        plain_text(dtype, value_parts(dtype, v, &y), text);
         break;
     default:
-        x = parts(dtype, v, &y);
+        x = value_parts(dtype, v, &y);
         plain_text(part_type(dtype), x, re);
         plain_text(part_type(dtype), y, im);
         snprintf(text, VALUE_TEXT, "%s%s%si", re, *im == '-' ? "" : "+", im);
@@ -163,9 +176,9 @@ cJSON *value_json(dpr_dtype dtype, const value *v) {
     case DPR_KIND_BOOL:
         return cJSON_CreateBool(v->bytes[0] != 0);
     case DPR_KIND_FLOAT:
-        return float_json(dtype, parts(dtype, v, &im));
+        return float_json(dtype, value_parts(dtype, v, &im));
     case DPR_KIND_COMPLEX: {
-        re = parts(dtype, v, &im);
+        re = value_parts(dtype, v, &im);
         cJSON *pair = cJSON_CreateArray();
         cJSON_AddItemToArray(pair, float_json(part_type(dtype), re));
         cJSON_AddItemToArray(pair, float_json(part_type(dtype), im));
@@ -267,7 +280,7 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
         v.c64 = (dpr_c64){(float)re, (float)im};
     else if (dtype == DPR_C128)
         v.c128 = (dpr_c128){re, im};
-    if (kind == DPR_KIND_FLOAT && isfinite(re) && !isfinite(parts(dtype, &v, &im))) /* beyond a 16-bit type */
+    if (kind == DPR_KIND_FLOAT && isfinite(re) && !isfinite(value_parts(dtype, &v, &im))) /* beyond a 16-bit type */
         return -1;
     *out = v;
     return 0;
@@ -277,6 +290,6 @@ int value_is_nan(dpr_dtype dtype, const value *v) {
     double im, re;
     if (!(dpr_dtypes[dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)))
         return 0;
-    re = parts(dtype, v, &im);
+    re = value_parts(dtype, v, &im);
     return isnan(re) || isnan(im);
 }

@@ -34,6 +34,12 @@ int value_parse(dpr_dtype dtype, const char *text, value *out);
 /* Whether it is a floating-point NaN, or complex with a part that is. */
 int value_is_nan(dpr_dtype dtype, const value *v);
 
+/* The real part of a floating-point or complex value and, in *im, its imaginary part. */
+double value_parts(dpr_dtype dtype, const value *v, double *im);
+
+/* `count` floating-point elements as F64, complex ones as C128. */
+void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count);
+
 /* Conversions of the 16-bit floating-point types; to them: to nearest, ties to even. */
 float value_from_f16(uint16_t bits);
 float value_from_bf16(uint16_t bits);

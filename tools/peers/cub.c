@@ -24,7 +24,7 @@ void peer_cub_version(char text[32]) {
 
 static int reduce(peer *p, const void *in, void *out, cudaStream_t stream) {
     size_t bytes = p->scratch_bytes;
-    return p->reduce(p->set->scratch, &bytes, in, out, p->count, stream);
+    return p->reduce(p->set->scratch, &bytes, in, out, p->caller.count, stream);
 }
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
@@ -33,7 +33,7 @@ static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
 }
 
 static size_t result_bytes(const peer *p) {
-    return dpr_dtypes[p->expected.dtype].size;
+    return dpr_dtypes[p->caller.expected.dtype].size;
 }
 
 /* As torch and others do: a copy in the stream, and waiting for that. */
@@ -92,7 +92,7 @@ static cudaError_t add(peer_set *s, cub_table table, const char *name,
     subject->enqueue = enqueue;
     subject->call = call;
     const cudaError_t error =
-        (cudaError_t)function(NULL, &p->scratch_bytes, s->mailbox, s->result, p->count, s->stream);
+        (cudaError_t)function(NULL, &p->scratch_bytes, s->mailbox, s->result, p->caller.count, s->stream);
     return error != cudaSuccess ? error : grow_scratch(s, p->scratch_bytes);
 }
 
@@ -101,7 +101,7 @@ static cudaError_t add_native(peer_set *s) {
     const int before = s->n;
     const cudaError_t error = add(s, peers_cub_sum_native, PEERS_CUB ".native", call_and_copy);
     if (s->n > before)
-        s->peers[before].expected.dtype = s->at.dtype;
+        s->peers[before].caller.expected.dtype = s->at.dtype;
     return error;
 }
 

@@ -98,7 +98,7 @@ static const peer_routine routines[] = {
 
 static int note(peer *p, cublasStatus_t status) {
     if (status != CUBLAS_STATUS_SUCCESS)
-        snprintf(p->why, sizeof p->why, "cuBLAS: %.200s", cublasGetStatusString(status));
+        snprintf(p->caller.why, sizeof p->caller.why, "cuBLAS: %.200s", cublasGetStatusString(status));
     return (int)status;
 }
 
@@ -123,7 +123,8 @@ static cublasStatus_t prepare(peer_cublas *c, cudaStream_t stream, int on_host) 
 static int run(peer *p, const void *in, void *out, cudaStream_t stream, int on_host) {
     peer_cublas *c = p->set->cublas;
     const cublasStatus_t status = prepare(c, stream, on_host);
-    return note(p, status != CUBLAS_STATUS_SUCCESS ? status : p->routine->run(c->handle, (int64_t)p->count, in, out));
+    return note(p, status != CUBLAS_STATUS_SUCCESS ? status
+                                                   : p->routine->run(c->handle, (int64_t)p->caller.count, in, out));
 }
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
@@ -147,7 +148,7 @@ int peer_add_cublas(peer_set *s, char why[BENCH_WHY]) {
             return 0;
         peer *p = subject->user;
         p->routine = &routines[i];
-        routines[i].expect(s, &p->expected);
+        routines[i].expect(s, &p->caller.expected);
         subject->enqueue = enqueue;
         subject->call = call;
     }

@@ -19,17 +19,9 @@ int peer_is_blocking(const peer_set *s) {
 int peer_note(peer *p, cudaError_t error) {
     if (error == cudaSuccess)
         return 0;
-    snprintf(p->why, sizeof p->why, "%.250s", cudaGetErrorString(error));
+    snprintf(p->caller.why, sizeof p->caller.why, "%.250s", cudaGetErrorString(error));
     (void)cudaGetLastError();
     return (int)error;
-}
-
-static int count_wrong(void *user, const void *results, int n) {
-    const peer *p = user;
-    int wrong = 0;
-    for (int i = 0; i < n; i++)
-        wrong += !known_matches(&p->expected, (const unsigned char *)results + (size_t)i * BENCH_RESULT_STRIDE);
-    return wrong;
 }
 
 bench_subject *peer_add(peer_set *s, const char *name) {
@@ -37,51 +29,24 @@ bench_subject *peer_add(peer_set *s, const char *name) {
         return NULL;
     peer *p = &s->peers[s->n];
     bench_subject *subject = &s->subjects[s->n++];
-    const size_t count = (size_t)s->at.count;
-    *p = (peer){.set = s,
-                .op = s->at.op,
-                .dtype = s->at.dtype,
-                .count = count,
-                .bytes = count * dpr_dtypes[s->at.dtype].size,
-                .expected = s->expected};
-    *subject = (bench_subject){.name = name, .user = p, .count_wrong = count_wrong};
+    *p = (peer){.caller = caller_at(s->ctx, &s->at, NULL), .set = s};
+    p->caller.expected = s->expected;
+    *subject = (bench_subject){.name = name, .user = p, .count_wrong = caller_count_wrong};
     return subject;
 }
 
 /* ---- dpr -------------------------------------------------------------------------------------------------------- */
 
-static int note_status(peer *p, dpr_status status) {
-    if (status != DPR_OK)
-        snprintf(p->why, sizeof p->why, "%.250s", dpr_last_error());
-    return (int)status;
-}
-
 static int run_plan(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    return note_status(p, dpr_plan_run(p->plan, in, out, stream));
-}
-
-static int reduce_async(void *user, const void *in, void *out, dpr_stream stream) {
-    peer *p = user;
-    return note_status(p, dpr_reduce_async(p->set->ctx, in, out, p->count, p->dtype, p->op, &p->options, stream));
-}
-
-static int reduce(void *user, const void *in, void *host_out) {
-    peer *p = user;
-    return note_status(p, dpr_reduce_ex(p->set->ctx, in, host_out, p->count, p->dtype, p->op, &p->options));
+    return caller_note(&p->caller, dpr_plan_run(p->plan, in, out, stream));
 }
 
 /* Adds the planner's choice (NULL) or a strategy. -1, with the reason in dpr_last_error(), if that cannot run. */
 static int add_strategy(peer_set *s, const char *strategy, const char *name) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
+    bench_caller caller = caller_at(s->ctx, &s->at, strategy);
     dpr_plan *plan = NULL;
-    options.strategy = strategy;
-    problem.op = s->at.op;
-    problem.dtype = s->at.dtype;
-    problem.count = (size_t)s->at.count;
-    problem.options = &options;
-    if (dpr_plan_create(s->ctx, &problem, &plan) != DPR_OK)
+    if (caller_plan(&caller, &plan) != DPR_OK)
         return -1;
     bench_subject *subject = peer_add(s, name);
     if (!subject) {
@@ -90,23 +55,22 @@ static int add_strategy(peer_set *s, const char *strategy, const char *name) {
     }
     peer *p = subject->user;
     p->plan = plan;
-    p->options = options;
-    p->ran = dpr_plan_strategy(plan);
+    p->caller.options = caller.options;
+    p->caller.strategy = caller.strategy;
+    p->caller.chosen = !strategy;
     subject->enqueue = run_plan;
-    subject->call = reduce;
+    subject->call = caller_call;
     return 0;
 }
 
 /* The same call without a plan: what is between the two is the host's. */
 static void add_planless(peer_set *s) {
-    const peer *first = &s->peers[0];
     bench_subject *subject = s->at.mode == BENCH_STREAM ? peer_add(s, PEERS_OURS ".async") : NULL;
     if (!subject)
         return;
     peer *p = subject->user;
-    p->options = first->options;
-    p->ran = first->ran;
-    subject->enqueue = reduce_async;
+    p->caller.strategy = s->peers[0].caller.strategy;
+    subject->enqueue = caller_enqueue;
 }
 
 static int add_ours(peer_set *s, char why[BENCH_WHY]) {
@@ -123,10 +87,14 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
 
 /* ---- Copies ----------------------------------------------------------------------------------------------------- */
 
+static size_t array_bytes(const peer_set *s) {
+    return (size_t)s->at.count * dpr_dtypes[s->at.dtype].size;
+}
+
 /* Half of the array to as much other memory: as many bytes go through the memory as when all of it is read. */
 static cudaError_t copy_half(peer *p, const void *in, cudaStream_t stream) {
     peer_set *s = p->set;
-    const size_t bytes = p->bytes / 2;
+    const size_t bytes = array_bytes(s) / 2;
     if (s->copies_bytes - s->copies_at < bytes)
         s->copies_at = 0;
     unsigned char *to = s->copies + s->copies_at;
@@ -150,7 +118,7 @@ static int call_copy(void *user, const void *in, void *host_out) {
 }
 
 int peer_add_copy(peer_set *s, char why[BENCH_WHY]) {
-    const size_t bytes = (size_t)s->at.count * dpr_dtypes[s->at.dtype].size;
+    const size_t bytes = array_bytes(s);
     (void)why;
     if (bytes < 2 || bytes / 2 > s->copies_bytes)
         return 0;
@@ -174,14 +142,12 @@ static void clear(peer_set *s) {
     s->n = 0;
 }
 
-int peer_set_at(peer_set *s, const bench_case *at, const known *data, char why[BENCH_WHY]) {
+int peer_set_at(peer_set *s, const bench_case *at, const known *data, const known_result *expected,
+                char why[BENCH_WHY]) {
     clear(s);
     s->at = *at;
     s->known = data;
-    if (known_expect(data, (size_t)at->count, &s->expected) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
-        return -1;
-    }
+    s->expected = *expected;
     int status = add_ours(s, why);
     s->expected.tolerance *= PEER_SLACK;
     for (int i = 0; i < PEER_GROUPS && status == 0; i++)

@@ -5,8 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "bench_axes.h"
-#include "bench_known.h"
-#include "bench_results.h"
+#include "bench_caller.h"
 #include "cub.h"
 
 /* Whose subjects come along, beside dpr's. */
@@ -21,16 +20,10 @@ typedef struct peer_routine peer_routine; /* of cuBLAS */
 
 /* One subject: the callbacks' `user`. */
 typedef struct peer {
+    bench_caller caller; /* its strategy is NULL for peers */
     peer_set *set;
-    dpr_op op;
-    dpr_dtype dtype;
-    size_t count, bytes;   /* of the array */
-    known_result expected; /* not of copies */
-    char why[256];         /* of a call that failed */
 
     /* dpr's. */
-    const char *ran; /* the strategy; NULL for peers */
-    dpr_options options;
     dpr_plan *plan;
     /* CUB's. */
     peers_cub_call *reduce;
@@ -45,8 +38,8 @@ struct peer_set {
     bench_subject subjects[BENCH_SUBJECTS];
     peer peers[BENCH_SUBJECTS];
     bench_case at;
-    const known *known; /* what the buffers hold */
-    known_result expected;
+    const known *known;    /* what the buffers hold */
+    known_result expected; /* of what is added next */
 
     /* What they share. */
     dpr_ctx *ctx;
@@ -73,14 +66,15 @@ int peer_set_open(peer_set *s, dpr_ctx *ctx, const unsigned char strategies[AXIS
                   const unsigned char groups[AXIS_SET], size_t largest, char why[BENCH_WHY]);
 void peer_set_close(peer_set *s);
 
-/* Makes the subjects of a case, whose buffers hold `data`: the first is PEERS_OURS. All that they need is allocated. 0,
- * or -1. */
-int peer_set_at(peer_set *s, const bench_case *at, const known *data, char why[BENCH_WHY]);
+/* Makes the subjects of a case, whose buffers hold `data`, of which the result is `expected`: the first is PEERS_OURS.
+ * All that they need is allocated. 0, or -1. */
+int peer_set_at(peer_set *s, const bench_case *at, const known *data, const known_result *expected,
+                char why[BENCH_WHY]);
 
 /* ---- For the files that add subjects ---------------------------------------------------------------------------- */
 
-/* A subject of the case whose results are checked against `expected`, and that has no callbacks yet; NULL where there
- * is no room. */
+/* A subject of the case whose results are checked against `expected`, and that has no callbacks for calls yet; NULL
+ * where there is no room. */
 bench_subject *peer_add(peer_set *s, const char *name);
 
 /* Whether calls of the case are blocking. */

@@ -79,27 +79,27 @@ static int is_least(floor_kind kind) {
 }
 
 /* What the rule asks of one row of dpr. 1; 0 if that takes another row that is not there; -1 if one of them is bad. */
-static int value_at(const floor_rule *rule, const peers_results *r, const peers_row *ours, double *value,
+static int value_at(const floor_rule *rule, const bench_results *r, const bench_row *ours, double *value,
                     bench_summary *ratio) {
-    const peers_row *other = NULL;
+    const bench_row *other = NULL;
     *ratio = (bench_summary){0};
     if (rule->kind == FLOOR_GROWTH) {
-        bench_case half = ours->row.at;
+        bench_case half = ours->at;
         half.count /= 2;
-        other = peers_find(r, &half, PEERS_OURS);
+        other = results_find(r, &half, PEERS_OURS);
     } else if (rule->kind == FLOOR_RATIO) {
-        other = peers_find(r, &ours->row.at, PEERS_CUB);
+        other = results_find(r, &ours->at, PEERS_CUB);
     }
-    if (!peers_good(ours) || (other && !peers_good(other)))
+    if (!results_right(ours) || (other && !results_right(other)))
         return -1;
     if (rule->kind == FLOOR_RATE)
-        *value = ours->row.gb_per_s * 1e-3;
+        *value = ours->gb_per_s * 1e-3;
     else if (rule->kind == FLOOR_TIME)
-        *value = ours->row.us.median;
+        *value = ours->us.median;
     else if (!other || (rule->kind == FLOOR_RATIO && other->ratio.n == 0))
         return 0;
     else if (rule->kind == FLOOR_GROWTH)
-        *value = ours->row.us.median / other->row.us.median / 2;
+        *value = ours->us.median / other->us.median / 2;
     else {
         *ratio = other->ratio;
         *value = ratio->median;
@@ -120,13 +120,13 @@ static void add_value(floor_verdict *v, const floor_rule *rule, uint64_t count, 
     v->high = ratio->high;
 }
 
-floor_verdict floors_judge(const floor_rule *rule, const peers_results *r) {
+floor_verdict floors_judge(const floor_rule *rule, const bench_results *r) {
     floor_verdict v = {0};
-    for (size_t i = 0; i < r->count; i++) {
-        const peers_row *row = &r->rows[i];
-        const bench_case *at = &row->row.at;
+    for (size_t i = 0; i < r->row_count; i++) {
+        const bench_row *row = &r->rows[i];
+        const bench_case *at = &row->at;
         if (!is_of(rule, at) || at->count < rule->low || at->count > rule->high
-            || strcmp(row->row.strategy, PEERS_OURS) != 0)
+            || strcmp(row->subject, PEERS_OURS) != 0)
             continue;
         double value = 0;
         bench_summary ratio;
@@ -140,7 +140,7 @@ floor_verdict floors_judge(const floor_rule *rule, const peers_results *r) {
     return v;
 }
 
-floors_tally floors_count(const peers_results *r) {
+floors_tally floors_count(const bench_results *r) {
     floors_tally t = {0};
     floor_rule rule;
     for (size_t i = 0; floors_rule(i, &rule) == 0; i++) {

@@ -37,7 +37,7 @@ typedef struct floor_verdict {
     double low, high; /* FLOOR_RATIO: the interval of `worst` */
 } floor_verdict;
 
-floor_verdict floors_judge(const floor_rule *rule, const peers_results *r);
+floor_verdict floors_judge(const floor_rule *rule, const bench_results *r);
 
 /* "CUB/dpr", "TB/s", "us", "growth". Static storage. */
 const char *floors_kind_text(floor_kind kind);
@@ -47,6 +47,6 @@ typedef struct floors_tally {
     int held, missed, unmeasured;
 } floors_tally;
 
-floors_tally floors_count(const peers_results *r);
+floors_tally floors_count(const bench_results *r);
 
 #endif

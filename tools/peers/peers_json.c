@@ -14,29 +14,27 @@ const char *peers_format_name(size_t format) {
 int peers_write(FILE *f, const peers_results *r, peers_format format, int with_floors) {
     if (format == PEERS_JSON)
         return peers_write_json(f, r, with_floors);
-    peers_write_tables(f, r, format == PEERS_MARKDOWN);
+    const int status = peers_write_tables(f, r, format == PEERS_MARKDOWN);
     if (with_floors)
-        peers_write_floors(f, r, format == PEERS_MARKDOWN);
-    return 0;
+        peers_write_floors(f, &r->common, format == PEERS_MARKDOWN);
+    return status;
 }
 
 /* ---- Objects ---------------------------------------------------------------------------------------------------- */
 
-static cJSON *row_json(const peers_results *r, const peers_row *row) {
-    const bench_row *b = &row->row;
+static cJSON *row_json(const bench_results *r, const bench_row *row) {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "subject", b->strategy);
-    if (row->ran)
-        cJSON_AddStringToObject(o, "strategy", row->ran);
-    bench_json_case(o, &b->at);
-    bench_json_times(o, b);
+    cJSON_AddStringToObject(o, "subject", row->subject);
+    if (row->strategy)
+        cJSON_AddStringToObject(o, "strategy", row->strategy);
+    bench_json_case(o, &row->at);
+    bench_json_times(o, row);
     if (row->ratio.n) {
         bench_json_number(o, "ratio", row->ratio.median);
         bench_json_number(o, "ratio_low", row->ratio.low);
         bench_json_number(o, "ratio_high", row->ratio.high);
     }
-    cJSON_AddBoolToObject(o, "ok", peers_good(row));
-    bench_json_checks(o, &r->common, b);
+    bench_json_checks(o, r, row);
     return o;
 }
 
@@ -93,7 +91,7 @@ static cJSON *floor_json(const floor_rule *rule, const floor_verdict *v) {
 
 /* ---- The document ----------------------------------------------------------------------------------------------- */
 
-static int write_floors(FILE *f, const peers_results *r) {
+static int write_floors(FILE *f, const bench_results *r) {
     const char *separator = "";
     floor_rule rule;
     int status = 0;
@@ -106,23 +104,16 @@ static int write_floors(FILE *f, const peers_results *r) {
 }
 
 int peers_write_json(FILE *f, const peers_results *r, int with_floors) {
+    const bench_results *all = &r->common;
     const char *separator = "";
     fputs("{\"benchmark\": \"dpr peers\"", f);
     int status = bench_json_member(f, "libraries", libraries_json(r));
-    status |= bench_json_member(f, "commit", cJSON_CreateString(r->common.commit));
-    status |= bench_json_member(f, "device", bench_json_device(&r->common.device));
-    status |= bench_json_member(f, "settings", bench_json_settings(&r->common));
-    status |= bench_json_member(f, "definitions", definitions_json());
-    status |= bench_json_member(f, "ended_early", r->ended ? cJSON_CreateString(r->ended) : cJSON_CreateNull());
+    status |= bench_json_heads(f, all, definitions_json());
+    status |= bench_json_member(f, "ended_early", all->ended ? cJSON_CreateString(all->ended) : cJSON_CreateNull());
     fputs(",\n\"rows\": [", f);
-    for (size_t i = 0; i < r->count; i++)
-        status |= bench_json_item(f, &separator, row_json(r, &r->rows[i]));
+    for (size_t i = 0; i < all->row_count; i++)
+        status |= bench_json_item(f, &separator, row_json(all, &all->rows[i]));
     if (with_floors)
-        status |= write_floors(f, r);
-    fputs("\n],\n\"left_out\": [", f);
-    separator = "";
-    for (size_t i = 0; i < r->common.omission_count; i++)
-        status |= bench_json_item(f, &separator, bench_json_omission(&r->common.omissions[i]));
-    fputs("\n]}\n", f);
-    return status;
+        status |= write_floors(f, all);
+    return status | bench_json_end(f, all);
 }

@@ -15,9 +15,9 @@ const char *peers_format_name(size_t format);
  * when out of memory, else 0. */
 int peers_write(FILE *f, const peers_results *r, peers_format format, int with_floors);
 
-/* One of them. */
-void peers_write_tables(FILE *f, const peers_results *r, int markdown);
-void peers_write_floors(FILE *f, const peers_results *r, int markdown);
+/* One of them. -1 when out of memory, else 0. */
+int peers_write_tables(FILE *f, const peers_results *r, int markdown);
+void peers_write_floors(FILE *f, const bench_results *r, int markdown);
 int peers_write_json(FILE *f, const peers_results *r, int with_floors);
 
 #endif

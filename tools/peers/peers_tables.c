@@ -1,164 +1,104 @@
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench_tables.h"
+#include "cli.h"
+#include "grid.h"
 #include "lists.h"
 #include "peers_floors.h"
 #include "peers_report.h"
 
-enum { CELL = 64 };
-
-/* ---- Cells ------------------------------------------------------------------------------------------------------ */
-
-/* Three digits or so, without an exponent. */
-static int print_number(char *cell, size_t size, double x) {
-    return snprintf(cell, size, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, x);
-}
-
-static void print_count(char cell[CELL], uint64_t count) {
-    int exponent = 0;
-    while (exponent < 63 && UINT64_C(1) << exponent < count)
-        exponent++;
-    if (count == UINT64_C(1) << exponent)
-        snprintf(cell, CELL, "2^%d", exponent);
-    else
-        snprintf(cell, CELL, "%" PRIu64, count);
-}
-
-static void print_time(char cell[CELL], const peers_results *r, const peers_row *row) {
-    const bench_row *b = &row->row;
-    if (!results_timed(b)) {
-        snprintf(cell, CELL, "failed");
-        return;
-    }
-    const int n = print_number(cell, CELL, b->us.median);
-    snprintf(cell + n, CELL - (size_t)n, "%s%s%s \u00b1%.1f%%", b->wrong ? "!" : "",
-             b->verdict == BENCH_SETTLED ? "" : "~", results_doubtful(&r->common, b) ? "?" : "", 50 * b->us.spread);
-}
-
-static void print_ratio(char cell[CELL], const bench_summary *ratio) {
-    if (ratio->n)
-        snprintf(cell, CELL, "%.3f [%.3f, %.3f]", ratio->median, ratio->low, ratio->high);
-}
-
 /* ---- Tables ----------------------------------------------------------------------------------------------------- */
 
-/* Rows of one operation, type, mode and cache. Columns: elements, dpr's choice, the time of each subject, the ratio of
- * each peer, dpr's rate. */
+/* Columns: elements, dpr's choice, the time of each subject, the ratio of each peer, dpr's rate. */
 typedef struct table {
-    const peers_results *results;
-    size_t first, n;
-    int subjects, columns;
-    const char *subject[BENCH_SUBJECTS];
-    int peer[BENCH_SUBJECTS], peers; /* numbers of subjects that are peers */
+    results_table rows;
+    int peers, ratio[BENCH_SUBJECTS]; /* columns of subjects' ratios; 0: it is none of the peers */
 } table;
 
-static int subject_of(const table *t, const char *name) {
-    for (int i = 0; i < t->subjects; i++)
-        if (strcmp(t->subject[i], name) == 0)
-            return i;
-    return -1;
+enum { FIRST_TIME = 2 }; /* column */
+
+static int rate_column(const table *t) {
+    return FIRST_TIME + t->rows.subjects + t->peers;
 }
 
-static table table_at(const peers_results *r, size_t first) {
-    table t = {.results = r, .first = first, .n = peers_table_rows(r, first)};
-    for (size_t i = first; i < first + t.n; i++) {
-        const char *name = r->rows[i].row.strategy;
-        if (subject_of(&t, name) >= 0 || t.subjects == BENCH_SUBJECTS)
-            continue;
-        if (!r->rows[i].ran)
-            t.peer[t.peers++] = t.subjects;
-        t.subject[t.subjects++] = name;
+static table table_at(const bench_results *r, size_t first) {
+    table t = {.rows = results_table_at(r, first)};
+    for (size_t i = first; i < first + t.rows.n; i++) {
+        const int subject = results_subject(&t.rows, r->rows[i].subject);
+        if (subject >= 0 && !r->rows[i].strategy && !t.ratio[subject])
+            t.ratio[subject] = FIRST_TIME + t.rows.subjects + t.peers++;
     }
-    t.columns = 3 + t.subjects + t.peers;
     return t;
 }
 
-static void print_heading(const table *t, int column, char cell[CELL]) {
-    const int ratio = column - 2 - t->subjects;
-    if (column < 2)
-        snprintf(cell, CELL, "%s", column == 0 ? "elements" : "choice");
-    else if (ratio < 0)
-        snprintf(cell, CELL, "%.40s us", t->subject[column - 2]);
-    else if (ratio < t->peers)
-        snprintf(cell, CELL, "%.40s/" PEERS_OURS, t->subject[t->peer[ratio]]);
+static int print_heading(grid *g, const table *t) {
+    char(*line)[GRID_CELL] = grid_add(g);
+    if (!line)
+        return -1;
+    snprintf(line[0], GRID_CELL, "elements");
+    snprintf(line[1], GRID_CELL, "choice");
+    for (int i = 0; i < t->rows.subjects; i++) {
+        snprintf(line[FIRST_TIME + i], GRID_CELL, "%.40s us", t->rows.subject[i]);
+        if (t->ratio[i])
+            snprintf(line[t->ratio[i]], GRID_CELL, "%.40s/" PEERS_OURS, t->rows.subject[i]);
+    }
+    snprintf(line[rate_column(t)], GRID_CELL, PEERS_OURS " GB/s");
+    return 0;
+}
+
+static void print_time(char cell[GRID_CELL], const bench_results *r, const bench_row *row) {
+    char number[32], marks[4];
+    if (results_timed(row))
+        snprintf(cell, GRID_CELL, "%s%s \u00b1%.1f%%", cli_digits(row->us.median, number), tables_marks(r, row, marks),
+                 50 * row->us.spread);
     else
-        snprintf(cell, CELL, PEERS_OURS " GB/s");
+        snprintf(cell, GRID_CELL, "failed");
 }
 
-/* One cell of the line whose rows begin at `first`. */
-static void print_cell(const table *t, size_t first, int column, char cell[CELL]) {
-    const peers_results *r = t->results;
-    const bench_case *at = &r->rows[first].row.at;
-    const int ratio = column - 2 - t->subjects;
-    const char *name = column < 2 || ratio >= t->peers ? PEERS_OURS
-                       : ratio < 0                     ? t->subject[column - 2]
-                                                       : t->subject[t->peer[ratio]];
-    const peers_row *row = peers_find(r, at, name);
-    snprintf(cell, CELL, "-");
-    if (column == 0)
-        print_count(cell, at->count);
-    else if (!row)
+static void print_row(char (*line)[GRID_CELL], const table *t, const bench_row *row) {
+    const int subject = results_subject(&t->rows, row->subject);
+    char number[32];
+    if (subject < 0)
         return;
-    else if (column == 1)
-        snprintf(cell, CELL, "%s", row->ran ? row->ran : "-");
-    else if (ratio < 0)
-        print_time(cell, r, row);
-    else if (ratio < t->peers)
-        print_ratio(cell, &row->ratio);
-    else if (results_timed(&row->row))
-        print_number(cell, CELL, row->row.gb_per_s);
+    print_time(line[FIRST_TIME + subject], t->rows.results, row);
+    if (row->ratio.n && t->ratio[subject])
+        snprintf(line[t->ratio[subject]], GRID_CELL, "%.3f [%.3f, %.3f]", row->ratio.median, row->ratio.low,
+                 row->ratio.high);
+    if (strcmp(row->subject, PEERS_OURS) != 0)
+        return;
+    snprintf(line[1], GRID_CELL, "%s", row->strategy);
+    if (results_timed(row))
+        snprintf(line[rate_column(t)], GRID_CELL, "%s", cli_digits(row->gb_per_s, number));
 }
 
-/* Characters, of which all but the first bytes of UTF-8 sequences are parts. */
-static int width_of(const char *text) {
-    int width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
+/* Of the n rows of a case. */
+static int print_line(grid *g, const table *t, const bench_row *rows, size_t n) {
+    char(*line)[GRID_CELL] = grid_add(g), text[32];
+    if (!line)
+        return -1;
+    snprintf(line[0], GRID_CELL, "%s", cli_elements(rows->at.count, text));
+    for (size_t c = 1; c < g->columns; c++)
+        snprintf(line[c], GRID_CELL, "-");
+    for (size_t i = 0; i < n; i++)
+        print_row(line, t, &rows[i]);
+    return 0;
 }
 
-static void put(FILE *f, const char *cell, int width, int markdown) {
-    fprintf(f, "%s%*s%s%s", markdown ? "| " : "", width - width_of(cell), "", cell, markdown ? " " : "  ");
-}
-
-static void print_line(FILE *f, const table *t, const int widths[], size_t first, int is_heading, int markdown) {
-    char cell[CELL];
-    for (int c = 0; c < t->columns; c++) {
-        if (is_heading)
-            print_heading(t, c, cell);
-        else
-            print_cell(t, first, c, cell);
-        put(f, cell, widths[c], markdown);
+static int print_table(FILE *f, const table *t, int markdown) {
+    const bench_results *r = t->rows.results;
+    const bench_case *at = &r->rows[t->rows.first].at;
+    grid g = {.columns = (size_t)rate_column(t) + 1};
+    int status = print_heading(&g, t);
+    for (size_t i = t->rows.first, n; i < t->rows.first + t->rows.n && status == 0; i += n) {
+        n = results_case_rows(r, i);
+        status = print_line(&g, t, &r->rows[i], n);
     }
-    fputs(markdown ? "|\n" : "\n", f);
-}
-
-static void measure_widths(const table *t, int widths[]) {
-    char cell[CELL];
-    for (int c = 0; c < t->columns; c++) {
-        print_heading(t, c, cell);
-        widths[c] = width_of(cell);
-        for (size_t i = t->first; i < t->first + t->n; i += peers_case_rows(t->results, i)) {
-            print_cell(t, i, c, cell);
-            widths[c] = width_of(cell) > widths[c] ? width_of(cell) : widths[c];
-        }
-    }
-}
-
-static void print_table(FILE *f, const table *t, int markdown) {
-    const bench_case *at = &t->results->rows[t->first].row.at;
-    int widths[2 * BENCH_SUBJECTS + 3] = {0};
     fprintf(f, "%s%s of %s, %s, %s cache%s", markdown ? "### " : "", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
             bench_mode_name(at->mode), bench_cache_name(at->cache), markdown ? "\n\n" : ":\n");
-    measure_widths(t, widths);
-    print_line(f, t, widths, 0, 1, markdown);
-    for (int c = 0; markdown && c < t->columns; c++)
-        fprintf(f, "|--:%s", c + 1 == t->columns ? "|\n" : "");
-    for (size_t i = t->first; i < t->first + t->n; i += peers_case_rows(t->results, i))
-        print_line(f, t, widths, i, 0, markdown);
+    grid_print(f, &g, markdown);
     fputs("\n", f);
+    grid_free(&g);
+    return status;
 }
 
 /* ---- What is around them ---------------------------------------------------------------------------------------- */
@@ -172,49 +112,51 @@ static void print_legend(FILE *f, const peers_results *r) {
             100 * r->common.rule.half_width);
     if (!r->cublas[0])
         fputs("Without cuBLAS.\n", f);
-    if (r->ended)
-        fprintf(f, "It ended early: %s.\n", r->ended);
+    if (r->common.ended)
+        fprintf(f, "It ended early: %s.\n", r->common.ended);
 }
 
-void peers_write_tables(FILE *f, const peers_results *r, int markdown) {
-    fprintf(f, "%s%s, dpr %s%s%s", markdown ? "## " : "", r->common.device.name, dpr_version(),
-            *r->common.commit ? " " : "", r->common.commit);
+int peers_write_tables(FILE *f, const peers_results *r, int markdown) {
+    const bench_results *all = &r->common;
+    tables_begin(f, all, markdown);
     fprintf(f, "%s%s%s%s\n\n", *r->cub ? ", CUB " : "", r->cub, *r->cublas ? ", cuBLAS " : "", r->cublas);
-    for (size_t i = 0; i < r->count; i += peers_table_rows(r, i)) {
-        const table t = table_at(r, i);
-        print_table(f, &t, markdown);
+    for (size_t i = 0; i < all->row_count;) {
+        const table t = table_at(all, i);
+        if (print_table(f, &t, markdown) != 0)
+            return -1;
+        i += t.rows.n;
     }
     print_legend(f, r);
-    for (size_t i = 0; i < r->count; i++)
-        tables_trouble(f, &r->rows[i].row);
-    tables_omissions(f, &r->common);
+    for (size_t i = 0; i < all->row_count; i++)
+        tables_trouble(f, &all->rows[i]);
+    tables_omissions(f, all);
+    return 0;
 }
 
 /* ---- Floors ----------------------------------------------------------------------------------------------------- */
 
-static void describe_worst(char text[2 * CELL], const floor_rule *rule, const floor_verdict *v) {
-    char count[CELL];
-    print_count(count, v->worst_count);
+static void describe_worst(char *text, size_t size, const floor_rule *rule, const floor_verdict *v) {
+    char count[32];
+    cli_elements(v->worst_count, count);
     if (rule->kind == FLOOR_RATIO)
-        snprintf(text, 2 * (size_t)CELL, "%.3f [%.3f, %.3f] at %s, ", v->worst, v->low, v->high, count);
+        snprintf(text, size, "%.3f [%.3f, %.3f] at %s, ", v->worst, v->low, v->high, count);
     else
-        snprintf(text, 2 * (size_t)CELL, "%.3f at %s, ", v->worst, count);
+        snprintf(text, size, "%.3f at %s, ", v->worst, count);
 }
 
 static void print_floor(FILE *f, const floor_rule *rule, const floor_verdict *v, int markdown) {
     const int at_most = rule->kind == FLOOR_TIME || rule->kind == FLOOR_GROWTH;
     const char *verdict = v->counts == 0 ? "not measured" : v->missed ? "MISSES" : "holds";
-    char low[CELL], high[CELL], bound[CELL], worst[2 * CELL] = "";
-    print_count(low, rule->low);
-    print_count(high, rule->high);
-    snprintf(bound, CELL, "%s %s %g", floors_kind_text(rule->kind), at_most ? "<=" : ">=", rule->bound);
+    char low[32], high[32], bound[64], worst[128] = "";
+    snprintf(bound, sizeof bound, "%s %s %g", floors_kind_text(rule->kind), at_most ? "<=" : ">=", rule->bound);
     if (v->worst_count)
-        describe_worst(worst, rule, v);
+        describe_worst(worst, sizeof worst, rule, v);
     fprintf(f,
             markdown ? "| %s of %s | %s, %s | %s to %s | %s | %s | "
                      : "%6s of %-4s  %-8s %-4s  %4s to %-4s  %-16s  %-12s  ",
             dpr_ops[rule->op].name, dpr_dtypes[rule->dtype].name, bench_mode_name(rule->mode),
-            bench_cache_name(rule->cache), low, high, bound, verdict);
+            bench_cache_name(rule->cache), cli_elements(rule->low, low), cli_elements(rule->high, high), bound,
+            verdict);
     if (v->counts)
         fprintf(f, "%s%d of %d counts miss", worst, v->missed, v->counts);
     if (v->failed)
@@ -222,7 +164,7 @@ static void print_floor(FILE *f, const floor_rule *rule, const floor_verdict *v,
     fputs(markdown ? " |\n" : "\n", f);
 }
 
-void peers_write_floors(FILE *f, const peers_results *r, int markdown) {
+void peers_write_floors(FILE *f, const bench_results *r, int markdown) {
     floor_rule rule;
     const floors_tally t = floors_count(r);
     fputs(markdown

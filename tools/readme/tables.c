@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "lists.h"
 #include "registry.h"
 
@@ -265,14 +266,9 @@ static int is_first_of_its_kind(const cJSON *floors, const cJSON *floor) {
     return 1;
 }
 
-static void print_count(double count) {
-    int exponent = 0;
-    while (exponent < 63 && (double)(UINT64_C(1) << exponent) < count)
-        exponent++;
-    if ((double)(UINT64_C(1) << exponent) == count)
-        printf("2^%d", exponent);
-    else
-        printf("%.0f", count);
+static void print_count(const cJSON *object, const char *name) {
+    char text[32];
+    fputs(cli_elements((uint64_t)number_of(object, name), text), stdout);
 }
 
 /* The worst of one pair, in bold where the floor is missed. */
@@ -285,7 +281,7 @@ static void print_worst(const cJSON *floor) {
         fputs("failed", stdout);
     else {
         printf("%.4g at ", number_of(floor, "worst"));
-        print_count(number_of(floor, "worst_count"));
+        print_count(floor, "worst_count");
     }
     fputs(bold, stdout);
 }
@@ -294,10 +290,10 @@ static void print_floor_line(const cJSON *floors, const cJSON *floor) {
     const cJSON *other = NULL;
     const char *separator = "";
     printf("| %s, %s | ", string_of(floor, "mode"), string_of(floor, "cache"));
-    print_count(number_of(floor, "low_count"));
+    print_count(floor, "low_count");
     if (number_of(floor, "high_count") > number_of(floor, "low_count")) {
         fputs(" to ", stdout);
-        print_count(number_of(floor, "high_count"));
+        print_count(floor, "high_count");
     }
     printf(" | %s at %s %.4g | ", string_of(floor, "what"), is_at_most(floor) ? "most" : "least",
            number_of(floor, "bound"));

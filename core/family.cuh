@@ -1,0 +1,100 @@
+/* The instances of a strategy's kernel over all operations and types, and what strategies have in common. */
+#ifndef DPR_CORE_FAMILY_CUH
+#define DPR_CORE_FAMILY_CUH
+
+#include <utility>
+
+#include "launch.h"
+#include "monoid.cuh"
+
+namespace dpr {
+
+using kernel_entry = void (*)(dpr_kernel_args);
+
+constexpr bool domain_has(dpr_op op, int kind) {
+    constexpr int domains[] = {
+#define DPR_DOMAIN(A, NAME, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
+        DPR_OP_LIST(DPR_DOMAIN, _)
+#undef DPR_DOMAIN
+    };
+    return domains[op] & kind;
+}
+
+/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. The
+ * policy makes no difference to types without NaN, which have one instance for both. */
+template <class Family> struct instances {
+    static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
+
+    static constexpr int index(int op, int dtype, int nan) { return (op * DPR_DTYPE_COUNT + dtype) * 2 + nan; }
+
+    template <int I> static constexpr kernel_entry entry() {
+        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
+        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
+        constexpr int kind = element<dtype>::kind;
+        constexpr bool has_nan = kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
+        if constexpr (domain_has(op, kind))
+            return Family::template entry<monoid<op, dtype, has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE>>();
+        else
+            return nullptr;
+    }
+
+    template <int I> static constexpr int vectors() {
+        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
+        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
+        if constexpr (domain_has(op, element<dtype>::kind))
+            return monoid<op, dtype, DPR_NAN_PROPAGATE>::vectors;
+        else
+            return 0;
+    }
+
+    template <int... I> static constexpr kernel_entry table(std::integer_sequence<int, I...>, int at) {
+        constexpr kernel_entry entries[] = {entry<I>()...};
+        return entries[at];
+    }
+
+    template <int... I> static constexpr int vectors_table(std::integer_sequence<int, I...>, int at) {
+        constexpr int vectors_of[] = {vectors<I>()...};
+        return vectors_of[at];
+    }
+
+    /* The kernel of a key, as the host launches it; NULL for a pair without one. */
+    static const void *of(const dpr_key *key) {
+        const int at = index(key->f.op, key->f.dtype, key->f.nan);
+        return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
+    }
+
+    /* How many vectors a thread of it has in flight. */
+    static unsigned in_flight(const dpr_key *key) {
+        const int at = index(key->f.op, key->f.dtype, key->f.nan);
+        return static_cast<unsigned>(vectors_table(std::make_integer_sequence<int, size>(), at));
+    }
+};
+
+/* What strategies have in common whose blocks have up to 1024 threads, one block on each SM, and leave `Partials`
+ * partial results at most in scratch memory. */
+template <class Family, int Partials> struct block_per_sm {
+    static constexpr int threads = 1024;
+
+    static const char *probe(const dpr_key *, const dpr_caps *caps) {
+        return caps->gpu.max_threads_per_block < threads ? "needs blocks of 1024 threads" : nullptr;
+    }
+
+    static dpr_kernel kernel(const dpr_key *key) { return {instances<Family>::of(key), threads, 0, 1, 0}; }
+
+    static dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+        return dpr_block_per_sm(caps, resident, threads, Partials);
+    }
+
+    static dpr_launch spread(const dpr_run *run) {
+        return dpr_spread(instances<Family>::of(&run->key), 256, instances<Family>::in_flight(&run->key), run);
+    }
+
+    static int launch(const dpr_run *run) {
+        const dpr_launch launch = spread(run);
+        return dpr_launch_run(&launch, run);
+    }
+};
+
+} // namespace dpr
+
+#endif

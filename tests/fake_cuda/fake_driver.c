@@ -1,0 +1,122 @@
+/* The driver's functions that the library asks for. Their errors have the runtime's numbers, but are not the runtime's
+ * to keep. */
+#include <cuda.h>
+#include <string.h>
+
+#include "fake_memory.h"
+#include "fake_state.h"
+#include "fake_streams.h"
+
+static void put_attribute(CUpointer_attribute attribute, const fake_block *block, CUdeviceptr pointer, void *value) {
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)value = !block ? 0 : block->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)value = block && block->kind == FAKE_MANAGED;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = block ? block->device : -2;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)value = block ? pointer : 0;
+        break;
+    default:
+        fake_violate("the fake driver does not know a pointer attribute that is asked for");
+    }
+}
+
+static CUresult CUDAAPI fake_pointer_attributes(unsigned count, CUpointer_attribute *attributes, void **values,
+                                                CUdeviceptr pointer) {
+    const cudaError_t injected = fake_begin_quietly("cuPointerGetAttributes");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const fake_block *block = fake_find((const void *)(uintptr_t)pointer, 1);
+    for (unsigned i = 0; i < count; i++)
+        put_attribute(attributes[i], block, pointer, values[i]);
+    fake_unlock();
+    return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function, void **params,
+                                              void **extra) {
+    (void)extra;
+    const cudaError_t injected = fake_begin_quietly("cuLaunchKernelEx");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const cudaLaunchConfig_t as_runtime = {
+        .gridDim = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .blockDim = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .dynamicSmemBytes = config->sharedMemBytes,
+        .stream = config->hStream,
+        .attrs = (cudaLaunchAttribute *)config->attrs, /* which differ in their names alone */
+        .numAttrs = config->numAttrs,
+    };
+    const cudaError_t error = fake_launch_kernel(&as_runtime, function, params);
+    fake_unlock();
+    return (CUresult)error;
+}
+
+static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *id) {
+    const cudaError_t injected = fake_begin_quietly("cuStreamGetId");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    stream = fake_stream_of(stream);
+    const int live = fake_stream_is_live(stream);
+    if (live)
+        *id = stream->id;
+    fake_unlock();
+    return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                                     CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
+    (void)id, (void)dependencies, (void)count;
+    const cudaError_t injected = fake_begin_quietly("cuStreamGetCaptureInfo");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    stream = fake_stream_of(stream);
+    const int live = fake_stream_is_live(stream);
+    if (live) {
+        *status = stream->captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+        if (stream->captured)
+            *graph = stream->captured;
+    }
+    fake_unlock();
+    return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+typedef void (*any_call)(void);
+
+WRAP(cudaGetDriverEntryPointByVersion);
+cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version,
+                                                    unsigned long long flags,
+                                                    enum cudaDriverEntryPointQueryResult *result) {
+    static const struct {
+        const char *name;
+        any_call call;
+    } calls[] = {
+        {"cuPointerGetAttributes", (any_call)fake_pointer_attributes},
+        {"cuLaunchKernelEx", (any_call)fake_launch_kernel_ex},
+        {"cuStreamGetId", (any_call)fake_stream_get_id},
+        {"cuStreamGetCaptureInfo", (any_call)fake_stream_get_capture_info},
+    };
+    FAKE_BEGIN();
+    (void)version, (void)flags;
+    *entry = NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strcmp(name, calls[i].name) == 0)
+            memcpy(entry, &calls[i].call, sizeof *entry);
+    *result = *entry ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    if (!*entry)
+        fake_violate("the fake driver does not know a function that is asked for");
+    return fake_end(cudaSuccess);
+}
+
+/* The handle of a kernel is its host address. */
+WRAP(cudaGetFuncBySymbol);
+cudaError_t __wrap_cudaGetFuncBySymbol(cudaFunction_t *function, const void *entry) {
+    FAKE_BEGIN();
+    *function = (cudaFunction_t)(uintptr_t)entry;
+    return fake_end(cudaSuccess);
+}

@@ -1,0 +1,35 @@
+#include "gpu_kernels.h"
+
+#include <cuda_runtime.h>
+
+#include "args.h"
+
+namespace {
+
+__device__ uint64_t nanoseconds() {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+__global__ void fault_after(gpu_fault fault, uint64_t wait, int *nowhere) {
+    const uint64_t start = nanoseconds();
+    while (nanoseconds() - start < wait) {}
+    if (fault == GPU_TRAPS)
+        __trap();
+    *static_cast<volatile int *>(nowhere) = 1;
+}
+
+__global__ void nothing(const __grid_constant__ dpr_kernel_args) {}
+
+} // namespace
+
+int gpu_fault_later(gpu_fault fault, double seconds, dpr_stream stream) {
+    int *const nowhere = reinterpret_cast<int *>(uintptr_t{16});
+    fault_after<<<1, 1, 0, stream>>>(fault, static_cast<uint64_t>(seconds * 1e9), nowhere);
+    return static_cast<int>(cudaGetLastError());
+}
+
+const void *gpu_empty_kernel(void) {
+    return reinterpret_cast<const void *>(nothing);
+}

@@ -1,0 +1,108 @@
+/* From case to case: what dpr bench and dpr_peers have in common, on the CPU. */
+#include <stdio.h>
+
+#include "bench_walk.h"
+#include "support.h"
+
+/* Two subjects: the planner's choice, and the same call as if it were another library's. */
+typedef struct pair {
+    bench_caller callers[2];
+    bench_subject subjects[2];
+    int prepared;
+    volatile sig_atomic_t stop;
+    int stops_at; /* `stop` is set when so many cases are prepared; 0: never */
+} pair;
+
+static int prepare(bench_walk *w, char why[BENCH_WHY]) {
+    pair *p = w->user;
+    dpr_plan *plan = NULL;
+    w->subjects = p->subjects;
+    w->n = 2;
+    for (int i = 0; i < 2; i++) {
+        p->callers[i] = caller_at(w->ctx, &w->at, NULL);
+        p->callers[i].expected = w->expected;
+        p->subjects[i] = (bench_subject){.name = i ? "theirs" : "ours",
+                                         .user = &p->callers[i],
+                                         .call = caller_call,
+                                         .count_wrong = caller_count_wrong};
+    }
+    if (caller_plan(&p->callers[0], &plan) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+        return -1;
+    }
+    dpr_plan_destroy(plan);
+    p->callers[0].chosen = 1;
+    p->stop = ++p->prepared == p->stops_at;
+    return 0;
+}
+
+static int is_odd(const bench_case *at) {
+    return at->count % 2 == 1;
+}
+
+/* Measures sum and argmax of f32 of the counts. The results are the caller's. */
+static int measure(pair *p, const char *counts, int (*wants)(const bench_case *at), bench_results *out) {
+    outfile file = {.name = NULL};
+    bench_asked asked = {
+        .device = DPR_DEVICE_CPU, .budget = 20, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
+    bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
+    asked.ops[DPR_SUM] = asked.ops[DPR_ARGMAX] = asked.dtypes[DPR_F32] = 1;
+    asked.modes[BENCH_BLOCKING] = asked.caches[BENCH_COLD] = 1;
+    int code = axis_parse_counts(counts, &asked.counts);
+    if (code == CLI_OK)
+        code = walk_open(&w);
+    if (code == CLI_OK)
+        code = walk_run(&w);
+    walk_close(&w);
+    return code;
+}
+
+TEST(BenchWalk, rows_of_every_case) {
+    pair p = {.prepared = 0};
+    bench_results r = {.row_count = 0};
+    ASSERT_EQ_I64(CLI_OK, measure(&p, "100,1000", NULL, &r));
+    ASSERT_EQ_U64(8, r.row_count);
+    EXPECT_EQ_U64(0, r.omission_count);
+    EXPECT_EQ_STR("abc", r.commit);
+    EXPECT_TRUE(!r.ended && !r.interrupted && r.device.name[0]);
+    for (size_t i = 0; i < r.row_count; i++) {
+        const bench_row *row = &r.rows[i];
+        const int ours = i % 2 == 0;
+        EXPECT_EQ_I64(i < 4 ? DPR_SUM : DPR_ARGMAX, row->at.op);
+        EXPECT_EQ_U64(i % 4 < 2 ? 100 : 1000, row->at.count);
+        EXPECT_EQ_STR(ours ? "ours" : "theirs", row->subject);
+        EXPECT_EQ_I64(ours, row->strategy != NULL);
+        EXPECT_EQ_I64(ours, row->chosen);
+        EXPECT_EQ_I64(ours, row->ratio.n == 0);
+        EXPECT_TRUE(results_right(row) && row->checked > 0);
+        EXPECT_NEAR_F64(1, row->gb_per_s * row->us.median / ((double)row->at.count * 4e-3), 1e-9);
+    }
+    results_free(&r);
+}
+
+TEST(BenchWalk, what_is_not_wanted_or_cannot_be_is_no_row) {
+    pair p = {.prepared = 0};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "0,100,101", is_odd, &r));
+    EXPECT_EQ_U64(4, r.row_count);
+    EXPECT_EQ_U64(0, r.omission_count);
+    results_free(&r);
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "0,2^62", NULL, &r));
+    EXPECT_EQ_U64(2, r.row_count);
+    ASSERT_EQ_U64(3, r.omission_count); /* what does not fit, and argmax of nothing */
+    EXPECT_CONTAINS(r.omissions[0].why, "memory for");
+    EXPECT_CONTAINS(r.omissions[1].why, "argmax of nothing");
+    EXPECT_TRUE(!r.ended);
+    results_free(&r);
+}
+
+TEST(BenchWalk, an_interrupt_leaves_out_the_rest) {
+    pair p = {.stops_at = 2};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "100,101,102", NULL, &r));
+    EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_EQ_U64(4, r.omission_count);
+    EXPECT_EQ_STR("interrupted", r.ended);
+    EXPECT_TRUE(r.interrupted);
+    results_free(&r);
+}

@@ -1,0 +1,228 @@
+/* What a call costs the host beyond its kernel's launch, and the device memory that a context holds. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "args.h"
+#include "gpu_kernels.h"
+#include "gpu_memory.h"
+#include "gpu_strategies.h"
+#include "support.h"
+
+/* Batches of calls, fewer than a stream takes before it holds up the host. */
+enum { BATCHES = 41, CALLS = 200, TRIES = 7 };
+
+/* Seconds of the host for a call, beyond the launch of an empty kernel. */
+static const double most_beyond_launch = 0.5e-6;
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_plan *plan;
+    dpr_stream stream;
+    float *in; /* device memory */
+    size_t count;
+    float *out; /* device memory */
+} scene;
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- The time of the host ---- */
+
+/* One call; 1 if it worked. */
+typedef int (*contender)(const scene *s);
+
+static int launch_empty(const scene *s) {
+    dpr_kernel_args args = {.in = s->in, .out = s->out, .count = s->count};
+    cudaLaunchAttribute programmatic = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
+    programmatic.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {.gridDim = {1, 1, 1}, .blockDim = {256, 1, 1}, .stream = s->stream};
+    config.attrs = &programmatic;
+    config.numAttrs = 1;
+    void *params[] = {&args};
+    return cudaLaunchKernelExC(&config, gpu_empty_kernel(), params) == cudaSuccess;
+}
+
+static int call_async(const scene *s) {
+    return dpr_reduce_async(s->ctx, s->in, s->out, s->count, DPR_F32, DPR_SUM, NULL, s->stream) == DPR_OK;
+}
+
+static int run_plan(const scene *s) {
+    return dpr_plan_run(s->plan, s->in, s->out, s->stream) == DPR_OK;
+}
+
+/* Seconds of the host a call; the device, which may take longer, is waited for outside of that. */
+static double time_batch(const scene *s, contender call) {
+    int good = 1;
+    const double start = now();
+    for (int i = 0; i < CALLS; i++)
+        good &= call(s);
+    const double seconds = (now() - start) / CALLS;
+    EXPECT_THAT(good && gpu_stream_wait(s->stream), "%s %s", dpr_last_error(), gpu_error());
+    return seconds;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double seconds[BATCHES]) {
+    qsort(seconds, BATCHES, sizeof *seconds, by_value);
+    return seconds[BATCHES / 2];
+}
+
+/* What one call takes more than the other: the difference of the medians of batches that take turns. */
+static double difference(const scene *s, contender call, contender base, double *of_base) {
+    double seconds[2][BATCHES];
+    for (int i = 0; i < BATCHES && !test_failed(); i++) {
+        seconds[0][i] = time_batch(s, call);
+        seconds[1][i] = time_batch(s, base);
+    }
+    if (test_failed())
+        return 0;
+    *of_base = median(seconds[1]);
+    return median(seconds[0]) - *of_base;
+}
+
+static int scene_open(scene *s, size_t count) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    const float one = 1;
+    s->count = problem.count = count;
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, count * sizeof *s->in);
+    s->out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *s->out);
+    s->stream = gpu_stream_create();
+    return EXPECT_THAT(s->in && s->out && s->stream && gpu_repeat(s->in, count * sizeof one, &one, sizeof one), "%s",
+                       gpu_error())
+           && EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx))
+           && EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &s->plan));
+}
+
+static void scene_close(scene *s) {
+    dpr_plan_destroy(s->plan);
+    dpr_ctx_destroy(s->ctx);
+    if (s->stream)
+        EXPECT_TRUE(gpu_stream_destroy(s->stream));
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_DEVICE, s->out);
+}
+
+static void check_result(const scene *s) {
+    float got = 0;
+    EXPECT_TRUE(gpu_copy(&got, s->out, sizeof got));
+    EXPECT_NEAR_F64((double)s->count, (double)got, 0.0);
+}
+
+/* Other load on the host disturbs whole tries, so the least difference of several counts; the first that is small
+ * enough ends them. */
+static void beyond_launch(contender call, size_t count) {
+    scene s = {NULL};
+    double least = 1, of_launch = 0;
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    if (scene_open(&s, count)) {
+        (void)time_batch(&s, call); /* loads the kernels */
+        (void)time_batch(&s, launch_empty);
+        for (int i = 0; i < TRIES && least > most_beyond_launch && !test_failed(); i++) {
+            double base = 0;
+            const double beyond = difference(&s, call, launch_empty, &base);
+            of_launch = beyond < least ? base : of_launch;
+            least = beyond < least ? beyond : least;
+        }
+        check_result(&s);
+    }
+    scene_close(&s);
+    test_record("launch_ns", "%.0f", 1e9 * of_launch);
+    test_record("beyond_launch_ns", "%.0f", 1e9 * least);
+    EXPECT_THAT(least <= most_beyond_launch, "%.0f ns beyond the %.0f ns of a launch, at most %.0f expected",
+                1e9 * least, 1e9 * of_launch, 1e9 * most_beyond_launch);
+}
+
+TEST(GpuCosts, async_call_of_2_to_10) {
+    beyond_launch(call_async, (size_t)1 << 10);
+}
+
+TEST(GpuCosts, async_call_of_2_to_18) {
+    beyond_launch(call_async, (size_t)1 << 18);
+}
+
+TEST(GpuCosts, run_of_a_plan_of_2_to_10) {
+    beyond_launch(run_plan, (size_t)1 << 10);
+}
+
+TEST(GpuCosts, run_of_a_plan_of_2_to_18) {
+    beyond_launch(run_plan, (size_t)1 << 18);
+}
+
+/* ---- Device memory ---- */
+
+enum { STREAMS = 16, MANY = 1 << 20, MOST_HELD = 4 << 20 };
+
+/* Runs every strategy in every stream at once, and a blocking call of each. */
+static void use_all(dpr_ctx *ctx, const int32_t *in, int64_t *out, const dpr_stream stream[STREAMS]) {
+    for (size_t s = 0; s <= gpu_strategy_count(); s++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = gpu_strategy(s);
+        if (!gpu_strategy_runs(s, DPR_SUM, DPR_I32))
+            continue;
+        for (int i = 0; i < STREAMS; i++)
+            EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, in, &out[i], MANY, DPR_I32, DPR_SUM, &options, stream[i]));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &out[STREAMS], MANY, DPR_I32, DPR_SUM, &options));
+    }
+    for (int i = 0; i < STREAMS; i++)
+        EXPECT_TRUE(gpu_stream_wait(stream[i]));
+}
+
+static void check_results(const int64_t *out) {
+    int64_t got[STREAMS + 1] = {0};
+    EXPECT_TRUE(gpu_copy(got, out, sizeof got));
+    for (int i = 0; i <= STREAMS; i++)
+        EXPECT_EQ_I64(MANY, got[i]);
+}
+
+/* The first context has loaded the kernels and whatever CUDA needs to run them, so that of the second only its own
+ * memory is seen. Programs that share the device disturb that, so there are several tries. */
+static void check_held(const int32_t *in, int64_t *out, const dpr_stream stream[STREAMS]) {
+    size_t held = SIZE_MAX, kept = SIZE_MAX;
+    for (int i = 0; i < TRIES && (held > MOST_HELD || kept > 0) && !test_failed(); i++) {
+        dpr_ctx *ctx = NULL;
+        const size_t before = gpu_free_bytes();
+        ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+        use_all(ctx, in, out, stream);
+        const size_t during = gpu_free_bytes();
+        dpr_ctx_destroy(ctx);
+        const size_t after = gpu_free_bytes();
+        ASSERT_THAT(before && during && after, "%s", gpu_error());
+        held = during < before ? before - during : 0;
+        kept = after < before ? before - after : 0;
+    }
+    test_record("held_bytes", "%zu", held);
+    EXPECT_THAT(held <= MOST_HELD, "a context holds %zu bytes of device memory, at most %d expected", held, MOST_HELD);
+    EXPECT_THAT(kept == 0, "%zu bytes of device memory are not given back", kept);
+}
+
+TEST(GpuCosts, device_memory_of_a_context) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    const int32_t one = 1;
+    int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *in);
+    int64_t *out = gpu_alloc(DPR_MEMORY_DEVICE, (STREAMS + 1) * sizeof *out);
+    dpr_stream stream[STREAMS] = {NULL};
+    dpr_ctx *first = NULL;
+    ASSERT_THAT(in && out && gpu_repeat(in, MANY * sizeof one, &one, sizeof one), "%s", gpu_error());
+    for (int i = 0; i < STREAMS; i++)
+        ASSERT_TRUE((stream[i] = gpu_stream_create()) != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &first));
+    use_all(first, in, out, stream);
+    dpr_ctx_destroy(first);
+    check_held(in, out, stream);
+    check_results(out);
+    for (int i = 0; i < STREAMS; i++)
+        EXPECT_TRUE(gpu_stream_destroy(stream[i]));
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    gpu_free(DPR_MEMORY_DEVICE, out);
+}

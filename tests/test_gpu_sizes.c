@@ -1,0 +1,266 @@
+/* Lengths at which a launch changes its shape or an array ends a tile, and those beside them, on every GPU strategy.
+ * The pairs are those whose threads have four and eight vectors in flight. All arrays of a test begin in one place of
+ * device memory, and it waits once for all runs of a strategy, so they also overlap as much as they may. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cycle.h"
+#include "gpu_memory.h"
+#include "gpu_strategies.h"
+#include "support.h"
+
+enum { VECTOR_BYTES = 16, DENSE = 4200, MOST_LENGTHS = 8192 };
+enum { OUT_BYTES = 8, UNTOUCHED = 0xee, FRONT_BYTES = 256 };
+
+typedef struct world {
+    dpr_ctx *ctx;
+    dpr_stream stream;
+    dpr_dtype dtype;
+    size_t size;       /* bytes of an element */
+    unsigned char *in; /* device memory, aligned; FRONT_BYTES before it and FRONT_BYTES past the longest are elements */
+    size_t bytes;      /* of all of them */
+    unsigned char *out;  /* device memory: OUT_BYTES for each length */
+    unsigned char *got;  /* the same in host memory */
+    size_t *lengths;     /* in elements, each once, rising */
+    size_t length_count; /* at most MOST_LENGTHS */
+} world;
+
+/* ---- Lengths ---- */
+
+/* DPR_TEST_LARGEST leaves out longer arrays, for tools that take a thousand times as long. */
+static void add_length(world *w, size_t length) {
+    const char *text = getenv("DPR_TEST_LARGEST");
+    if (text && length > strtoull(text, NULL, 10))
+        return;
+    if (EXPECT_THAT(w->length_count < MOST_LENGTHS, "more than %d lengths", MOST_LENGTHS))
+        w->lengths[w->length_count++] = length;
+}
+
+/* A number of vectors, and one more: a thread has then one vector more than the others. */
+static void add_around(world *w, size_t vectors) {
+    const size_t each = VECTOR_BYTES / w->size, n = vectors * each;
+    for (size_t i = 0; i < 5; i++)
+        add_length(w, n + i - 2);
+    add_length(w, n + each - 1);
+    add_length(w, n + each);
+}
+
+static int by_value(const void *a, const void *b) {
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Grids of launch.h are of 256 to 1024 threads, on one SM to all of them, and their threads have up to 8 vectors in
+ * flight; a cluster of 16 blocks and a stage of the copy engine are multiples of these too, of which there are eight.
+ * The longest wrap around the stages three times. */
+static void find_lengths(world *w, const dpr_caps *caps) {
+    const size_t threads[] = {256, 512, 1024}, tiles[] = {1, 2, 3, 4, 7, 8, 16, 24};
+    const size_t sms = (size_t)caps->gpu.sm_count, blocks[] = {1, 2, 3, 16, 64, sms - 1, sms};
+    for (size_t n = 0; n <= DENSE; n++)
+        add_length(w, n);
+    for (size_t t = 0; t < LENGTH(threads); t++)
+        for (size_t b = 0; b < LENGTH(blocks); b++)
+            for (size_t v = 0; v < LENGTH(tiles); v++)
+                if (blocks[b] > 0)
+                    add_around(w, threads[t] * blocks[b] * tiles[v]);
+    add_around(w, (size_t)caps->gpu.l2_bytes / VECTOR_BYTES); /* past it arrays are read as a stream */
+    qsort(w->lengths, w->length_count, sizeof *w->lengths, by_value);
+    size_t kept = 0;
+    for (size_t i = 0; i < w->length_count; i++)
+        if (kept == 0 || w->lengths[i] != w->lengths[kept - 1])
+            w->lengths[kept++] = w->lengths[i];
+    w->length_count = kept;
+}
+
+/* ---- What a test works with ---- */
+
+static void world_close(world *w) {
+    dpr_ctx_destroy(w->ctx);
+    if (w->stream)
+        EXPECT_TRUE(gpu_stream_destroy(w->stream));
+    if (w->in)
+        gpu_free(DPR_MEMORY_DEVICE, w->in - FRONT_BYTES);
+    if (w->out)
+        gpu_free(DPR_MEMORY_DEVICE, w->out);
+    free(w->got);
+    free(w->lengths);
+}
+
+static int world_open(world *w, dpr_dtype dtype) {
+    const dpr_caps *caps = gpu_caps();
+    w->dtype = dtype;
+    w->size = dpr_dtype_size(dtype);
+    w->lengths = malloc(MOST_LENGTHS * sizeof *w->lengths);
+    if (!EXPECT_THAT(caps && w->lengths, "%s", dpr_last_error()))
+        return 0;
+    find_lengths(w, caps);
+    w->bytes = w->lengths[w->length_count - 1] * w->size + (size_t)2 * FRONT_BYTES;
+    unsigned char *memory = gpu_alloc(DPR_MEMORY_DEVICE, w->bytes);
+    w->in = memory ? memory + FRONT_BYTES : NULL;
+    w->out = gpu_alloc(DPR_MEMORY_DEVICE, w->length_count * OUT_BYTES);
+    w->got = malloc(w->length_count * OUT_BYTES);
+    w->stream = gpu_stream_create();
+    return EXPECT_THAT(w->in && w->out && w->got && w->stream, "%s", gpu_error())
+           && EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &w->ctx));
+}
+
+/* One strategy on arrays that begin `shift` elements past a vector's boundary. */
+typedef struct pass {
+    size_t strategy, shift;
+    dpr_op op;
+} pass;
+
+static const char *name_of(size_t strategy) {
+    return gpu_strategy(strategy) ? gpu_strategy(strategy) : "auto";
+}
+
+static unsigned char *array_of(const world *w, const pass *p) {
+    return w->in + p->shift * w->size;
+}
+
+static int enqueue(const world *w, const pass *p, size_t i) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = gpu_strategy(p->strategy);
+    return EXPECT_STATUS(DPR_OK, dpr_reduce_async(w->ctx, array_of(w, p), w->out + i * OUT_BYTES, w->lengths[i],
+                                                  w->dtype, p->op, &options, w->stream));
+}
+
+static int clear_results(const world *w) {
+    return EXPECT_THAT(gpu_fill_async(w->out, UNTOUCHED, w->length_count * OUT_BYTES, w->stream), "%s", gpu_error());
+}
+
+static int fetch_results(const world *w) {
+    return EXPECT_THAT(gpu_stream_wait(w->stream) && gpu_copy(w->got, w->out, w->length_count * OUT_BYTES), "%s",
+                       gpu_error());
+}
+
+/* ---- Sums ---- */
+
+static cycle cycle_of(dpr_dtype dtype) {
+    return dtype == DPR_U8 ? (cycle){1, 0} : cycle_without_zero;
+}
+
+static double result_of(const world *w, size_t i) {
+    uint64_t u64 = 0;
+    float f32 = 0;
+    double f64 = 0;
+    memcpy(&u64, w->got + i * OUT_BYTES, sizeof u64);
+    memcpy(&f32, w->got + i * OUT_BYTES, sizeof f32);
+    memcpy(&f64, w->got + i * OUT_BYTES, sizeof f64);
+    return w->dtype == DPR_F32 ? (double)f32 : w->dtype == DPR_F64 ? f64 : (double)u64;
+}
+
+/* The first length that is wrong ends the pass. Sums are exact in F64: they are below 2^31. */
+static void check_sums(const world *w, const pass *p) {
+    if (!clear_results(w))
+        return;
+    for (size_t i = 0; i < w->length_count; i++)
+        if (!enqueue(w, p, i))
+            break;
+    if (!fetch_results(w))
+        return;
+    const uint64_t from = FRONT_BYTES / w->size + p->shift;
+    for (size_t i = 0; i < w->length_count; i++) {
+        const double expected = (double)cycle_sum(cycle_of(w->dtype), from, w->lengths[i]), got = result_of(w, i);
+        if (!EXPECT_THAT(got == expected, "%s, %zu elements, %zu past a boundary: %.17g, not %.17g",
+                         name_of(p->strategy), w->lengths[i], p->shift, got, expected))
+            return;
+    }
+}
+
+static void sums(dpr_dtype dtype) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    unsigned char period[CYCLE * sizeof(double)];
+    const size_t bytes = cycle_period(cycle_of(dtype), dtype, period);
+    if (world_open(&w, dtype) && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, bytes), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_SUM, dtype); shift++)
+                check_sums(&w, &(pass){s, shift, DPR_SUM});
+    world_close(&w);
+}
+
+TEST(GpuSizes, sum_f32) {
+    sums(DPR_F32);
+}
+
+TEST(GpuSizes, sum_u8) {
+    sums(DPR_U8);
+}
+
+TEST(GpuSizes, sum_f64) {
+    sums(DPR_F64);
+}
+
+/* ---- Extremes ---- */
+
+/* Bytes of elements: the greatest of the array, greater ones right before and behind it, and the others. Floats of
+ * such bytes are in the same order. */
+enum { PEAK = 0x40, OUTSIDE = 0x50, OTHERS = 0x01 };
+
+/* Where the greatest is: at the ends of the array and of its part in whole vectors, and between. */
+static size_t place_of_peak(const world *w, const pass *p, size_t i) {
+    const size_t n = w->lengths[i], each = VECTOR_BYTES / w->size, before = p->shift ? each - p->shift : 0;
+    const size_t head = before < n ? before : n, tail = head + (n - head) / each * each;
+    const size_t places[] = {0, head, tail, n - 1, tail ? tail - 1 : 0, n / 2, n / 3};
+    const size_t place = places[(i + p->strategy) % LENGTH(places)];
+    return place < n ? place : n - 1;
+}
+
+static int put(const world *w, unsigned char *element, int byte) {
+    return EXPECT_THAT(gpu_fill_async(element, byte, w->size, w->stream), "%s", gpu_error());
+}
+
+static int enqueue_with_peak(const world *w, const pass *p, size_t i) {
+    unsigned char *first = array_of(w, p), *before = first - w->size, *behind = first + w->lengths[i] * w->size;
+    unsigned char *peak = first + place_of_peak(w, p, i) * w->size;
+    return put(w, before, OUTSIDE) && put(w, behind, OUTSIDE) && put(w, peak, PEAK) && enqueue(w, p, i)
+           && put(w, before, OTHERS) && put(w, behind, OTHERS) && put(w, peak, OTHERS);
+}
+
+static void check_peaks(const world *w, const pass *p) {
+    const size_t first = w->lengths[0] == 0; /* there is no extreme of nothing */
+    if (!clear_results(w))
+        return;
+    for (size_t i = first; i < w->length_count; i++)
+        if (!enqueue_with_peak(w, p, i))
+            break;
+    if (!fetch_results(w))
+        return;
+    for (size_t i = first; i < w->length_count; i++) {
+        const uint64_t place = place_of_peak(w, p, i);
+        const unsigned char *got = w->got + i * OUT_BYTES;
+        unsigned char expected[OUT_BYTES];
+        memset(expected, UNTOUCHED, sizeof expected);
+        if (p->op == DPR_ARGMAX)
+            memcpy(expected, &place, sizeof place);
+        else
+            memset(expected, PEAK, w->size);
+        if (!EXPECT_THAT(memcmp(got, expected, OUT_BYTES) == 0,
+                         "%s, %zu elements, %zu past a boundary, the greatest at %llu: bytes %02x %02x %02x %02x",
+                         name_of(p->strategy), w->lengths[i], p->shift, (unsigned long long)place, got[0], got[1],
+                         got[2], got[3]))
+            return;
+    }
+}
+
+static void peaks(dpr_op op, dpr_dtype dtype) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    if (world_open(&w, dtype)
+        && EXPECT_THAT(gpu_fill_async(w.in - FRONT_BYTES, OTHERS, w.bytes, w.stream), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, op, dtype); shift++)
+                check_peaks(&w, &(pass){s, shift, op});
+    world_close(&w);
+}
+
+TEST(GpuSizes, max_f32) {
+    peaks(DPR_MAX, DPR_F32);
+}
+
+TEST(GpuSizes, argmax_u8) {
+    peaks(DPR_ARGMAX, DPR_U8);
+}

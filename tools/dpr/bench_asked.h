@@ -1,0 +1,33 @@
+/* What dpr bench and dpr_peers are asked for on the command line, as far as both have it. */
+#ifndef DPR_TOOLS_BENCH_ASKED_H
+#define DPR_TOOLS_BENCH_ASKED_H
+
+#include <signal.h>
+
+#include "bench_axes.h"
+#include "cli.h"
+#include "outfile.h"
+
+typedef struct bench_asked {
+    axis_counts counts; /* n is 0: the default */
+    /* in[i] is 1 for those that are asked for: numbers of ops.def, dtypes.def, bench_mode (none: the default),
+     * bench_cache, and strategies of this build. */
+    unsigned char ops[AXIS_SET], dtypes[AXIS_SET], modes[AXIS_SET], caches[AXIS_SET], strategies[AXIS_SET];
+    int strategies_named; /* 1: those that cannot run are worth a note */
+    int device;
+    double budget;   /* seconds */
+    double accuracy; /* of medians, a fraction */
+    const char *commit;
+    int quiet;                         /* 1: no live line and no notes */
+    outfile *file;                     /* kept up to date */
+    const volatile sig_atomic_t *stop; /* becomes not 0 when the measurement should end */
+} bench_asked;
+
+/* Takes an option that both have, by its letter: n, o, t, m, c, s, d, b, a, f, O, q, and none for "commit". CLI_OK, or
+ * CLI_USAGE after a message. */
+int asked_take(bench_asked *a, const cli_option *option, const char *text);
+
+/* The first interrupt or request to end from here on makes *a->stop 1; the second has its usual effect. */
+void asked_catch_signals(bench_asked *a);
+
+#endif

@@ -1,0 +1,46 @@
+#include "bench_caller.h"
+
+#include <stdio.h>
+
+bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
+    bench_caller c = {
+        .ctx = ctx, .op = at->op, .dtype = at->dtype, .count = (size_t)at->count, .options = DPR_OPTIONS_INIT};
+    c.options.strategy = strategy;
+    return c;
+}
+
+dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.op = c->op;
+    problem.dtype = c->dtype;
+    problem.count = c->count;
+    problem.options = &c->options;
+    const dpr_status status = dpr_plan_create(c->ctx, &problem, out);
+    if (status == DPR_OK)
+        c->strategy = dpr_plan_strategy(*out);
+    return status;
+}
+
+int caller_note(bench_caller *c, dpr_status status) {
+    if (status != DPR_OK)
+        snprintf(c->why, sizeof c->why, "%.250s", dpr_last_error());
+    return (int)status;
+}
+
+int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
+    bench_caller *c = user;
+    return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, &c->options, stream));
+}
+
+int caller_call(void *user, const void *in, void *host_out) {
+    bench_caller *c = user;
+    return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->op, &c->options));
+}
+
+int caller_count_wrong(void *user, const void *results, int n) {
+    const bench_caller *c = user;
+    int wrong = 0;
+    for (int i = 0; i < n; i++)
+        wrong += !known_matches(&c->expected, (const unsigned char *)results + (size_t)i * BENCH_RESULT_STRIDE);
+    return wrong;
+}

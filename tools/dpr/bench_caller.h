@@ -1,0 +1,36 @@
+/* Calls of dpr as subjects of the timing engine. */
+#ifndef DPR_TOOLS_BENCH_CALLER_H
+#define DPR_TOOLS_BENCH_CALLER_H
+
+#include "bench_known.h"
+#include "bench_results.h"
+
+/* A subject at a case: the callbacks' `user` is one, or begins with one. */
+typedef struct bench_caller {
+    dpr_ctx *ctx;
+    dpr_op op;
+    dpr_dtype dtype;
+    size_t count;
+    dpr_options options;
+    known_result expected;
+    const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
+    int chosen;           /* 1: it is the planner's choice */
+    char why[256];        /* of a call that failed */
+} bench_caller;
+
+/* A caller of dpr at the case, by the strategy of that name; NULL: by the planner's choice. */
+bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy);
+
+/* A plan for the caller's calls, which the caller of this function owns, and the strategy that it has. DPR_OK, or an
+ * error of dpr_plan_create(). */
+dpr_status caller_plan(bench_caller *c, dpr_plan **out);
+
+/* Takes note of an error. Returns it as a callback does. */
+int caller_note(bench_caller *c, dpr_status status);
+
+/* Callbacks of bench_subject. */
+int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream); /* dpr_reduce_async() */
+int caller_call(void *user, const void *in, void *host_out);                  /* dpr_reduce_ex() */
+int caller_count_wrong(void *user, const void *results, int n);
+
+#endif

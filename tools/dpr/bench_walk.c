@@ -1,0 +1,291 @@
+#include "bench_walk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctx.h"
+#include "lists.h"
+#include "progress.h"
+
+static size_t saturating_bytes(const bench_case *at) {
+    const size_t size = dpr_dtypes[at->dtype].size;
+    return at->count > SIZE_MAX / 4 / size ? SIZE_MAX / 4 : (size_t)at->count * size;
+}
+
+static void end(bench_walk *w, const char *why) {
+    if (!w->results->ended)
+        w->results->ended = why;
+}
+
+static int stopped(const bench_walk *w) {
+    return w->asked->stop && *w->asked->stop;
+}
+
+/* ---- The live line ---------------------------------------------------------------------------------------------- */
+
+static double elapsed(const bench_walk *w) {
+    return bench_now() - w->began;
+}
+
+/* Seconds until the end: as the cases so far took, and no more than the budget has. */
+static double time_left(const bench_walk *w) {
+    const double spent = elapsed(w), budget = w->asked->budget - spent;
+    const double left = w->done ? spent / (double)w->done * (double)(w->cases - w->done) : budget;
+    return left < budget ? left : budget > 0 ? budget : 0;
+}
+
+static void describe(const bench_case *at, char *text, size_t size) {
+    snprintf(text, size, "%s of %s, %s, %s, %llu elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
+             bench_mode_name(at->mode), bench_cache_name(at->cache), (unsigned long long)at->count);
+}
+
+static void show_progress(void *user) {
+    const bench_walk *w = user;
+    char what[120], text[200];
+    if (w->asked->quiet || elapsed(w) < 1)
+        return;
+    describe(&w->at, what, sizeof what);
+    snprintf(text, sizeof text, "%zu of %zu  %s  %.0f s left", w->done, w->cases, what, time_left(w));
+    progress_line(text);
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
+
+static void out_of_memory(bench_walk *w) {
+    w->code = cli_error("out of memory");
+    end(w, "out of memory");
+}
+
+static void leave_out(bench_walk *w, const char *why) {
+    bench_omission *o = results_add_omission(w->results);
+    if (!o) {
+        out_of_memory(w);
+        return;
+    }
+    o->at = w->at;
+    snprintf(o->why, sizeof o->why, "%.150s", why);
+}
+
+static void report_trouble(bench_walk *w, const bench_row *row) {
+    char what[120];
+    describe(&row->at, what, sizeof what);
+    if (row->wrong)
+        w->code = cli_error("%s, %s: %ld WRONG results of %ld", row->subject, what, row->wrong, row->checked);
+    else
+        w->code = cli_error("%s, %s: failed: %s", row->subject, what, row->why);
+}
+
+static void keep(bench_walk *w, int i) {
+    const bench_outcome *o = &w->outcomes[i], *first = &w->outcomes[0];
+    const bench_caller *c = w->subjects[i].user;
+    if (o->state != BENCH_DONE && o->state != BENCH_FAILED)
+        return;
+    bench_row *row = results_add_row(w->results);
+    if (!row) {
+        out_of_memory(w);
+        return;
+    }
+    *row = (bench_row){.at = w->at,
+                       .subject = w->subjects[i].name,
+                       .strategy = c->strategy,
+                       .chosen = c->chosen,
+                       .state = o->state,
+                       .verdict = o->verdict,
+                       .calls = o->calls,
+                       .late = o->late,
+                       .checked = o->checked,
+                       .wrong = o->wrong,
+                       .slowdown = o->slowdown,
+                       .us = o->us};
+    if (o->state == BENCH_FAILED)
+        snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
+    if (o->us.median > 0)
+        row->gb_per_s = (double)saturating_bytes(&w->at) / o->us.median * 1e-3;
+    if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
+        row->ratio = bench_compare(o, first);
+    if (o->state == BENCH_FAILED || o->wrong)
+        report_trouble(w, row);
+}
+
+/* ---- One case --------------------------------------------------------------------------------------------------- */
+
+static bench_rule rule_of(const bench_walk *w) {
+    bench_rule rule = w->results->rule;
+    rule.seconds = (w->asked->budget - elapsed(w)) / (double)(w->cases - w->done);
+    return rule;
+}
+
+static bench_point point_of(const bench_walk *w) {
+    bench_point point = {.mode = w->at.mode, .cache = w->at.cache, .bytes = saturating_bytes(&w->at)};
+    if (w->known.marked && w->at.count) {
+        point.mark = w->known.last.bytes;
+        point.mark_bytes = dpr_dtypes[w->at.dtype].size;
+        point.mark_at = point.bytes - point.mark_bytes;
+    }
+    return point;
+}
+
+/* What the case needs. 0, or -1 with the reason why it cannot be measured. */
+static int set_up(bench_walk *w, const bench_point *point, char why[BENCH_WHY]) {
+    if (bench_fits(w->timer, point, why) != 0)
+        return -1;
+    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+        return -1;
+    }
+    return w->prepare(w, why);
+}
+
+static void measure(bench_walk *w) {
+    const bench_point point = point_of(w);
+    const bench_rule rule = rule_of(w);
+    char why[BENCH_WHY] = "";
+    if (set_up(w, &point, why) != 0) {
+        leave_out(w, why);
+        return;
+    }
+    if (bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why) != 0) {
+        w->code = cli_error("%s", why);
+        end(w, "the device failed");
+    }
+    for (int i = 0; i < w->n; i++)
+        keep(w, i);
+}
+
+static void take_case(bench_walk *w) {
+    show_progress(w);
+    if (stopped(w))
+        end(w, "interrupted");
+    else if (elapsed(w) >= w->asked->budget)
+        end(w, "the budget was spent");
+    if (w->results->ended)
+        leave_out(w, w->results->ended);
+    else
+        measure(w);
+    w->done++;
+    if (!w->results->ended)
+        outfile_refresh(w->asked->file);
+}
+
+/* ---- All cases -------------------------------------------------------------------------------------------------- */
+
+/* Calls visit() for the cases of a pair of operation and type, in order. Returns how many there are. */
+static size_t each_case(bench_walk *w, void (*visit)(bench_walk *w)) {
+    const bench_asked *a = w->asked;
+    size_t n = 0;
+    for (int m = 0; m < BENCH_MODES; m++)
+        for (int c = 0; c < BENCH_CACHES; c++)
+            for (int i = 0; a->modes[m] && a->caches[c] && i < a->counts.n; i++) {
+                w->at.mode = (bench_mode)m;
+                w->at.cache = (bench_cache)c;
+                w->at.count = a->counts.at[i];
+                if (w->wants && !w->wants(&w->at))
+                    continue;
+                n++;
+                visit(w);
+            }
+    return n;
+}
+
+static void ignore_case(bench_walk *w) {
+    (void)w;
+}
+
+static void each_pair(bench_walk *w, void (*visit)(bench_walk *w)) {
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int d = 0; d < DPR_DTYPE_COUNT; d++) {
+            if (!w->asked->ops[op] || !w->asked->dtypes[d] || !dpr_supported((dpr_op)op, (dpr_dtype)d))
+                continue;
+            w->at = (bench_case){.op = (dpr_op)op, .dtype = (dpr_dtype)d};
+            if (each_case(w, ignore_case))
+                visit(w);
+        }
+}
+
+static void count_pair(bench_walk *w) {
+    w->cases += each_case(w, ignore_case);
+}
+
+static void look_at_size(bench_walk *w) {
+    const size_t bytes = saturating_bytes(&w->at);
+    w->largest = bytes > w->largest && bytes <= w->most ? bytes : w->largest;
+}
+
+static void look_at_sizes(bench_walk *w) {
+    (void)each_case(w, look_at_size);
+}
+
+/* Makes the data of the pair and measures its cases. */
+static void measure_pair(bench_walk *w) {
+    char why[BENCH_WHY] = "";
+    if (!w->results->ended) {
+        const dpr_status status = known_make(&w->known, w->cpu, w->at.op, w->at.dtype);
+        if (status != DPR_OK || bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) != 0) {
+            w->code = cli_error("%s", status != DPR_OK ? dpr_status_text(status) : why);
+            end(w, "its data could not be made");
+        }
+    }
+    (void)each_case(w, take_case);
+    known_free(&w->known);
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+int walk_open(bench_walk *w) {
+    w->results->commit = w->asked->commit;
+    w->results->rule = (bench_rule){w->asked->accuracy, 7, 500, w->asked->budget};
+    w->outcomes = calloc(BENCH_SUBJECTS, sizeof *w->outcomes);
+    if (!w->outcomes)
+        return cli_error("out of memory");
+    if (dpr_ctx_create(w->asked->device, &w->ctx) != DPR_OK || dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
+    return CLI_OK;
+}
+
+size_t walk_count(bench_walk *w) {
+    w->cases = 0;
+    each_pair(w, count_pair);
+    return w->cases;
+}
+
+size_t walk_largest(bench_walk *w) {
+    w->most = bench_pool_most(dpr_ctx_device(w->ctx));
+    w->largest = 0;
+    each_pair(w, look_at_sizes);
+    return w->largest;
+}
+
+/* Two buffers of the largest array, and enough of the small ones that none is read twice in a batch. */
+static size_t wanted_pool(bench_walk *w) {
+    const size_t largest = walk_largest(w), mib = (size_t)1 << 20;
+    if (dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU)
+        return largest > 4096 * mib ? 2 * largest : 8192 * mib;
+    const size_t cache = 4 * (size_t)dpr_ctx_machine(w->cpu)->caps.cpu.cache_bytes;
+    const size_t some = cache > 1024 * mib ? 1024 * mib : cache < 64 * mib ? 64 * mib : cache;
+    return largest > some ? largest : some;
+}
+
+int walk_run(bench_walk *w) {
+    char why[BENCH_WHY] = "";
+    if (bench_timer_create(dpr_ctx_device(w->ctx), wanted_pool(w), &w->timer, why) != 0)
+        return cli_error("%s", why);
+    bench_stop_at(w->timer, w->asked->stop);
+    bench_tick_at(w->timer, show_progress, w);
+    w->results->device = *bench_timer_device(w->timer);
+    w->results->pool_bytes = bench_pool_bytes(w->timer);
+    (void)walk_count(w);
+    w->began = bench_now();
+    each_pair(w, measure_pair);
+    progress_clear();
+    if (stopped(w))
+        end(w, "interrupted");
+    w->results->interrupted = stopped(w);
+    return w->code;
+}
+
+void walk_close(bench_walk *w) {
+    bench_timer_destroy(w->timer);
+    dpr_ctx_destroy(w->ctx);
+    dpr_ctx_destroy(w->cpu);
+    free(w->outcomes);
+}

@@ -1,0 +1,62 @@
+/* From case to case within a budget: what the measurements of dpr bench and of dpr_peers have in common.
+ *
+ *     bench_walk w = {.asked = asked, .results = results, .prepare = prepare, .user = user};
+ *     walk_open(&w);
+ *     walk_run(&w);
+ *     walk_close(&w);        due in any case */
+#ifndef DPR_TOOLS_BENCH_WALK_H
+#define DPR_TOOLS_BENCH_WALK_H
+
+#include "bench_asked.h"
+#include "bench_caller.h"
+
+typedef struct bench_walk bench_walk;
+
+struct bench_walk {
+    /* Set by the caller. */
+    const bench_asked *asked;
+    bench_results *results;
+    /* Whether a case is wanted; NULL: all that are asked for are. */
+    int (*wants)(const bench_case *at);
+    /* Makes the subjects of the case: sets `subjects` and `n`. The user of each is a bench_caller. 0, or -1 with the
+     * reason why there are none. */
+    int (*prepare)(bench_walk *w, char why[BENCH_WHY]);
+    void *user;
+
+    /* From walk_open() on. */
+    dpr_ctx *ctx; /* of the device */
+    dpr_ctx *cpu; /* where results to compare with come from */
+
+    /* The case. */
+    bench_case at;
+    known known; /* what the buffers hold */
+    known_result expected;
+    const bench_subject *subjects;
+    int n;
+
+    /* Private. */
+    bench_timer *timer;
+    bench_outcome *outcomes; /* BENCH_SUBJECTS of them */
+    size_t cases, done;
+    size_t most, largest; /* bytes that may fit the device; of the largest array that does */
+    double began;
+    int code;
+};
+
+/* Makes the contexts. CLI_OK, or CLI_FAILED after a message. */
+int walk_open(bench_walk *w);
+
+/* How many cases there are; asked->counts and asked->modes must be set. Needs no contexts. */
+size_t walk_count(bench_walk *w);
+
+/* Bytes of the largest array of a case that may fit the device. */
+size_t walk_largest(bench_walk *w);
+
+/* Measures the cases. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
+ * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong
+ * result. */
+int walk_run(bench_walk *w);
+
+void walk_close(bench_walk *w);
+
+#endif

@@ -1,0 +1,99 @@
+#include "outfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "timing.h"
+
+static int failed_to_write(const char *file) {
+    return cli_error("%s: cannot be written: %s", file, strerror(errno));
+}
+
+static int write_to(const outfile *o, FILE *f) {
+    return o->write(o->user, f, o->format) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
+/* Writes the report beside the file and then puts it in its place. */
+static int save_aside(const outfile *o, const char *aside) {
+    FILE *f = fopen(aside, "w");
+    if (!f)
+        return failed_to_write(aside);
+    int code = write_to(o, f);
+    const int bad = ferror(f);
+    if ((fclose(f) != 0) | bad || (code == CLI_OK && rename(aside, o->name) != 0))
+        code = failed_to_write(o->name);
+    if (code != CLI_OK)
+        (void)remove(aside);
+    return code;
+}
+
+static int replace(outfile *o) {
+    const size_t size = strlen(o->name) + sizeof ".part";
+    char *aside = malloc(size);
+    if (!aside)
+        return cli_error("out of memory");
+    snprintf(aside, size, "%s.part", o->name);
+    const int code = save_aside(o, aside);
+    free(aside);
+    o->saved = bench_now();
+    return code;
+}
+
+/* A device or a pipe cannot be replaced, so it is written to. */
+static int is_replaceable(const char *file) {
+    struct stat s;
+    return lstat(file, &s) != 0 || S_ISREG(s.st_mode);
+}
+
+int outfile_set_format(outfile *o, const char *text) {
+    size_t format = 0;
+    const int code = cli_choice("format", text, o->format_name, &format);
+    if (code == CLI_OK)
+        o->format = (int)format;
+    return code;
+}
+
+static int ends_in(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static int guess_format(const outfile *o) {
+    static const struct { const char *end, *format; } all[] = {{".json", "json"}, {".csv", "csv"}, {".md", "markdown"}};
+    for (size_t i = 0; o->name && i < sizeof all / sizeof all[0]; i++)
+        for (size_t format = 0; ends_in(o->name, all[i].end) && o->format_name(format); format++)
+            if (strcmp(all[i].format, o->format_name(format)) == 0)
+                return (int)format;
+    return 0;
+}
+
+int outfile_try(outfile *o) {
+    if (o->format == OUTFILE_GUESS)
+        o->format = guess_format(o);
+    o->saved = bench_now();
+    if (!o->name || !is_replaceable(o->name))
+        return CLI_OK;
+    FILE *f = fopen(o->name, "a");
+    return f && fclose(f) == 0 ? CLI_OK : failed_to_write(o->name);
+}
+
+void outfile_refresh(outfile *o) {
+    static const double seconds = 5;
+    if (o->name && bench_now() - o->saved > seconds && is_replaceable(o->name))
+        (void)replace(o);
+}
+
+int outfile_finish(outfile *o) {
+    if (!o->name)
+        return write_to(o, stdout);
+    if (is_replaceable(o->name))
+        return replace(o);
+    FILE *f = fopen(o->name, "w");
+    if (!f)
+        return failed_to_write(o->name);
+    const int code = write_to(o, f), bad = ferror(f);
+    return (fclose(f) != 0) | bad ? failed_to_write(o->name) : code;
+}

@@ -1,0 +1,37 @@
+/* Where a report goes: a file that is whole at any time, or standard output. */
+#ifndef DPR_TOOLS_OUTFILE_H
+#define DPR_TOOLS_OUTFILE_H
+
+#include <stdio.h>
+
+typedef struct outfile {
+    const char *name;                     /* NULL: standard output */
+    const char *(*format_name)(size_t i); /* of all formats; NULL past the end */
+    int format;                           /* one of them, or OUTFILE_GUESS */
+    /* Writes all of the report. Errors of the file are looked for afterwards. 0, or -1 when out of memory. */
+    int (*write)(void *user, FILE *f, int format);
+    void *user;
+
+    /* Private. */
+    double saved; /* when the file was last written */
+} outfile;
+
+/* As a format: json, csv or markdown for a file whose name ends in .json, .csv or .md, where that is a format; else the
+ * first. */
+enum { OUTFILE_GUESS = -1 };
+
+/* Takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
+int outfile_set_format(outfile *o, const char *text);
+
+/* Settles the format and finds out, before there is anything to report, whether the file can be written. CLI_OK, or
+ * CLI_FAILED after a message. */
+int outfile_try(outfile *o);
+
+/* Writes the file once in some seconds, in case that the program is killed or the device hangs; nothing to what is no
+ * regular file, or to standard output. */
+void outfile_refresh(outfile *o);
+
+/* Writes the report. CLI_OK, or CLI_FAILED after a message; errors of standard output are for cli_finish(). */
+int outfile_finish(outfile *o);
+
+#endif
