@@ -14,11 +14,16 @@
  *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
  *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
  *                      of that vector's first element
- *   by_word            whether a tile's lanes take four bytes of elements at a time, by add_word(lane, word), and
- * become lanes as above by settle(lane) narrow_exchange    whether the threads of a block exchange lanes, by
- * lower(acc), rather than accumulators in_hardware        the instruction that combines what a warp exchanges, where
- * there is one located            whether accumulators hold indices: then there are no lanes, of_element(x, index)
- * makes an accumulator of an element, and locate(acc, data, count) must be called before finish()
+ *
+ *   by_word            whether a tile's lanes take four bytes of elements at a time: add_word(lane, word), and then
+ *                      settle(lane), which makes a lane as above of it
+ *
+ *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
+ *
+ *   in_hardware        the instruction that combines what a warp exchanges, where there is one
+ *
+ *   located            whether accumulators hold indices: then there are no lanes, of_element(x, index) makes an
+ *                      accumulator of an element, and locate(acc, data, count) must be called before finish()
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers add in 32 bits within a tile and in 64
  * between tiles, F32 within a tile and F64 between tiles. */

@@ -148,6 +148,7 @@ template <class M> struct share {
     using T = typename M::storage;
     using P = packet<T>;
     static constexpr unsigned vectors = M::vectors;
+    static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
     division<T> d;
     const P *first;
     uint64_t size; /* in vectors */

@@ -32,10 +32,14 @@ static dpr_status failed(cudaError_t error, const char *what) {
                     dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
 }
 
-/* Makes `ordinal` current, and tells which device was. */
+/* Makes `ordinal` current, and tells which device was. A thread that has not used CUDA has a current device, but no
+ * context until it is set. */
 static cudaError_t enter(int ordinal, int *previous) {
+    *previous = ordinal;
+    if (dpr_driver_is_current(ordinal))
+        return cudaSuccess;
     cudaError_t error = cudaGetDevice(previous);
-    if (error == cudaSuccess && *previous != ordinal)
+    if (error == cudaSuccess)
         error = cudaSetDevice(ordinal);
     if (error != cudaSuccess)
         (void)cudaGetLastError();

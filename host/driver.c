@@ -39,6 +39,8 @@ static cudaError_t find_call(const char *name, unsigned version, void *to) {
 static cudaError_t find_calls(dpr_driver_calls *calls) {
     cudaError_t error = find_call("cuPointerGetAttributes", 7000, (void *)&calls->pointer_get_attributes);
     if (error == cudaSuccess)
+        error = find_call("cuCtxGetDevice", 7000, (void *)&calls->ctx_get_device);
+    if (error == cudaSuccess)
         error = find_call("cuLaunchKernelEx", 11080, (void *)&calls->launch_kernel_ex);
     if (error == cudaSuccess)
         error = find_call("cuStreamGetId", 12000, (void *)&calls->stream_get_id);
@@ -68,6 +70,12 @@ static void find_driver(void) {
 
 const dpr_driver_calls *dpr_driver(void) {
     return &driver.calls;
+}
+
+int dpr_driver_is_current(int ordinal) {
+    const char *why;
+    CUdevice device; /* a handle that is the ordinal */
+    return dpr_driver_devices(&why) > 0 && driver.calls.ctx_get_device(&device) == CUDA_SUCCESS && device == ordinal;
 }
 
 int dpr_driver_devices(const char **why) {
@@ -103,18 +111,27 @@ static int ask_readable(const void *pointer) {
     return syscall(SYS_rt_sigprocmask, ~0L, word, NULL, (size_t)8) != -1 || errno != EFAULT;
 }
 
-/* The same, without a system call for pages that this thread has lately found readable. One that was unmapped since
- * faults, as in any function that it is given to. */
+/* Pages that this thread has lately found readable: their numbers; 0, which no process may map, is none. */
+enum { PAGES = 16, PAGE_BYTES = 4096 };
+static _Thread_local uintptr_t known_readable[PAGES];
+
+/* The same without a system call, where it may be. A page that was unmapped since faults, as in any function that it is
+ * given to. */
 static int is_readable(const void *pointer) {
-    enum { PAGES = 16, PAGE_BYTES = 4096 };
-    static _Thread_local uintptr_t readable[PAGES]; /* page numbers; 0, which no process may map, is none */
     const uintptr_t page = (uintptr_t)pointer / PAGE_BYTES;
-    if (page != 0 && readable[page % PAGES] == page)
+    if (page != 0 && known_readable[page % PAGES] == page)
         return 1;
     const int answer = ask_readable(pointer);
     if (answer)
-        readable[page % PAGES] = page;
+        known_readable[page % PAGES] = page;
     return answer;
+}
+
+/* Of a page that is the driver's now, and may be nobody's later. */
+static void forget_readable(const void *pointer) {
+    const uintptr_t page = (uintptr_t)pointer / PAGE_BYTES;
+    if (known_readable[page % PAGES] == page)
+        known_readable[page % PAGES] = 0;
 }
 
 static const dpr_place pageable = {DPR_MEMORY_HOST, -1};
@@ -153,6 +170,7 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
                                                                 (CUdeviceptr)(uintptr_t)pointer);
     if (result != CUDA_SUCCESS || type == 0)
         return place_unknown(result, pointer, argument, out);
+    forget_readable(pointer);
     const dpr_memory memory = managed                      ? DPR_MEMORY_MANAGED
                               : type == CU_MEMORYTYPE_HOST ? DPR_MEMORY_PINNED
                                                            : DPR_MEMORY_DEVICE;

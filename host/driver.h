@@ -18,14 +18,18 @@ int dpr_driver_is_final(cudaError_t error);
 /* The driver's functions by their own names. Its error codes are the runtime's. */
 typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *pointer_get_attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr p);
+    CUresult(CUDAAPI *ctx_get_device)(CUdevice *device);
     CUresult(CUDAAPI *launch_kernel_ex)(const CUlaunchConfig *config, CUfunction function, void **params, void **extra);
     CUresult(CUDAAPI *stream_get_id)(CUstream stream, unsigned long long *id);
     CUresult(CUDAAPI *stream_get_capture_info)(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                                CUgraph *graph, const CUgraphNode **dependencies, size_t *count);
 } dpr_driver_calls;
 
-/* There where dpr_driver_devices() is not 0. */
+/* There where dpr_driver_devices() is not 0. Other than the runtime's, these calls give a thread no context. */
 const dpr_driver_calls *dpr_driver(void);
+
+/* Whether the calling thread has a context, and it is of device `ordinal`. */
+int dpr_driver_is_current(int ordinal);
 
 /* As dpr_device_place(). */
 dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place *out);

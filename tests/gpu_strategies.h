@@ -46,8 +46,8 @@ static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_m
     key.f.op = (uint8_t)op;
     key.f.dtype = (uint8_t)dtype;
     key.f.in_memory = (uint8_t)memory;
-    key.f.strategy = UINT8_MAX; /* asked for by name */
-    return gpu_caps() && !dpr_refusal(strategy, &key, gpu_caps());
+    key.f.strategy = UINT8_MAX;                                     /* asked for by name */
+    return !gpu_caps() || !dpr_refusal(strategy, &key, gpu_caps()); /* without capabilities the run will fail */
 }
 
 /* The same for device memory. */

@@ -223,8 +223,11 @@ static void place(const bench *b, const run *r, const sample *s) {
 static int check_unmodified(const bench *b, const run *r, const sample *s) {
     const size_t bytes = r->count * ref_size(b->test->dtype);
     const unsigned char *elements = b->pair->in[r->in_kind] + r->offset;
-    if (b->test->gpu && EXPECT_THAT(gpu_copy(b->pair->back, elements, bytes), "%s", gpu_error()))
+    if (b->test->gpu) {
+        if (!EXPECT_THAT(gpu_copy(b->pair->back, elements, bytes), "%s", gpu_error()))
+            return 0;
         elements = b->pair->back;
+    }
     return EXPECT_THAT(memcmp(elements, s->data, bytes) == 0, "%s\n  modified the input", describe(b, r));
 }
 

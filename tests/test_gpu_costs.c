@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "args.h"
+#include "driver.h"
 #include "gpu_kernels.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
@@ -22,7 +23,8 @@ typedef struct scene {
     dpr_stream stream;
     float *in; /* device memory */
     size_t count;
-    float *out; /* device memory */
+    float *out;       /* device memory */
+    CUfunction empty; /* a kernel that does nothing */
 } scene;
 
 static double now(void) {
@@ -38,13 +40,19 @@ typedef int (*contender)(const scene *s);
 
 static int launch_empty(const scene *s) {
     dpr_kernel_args args = {.in = s->in, .out = s->out, .count = s->count};
-    cudaLaunchAttribute programmatic = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
-    programmatic.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {.gridDim = {1, 1, 1}, .blockDim = {256, 1, 1}, .stream = s->stream};
-    config.attrs = &programmatic;
-    config.numAttrs = 1;
+    CUlaunchAttribute programmatic = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    programmatic.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig config = {.gridDimX = 1,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 256,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = s->stream,
+                                   .attrs = &programmatic,
+                                   .numAttrs = 1};
     void *params[] = {&args};
-    return cudaLaunchKernelExC(&config, gpu_empty_kernel(), params) == cudaSuccess;
+    return dpr_driver()->launch_kernel_ex(&config, s->empty, params, NULL) == CUDA_SUCCESS;
 }
 
 static int call_async(const scene *s) {
@@ -98,6 +106,7 @@ static int scene_open(scene *s, size_t count) {
     s->stream = gpu_stream_create();
     return EXPECT_THAT(s->in && s->out && s->stream && gpu_repeat(s->in, count * sizeof one, &one, sizeof one), "%s",
                        gpu_error())
+           && EXPECT_EQ_I64(cudaSuccess, cudaGetFuncBySymbol(&s->empty, gpu_empty_kernel()))
            && EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx))
            && EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &s->plan));
 }
@@ -190,6 +199,8 @@ static void check_held(const int32_t *in, int64_t *out, const dpr_stream stream[
     size_t held = SIZE_MAX, kept = SIZE_MAX;
     for (int i = 0; i < TRIES && (held > MOST_HELD || kept > 0) && !test_failed(); i++) {
         dpr_ctx *ctx = NULL;
+        const int64_t nothing[STREAMS + 1] = {0};
+        EXPECT_TRUE(gpu_copy(out, nothing, sizeof nothing));
         const size_t before = gpu_free_bytes();
         ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
         use_all(ctx, in, out, stream);

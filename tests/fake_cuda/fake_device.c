@@ -49,6 +49,10 @@ cudaError_t __wrap_cudaGetDevice(int *device) {
     return fake_end(cudaSuccess);
 }
 
+int fake_current_device(void) {
+    return current_device;
+}
+
 WRAP(cudaSetDevice);
 cudaError_t __wrap_cudaSetDevice(int device) {
     FAKE_BEGIN();

@@ -7,6 +7,9 @@
 /* The captured machine that they are. */
 const dpr_caps *fake_machine(void);
 
+/* Of the calling thread. */
+int fake_current_device(void);
+
 /* Dynamic shared memory a block and blocks a cluster that the kernel may be launched with, after the attributes that
  * were set. With the fake's lock held. */
 int fake_shared_bytes_allowed(const void *entry);

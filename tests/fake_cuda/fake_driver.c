@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <string.h>
 
+#include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_state.h"
 #include "fake_streams.h"
@@ -38,10 +39,29 @@ static CUresult CUDAAPI fake_pointer_attributes(unsigned count, CUpointer_attrib
     return CUDA_SUCCESS;
 }
 
+/* Begins a function that needs a context. */
+static cudaError_t begin(const char *name) {
+    const cudaError_t injected = fake_begin_quietly(name);
+    if (injected != cudaSuccess || fake_has_context())
+        return injected;
+    fake_violate("the driver is called in a thread that has no context");
+    fake_unlock();
+    return cudaErrorDeviceUninitialized;
+}
+
+static CUresult CUDAAPI fake_ctx_get_device(CUdevice *device) {
+    const cudaError_t injected = fake_begin_quietly("cuCtxGetDevice");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    *device = fake_current_device();
+    fake_unlock();
+    return fake_has_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function, void **params,
                                               void **extra) {
     (void)extra;
-    const cudaError_t injected = fake_begin_quietly("cuLaunchKernelEx");
+    const cudaError_t injected = begin("cuLaunchKernelEx");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     const cudaLaunchConfig_t as_runtime = {
@@ -58,7 +78,7 @@ static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfu
 }
 
 static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *id) {
-    const cudaError_t injected = fake_begin_quietly("cuStreamGetId");
+    const cudaError_t injected = begin("cuStreamGetId");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     stream = fake_stream_of(stream);
@@ -72,7 +92,7 @@ static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *
 static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                                      CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
     (void)id, (void)dependencies, (void)count;
-    const cudaError_t injected = fake_begin_quietly("cuStreamGetCaptureInfo");
+    const cudaError_t injected = begin("cuStreamGetCaptureInfo");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     stream = fake_stream_of(stream);
@@ -97,6 +117,7 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
         any_call call;
     } calls[] = {
         {"cuPointerGetAttributes", (any_call)fake_pointer_attributes},
+        {"cuCtxGetDevice", (any_call)fake_ctx_get_device},
         {"cuLaunchKernelEx", (any_call)fake_launch_kernel_ex},
         {"cuStreamGetId", (any_call)fake_stream_get_id},
         {"cuStreamGetCaptureInfo", (any_call)fake_stream_get_capture_info},

@@ -107,6 +107,25 @@ static const char *check_declared(const cudaLaunchConfig_t *config, const dpr_ke
     return NULL;
 }
 
+/* Whether each element is in exactly one part of the array as the launch divides it: one by one up to the first
+ * boundary of 16 bytes, in vectors of 16 bytes, and one by one to the end; and the vectors on the grid's threads. */
+static const char *check_division(const cudaLaunchConfig_t *config, const dpr_kernel_args *args, size_t size) {
+    const uint64_t threads = (uint64_t)config->gridDim.x * config->blockDim.x, in_vector = 16 / size;
+    const uint64_t in_vectors = args->vectors * in_vector, tail = args->count - args->head - in_vectors;
+    const uintptr_t body = (uintptr_t)args->in + args->head * size;
+    if (args->head + in_vectors > args->count || args->head >= in_vector || tail >= in_vector)
+        return "the array's parts are not its elements";
+    if (args->vectors > 0 && body % 16 != 0 && (uintptr_t)args->in % size == 0)
+        return "a vector is not on a boundary of 16 bytes";
+    if (!(args->reading & DPR_READ_ENDS) != (args->head == 0 && tail == 0))
+        return "that there are elements beside the vectors is not as the launch says";
+    if (args->rounds * threads > args->vectors || args->vectors - args->rounds * threads >= threads)
+        return "the vectors are not divided by the grid's threads";
+    if (args->reciprocal != UINT64_MAX / threads)
+        return "the reciprocal is not that of the grid's threads";
+    return NULL;
+}
+
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const known_kernel *kernel = find(entry);
@@ -123,7 +142,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
     out->key = kernel->key;
-    return check_declared(config, &declared);
+    wrong = check_division(config, &out->args, dpr_dtypes[kernel->key.f.dtype].size);
+    return wrong ? wrong : check_declared(config, &declared);
 }
 
 static const char *check_scratch(const void *scratch) {

@@ -1,6 +1,7 @@
 #include "fake_state.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "fake_cuda.h"
 #include "fake_memory.h"
@@ -88,7 +89,25 @@ cudaError_t fake_begin_quietly(const char *name) {
     return error;
 }
 
+static _Thread_local int has_context;
+
+int fake_has_context(void) {
+    return has_context;
+}
+
+/* The runtime's functions that do without a context. */
+static int needs_context(const char *name) {
+    static const char *const others[] = {"cudaGetDevice",           "cudaGetDeviceCount",
+                                         "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
+                                         "cudaDriverGetVersion",    "cudaGetDriverEntryPointByVersion"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(name, others[i]) == 0)
+            return 0;
+    return 1;
+}
+
 cudaError_t fake_begin(const char *name) {
+    has_context |= needs_context(name);
     return give(fake_begin_quietly(name));
 }
 

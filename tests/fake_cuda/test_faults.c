@@ -342,6 +342,7 @@ TEST(Faults, discovery) {
 TEST(FakeCuda, notes_violations) {
     ASSERT_TRUE(fake_violation() == NULL);
     ASSERT_TRUE(dpr_device_count() > 0);
+    ASSERT_EQ_I64(cudaSuccess, cudaSetDevice(0));
     const CUlaunchConfig config = {.gridDimX = 1};
     int nothing = 0;
     void *arguments[] = {&nothing};
