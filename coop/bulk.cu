@@ -117,13 +117,7 @@ template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &
     if (!split)
         x = ends<M>(mine.d).with(exchange<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
     x = reduce_block<M>(x);
-    const unsigned last = gridDim.x - 1;
-    if (blockIdx.x != last) {
-        if (threadIdx.x == 0)
-            post<cuda::thread_scope_device>(tagged_partial<M>(args, blockIdx.x), x, 1);
-    } else if (threadIdx.x < 32) {
-        gather<M>(args, mine.d.count, x, last);
-    }
+    meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
 #else

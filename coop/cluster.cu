@@ -33,10 +33,14 @@ template <class M> struct inbox {
     typename X::type *partials; /* largest_cluster * block_warps, in this block's shared memory */
     uint64_t *barrier;
 
-    /* In the first block, before the cluster's barrier. */
-    __device__ void open(unsigned expected) {
+    /* One thread of the first block, before the cluster's barrier. */
+    __device__ void open() {
         cuda::ptx::mbarrier_init(barrier, 1);
         cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    }
+
+    /* The same thread, after it; some may have come by then. */
+    __device__ void expect(unsigned expected) {
         cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
                                              barrier, expected * static_cast<unsigned>(sizeof *partials));
     }
@@ -63,23 +67,21 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
     inbox<M> box = {reinterpret_cast<typename X::type *>(partials), &barrier};
     const auto cluster = cooperative_groups::this_cluster();
     const unsigned rank = cluster.block_rank(), warps = blockDim.x / 32, expected = cluster.num_blocks() * warps;
-    if (rank == 0 && threadIdx.x == 0)
-        box.open(expected);
+    const bool first = rank == 0 && threadIdx.x == 0;
+    if (first)
+        box.open();
     auto arrived = cluster.barrier_arrive();
     const share<M> mine = begin<M>(args);
     const typename X::type x = reduce_warp<M>(reduce_share<M>(args, mine));
     cluster.barrier_wait(std::move(arrived));
+    if (first)
+        box.expect(expected);
     if (threadIdx.x % 32 == 0)
         box.post(cluster, rank * warps + threadIdx.x / 32, x);
     if (rank != 0 || threadIdx.x >= 32)
         return;
     const typename X::type sum = box.fold(expected);
-    const unsigned clusters = gridDim.x / cluster.num_blocks(), last = clusters - 1;
-    const unsigned self = blockIdx.x / cluster.num_blocks();
-    if (self == last)
-        gather<M>(args, mine.d.count, sum, last);
-    else if (threadIdx.x == 0)
-        post<cuda::thread_scope_device>(tagged_partial<M>(args, self), sum, 1);
+    meet<M>(args, mine.d.count, sum, blockIdx.x / cluster.num_blocks(), gridDim.x / cluster.num_blocks() - 1);
 }
 
 #else

@@ -10,7 +10,7 @@ namespace dpr {
 namespace {
 
 template <class M>
-__global__ void __launch_bounds__(1024, 1) grid_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(most_threads, 1) grid_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
     const auto grid = cooperative_groups::this_grid();
     const share<M> mine = begin<M>(args);

@@ -70,10 +70,13 @@ template <class Family> struct instances {
     }
 };
 
-/* What strategies have in common whose blocks have up to 1024 threads, one block on each SM, and leave `Partials`
+/* Threads of the largest block: what every device has room for once on an SM. */
+constexpr int most_threads = 1024;
+
+/* What strategies have in common whose blocks have up to that many threads, one block on each SM, and leave `Partials`
  * partial results at most in scratch memory. */
 template <class Family, int Partials> struct block_per_sm {
-    static constexpr int threads = 1024;
+    static constexpr int threads = most_threads;
 
     static const char *probe(const dpr_key *, const dpr_caps *caps) {
         return caps->gpu.max_threads_per_block < threads ? "needs blocks of 1024 threads" : nullptr;

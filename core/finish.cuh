@@ -130,6 +130,20 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
         write_result<M>(args, count, X::unpack(x));
 }
 
+/* How those meet whose partial results are numbered from 0 to `last`: all but the last post theirs and are done, and
+ * the last, which has started when all others have, gathers them. Threads of its block call it, the first warp among
+ * them, with the partial `x` in thread 0. */
+template <class M>
+__device__ void meet(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x, unsigned self,
+                     unsigned last) {
+    if (self == last) {
+        if (threadIdx.x < 32)
+            gather<M>(args, count, x, last);
+    } else if (threadIdx.x == 0) {
+        post<cuda::thread_scope_device>(tagged_partial<M>(args, self), x, 1);
+    }
+}
+
 } // namespace dpr
 
 #endif

@@ -9,16 +9,10 @@ namespace dpr {
 namespace {
 
 template <class M>
-__global__ void __launch_bounds__(1024, 1) lookback_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(most_threads, 1) lookback_kernel(const __grid_constant__ dpr_kernel_args args) {
     const share<M> mine = begin<M>(args);
     const auto x = reduce_block<M>(reduce_share<M>(args, mine));
-    const unsigned last = gridDim.x - 1;
-    if (blockIdx.x != last) {
-        if (threadIdx.x == 0)
-            post<cuda::thread_scope_device>(tagged_partial<M>(args, blockIdx.x), x, 1);
-    } else if (threadIdx.x < 32) {
-        gather<M>(args, mine.d.count, x, last);
-    }
+    meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
 struct lookback_family {

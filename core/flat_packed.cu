@@ -63,7 +63,7 @@ template <class M> __device__ void add_up(const dpr_kernel_args &args, uint64_t 
 }
 
 template <class M>
-__global__ void __launch_bounds__(1024, 1) packed_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(most_threads, 1) packed_kernel(const __grid_constant__ dpr_kernel_args args) {
     const share<M> mine = begin<M>(args);
     const auto x = reduce_block<M>(reduce_share<M>(args, mine));
     if (threadIdx.x == 0)

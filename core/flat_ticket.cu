@@ -25,7 +25,7 @@ __device__ bool last_to_arrive(unsigned *ticket) {
 }
 
 template <class M>
-__global__ void __launch_bounds__(1024, 1) ticket_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(most_threads, 1) ticket_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
     static_assert(sizeof(typename X::type) <= partial_bytes);
     const share<M> mine = begin<M>(args);

@@ -164,6 +164,29 @@ GPU_TEST(memory_of_another_device_is_refused) {
     dpr_shutdown();
 }
 
+GPU_TEST(stream_of_another_device_is_refused) {
+    NEED_GPU();
+    if (gpu_count() < 2)
+        SKIP("needs two CUDA devices");
+    ASSERT_TRUE(gpu_use(1));
+    dpr_stream far = gpu_stream_create();
+    ASSERT_TRUE(far && gpu_use(0));
+    for (size_t s = 0; s < gpu_strategy_count(); s++) {
+        const int64_t canary = 77;
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = gpu_strategy(s);
+        ASSERT_TRUE(gpu_copy(fixture->out, &canary, sizeof canary));
+        EXPECT_THAT(dpr_reduce_async(fixture->ctx, fixture->in, fixture->out, COUNT, DPR_I32, DPR_SUM, &options, far)
+                        == DPR_ERR_WRONG_DEVICE,
+                    "%s: %s", options.strategy, dpr_last_error());
+        EXPECT_EQ_I64(canary, fetch(fixture->out));
+        EXPECT_STATUS(
+            DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->out, COUNT, DPR_I32, DPR_SUM, &options, NULL));
+        EXPECT_EQ_I64(expected_sum, fetch(fixture->out));
+    }
+    EXPECT_TRUE(gpu_use(1) && gpu_stream_destroy(far) && gpu_use(0));
+}
+
 GPU_TEST(result_may_overlap_the_input) {
     NEED_GPU();
     for (size_t s = 0; s < gpu_strategy_count(); s++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_state.h"
 
@@ -34,6 +35,11 @@ int fake_stream_is_live(cudaStream_t stream) {
         if (s == stream)
             return 1;
     return 0;
+}
+
+int fake_stream_is_usable(cudaStream_t stream) {
+    const int of_any = stream == &legacy || stream == &per_thread;
+    return fake_stream_is_live(stream) && (of_any || stream->device == fake_current_device());
 }
 
 void fake_append(fake_queue *to, const fake_work *item) {
@@ -180,6 +186,7 @@ cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) 
     if (!stream)
         return fake_end(cudaErrorMemoryAllocation);
     stream->id = next_stream_id++;
+    stream->device = fake_current_device();
     stream->next = per_thread.next;
     per_thread.next = stream;
     fake_count_objects(1);
@@ -233,7 +240,7 @@ cudaError_t __wrap_cudaDeviceSynchronize(void) {
 cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
     fake_work item = {.type = FAKE_KERNEL};
     cudaStream_t stream = fake_stream_of(config->stream);
-    if (!fake_stream_is_live(stream))
+    if (!fake_stream_is_usable(stream))
         return cudaErrorInvalidResourceHandle;
     const char *wrong = fake_kernel_prepare(config, entry, arguments, stream->after_kernel, &item.launch);
     if (!wrong && stream == &legacy && fake_kernel_is_programmatic(config))

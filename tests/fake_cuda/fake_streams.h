@@ -26,6 +26,7 @@ typedef struct fake_queue {
 struct CUstream_st {
     struct CUstream_st *next;
     unsigned long long id;
+    int device; /* of streams that were created */
     fake_queue work;
     cudaGraph_t captured; /* the graph it is being captured to, or NULL */
     int after_kernel;     /* what was enqueued last is a kernel */
@@ -34,6 +35,9 @@ struct CUstream_st {
 /* The stream that a handle stands for, and whether it is alive. */
 cudaStream_t fake_stream_of(cudaStream_t stream);
 int fake_stream_is_live(cudaStream_t stream);
+
+/* Whether it is alive, and the calling thread's current device may use it. */
+int fake_stream_is_usable(cudaStream_t stream);
 
 /* All of them, in a list. */
 cudaStream_t fake_streams(void);
