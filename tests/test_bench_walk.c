@@ -1,5 +1,6 @@
 /* From case to case: what dpr bench and dpr_peers have in common, on the CPU. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench_walk.h"
 #include "support.h"
@@ -11,6 +12,7 @@ typedef struct pair {
     int prepared;
     volatile sig_atomic_t stop;
     int stops_at; /* `stop` is set when so many cases are prepared; 0: never */
+    int (*call)(void *user, const void *in, void *host_out); /* theirs; NULL: as ours */
 } pair;
 
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
@@ -26,6 +28,8 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
                                          .call = caller_call,
                                          .count_wrong = caller_count_wrong};
     }
+    if (p->call)
+        p->subjects[1].call = p->call;
     if (caller_plan(&p->callers[0], &plan) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
         return -1;
@@ -105,4 +109,33 @@ TEST(BenchWalk, an_interrupt_leaves_out_the_rest) {
     EXPECT_EQ_STR("interrupted", r.ended);
     EXPECT_TRUE(r.interrupted);
     results_free(&r);
+}
+
+static int call_failing(void *user, const void *in, void *host_out) {
+    (void)user, (void)in, (void)host_out;
+    return -1;
+}
+
+static int call_without_result(void *user, const void *in, void *host_out) {
+    (void)user, (void)in, (void)host_out;
+    return 0;
+}
+
+static void check_theirs(int (*call)(void *user, const void *in, void *host_out)) {
+    pair p = {.call = call};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_FAILED, measure(&p, "100", NULL, &r));
+    ASSERT_EQ_U64(4, r.row_count); /* also ours, which is right */
+    for (size_t i = 0; i < r.row_count; i++)
+        EXPECT_EQ_I64(strcmp(r.rows[i].subject, "ours") == 0, results_right(&r.rows[i]));
+    EXPECT_TRUE(!r.ended);
+    results_free(&r);
+}
+
+TEST(BenchWalk, a_failing_subject_fails_the_whole) {
+    check_theirs(call_failing);
+}
+
+TEST(BenchWalk, a_wrong_result_fails_the_whole) {
+    check_theirs(call_without_result);
 }

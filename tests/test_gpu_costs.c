@@ -1,8 +1,6 @@
 /* What a call costs the host beyond its kernel's launch, and the device memory that a context holds. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "args.h"
 #include "driver.h"
@@ -26,12 +24,6 @@ typedef struct scene {
     float *out;       /* device memory */
     CUfunction empty; /* a kernel that does nothing */
 } scene;
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- The time of the host ---- */
 
@@ -66,10 +58,10 @@ static int run_plan(const scene *s) {
 /* Seconds of the host a call; the device, which may take longer, is waited for outside of that. */
 static double time_batch(const scene *s, contender call) {
     int good = 1;
-    const double start = now();
+    const double start = test_now();
     for (int i = 0; i < CALLS; i++)
         good &= call(s);
-    const double seconds = (now() - start) / CALLS;
+    const double seconds = (test_now() - start) / CALLS;
     EXPECT_THAT(good && gpu_stream_wait(s->stream), "%s %s", dpr_last_error(), gpu_error());
     return seconds;
 }

@@ -1,13 +1,12 @@
 /* Kernels that fault on a real device: what the library says of it, and that the CPU goes on. Each test runs in a
  * child, as CUDA cannot use the device again in a process where one has failed. The parent stays away from CUDA, which
  * cannot be used in a child forked after it was. */
-#define _GNU_SOURCE /* fork(), MAP_ANONYMOUS, clock_gettime() */
+#define _GNU_SOURCE /* fork(), MAP_ANONYMOUS */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../host/strategies.def"
@@ -26,12 +25,6 @@ static const int64_t canary = 0x5a5a5a5a, expected_short = (int64_t)SHORT * (SHO
  * where the device has failed; and after which a child that hangs is ended. */
 static const double until_fault = 0.05, most_of_a_call = 5;
 enum { MOST_OF_A_CHILD = 60 };
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* What one child works with. */
 typedef struct scene {
@@ -109,9 +102,9 @@ static void says_that_the_device_is_lost(const char *call, dpr_status status, do
 
 #define EXPECT_LOST(CALL)                                                                                              \
     do {                                                                                                               \
-        const double before = now();                                                                                   \
+        const double before = test_now();                                                                              \
         const dpr_status status = (CALL);                                                                              \
-        says_that_the_device_is_lost(#CALL, status, now() - before);                                                   \
+        says_that_the_device_is_lost(#CALL, status, test_now() - before);                                              \
     } while (0)
 
 /* More calls than there are mailboxes, none of which gets its result. */
@@ -149,12 +142,12 @@ static void check_host_calls(const scene *s) {
 static void check_afterwards(const scene *s) {
     check_device_calls(s);
     check_host_calls(s);
-    const double start = now();
+    const double start = test_now();
     dpr_plan_destroy(s->plan);
     dpr_ctx_destroy(s->ctx);
     dpr_ctx_destroy(s->cpu);
     dpr_shutdown();
-    EXPECT_THAT(now() - start < most_of_a_call, "giving all back took %.1f s", now() - start);
+    EXPECT_THAT(test_now() - start < most_of_a_call, "giving all back took %.1f s", test_now() - start);
 }
 
 /* ---- Children ---- */
@@ -216,11 +209,11 @@ static void in_child(void *context) {
 /* ---- A user's kernel faults, ahead of a blocking call in the default stream ---- */
 
 static void fault_ahead(const scene *s, gpu_fault fault, int64_t *out) {
-    const double start = now();
+    const double start = test_now();
     ASSERT_EQ_I64(0, gpu_fault_later(fault, until_fault, NULL));
     EXPECT_LOST(call_blocking(s, out));
     EXPECT_CONTAINS(dpr_last_error(), "CUDA cannot use the device again in this process");
-    EXPECT_THAT(now() - start >= 0.9 * until_fault, "the call did not wait: %.1f ms", 1e3 * (now() - start));
+    EXPECT_THAT(test_now() - start >= 0.9 * until_fault, "the call did not wait: %.1f ms", 1e3 * (test_now() - start));
     check_afterwards(s);
 }
 
@@ -247,9 +240,9 @@ FAULT_TEST(illegal_write_ahead_of_a_result_for_the_device) {
 /* ---- A kernel of the library faults, as its array is gone ---- */
 
 static void expect_stream_fails(const scene *s) {
-    const double start = now();
+    const double start = test_now();
     EXPECT_TRUE(!gpu_stream_wait(s->stream));
-    EXPECT_THAT(now() - start < most_of_a_call, "the fault took %.1f s", now() - start);
+    EXPECT_THAT(test_now() - start < most_of_a_call, "the fault took %.1f s", test_now() - start);
     check_afterwards(s);
 }
 

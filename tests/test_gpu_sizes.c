@@ -50,14 +50,17 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Grids of launch.h are of 256 to 1024 threads, on one SM to all of them, and their threads have up to 8 vectors in
- * flight; a cluster of 16 blocks and a stage of the copy engine are multiples of these too, of which there are eight.
- * The longest wrap around the stages three times. */
+/* Grids of launch.h are of 32 to 1024 threads on one SM and of 256 to 1024 on more of them, and their threads have up
+ * to 8 vectors in flight; a cluster of 16 blocks and a stage of the copy engine are multiples of these too, of which
+ * there are eight. The longest wrap around the stages three times. */
 static void find_lengths(world *w, const dpr_caps *caps) {
-    const size_t threads[] = {256, 512, 1024}, tiles[] = {1, 2, 3, 4, 7, 8, 16, 24};
+    const size_t few[] = {32, 64, 128}, threads[] = {256, 512, 1024}, tiles[] = {1, 2, 3, 4, 7, 8, 16, 24};
     const size_t sms = (size_t)caps->gpu.sm_count, blocks[] = {1, 2, 3, 16, 64, sms - 1, sms};
     for (size_t n = 0; n <= DENSE; n++)
         add_length(w, n);
+    for (size_t t = 0; t < LENGTH(few); t++)
+        for (size_t v = 0; v < LENGTH(tiles); v++)
+            add_around(w, few[t] * tiles[v]);
     for (size_t t = 0; t < LENGTH(threads); t++)
         for (size_t b = 0; b < LENGTH(blocks); b++)
             for (size_t v = 0; v < LENGTH(tiles); v++)

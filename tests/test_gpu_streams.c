@@ -1,9 +1,7 @@
 /* Many streams and threads at once, and the order within and between streams, with every result checked. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
@@ -116,12 +114,6 @@ static double seconds_of_stress(void) {
     return text ? strtod(text, NULL) : 5;
 }
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Calls in all streams of the thread, and then a look at each result. */
 static void one_round(const worker *me, int round, slot *out, const dpr_stream *stream) {
     for (int i = 0; i < STREAMS * CALLS; i++)
@@ -140,11 +132,11 @@ static void *work(void *argument) {
         return NULL;
     for (int s = 0; s < STREAMS; s++)
         EXPECT_TRUE((stream[s] = gpu_stream_create()) != NULL);
-    const double end = now() + seconds_of_stress();
+    const double end = test_now() + seconds_of_stress();
     int round = 0;
     do {
         one_round(me, round++, out, stream);
-    } while (now() < end && !test_failed());
+    } while (test_now() < end && !test_failed());
     for (int s = 0; s < STREAMS; s++)
         EXPECT_TRUE(gpu_stream_destroy(stream[s]));
     gpu_free(DPR_MEMORY_PINNED, out);

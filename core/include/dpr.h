@@ -142,7 +142,7 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  *
  * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
  * legacy default stream; host memory is reduced on the CPU. The first call on a GPU initialises it (some 0.1 s).
- * Time: O(count). Device memory held from then on: under 4 MiB.
+ * Time: O(count). Device memory held from then on: at most 4 MiB.
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
@@ -174,9 +174,10 @@ enum {
  * @param device  CUDA ordinal (0, 1, ...), DPR_DEVICE_CPU or DPR_DEVICE_AUTO.
  * @param out     receives the context; the caller gives it back with dpr_ctx_destroy().
  *
- * Initialises the device and takes under 4 MiB of its memory, beside what CUDA itself takes and 16 KiB for each call in
- * a captured graph past some 190. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no device number),
- * DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * Initialises the device and takes at most 4 MiB of its memory, beside what CUDA itself takes and 16 KiB for each call
+ * in a captured graph past some 190. It belongs to the CUDA context that the device has then, and does not outlive it:
+ * after cudaDeviceReset() make a new one, and destroy the old one before. Errors: DPR_ERR_NULL_POINTER,
+ * DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
 
 /** Gives back all that the context holds, after the work that it has in flight. NULL is allowed. Plans made from it

@@ -1,6 +1,7 @@
 // The only C++ of the tests: hands C test bodies to GoogleTest.
 #include "shim.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -134,6 +135,10 @@ void test_record(const char *key, const char *format, ...) {
     va_end(arguments);
     testing::Test::RecordProperty(key, text);
     std::printf("%s: %s\n", key, text);
+}
+
+double test_now(void) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 int main(int argc, char **argv) {

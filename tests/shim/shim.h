@@ -57,6 +57,9 @@ void test_skip(const char *reason);
 /* Notes a value that the test measured: printed, and a property of the test in what --gtest_output writes. */
 void test_record(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Seconds of a clock that never goes back. */
+double test_now(void);
+
 #ifdef __cplusplus
 }
 #endif

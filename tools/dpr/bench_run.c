@@ -89,13 +89,13 @@ static void note_refusals(const scene *s) {
 }
 
 static int run_scene(scene *s) {
+    if (!walk_has_pair(&s->asked))
+        return cli_usage("no operation that is asked for has a meaning for a type that is");
     int code = walk_open(&s->walk);
     if (code == CLI_OK)
         code = choose_axes(s);
     if (code != CLI_OK)
         return code;
-    if (walk_count(&s->walk) == 0)
-        return cli_usage("no operation that is asked for has a meaning for a type that is");
     code = walk_run(&s->walk);
     note_refusals(s);
     return code;

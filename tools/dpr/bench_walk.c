@@ -185,6 +185,10 @@ static size_t each_case(bench_walk *w, void (*visit)(bench_walk *w)) {
     return n;
 }
 
+static int is_pair(const bench_asked *a, int op, int dtype) {
+    return a->ops[op] && a->dtypes[dtype] && dpr_supported((dpr_op)op, (dpr_dtype)dtype);
+}
+
 static void ignore_case(bench_walk *w) {
     (void)w;
 }
@@ -196,7 +200,7 @@ static void each_pair(bench_walk *w, void (*visit)(bench_walk *w)) {
     for (int m = 0; m < BENCH_MODES; m++)
         for (int op = 0; w->asked->modes[m] && op < DPR_OP_COUNT; op++)
             for (int d = 0; d < DPR_DTYPE_COUNT; d++) {
-                if (!w->asked->ops[op] || !w->asked->dtypes[d] || !dpr_supported((dpr_op)op, (dpr_dtype)d))
+                if (!is_pair(w->asked, op, d))
                     continue;
                 w->at = (bench_case){.op = (dpr_op)op, .dtype = (dpr_dtype)d, .mode = (bench_mode)m};
                 if (each_case(w, ignore_case))
@@ -242,6 +246,14 @@ int walk_open(bench_walk *w) {
     if (dpr_ctx_create(w->asked->device, &w->ctx) != DPR_OK || dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     return CLI_OK;
+}
+
+int walk_has_pair(const bench_asked *asked) {
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int d = 0; d < DPR_DTYPE_COUNT; d++)
+            if (is_pair(asked, op, d))
+                return 1;
+    return 0;
 }
 
 size_t walk_count(bench_walk *w) {

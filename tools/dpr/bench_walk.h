@@ -46,6 +46,9 @@ struct bench_walk {
 /* Makes the contexts. CLI_OK, or CLI_FAILED after a message. */
 int walk_open(bench_walk *w);
 
+/* Whether an operation that is asked for has a meaning for a type that is. */
+int walk_has_pair(const bench_asked *asked);
+
 /* How many cases there are; asked->counts and asked->modes must be set. Needs no contexts. */
 size_t walk_count(bench_walk *w);
 
