@@ -7,7 +7,8 @@
 /* How a kernel may read its input. */
 enum {
     DPR_READ_STREAMING = 1, /* larger than L2 holds: lines need not stay there */
-    DPR_READ_ENDS = 2       /* there are elements before the first whole vector of 16 bytes or after the last */
+    DPR_READ_ENDS = 2,      /* there are elements before the first whole vector of 16 bytes or after the last */
+    DPR_READ_RUNS = 4       /* each block reads tiles that lie side by side; else blocks take turns */
 };
 
 struct dpr_kernel_args {

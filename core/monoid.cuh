@@ -447,6 +447,8 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
             for (int i = 1; i < p.words; ++i)
                 pair = pairs::with_word(pair, p.w[i]);
             return pairs::key(pair);
+        } else if constexpr (D == DPR_F32) {
+            return by::template of<N>(extreme<Least, N>(extreme<Least, N>(p[0], p[1]), extreme<Least, N>(p[2], p[3])));
         } else {
             typename by::key key = by::template of<N>(p[0]);
 #pragma unroll

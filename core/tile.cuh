@@ -142,52 +142,59 @@ __device__ inline unsigned threads_of_grid() {
     return gridDim.x * blockDim.x;
 }
 
-/* What this thread of the grid reads: every so many-th vector, and one of the elements before the vectors and after.
- * It follows from the arguments alone, so that little is left to calculate when the work before has ended. */
+/* What this thread of the grid reads: vectors of its block's tiles; of the rest, which lies after all tiles, every so
+ * many-th vector; and one of the elements before the vectors and after. It follows from the arguments alone, so that
+ * little is left to calculate when the work before has ended. */
 template <class M> struct share {
     using T = typename M::storage;
     using P = packet<T>;
     static constexpr unsigned vectors = M::vectors;
     static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
     division<T> d;
-    const P *first;
-    uint64_t size; /* in vectors */
+    const P *first_of_tiles, *first_of_rest;
+    uint64_t tiles;     /* of each block; a thread reads `vectors` vectors of one, a block's width apart */
+    uint64_t tile_step; /* from one to the next, in vectors */
+    unsigned rows;      /* of the rest: as wide as the grid, so that every thread has a vector in each */
+    bool has_last;      /* this thread also has one in the row after them, which is shorter */
 
-    __device__ explicit share(const dpr_kernel_args &args) : d(args) { divide(args.rounds); }
+    __device__ explicit share(const dpr_kernel_args &args) : d(args) { divide(args, args.rounds); }
 
     /* Of the first `n` elements. */
     __device__ share(const dpr_kernel_args &args, uint64_t n) : d(args, n) {
         const unsigned threads = threads_of_grid();
         const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* or one less */
-        divide(d.vectors - rounds * threads < threads ? rounds : rounds + 1);
+        divide(args, d.vectors - rounds * threads < threads ? rounds : rounds + 1);
     }
 
-    /* Vectors that are not in whole tiles come first. */
-    __device__ unsigned rest() const { return static_cast<unsigned>(size) % vectors; }
-    __device__ uint64_t tiles() const { return size / vectors; }
-
-    /* Index of the first element of a vector of the share. */
-    __device__ uint64_t index(uint64_t vector) const {
-        return d.head + (thread_of_grid() + vector * threads_of_grid()) * P::size;
-    }
+    /* Index of the first element of a vector. */
+    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
 
     /* Brings the first vectors to L2: one thread in eight, for a line of 128 bytes. Only a hint, so it may come before
      * the elements are written. */
     __device__ void read_ahead(unsigned most) const {
-        const P *q = first;
         if (threadIdx.x % 8 != 0)
             return;
+        const unsigned rest = rows + has_last, with_tile = tiles > 0 ? rest + vectors : rest;
+        const P *q = first_of_rest;
 #pragma unroll 1
-        for (unsigned left = size < most ? static_cast<unsigned>(size) : most; left > 0; --left) {
+        for (unsigned i = 0; i < with_tile && i < most; ++i) {
+            if (i == rest)
+                q = first_of_tiles;
             asm volatile("prefetch.global.L2 [%0];" ::"l"(q));
-            q += threads_of_grid();
+            q += i < rest ? threads_of_grid() : blockDim.x;
         }
     }
 
   private:
-    __device__ void divide(uint64_t rounds) {
-        first = d.body() + thread_of_grid();
-        size = rounds + (rounds * threads_of_grid() + thread_of_grid() < d.vectors);
+    __device__ void divide(const dpr_kernel_args &args, uint64_t rounds) {
+        const uint64_t tile = vectors * blockDim.x;
+        const bool runs = args.reading & DPR_READ_RUNS;
+        tiles = rounds / vectors;
+        tile_step = runs ? tile : tile * gridDim.x;
+        first_of_tiles = d.body() + (runs ? tiles * blockIdx.x : blockIdx.x) * tile + threadIdx.x;
+        first_of_rest = d.body() + tiles * tile * gridDim.x + thread_of_grid();
+        rows = static_cast<unsigned>(rounds) % vectors;
+        has_last = rounds * threads_of_grid() + thread_of_grid() < d.vectors;
     }
 };
 
@@ -220,7 +227,7 @@ template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
     share<M> mine(args);
     mine.read_ahead(args.ahead);
     /* Else the compiler moves the calculation to where its results are used, after the wait. */
-    asm volatile("" : "+l"(mine.first), "+l"(mine.size));
+    asm volatile("" : "+l"(mine.first_of_rest));
     wait_for_work_before();
     if (args.device_count)
         mine = share<M>(args, elements(args));
@@ -242,60 +249,67 @@ __device__ typename exchange<M>::type reduce_split_share(const typename M::stora
     return exchange<M>::pack(a);
 }
 
-/* The accumulator with the whole tiles of a share. */
-template <class M, bool Streaming> __device__ typename M::acc reduce_tiles(const share<M> &mine, typename M::acc a) {
+/* The tiles of a share. */
+template <class M, bool Streaming> __device__ typename M::acc reduce_tiles(const share<M> &mine) {
     using P = packet<typename M::storage>;
     constexpr unsigned vectors = M::vectors;
-    const uint64_t stride = threads_of_grid();
-    uint64_t at = mine.rest();
-    const P *q = mine.first + at * stride;
+    typename M::acc a = M::identity();
+    const P *first = mine.first_of_tiles;
 #pragma unroll 1
-    for (uint64_t left = mine.tiles(); left > 0; --left) {
+    for (uint64_t left = mine.tiles; left > 0; --left) {
         P p[vectors];
+        const P *q = first;
+        /* One address from the other: an instruction a load. */
 #pragma unroll
-        for (unsigned v = 0; v < vectors; ++v)
-            p[v] = load_packet<Streaming>(q + v * stride);
+        for (unsigned v = 0; v < vectors; ++v) {
+            p[v] = load_packet<Streaming>(q);
+            q += blockDim.x;
+        }
         tile_of<M> t;
 #pragma unroll
         for (int v = vectors - 1; v >= 0; --v)
             t.add(p[v], v);
-        a = t.fold_into(a, [&](unsigned v) { return mine.index(at + v); });
-        at += vectors;
-        q += vectors * stride;
+        a = t.fold_into(a, [&](unsigned v) { return mine.index(first + v * blockDim.x); });
+        first += mine.tile_step;
     }
     return a;
 }
 
-/* The first vectors of a share, fewer than a tile: in halves, quarters... of a tile, as many as there are, so that few
- * instructions are spent on a short array, and all loads in flight at once. */
+/* The rest of a share: in halves, quarters... of a tile, as many as there are, so that few instructions are spent on a
+ * short array, and all loads in flight at once. */
 template <class M> struct rest_of_tile {
     using P = packet<typename M::storage>;
     static constexpr int vectors = M::vectors;
-    const unsigned n;
-    P p[vectors - 1];
+    const unsigned rows;
+    const bool has_last;
+    P p[vectors];
 
-    __device__ explicit rest_of_tile(const share<M> &mine) : n(mine.rest()) {
-        const P *q = mine.first;
+    __device__ explicit rest_of_tile(const share<M> &mine) : rows(mine.rows), has_last(mine.has_last) {
+        const P *q = mine.first_of_rest;
         const unsigned stride = threads_of_grid();
 #pragma unroll
         for (int k = vectors / 2, i = 0; k > 0; i += k, k /= 2) {
-            if (n & k) {
+            if (rows & k) {
 #pragma unroll
-                for (int j = 0; j < k; ++j)
-                    p[i + j] = load_packet_here(q + j * stride);
-                q += k * stride;
+                for (int j = 0; j < k; ++j) {
+                    p[i + j] = load_packet_here(q);
+                    q += stride;
+                }
             }
         }
+        if (has_last)
+            p[vectors - 1] = load_packet_here(q);
         /* Else the compiler moves loads to where they are used, behind others that are waited for. */
         __syncwarp();
     }
 
-    /* Later vectors first. */
     __device__ void add_to(tile_of<M> &t) const {
+        if (has_last)
+            t.add(p[vectors - 1], rows);
 #pragma unroll
         for (int k = 1, i = vectors - 2; k < vectors; k *= 2, i -= k) {
-            if (n & k) {
-                const unsigned before = n & -2 * k;
+            if (rows & k) {
+                const unsigned before = rows & -2 * k;
 #pragma unroll
                 for (int j = k - 1; j >= 0; --j)
                     t.add(p[i + j], before + j);
@@ -348,16 +362,17 @@ __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, 
     const rest_of_tile<M> rest(mine);
     tile_of<M> t;
     rest.add_to(t);
-    const auto with_tiles = [&](typename M::acc a) {
-        return args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(mine, a) : reduce_tiles<M, false>(mine, a);
+    const auto of_tiles = [&] {
+        return args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(mine) : reduce_tiles<M, false>(mine);
     };
-    const bool tiles = mine.size >= M::vectors;
+    const bool tiles = mine.tiles > 0;
     if constexpr (M::narrow_exchange) {
         const typename M::lane l = t.total();
-        return e.with(tiles ? X::pack(with_tiles(M::fold(M::identity(), l))) : l);
+        return e.with(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
     } else {
-        const typename M::acc a = t.fold_into(M::identity(), [&](unsigned v) { return mine.index(v); });
-        return e.with(X::pack(tiles ? with_tiles(a) : a));
+        const auto index_of = [&](unsigned v) { return mine.index(mine.first_of_rest + v * threads_of_grid()); };
+        const typename M::acc a = t.fold_into(M::identity(), index_of);
+        return e.with(X::pack(tiles ? M::merge(of_tiles(), a) : a));
     }
 }
 

@@ -1,4 +1,4 @@
-/* Arrays of 2^30 to 2^33 elements, whose results have a closed form. */
+/* Arrays of 2^29 to 2^33 elements, whose results have a closed form. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +193,11 @@ static void bytes_around(int power) {
     large_teardown(&f);
     if (why[0])
         SKIP(why);
+}
+
+/* From so many on, blocks read runs (launch.h). */
+TEST(GpuLarge, bytes_around_2_to_29) {
+    bytes_around(29);
 }
 
 TEST(GpuLarge, bytes_around_2_to_31) {

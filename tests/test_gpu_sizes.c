@@ -153,14 +153,19 @@ static double result_of(const world *w, size_t i) {
     return w->dtype == DPR_F32 ? (double)f32 : w->dtype == DPR_F64 ? f64 : (double)u64;
 }
 
-/* The first length that is wrong ends the pass. Sums are exact in F64: they are below 2^31. */
-static void check_sums(const world *w, const pass *p) {
+/* The same operation on arrays of all lengths. */
+static int run_all(const world *w, const pass *p) {
     if (!clear_results(w))
-        return;
+        return 0;
     for (size_t i = 0; i < w->length_count; i++)
         if (!enqueue(w, p, i))
             break;
-    if (!fetch_results(w))
+    return fetch_results(w);
+}
+
+/* The first length that is wrong ends the pass. Sums are exact in F64: they are below 2^31. */
+static void check_sums(const world *w, const pass *p) {
+    if (!run_all(w, p))
         return;
     const uint64_t from = FRONT_BYTES / w->size + p->shift;
     for (size_t i = 0; i < w->length_count; i++) {
@@ -196,6 +201,52 @@ TEST(GpuSizes, sum_f64) {
     sums(DPR_F64);
 }
 
+/* Arrays of one number: as far from zero as its type has one, so that what adds up in fewer bits overflows. */
+static void check_multiples(const world *w, const pass *p, int64_t number) {
+    if (!run_all(w, p))
+        return;
+    for (size_t i = 0; i < w->length_count; i++) {
+        uint64_t got = 0;
+        memcpy(&got, w->got + i * OUT_BYTES, sizeof got);
+        if (!EXPECT_THAT(got == (uint64_t)number * w->lengths[i], "%s, %zu elements, %zu past a boundary: %llu",
+                         name_of(p->strategy), w->lengths[i], p->shift, (unsigned long long)got))
+            return;
+    }
+}
+
+/* The number's lowest bytes are an element. */
+static void multiples(dpr_dtype dtype, int64_t number) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    if (world_open(&w, dtype)
+        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, &number, w.size), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_SUM, dtype); shift++)
+                check_multiples(&w, &(pass){s, shift, DPR_SUM}, number);
+    world_close(&w);
+}
+
+TEST(GpuSizes, least_i8) {
+    multiples(DPR_I8, INT8_MIN);
+}
+
+TEST(GpuSizes, least_i16) {
+    multiples(DPR_I16, INT16_MIN);
+}
+
+TEST(GpuSizes, greatest_u16) {
+    multiples(DPR_U16, UINT16_MAX);
+}
+
+TEST(GpuSizes, least_i32) {
+    multiples(DPR_I32, INT32_MIN);
+}
+
+TEST(GpuSizes, greatest_u32) {
+    multiples(DPR_U32, UINT32_MAX);
+}
+
 /* ---- Extremes ---- */
 
 /* Bytes of elements: the greatest of the array, greater ones right before and behind it, and the others. Floats of
@@ -215,11 +266,14 @@ static int put(const world *w, unsigned char *element, int byte) {
     return EXPECT_THAT(gpu_fill_async(element, byte, w->size, w->stream), "%s", gpu_error());
 }
 
+/* The greatest comes twice where there is room behind the first. */
 static int enqueue_with_peak(const world *w, const pass *p, size_t i) {
-    unsigned char *first = array_of(w, p), *before = first - w->size, *behind = first + w->lengths[i] * w->size;
-    unsigned char *peak = first + place_of_peak(w, p, i) * w->size;
-    return put(w, before, OUTSIDE) && put(w, behind, OUTSIDE) && put(w, peak, PEAK) && enqueue(w, p, i)
-           && put(w, before, OTHERS) && put(w, behind, OTHERS) && put(w, peak, OTHERS);
+    const size_t n = w->lengths[i], place = place_of_peak(w, p, i);
+    unsigned char *first = array_of(w, p), *before = first - w->size, *behind = first + n * w->size;
+    unsigned char *peak = first + place * w->size, *again = peak + (n - place) / 2 * w->size;
+    return put(w, before, OUTSIDE) && put(w, behind, OUTSIDE) && put(w, peak, PEAK) && put(w, again, PEAK)
+           && enqueue(w, p, i) && put(w, before, OTHERS) && put(w, behind, OTHERS) && put(w, peak, OTHERS)
+           && put(w, again, OTHERS);
 }
 
 static void check_peaks(const world *w, const pass *p) {
@@ -266,4 +320,35 @@ TEST(GpuSizes, max_f32) {
 
 TEST(GpuSizes, argmax_u8) {
     peaks(DPR_ARGMAX, DPR_U8);
+}
+
+TEST(GpuSizes, argmax_f32) {
+    peaks(DPR_ARGMAX, DPR_F32);
+}
+
+/* Of equal elements the first. */
+static void check_firsts(const world *w, const pass *p) {
+    if (!run_all(w, p))
+        return;
+    for (size_t i = 0; i < w->length_count; i++) {
+        int64_t got = 0;
+        memcpy(&got, w->got + i * OUT_BYTES, sizeof got);
+        if (!EXPECT_THAT(got == 0, "%s, %zu elements, %zu past a boundary: %lld", name_of(p->strategy), w->lengths[i],
+                         p->shift, (long long)got))
+            return;
+    }
+}
+
+TEST(GpuSizes, argmin_of_equals) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    if (world_open(&w, DPR_F64)
+        && EXPECT_THAT(gpu_fill_async(w.in - FRONT_BYTES, OTHERS, w.bytes, w.stream), "%s", gpu_error())) {
+        memmove(w.lengths, w.lengths + 1, --w.length_count * sizeof *w.lengths); /* there is no least of nothing */
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_ARGMIN, DPR_F64); shift++)
+                check_firsts(&w, &(pass){s, shift, DPR_ARGMIN});
+    }
+    world_close(&w);
 }

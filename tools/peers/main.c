@@ -15,7 +15,7 @@
     X(DTYPE, 't', "dtype", "TYPE,...", "types of the elements, or 'all' (default: f32)")                               \
     X(MODE, 'm', "mode", "MODE,...", "graph (default), stream, blocking, or 'all'")                                    \
     X(CACHE, 'c', "cache", "CACHE", "cold (default), hot, or 'all'")                                                   \
-    X(PEER, 'p', "peer", "PEER,...", "cub, cublas, copy, or 'all' (default: all)")                                     \
+    X(PEER, 'p', "peer", "PEER,...", "cub, cublas, copy, launch, or 'all' (default: all)")                             \
     X(STRATEGY, 's', "strategy", "NAME,...",                                                                           \
       "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)")                 \
     X(FLOORS, 'F', "floors", NULL,                                                                                     \
@@ -42,8 +42,8 @@ typedef struct request {
 
 static void print_help(void) {
     puts("Usage: dpr_peers [OPTION]...\n"
-         "Times dpr beside CUB, cuBLAS and copies on one GPU: in turn, on the same rotating buffers. Every result is\n"
-         "checked.\n"
+         "Times dpr beside CUB, cuBLAS, copies and empty kernels on one GPU: in turn, on the same rotating buffers.\n"
+         "Every result is checked.\n"
          "\n"
          "Examples:\n"
          "  dpr_peers                                     sum of f32\n"
@@ -67,6 +67,7 @@ static void print_help(void) {
         "                  beside sums and argmax of f32 and f64\n"
         "  copy            of half the array to other device memory: as many bytes read and written as others read;\n"
         "                  not of more than a quarter of the device's memory\n"
+        "  launch          a kernel of one thread that reads nothing: what a call takes at least\n"
         "\n"
         "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
         "\n"

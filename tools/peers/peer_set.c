@@ -6,7 +6,8 @@
 #include "peers_results.h"
 
 const char *peer_group_name(size_t group) {
-    static const char *const names[] = {[PEER_CUB] = "cub", [PEER_CUBLAS] = "cublas", [PEER_COPY] = "copy"};
+    static const char *const names[] = {
+        [PEER_CUB] = "cub", [PEER_CUBLAS] = "cublas", [PEER_COPY] = "copy", [PEER_LAUNCH] = "launch"};
     return group < PEER_GROUPS ? names[group] : NULL;
 }
 
@@ -133,8 +134,10 @@ int peer_add_copy(peer_set *s, char why[BENCH_WHY]) {
 
 /* ---- The set ---------------------------------------------------------------------------------------------------- */
 
-static int (*const adders[PEER_GROUPS])(peer_set *s, char why[BENCH_WHY]) = {
-    [PEER_CUB] = peer_add_cub, [PEER_CUBLAS] = peer_add_cublas, [PEER_COPY] = peer_add_copy};
+static int (*const adders[PEER_GROUPS])(peer_set *s, char why[BENCH_WHY]) = {[PEER_CUB] = peer_add_cub,
+                                                                             [PEER_CUBLAS] = peer_add_cublas,
+                                                                             [PEER_COPY] = peer_add_copy,
+                                                                             [PEER_LAUNCH] = peer_add_launch};
 
 static void clear(peer_set *s) {
     for (int i = 0; i < s->n; i++)

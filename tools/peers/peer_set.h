@@ -9,9 +9,9 @@
 #include "cub.h"
 
 /* Whose subjects come along, beside dpr's. */
-typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_GROUPS } peer_group;
+typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_LAUNCH, PEER_GROUPS } peer_group;
 
-/* "cub", "cublas", "copy"; NULL past the end. Static storage. */
+/* "cub", "cublas", "copy", "launch"; NULL past the end. Static storage. */
 const char *peer_group_name(size_t group);
 
 typedef struct peer_set peer_set;
@@ -91,6 +91,7 @@ int peer_note(peer *p, cudaError_t error);
 int peer_add_cub(peer_set *s, char why[BENCH_WHY]);
 int peer_add_cublas(peer_set *s, char why[BENCH_WHY]);
 int peer_add_copy(peer_set *s, char why[BENCH_WHY]);
+int peer_add_launch(peer_set *s, char why[BENCH_WHY]);
 
 /* "" where this build has no cuBLAS. 0, or -1. */
 int peer_cublas_open(peer_set *s, char why[BENCH_WHY]);

@@ -227,16 +227,23 @@ static void print_peers_mode(table t, const char *mode, int exponent) {
         printf(" %.3g |", number_of(cub, "ratio"));
     else
         fputs(" - |", stdout);
+    print_time(subject_at(&t, exponent, "launch"), "");
 }
 
 static void print_peers_sizes(const table *t) {
-    puts("| elements | graph: dpr | CUB | ratio | stream: dpr | CUB | ratio | blocking: dpr | CUB | ratio |\n"
-         "|---|---|---|---|---|---|---|---|---|---|");
+    static const char *const modes[] = {"graph", "stream", "blocking"};
+    enum { MODES = sizeof modes / sizeof modes[0] };
+    fputs("| elements |", stdout);
+    for (int m = 0; m < MODES; m++)
+        printf(" %s: dpr | CUB | ratio | launch |", modes[m]);
+    fputs("\n|---|", stdout);
+    for (int m = 0; m < MODES; m++)
+        fputs("---|---|---|---|", stdout);
+    puts("");
     for (int i = 0; i < EXPONENTS; i++) {
         printf("| 2^%d |", exponents[i]);
-        print_peers_mode(*t, "graph", exponents[i]);
-        print_peers_mode(*t, "stream", exponents[i]);
-        print_peers_mode(*t, "blocking", exponents[i]);
+        for (int m = 0; m < MODES; m++)
+            print_peers_mode(*t, modes[m], exponents[i]);
         puts("");
     }
 }
