@@ -249,8 +249,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     using storage = storage_of<D>;
     using acc = wide_acc<D>;
-    /* Sixteen elements a vector, each 64 bits wide from the start, leave registers for two. */
-    static constexpr int vectors = sizeof(storage) <= 2 ? 2 : 4;
+    /* Sixteen or eight elements a vector, each 64 bits wide from the start, leave registers for two; and so do floats,
+     * all of which the compiler converts at once. */
+    static constexpr int vectors = sizeof(storage) <= 2 || D == DPR_F32 ? 2 : 4;
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
 
