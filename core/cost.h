@@ -25,12 +25,18 @@ static inline double dpr_memory_rate(const dpr_gpu_caps *gpu) {
     return 0.945 * 2e3 * (double)gpu->memory_clock_khz * (double)gpu->memory_bus_bits / 8.0;
 }
 
-/* Bytes a second that one SM reads and reduces while the others are idle: 40 a clock on an H200 up to 64 KiB, and half
- * of that where indices are sought or 64-bit floats compared. */
-static inline double dpr_sm_rate(const dpr_key *key, const dpr_gpu_caps *gpu) {
+/* Bytes that one SM reads and reduces in a clock while the others are idle: 40 on an H200 up to 64 KiB, three quarters
+ * of that where indices of 32-bit elements are sought, and half where those of others are or 64-bit floats compared. */
+static inline double dpr_sm_bytes(const dpr_key *key) {
     const int extremum = key->f.op == DPR_MIN || key->f.op == DPR_MAX;
-    const int slow = dpr_seeks_index(key) || (extremum && key->f.dtype == DPR_F64);
-    return (slow ? 20e3 : 40e3) * (double)gpu->sm_clock_khz;
+    if (dpr_seeks_index(key))
+        return dpr_dtypes[key->f.dtype].size == 4 ? 30 : 20;
+    return extremum && key->f.dtype == DPR_F64 ? 20 : 40;
+}
+
+/* The same a second. */
+static inline double dpr_sm_rate(const dpr_key *key, const dpr_gpu_caps *gpu) {
+    return dpr_sm_bytes(key) * 1e3 * (double)gpu->sm_clock_khz;
 }
 
 #endif

@@ -154,13 +154,16 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
                 any |= pending[k];
             }
         } while (__any_sync(~0u, any));
+        typename X::type values[each];
 #pragma unroll
         for (int k = 0; k < each; ++k) {
+            values[k] = X::identity();
             if (k * 32 < left) {
-                x = X::combine(x, in[k].value());
+                values[k] = in[k].value();
                 partial::clear(mine + k * 32 * partial::words);
             }
         }
+        x = X::combine(x, reduce_array<M>(values));
     }
     x = reduce_warp<M>(x);
     if (lane == 0)

@@ -37,12 +37,12 @@ __global__ void __launch_bounds__(most_threads, 1) ticket_kernel(const __grid_co
         partials[blockIdx.x] = x;
     if (!last_to_arrive(ticket) || threadIdx.x >= 32)
         return;
-    x = X::identity();
+    typename M::acc a = M::identity();
     for (unsigned i = threadIdx.x; i < gridDim.x; i += 32) {
-        x = X::combine(x, partials[i]);
+        a = M::merge(a, X::unpack(partials[i]));
         memset(&partials[i], 0, sizeof partials[i]);
     }
-    x = reduce_warp<M>(x);
+    x = reduce_warp<M>(X::pack(a));
     if (threadIdx.x == 0) {
         *ticket = 0;
         write_result<M>(args, mine.d.count, X::unpack(x));

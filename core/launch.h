@@ -65,7 +65,7 @@ static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, 
     if (dpr_run_bytes(run) >= DPR_RUNS_BYTES)
         args->reading |= DPR_READ_RUNS;
     /* How many elements there are is not known ahead where the device has the count. */
-    if (run->programmatic && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count) {
+    if (run->programmatic && !launch->cooperative && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count) {
         args->ahead = DPR_AHEAD_BYTES / 16 / launch->threads;
         if (args->ahead > DPR_AHEAD_VECTORS)
             args->ahead = DPR_AHEAD_VECTORS;

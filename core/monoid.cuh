@@ -173,7 +173,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     /* What takes more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
-    static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* a tree of at most 1024 terms: pairwise */
+    static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -186,6 +186,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return static_cast<lane>(number<D>(x));
     }
 
+    static __device__ lane lane_from(storage x) { return is_absent<D, N>(x) ? lane_identity() : lane_of(x); }
     static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l + lane_of(x); }
 
     static __device__ lane add_word(lane l, uint32_t word) {
@@ -251,7 +252,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     using acc = wide_acc<D>;
     /* Sixteen or eight elements a vector, each 64 bits wide from the start, leave registers for two; and so do floats,
      * all of which the compiler converts at once. */
-    static constexpr int vectors = sizeof(storage) <= 2 || D == DPR_F32 ? 2 : 4;
+    static constexpr int vectors = sizeof(storage) <= 2 || D == DPR_F32 || D == DPR_C64 ? 2 : 4;
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
 
@@ -500,7 +501,8 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     static __device__ lane add_word(lane l, uint32_t word) {
         return l | (All ? ~nonzero_bytes(word) & 0x80808080 : word);
     }
-    static __device__ lane settle(lane l) { return l; }
+    /* One bit, so that flat.packed can count it. */
+    static __device__ lane settle(lane l) { return l != 0; }
     static __device__ lane join(lane a, lane b) { return a | b; }
     static __device__ acc fold(acc a, lane l) { return a | l; }
     static __device__ acc merge(acc a, acc b) { return a | b; }

@@ -55,7 +55,7 @@ typedef struct dpr_shape {
 } dpr_shape;
 
 /* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */
-enum { DPR_SCRATCH_BYTES = 16384 };
+enum { DPR_SCRATCH_BYTES = 8192 };
 
 /* A mailbox is where the host waits for a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at
  * first. The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the
@@ -74,7 +74,7 @@ struct dpr_run {
     const void *in;
     void
         *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
-    size_t count;                 /* 0 gives the identity; ARGMIN and ARGMAX have at least 1 */
+    size_t count;                 /* 0 gives the identity, of ARGMIN and ARGMAX -1 */
     const uint64_t *device_count; /* NULL, or memory that the device reaches with the number of elements, read when the
                                      run gets there: it is at most `count`, which counts instead where it is more */
     dpr_key key;

@@ -20,6 +20,13 @@ template <class M> struct lane_set {
             l[i] = M::lane_identity();
     }
 
+    /* Of one vector of floats. */
+    __device__ explicit lane_set(const packet<storage> &p) : lane_set() {
+#pragma unroll
+        for (int e = 0; e < p.size; ++e)
+            l[e % M::lanes] = e < M::lanes ? M::lane_from(p[e]) : M::add(l[e % M::lanes], p[e]);
+    }
+
     /* A vector; which one of the tile does not matter. */
     __device__ void add(const packet<storage> &p, unsigned) {
         if constexpr (M::by_word) {
@@ -31,6 +38,12 @@ template <class M> struct lane_set {
             for (int e = 0; e < p.size; ++e)
                 l[e % M::lanes] = M::add(l[e % M::lanes], p[e]);
         }
+    }
+
+    __device__ void join(const lane_set &other) {
+#pragma unroll
+        for (int i = 0; i < M::lanes; ++i)
+            l[i] = M::join(l[i], other.l[i]);
     }
 
     /* All lanes, as a tree, so that rounding errors grow with its depth. */
@@ -53,6 +66,28 @@ template <class M> struct lane_set {
 
 template <class M>
 using tile_of = cuda::std::conditional_t<cuda::std::is_void_v<typename M::tile>, lane_set<M>, typename M::tile>;
+
+/* `K` vectors, a power of two, which are those from number `first` of the tile on. Floats are added as a tree, and what
+ * needs an order comes in falling order. */
+template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, const P *p, unsigned first) {
+    if constexpr (cuda::std::is_void_v<typename M::tile> && M::narrow_exchange) {
+        lane_set<M> s[K];
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            s[k] = lane_set<M>(p[k]);
+#pragma unroll
+        for (int half = K / 2; half > 0; half /= 2) {
+#pragma unroll
+            for (int k = 0; k < half; ++k)
+                s[k].join(s[k + half]);
+        }
+        t.join(s[0]);
+    } else {
+#pragma unroll
+        for (int k = K - 1; k >= 0; --k)
+            t.add(p[k], first + k);
+    }
+}
 
 /* What threads and blocks exchange, and how it combines. */
 template <class M> struct exchange {
@@ -124,14 +159,10 @@ template <class T> struct division {
     __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
 };
 
+/* Not through the path for read-only data: the kernel has been running since before the array was written. */
 template <bool Streaming, class T> __device__ packet<T> load_packet(const packet<T> *p) {
     const uint4 *q = reinterpret_cast<const uint4 *>(p);
-    return bits_as<packet<T>>(Streaming ? __ldcs(q) : __ldg(q));
-}
-
-/* Not before what comes before it in the program. */
-template <class T> __device__ packet<T> load_packet_here(const packet<T> *p) {
-    return bits_as<packet<T>>(*reinterpret_cast<const uint4 *>(p));
+    return bits_as<packet<T>>(Streaming ? __ldcs(q) : *q);
 }
 
 __device__ inline unsigned thread_of_grid() {
@@ -266,9 +297,7 @@ template <class M, bool Streaming> __device__ typename M::acc reduce_tiles(const
             q += blockDim.x;
         }
         tile_of<M> t;
-#pragma unroll
-        for (int v = vectors - 1; v >= 0; --v)
-            t.add(p[v], v);
+        add_vectors<vectors, M>(t, p, 0);
         a = t.fold_into(a, [&](unsigned v) { return mine.index(first + v * blockDim.x); });
         first += mine.tile_step;
     }
@@ -292,28 +321,36 @@ template <class M> struct rest_of_tile {
             if (rows & k) {
 #pragma unroll
                 for (int j = 0; j < k; ++j) {
-                    p[i + j] = load_packet_here(q);
+                    p[i + j] = load_packet<false>(q);
                     q += stride;
                 }
             }
         }
         if (has_last)
-            p[vectors - 1] = load_packet_here(q);
+            p[vectors - 1] = load_packet<false>(q);
         /* Else the compiler moves loads to where they are used, behind others that are waited for. */
         __syncwarp();
+        if constexpr (sizeof(typename M::storage) < sizeof(uint32_t)) {
+            /* And what it first does with an element, which is to shift it, to the load. */
+#pragma unroll
+            for (int v = 0; v < vectors; ++v)
+                asm volatile("" : "+r"(p[v].w[0]), "+r"(p[v].w[1]), "+r"(p[v].w[2]), "+r"(p[v].w[3]));
+        }
     }
 
     __device__ void add_to(tile_of<M> &t) const {
         if (has_last)
-            t.add(p[vectors - 1], rows);
-#pragma unroll
-        for (int k = 1, i = vectors - 2; k < vectors; k *= 2, i -= k) {
-            if (rows & k) {
-                const unsigned before = rows & -2 * k;
-#pragma unroll
-                for (int j = k - 1; j >= 0; --j)
-                    t.add(p[i + j], before + j);
-            }
+            add_vectors<1, M>(t, p + vectors - 1, rows);
+        add_rows<1>(t);
+    }
+
+  private:
+    /* Those of `K` rows, of twice as many, and so on. */
+    template <int K> __device__ void add_rows(tile_of<M> &t) const {
+        if constexpr (K < vectors) {
+            if (rows & K)
+                add_vectors<K, M>(t, p + vectors - 2 * K, rows & ~(2u * K - 1));
+            add_rows<2 * K>(t);
         }
     }
 };
@@ -419,6 +456,17 @@ template <warp_op Op, class X> __device__ X redux(X x) {
         return __reduce_or_sync(~0u, x);
     else
         return __reduce_xor_sync(~0u, x);
+}
+
+/* Of `N` values, as a tree. */
+template <class M, int N> __device__ typename exchange<M>::type reduce_array(typename exchange<M>::type (&x)[N]) {
+#pragma unroll
+    for (int step = 1; step < N; step *= 2) {
+#pragma unroll
+        for (int i = 0; i + step < N; i += 2 * step)
+            x[i] = exchange<M>::combine(x[i], x[i + step]);
+    }
+    return x[0];
 }
 
 /* Valid in lane 0. All lanes of the warp take part. */

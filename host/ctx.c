@@ -46,6 +46,8 @@ dpr_status dpr_ctx_create(int device, dpr_ctx **out) {
         free(ctx);
         return status;
     }
+    if (ctx->gpu)
+        dpr_device_limit(ctx->gpu, &ctx->machine.caps.gpu);
     ctx->device = device;
     ctx->machine.resident = dpr_device_resident;
     ctx->machine.user = ctx->gpu;

@@ -56,6 +56,10 @@ typedef struct dpr_device dpr_device;
 dpr_status dpr_device_open(int ordinal, dpr_device **out);
 void dpr_device_close(dpr_device *device); /* waits for its work; NULL is allowed */
 
+/* Takes away from a device's capabilities what the code that it runs was not compiled for: PTX of an older compute
+ * capability has none of what came later. */
+void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu);
+
 /* A dpr_resident: `user` is the dpr_device. A kernel that needs more shared memory or larger clusters than devices give
  * without being asked has them from here on, so that it must be called for every kernel before its first launch. */
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out);

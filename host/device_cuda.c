@@ -15,6 +15,7 @@
 
 struct dpr_device {
     int ordinal;
+    int code;         /* compute capability that the kernels were compiled for, times 10: 75, 90 */
     int programmatic; /* kernels may be launched ahead of the work before them */
     dpr_scratch *scratch;
     dpr_mail *mail;
@@ -168,20 +169,23 @@ void dpr_device_free(int ordinal, void *memory) {
 
 /* ---- An initialised device ---- */
 
-/* Whether this build has machine code or PTX that the device runs: asked of the first kernel there is. */
-static cudaError_t check_code(void) {
+/* Whether this build has machine code or PTX that the device runs, and what for: asked of the first kernel there is. */
+static cudaError_t check_code(int *code) {
     const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_F32}};
     struct cudaFuncAttributes attributes;
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        if (dpr_strategies[i]->side == DPR_ON_GPU)
-            return cudaFuncGetAttributes(&attributes, dpr_strategies[i]->kernel(&key).entry);
+        if (dpr_strategies[i]->side == DPR_ON_GPU) {
+            const cudaError_t error = cudaFuncGetAttributes(&attributes, dpr_strategies[i]->kernel(&key).entry);
+            *code = error == cudaSuccess ? attributes.ptxVersion : 0;
+            return error;
+        }
     }
     return cudaErrorNoKernelImageForDevice;
 }
 
 static cudaError_t open_current(dpr_device *device, int ordinal) {
     int major = 0;
-    cudaError_t error = check_code();
+    cudaError_t error = check_code(&device->code);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     if (error == cudaSuccess)
@@ -196,7 +200,8 @@ static cudaError_t open_current(dpr_device *device, int ordinal) {
     if (error != cudaSuccess)
         dpr_mail_destroy(device->mail);
     device->ordinal = ordinal;
-    device->programmatic = major >= 9;
+    /* Kernels compiled for less do not wait for the work before them. */
+    device->programmatic = major >= 9 && device->code >= 90;
     return error;
 }
 
@@ -224,14 +229,26 @@ void dpr_device_close(dpr_device *device) {
     if (!device)
         return;
     int previous;
-    if (enter(device->ordinal, &previous) == cudaSuccess) {
+    const cudaError_t error = enter(device->ordinal, &previous);
+    if (error == cudaSuccess)
         (void)cudaDeviceSynchronize();
-        dpr_scratch_destroy(device->scratch);
-        dpr_mail_destroy(device->mail);
+    dpr_scratch_destroy(device->scratch); /* without the device these free host memory alone */
+    dpr_mail_destroy(device->mail);
+    if (error == cudaSuccess)
         leave(device->ordinal, previous);
-    }
+    else
+        (void)cudaGetLastError();
     dpr_kernels_destroy(device->kernels);
     free(device);
+}
+
+void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
+    if (gpu->cc_major * 10 + gpu->cc_minor <= device->code)
+        return;
+    gpu->cc_major = device->code / 10;
+    gpu->cc_minor = device->code % 10;
+    if (device->code < 90)
+        gpu->cluster_launch = 0;
 }
 
 /* ---- What the device holds of a kernel ---- */

@@ -65,6 +65,10 @@ void dpr_device_close(dpr_device *device) {
     (void)device;
 }
 
+void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
+    (void)device, (void)gpu;
+}
+
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
     (void)user, (void)kernel, (void)out;
     return absent();

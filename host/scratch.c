@@ -8,8 +8,8 @@
 #include "driver.h"
 #include "strategy.h"
 
-/* 3 MiB of the 4 MiB that a context may hold. */
-enum { SLOTS_PER_SLAB = 192, RECENT = 1024 };
+/* A slab is 4 MiB. More of them than MOST_SLABS come only where waiting for streams that are gone is not allowed. */
+enum { SLOTS_PER_SLAB = (4 << 20) / DPR_SCRATCH_BYTES, MOST_SLABS = 8, RECENT = 4096 };
 
 typedef struct slab slab;
 
@@ -36,6 +36,8 @@ struct slab {
 struct dpr_scratch {
     pthread_mutex_t lock;
     slab *slabs;
+    int slab_count;
+    int reclaiming;                     /* reclaim() is waiting, without the lock */
     _Atomic(dpr_slot *) recent[RECENT]; /* by stream; a hint that pin_recent() checks */
     unsigned graph_slots;
     int closed; /* dpr_scratch_destroy() was called; the last graph's end frees everything */
@@ -92,6 +94,7 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     }
     s->next = scratch->slabs;
     scratch->slabs = s;
+    scratch->slab_count++;
     return cudaSuccess;
 }
 
@@ -193,12 +196,17 @@ static void change_all(dpr_scratch *scratch, unsigned from, unsigned to) {
 }
 
 /* Streams may have been destroyed with their work still running, so only the whole device's silence frees their slots:
- * of those that nobody pins while it is waited for. */
+ * of those that nobody pins while it is waited for. Releases the lock for that time, as others, and graphs that end,
+ * may be what the device's work waits for. */
 static cudaError_t reclaim(dpr_scratch *scratch) {
     change_all(scratch, OF_STREAM, CLOSING);
+    scratch->reclaiming = 1;
+    pthread_mutex_unlock(&scratch->lock);
     const enum cudaStreamCaptureMode mode = relax_capture();
     const cudaError_t error = cudaDeviceSynchronize();
     restore_capture(mode);
+    pthread_mutex_lock(&scratch->lock);
+    scratch->reclaiming = 0;
     change_all(scratch, CLOSING, error == cudaSuccess ? FREE : OF_STREAM);
     return error;
 }
@@ -224,8 +232,9 @@ static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, d
     if (slot) {
         atomic_fetch_add(&slot->use, ONE_PIN);
     } else {
-        /* Where waiting is not allowed, as during a capture elsewhere, there is a new slab. */
-        if (!find_free(scratch) && reclaim(scratch) != cudaSuccess)
+        /* Where waiting is not allowed, as during a capture elsewhere, there is a new slab all the same. */
+        if (!find_free(scratch) && scratch->slab_count >= MOST_SLABS && !scratch->reclaiming
+            && reclaim(scratch) != cudaSuccess)
             (void)cudaGetLastError();
         const cudaError_t error = take_free(scratch, &slot);
         if (error != cudaSuccess)

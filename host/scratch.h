@@ -15,8 +15,9 @@ cudaError_t dpr_scratch_create(dpr_scratch **out);
 void dpr_scratch_destroy(dpr_scratch *scratch);
 
 /* A slot for one run in `stream`, pinned until dpr_scratch_unpin(), so that no other stream gets it before this run is
- * enqueued, and no other run comes between the launches of this one. May wait for the device when more streams were
- * used than there are slots, and not during capture. */
+ * enqueued, and no other run comes between the launches of this one. Takes another 4 MiB of device memory when all
+ * slots are in use; where that were more than 32 MiB, it waits for the device first and takes the slots of streams, but
+ * not during capture. */
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out);
 void dpr_scratch_unpin(dpr_slot *slot);
 

@@ -31,7 +31,11 @@ static const size_t offsets[] = {0, 1, 3, 7, 13};
 static const dpr_memory gpu_in_kinds[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED};
 static const dpr_memory gpu_out_kinds[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED, DPR_MEMORY_HOST};
 
+/* A run has OUT_BYTES for its result, which begins OUT_AT or a little later. */
 enum { OUT_BYTES = 96, OUT_AT = 32, CANARY = 0xa5, KINDS = DPR_MEMORY_DEVICE + 1 };
+
+/* Calls in a row in a stream, so that kernels are launched, and read ahead, while those before them run. */
+enum { CHAIN = 4 };
 
 typedef struct matrix_test {
     struct matrix_test *next;
@@ -56,7 +60,7 @@ typedef struct pair {
     dpr_op op;
     dpr_dtype dtype;
     unsigned char *in[KINDS];  /* room for the largest array at the greatest offset, where the kind is used */
-    unsigned char *out[KINDS]; /* OUT_BYTES */
+    unsigned char *out[KINDS]; /* OUT_BYTES for each call of a chain */
     unsigned char *back;       /* for a GPU: pinned memory for elements to look at */
     sample of[LENGTH(sizes)][DATA_PATTERNS];
 } pair;
@@ -66,8 +70,9 @@ typedef struct bench {
     const matrix_test *test;
     pair *pair;
     dpr_ctx *ctx;
-    size_t runs;
-    int refused[KINDS]; /* kinds of memory that the strategy takes no arrays in */
+    dpr_stream stream;   /* of chains; NULL on the CPU */
+    size_t runs, arrays; /* so far */
+    int refused[KINDS];  /* kinds of memory that the strategy takes no arrays in */
 } bench;
 
 static size_t alignment(dpr_dtype dtype) {
@@ -104,7 +109,7 @@ static int pair_alloc(pair *p, size_t bytes) {
         if (!p->in[in_kinds[i]])
             good &= (p->in[in_kinds[i]] = gpu_alloc(in_kinds[i], bytes)) != NULL;
     for (size_t i = 0; i < (p->gpu ? LENGTH(gpu_out_kinds) : LENGTH(host)); i++)
-        good &= (p->out[out_kinds[i]] = gpu_alloc(out_kinds[i], OUT_BYTES)) != NULL;
+        good &= (p->out[out_kinds[i]] = gpu_alloc(out_kinds[i], (size_t)CHAIN * OUT_BYTES)) != NULL;
     if (p->gpu)
         good &= (p->back = gpu_alloc(DPR_MEMORY_PINNED, bytes)) != NULL;
     return good;
@@ -161,14 +166,16 @@ typedef struct run {
     dpr_nan nan;
     const void *init;
     dpr_memory in_kind, out_kind;
+    int chained; /* one of several in a stream */
 } run;
 
 static const char *describe(const bench *b, const run *r) {
     static _Thread_local char text[256];
-    snprintf(
-        text, sizeof text, "%s %s %s, count %zu, offset %zu bytes, %s, NaN policy %d%s, in memory %d, out memory %d",
-        b->test->strategy, dpr_op_name(b->test->op), dpr_dtype_name(b->test->dtype), r->count, r->offset,
-        data_pattern_name(r->pattern), (int)r->nan, r->init ? ", with init" : "", (int)r->in_kind, (int)r->out_kind);
+    snprintf(text, sizeof text,
+             "%s %s %s, count %zu, offset %zu bytes, %s, NaN policy %d%s, in memory %d, out memory %d%s",
+             b->test->strategy, dpr_op_name(b->test->op), dpr_dtype_name(b->test->dtype), r->count, r->offset,
+             data_pattern_name(r->pattern), (int)r->nan, r->init ? ", with init" : "", (int)r->in_kind,
+             (int)r->out_kind, r->chained ? ", in a stream" : "");
     return text;
 }
 
@@ -180,34 +187,53 @@ static void move(dpr_memory kind, void *to, const void *from, size_t size) {
         EXPECT_THAT(gpu_copy(to, from, size), "%s", gpu_error());
 }
 
-/* Runs once and checks status, result and the bytes around it. */
-static int check_run(bench *b, const run *r, const ref_state *expected) {
-    unsigned char *out = b->pair->out[r->out_kind];
-    unsigned char image[OUT_BYTES], canary[OUT_BYTES];
-    char why[512];
-    const dpr_op op = b->test->op;
-    const dpr_dtype result = ref_result_dtype(op, b->test->dtype);
-    const size_t size = ref_size(result), at = OUT_AT + b->runs++ % 2 * alignment(result);
-    const int empty = r->count == 0 && (op == DPR_ARGMIN || op == DPR_ARGMAX);
+static int is_of_nothing(const bench *b, const run *r) {
+    return r->count == 0 && (b->test->op == DPR_ARGMIN || b->test->op == DPR_ARGMAX);
+}
+
+static dpr_options options_of(const bench *b, const run *r) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = b->test->strategy;
     options.nan = r->nan;
     options.init = r->init;
+    return options;
+}
 
+/* Where in its OUT_BYTES run number `number` has its result: not always on the boundary of a vector. */
+static size_t place_of_result(const bench *b, size_t number) {
+    return OUT_AT + number / LENGTH(gpu_out_kinds) % 2 * alignment(ref_result_dtype(b->test->op, b->test->dtype));
+}
+
+static int check_status(const bench *b, const run *r, dpr_status status) {
+    return EXPECT_THAT(status == (is_of_nothing(b, r) ? DPR_ERR_EMPTY : DPR_OK), "%s\n  status %s: %s", describe(b, r),
+                       dpr_status_name(status), dpr_last_error());
+}
+
+/* Checks what a run has left in its OUT_BYTES, of which `image` is a copy: the result, which begins at `at`, and the
+ * bytes around it. */
+static int check_image(const bench *b, const run *r, unsigned char *image, size_t at, const ref_state *expected) {
+    unsigned char canary[OUT_BYTES];
+    char why[512];
     memset(canary, CANARY, sizeof canary);
-    move(r->out_kind, out, canary, OUT_BYTES);
-    const dpr_status status =
-        dpr_reduce_ex(b->ctx, b->pair->in[r->in_kind] + r->offset, out + at, r->count, b->test->dtype, op, &options);
-    move(r->out_kind, image, out, OUT_BYTES);
-    if (!EXPECT_THAT(status == (empty ? DPR_ERR_EMPTY : DPR_OK), "%s\n  status %s: %s", describe(b, r),
-                     dpr_status_name(status), dpr_last_error()))
-        return 0;
-    if (!empty) {
+    if (!is_of_nothing(b, r)) {
         if (!EXPECT_THAT(ref_check(expected, image + at, why, sizeof why), "%s\n  %s", describe(b, r), why))
             return 0;
-        memset(image + at, CANARY, size);
+        memset(image + at, CANARY, ref_size(ref_result_dtype(b->test->op, b->test->dtype)));
     }
     return EXPECT_THAT(memcmp(image, canary, OUT_BYTES) == 0, "%s\n  wrote beside *out", describe(b, r));
+}
+
+/* Runs once and checks status, result and the bytes around it. */
+static int check_blocking(bench *b, const run *r, const ref_state *expected) {
+    unsigned char *out = b->pair->out[r->out_kind], image[OUT_BYTES];
+    const size_t at = place_of_result(b, b->runs++);
+    const dpr_options options = options_of(b, r);
+    memset(image, CANARY, sizeof image);
+    move(r->out_kind, out, image, OUT_BYTES);
+    const dpr_status status = dpr_reduce_ex(b->ctx, b->pair->in[r->in_kind] + r->offset, out + at, r->count,
+                                            b->test->dtype, b->test->op, &options);
+    move(r->out_kind, image, out, OUT_BYTES);
+    return check_status(b, r, status) && check_image(b, r, image, at, expected);
 }
 
 /* Puts the sample's elements where the run reads them. */
@@ -231,38 +257,93 @@ static int check_unmodified(const bench *b, const run *r, const sample *s) {
     return EXPECT_THAT(memcmp(elements, s->data, bytes) == 0, "%s\n  modified the input", describe(b, r));
 }
 
-/* All NaN policies and initial values on data that is in place. */
-static int check_policies(bench *b, run *r, const sample *s, int policies, int inits) {
-    for (int nan = 0; nan < policies; nan++)
-        for (int with_init = 0; with_init < inits; with_init++) {
-            r->nan = (dpr_nan)nan;
-            r->init = with_init ? s->init : NULL;
-            if (b->test->gpu)
-                r->out_kind = gpu_out_kinds[b->runs % LENGTH(gpu_out_kinds)];
-            if (!check_run(b, r, &s->expected[nan][with_init]))
-                return 0;
-        }
+/* The NaN policies and initial values that there are to run with on data that is in place. */
+typedef struct variants {
+    int policies, inits;
+} variants;
+
+static variants variants_of(const matrix_test *test, data_pattern pattern) {
+    const int has_nan = ref_is_float(test->dtype) || ref_is_complex(test->dtype),
+              is_index = test->op == DPR_ARGMIN || test->op == DPR_ARGMAX;
+    return (variants){has_nan || pattern == DATA_RANDOM ? 2 : 1, is_index ? 1 : 2};
+}
+
+/* Makes the run one of variant i, each in turn. What must come of it. */
+static const ref_state *take_variant(run *r, const sample *s, variants v, int i) {
+    const int with_init = i % v.inits, nan = i / v.inits % v.policies;
+    r->nan = (dpr_nan)nan;
+    r->init = with_init ? s->init : NULL;
+    return &s->expected[nan][with_init];
+}
+
+/* All variants, one after the other. */
+static int check_each(bench *b, run *r, const sample *s, variants v) {
+    for (int i = 0; i < v.policies * v.inits; i++) {
+        const ref_state *expected = take_variant(r, s, v, i);
+        if (b->test->gpu)
+            r->out_kind = gpu_out_kinds[b->runs % LENGTH(gpu_out_kinds)];
+        if (!check_blocking(b, r, expected))
+            return 0;
+    }
     return 1;
 }
 
+/* Enqueues the calls of a chain, each with OUT_BYTES of its own at `out`. */
+static int enqueue_chain(const bench *b, run *r, const sample *s, variants v, unsigned char *out) {
+    for (int i = 0; i < CHAIN; i++) {
+        (void)take_variant(r, s, v, i);
+        const dpr_options options = options_of(b, r);
+        unsigned char *to = out + i * OUT_BYTES + place_of_result(b, b->runs + (size_t)i);
+        if (!check_status(b, r,
+                          dpr_reduce_async(b->ctx, b->pair->in[r->in_kind] + r->offset, to, r->count, b->test->dtype,
+                                           b->test->op, &options, b->stream)))
+            return 0;
+    }
+    return 1;
+}
+
+/* All variants, some of them several times, in a row in the stream. It counts as one run, so that the variants change
+ * places with regard to the kinds of memory that blocking runs write to. */
+static int check_chain(bench *b, run *r, const sample *s, variants v) {
+    const size_t bytes = (size_t)CHAIN * OUT_BYTES;
+    unsigned char *out = b->pair->out[DPR_MEMORY_DEVICE], *images = b->pair->out[DPR_MEMORY_PINNED];
+    r->out_kind = DPR_MEMORY_DEVICE;
+    r->chained = 1;
+    int good =
+        EXPECT_THAT(gpu_fill_async(out, CANARY, bytes, b->stream), "%s", gpu_error()) && enqueue_chain(b, r, s, v, out);
+    good &= EXPECT_THAT(gpu_stream_wait(b->stream) && gpu_copy(images, out, bytes), "%s", gpu_error());
+    for (int i = 0; i < CHAIN && good; i++) {
+        const ref_state *expected = take_variant(r, s, v, i);
+        good = check_image(b, r, images + i * OUT_BYTES, place_of_result(b, b->runs + (size_t)i), expected);
+    }
+    b->runs++;
+    return good;
+}
+
+/* Where arrays at the offset of this number lie. */
+static dpr_memory in_kind_of(const bench *b, size_t offset_index) {
+    const dpr_memory kind = gpu_in_kinds[offset_index % LENGTH(gpu_in_kinds)];
+    if (!b->test->gpu)
+        return DPR_MEMORY_HOST;
+    return b->refused[kind] ? DPR_MEMORY_DEVICE : kind;
+}
+
+/* On a GPU every other array is reduced by a chain. The number of offsets is odd, so from one pattern to the next all
+ * of them change from one way to the other. */
 static int check_pattern(bench *b, data_pattern pattern, size_t size_index) {
-    const dpr_op op = b->test->op;
-    const dpr_dtype dtype = b->test->dtype;
-    const size_t count = sizes[size_index];
-    const int has_nan = ref_is_float(dtype) || ref_is_complex(dtype);
-    const int policies = has_nan || pattern == DATA_RANDOM ? 2 : 1,
-              inits = op == DPR_ARGMIN || op == DPR_ARGMAX ? 1 : 2;
+    const variants v = variants_of(b->test, pattern);
     const sample *s = sample_of(b->pair, pattern, size_index);
     if (!s)
         return 0;
     for (size_t i = 0; i < LENGTH(offsets); i++) {
-        run r = {count,          offsets[i] * alignment(dtype), pattern, DPR_NAN_PROPAGATE, NULL, DPR_MEMORY_HOST,
-                 DPR_MEMORY_HOST};
-        if (b->test->gpu)
-            r.in_kind = b->refused[gpu_in_kinds[i % LENGTH(gpu_in_kinds)]] ? DPR_MEMORY_DEVICE
-                                                                           : gpu_in_kinds[i % LENGTH(gpu_in_kinds)];
+        run r = {.count = sizes[size_index],
+                 .offset = offsets[i] * alignment(b->test->dtype),
+                 .pattern = pattern,
+                 .in_kind = in_kind_of(b, i),
+                 .out_kind = DPR_MEMORY_HOST};
+        const int chained = b->test->gpu && b->arrays++ % 2;
         place(b, &r, s);
-        if (!check_policies(b, &r, s, policies, inits) || !check_unmodified(b, &r, s))
+        if (!(chained ? check_chain : check_each)(b, &r, s, v) || !check_unmodified(b, &r, s))
             return 0;
     }
     return 1;
@@ -290,25 +371,40 @@ static void check_refusal(const matrix_test *test) {
     gpu_free(DPR_MEMORY_DEVICE, in);
 }
 
+static int bench_open(bench *b) {
+    const int gpu = b->test->gpu;
+    for (int kind = DPR_MEMORY_PINNED; kind < KINDS; kind++)
+        b->refused[kind] = is_refused(b->test, (dpr_memory)kind);
+    b->pair = pair_of(b->test);
+    if (!b->pair || !EXPECT_STATUS(DPR_OK, dpr_ctx_create(gpu ? 0 : DPR_DEVICE_CPU, &b->ctx)))
+        return 0;
+    if (gpu)
+        b->stream = gpu_stream_create();
+    return EXPECT_THAT(!gpu || b->stream, "%s", gpu_error());
+}
+
+static void bench_close(bench *b) {
+    dpr_ctx_destroy(b->ctx);
+    if (b->stream)
+        EXPECT_THAT(gpu_stream_destroy(b->stream), "%s", gpu_error());
+}
+
 static void matrix_body(void *context) {
     const matrix_test *test = context;
-    bench b = {test, NULL, NULL, 0, {0}};
+    bench b = {.test = test};
     if (test->gpu && gpu_unavailable())
         SKIP(gpu_unavailable());
     if (is_refused(test, DPR_MEMORY_DEVICE)) {
         check_refusal(test);
         SKIP(dpr_last_error());
     }
-    for (int kind = DPR_MEMORY_PINNED; kind < KINDS; kind++)
-        b.refused[kind] = is_refused(test, (dpr_memory)kind);
     EXPECT_EQ_I64(ref_result_dtype(test->op, test->dtype), dpr_result_dtype(test->op, test->dtype));
-    b.pair = pair_of(test);
-    if (b.pair && EXPECT_STATUS(DPR_OK, dpr_ctx_create(test->gpu ? 0 : DPR_DEVICE_CPU, &b.ctx)))
+    if (bench_open(&b))
         for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= largest() && !test_failed(); s++)
             for (int pattern = 0; pattern < DATA_PATTERNS && !test_failed(); pattern++)
                 if (data_pattern_applies((data_pattern)pattern, test->dtype))
                     check_pattern(&b, (data_pattern)pattern, s);
-    dpr_ctx_destroy(b.ctx);
+    bench_close(&b);
 }
 
 static void add_test(const char *suite, const char *strategy, int gpu, dpr_op op, dpr_dtype dtype) {

@@ -1,8 +1,10 @@
 /* Captured graphs: replayed with other data and other numbers of elements, several at once, after work of every kind.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cycle.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
 #include "support.h"
@@ -229,18 +231,23 @@ static void fill_elements(int32_t *to) {
     free(host);
 }
 
-static dpr_plan *plan_with_count(const scene *s, const char *strategy, dpr_op op, const uint64_t *count) {
+/* A plan for the problem with the strategy; NULL if there is none. */
+static dpr_plan *plan_by(const scene *s, const char *strategy, dpr_problem problem) {
     dpr_options options = DPR_OPTIONS_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_plan *plan = NULL;
     options.strategy = strategy;
+    problem.options = &options;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    return plan;
+}
+
+static dpr_plan *plan_with_count(const scene *s, const char *strategy, dpr_op op, const uint64_t *count) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
     problem.op = op;
     problem.dtype = DPR_I32;
     problem.count = MANY;
-    problem.options = &options;
     problem.device_count = count;
-    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
-    return plan;
+    return plan_by(s, strategy, problem);
 }
 
 /* Runs the plan by a graph and by itself, while the count at `count` changes in stream order. */
@@ -301,6 +308,243 @@ GRAPH_TEST(counts_made_by_a_call) {
         dpr_plan_destroy(plan);
     }
 }
+
+/* ---- Numbers of elements at which the division of an array changes ---- */
+
+enum { VECTOR_BYTES = 16, SHIFTS = 2, SLACK_BYTES = 64, MOST_COUNTS = 128 };
+
+/* Bytes of elements where the greatest is sought; floats of such bytes are in the same order. */
+enum { OTHERS = 0x01, PEAK = 0x40, OUTSIDE = 0x50 };
+
+/* From 1 to 31, so that none counts for nothing. */
+static const cycle elements = {1, 0};
+
+/* Runs of which each finds another number of elements in device memory. */
+typedef struct series {
+    const scene *s;
+    dpr_op op;
+    dpr_dtype dtype;
+    size_t size;           /* bytes of an element */
+    size_t most;           /* elements that the plans are made for */
+    size_t shift;          /* elements between a vector's boundary and the array */
+    unsigned char *memory; /* of the device, aligned: `most` elements and SLACK_BYTES */
+    uint64_t *count;       /* device memory: where the plans find the number of elements */
+    uint64_t *counts;      /* pinned memory: those that it becomes one after the other */
+    int64_t *out;  /* pinned memory: the results for each of them, that of a graph and that of the plan itself */
+    size_t length; /* how many they are, at most MOST_COUNTS */
+} series;
+
+static void add_count(series *c, uint64_t count) {
+    if (EXPECT_THAT(c->length < MOST_COUNTS, "more than %d counts", MOST_COUNTS))
+        c->counts[c->length++] = count;
+}
+
+/* The elements up to the first boundary, so many vectors, and one element less and more. */
+static void add_around(series *c, uint64_t vectors) {
+    const uint64_t each = VECTOR_BYTES / c->size, n = (each - c->shift) % each + vectors * each;
+    if (n > c->most)
+        return;
+    if (n > 0)
+        add_count(c, n - 1);
+    add_count(c, n);
+    add_count(c, n + 1);
+}
+
+/* The grid is made for the largest number, in powers of two of threads, and all threads have as many vectors where the
+ * number of vectors is a multiple of the grid's threads. */
+static void find_counts(series *c) {
+    const uint64_t sms = (uint64_t)gpu_caps()->gpu.sm_count, most = c->most;
+    const uint64_t first[] = {0, 1, 7}, last[] = {most / 2, most - 1, most, most + 1, UINT64_MAX, 0, 2};
+    c->length = 0;
+    for (size_t i = 0; i < LENGTH(first); i++)
+        add_count(c, first[i]);
+    add_around(c, 0);
+    for (uint64_t vectors = 1; vectors <= 1 << 18; vectors *= 2)
+        add_around(c, vectors);
+    for (uint64_t threads = 256; threads <= 1 << 14; threads *= 2)
+        add_around(c, threads * sms);
+    for (size_t i = 0; i < LENGTH(last); i++)
+        add_count(c, last[i]);
+}
+
+static void series_close(series *c) {
+    if (c->memory)
+        gpu_free(DPR_MEMORY_DEVICE, c->memory);
+    if (c->count)
+        gpu_free(DPR_MEMORY_DEVICE, c->count);
+    if (c->counts)
+        gpu_free(DPR_MEMORY_PINNED, c->counts);
+    if (c->out)
+        gpu_free(DPR_MEMORY_PINNED, c->out);
+}
+
+static int series_open(series *c, const scene *s, dpr_dtype dtype, size_t bytes) {
+    c->s = s;
+    c->dtype = dtype;
+    c->size = dpr_dtype_size(dtype);
+    c->most = bytes / c->size;
+    c->memory = gpu_alloc(DPR_MEMORY_DEVICE, bytes + SLACK_BYTES);
+    c->count = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *c->count);
+    c->counts = gpu_alloc(DPR_MEMORY_PINNED, MOST_COUNTS * sizeof *c->counts);
+    c->out = gpu_alloc(DPR_MEMORY_PINNED, 2 * MOST_COUNTS * sizeof *c->out);
+    return EXPECT_THAT(c->memory && c->count && c->counts && c->out && gpu_caps(), "%s", gpu_error());
+}
+
+static int fill_memory(const series *c) {
+    unsigned char period[CYCLE * sizeof(double)];
+    const unsigned char others = OTHERS;
+    const size_t bytes = c->most * c->size + SLACK_BYTES, period_bytes = cycle_period(elements, c->dtype, period);
+    const int filled = c->op == DPR_SUM ? gpu_repeat(c->memory, bytes, period, period_bytes)
+                                        : gpu_repeat(c->memory, bytes, &others, sizeof others);
+    return EXPECT_THAT(filled, "%s", gpu_error());
+}
+
+/* Of those that a run finds, the elements that it reduces. */
+static uint64_t reduced(const series *c, size_t i) {
+    return c->counts[i] < c->most ? c->counts[i] : c->most;
+}
+
+/* For ARGMAX makes the last of the elements the greatest but for the one behind it, or makes both like the others. */
+static int put_greatest(const series *c, size_t i, int last, int behind) {
+    const uint64_t n = reduced(c, i);
+    unsigned char *end = c->memory + (c->shift + n) * c->size;
+    return c->op != DPR_ARGMAX
+           || EXPECT_THAT((n == 0 || gpu_fill_async(end - c->size, last, c->size, c->s->stream))
+                              && gpu_fill_async(end, behind, c->size, c->s->stream),
+                          "%s", gpu_error());
+}
+
+/* The two runs of count number i, by the graph and by the plan. */
+static int enqueue_both(const series *c, dpr_plan *plan, gpu_graph *graph, size_t i) {
+    const scene *s = c->s;
+    const unsigned char *in = c->memory + c->shift * c->size;
+    return EXPECT_THAT(gpu_copy_async(c->count, &c->counts[i], sizeof *c->count, s->stream), "%s", gpu_error())
+           && put_greatest(c, i, PEAK, OUTSIDE)
+           && EXPECT_THAT(gpu_graph_launch(graph, s->stream)
+                              && gpu_copy_async(&c->out[2 * i], &s->far[0], sizeof *c->out, s->stream),
+                          "%s", gpu_error())
+           && EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &c->out[2 * i + 1], s->stream))
+           && put_greatest(c, i, OTHERS, OTHERS);
+}
+
+/* Sums are exact in F64: they are below 2^34. */
+static void check_both(const series *c, const char *strategy, size_t i) {
+    const uint64_t n = reduced(c, i);
+    const double expected = c->op == DPR_SUM ? (double)cycle_sum(elements, c->shift, n) : (double)n - 1;
+    for (size_t way = 0; way < 2; way++) {
+        const int64_t bits = c->out[2 * i + way];
+        double got = (double)bits;
+        if (c->op == DPR_SUM && c->dtype == DPR_F64)
+            memcpy(&got, &bits, sizeof got);
+        EXPECT_THAT(got == expected, "%s %s of %s, %llu of %zu elements, %zu past a boundary, %s: %.17g, not %.17g",
+                    strategy ? strategy : "auto", dpr_op_name(c->op), dpr_dtype_name(c->dtype),
+                    (unsigned long long)c->counts[i], c->most, c->shift, way ? "plan" : "graph", got, expected);
+    }
+}
+
+static gpu_graph *capture_plan(const series *c, dpr_plan *plan) {
+    const scene *s = c->s;
+    if (!EXPECT_THAT(gpu_capture_begin(s->stream), "%s", gpu_error()))
+        return NULL;
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, c->memory + c->shift * c->size, &s->far[0], s->stream));
+    return end_capture(s->stream);
+}
+
+static void run_series(const series *c, const char *strategy) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.op = c->op;
+    problem.dtype = c->dtype;
+    problem.count = c->most;
+    problem.device_count = c->count;
+    dpr_plan *plan = plan_by(c->s, strategy, problem);
+    gpu_graph *graph = plan ? capture_plan(c, plan) : NULL;
+    memset(c->out, 0xee, 2 * MOST_COUNTS * sizeof *c->out);
+    size_t done = 0;
+    while (graph && done < c->length && enqueue_both(c, plan, graph, done))
+        done++;
+    EXPECT_THAT(gpu_stream_wait(c->s->stream), "%s", gpu_error());
+    for (size_t i = 0; i < done && !test_failed(); i++)
+        check_both(c, strategy, i);
+    gpu_graph_destroy(graph);
+    dpr_plan_destroy(plan);
+}
+
+/* Plans for an array of so many bytes, aligned and one element past a boundary, with every strategy. */
+static void count_series(const scene *s, dpr_dtype dtype, size_t bytes) {
+    const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX};
+    series c = {NULL};
+    const int opened = series_open(&c, s, dtype, bytes);
+    for (size_t o = 0; opened && o < LENGTH(ops) && !test_failed(); o++) {
+        c.op = ops[o];
+        if (!fill_memory(&c))
+            break;
+        for (c.shift = 0; c.shift < SHIFTS; c.shift++) {
+            find_counts(&c);
+            for (size_t i = 0; i <= gpu_strategy_count() && !test_failed(); i++)
+                if (gpu_strategy_runs(i, c.op, dtype))
+                    run_series(&c, gpu_strategy(i));
+        }
+    }
+    series_close(&c);
+}
+
+/* Some vectors for each thread of a grid on all SMs, and a part of one. */
+enum { SERIES_BYTES = 2500000 + 8 };
+
+GRAPH_TEST(counts_of_u8) {
+    NEED_GPU();
+    count_series(fixture, DPR_U8, SERIES_BYTES + 3);
+}
+
+GRAPH_TEST(counts_of_i32) {
+    NEED_GPU();
+    count_series(fixture, DPR_I32, SERIES_BYTES + 4);
+}
+
+GRAPH_TEST(counts_of_f64) {
+    NEED_GPU();
+    count_series(fixture, DPR_F64, SERIES_BYTES);
+}
+
+/* Of arrays that take long unless a GPU reads them. */
+static void count_large_series(const scene *s, dpr_dtype dtype, size_t bytes) {
+    const size_t needed = bytes + ((size_t)1 << 30);
+    char why[96];
+    if (gpu_free_bytes() < needed) {
+        snprintf(why, sizeof why, "needs %zu MiB of free device memory", needed >> 20);
+        SKIP(why);
+    }
+    count_series(s, dtype, bytes);
+}
+
+/* Past L2 arrays are read as a stream. */
+static void count_streamed(const scene *s, dpr_dtype dtype) {
+    ASSERT_THAT(gpu_caps() != NULL, "%s", dpr_last_error());
+    count_large_series(s, dtype, (size_t)gpu_caps()->gpu.l2_bytes + SERIES_BYTES);
+}
+
+GRAPH_TEST(counts_of_streamed_u8) {
+    NEED_GPU();
+    count_streamed(fixture, DPR_U8);
+}
+
+GRAPH_TEST(counts_of_streamed_i32) {
+    NEED_GPU();
+    count_streamed(fixture, DPR_I32);
+}
+
+GRAPH_TEST(counts_of_streamed_f64) {
+    NEED_GPU();
+    count_streamed(fixture, DPR_F64);
+}
+
+/* From 512 MiB on each block reads a run (launch.h), also where it then finds that there is less. */
+GRAPH_TEST(counts_of_u8_in_runs) {
+    NEED_GPU();
+    count_large_series(fixture, DPR_U8, ((size_t)1 << 29) + SERIES_BYTES + 3);
+}
+
+/* ---- What is refused ---- */
 
 static dpr_status plan_on(dpr_ctx *ctx, const void *device_count, dpr_memory memory, dpr_op op, size_t count) {
     dpr_problem problem = DPR_PROBLEM_INIT;

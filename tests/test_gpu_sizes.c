@@ -1,6 +1,6 @@
 /* Lengths at which a launch changes its shape or an array ends a tile, and those beside them, on every GPU strategy.
- * The pairs are those whose threads have four and eight vectors in flight. All arrays of a test begin in one place of
- * device memory, and it waits once for all runs of a strategy, so they also overlap as much as they may. */
+ * The pairs are those whose threads have two, four and eight vectors in flight. All arrays of a test begin in one place
+ * of device memory, and it waits once for all runs of a strategy, so they also overlap as much as they may. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +137,19 @@ static int fetch_results(const world *w) {
                        gpu_error());
 }
 
+/* Whether result number i is the `size` bytes at `expected`, and nothing was written behind it. */
+static int check_bytes(const world *w, const pass *p, size_t i, const void *expected, size_t size) {
+    const unsigned char *got = w->got + i * OUT_BYTES;
+    unsigned char image[OUT_BYTES];
+    memset(image, UNTOUCHED, sizeof image);
+    memcpy(image, expected, size);
+    return EXPECT_THAT(memcmp(got, image, OUT_BYTES) == 0,
+                       "%s %s of %s, %zu elements, %zu past a boundary: bytes %02x %02x %02x %02x, not %02x %02x %02x "
+                       "%02x",
+                       name_of(p->strategy), dpr_op_name(p->op), dpr_dtype_name(w->dtype), w->lengths[i], p->shift,
+                       got[0], got[1], got[2], got[3], image[0], image[1], image[2], image[3]);
+}
+
 /* ---- Sums ---- */
 
 static cycle cycle_of(dpr_dtype dtype) {
@@ -245,6 +258,124 @@ TEST(GpuSizes, least_i32) {
 
 TEST(GpuSizes, greatest_u32) {
     multiples(DPR_U32, UINT32_MAX);
+}
+
+/* ---- Products ---- */
+
+/* Signs in a sequence of maximal length: of the seven places where a run of elements may begin, its product is -1 at
+ * four, whatever its length, unless that is a multiple of seven. So a vector that is lost or read twice shows at more
+ * than half of its places. All seven multiply to 1. */
+enum { SIGNS = 7 };
+static const int signs[SIGNS] = {-1, -1, -1, 1, -1, 1, 1};
+
+static int64_t sign_of(uint64_t from, uint64_t count) {
+    int64_t product = 1;
+    for (uint64_t i = 0; i < count % SIGNS; i++)
+        product *= signs[(from + i) % SIGNS];
+    return product;
+}
+
+static size_t signs_period(dpr_dtype dtype, unsigned char out[SIGNS * sizeof(float)]) {
+    for (size_t i = 0; i < SIGNS; i++) {
+        const float f32 = (float)signs[i];
+        const int8_t i8 = (int8_t)signs[i];
+        if (dtype == DPR_F32)
+            memcpy(out + i * sizeof f32, &f32, sizeof f32);
+        else
+            memcpy(out + i * sizeof i8, &i8, sizeof i8);
+    }
+    return SIGNS * dpr_dtype_size(dtype);
+}
+
+static void check_products(const world *w, const pass *p) {
+    if (!run_all(w, p))
+        return;
+    const uint64_t from = FRONT_BYTES / w->size + p->shift;
+    for (size_t i = 0; i < w->length_count; i++) {
+        const int64_t i64 = sign_of(from, w->lengths[i]);
+        const float f32 = (float)i64;
+        const int is_f32 = w->dtype == DPR_F32;
+        if (!check_bytes(w, p, i, is_f32 ? (const void *)&f32 : &i64, is_f32 ? sizeof f32 : sizeof i64))
+            return;
+    }
+}
+
+static void products(dpr_dtype dtype) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    unsigned char period[SIGNS * sizeof(float)];
+    const size_t bytes = signs_period(dtype, period);
+    if (world_open(&w, dtype) && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, bytes), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_PROD, dtype); shift++)
+                check_products(&w, &(pass){s, shift, DPR_PROD});
+    world_close(&w);
+}
+
+TEST(GpuSizes, prod_f32) {
+    products(DPR_F32);
+}
+
+TEST(GpuSizes, prod_i8) {
+    products(DPR_I8);
+}
+
+/* ---- Truth ---- */
+
+/* Bytes of which the last of every four decides: the highest of a word that kernels read. Partial results then differ
+ * from those of nothing in the highest bit alone, if at all, and where they are added up as they are, those of an even
+ * number of blocks may come to nothing. */
+enum { WORD_BYTES = 4 };
+static const unsigned char word_for_all[WORD_BYTES] = {1, 1, 1, 0}, word_for_any[WORD_BYTES] = {0, 0, 0, 0x80};
+
+/* What decides makes ALL false and ANY true. */
+static void check_truths(const world *w, const pass *p) {
+    if (!run_all(w, p))
+        return;
+    const size_t first = WORD_BYTES - 1 - (FRONT_BYTES + p->shift) % WORD_BYTES; /* index of the first that decides */
+    for (size_t i = 0; i < w->length_count; i++) {
+        const unsigned char expected = (w->lengths[i] > first) == (p->op == DPR_ANY);
+        if (!check_bytes(w, p, i, &expected, sizeof expected))
+            return;
+    }
+}
+
+static void truths(dpr_op op, dpr_dtype dtype) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    world w = {NULL};
+    const unsigned char *word = op == DPR_ALL ? word_for_all : word_for_any;
+    if (world_open(&w, dtype)
+        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, word, WORD_BYTES), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, op, dtype); shift++)
+                check_truths(&w, &(pass){s, shift, op});
+    world_close(&w);
+}
+
+TEST(GpuSizes, all_bool) {
+    truths(DPR_ALL, DPR_BOOL);
+}
+
+TEST(GpuSizes, all_u8) {
+    truths(DPR_ALL, DPR_U8);
+}
+
+TEST(GpuSizes, all_i8) {
+    truths(DPR_ALL, DPR_I8);
+}
+
+TEST(GpuSizes, any_bool) {
+    truths(DPR_ANY, DPR_BOOL);
+}
+
+TEST(GpuSizes, any_u8) {
+    truths(DPR_ANY, DPR_U8);
+}
+
+TEST(GpuSizes, any_i8) {
+    truths(DPR_ANY, DPR_I8);
 }
 
 /* ---- Extremes ---- */

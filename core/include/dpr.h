@@ -84,8 +84,8 @@ typedef struct dpr_c128 {
 /** What to reduce with: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY, DPR_BAND,
  * DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
- * - SUM, PROD: integers wrap modulo 2^64. DPR_F16, DPR_BF16 and DPR_F32 have an error bound at least as good as that
- *   of pairwise summation in F32.
+ * - SUM, PROD: integers wrap modulo 2^64. The error of a sum of n elements of DPR_F16, DPR_BF16 or DPR_F32 is at most
+ *   log2(n) + 4 roundings in F32 of the sum of their magnitudes: pairwise summation's, and four.
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
@@ -174,9 +174,11 @@ enum {
  * @param device  CUDA ordinal (0, 1, ...), DPR_DEVICE_CPU or DPR_DEVICE_AUTO.
  * @param out     receives the context; the caller gives it back with dpr_ctx_destroy().
  *
- * Initialises the device and takes at most 4 MiB of its memory, beside what CUDA itself takes and 16 KiB for each call
- * in a captured graph past some 190. It belongs to the CUDA context that the device has then, and does not outlive it:
- * after cudaDeviceReset() make a new one, and destroy the old one before. Errors: DPR_ERR_NULL_POINTER,
+ * Initialises the device and takes 4 MiB of its memory, beside what CUDA itself takes. That is enough for 512 streams
+ * and captured calls at a time; the first call past them takes another 4 MiB, and so on. A context that has seen more
+ * than 4096 streams waits for the device before it takes yet more, and gives the memory of streams that are silent then
+ * to others. It belongs to the CUDA context that the device has then, and does not outlive it: after cudaDeviceReset()
+ * make a new one, and destroy the old one before. Errors: DPR_ERR_NULL_POINTER,
  * DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
 
@@ -191,7 +193,8 @@ DPR_API int dpr_ctx_device(const dpr_ctx *ctx);
 
 /** How the arithmetic is done. */
 typedef enum dpr_mode {
-    DPR_FAST = 0 /**< as fast as the device allows; the same bits on every run of the same plan on the same device */
+    DPR_FAST = 0 /**< as fast as the device allows; the same bits on every run of the same plan on the same device, for
+                       arrays that lie equally with regard to 16 bytes */
 } dpr_mode;
 
 /** What a NaN element does (floating-point and complex types; a complex element is NaN when a part is). */

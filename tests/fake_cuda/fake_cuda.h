@@ -23,6 +23,12 @@ void fake_drop_kernels(int count);
 /* The next kernel faults when its turn comes: from then on all calls return `error`, as they do after a fault. */
 void fake_fault_kernel(cudaError_t error);
 
+/* What kernels were compiled for, from the next context on: compute capability times 10; 90 at first. */
+void fake_set_code(int version);
+
+/* Kernels launched so far that may start before the work ahead of them is done. */
+int fake_programmatic_kernels(void);
+
 /* Calls since fake_fail_call(), and the name of the one that failed, or NULL. */
 int fake_calls(void);
 const char *fake_failed_call(void);

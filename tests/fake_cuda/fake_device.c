@@ -14,6 +14,11 @@
 
 static dpr_caps machine;
 static _Thread_local int current_device;
+static int code = 90;
+
+void fake_set_code(int version) {
+    code = version;
+}
 
 static void load_machine(void) {
     char text[8192];
@@ -105,6 +110,7 @@ cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, 
         return fake_end(cudaErrorInvalidDeviceFunction);
     memset(attributes, 0, sizeof *attributes);
     attributes->numRegs = 32;
+    attributes->ptxVersion = code;
     attributes->maxThreadsPerBlock = 1024;
     return fake_end(cudaSuccess);
 }

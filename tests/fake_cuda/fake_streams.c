@@ -1,5 +1,6 @@
 #include "fake_streams.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,6 +238,12 @@ cudaError_t __wrap_cudaDeviceSynchronize(void) {
     return fake_end(cudaSuccess);
 }
 
+static atomic_int programmatic_kernels;
+
+int fake_programmatic_kernels(void) {
+    return atomic_load(&programmatic_kernels);
+}
+
 cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
     fake_work item = {.type = FAKE_KERNEL};
     cudaStream_t stream = fake_stream_of(config->stream);
@@ -249,6 +256,7 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
         fake_violate(wrong);
         return cudaErrorInvalidValue;
     }
+    atomic_fetch_add(&programmatic_kernels, fake_kernel_is_programmatic(config) != 0);
     return fake_enqueue(stream, &item);
 }
 

@@ -15,6 +15,7 @@ typedef struct bench_caller {
     known_result expected;
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
+    int reads_nothing;    /* 1: it has no rate */
     char why[256];        /* of a call that failed */
 } bench_caller;
 

@@ -26,7 +26,7 @@ typedef struct bench_row {
     long checked, wrong;
     double slowdown;
     bench_summary us;
-    double gb_per_s;     /* of the array, 1e9 bytes; 0 for no elements */
+    double gb_per_s;     /* of the array, 1e9 bytes; 0 for no elements, and for what reads nothing */
     bench_summary ratio; /* of another library's subject: its time over that of the case's first subject, from the
                             rounds that both were in; n is 0 where there is none */
 } bench_row;

@@ -99,7 +99,7 @@ static void keep(bench_walk *w, int i) {
                        .us = o->us};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
-    if (o->us.median > 0)
+    if (o->us.median > 0 && !c->reads_nothing)
         row->gb_per_s = (double)saturating_bytes(&w->at) / o->us.median * 1e-3;
     if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
         row->ratio = bench_compare(o, first);

@@ -1,39 +1,78 @@
 #include "launch.h"
 
+#include <stdio.h>
+
+#include "driver.h"
 #include "peer_set.h"
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------ */
+/* Larger arrays take so much longer than a launch that it does not matter. */
+enum { LARGEST_BYTES = 8 << 20 };
 
-static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
-    (void)in;
-    (void)out;
-    return peer_note(user, (cudaError_t)peers_launch_empty(stream));
+/* ---- Calls, launched as dpr's are ------------------------------------------------------------------------------- */
+
+static int launch(peer *p, int programmatic, void **params, cudaStream_t stream) {
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig config = {.gridDimX = 1,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 1,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = stream,
+                                   .attrs = &attribute,
+                                   .numAttrs = programmatic ? 1 : 0};
+    return peer_note(p, (cudaError_t)dpr_driver()->launch_kernel_ex(&config, p->kernel, params, NULL));
 }
 
-/* The host waits for a word that the kernel writes to its memory, but not for ever. */
+static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
+    peer *p = user;
+    (void)in;
+    (void)out;
+    return launch(p, p->programmatic, NULL, stream);
+}
+
+/* In the legacy default stream, as a blocking call of dpr. The host waits for a word that the kernel writes to its
+ * memory, but not for ever. */
 static int call(void *user, const void *in, void *host_out) {
     enum { LOOKS = 1 << 24 };
     peer *p = user;
-    uint64_t *word = p->set->mailbox;
+    uint64_t *word = p->set->mailbox, there = 1;
+    void *params[] = {&word, &there};
     (void)in;
     (void)host_out;
     __atomic_store_n(word, 0, __ATOMIC_RELAXED);
-    const cudaError_t error = (cudaError_t)peers_launch_post(word, 1, p->set->stream);
-    if (error != cudaSuccess)
-        return peer_note(p, error);
+    const int code = launch(p, 0, params, NULL);
+    if (code != 0)
+        return code;
     for (long i = 0; i < LOOKS; i++)
-        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != 0)
+        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == there)
             return 0;
-    return peer_note(p, cudaStreamSynchronize(p->set->stream));
+    const cudaError_t waited = cudaDeviceSynchronize();
+    return peer_note(p, waited != cudaSuccess ? waited : cudaErrorTimeout);
 }
 
 /* ---- The subject ------------------------------------------------------------------------------------------------ */
 
 int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
-    (void)why;
+    int major = 0;
+    cudaFunction_t kernel = NULL;
+    if (s->at.count > LARGEST_BYTES / dpr_dtypes[s->at.dtype].size)
+        return 0;
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dpr_ctx_device(s->ctx));
+    if (error == cudaSuccess)
+        error = cudaGetFuncBySymbol(&kernel, peer_is_blocking(s) ? peers_post_kernel() : peers_empty_kernel());
+    if (error != cudaSuccess) {
+        snprintf(why, BENCH_WHY, "an empty kernel: %s", cudaGetErrorString(error));
+        return -1;
+    }
     bench_subject *subject = peer_add(s, peer_group_name(PEER_LAUNCH));
     if (!subject)
         return 0;
+    peer *p = subject->user;
+    p->kernel = kernel;
+    p->programmatic = major >= 9;
+    p->caller.reads_nothing = 1;
     subject->enqueue = enqueue;
     subject->call = call;
     subject->count_wrong = NULL;

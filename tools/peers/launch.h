@@ -1,19 +1,15 @@
-/* Kernels that do next to nothing: what any reduction on the device takes at least. */
+/* Kernels of one thread that read nothing: a call that needs a kernel takes as long as these at least. */
 #ifndef DPR_PEERS_LAUNCH_H
 #define DPR_PEERS_LAUNCH_H
-
-#include <stdint.h>
-
-#include "dpr.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Each enqueues one thread, launched as dpr's kernels are: before the work ahead of it is done, for which it waits
- * itself. Returns the cudaError_t. */
-int peers_launch_empty(dpr_stream stream);
-int peers_launch_post(uint64_t *to, uint64_t value, dpr_stream stream); /* stores `value`, for the host to see */
+/* Host addresses of __global__ functions, as cudaGetFuncBySymbol() takes them. Both wait for the work before them, if
+ * they were launched ahead of it. */
+const void *peers_empty_kernel(void);
+const void *peers_post_kernel(void); /* (uint64_t *to, uint64_t value): stores it for the host to see */
 
 #ifdef __cplusplus
 }

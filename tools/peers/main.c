@@ -1,4 +1,4 @@
-/* dpr_peers: dpr beside CUB, cuBLAS and plain copies, on one GPU, in one process, in turn. */
+/* dpr_peers: dpr beside CUB, cuBLAS, plain copies and empty kernels, on one GPU, in one process, in turn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +67,9 @@ static void print_help(void) {
         "                  beside sums and argmax of f32 and f64\n"
         "  copy            of half the array to other device memory: as many bytes read and written as others read;\n"
         "                  not of more than a quarter of the device's memory\n"
-        "  launch          a kernel of one thread that reads nothing: what a call takes at least\n"
+        "  launch          a kernel of one thread that reads nothing, launched as dpr's are: what a call takes at "
+        "least;\n"
+        "                  beside arrays of up to 8 MiB\n"
         "\n"
         "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
         "\n"

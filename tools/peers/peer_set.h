@@ -30,6 +30,9 @@ typedef struct peer {
     size_t scratch_bytes;
     /* cuBLAS's. */
     const peer_routine *routine;
+    /* The launch's. */
+    cudaFunction_t kernel;
+    int programmatic;
 } peer;
 
 struct peer_set {

@@ -63,8 +63,8 @@ static cJSON *definitions_json(void) {
         {"cub.transform", "elements widened by a transform iterator"},
         {"cublas.dot", "dot product of the array with itself"},
         {"copy", "half of the array to other device memory: gb_per_s are read and written"},
-        {"launch",
-         "a kernel of one thread that reads nothing; in blocking mode it writes a word that the host waits for"},
+        {"launch", "a kernel of one thread that reads nothing, launched as dpr's are; in blocking mode the host waits "
+                   "for a word that it writes"},
     };
     cJSON *o = bench_json_definitions();
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
