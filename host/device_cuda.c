@@ -15,8 +15,7 @@
 
 struct dpr_device {
     int ordinal;
-    int code;         /* compute capability that the kernels were compiled for, times 10: 75, 90 */
-    int programmatic; /* kernels may be launched ahead of the work before them */
+    int code; /* compute capability that the kernels were compiled for, times 10: 75, 90 */
     dpr_scratch *scratch;
     dpr_mail *mail;
     dpr_kernels *kernels;
@@ -184,10 +183,7 @@ static cudaError_t check_code(int *code) {
 }
 
 static cudaError_t open_current(dpr_device *device, int ordinal) {
-    int major = 0;
     cudaError_t error = check_code(&device->code);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     if (error == cudaSuccess)
         error = dpr_mail_create(&device->mail);
     if (error != cudaSuccess)
@@ -200,8 +196,6 @@ static cudaError_t open_current(dpr_device *device, int ordinal) {
     if (error != cudaSuccess)
         dpr_mail_destroy(device->mail);
     device->ordinal = ordinal;
-    /* Kernels compiled for less do not wait for the work before them. */
-    device->programmatic = major >= 9 && device->code >= 90;
     return error;
 }
 
@@ -240,6 +234,11 @@ void dpr_device_close(dpr_device *device) {
         (void)cudaGetLastError();
     dpr_kernels_destroy(device->kernels);
     free(device);
+}
+
+/* Whether kernels may be launched ahead of the work before them: compiled for less they do not wait for it. */
+static int waits_by_itself(const dpr_device *device) {
+    return device->code >= 90;
 }
 
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
@@ -347,7 +346,7 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
     const cudaError_t error = enter(device->ordinal, &previous);
     if (error != cudaSuccess)
         return failed(error, "cudaSetDevice");
-    run->programmatic = device->programmatic && run->stream && run->stream != cudaStreamLegacy;
+    run->programmatic = waits_by_itself(device) && run->stream && run->stream != cudaStreamLegacy;
     const dpr_status status = launch(device, strategy, run);
     leave(device->ordinal, previous);
     return status;

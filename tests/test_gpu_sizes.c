@@ -150,6 +150,19 @@ static int check_bytes(const world *w, const pass *p, size_t i, const void *expe
                        got[0], got[1], got[2], got[3], image[0], image[1], image[2], image[3]);
 }
 
+/* Fills all elements with repetitions of `period`, and has every strategy that runs the operation checked on arrays at
+ * `shifts` distances from a vector's boundary. */
+static void on_all_lengths(dpr_op op, dpr_dtype dtype, const void *period, size_t period_bytes, size_t shifts,
+                           void (*check)(const world *w, const pass *p)) {
+    world w = {NULL};
+    if (world_open(&w, dtype)
+        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, period_bytes), "%s", gpu_error()))
+        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
+            for (size_t shift = 0; shift < shifts && gpu_strategy_runs(s, op, dtype); shift++)
+                check(&w, &(pass){s, shift, op});
+    world_close(&w);
+}
+
 /* ---- Sums ---- */
 
 static cycle cycle_of(dpr_dtype dtype) {
@@ -189,17 +202,13 @@ static void check_sums(const world *w, const pass *p) {
     }
 }
 
+/* At each distance that there is. */
 static void sums(dpr_dtype dtype) {
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
     unsigned char period[CYCLE * sizeof(double)];
     const size_t bytes = cycle_period(cycle_of(dtype), dtype, period);
-    if (world_open(&w, dtype) && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, bytes), "%s", gpu_error()))
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_SUM, dtype); shift++)
-                check_sums(&w, &(pass){s, shift, DPR_SUM});
-    world_close(&w);
+    on_all_lengths(DPR_SUM, dtype, period, bytes, VECTOR_BYTES / dpr_dtype_size(dtype), check_sums);
 }
 
 TEST(GpuSizes, sum_f32) {
@@ -215,49 +224,56 @@ TEST(GpuSizes, sum_f64) {
 }
 
 /* Arrays of one number: as far from zero as its type has one, so that what adds up in fewer bits overflows. */
-static void check_multiples(const world *w, const pass *p, int64_t number) {
+static int64_t number_of(dpr_dtype dtype) {
+    switch (dtype) {
+    case DPR_I8:
+        return INT8_MIN;
+    case DPR_I16:
+        return INT16_MIN;
+    case DPR_U16:
+        return UINT16_MAX;
+    case DPR_I32:
+        return INT32_MIN;
+    default:
+        return UINT32_MAX;
+    }
+}
+
+static void check_multiples(const world *w, const pass *p) {
     if (!run_all(w, p))
         return;
     for (size_t i = 0; i < w->length_count; i++) {
-        uint64_t got = 0;
-        memcpy(&got, w->got + i * OUT_BYTES, sizeof got);
-        if (!EXPECT_THAT(got == (uint64_t)number * w->lengths[i], "%s, %zu elements, %zu past a boundary: %llu",
-                         name_of(p->strategy), w->lengths[i], p->shift, (unsigned long long)got))
+        const uint64_t expected = (uint64_t)number_of(w->dtype) * w->lengths[i];
+        if (!check_bytes(w, p, i, &expected, sizeof expected))
             return;
     }
 }
 
-/* The number's lowest bytes are an element. */
-static void multiples(dpr_dtype dtype, int64_t number) {
+static void multiples(dpr_dtype dtype) {
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
-    if (world_open(&w, dtype)
-        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, &number, w.size), "%s", gpu_error()))
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_SUM, dtype); shift++)
-                check_multiples(&w, &(pass){s, shift, DPR_SUM}, number);
-    world_close(&w);
+    const int64_t number = number_of(dtype); /* whose lowest bytes are an element */
+    on_all_lengths(DPR_SUM, dtype, &number, dpr_dtype_size(dtype), 2, check_multiples);
 }
 
 TEST(GpuSizes, least_i8) {
-    multiples(DPR_I8, INT8_MIN);
+    multiples(DPR_I8);
 }
 
 TEST(GpuSizes, least_i16) {
-    multiples(DPR_I16, INT16_MIN);
+    multiples(DPR_I16);
 }
 
 TEST(GpuSizes, greatest_u16) {
-    multiples(DPR_U16, UINT16_MAX);
+    multiples(DPR_U16);
 }
 
 TEST(GpuSizes, least_i32) {
-    multiples(DPR_I32, INT32_MIN);
+    multiples(DPR_I32);
 }
 
 TEST(GpuSizes, greatest_u32) {
-    multiples(DPR_U32, UINT32_MAX);
+    multiples(DPR_U32);
 }
 
 /* ---- Products ---- */
@@ -303,14 +319,9 @@ static void check_products(const world *w, const pass *p) {
 static void products(dpr_dtype dtype) {
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
     unsigned char period[SIGNS * sizeof(float)];
     const size_t bytes = signs_period(dtype, period);
-    if (world_open(&w, dtype) && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, bytes), "%s", gpu_error()))
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_PROD, dtype); shift++)
-                check_products(&w, &(pass){s, shift, DPR_PROD});
-    world_close(&w);
+    on_all_lengths(DPR_PROD, dtype, period, bytes, 2, check_products);
 }
 
 TEST(GpuSizes, prod_f32) {
@@ -344,14 +355,7 @@ static void check_truths(const world *w, const pass *p) {
 static void truths(dpr_op op, dpr_dtype dtype) {
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
-    const unsigned char *word = op == DPR_ALL ? word_for_all : word_for_any;
-    if (world_open(&w, dtype)
-        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, word, WORD_BYTES), "%s", gpu_error()))
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, op, dtype); shift++)
-                check_truths(&w, &(pass){s, shift, op});
-    world_close(&w);
+    on_all_lengths(op, dtype, op == DPR_ALL ? word_for_all : word_for_any, WORD_BYTES, 2, check_truths);
 }
 
 TEST(GpuSizes, all_bool) {
@@ -434,15 +438,10 @@ static void check_peaks(const world *w, const pass *p) {
 }
 
 static void peaks(dpr_op op, dpr_dtype dtype) {
+    const unsigned char others = OTHERS;
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
-    if (world_open(&w, dtype)
-        && EXPECT_THAT(gpu_fill_async(w.in - FRONT_BYTES, OTHERS, w.bytes, w.stream), "%s", gpu_error()))
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, op, dtype); shift++)
-                check_peaks(&w, &(pass){s, shift, op});
-    world_close(&w);
+    on_all_lengths(op, dtype, &others, sizeof others, 2, check_peaks);
 }
 
 TEST(GpuSizes, max_f32) {
@@ -459,27 +458,22 @@ TEST(GpuSizes, argmax_f32) {
 
 /* Of equal elements the first. */
 static void check_firsts(const world *w, const pass *p) {
-    if (!run_all(w, p))
+    const int64_t first = 0;
+    if (!clear_results(w))
         return;
-    for (size_t i = 0; i < w->length_count; i++) {
-        int64_t got = 0;
-        memcpy(&got, w->got + i * OUT_BYTES, sizeof got);
-        if (!EXPECT_THAT(got == 0, "%s, %zu elements, %zu past a boundary: %lld", name_of(p->strategy), w->lengths[i],
-                         p->shift, (long long)got))
+    for (size_t i = w->lengths[0] == 0; i < w->length_count; i++) /* there is no least of nothing */
+        if (!enqueue(w, p, i))
+            break;
+    if (!fetch_results(w))
+        return;
+    for (size_t i = w->lengths[0] == 0; i < w->length_count; i++)
+        if (!check_bytes(w, p, i, &first, sizeof first))
             return;
-    }
 }
 
 TEST(GpuSizes, argmin_of_equals) {
+    const unsigned char others = OTHERS;
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    world w = {NULL};
-    if (world_open(&w, DPR_F64)
-        && EXPECT_THAT(gpu_fill_async(w.in - FRONT_BYTES, OTHERS, w.bytes, w.stream), "%s", gpu_error())) {
-        memmove(w.lengths, w.lengths + 1, --w.length_count * sizeof *w.lengths); /* there is no least of nothing */
-        for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
-            for (size_t shift = 0; shift < 2 && gpu_strategy_runs(s, DPR_ARGMIN, DPR_F64); shift++)
-                check_firsts(&w, &(pass){s, shift, DPR_ARGMIN});
-    }
-    world_close(&w);
+    on_all_lengths(DPR_ARGMIN, DPR_F64, &others, sizeof others, 2, check_firsts);
 }

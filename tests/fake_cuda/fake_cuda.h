@@ -29,6 +29,9 @@ void fake_set_code(int version);
 /* Kernels launched so far that may start before the work ahead of them is done. */
 int fake_programmatic_kernels(void);
 
+/* Calls of cudaDeviceSynchronize() so far. */
+int fake_device_waits(void);
+
 /* Calls since fake_fail_call(), and the name of the one that failed, or NULL. */
 int fake_calls(void);
 const char *fake_failed_call(void);

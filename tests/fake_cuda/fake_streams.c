@@ -226,8 +226,15 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
     return fake_end(cudaSuccess);
 }
 
+static atomic_int device_waits;
+
+int fake_device_waits(void) {
+    return atomic_load(&device_waits);
+}
+
 WRAP(cudaDeviceSynchronize);
 cudaError_t __wrap_cudaDeviceSynchronize(void) {
+    atomic_fetch_add(&device_waits, 1);
     const cudaError_t injected = fake_begin("cudaDeviceSynchronize");
     if (injected != cudaSuccess) {
         lose_work(NULL);

@@ -230,15 +230,6 @@ static int open_scene(scene *s) {
     return good && s->pinned_out && s->stream && gpu_use(0);
 }
 
-static void close_scene(scene *s) {
-    for (int device = 0; device < 2; device++) {
-        gpu_free(DPR_MEMORY_DEVICE, s->in[device]);
-        gpu_free(DPR_MEMORY_DEVICE, s->out[device]);
-    }
-    gpu_free(DPR_MEMORY_PINNED, s->pinned_out);
-    EXPECT_TRUE(gpu_stream_destroy(s->stream));
-}
-
 static int run_one(const scenario *of, int fail, cudaError_t error) {
     scene s;
     int64_t result = canary;
@@ -344,51 +335,6 @@ TEST(Faults, discovery) {
         EXPECT_THAT(outcome == RIGHT || outcome == NOTHING_FAILED, "call %d failing: outcome %d", call, outcome);
     }
     EXPECT_TRUE(call > 3);
-}
-
-/* ---- Code compiled for less than the device has ---- */
-
-/* Programmatic launches of a sum in a stream; -1 if it went wrong. */
-static int programmatic_launches(const scene *s) {
-    dpr_ctx *ctx = NULL;
-    const dpr_stream stream = gpu_stream_create();
-    const int before = fake_programmatic_kernels();
-    int good =
-        EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx))
-        && EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, s->in[0], s->out[0], COUNT, DPR_I32, DPR_SUM, NULL, stream))
-        && EXPECT_TRUE(gpu_stream_wait(stream)) && EXPECT_EQ_I64(expected_sum, read_out(s->out[0]));
-    EXPECT_TRUE(gpu_stream_destroy(stream));
-    dpr_ctx_destroy(ctx);
-    return good ? fake_programmatic_kernels() - before : -1;
-}
-
-static dpr_status by_name(const char *strategy) {
-    dpr_ctx *ctx = NULL;
-    dpr_plan *plan = NULL;
-    dpr_options options = DPR_OPTIONS_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    options.strategy = strategy;
-    problem.count = COUNT;
-    problem.options = &options;
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
-    const dpr_status status = dpr_plan_create(ctx, &problem, &plan);
-    dpr_plan_destroy(plan);
-    dpr_ctx_destroy(ctx);
-    return status;
-}
-
-TEST(OlderCode, has_nothing_of_what_came_later) {
-    scene s;
-    ASSERT_TRUE(open_scene(&s));
-    EXPECT_EQ_I64(1, programmatic_launches(&s));
-    EXPECT_EQ_I64(DPR_OK, by_name("coop.cluster"));
-    EXPECT_EQ_I64(DPR_OK, by_name("coop.bulk"));
-    fake_set_code(75);
-    EXPECT_EQ_I64(0, programmatic_launches(&s));
-    EXPECT_EQ_I64(DPR_ERR_STRATEGY_UNABLE, by_name("coop.cluster"));
-    EXPECT_EQ_I64(DPR_ERR_STRATEGY_UNABLE, by_name("coop.bulk"));
-    fake_set_code(90);
-    close_scene(&s);
 }
 
 /* ---- The fake itself ---- */

@@ -55,13 +55,14 @@ static int call(void *user, const void *in, void *host_out) {
 /* ---- The subject ------------------------------------------------------------------------------------------------ */
 
 int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
-    int major = 0;
+    struct cudaFuncAttributes attributes;
+    const void *entry = peer_is_blocking(s) ? peers_post_kernel() : peers_empty_kernel();
     cudaFunction_t kernel = NULL;
     if (s->at.count > LARGEST_BYTES / dpr_dtypes[s->at.dtype].size)
         return 0;
-    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dpr_ctx_device(s->ctx));
+    cudaError_t error = cudaFuncGetAttributes(&attributes, entry);
     if (error == cudaSuccess)
-        error = cudaGetFuncBySymbol(&kernel, peer_is_blocking(s) ? peers_post_kernel() : peers_empty_kernel());
+        error = cudaGetFuncBySymbol(&kernel, entry);
     if (error != cudaSuccess) {
         snprintf(why, BENCH_WHY, "an empty kernel: %s", cudaGetErrorString(error));
         return -1;
@@ -71,7 +72,7 @@ int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
         return 0;
     peer *p = subject->user;
     p->kernel = kernel;
-    p->programmatic = major >= 9;
+    p->programmatic = attributes.ptxVersion >= 90; /* compiled for less it does not wait */
     p->caller.reads_nothing = 1;
     subject->enqueue = enqueue;
     subject->call = call;
