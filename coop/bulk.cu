@@ -176,8 +176,9 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_coop_bulk;
 const dpr_strategy dpr_coop_bulk = {
     .name = "coop.bulk",
-    .text = "the copy engine fills shared memory stage by stage; the last block looks back and folds",
+    .text = "the copy engine fills shared memory; blocks meet as in flat.lookback",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,

@@ -146,8 +146,9 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_coop_cluster;
 const dpr_strategy dpr_coop_cluster = {
     .name = "coop.cluster",
-    .text = "blocks of a cluster meet in shared memory: for arrays that a dozen SMs read in no time",
+    .text = "blocks of a cluster meet in shared memory: for what a dozen SMs soon read",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,

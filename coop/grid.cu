@@ -63,8 +63,9 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_coop_grid;
 const dpr_strategy dpr_coop_grid = {
     .name = "coop.grid",
-    .text = "all SMs read; the grid synchronises and its first block folds the partial results",
+    .text = "all SMs read; the grid synchronises, and one block folds partial results",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,

@@ -184,6 +184,56 @@ __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename excha
     }
 }
 
+/* ---- Tickets ---- */
+
+/* Scratch memory: the ticket, and from here on the partials. */
+constexpr int ticket_bytes = 128;
+
+/* Partials of so many bytes that there is room for. */
+constexpr int most_tickets(int bytes) {
+    return (DPR_SCRATCH_BYTES - ticket_bytes) / bytes;
+}
+
+/* Takes a ticket after what this block's first thread has written is in memory; true in every thread of the block that
+ * took the last one, and then what all blocks have written is visible to all its threads. */
+__device__ inline bool last_to_arrive(unsigned *ticket) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
+        last = arrivals.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+    }
+    __syncthreads();
+    return last;
+}
+
+/* Who folds what the blocks leave: one warp, which is quicker for few of them, or all threads of the block. */
+enum class folded_by { warp, block };
+
+/* All blocks leave the partial `x` of their first thread, and the one that does so last folds them in an order that
+ * depends on their number and size alone, and writes the result. Nothing is assumed of the order in which blocks start.
+ * All threads call it. */
+template <class M, folded_by By>
+__device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
+    using X = exchange<M>;
+    constexpr bool by_warp = By == folded_by::warp;
+    unsigned *ticket = static_cast<unsigned *>(args.scratch);
+    auto *partials = reinterpret_cast<typename X::type *>(static_cast<char *>(args.scratch) + ticket_bytes);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = x;
+    if (!last_to_arrive(ticket) || (by_warp && threadIdx.x >= 32))
+        return;
+    typename M::acc a = M::identity();
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += by_warp ? 32 : blockDim.x) {
+        a = M::merge(a, X::unpack(partials[i]));
+        partials[i] = {};
+    }
+    x = by_warp ? reduce_warp<M>(X::pack(a)) : reduce_block<M>(X::pack(a));
+    if (threadIdx.x == 0) {
+        *ticket = 0;
+        write_result<M>(args, count, X::unpack(x));
+    }
+}
+
 } // namespace dpr
 
 #endif

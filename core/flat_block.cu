@@ -47,6 +47,7 @@ const dpr_strategy dpr_flat_block = {
     .name = "flat.block",
     .text = "one block reads everything: least latency, for small arrays",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,

@@ -32,8 +32,9 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 extern "C" const dpr_strategy dpr_flat_lookback;
 const dpr_strategy dpr_flat_lookback = {
     .name = "flat.lookback",
-    .text = "all SMs read and post their partial results; the last block looks back at them and folds",
+    .text = "all SMs read and post partial results; the last block looks back and folds",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,

@@ -98,8 +98,9 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 extern "C" const dpr_strategy dpr_flat_packed;
 const dpr_strategy dpr_flat_packed = {
     .name = "flat.packed",
-    .text = "all SMs read; one atomic addition carries a partial result and the count of arrivals",
+    .text = "all SMs read; one atomic addition carries a partial result and counts arrivals",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,

@@ -71,6 +71,7 @@ const dpr_strategy dpr_flat_twopass = {
     .name = "flat.twopass",
     .text = "all SMs read; a second, dependent launch folds the partial results",
     .side = DPR_ON_GPU,
+    .block_sizes = 0,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,

@@ -17,7 +17,7 @@ typedef union dpr_key {
         uint8_t mode, nan;
         uint8_t in_memory; /* dpr_memory, never AUTO */
         uint8_t gpu_only;  /* 1: the call must run in a stream, so CPU strategies are out */
-        uint8_t reserved;  /* 0 */
+        uint8_t block;     /* log2 of the threads a block; 0: the strategy's own choice */
         uint8_t strategy;  /* 0: the planner's choice; i + 1: strategy i of the registry by name */
     } f;
     uint64_t word;
@@ -95,6 +95,7 @@ typedef struct dpr_strategy {
     const char *name; /* "family.name" */
     const char *text; /* one line for lists and help */
     dpr_side side;
+    int block_sizes; /* 1: a demonstration, which runs with any of the key's block sizes; 0: with its own alone */
     /* NULL if the strategy can run problems of this key there, else why not, as a clause ("needs ..."). The planner has
      * seen to it before that the pair of operation and type is valid and that `side` fits the memory. May be NULL: it
      * can run every one. */

@@ -252,7 +252,7 @@ __device__ inline uint64_t elements(const dpr_kernel_args &args) {
     return count < args.count ? count : args.count;
 }
 
-/* Begins every kernel that reads the array. */
+/* Begins every kernel that reads the array by vectors. */
 template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
     let_next_launch();
     share<M> mine(args);

@@ -45,6 +45,8 @@ static void explain(dpr_text *text, const void *subject) {
     dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
                  dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
                  key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
+    if (key->f.block)
+        dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
                  key->f.strategy ? "asked for by name" : "the cheapest by prediction");
@@ -54,10 +56,10 @@ static void explain(dpr_text *text, const void *subject) {
         const dpr_strategy *strategy = dpr_strategies[i];
         const char *refusal = dpr_refusal(strategy, key, caps);
         if (refusal)
-            dpr_text_add(text, "  %-14s refused: %s\n", strategy->name, refusal);
+            dpr_text_add(text, "  %-*s refused: %s\n", dpr_strategy_width(), strategy->name, refusal);
         else
-            dpr_text_add(text, "%c %-14s %.3g us\n", strategy == step->strategy ? '*' : ' ', strategy->name,
-                         1e6 * strategy->cost(key, caps, of->count));
+            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == step->strategy ? '*' : ' ', dpr_strategy_width(),
+                         strategy->name, 1e6 * strategy->cost(key, caps, of->count));
     }
 }
 

@@ -1,4 +1,5 @@
-/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). Only in builds with CUDA. */
+/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). The types are there in every build,
+ * dpr_occupancy_of() in those with CUDA. */
 #ifndef DPR_HOST_OCCUPANCY_H
 #define DPR_HOST_OCCUPANCY_H
 

@@ -80,6 +80,8 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
+    if (!refusal && key->f.block && !strategy->block_sizes)
+        refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
     if (refusal || !strategy->probe)
         return refusal;
     return strategy->probe(key, caps);
@@ -168,6 +170,17 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return add_step(choice, SIZE_MAX, strategy, machine);
 }
 
+/* Where no strategy can run the key: those that reach the memory run every pair, but not in blocks of any size. */
+static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
+    for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
+        if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
+            return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                            "options->block is %d, and no strategy whose block size can be chosen can run this",
+                            1 << key->f.block);
+    return dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
+                    dpr_memory_name((dpr_memory)key->f.in_memory));
+}
+
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {
     dpr_choice choice = {.key = *key};
     dpr_status status = DPR_OK;
@@ -179,8 +192,7 @@ dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice
         if (c.count > 0)
             status = envelope(&c, machine, &choice);
         else
-            status = dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
-                              dpr_memory_name((dpr_memory)key->f.in_memory));
+            status = refuse_all(key, &machine->caps);
     }
     if (status == DPR_OK)
         *out = choice;

@@ -34,3 +34,12 @@ int dpr_strategy_find(const char *name) {
     }
     return -1;
 }
+
+int dpr_strategy_width(void) {
+    size_t width = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const size_t length = strlen(dpr_strategies[i]->name);
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}

@@ -20,4 +20,7 @@ extern const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT];
 /* Index of the strategy called `name`, or -1. */
 int dpr_strategy_find(const char *name);
 
+/* Characters of the longest name: how wide a table's column of strategies is. */
+int dpr_strategy_width(void);
+
 #endif

@@ -35,6 +35,20 @@ static dpr_status take_init(const dpr_options *options, dpr_request *request) {
     return DPR_OK;
 }
 
+static dpr_status take_block(const dpr_options *options, dpr_request *request) {
+    const int block = options->block;
+    if (options->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
+    if (block == 0)
+        return DPR_OK;
+    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->block is %d; it should be 0, 32, 64, 128, 256, 512 or 1024",
+                        block);
+    for (int rest = block; rest > 1; rest /= 2)
+        request->key.f.block++;
+    return DPR_OK;
+}
+
 static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_status status = dpr_request_adopt("options", given, &options, sizeof options);
@@ -54,7 +68,8 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     }
     request->key.f.mode = (uint8_t)options.mode;
     request->key.f.nan = (uint8_t)options.nan;
-    return take_init(&options, request);
+    status = take_block(&options, request);
+    return status == DPR_OK ? take_init(&options, request) : status;
 }
 
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out) {

@@ -36,9 +36,9 @@ static inline const dpr_caps *gpu_caps(void) {
     return known ? &caps : NULL;
 }
 
-/* Whether device 0 can run the pair, which has a meaning, on an array in `memory` with GPU strategy number i; past the
- * last one it can. */
-static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_memory memory) {
+/* Whether device 0 can run the pair, which has a meaning, on an array in `memory` with GPU strategy number i in blocks
+ * of `block` threads (0: its own choice); past the last one it can. */
+static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_memory memory, int block) {
     const dpr_strategy *strategy = gpu_strategy_entry(i);
     dpr_key key = {.word = 0};
     if (!strategy)
@@ -46,13 +46,15 @@ static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_m
     key.f.op = (uint8_t)op;
     key.f.dtype = (uint8_t)dtype;
     key.f.in_memory = (uint8_t)memory;
+    while (block > 1 << key.f.block)
+        key.f.block++;
     key.f.strategy = UINT8_MAX;                                     /* asked for by name */
     return !gpu_caps() || !dpr_refusal(strategy, &key, gpu_caps()); /* without capabilities the run will fail */
 }
 
-/* The same for device memory. */
+/* The same for device memory and blocks of its own choice. */
 static inline int gpu_strategy_runs(size_t i, dpr_op op, dpr_dtype dtype) {
-    return gpu_strategy_takes(i, op, dtype, DPR_MEMORY_DEVICE);
+    return gpu_strategy_takes(i, op, dtype, DPR_MEMORY_DEVICE, 0);
 }
 
 #endif

@@ -44,6 +44,7 @@ typedef struct matrix_test {
     int gpu;
     dpr_op op;
     dpr_dtype dtype;
+    matrix_takes takes; /* NULL but for the test of the pairs that it leaves out */
 } matrix_test;
 
 /* An array, and what must come of it. */
@@ -353,20 +354,34 @@ static int check_pattern(bench *b, data_pattern pattern, size_t size_index) {
 static int is_refused(const matrix_test *test, dpr_memory memory) {
     for (size_t i = 0; test->gpu && i < gpu_strategy_count(); i++)
         if (strcmp(gpu_strategy(i), test->strategy) == 0)
-            return !gpu_strategy_takes(i, test->op, test->dtype, memory);
+            return !gpu_strategy_takes(i, test->op, test->dtype, memory, 0);
     return 0;
 }
 
-/* Then a call that asks for it by name says so, and does nothing. */
-static void check_refusal(const matrix_test *test) {
-    unsigned char out[16] = {CANARY}, *in = gpu_alloc(DPR_MEMORY_DEVICE, 16);
-    dpr_ctx *ctx = NULL;
+/* Whether it is one that the strategy is to refuse in this test: its own, or one of the others. */
+static int is_to_be_refused(const matrix_test *test, dpr_op op, dpr_dtype dtype) {
+    return test->takes ? !test->takes(test->strategy, op, dtype) : op == test->op && dtype == test->dtype;
+}
+
+static void check_refusal(const matrix_test *test, dpr_ctx *ctx, const void *in, dpr_op op, dpr_dtype dtype) {
+    unsigned char out[16] = {CANARY};
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = test->strategy;
+    const dpr_status status = dpr_reduce_ex(ctx, in, out, 1, dtype, op, &options);
+    EXPECT_THAT(status == DPR_ERR_STRATEGY_UNABLE && out[0] == CANARY, "%s of %s by %s: status %s%s", dpr_op_name(op),
+                dpr_dtype_name(dtype), test->strategy, dpr_status_name(status), out[0] == CANARY ? "" : ", wrote *out");
+}
+
+/* Calls that ask for the strategy by name say that it cannot, and do nothing. */
+static void check_refusals(const matrix_test *test) {
+    void *in = gpu_alloc(DPR_MEMORY_DEVICE, 16);
+    dpr_ctx *ctx = NULL;
     ASSERT_TRUE(in != NULL);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
-    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_ex(ctx, in, out, 1, test->dtype, test->op, &options));
-    EXPECT_EQ_I64(CANARY, out[0]);
+    for (int op = 0; dpr_op_name((dpr_op)op); op++)
+        for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
+            if (ref_supported((dpr_op)op, (dpr_dtype)dtype) && is_to_be_refused(test, (dpr_op)op, (dpr_dtype)dtype))
+                check_refusal(test, ctx, in, (dpr_op)op, (dpr_dtype)dtype);
     dpr_ctx_destroy(ctx);
     gpu_free(DPR_MEMORY_DEVICE, in);
 }
@@ -395,7 +410,7 @@ static void matrix_body(void *context) {
     if (test->gpu && gpu_unavailable())
         SKIP(gpu_unavailable());
     if (is_refused(test, DPR_MEMORY_DEVICE)) {
-        check_refusal(test);
+        check_refusals(test);
         SKIP(dpr_last_error());
     }
     EXPECT_EQ_I64(ref_result_dtype(test->op, test->dtype), dpr_result_dtype(test->op, test->dtype));
@@ -407,23 +422,50 @@ static void matrix_body(void *context) {
     bench_close(&b);
 }
 
-static void add_test(const char *suite, const char *strategy, int gpu, dpr_op op, dpr_dtype dtype) {
+static void others_body(void *context) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    check_refusals(context);
+}
+
+/* Adds the test, of what its name tells beside the strategy. */
+static void add_test(const char *suite, const matrix_test *content, const char *what, void (*body)(void *)) {
     static matrix_test *all; /* they live as long as the program */
-    matrix_test *test = calloc(1, sizeof *test);
+    matrix_test *test = malloc(sizeof *test);
     if (!test)
         return;
-    *test = (matrix_test){all, "", strategy, gpu, op, dtype};
+    *test = *content;
+    test->next = all;
     all = test;
-    snprintf(test->name, sizeof test->name, "%s_%s_%s", strategy, dpr_op_name(op), dpr_dtype_name(dtype));
+    snprintf(test->name, sizeof test->name, "%s_%s", test->strategy, what);
     for (char *c = test->name; *c; c++)
         if (*c == '.')
             *c = '_';
-    test_add(&(test_case){suite, test->name, __FILE__, __LINE__, matrix_body, test, 0, NULL, NULL});
+    test_add(&(test_case){suite, test->name, __FILE__, __LINE__, body, test, 0, NULL, NULL});
 }
 
-void matrix_add(const char *suite, const char *const *strategies, size_t count, int gpu) {
+static void add_pair(const char *suite, const char *strategy, int gpu, dpr_op op, dpr_dtype dtype) {
+    char what[32];
+    snprintf(what, sizeof what, "%s_%s", dpr_op_name(op), dpr_dtype_name(dtype));
+    add_test(suite, &(matrix_test){.strategy = strategy, .gpu = gpu, .op = op, .dtype = dtype}, what, matrix_body);
+}
+
+static int leaves_out_some(const char *strategy, matrix_takes takes) {
+    for (int op = 0; dpr_op_name((dpr_op)op); op++)
+        for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
+            if (ref_supported((dpr_op)op, (dpr_dtype)dtype) && !takes(strategy, (dpr_op)op, (dpr_dtype)dtype))
+                return 1;
+    return 0;
+}
+
+void matrix_add(const char *suite, const char *const *strategies, size_t count, int gpu, matrix_takes takes) {
     for (int op = 0; dpr_op_name((dpr_op)op); op++)
         for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
             for (size_t i = 0; ref_supported((dpr_op)op, (dpr_dtype)dtype) && i < count; i++)
-                add_test(suite, strategies[i], gpu, (dpr_op)op, (dpr_dtype)dtype);
+                if (!takes || takes(strategies[i], (dpr_op)op, (dpr_dtype)dtype))
+                    add_pair(suite, strategies[i], gpu, (dpr_op)op, (dpr_dtype)dtype);
+    for (size_t i = 0; takes && i < count; i++)
+        if (leaves_out_some(strategies[i], takes))
+            add_test(suite, &(matrix_test){.strategy = strategies[i], .gpu = gpu, .takes = takes}, "refuses_others",
+                     others_body);
 }

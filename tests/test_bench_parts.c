@@ -49,6 +49,17 @@ TEST(BenchAxes, sets) {
         EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, in[i]);
 }
 
+TEST(BenchAxes, members_of_sets) {
+    unsigned char in[AXIS_SET] = {0};
+    EXPECT_EQ_I64(0, axis_members(in));
+    in[AXIS_SET - 1] = 1;
+    EXPECT_EQ_I64(1, axis_members(in));
+    EXPECT_EQ_I64(AXIS_SET - 1, axis_first(in));
+    in[3] = in[7] = 1;
+    EXPECT_EQ_I64(3, axis_members(in));
+    EXPECT_EQ_I64(3, axis_first(in));
+}
+
 TEST(BenchAxes, times_and_shares) {
     static const struct {
         const char *text;
@@ -283,12 +294,18 @@ TEST(BenchResults, reports) {
                                            "1000 elements: a gave 2 WRONG results of 7\n",
                                            "b failed: some fault\n",
                                            "Left out: sum of f32, graph, cold, 2^30 elements: no room\n"};
-    static const char *const in_markdown[] = {"| elements |", "|--:|", "## Test device", "### sum of f32"};
+    static const char *const in_markdown[] = {"| elements |", "|--:|", "## Test device", "### sum of f32",
+                                              "\n\nMarks: * the planner's choice\n\nWorst regret: "};
     static const char *const in_csv[] = {"strategy,op,dtype,count,mode,cache,samples,",
                                          "a,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,",
-                                         "b,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0\n"};
-    static const char *const in_json[] = {"\"commit\": \"abc123\"", "\"name\":\"Test device\"", "\"median_us\":12.34",
-                                          "\"winner\":\"b\"",       "\"error\":\"some fault\"", "\"why\":\"no room\""};
+                                         "b,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0,0\n"};
+    static const char *const in_json[] = {"\"commit\": \"abc123\"",
+                                          "\"name\":\"Test device\"",
+                                          "\"median_us\":12.34",
+                                          "\"winner\":\"b\"",
+                                          "\"error\":\"some fault\"",
+                                          "\"why\":\"no room\"",
+                                          "\"block\":\"threads a block, at most, "};
     bench_results r = {.device = {.ordinal = 0, .name = "Test device"}, .commit = "abc123"};
     const bench_row rows[] = {row("a", 1000, 2),   row("b", 1000, 1),        row("a", 2048, 1),
                               row("b", 2048, 1.5), row("a", 1 << 20, 12.34), row("b", 1 << 20, 10)};

@@ -50,6 +50,7 @@ TEST(BenchStatistics, summaries) {
     EXPECT_EQ_I64(100, s.n);
     EXPECT_EQ_I64(1, s.bounded);
     EXPECT_NEAR_F64(50.5, s.median, 0);
+    EXPECT_NEAR_F64(1, s.least, 0);
     EXPECT_NEAR_F64(40, s.low, 0);
     EXPECT_NEAR_F64(61, s.high, 0);
     EXPECT_NEAR_F64(10.5 / 50.5, s.half_width, 1e-12);

@@ -40,12 +40,13 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     return 0;
 }
 
-static int is_odd(const bench_case *at) {
+static int is_odd(void *user, const bench_case *at) {
+    (void)user;
     return at->count % 2 == 1;
 }
 
 /* Measures sum and argmax of f32 of the counts. The results are the caller's. */
-static int measure(pair *p, const char *counts, int (*wants)(const bench_case *at), bench_results *out) {
+static int measure(pair *p, const char *counts, int (*wants)(void *user, const bench_case *at), bench_results *out) {
     outfile file = {.name = NULL};
     bench_asked asked = {
         .device = DPR_DEVICE_CPU, .budget = 20, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};

@@ -111,6 +111,7 @@ static int world_open(world *w, dpr_dtype dtype) {
 typedef struct pass {
     size_t strategy, shift;
     dpr_op op;
+    int block; /* threads a block; 0: the strategy's choice */
 } pass;
 
 static const char *name_of(size_t strategy) {
@@ -124,6 +125,7 @@ static unsigned char *array_of(const world *w, const pass *p) {
 static int enqueue(const world *w, const pass *p, size_t i) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = gpu_strategy(p->strategy);
+    options.block = p->block;
     return EXPECT_STATUS(DPR_OK, dpr_reduce_async(w->ctx, array_of(w, p), w->out + i * OUT_BYTES, w->lengths[i],
                                                   w->dtype, p->op, &options, w->stream));
 }
@@ -144,10 +146,10 @@ static int check_bytes(const world *w, const pass *p, size_t i, const void *expe
     memset(image, UNTOUCHED, sizeof image);
     memcpy(image, expected, size);
     return EXPECT_THAT(memcmp(got, image, OUT_BYTES) == 0,
-                       "%s %s of %s, %zu elements, %zu past a boundary: bytes %02x %02x %02x %02x, not %02x %02x %02x "
-                       "%02x",
+                       "%s %s of %s, %zu elements, %zu past a boundary, block %d: bytes %02x %02x %02x %02x, not %02x "
+                       "%02x %02x %02x",
                        name_of(p->strategy), dpr_op_name(p->op), dpr_dtype_name(w->dtype), w->lengths[i], p->shift,
-                       got[0], got[1], got[2], got[3], image[0], image[1], image[2], image[3]);
+                       p->block, got[0], got[1], got[2], got[3], image[0], image[1], image[2], image[3]);
 }
 
 /* Fills all elements with repetitions of `period`, and has every strategy that runs the operation checked on arrays at
@@ -159,7 +161,24 @@ static void on_all_lengths(dpr_op op, dpr_dtype dtype, const void *period, size_
         && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, period_bytes), "%s", gpu_error()))
         for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
             for (size_t shift = 0; shift < shifts && gpu_strategy_runs(s, op, dtype); shift++)
-                check(&w, &(pass){s, shift, op});
+                check(&w, &(pass){s, shift, op, 0});
+    world_close(&w);
+}
+
+/* The same for every block size that a strategy can be asked for, on arrays that begin beside a vector's boundary. */
+static void on_all_blocks(dpr_op op, dpr_dtype dtype, const void *period, size_t period_bytes,
+                          void (*check)(const world *w, const pass *p)) {
+    world w = {NULL};
+    int passes = 0;
+    if (world_open(&w, dtype)
+        && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, period_bytes), "%s", gpu_error()))
+        for (size_t s = 0; s < gpu_strategy_count() && !test_failed(); s++)
+            for (int block = 32; block <= 1024; block *= 2)
+                if (gpu_strategy_takes(s, op, dtype, DPR_MEMORY_DEVICE, block)) {
+                    check(&w, &(pass){s, 1, op, block});
+                    passes++;
+                }
+    EXPECT_TRUE(passes > 0);
     world_close(&w);
 }
 
@@ -213,6 +232,14 @@ static void sums(dpr_dtype dtype) {
 
 TEST(GpuSizes, sum_f32) {
     sums(DPR_F32);
+}
+
+TEST(GpuSizes, sum_f32_in_all_blocks) {
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    unsigned char period[CYCLE * sizeof(double)];
+    const size_t bytes = cycle_period(cycle_of(DPR_F32), DPR_F32, period);
+    on_all_blocks(DPR_SUM, DPR_F32, period, bytes, check_sums);
 }
 
 TEST(GpuSizes, sum_u8) {
@@ -270,6 +297,13 @@ TEST(GpuSizes, greatest_u16) {
 
 TEST(GpuSizes, least_i32) {
     multiples(DPR_I32);
+}
+
+TEST(GpuSizes, least_i32_in_all_blocks) {
+    const int32_t number = INT32_MIN;
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    on_all_blocks(DPR_SUM, DPR_I32, &number, sizeof number, check_multiples);
 }
 
 TEST(GpuSizes, greatest_u32) {
@@ -429,10 +463,11 @@ static void check_peaks(const world *w, const pass *p) {
             memcpy(expected, &place, sizeof place);
         else
             memset(expected, PEAK, w->size);
-        if (!EXPECT_THAT(memcmp(got, expected, OUT_BYTES) == 0,
-                         "%s, %zu elements, %zu past a boundary, the greatest at %llu: bytes %02x %02x %02x %02x",
-                         name_of(p->strategy), w->lengths[i], p->shift, (unsigned long long)place, got[0], got[1],
-                         got[2], got[3]))
+        if (!EXPECT_THAT(
+                memcmp(got, expected, OUT_BYTES) == 0,
+                "%s, %zu elements, %zu past a boundary, block %d, the greatest at %llu: bytes %02x %02x %02x %02x",
+                name_of(p->strategy), w->lengths[i], p->shift, p->block, (unsigned long long)place, got[0], got[1],
+                got[2], got[3]))
             return;
     }
 }
@@ -446,6 +481,21 @@ static void peaks(dpr_op op, dpr_dtype dtype) {
 
 TEST(GpuSizes, max_f32) {
     peaks(DPR_MAX, DPR_F32);
+}
+
+static void peaks_in_all_blocks(dpr_dtype dtype) {
+    const unsigned char others = OTHERS;
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    on_all_blocks(DPR_MAX, dtype, &others, sizeof others, check_peaks);
+}
+
+TEST(GpuSizes, max_i32_in_all_blocks) {
+    peaks_in_all_blocks(DPR_I32);
+}
+
+TEST(GpuSizes, max_f64_in_all_blocks) {
+    peaks_in_all_blocks(DPR_F64);
 }
 
 TEST(GpuSizes, argmax_u8) {

@@ -12,6 +12,6 @@ TEST_GENERATOR(matrix_cpu) {
     for (size_t i = 0; strategies && i < dpr_strategy_count(); i++)
         if (strncmp(dpr_strategy_name(i), "cpu.", 4) == 0)
             strategies[count++] = dpr_strategy_name(i);
-    matrix_add("Matrix", strategies, count, 0);
+    matrix_add("Matrix", strategies, count, 0, NULL);
     free(strategies);
 }

@@ -12,6 +12,25 @@ static char names[][32] = {DPR_STRATEGY_LIST(NONE, QUOTE)};
 #undef QUOTE
 #undef NONE
 
+static int begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Strategies that are there to be looked at take a few pairs. */
+static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
+    const int of_types = dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_F32 || dtype == DPR_F64,
+              is_float = dtype == DPR_F32 || dtype == DPR_F64,
+              is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX),
+              is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
+    if (strcmp(strategy, "coop.tile") == 0)
+        return is_usual || (is_bitwise && of_types && !is_float);
+    if (begins(strategy, "atomic."))
+        return is_usual && !(is_float && op == DPR_SUM);
+    if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0)
+        return is_usual;
+    return 1;
+}
+
 TEST_GENERATOR(matrix_gpu) {
     const char *strategies[LENGTH(names)];
     for (size_t i = 0; i < LENGTH(names); i++) {
@@ -20,5 +39,5 @@ TEST_GENERATOR(matrix_gpu) {
             *underscore = '.';
         strategies[i] = names[i];
     }
-    matrix_add("GpuMatrix", strategies, LENGTH(names), 1);
+    matrix_add("GpuMatrix", strategies, LENGTH(names), 1, takes);
 }

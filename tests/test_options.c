@@ -102,7 +102,7 @@ TEST(Tables, values_that_are_no_enum) {
 /* ---- Struct sizes: what programs built with this version's header rely on ---- */
 
 TEST(Abi, struct_sizes) {
-    EXPECT_EQ_U64(32, sizeof(dpr_options));
+    EXPECT_EQ_U64(40, sizeof(dpr_options));
     EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));
@@ -111,6 +111,7 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(16, offsetof(dpr_options, mode));
     EXPECT_EQ_U64(20, offsetof(dpr_options, nan));
     EXPECT_EQ_U64(24, offsetof(dpr_options, init));
+    EXPECT_EQ_U64(32, offsetof(dpr_options, block));
     EXPECT_EQ_U64(0, offsetof(dpr_problem, size));
     EXPECT_EQ_U64(8, offsetof(dpr_problem, op));
     EXPECT_EQ_U64(16, offsetof(dpr_problem, count));
@@ -165,10 +166,51 @@ TEST(Abi, options_of_other_versions) {
     EXPECT_NEAR_F64(107.0, out, 0.0);
     out = -1;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, sizeof options + 24, 1, &out));
-    EXPECT_CONTAINS(dpr_last_error(), "56");
+    EXPECT_CONTAINS(dpr_last_error(), "64");
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 0, 0, &out));
     EXPECT_CONTAINS(dpr_last_error(), "size is 0");
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 7, 0, &out));
+    EXPECT_NEAR_F64(-1.0, out, 0.0);
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Block sizes ---- */
+
+static dpr_status with_block(dpr_ctx *ctx, int block, int reserved, double *out) {
+    static const double in[] = {1, 2, 4};
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.block = block;
+    options.reserved = reserved;
+    return dpr_reduce_ex(ctx, in, out, 3, DPR_F64, DPR_SUM, &options);
+}
+
+TEST(Options, block_is_a_power_of_two_of_warps) {
+    static const int wrong[] = {-32, -1, 1, 16, 31, 33, 48, 96, 1023, 1025, 2048, 1 << 30};
+    dpr_ctx *ctx = NULL;
+    double out = -1;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        char value[16];
+        snprintf(value, sizeof value, "is %d;", wrong[i]);
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, with_block(ctx, wrong[i], 0, &out));
+        EXPECT_CONTAINS(dpr_last_error(), "options->block");
+        EXPECT_CONTAINS(dpr_last_error(), value);
+    }
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, with_block(ctx, 0, 7, &out));
+    EXPECT_CONTAINS(dpr_last_error(), "options->reserved is 7");
+    EXPECT_NEAR_F64(-1.0, out, 0.0);
+    EXPECT_STATUS(DPR_OK, with_block(ctx, 0, 0, &out));
+    EXPECT_NEAR_F64(7.0, out, 0.0);
+    dpr_ctx_destroy(ctx);
+}
+
+/* The CPU's strategies have no blocks. */
+TEST(Options, block_needs_a_strategy_that_has_it) {
+    dpr_ctx *ctx = NULL;
+    double out = -1;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, with_block(ctx, 256, 0, &out));
+    EXPECT_CONTAINS(dpr_last_error(), "block");
     EXPECT_NEAR_F64(-1.0, out, 0.0);
     dpr_ctx_destroy(ctx);
 }

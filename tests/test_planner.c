@@ -331,6 +331,59 @@ TEST(Planner, lost_capabilities_are_refused_with_a_reason) {
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
 }
 
+/* ---- Block sizes ---- */
+
+static dpr_key block_key(int op, int block) {
+    dpr_key key = key_of(&places[5], op, DPR_I32);
+    key.f.block = (uint8_t)block;
+    return key;
+}
+
+static void check_block_by_name(const dpr_machine *machine, size_t strategy, int block) {
+    dpr_choice choice;
+    dpr_key key = block_key(DPR_SUM, block);
+    key.f.strategy = (uint8_t)(strategy + 1);
+    const dpr_status status = dpr_choose(&key, machine, &choice);
+    if (!dpr_strategies[strategy]->block_sizes) {
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
+    } else if (EXPECT_STATUS(DPR_OK, status)) {
+        EXPECT_EQ_I64(1 << block, choice.step[0].shape.threads);
+        EXPECT_EQ_I64(1 << block, dpr_strategies[strategy]->kernel(&key).threads);
+    }
+}
+
+TEST(Planner, a_block_size_leaves_those_that_take_it) {
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (int block = 5; block <= 10; block++) {
+        dpr_choice choice;
+        const dpr_key sum = block_key(DPR_SUM, block), argmax = block_key(DPR_ARGMAX, block);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
+        for (int s = 0; s < choice.steps; s++) {
+            EXPECT_TRUE(choice.step[s].strategy->block_sizes);
+            EXPECT_EQ_I64(1 << block, choice.step[s].shape.threads);
+        }
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
+        EXPECT_CONTAINS(dpr_last_error(), "options->block");
+        for (size_t i = 0; i < dpr_strategy_count(); i++)
+            check_block_by_name(&machine, i, block);
+    }
+}
+
+/* Compute capability 7.5 has 64 KiB, for what a kernel has of its own too. */
+TEST(Planner, blocks_whose_stages_do_not_fit_are_refused) {
+    dpr_machine machine;
+    dpr_choice choice;
+    dpr_key key = block_key(DPR_SUM, 10);
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.caps.gpu.shared_per_block_optin = 64 * 1024;
+    key.f.strategy = (uint8_t)(dpr_strategy_find("coop.async") + 1);
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&key, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "shared memory");
+    key.f.block = 9;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+}
+
 /* ---- Residency ---- */
 
 typedef struct told {
@@ -408,9 +461,11 @@ TEST(Planner, without_a_gpu_nothing_reaches_device_memory) {
     dpr_machine machine;
     dpr_choice choice;
     ASSERT_TRUE(machine_load("cpu-only", &machine));
-    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
     EXPECT_CONTAINS(dpr_last_error(), "device");
+    key.f.block = 8;
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
 }
 
 TEST(Planner, same_question_same_answer) {

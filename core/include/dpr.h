@@ -212,10 +212,14 @@ typedef struct dpr_options {
     dpr_nan nan;
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
+    int block; /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*, atomic.*,
+                  coop.tile and coop.async); 0: their own choice. It leaves the planner no others, and a call that none
+                  of them can run ends with DPR_ERR_STRATEGY_UNABLE */
+    int reserved; /**< 0 */
 } dpr_options;
 
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL }
+    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL, 0, 0 }
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *

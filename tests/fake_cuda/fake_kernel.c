@@ -16,13 +16,15 @@ extern const dpr_strategy dpr_cpu_serial;
 typedef struct known_kernel {
     const void *entry;
     const dpr_strategy *strategy;
-    dpr_key key;
+    dpr_key key; /* with the block size, where that can be chosen */
 } known_kernel;
+
+enum { LEAST_BLOCK = 5, MOST_BLOCK = 10 }; /* log2 of the threads of blocks that can be asked for */
 
 static known_kernel *known;
 static size_t known_count;
 
-static void add_kernels_of(const dpr_strategy *strategy) {
+static void add_kernels_of(const dpr_strategy *strategy, int block) {
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
             for (int nan = DPR_NAN_PROPAGATE; nan <= DPR_NAN_IGNORE; nan++) {
@@ -33,32 +35,40 @@ static void add_kernels_of(const dpr_strategy *strategy) {
                 key.f.dtype = (uint8_t)dtype;
                 key.f.nan = (uint8_t)nan;
                 key.f.in_memory = DPR_MEMORY_DEVICE;
+                key.f.block = (uint8_t)block;
                 if (!strategy->probe || !strategy->probe(&key, fake_machine()))
                     known[known_count++] = (known_kernel){strategy->kernel(&key).entry, strategy, key};
             }
 }
 
 static void learn(void) {
-    const size_t most = dpr_strategy_count() * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
+    const size_t most = dpr_strategy_count() * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
-    for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (dpr_strategies[i]->side == DPR_ON_GPU)
-            add_kernels_of(dpr_strategies[i]);
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        if (dpr_strategies[i]->side != DPR_ON_GPU)
+            continue;
+        if (!dpr_strategies[i]->block_sizes)
+            add_kernels_of(dpr_strategies[i], 0);
+        for (int block = LEAST_BLOCK; dpr_strategies[i]->block_sizes && block <= MOST_BLOCK; block++)
+            add_kernels_of(dpr_strategies[i], block);
+    }
 }
 
-static const known_kernel *find(const void *entry) {
+/* With blocks of so many threads, where their number can be chosen; 0: any. */
+static const known_kernel *find(const void *entry, unsigned threads) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, learn);
     for (size_t i = 0; i < known_count; i++)
-        if (known[i].entry == entry)
+        if (known[i].entry == entry
+            && (threads == 0 || known[i].key.f.block == 0 || 1u << known[i].key.f.block == threads))
             return &known[i];
     return NULL;
 }
 
 int fake_kernel_known(const void *entry) {
-    return find(entry) != NULL;
+    return find(entry, 0) != NULL;
 }
 
 static const cudaLaunchAttribute *attribute_of(const cudaLaunchConfig_t *config, cudaLaunchAttributeID id) {
@@ -128,7 +138,7 @@ static const char *check_division(const cudaLaunchConfig_t *config, const dpr_ke
 
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
-    const known_kernel *kernel = find(entry);
+    const known_kernel *kernel = find(entry, config->blockDim.x);
     if (!kernel && !(follows_kernel && is_function(entry)))
         return "the launched kernel belongs to no strategy";
     const char *wrong = check_shape(config);

@@ -35,6 +35,8 @@ class Help(ToolTest):
             self.assertIn(part, text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 120, line)
+        gpu = any(s["side"] == "gpu" for s in self.document("info")["strategies"])
+        self.assertEqual("\nDemonstrations, " in text, gpu)
 
     def test_examples_are_understood(self):
         """With a help option at the end, so that nothing is measured."""
@@ -77,12 +79,36 @@ class Usage(ToolTest):
                 ("accuracy '101%' is no share", "-a", "101%"),
                 ("the CPU has blocking calls only", "-d", "cpu", "-m", "graph"),
                 ("has a meaning", "-o", "band", "-t", "f32"),
+                ("block '48' is none of 32, 64, 128, 256, 512 and 1024", "--block", "48"),
+                ("block 'x' is no number", "--block", "x"),
+                ("--block is of GPU strategies: the CPU has none of them", "-d", "cpu", "--block", "64"),
+                ("--ladder is of a GPU's strategies", "--ladder", "-d", "cpu"),
+                ("--ladder is of one size, one operation and one type", "--ladder", "-n", "1000,2000"),
+                ("--ladder is of one size, one operation and one type", "--ladder", "-o", "sum,min"),
+                ("--ladder is of one size, one operation and one type", "--ladder", "-t", "all"),
+                ("leave --mode and --cache out", "--ladder", "-m", "stream"),
+                ("leave --mode and --cache out", "--ladder", "-c", "both"),
+                ("leave --strategy out", "--ladder", "-s", "all"),
+                ("band has no meaning for f32", "--ladder", "-o", "band", "-t", "f32"),
                 ("the operand 'x' makes no sense here", "x")):
             err = self.bad(wanted, "bench", *args, expect=2)
             self.assertIn("Try 'dpr bench --help'", err)
 
     def test_no_such_gpu(self):
         self.bad("1000", "bench", "-d", "1000")
+
+    def test_block_without_a_gpu(self):
+        if self.document("info")["gpus"]:
+            self.skipTest("there is a GPU")
+        self.bad("--block is of GPU strategies, and there is no GPU: ", "bench", "--block", "64")
+
+    def test_block_of_strategies_that_have_their_own(self):
+        if not self.document("info")["gpus"]:
+            self.skipTest("there is no GPU")
+        wanted = "no strategy that is asked for lets its block size be chosen"
+        hint = " (name some, as -s 'ladder.*', or use --ladder)"
+        self.assertIn(wanted + hint, self.bad(wanted, "bench", "--block", "64", expect=2))
+        self.assertNotIn(hint, self.bad(wanted, "bench", "-s", "flat.*", "--block", "64", expect=2))
 
     def test_unwritable_output_is_found_out_before(self):
         began = time.monotonic()
@@ -161,8 +187,79 @@ class Measurement(BenchTest):
         self.assertEqual(document["device"]["kind"], "cpu")
         self.assertEqual(document["device"]["name"], self.document("info")["cpu"]["name"])
         self.assertEqual(document["interrupted"], False)
-        for definition in ("blocking", "cold", "hot", "interval"):
+        for definition in ("blocking", "cold", "hot", "interval", "block"):
             self.assertIn(definition, document["definitions"])
+
+
+class Ladder(BenchTest):
+    def setUp(self):
+        super().setUp()
+        self.gpus = self.document("info")["gpus"]
+
+    def test_no_gpu(self):
+        if self.gpus:
+            self.skipTest("there is a GPU")
+        self.bad("--ladder needs a GPU, and there is none: ", "bench", "--ladder")
+        self.bad("--ladder needs a GPU", "bench", "--ladder", "-n", "1000", "-t", "f32", "--block", "64", "-f", "json")
+
+    def test_no_gpu_leaves_files_as_they_are(self):
+        if self.gpus:
+            self.skipTest("there is a GPU")
+        for name, there in (("new.md", None), ("empty.md", b""), ("old.md", b"old\n")):
+            path = self.folder + "/" + name if there is None else self.file(name, there)
+            self.bad("--ladder needs a GPU", "bench", "--ladder", "-O", path)
+            self.assertEqual(os.path.exists(path), there is not None)
+            if there is not None:
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read(), there)
+
+    def ladder(self, *args):
+        if not self.gpus:
+            self.skipTest("there is no GPU")
+        return json.loads(self.good("bench", "--ladder", "-q", "-a", "20%", "-f", "json", *args))
+
+    def test_rows(self):
+        document = self.ladder("-n", "2^20")
+        rows = {r["strategy"]: r for r in document["rows"]}
+        names = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "gpu"]
+        self.assertEqual(sorted(names), sorted([*rows, *(r["strategy"] for r in document["without_time"])]))
+        families = [r["strategy"].split(".")[0] for r in document["rows"]]
+        self.assertEqual(families, sorted(families, key=("ladder", "atomic", "coop", "flat").index))
+        self.assertGreater(document["read_gb_per_s"], 0)
+        first = rows["ladder.neighbored"]
+        for row in rows.values():
+            self.assertTrue(row["ok"], row)
+            self.assertEqual((row["op"], row["dtype"], row["count"], row["mode"], row["cache"]),
+                             ("sum", "i32", 2**20, "graph", "cold"))
+            self.assertAlmostEqual(row["speedup"] * row["median_us"] / first["median_us"], 1, 3)
+            self.assertAlmostEqual(row["share"] * document["read_gb_per_s"] / row["gb_per_s"], 1, 3)
+            self.assertTrue(row["registers"] > 0 and 0 < row["occupancy"] <= 1, row)
+            self.check_grid(row, document["device"]["sm_count"])
+            if row["strategy"].startswith("ladder."):
+                self.assertEqual(row["threads"], 512)
+
+    def check_grid(self, row, sm_count):
+        """What limits the occupancy is the grid where it has fewer blocks than the SMs hold."""
+        self.assertGreater(row["blocks"], 0)
+        self.assertEqual(row["limited_by"] == "grid", row["blocks"] < row["blocks_per_sm"] * sm_count, row)
+        if row["strategy"] == "flat.block":
+            self.assertEqual((row["blocks"], row["limited_by"]), (1, "grid"))
+            self.assertLess(row["occupancy"] * sm_count, 1.001)
+
+    def test_block(self):
+        document = self.ladder("-n", "2^16", "--block", "64")
+        for row in document["rows"]:
+            self.assertTrue(row["ok"], row)
+            if row["strategy"].startswith("ladder."):
+                self.assertEqual(row["block"], 64)
+            if "block" in row:
+                self.assertEqual(row["threads"], 64)
+
+    def test_strategies_that_cannot_run_are_named(self):
+        document = self.ladder("-n", "2^16", "-o", "argmax", "-t", "bf16")
+        self.assertIn("flat.lookback", {r["strategy"] for r in document["rows"]})
+        self.assertTrue(all(r["ok"] for r in document["rows"]))
+        self.assertTrue(all(r["why"] for r in document["without_time"]))
 
 
 class Formats(BenchTest):

@@ -33,6 +33,7 @@ static bench_summary summarise_sorted(const double *sorted, int n) {
     bench_summary s = {.n = n};
     const int rank = bench_median_rank(n);
     s.median = bench_quantile(sorted, n, 0.5);
+    s.least = sorted[0];
     s.bounded = rank > 0;
     s.low = sorted[s.bounded ? rank - 1 : 0];
     s.high = sorted[s.bounded ? n - rank : n - 1];

@@ -7,7 +7,7 @@
 /* Of a sample; all 0 for n == 0. */
 typedef struct bench_summary {
     int n;
-    double median;
+    double median, least;
     double low, high;  /* a confidence interval of the median, of at least 95 % where `bounded` */
     int bounded;       /* 0: fewer than 6 values bound no median with 95 %; low and high are the extremes */
     double p10, p90;   /* quantiles, interpolated */

@@ -1,10 +1,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench_ladder.h"
 #include "bench_report.h"
 #include "bench_run.h"
 #include "commands.h"
 #include "dpr_commit.h"
+#include "registry.h"
 #include "tables.h"
 
 #define BENCH_OPTIONS(X)                                                                                               \
@@ -12,12 +14,16 @@
       "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of 4)")  \
     X(OP, 'o', "op", "OP,...", "operations, or 'all' (default: sum)")                                                  \
     X(DTYPE, 't', "dtype", "TYPE,...", "types of the elements, or 'all' (default: f32)")                               \
+    X(LADDER, 0, "ladder", NULL,                                                                                       \
+      "all strategies of the GPU at one size, in the order of\nteaching (default: sum of i32, 2^24 elements)")         \
     X(MODE, 'm', "mode", "MODE,...",                                                                                   \
       "graph, stream, blocking, or 'all'\n(default: graph on a GPU; the CPU has blocking alone)")                      \
     X(CACHE, 'c', "cache", "CACHE", "cold (default), hot, or both")                                                    \
     X(STRATEGY, 's', "strategy", "NAME,...",                                                                           \
-      "strategies, families such as 'flat.*', or 'all' that can\n(default: all). The planner's choice comes along")    \
+      "strategies, families such as 'flat.*', or 'all' that can\n"                                                     \
+      "(default: all but demonstrations, which are below). The\nplanner's choice comes along")                         \
     X(DEVICE, 'd', "device", "DEVICE", "auto (default), cpu, or a GPU's number")                                       \
+    X(BLOCK, 0, "block", "N", "threads a block, at most, of demonstrations: 32, 64, ...\nor 1024 (default: 512)")      \
     X(BUDGET, 'b', "budget", "TIME", "for all together: 60s, 5m, 1h (default: 60s)")                                   \
     X(ACCURACY, 'a', "accuracy", "SHARE", "how certain medians shall be (default: 1%)")                                \
     X(FORMAT, 'f', "format", "FORMAT",                                                                                 \
@@ -30,22 +36,40 @@
 enum { BENCH_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
 static const cli_option options[] = {BENCH_OPTIONS(CLI_OPTION_ENTRY)};
 
+/* Strategies that let their block size be chosen. */
+static void print_demonstrations(void) {
+    const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):";
+    int column = 120;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const int width = (int)strlen(dpr_strategies[i]->name) + 2;
+        if (!dpr_strategies[i]->block_sizes)
+            continue;
+        printf("%s%s%s", before, column + width > 110 ? "\n  " : " ", dpr_strategies[i]->name);
+        column = column + width > 110 ? width : column + width;
+        before = ",";
+    }
+    fputs(column < 120 ? "\n" : "", stdout);
+}
+
 static void print_help(void) {
     puts("Usage: dpr bench [OPTION]...\n"
          "Measures strategies on this machine, for every combination of the options' lists, checks every result, and\n"
          "shows the quickest and how far the planner's choice is from it.\n"
          "\n"
          "Examples:\n"
-         "  dpr bench                                    sum of f32, all strategies\n"
+         "  dpr bench                                    sum of f32, all strategies but demonstrations\n"
          "  dpr bench -d cpu -n 2^10:2^22:x4 -b 5s       on the CPU, for five seconds\n"
          "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
          "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
+         "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
+         "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
          "\n"
          "Options:");
     cli_print_options(options, OPTION_COUNT);
     tables_print_ops();
     tables_print_dtypes();
     tables_print_strategies();
+    print_demonstrations();
     puts(
         "\n"
         "Modes, that is what the time of a call is:\n"
@@ -64,15 +88,31 @@ static void print_help(void) {
         "a small budget may leave combinations out, which is said. Results that are wrong are shown, and so are times\n"
         "taken while a fixed piece of work ran slower than before (a falling clock, another program).\n"
         "\n"
+        "The ladder is measured in a graph with a cold cache. Its table has, for each strategy:\n"
+        "  us, GB/s                 median time of a call, and bytes of the array over it\n"
+        "  of bandwidth             that rate over the device's bandwidth, which is the rate of the best single sample "
+        "of a\n"
+        "                           sum of f32 by " LADDER_READER
+        " over 1 GiB (less where memory is short) in the same "
+        "run:\n"
+        "                           a median can come to more than 100 %\n"
+        "  speed-up                 time of the first rung, " LADDER_FIRST ", over this one\n"
+        "  blocks                   launched at most, on the whole device\n"
+        "  threads                  threads a block, at most\n"
+        "  registers, shared bytes  of a thread; of a block\n"
+        "  occupancy                share of all SMs' threads that the launched blocks have at most at a time, by\n"
+        "                           calculation\n"
+        "  what it changes          of a rung: beside the one before\n"
+        "\n"
         "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each). Range: LOW:HIGH, LOW:HIGH:xFACTOR, "
         "LOW:HIGH:+STEP.\n"
         "\n"
         "An interrupt (Ctrl-C) ends the measurement and shows what there is; a second one ends the program. FILE is\n"
         "kept up to date while it runs.\n"
         "\n"
-        "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, 2 if the command line makes "
-        "no\n"
-        "sense, 130 after an interrupt.");
+        "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that "
+        "--ladder,\n"
+        "--block or --device needs, 2 if the command line makes no sense, 130 after an interrupt.");
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -90,16 +130,38 @@ static int take_cache(bench_asked *a, const char *text) {
 }
 
 static int take_option(void *user, int number, const char *text) {
-    return number == OPTION_CACHE ? take_cache(user, text) : asked_take(user, &options[number], text);
+    bench_asked *a = user;
+    switch (number) {
+    case OPTION_CACHE:
+        return take_cache(a, text);
+    case OPTION_BLOCK:
+        return asked_take_block(a, text);
+    case OPTION_LADDER:
+        a->ladder = 1;
+        return CLI_OK;
+    default:
+        return asked_take(a, &options[number], text);
+    }
 }
 
 static void set_defaults(bench_asked *a) {
-    a->ops[DPR_SUM] = a->dtypes[DPR_F32] = a->caches[BENCH_COLD] = 1;
-    memset(a->strategies, 1, sizeof a->strategies);
     a->device = DPR_DEVICE_AUTO;
     a->budget = 60;
     a->accuracy = 0.01;
     a->commit = DPR_COMMIT;
+}
+
+/* Defaults take the place of lists that are not asked for. */
+static int complete(bench_asked *a) {
+    if (a->ladder)
+        return ladder_complete(a);
+    a->ops[DPR_SUM] |= (unsigned char)!axis_members(a->ops);
+    a->dtypes[DPR_F32] |= (unsigned char)!axis_members(a->dtypes);
+    a->caches[BENCH_COLD] |= (unsigned char)!axis_members(a->caches);
+    if (!axis_members(a->strategies))
+        for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
+            a->strategies[i] = !dpr_strategies[i]->block_sizes;
+    return CLI_OK;
 }
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
@@ -108,22 +170,35 @@ static int write_report(void *user, FILE *f, int format) {
     return report_write(f, user, (report_format)format);
 }
 
+static int write_ladder(void *user, FILE *f, int format) {
+    return ladder_write(f, user, (report_format)format);
+}
+
 static int report(const bench_asked *asked, const bench_results *results) {
-    if (results->omission_count && !asked->quiet)
+    if (results->omission_count && !asked->quiet && !asked->ladder)
         cli_note("%zu combination%s left out; the first: %s", results->omission_count,
                  results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
     return outfile_finish(asked->file);
 }
 
-static int run(bench_asked *asked, bench_results *results) {
-    int code = outfile_try(asked->file);
+static int measure(const bench_asked *asked, ladder_results *results) {
+    return asked->ladder ? ladder_measure(asked, results) : bench_measure(asked, &results->bench);
+}
+
+static int run(bench_asked *asked, ladder_results *all) {
+    bench_results *results = &all->bench;
+    int code = complete(asked);
+    if (code == CLI_OK)
+        code = outfile_try(asked->file);
     if (code != CLI_OK)
         return code;
     asked_catch_signals(asked);
-    code = bench_measure(asked, results);
+    code = measure(asked, all);
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = report(asked, results);
         code = written != CLI_OK ? written : results->interrupted ? CLI_INTERRUPTED : code;
+    } else {
+        outfile_abandon(asked->file);
     }
     results_free(results);
     return code;
@@ -131,11 +206,14 @@ static int run(bench_asked *asked, bench_results *results) {
 
 int command_bench(int argc, char **argv) {
     static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
-    bench_results results = {0};
-    outfile file = {
-        .format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = &results};
+    ladder_results results = {.n = 0};
+    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS};
     bench_asked asked = {.file = &file};
     set_defaults(&asked);
     const int code = cli_parse(argc, argv, &syntax, &asked, NULL);
-    return code == CLI_GO_ON ? run(&asked, &results) : code;
+    if (code != CLI_GO_ON)
+        return code;
+    file.write = asked.ladder ? write_ladder : write_report;
+    file.user = asked.ladder ? (void *)&results : &results.bench;
+    return run(&asked, &results);
 }

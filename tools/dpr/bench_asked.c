@@ -46,6 +46,17 @@ int asked_take(bench_asked *a, const cli_option *option, const char *text) {
     }
 }
 
+int asked_take_block(bench_asked *a, const char *text) {
+    uint64_t block;
+    const int code = cli_count("block", text, &block);
+    if (code != CLI_OK)
+        return code;
+    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+        return cli_usage("block '%s' is none of 32, 64, 128, 256, 512 and 1024", text);
+    a->block = (int)block;
+    return CLI_OK;
+}
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number) {

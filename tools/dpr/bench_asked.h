@@ -14,7 +14,9 @@ typedef struct bench_asked {
      * bench_cache, and strategies of this build. */
     unsigned char ops[AXIS_SET], dtypes[AXIS_SET], modes[AXIS_SET], caches[AXIS_SET], strategies[AXIS_SET];
     int strategies_named; /* 1: those that cannot run are worth a note */
+    int ladder;           /* 1: all strategies of a GPU at one size; of dpr bench alone */
     int device;
+    int block;       /* threads a block, of strategies that let it be chosen; 0: their own choice */
     double budget;   /* seconds */
     double accuracy; /* of medians, a fraction */
     const char *commit;
@@ -26,6 +28,9 @@ typedef struct bench_asked {
 /* Takes an option that both have, by its letter: n, o, t, m, c, s, d, b, a, f, O, q, and none for "commit". CLI_OK, or
  * CLI_USAGE after a message. */
 int asked_take(bench_asked *a, const cli_option *option, const char *text);
+
+/* Takes a number of threads a block. CLI_OK, or CLI_USAGE after a message. */
+int asked_take_block(bench_asked *a, const char *text);
 
 /* The first interrupt or request to end from here on makes *a->stop 1; the second has its usual effect. */
 void asked_catch_signals(bench_asked *a);

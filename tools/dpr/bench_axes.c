@@ -157,6 +157,20 @@ int axis_parse_set(const char *what, const char *text, const char *(*name)(size_
     return CLI_OK;
 }
 
+int axis_members(const unsigned char in[AXIS_SET]) {
+    int n = 0;
+    for (int i = 0; i < AXIS_SET; i++)
+        n += in[i];
+    return n;
+}
+
+int axis_first(const unsigned char in[AXIS_SET]) {
+    int i = 0;
+    while (i < AXIS_SET - 1 && !in[i])
+        i++;
+    return i;
+}
+
 /* ---- Times and shares ------------------------------------------------------------------------------------------- */
 
 /* A finite number above 0 at the front of the text; *end is behind it. 0 if there is none. */

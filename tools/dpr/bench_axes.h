@@ -1,4 +1,5 @@
-/* The axes of `dpr bench` as text on the command line. Each function returns CLI_OK, or CLI_USAGE after a message. */
+/* The axes of `dpr bench` as text on the command line. The functions that parse return CLI_OK, or CLI_USAGE after a
+ * message. */
 #ifndef DPR_TOOLS_BENCH_AXES_H
 #define DPR_TOOLS_BENCH_AXES_H
 
@@ -20,6 +21,10 @@ int axis_parse_counts(const char *text, axis_counts *out);
 /* A set of the names name(0), name(1), ... (NULL past the end, at most AXIS_SET): in[i] is 1 for those in the list. A
  * word is a name, a family "PREFIX.*", or "all", which is every name. `what` is what messages call one. */
 int axis_parse_set(const char *what, const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]);
+
+/* How many members a set has, and its first, which there must be. */
+int axis_members(const unsigned char in[AXIS_SET]);
+int axis_first(const unsigned char in[AXIS_SET]);
 
 /* A time: 60s, 1.5m, 1h, 500ms; without a unit, seconds. More than 0. */
 int axis_parse_seconds(const char *what, const char *text, double *out);

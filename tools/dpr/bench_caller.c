@@ -2,11 +2,27 @@
 
 #include <stdio.h>
 
+#include "registry.h"
+
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
     bench_caller c = {
         .ctx = ctx, .op = at->op, .dtype = at->dtype, .count = (size_t)at->count, .options = DPR_OPTIONS_INIT};
     c.options.strategy = strategy;
     return c;
+}
+
+void caller_set_block(bench_caller *c, int block) {
+    const int i = dpr_strategy_find(c->options.strategy);
+    if (i >= 0 && dpr_strategies[i]->block_sizes)
+        c->options.block = block;
+}
+
+bench_subject caller_subject(bench_caller *c) {
+    return (bench_subject){.name = c->strategy,
+                           .user = c,
+                           .enqueue = caller_enqueue,
+                           .call = caller_call,
+                           .count_wrong = caller_count_wrong};
 }
 
 dpr_status caller_plan(bench_caller *c, dpr_plan **out) {

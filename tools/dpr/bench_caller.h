@@ -22,6 +22,13 @@ typedef struct bench_caller {
 /* A caller of dpr at the case, by the strategy of that name; NULL: by the planner's choice. */
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy);
 
+/* The calls have `block` threads a block, if their strategy, which was named, lets that be chosen; 0 changes nothing.
+ */
+void caller_set_block(bench_caller *c, int block);
+
+/* The caller as a subject, by the name of the strategy that runs. */
+bench_subject caller_subject(bench_caller *c);
+
 /* A plan for the caller's calls, which the caller of this function owns, and the strategy that it has. DPR_OK, or an
  * error of dpr_plan_create(). */
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);

@@ -40,6 +40,11 @@ void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *r
         cli_json_string(object, "error", row->why);
 }
 
+void bench_json_block(cJSON *object, const bench_row *row) {
+    if (row->block)
+        cJSON_AddNumberToObject(object, "block", row->block);
+}
+
 static cJSON *omission_json(const bench_omission *omission) {
     cJSON *o = cJSON_CreateObject();
     bench_json_case(o, &omission->at);
@@ -88,6 +93,11 @@ cJSON *bench_json_definitions(void) {
     cJSON_AddStringToObject(o, "interval", "low_us to high_us is a confidence interval of the median, 95 %");
     cJSON_AddStringToObject(o, "spread", "distance of the 10 % and 90 % quantiles over the median");
     return o;
+}
+
+void bench_json_define_block(cJSON *definitions) {
+    cJSON_AddStringToObject(definitions, "block",
+                            "threads a block, at most, as asked for; without it, the strategy has its own");
 }
 
 int bench_json_member(FILE *f, const char *key, cJSON *value) {

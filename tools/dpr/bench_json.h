@@ -16,8 +16,12 @@ void bench_json_case(cJSON *object, const bench_case *at);
 void bench_json_times(cJSON *object, const bench_row *row);
 void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *row);
 
-/* What the modes, the caches and the fields are; the caller owns the object. */
+/* The row's member "block", which only rows have that were asked to. */
+void bench_json_block(cJSON *object, const bench_row *row);
+
+/* What the modes, the caches and the fields are; the caller owns the object. What that member is comes by itself. */
 cJSON *bench_json_definitions(void);
+void bench_json_define_block(cJSON *definitions);
 
 /* Members of a document before its rows: what was measured on, how, and what that means; the last one, with the
  * document's end. bench_json_heads() deletes the definitions. 0, or -1 when out of memory. */

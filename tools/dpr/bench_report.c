@@ -19,7 +19,7 @@ const char *report_format_name(size_t format) {
 
 static void write_csv(FILE *f, const bench_results *r) {
     fputs("strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
-          "settled,doubtful\n",
+          "settled,doubtful,block\n",
           f);
     for (size_t i = 0; i < r->row_count; i++) {
         const bench_row *row = &r->rows[i];
@@ -31,8 +31,8 @@ static void write_csv(FILE *f, const bench_results *r) {
                     row->gb_per_s);
         else
             fputs(",,,,", f);
-        fprintf(f, ",%d,%d,%d,%d\n", results_right(row), row->chosen, row->verdict == BENCH_SETTLED,
-                results_doubtful(r, row));
+        fprintf(f, ",%d,%d,%d,%d,%d\n", results_right(row), row->chosen, row->verdict == BENCH_SETTLED,
+                results_doubtful(r, row), row->block);
     }
 }
 
@@ -42,6 +42,7 @@ static cJSON *row_json(const bench_results *r, const bench_row *row) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "strategy", row->strategy);
     bench_json_case(o, &row->at);
+    bench_json_block(o, row);
     bench_json_times(o, row);
     cJSON_AddBoolToObject(o, "chosen", row->chosen);
     bench_json_checks(o, r, row);
@@ -72,11 +73,17 @@ static int write_regrets(FILE *f, const bench_results *r) {
     return status;
 }
 
+static cJSON *definitions_json(void) {
+    cJSON *o = bench_json_definitions();
+    bench_json_define_block(o);
+    return o;
+}
+
 /* A line for each row, so that files of results can be compared by line. */
 static int write_json(FILE *f, const bench_results *r) {
     const char *separator = "";
     fprintf(f, "{\"benchmark\": \"dpr bench\", \"version\": \"%s\"", dpr_version());
-    int status = bench_json_heads(f, r, bench_json_definitions());
+    int status = bench_json_heads(f, r, definitions_json());
     fprintf(f, ",\n\"interrupted\": %s,\n\"rows\": [", r->interrupted ? "true" : "false");
     for (size_t i = 0; i < r->row_count; i++)
         status |= bench_json_item(f, &separator, row_json(r, &r->rows[i]));

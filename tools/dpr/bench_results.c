@@ -43,13 +43,13 @@ static int is_alike(const bench_case *a, const bench_case *b) {
     return a->op == b->op && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
 }
 
-static int is_same(const bench_case *a, const bench_case *b) {
+int results_same_case(const bench_case *a, const bench_case *b) {
     return is_alike(a, b) && a->count == b->count;
 }
 
 size_t results_case_rows(const bench_results *r, size_t first) {
     size_t n = 1;
-    while (first + n < r->row_count && is_same(&r->rows[first].at, &r->rows[first + n].at))
+    while (first + n < r->row_count && results_same_case(&r->rows[first].at, &r->rows[first + n].at))
         n++;
     return n;
 }
@@ -73,7 +73,7 @@ results_table results_table_at(const bench_results *r, size_t first) {
 
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject) {
     for (size_t i = 0; i < r->row_count; i++)
-        if (is_same(&r->rows[i].at, at) && strcmp(r->rows[i].subject, subject) == 0)
+        if (results_same_case(&r->rows[i].at, at) && strcmp(r->rows[i].subject, subject) == 0)
             return &r->rows[i];
     return NULL;
 }

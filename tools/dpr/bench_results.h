@@ -18,6 +18,7 @@ typedef struct bench_row {
     bench_case at;
     const char *subject;  /* its name; of dpr bench, the strategy's. Static storage */
     const char *strategy; /* of dpr that ran; NULL: another library's subject. Static storage */
+    int block;            /* threads a block that were asked for; 0: the strategy's own choice */
     int chosen;           /* 1: it is the planner's choice */
     bench_state state;    /* DONE or FAILED */
     char why[256];        /* when it failed */
@@ -69,6 +70,9 @@ typedef struct bench_results {
 bench_row *results_add_row(bench_results *r);
 bench_omission *results_add_omission(bench_results *r);
 void results_free(bench_results *r);
+
+/* Whether two cases are the same. */
+int results_same_case(const bench_case *a, const bench_case *b);
 
 /* Rows from `first` on that are of the same case. */
 size_t results_case_rows(const bench_results *r, size_t first);

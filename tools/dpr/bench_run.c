@@ -23,6 +23,8 @@ typedef struct scene {
 static int make_caller(const bench_walk *w, const char *strategy, bench_caller *out) {
     dpr_plan *plan = NULL;
     *out = caller_at(w->ctx, &w->at, strategy);
+    if (strategy)
+        caller_set_block(out, w->asked->block);
     if (caller_plan(out, &plan) != DPR_OK)
         return -1;
     dpr_plan_destroy(plan);
@@ -35,11 +37,7 @@ static void add_subject(scene *s, const bench_caller *c, int chosen) {
     *kept = *c;
     kept->expected = w->expected;
     kept->chosen = chosen;
-    s->subjects[w->n++] = (bench_subject){.name = c->strategy,
-                                          .user = kept,
-                                          .enqueue = caller_enqueue,
-                                          .call = caller_call,
-                                          .count_wrong = caller_count_wrong};
+    s->subjects[w->n++] = caller_subject(kept);
 }
 
 /* The strategies that are asked for and can run the case, and the planner's choice. */
@@ -61,12 +59,32 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
             continue;
         }
         s->measured[i] = 1;
-        add_subject(s, &c, chosen);
+        add_subject(s, &c, chosen && !c.options.block);
     }
     return 0;
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+static int lets_block_be_chosen(const bench_asked *a) {
+    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
+        if (a->strategies[i] && dpr_strategies[i]->block_sizes)
+            return 1;
+    return 0;
+}
+
+static int check_block(const bench_asked *a, int on_gpu) {
+    if (!a->block)
+        return CLI_OK;
+    if (a->device == DPR_DEVICE_CPU)
+        return cli_usage("--block is of GPU strategies: the CPU has none of them");
+    if (!on_gpu)
+        return cli_error("--block is of GPU strategies, and there is no GPU: %s", walk_why_no_gpu());
+    if (!lets_block_be_chosen(a))
+        return cli_usage("--block: no strategy that is asked for lets its block size be chosen%s",
+                         a->strategies_named ? "" : " (name some, as -s 'ladder.*', or use --ladder)");
+    return CLI_OK;
+}
 
 static int choose_axes(scene *s) {
     char gpu_counts[] = "2^10:2^28:x4", cpu_counts[] = "2^10:2^24:x4";
@@ -74,11 +92,11 @@ static int choose_axes(scene *s) {
     const int on_gpu = dpr_ctx_device(s->walk.ctx) != DPR_DEVICE_CPU;
     if (a->counts.n == 0)
         (void)axis_parse_counts(on_gpu ? gpu_counts : cpu_counts, &a->counts);
-    if (!memchr(a->modes, 1, sizeof a->modes))
+    if (!axis_members(a->modes))
         a->modes[on_gpu ? BENCH_GRAPH : BENCH_BLOCKING] = 1;
     if (!on_gpu && (a->modes[BENCH_GRAPH] || a->modes[BENCH_STREAM]))
         return cli_usage("the CPU has blocking calls only: --mode blocking");
-    return CLI_OK;
+    return check_block(a, on_gpu);
 }
 
 static void note_refusals(const scene *s) {

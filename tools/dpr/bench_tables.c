@@ -85,13 +85,29 @@ static int print_table(FILE *f, const results_table *t, int as_rate, int markdow
     return status;
 }
 
-static void print_title(FILE *f, const results_table *t, int markdown) {
-    const bench_case *at = &t->results->rows[t->first].at;
+/* The block size that rows of the table were asked to have; 0: none was. */
+static int block_of(const results_table *t) {
+    int block = 0;
+    for (size_t i = 0; i < t->n; i++)
+        block = t->results->rows[t->first + i].block ? t->results->rows[t->first + i].block : block;
+    return block;
+}
+
+void tables_title(FILE *f, const bench_case *at, int block) {
     const char *calls = at->mode == BENCH_GRAPH    ? "calls in a graph"
                         : at->mode == BENCH_STREAM ? "calls into a stream"
                                                    : "blocking calls";
-    fprintf(f, "%s%s of %s, %s, %s cache%s\n", markdown ? "### " : "", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
-            calls, bench_cache_name(at->cache), markdown ? "\n" : ":");
+    fprintf(f, "%s of %s, %s, %s cache", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name, calls,
+            bench_cache_name(at->cache));
+    if (block)
+        fprintf(f, ", %d threads a block where that can be chosen", block);
+}
+
+static void print_title(FILE *f, const results_table *t, int markdown) {
+    const bench_case *at = &t->results->rows[t->first].at;
+    fputs(markdown ? "### " : "", f);
+    tables_title(f, at, block_of(t));
+    fputs(markdown ? "\n\n" : ":\n", f);
 }
 
 /* ---- Summary ---------------------------------------------------------------------------------------------------- */
@@ -154,7 +170,7 @@ void tables_omissions(FILE *f, const bench_results *r) {
     }
 }
 
-static void print_legend(FILE *f, const bench_results *r) {
+void tables_legend(FILE *f, const bench_results *r) {
     int unsettled = 0, doubtful = 0;
     double slowdown = 0;
     for (size_t i = 0; i < r->row_count; i++) {
@@ -163,7 +179,7 @@ static void print_legend(FILE *f, const bench_results *r) {
         doubtful |= results_timed(row) && results_doubtful(r, row);
         slowdown = row->slowdown > slowdown ? row->slowdown : slowdown;
     }
-    fputs("* the planner's choice", f);
+    fputs("Marks: * the planner's choice", f);
     if (unsettled)
         fprintf(f, "; ~ the median is not certain to %.2g %%", 100 * r->rule.half_width);
     if (doubtful)
@@ -193,8 +209,10 @@ int tables_write(FILE *f, const bench_results *r, int markdown) {
         fputs("\n", f);
         i += t.n;
     }
-    if (r->row_count)
-        print_legend(f, r);
+    if (r->row_count) {
+        tables_legend(f, r);
+        fputs(markdown ? "\n" : "", f);
+    }
     print_regret(f, r);
     for (size_t i = 0; i < r->row_count; i++)
         tables_trouble(f, &r->rows[i]);

@@ -10,10 +10,18 @@
  * memory, else 0. */
 int tables_write(FILE *f, const bench_results *r, int markdown);
 
-/* What dpr_peers has, too. */
+/* What dpr_peers and the ladder have, too. */
 
 /* The first line without its end: the device and what was built. */
 void tables_begin(FILE *f, const bench_results *r, int markdown);
+
+/* What a table is of, without an end of line: the case but for its count, and the block size that was asked for (0:
+ * none was). */
+void tables_title(FILE *f, const bench_case *at, int block);
+
+/* A line that says what the marks mean that are in use; in Markdown no item of a list, as one that began with a mark
+ * would be. */
+void tables_legend(FILE *f, const bench_results *r);
 
 /* "!", "~" and "?", as far as they are due: wrong results, a median that is not certain, a machine that was slower. The
  * buffer's text is returned. */

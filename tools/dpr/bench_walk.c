@@ -88,6 +88,7 @@ static void keep(bench_walk *w, int i) {
     *row = (bench_row){.at = w->at,
                        .subject = w->subjects[i].name,
                        .strategy = c->strategy,
+                       .block = c->options.block,
                        .chosen = c->chosen,
                        .state = o->state,
                        .verdict = o->verdict,
@@ -177,7 +178,7 @@ static size_t each_case(bench_walk *w, void (*visit)(bench_walk *w)) {
         for (int i = 0; a->caches[c] && i < a->counts.n; i++) {
             w->at.cache = (bench_cache)c;
             w->at.count = a->counts.at[i];
-            if (w->wants && !w->wants(&w->at))
+            if (w->wants && !w->wants(w->user, &w->at))
                 continue;
             n++;
             visit(w);
@@ -246,6 +247,11 @@ int walk_open(bench_walk *w) {
     if (dpr_ctx_create(w->asked->device, &w->ctx) != DPR_OK || dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     return CLI_OK;
+}
+
+const char *walk_why_no_gpu(void) {
+    const char *absent = dpr_device_absent();
+    return absent ? absent : "none can be used";
 }
 
 int walk_has_pair(const bench_asked *asked) {

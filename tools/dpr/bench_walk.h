@@ -17,7 +17,7 @@ struct bench_walk {
     const bench_asked *asked;
     bench_results *results;
     /* Whether a case is wanted; NULL: all that are asked for are. */
-    int (*wants)(const bench_case *at);
+    int (*wants)(void *user, const bench_case *at);
     /* Makes the subjects of the case: sets `subjects` and `n`. The user of each is a bench_caller. 0, or -1 with the
      * reason why there are none. */
     int (*prepare)(bench_walk *w, char why[BENCH_WHY]);
@@ -45,6 +45,9 @@ struct bench_walk {
 
 /* Makes the contexts. CLI_OK, or CLI_FAILED after a message. */
 int walk_open(bench_walk *w);
+
+/* Why walk_open() has taken the CPU where it might have taken a GPU, as a clause. */
+const char *walk_why_no_gpu(void);
 
 /* Whether an operation that is asked for has a meaning for a type that is. */
 int walk_has_pair(const bench_asked *asked);

@@ -34,20 +34,27 @@ static int width_of(const grid *g, size_t column) {
     return width;
 }
 
+static int is_left(const grid *g, size_t column) {
+    return column < 32 && (g->left >> column & 1);
+}
+
 void grid_print(FILE *f, const grid *g, int markdown) {
     for (size_t row = 0; row < g->rows; row++) {
         for (size_t c = 0; c < g->columns; c++) {
             const char *cell = g->cells[row * g->columns + c];
-            const int blanks = width_of(g, c) - characters(cell);
-            fprintf(f, "%s%*s%s%s", markdown ? "| " : c ? "  " : "", blanks, "", cell, markdown ? " " : "");
+            const int blanks = width_of(g, c) - characters(cell), left = is_left(g, c);
+            const int after = left && (markdown || c + 1 < g->columns) ? blanks : 0;
+            const char *gap = c ? "  " : "";
+            fprintf(f, "%s%*s%s%*s%s", markdown ? "| " : gap, left ? 0 : blanks, "", cell, after, "",
+                    markdown ? " " : "");
         }
         fputs(markdown ? "|\n" : "\n", f);
         for (size_t c = 0; markdown && row == 0 && c < g->columns; c++)
-            fprintf(f, "|--:%s", c + 1 == g->columns ? "|\n" : "");
+            fprintf(f, "%s%s", is_left(g, c) ? "|:--" : "|--:", c + 1 == g->columns ? "|\n" : "");
     }
 }
 
 void grid_free(grid *g) {
     free(g->cells);
-    *g = (grid){.columns = g->columns};
+    *g = (grid){.columns = g->columns, .left = g->left};
 }

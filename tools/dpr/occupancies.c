@@ -20,6 +20,15 @@ typedef struct measured {
 
 enum { MOST_KERNELS = DPR_OP_COUNT * DPR_DTYPE_COUNT };
 
+int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
+                   dpr_kernel_use *use, dpr_occupancy *occupancy) {
+    const dpr_kernel kernel = strategy->kernel(key);
+    if (dpr_device_kernel_use(device, &kernel, use) != DPR_OK)
+        return -1;
+    *occupancy = dpr_occupancy_of(gpu, *use);
+    return 0;
+}
+
 /* The kernels of a strategy on a device; fewer than it has when the runtime does not know some. */
 static int measure(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, measured *out) {
     int count = 0;
@@ -33,11 +42,8 @@ static int measure(int device, const dpr_gpu_caps *gpu, const dpr_strategy *stra
             key.f.in_memory = DPR_MEMORY_DEVICE;
             if (!dpr_supported(m.op, m.dtype) || (strategy->probe && strategy->probe(&key, &caps)))
                 continue;
-            dpr_kernel kernel = strategy->kernel(&key);
-            if (dpr_device_kernel_use(device, &kernel, &m.use) != DPR_OK)
-                continue;
-            m.occupancy = dpr_occupancy_of(gpu, m.use);
-            out[count++] = m;
+            if (occupancies_of(device, gpu, strategy, &key, &m.use, &m.occupancy) == 0)
+                out[count++] = m;
         }
     return count;
 }
@@ -110,6 +116,12 @@ cJSON *occupancies_json(int device, const dpr_gpu_caps *gpu) {
 }
 
 #else /* there is no device to ask about */
+
+int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
+                   dpr_kernel_use *use, dpr_occupancy *occupancy) {
+    (void)device, (void)gpu, (void)strategy, (void)key, (void)use, (void)occupancy;
+    return -1;
+}
 
 void occupancies_print(int device, const dpr_gpu_caps *gpu) {
     (void)device, (void)gpu;

@@ -4,7 +4,13 @@
 
 #include <cjson/cJSON.h>
 
-#include "caps.h"
+#include "occupancy.h"
+#include "strategy.h"
+
+/* What the kernel that runs the key uses on a device, and its occupancy there. 0, or -1 if the runtime does not tell.
+ */
+int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
+                   dpr_kernel_use *use, dpr_occupancy *occupancy);
 
 /* Text, with kernels of the same occupancy together. */
 void occupancies_print(int device, const dpr_gpu_caps *gpu);

@@ -38,6 +38,7 @@ static int replace(outfile *o) {
     snprintf(aside, size, "%s.part", o->name);
     const int code = save_aside(o, aside);
     free(aside);
+    o->made &= code != CLI_OK;
     o->saved = bench_now();
     return code;
 }
@@ -76,8 +77,17 @@ int outfile_try(outfile *o) {
     o->saved = bench_now();
     if (!o->name || !is_replaceable(o->name))
         return CLI_OK;
+    struct stat s;
+    const int is_there = lstat(o->name, &s) == 0;
     FILE *f = fopen(o->name, "a");
+    o->made = f && !is_there;
     return f && fclose(f) == 0 ? CLI_OK : failed_to_write(o->name);
+}
+
+void outfile_abandon(outfile *o) {
+    if (o->made)
+        (void)remove(o->name);
+    o->made = 0;
 }
 
 void outfile_refresh(outfile *o) {

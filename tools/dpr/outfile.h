@@ -14,6 +14,7 @@ typedef struct outfile {
 
     /* Private. */
     double saved; /* when the file was last written */
+    int made;     /* 1: outfile_try() has made it, and nothing was written since */
 } outfile;
 
 /* As a format: json, csv or markdown for a file whose name ends in .json, .csv or .md, where that is a format; else the
@@ -30,6 +31,9 @@ int outfile_try(outfile *o);
 /* Writes the file once in some seconds, in case that the program is killed or the device hangs; nothing to what is no
  * regular file, or to standard output. */
 void outfile_refresh(outfile *o);
+
+/* Where there is no report: removes the file again if it is outfile_try()'s. */
+void outfile_abandon(outfile *o);
 
 /* Writes the report. CLI_OK, or CLI_FAILED after a message; errors of standard output are for cli_finish(). */
 int outfile_finish(outfile *o);

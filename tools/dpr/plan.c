@@ -132,16 +132,17 @@ static int read_machine(const char *file, dpr_caps *caps) {
 
 static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
     char low[32], high[32];
-    printf("%22s    %-14s %s\n", "elements", "strategy", "predicted");
+    const int width = dpr_strategy_width();
+    printf("%22s    %-*s %s\n", "elements", width, "strategy", "predicted");
     size_t from = 0;
     for (int i = 0; i < choice->steps; i++) {
         const dpr_choice_step *s = &choice->step[i];
         cli_time(s->strategy->cost(&choice->key, caps, from), low);
         if (i + 1 < choice->steps) {
             cli_time(s->strategy->cost(&choice->key, caps, s->upto), high);
-            printf("%10zu ..%10zu    %-14s %s .. %s\n", from, s->upto, s->strategy->name, low, high);
+            printf("%10zu ..%10zu    %-*s %s .. %s\n", from, s->upto, width, s->strategy->name, low, high);
         } else {
-            printf("%10zu ..%10s    %-14s %s ..\n", from, "", s->strategy->name, low);
+            printf("%10zu ..%10s    %-*s %s ..\n", from, "", width, s->strategy->name, low);
         }
         from = s->upto + 1;
     }
@@ -152,7 +153,7 @@ static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
     static const int exponents[] = {4, 10, 14, 18, 22, 26, 30};
     enum { COLUMNS = sizeof exponents / sizeof *exponents };
     char text[32];
-    printf("\n%-14s", "predicted for");
+    printf("\n%-*s", dpr_strategy_width(), "predicted for");
     for (int c = 0; c < COLUMNS; c++)
         printf("%7s2^%-2d", "", exponents[c]);
     putchar('\n');
@@ -160,7 +161,7 @@ static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
         const dpr_strategy *s = dpr_strategies[i];
         if (dpr_refusal(s, &choice->key, caps))
             continue;
-        printf("%-14s", s->name);
+        printf("%-*s", dpr_strategy_width(), s->name);
         for (int c = 0; c < COLUMNS; c++) {
             size_t count = (size_t)1 << exponents[c];
             int chosen = dpr_choice_at(choice, count)->strategy == s;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "lists.h"
+#include "registry.h"
 
 void tables_print_ops(void) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
@@ -29,5 +30,5 @@ void tables_print_dtypes(void) {
 void tables_print_strategies(void) {
     puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        printf("  %-14s %s\n", dpr_strategy_name(i), dpr_strategy_text(i));
+        printf("  %-*s %s\n", dpr_strategy_width(), dpr_strategy_name(i), dpr_strategy_text(i));
 }

@@ -157,6 +157,8 @@ static int run(request *r) {
         const int written = report(r), judged = judge(r);
         code = code != CLI_OK ? code : written != CLI_OK ? written : judged;
         code = results->interrupted ? CLI_INTERRUPTED : code;
+    } else {
+        outfile_abandon(&r->file);
     }
     results_free(&r->results.common);
     return code;

@@ -19,6 +19,11 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     return status;
 }
 
+static int wants(void *user, const bench_case *at) {
+    (void)user;
+    return floors_want(at);
+}
+
 /* dpr and the peers get their memory first: the pool takes most of what is left. */
 static int run_scene(scene *s, const peers_asked *asked, peers_results *out) {
     char why[BENCH_WHY] = "";
@@ -45,7 +50,7 @@ int peers_measure(const peers_asked *asked, peers_results *out) {
         return cli_error("out of memory");
     s->walk = (bench_walk){.asked = &asked->common,
                            .results = &out->common,
-                           .wants = asked->floors ? floors_want : NULL,
+                           .wants = asked->floors ? wants : NULL,
                            .prepare = prepare,
                            .user = s};
     const int code = run_scene(s, asked, out);

@@ -1,7 +1,8 @@
 /* Prints one of the README's tables, made from the lists and from measured results:
  *
  *     dpr_readme_tables ops|dtypes|strategies|statuses
- *     dpr_readme_tables gpu|peers|cpu FILE.json      a file that dpr bench, dpr_peers or dpr_bench_cpu wrote
+ *     dpr_readme_tables gpu|ladder|peers|cpu FILE.json
+ *                                  a file that dpr bench, dpr bench --ladder, dpr_peers or dpr_bench_cpu wrote
  */
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -218,6 +219,73 @@ static int print_gpu(const cJSON *results) {
     return 0;
 }
 
+static void print_count(const cJSON *object, const char *name) {
+    char text[32];
+    fputs(cli_elements((uint64_t)number_of(object, name), text), stdout);
+}
+
+/* A cell: a number of the row with so many decimals; "-" where it has none. */
+static void print_figure(const cJSON *row, const char *name, int decimals) {
+    if (cJSON_IsNumber(item_of(row, name)))
+        printf(" %.*f |", decimals, number_of(row, name));
+    else
+        fputs(" - |", stdout);
+}
+
+/* The same in percent, and with one decimal at least where it is less than ten. */
+static void print_share(const cJSON *row, const char *name, int decimals) {
+    const double percent = 100 * number_of(row, name);
+    if (cJSON_IsNumber(item_of(row, name)))
+        printf(" %.*f %% |", percent < 9.95 && decimals < 1 ? 1 : decimals, percent);
+    else
+        fputs(" - |", stdout);
+}
+
+/* Strategies that launch fewer blocks than the SMs hold, which is not to be seen from what the kernel uses. */
+static void print_grids(const cJSON *rows) {
+    const cJSON *row = NULL;
+    const char *separator = "\nFewer blocks than the SMs hold are launched by ";
+    cJSON_ArrayForEach(row, rows) {
+        if (!is_string(row, "limited_by", "grid"))
+            continue;
+        printf("%s`%s` (%.0f)", separator, string_of(row, "strategy"), number_of(row, "blocks"));
+        separator = ", ";
+    }
+    if (*separator == ',')
+        puts(", at most.");
+}
+
+/* What dpr bench --ladder wrote. */
+static int print_ladder(const cJSON *results) {
+    const cJSON *rows = item_of(results, "rows"), *first = cJSON_GetArrayItem(rows, 0), *row = NULL;
+    if (!is_string(results, "benchmark", "dpr bench --ladder") || !first)
+        return -1;
+    print_commit(results);
+    printf("; %s of ", string_of(first, "op"));
+    print_count(first, "count");
+    printf(" %s", string_of(first, "dtype"));
+    if (cJSON_IsNumber(item_of(first, "threads")))
+        printf(" in blocks of %.0f", number_of(first, "threads"));
+    if (cJSON_IsNumber(item_of(results, "read_gb_per_s")))
+        printf("; this GPU reads %.0f GB/s at best", number_of(results, "read_gb_per_s"));
+    printf("%s:\n\n", is_true(results, "interrupted") ? "; interrupted" : "");
+    puts("| strategy | us | GB/s | of bandwidth | speed-up | registers | shared bytes | occupancy | what it changes |\n"
+         "|---|---|---|---|---|---|---|---|---|");
+    cJSON_ArrayForEach(row, rows) {
+        printf("| `%s` |", string_of(row, "strategy"));
+        print_time(row, "");
+        print_rate(row);
+        print_share(row, "share", 1);
+        print_figure(row, "speedup", 2);
+        print_figure(row, "registers", 0);
+        print_figure(row, "shared_bytes", 0);
+        print_share(row, "occupancy", 0);
+        printf(" %s |\n", string_of(row, "text"));
+    }
+    print_grids(rows);
+    return 0;
+}
+
 static void print_peers_mode(table t, const char *mode, int exponent) {
     t.mode = mode;
     const cJSON *cub = subject_at(&t, exponent, "cub");
@@ -271,11 +339,6 @@ static int is_first_of_its_kind(const cJSON *floors, const cJSON *floor) {
             return 0;
     }
     return 1;
-}
-
-static void print_count(const cJSON *object, const char *name) {
-    char text[32];
-    fputs(cli_elements((uint64_t)number_of(object, name), text), stdout);
 }
 
 /* The worst of one pair, in bold where the floor is missed. */
@@ -368,7 +431,7 @@ static int print_cpu(const cJSON *results) {
 static const struct {
     const char *name;
     int (*print)(const cJSON *results); /* -1 if they are of another program */
-} files[] = {{"gpu", print_gpu}, {"peers", print_peers}, {"cpu", print_cpu}};
+} files[] = {{"gpu", print_gpu}, {"ladder", print_ladder}, {"peers", print_peers}, {"cpu", print_cpu}};
 
 /* The exit code. */
 static int print_results(size_t kind, const char *path) {
@@ -396,6 +459,6 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], files[i].name) == 0)
             return print_results(i, argv[2]);
     }
-    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|peers|cpu FILE\n", stderr);
+    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|ladder|peers|cpu FILE\n", stderr);
     return 2;
 }

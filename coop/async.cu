@@ -1,0 +1,95 @@
+/* coop.async: a block copies stages of the array to shared memory by cg::memcpy_async(), one ahead of the one that it
+ * reads there, so that threads do not wait for what they will need next. Copies are of 16 bytes from 16-byte
+ * boundaries, which go past L1 and registers from compute capability 8.0 on; the elements before the first
+ * boundary and after the last are read as they are. Blocks meet as those of flat.lookback do. */
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cuda/barrier>
+
+#include "demonstration.cuh"
+#include "finish.cuh"
+
+namespace dpr {
+namespace {
+
+namespace cg = cooperative_groups;
+
+constexpr int stage_vectors = 2; /* a thread */
+constexpr int stages = 2;
+
+/* The stages of one block: every so many-th of the array's whole vectors. */
+template <class T> struct stage_walk {
+    using P = packet<T>;
+    division<T> d;
+
+    __device__ unsigned vectors() const { return stage_vectors * blockDim.x; }
+    __device__ uint64_t first(uint64_t i) const { return (blockIdx.x + i * gridDim.x) * vectors(); }
+    __device__ bool has(uint64_t i) const { return first(i) < d.vectors; }
+
+    __device__ unsigned size(uint64_t i) const {
+        const uint64_t left = d.vectors - first(i);
+        return left < vectors() ? static_cast<unsigned>(left) : vectors();
+    }
+
+    /* All threads of the block. Without a stage there is nothing to copy, and the turn is taken all the same. */
+    __device__ void fetch(const cg::thread_block &block, P *shared, uint64_t i) const {
+        const size_t bytes = has(i) ? size(i) * sizeof(P) : 0;
+        const P *from = d.body() + (has(i) ? first(i) : 0);
+        cg::memcpy_async(block, shared + i % stages * vectors(), from, cuda::aligned_size_t<vector_bytes>(bytes));
+    }
+};
+
+template <class M> __device__ typename M::acc reduce_stages(const stage_walk<typename M::storage> &walk) {
+    using P = packet<typename M::storage>;
+    extern __shared__ __align__(16) unsigned char shared[];
+    P *stage = reinterpret_cast<P *>(shared);
+    const auto block = cg::this_thread_block();
+    typename M::acc a = M::identity();
+    walk.fetch(block, stage, 0);
+    for (uint64_t i = 0; walk.has(i); ++i) {
+        walk.fetch(block, stage, i + 1);
+        cg::wait_prior<1>(block);
+        tile_of<M> t;
+#pragma unroll
+        for (int v = stage_vectors - 1; v >= 0; --v) {
+            const unsigned at = v * blockDim.x + threadIdx.x;
+            if (at < walk.size(i))
+                t.add(stage[i % stages * walk.vectors() + at], v);
+        }
+        a = t.fold_into(a, [](unsigned) { return uint64_t{0}; });
+        block.sync(); /* before this stage is copied over */
+    }
+    cg::wait(block);
+    return a;
+}
+
+template <class M>
+__global__ void __launch_bounds__(most_threads, 1) async_kernel(const __grid_constant__ dpr_kernel_args args) {
+    using X = exchange<M>;
+    static_assert(sizeof(typename X::type) <= demonstrated_bytes);
+    const share<M> mine = begin<M>(args);
+    const ends<M> e(mine.d);
+    const auto own = X::pack(reduce_stages<M>(stage_walk<typename M::storage>{mine.d}));
+    const auto x = reduce_block<M>(e.with(own));
+    meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
+}
+
+struct async_form : demonstrated_form {
+    template <class M> static constexpr kernel_entry entry() {
+        if constexpr (is_demonstrated<M>)
+            return async_kernel<M>;
+        else
+            return nullptr;
+    }
+    static const void *of(const dpr_key *key) { return instances<async_form>::of(key); }
+    static int shared_bytes(const dpr_key *) { return stages * stage_vectors * vector_bytes; }
+};
+
+using async =
+    demonstration<async_form, 4 * stage_vectors, stages * stage_vectors * vector_bytes, demonstrated_partials>;
+
+} // namespace
+} // namespace dpr
+
+DPR_DEMONSTRATION(coop_async, "coop.async", dpr::async, 1.0,
+                  "cg::memcpy_async() copies a stage to shared memory while another is read")

@@ -1,0 +1,119 @@
+/* What demonstration strategies have in common, which are there to be looked at: the pairs of operation and type that
+ * they take, and the block size, which the caller may choose. */
+#ifndef DPR_CORE_DEMONSTRATION_CUH
+#define DPR_CORE_DEMONSTRATION_CUH
+
+#include <algorithm>
+
+#include "cost.h"
+#include "family.cuh"
+
+namespace dpr {
+
+constexpr bool is_demonstrated_type(dpr_dtype dtype) {
+    return dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_F32 || dtype == DPR_F64;
+}
+
+template <class M> constexpr bool is_demonstrated = false;
+template <dpr_dtype D, dpr_nan N> constexpr bool is_demonstrated<monoid<DPR_SUM, D, N>> = is_demonstrated_type(D);
+template <dpr_dtype D, dpr_nan N> constexpr bool is_demonstrated<monoid<DPR_MIN, D, N>> = is_demonstrated_type(D);
+template <dpr_dtype D, dpr_nan N> constexpr bool is_demonstrated<monoid<DPR_MAX, D, N>> = is_demonstrated_type(D);
+
+constexpr const char *why_not_demonstrated = "it is there to show sums, minima and maxima of i32, i64, f32 and f64";
+
+/* Of these pairs the one whose sums are wider than its elements. */
+template <class M> constexpr bool is_sum_of_i32 = false;
+template <dpr_nan N> constexpr bool is_sum_of_i32<monoid<DPR_SUM, DPR_I32, N>> = true;
+
+/* The most that threads exchange of such a pair. */
+constexpr int demonstrated_bytes = 8;
+
+/* Partials of it that scratch memory has room for where they carry tags, which are as large again. */
+constexpr int demonstrated_partials = DPR_SCRATCH_BYTES / (2 * demonstrated_bytes);
+
+/* Threads a block: the caller's choice, or what the literature has. */
+constexpr int literature_block = 512;
+inline int block_of(const dpr_key *key) {
+    return key->f.block ? 1 << key->f.block : literature_block;
+}
+
+/* What most forms have. */
+struct demonstrated_form {
+    static const char *why_not(const dpr_key *) { return why_not_demonstrated; }
+    static int shared_bytes(const dpr_key *) { return 0; }
+};
+
+/* A strategy whose threads take `Bytes` of the array at a time; as many blocks as the device holds, but `Partials` at
+ * most, and no more than make `ThreadsPerSm` threads an SM if that is not 0, but one on each. Form::of(key) is its
+ * kernel, NULL for pairs it does not take, and Form::why_not(key) then the reason; Form::shared_bytes(key) is dynamic
+ * shared memory, a thread. */
+template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct demonstration {
+    static constexpr int static_shared_bytes = 1024; /* as much as any of their kernels has beside */
+
+    static const char *probe(const dpr_key *key, const dpr_caps *caps) {
+        const int threads = block_of(key);
+        if (!Form::of(key))
+            return Form::why_not(key);
+        if (caps->gpu.max_threads_per_block < threads)
+            return "its blocks have too many threads";
+        const int shared = threads * Form::shared_bytes(key);
+        return shared > 0 && caps->gpu.shared_per_block_optin < shared + static_shared_bytes
+                   ? "blocks of this size need more shared memory"
+                   : nullptr;
+    }
+
+    static dpr_kernel kernel(const dpr_key *key) {
+        const int threads = block_of(key);
+        return {Form::of(key), threads, threads * Form::shared_bytes(key), most_threads / threads, 0};
+    }
+
+    static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+        const int threads = block_of(key), per_sm = std::max(ThreadsPerSm / threads, 1);
+        dpr_shape shape = {};
+        shape.threads = threads;
+        shape.max_blocks = std::min(resident.blocks, Partials);
+        if (ThreadsPerSm > 0)
+            shape.max_blocks = std::min(shape.max_blocks, per_sm * static_cast<int>(caps->gpu.sm_count));
+        shape.scratch_bytes = DPR_SCRATCH_BYTES;
+        shape.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
+        return shape;
+    }
+
+    static int launch(const dpr_run *run) {
+        const size_t at_once = static_cast<size_t>(run->shape.threads) * Bytes;
+        const size_t wanted = (dpr_run_bytes(run) + at_once - 1) / at_once;
+        dpr_launch launch = {};
+        launch.entry = Form::of(&run->key);
+        launch.blocks = static_cast<unsigned>(
+            std::clamp(wanted, static_cast<size_t>(1), static_cast<size_t>(run->shape.max_blocks)));
+        launch.threads = static_cast<unsigned>(run->shape.threads);
+        launch.shared_bytes = run->shape.threads * Form::shared_bytes(&run->key);
+        return dpr_launch_run(&launch, run);
+    }
+};
+
+/* Seconds of one that reads at a share of the memory's rate. The shares are those of tests/results/h200-ladder-28.json
+ * without what a call takes beside, which is an estimate. */
+inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double share) {
+    return DPR_LAUNCH_SECONDS + 2.5e-6 + dpr_key_bytes(key, count) / (share * dpr_memory_rate(&caps->gpu));
+}
+
+/* The table of one. */
+#define DPR_DEMONSTRATION(ID, NAME, FORM, SHARE, TEXT)                                                                 \
+    extern "C" const dpr_strategy dpr_##ID;                                                                            \
+    const dpr_strategy dpr_##ID = {                                                                                    \
+        .name = NAME,                                                                                                  \
+        .text = TEXT,                                                                                                  \
+        .side = DPR_ON_GPU,                                                                                            \
+        .block_sizes = 1,                                                                                              \
+        .probe = FORM::probe,                                                                                          \
+        .cost = [](const dpr_key *key, const dpr_caps *caps,                                                           \
+                   size_t count) { return dpr::demonstration_seconds(key, caps, count, SHARE); },                      \
+        .kernel = FORM::kernel,                                                                                        \
+        .shape = FORM::shape,                                                                                          \
+        .launch = FORM::launch,                                                                                        \
+    };
+
+} // namespace dpr
+
+#endif
