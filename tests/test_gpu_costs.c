@@ -10,7 +10,7 @@
 #include "support.h"
 
 /* Batches of calls, fewer than a stream takes before it holds up the host. */
-enum { BATCHES = 41, CALLS = 200, TRIES = 7 };
+enum { BATCHES = 41, CALLS = 200, TRIES = 20 };
 
 /* Seconds of the host for a call, beyond the launch of an empty kernel. */
 static const double most_beyond_launch = 0.5e-6;
