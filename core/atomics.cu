@@ -51,17 +51,14 @@ template <dpr_dtype D, dpr_nan N> constexpr bool is_ordered_sum<monoid<DPR_SUM, 
 
 /* ---- What is added up before ---- */
 
-template <class M> __device__ typename M::acc of_element(const typename M::storage *in, uint64_t i) {
-    return M::fold(M::identity(), M::add(M::lane_identity(), in[i]));
-}
-
 /* Each calls add(a) with what this thread gives to the word, if it does; all threads of the grid call it. */
 
 /* Every element by itself. */
 struct each_element {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
+        using X = exchange<M>;
         for (uint64_t i = thread_of_grid(); i < count; i += threads_of_grid())
-            add(of_element<M>(in, i));
+            add(X::unpack(X::of_element(in[i], i)));
     }
 };
 
@@ -112,7 +109,7 @@ struct each_warp {
             if constexpr (has_redux && is_sum_of_i32<M>)
                 a = sum_in_hardware(there ? in[first + lane] : 0);
             else
-                a = X::unpack(reduce_warp<M>(X::pack(there ? of_element<M>(in, first + lane) : M::identity())));
+                a = X::unpack(reduce_warp<M>(there ? X::of_element(in[first + lane], first + lane) : X::identity()));
             if (lane == 0)
                 add(a);
         }
@@ -196,7 +193,7 @@ template <class Before, class How> struct form : demonstrated_form {
     }
 };
 
-/* Of an element: threads are as many as there are elements before any of them gets a second one. */
+/* Of the smallest element: threads are as many as there are elements before any of them gets a second one. */
 constexpr unsigned bytes_of_atomics = sizeof(int32_t);
 
 template <class Before, class How, int ThreadsPerSm = 0>

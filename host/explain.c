@@ -42,6 +42,7 @@ static void explain(dpr_text *text, const void *subject) {
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
     const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
+    const int width = dpr_strategy_width();
     dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
                  dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
                  key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
@@ -56,10 +57,10 @@ static void explain(dpr_text *text, const void *subject) {
         const dpr_strategy *strategy = dpr_strategies[i];
         const char *refusal = dpr_refusal(strategy, key, caps);
         if (refusal)
-            dpr_text_add(text, "  %-*s refused: %s\n", dpr_strategy_width(), strategy->name, refusal);
+            dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
         else
-            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == step->strategy ? '*' : ' ', dpr_strategy_width(),
-                         strategy->name, 1e6 * strategy->cost(key, caps, of->count));
+            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == step->strategy ? '*' : ' ', width, strategy->name,
+                         1e6 * strategy->cost(key, caps, of->count));
     }
 }
 

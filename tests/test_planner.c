@@ -370,6 +370,39 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
     }
 }
 
+static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machine) {
+    size_t taken = 0;
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+            const dpr_key key = key_of(&places[5], op, dtype);
+            taken += dpr_supported((dpr_op)op, (dpr_dtype)dtype) && !dpr_refusal(strategy, &key, &machine->caps);
+        }
+    return taken;
+}
+
+/* Sums, minima and maxima of four types; atomics without sums of floats; coop.tile with three operations on the bits of
+ * integers beside. So none of them passes the tests of its pairs by refusing them. */
+TEST(Planner, demonstrations_take_their_pairs) {
+    const struct {
+        const char *family;
+        size_t pairs;
+    } of[] = {{"ladder.", 12}, {"atomic.", 10}, {"coop.tile", 18}, {"coop.async", 12}};
+    size_t seen = 0, all = 0;
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        all += dpr_strategies[i]->block_sizes != 0;
+        for (size_t f = 0; f < LENGTH(of); f++)
+            if (strncmp(dpr_strategies[i]->name, of[f].family, strlen(of[f].family)) == 0) {
+                EXPECT_THAT(pairs_taken(dpr_strategies[i], &machine) == of[f].pairs, "%s takes %zu pairs, not %zu",
+                            dpr_strategies[i]->name, pairs_taken(dpr_strategies[i], &machine), of[f].pairs);
+                seen++;
+            }
+    }
+    EXPECT_EQ_U64(9 + 5 + 2, seen);
+    EXPECT_EQ_U64(seen, all);
+}
+
 /* Compute capability 7.5 has 64 KiB, for what a kernel has of its own too. */
 TEST(Planner, blocks_whose_stages_do_not_fit_are_refused) {
     dpr_machine machine;

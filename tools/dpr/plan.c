@@ -152,8 +152,9 @@ static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
 static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
     static const int exponents[] = {4, 10, 14, 18, 22, 26, 30};
     enum { COLUMNS = sizeof exponents / sizeof *exponents };
+    const int width = dpr_strategy_width();
     char text[32];
-    printf("\n%-*s", dpr_strategy_width(), "predicted for");
+    printf("\n%-*s", width, "predicted for");
     for (int c = 0; c < COLUMNS; c++)
         printf("%7s2^%-2d", "", exponents[c]);
     putchar('\n');
@@ -161,7 +162,7 @@ static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
         const dpr_strategy *s = dpr_strategies[i];
         if (dpr_refusal(s, &choice->key, caps))
             continue;
-        printf("%-*s", dpr_strategy_width(), s->name);
+        printf("%-*s", width, s->name);
         for (int c = 0; c < COLUMNS; c++) {
             size_t count = (size_t)1 << exponents[c];
             int chosen = dpr_choice_at(choice, count)->strategy == s;

@@ -28,7 +28,8 @@ void tables_print_dtypes(void) {
 }
 
 void tables_print_strategies(void) {
+    const int width = dpr_strategy_width();
     puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        printf("  %-*s %s\n", dpr_strategy_width(), dpr_strategy_name(i), dpr_strategy_text(i));
+        printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
 }
