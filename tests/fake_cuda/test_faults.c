@@ -29,7 +29,8 @@ static int is_right(const char *what, dpr_status status, int64_t result) {
     const char *failed = fake_failed_call() ? fake_failed_call() : "nothing";
     if (status == DPR_OK && result == expected_sum)
         return 1;
-    if (status != DPR_OK && result == canary && dpr_last_error()[0] && fake_last_error() == cudaSuccess)
+    if (status != DPR_OK && fake_failed_call() && result == canary && dpr_last_error()[0]
+        && fake_last_error() == cudaSuccess)
         return 1;
     printf("%s: with %s failing: %s, *out is %lld, last error \"%s\", CUDA's last error %d\n", what, failed,
            dpr_status_name(status), (long long)result, dpr_last_error(), (int)fake_last_error());
@@ -225,9 +226,10 @@ static int open_scene(scene *s) {
         s->out[device] = gpu_alloc(DPR_MEMORY_DEVICE, sizeof(int64_t));
         good &= s->in[device] && s->out[device] && gpu_copy(s->in[device], s->host, sizeof s->host);
     }
+    good &= gpu_use(0);
     s->pinned_out = gpu_alloc(DPR_MEMORY_PINNED, sizeof(int64_t));
     s->stream = gpu_stream_create();
-    return good && s->pinned_out && s->stream && gpu_use(0);
+    return good && s->pinned_out && s->stream;
 }
 
 static int run_one(const scenario *of, int fail, cudaError_t error) {
