@@ -153,7 +153,7 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {instances<bulk_family>::of(key), block_threads, sizeof(ring), 1, 0};
+    return {instances<bulk_family>::of(key), block_threads, sizeof(ring), 1, 0, nullptr};
 }
 
 dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -184,4 +184,6 @@ const dpr_strategy dpr_coop_bulk = {
     .kernel = dpr::kernel,
     .shape = dpr::shape,
     .launch = dpr::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

@@ -115,7 +115,7 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {instances<cluster_family>::of(key), block_threads, 0, 2, largest_cluster};
+    return {instances<cluster_family>::of(key), block_threads, 0, 2, largest_cluster, nullptr};
 }
 
 dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -154,4 +154,6 @@ const dpr_strategy dpr_coop_cluster = {
     .kernel = dpr::kernel,
     .shape = dpr::shape,
     .launch = dpr::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

@@ -71,4 +71,6 @@ const dpr_strategy dpr_coop_grid = {
     .kernel = dpr::strategy::kernel,
     .shape = dpr::strategy::shape,
     .launch = dpr::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

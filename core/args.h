@@ -30,7 +30,8 @@ struct dpr_kernel_args {
 
 /* What a launch consists of, beside the kernel's arguments. */
 struct dpr_launch {
-    const void *entry; /* as in dpr_kernel */
+    const void *entry;        /* as in dpr_kernel */
+    const dpr_module *module; /* the same */
     unsigned blocks, threads;
     int shared_bytes;  /* dynamic, a block */
     unsigned cluster;  /* blocks a cluster; 0: no clusters */

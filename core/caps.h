@@ -38,8 +38,19 @@
     X(A, pageable_access, PageableMemoryAccess, "kernels reach pageable host memory")                                  \
     X(A, registered_pointers, CanUseHostPointerForRegisteredMem, "kernels reach registered memory by host pointers")   \
     X(A, integrated, Integrated, "memory shared with the host")                                                        \
+    X(A, memory_pools, MemoryPoolsSupported, "memory allocated in stream order")                                       \
     X(A, mps, MpsEnabled, "runs under MPS")                                                                            \
     X(A, numa_node, HostNumaId, "nearest NUMA node, -1 if unknown")
+
+/* Limits of nested launches.
+ *
+ *   X(A, NAME, DEFAULT, text)
+ *
+ *   DEFAULT   what CUDA sets at first. The pool's size is asked for where the device is initialised; how deep launches
+ *             may nest cannot be asked, and is what the CUDA programming guide has as the maximum */
+#define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
+    X(A, pending_launches, 2048, "nested launches that may be pending at a time")                                      \
+    X(A, nesting_depth, 24, "nested launches below each other, at most")
 
 /* The same for the CPU.   X(A, NAME, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \
@@ -55,6 +66,7 @@
 
 typedef struct dpr_gpu_caps {
     DPR_GPU_CAPS_LIST(DPR_CAPS_FIELD, _)
+    DPR_NESTED_CAPS_LIST(DPR_CAPS_FIELD, _)
 } dpr_gpu_caps;
 
 typedef struct dpr_cpu_caps {

@@ -64,7 +64,7 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
 
     static dpr_kernel kernel(const dpr_key *key) {
         const int threads = block_of(key);
-        return {Form::of(key), threads, threads * Form::shared_bytes(key), most_threads / threads, 0};
+        return {Form::of(key), threads, threads * Form::shared_bytes(key), most_threads / threads, 0, nullptr};
     }
 
     static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
@@ -112,6 +112,8 @@ inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, si
         .kernel = FORM::kernel,                                                                                        \
         .shape = FORM::shape,                                                                                          \
         .launch = FORM::launch,                                                                                        \
+        .work_bytes = nullptr,                                                                                         \
+        .describe = nullptr,                                                                                           \
     };
 
 } // namespace dpr

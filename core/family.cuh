@@ -4,21 +4,13 @@
 
 #include <utility>
 
+#include "domain.cuh"
 #include "launch.h"
 #include "monoid.cuh"
 
 namespace dpr {
 
 using kernel_entry = void (*)(dpr_kernel_args);
-
-constexpr bool domain_has(dpr_op op, int kind) {
-    constexpr int domains[] = {
-#define DPR_DOMAIN(A, NAME, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
-        DPR_OP_LIST(DPR_DOMAIN, _)
-#undef DPR_DOMAIN
-    };
-    return domains[op] & kind;
-}
 
 /* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. The
  * policy makes no difference to types without NaN, which have one instance for both. */
@@ -82,7 +74,7 @@ template <class Family, int Partials> struct block_per_sm {
         return caps->gpu.max_threads_per_block < threads ? "needs blocks of 1024 threads" : nullptr;
     }
 
-    static dpr_kernel kernel(const dpr_key *key) { return {instances<Family>::of(key), threads, 0, 1, 0}; }
+    static dpr_kernel kernel(const dpr_key *key) { return {instances<Family>::of(key), threads, 0, 1, 0, nullptr}; }
 
     static dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
         return dpr_block_per_sm(caps, resident, threads, Partials);

@@ -53,4 +53,6 @@ const dpr_strategy dpr_flat_block = {
     .kernel = dpr::strategy::kernel,
     .shape = dpr::shape,
     .launch = dpr::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

@@ -40,4 +40,6 @@ const dpr_strategy dpr_flat_lookback = {
     .kernel = dpr::strategy::kernel,
     .shape = dpr::strategy::shape,
     .launch = dpr::strategy::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

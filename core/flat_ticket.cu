@@ -41,4 +41,6 @@ const dpr_strategy dpr_flat_ticket = {
     .kernel = dpr::strategy::kernel,
     .shape = dpr::strategy::shape,
     .launch = dpr::strategy::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

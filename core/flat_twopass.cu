@@ -77,4 +77,6 @@ const dpr_strategy dpr_flat_twopass = {
     .kernel = dpr::strategy::kernel,
     .shape = dpr::strategy::shape,
     .launch = dpr::launch,
+    .work_bytes = nullptr,
+    .describe = nullptr,
 };

@@ -2,6 +2,8 @@
 #ifndef DPR_CORE_LAUNCH_H
 #define DPR_CORE_LAUNCH_H
 
+#include <string.h>
+
 #include "args.h"
 #include "lists.h"
 
@@ -16,7 +18,8 @@ static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency res
     int blocks = resident.blocks < (int)caps->gpu.sm_count ? resident.blocks : (int)caps->gpu.sm_count;
     if (blocks > partials)
         blocks = partials;
-    dpr_shape shape = {};
+    dpr_shape shape;
+    memset(&shape, 0, sizeof shape);
     shape.threads = threads;
     shape.max_blocks = blocks;
     shape.scratch_bytes = DPR_SCRATCH_BYTES;
@@ -33,7 +36,8 @@ static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigne
     while (threads < (unsigned)run->shape.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
         threads *= 2;
     const size_t wanted = (vectors + threads - 1) / threads;
-    dpr_launch launch = {};
+    dpr_launch launch;
+    memset(&launch, 0, sizeof launch);
     launch.entry = entry;
     launch.blocks = (unsigned)(wanted < most ? wanted : most);
     launch.threads = threads;
@@ -72,9 +76,9 @@ static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, 
     }
 }
 
-/* Returns the cudaError_t. */
-static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
-    dpr_kernel_args args = {};
+static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_run *run) {
+    dpr_kernel_args args;
+    memset(&args, 0, sizeof args);
     args.in = run->in;
     args.out = run->out;
     args.count = run->count;
@@ -84,6 +88,12 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     args.partials = launch->partials;
     args.init = run->init;
     dpr_read_as(&args, launch, run);
+    return args;
+}
+
+/* Returns the cudaError_t. */
+static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
+    dpr_kernel_args args = dpr_args_of(launch, run);
     return run->enqueue(run, launch, &args);
 }
 

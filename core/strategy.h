@@ -14,10 +14,12 @@
 typedef union dpr_key {
     struct {
         uint8_t op, dtype;
-        uint8_t mode, nan;
+        unsigned mode : 4;
+        unsigned gpu_only : 4; /* 1: the call must run in a stream, so CPU strategies are out */
+        uint8_t nan;
         uint8_t in_memory; /* dpr_memory, never AUTO */
-        uint8_t gpu_only;  /* 1: the call must run in a stream, so CPU strategies are out */
         uint8_t block;     /* log2 of the threads a block; 0: the strategy's own choice */
+        uint8_t depth;     /* nested launches below each other, at most; 0: as many as the device takes */
         uint8_t strategy;  /* 0: the planner's choice; i + 1: strategy i of the registry by name */
     } f;
     uint64_t word;
@@ -29,14 +31,23 @@ typedef struct dpr_init {
     int32_t present;         /* 0: there is none */
 } dpr_init;
 
+/* Kernels that are loaded when the first of them is needed, and not with the program: a fat binary in read-only data.
+ */
+typedef struct dpr_module {
+    const char *name;
+    const void *image;
+} dpr_module;
+
 /* One kernel of a strategy, as the occupancy calculation and the launch see it. */
 typedef struct dpr_kernel {
-    const void *entry; /* host address of the __global__ function */
-    int threads;       /* largest block size it is launched with */
-    int shared_bytes;  /* dynamic shared memory a block */
-    int min_blocks;    /* blocks an SM that its launch bounds promise on every device: what the planner assumes of a
-                          machine it cannot ask */
-    int cluster;       /* blocks a cluster, at most 16; 0: no clusters */
+    const void
+        *entry;  /* host address of the __global__ function; of a module's kernel its name, always at one address */
+    int threads; /* largest block size it is launched with */
+    int shared_bytes; /* dynamic shared memory a block */
+    int min_blocks;   /* blocks an SM that its launch bounds promise on every device: what the planner assumes of a
+                         machine it cannot ask */
+    int cluster;      /* blocks a cluster, at most 16; 0: no clusters */
+    const dpr_module *module; /* NULL: of the program's own */
 } dpr_kernel;
 
 /* What a device holds of a kernel at a time. */
@@ -47,11 +58,13 @@ typedef struct dpr_residency {
 
 /* The launch's limits on one device, found when planning. The grid of one launch follows from it and the count. */
 typedef struct dpr_shape {
-    int threads;          /* a block, at most; for a CPU strategy the worker threads */
-    int max_blocks;       /* on the whole device; for a CPU strategy 1 */
-    int cluster;          /* blocks a cluster; 0: no clusters */
-    size_t scratch_bytes; /* device memory a run in flight needs: DPR_SCRATCH_BYTES or 0 */
-    size_t cached_bytes;  /* input up to this size may stay in L2 from one run to the next */
+    int threads;           /* a block, at most; for a CPU strategy the worker threads */
+    int max_blocks;        /* on the whole device; for a CPU strategy 1 */
+    int cluster;           /* blocks a cluster; 0: no clusters */
+    size_t scratch_bytes;  /* device memory a run in flight needs: DPR_SCRATCH_BYTES or 0 */
+    size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
+    int max_depth;         /* nested launches below each other; 0: its kernels launch none */
+    double launch_seconds; /* from the end of a kernel to the start of the one that it launched to follow it */
 } dpr_shape;
 
 /* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */
@@ -80,10 +93,15 @@ struct dpr_run {
     dpr_key key;
     dpr_init init;
     dpr_shape shape;
-    void *scratch;    /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
-    uint32_t tag;     /* 0: `out` is one element of the result type; else it is a mailbox, and this its tag */
-    int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
-                         for that itself (programmatic dependent launch) */
+    void *scratch;      /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *work;         /* work_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
+    dpr_nested *report; /* device memory in which the last kernel leaves what nested launches came to, or NULL */
+    dpr_nested *nested; /* NULL, or where the caller wants that */
+    int max_pending;    /* as in dpr_options */
+    uint32_t credits;   /* nested launches that may be pending on the device at a time */
+    uint32_t tag;       /* 0: `out` is one element of the result type; else it is a mailbox, and this its tag */
+    int programmatic;   /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
+                           for that itself (programmatic dependent launch) */
     dpr_stream stream;
     dpr_enqueue *enqueue; /* for strategies on a GPU */
     void *enqueuer;       /* enqueue()'s own */
@@ -108,6 +126,10 @@ typedef struct dpr_strategy {
     dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
     /* Enqueues a run (GPU) or does it (CPU). 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
+    /* Device memory that the run needs beside scratch memory. NULL: none, and then its kernels launch no others. */
+    size_t (*work_bytes)(const dpr_run *run);
+    /* With work_bytes: what its kernels will launch for the run's count, in a line without a full stop. */
+    void (*describe)(const dpr_run *run, char *text, size_t size);
 } dpr_strategy;
 
 #endif

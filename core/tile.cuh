@@ -280,8 +280,8 @@ __device__ typename exchange<M>::type reduce_split_share(const typename M::stora
     return exchange<M>::pack(a);
 }
 
-/* The tiles of a share. */
-template <class M, bool Streaming> __device__ typename M::acc reduce_tiles(const share<M> &mine) {
+/* The tiles of a share, or of what else has them like it. */
+template <class M, bool Streaming, class Share> __device__ typename M::acc reduce_tiles(const Share &mine) {
     using P = packet<typename M::storage>;
     constexpr unsigned vectors = M::vectors;
     typename M::acc a = M::identity();

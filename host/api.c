@@ -13,6 +13,7 @@ typedef struct call {
     const void *in;
     void *out;
     dpr_place in_place, out_place;
+    dpr_place nested_place; /* of the report; of host memory where none is wanted */
 } call;
 
 /* An empty array may be NULL or point anywhere: where that says nothing, it lies where the context likes it, and
@@ -38,6 +39,9 @@ static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_
         status = dpr_device_place(out, "out", &c->out_place);
     if (status == DPR_OK && count > 0)
         status = dpr_device_place(in, "in", &c->in_place);
+    c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1};
+    if (status == DPR_OK && c->request.nested)
+        status = dpr_device_place(c->request.nested, "options->nested", &c->nested_place);
     if (status != DPR_OK)
         return status;
     if (count == 0)
@@ -68,6 +72,8 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_strategy **stra
     dpr_status status = check_place(ctx, "in", c->in_place);
     if (status == DPR_OK)
         status = check_place(ctx, "out", c->out_place);
+    if (status == DPR_OK)
+        status = check_place(ctx, "options->nested", c->nested_place);
     const dpr_choice *choice = NULL;
     if (status == DPR_OK)
         status = dpr_ctx_choice(ctx, c->request.key, &choice);
@@ -75,8 +81,17 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_strategy **stra
         return status;
     const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
     *strategy = step->strategy;
-    *run = (dpr_run){
-        .in = c->in, .count = c->request.count, .key = c->request.key, .init = c->request.init, .shape = step->shape};
+    *run = dpr_request_run(&c->request);
+    run->in = c->in;
+    run->shape = step->shape;
+    return DPR_OK;
+}
+
+/* From host memory to where the result, or the report, belongs. */
+static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes) {
+    if (place.memory == DPR_MEMORY_DEVICE || place.memory == DPR_MEMORY_MANAGED)
+        return dpr_device_put(place.device, to, from, bytes);
+    memcpy(to, from, bytes);
     return DPR_OK;
 }
 
@@ -93,10 +108,11 @@ static dpr_status run_on_cpu(const dpr_strategy *strategy, dpr_run *run, const c
     }
     run->out = &result;
     (void)strategy->launch(run);
-    if (c->out_place.memory == DPR_MEMORY_DEVICE || c->out_place.memory == DPR_MEMORY_MANAGED)
-        return dpr_device_put(c->out_place.device, c->out, &result, c->request.result->size);
-    memcpy(c->out, &result, c->request.result->size);
-    return DPR_OK;
+    const dpr_nested none = {0};
+    dpr_status status = DPR_OK;
+    if (run->nested)
+        status = put(c->nested_place, run->nested, &none, sizeof none);
+    return status == DPR_OK ? put(c->out_place, c->out, &result, c->request.result->size) : status;
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
@@ -159,6 +175,8 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
     status = check_reachable("in", in, c.in_place);
     if (status == DPR_OK)
         status = check_reachable("out", out, c.out_place);
+    if (status == DPR_OK && c.request.nested)
+        status = check_reachable("options->nested", c.request.nested, c.nested_place);
     if (status != DPR_OK)
         return status;
     c.request.key.f.in_memory = (uint8_t)c.in_place.memory;

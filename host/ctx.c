@@ -5,6 +5,7 @@
 
 #include "caps_read.h"
 #include "error.h"
+#include "request.h"
 
 /* Choices are never changed or removed while the context lives, so readers need no lock. */
 typedef struct entry {
@@ -22,37 +23,63 @@ struct dpr_ctx {
 };
 
 /* The calling thread's device if it can be used. */
-static dpr_status create_auto(dpr_ctx **out) {
-    if (dpr_device_count() > 0 && dpr_ctx_create(dpr_device_current(), out) == DPR_OK)
+static dpr_status create_auto(const dpr_ctx_options *options, dpr_ctx **out) {
+    if (dpr_device_count() > 0 && dpr_ctx_create_ex(dpr_device_current(), options, out) == DPR_OK)
         return DPR_OK;
-    return dpr_ctx_create(DPR_DEVICE_CPU, out);
+    return dpr_ctx_create_ex(DPR_DEVICE_CPU, options, out);
 }
 
-dpr_status dpr_ctx_create(int device, dpr_ctx **out) {
-    if (!out)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
-    if (device < DPR_DEVICE_AUTO)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "device is %d, which is neither a CUDA ordinal nor DPR_DEVICE_CPU nor DPR_DEVICE_AUTO", device);
-    if (device == DPR_DEVICE_AUTO)
-        return create_auto(out);
+static dpr_status open_gpu(dpr_ctx *ctx, int device, const dpr_ctx_options *options) {
+    dpr_status status = dpr_device_open(device, &ctx->gpu);
+    if (status != DPR_OK)
+        return status;
+    if (options->pending_launches > 0)
+        status = dpr_device_allow_pending(ctx->gpu, options->pending_launches);
+    if (status == DPR_OK)
+        dpr_device_limit(ctx->gpu, &ctx->machine.caps.gpu);
+    else
+        dpr_device_close(ctx->gpu);
+    return status;
+}
+
+static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **out) {
+    if (device == DPR_DEVICE_CPU && options->pending_launches > 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, and the context is the CPU's",
+                        options->pending_launches);
     dpr_ctx *ctx = calloc(1, sizeof *ctx);
     if (!ctx)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a context");
     dpr_status status = dpr_caps_read(device, &ctx->machine.caps);
     if (status == DPR_OK && device != DPR_DEVICE_CPU)
-        status = dpr_device_open(device, &ctx->gpu);
+        status = open_gpu(ctx, device, options);
     if (status != DPR_OK) {
         free(ctx);
         return status;
     }
-    if (ctx->gpu)
-        dpr_device_limit(ctx->gpu, &ctx->machine.caps.gpu);
     ctx->device = device;
     ctx->machine.resident = dpr_device_resident;
     ctx->machine.user = ctx->gpu;
     *out = ctx;
     return DPR_OK;
+}
+
+dpr_status dpr_ctx_create(int device, dpr_ctx **out) {
+    return dpr_ctx_create_ex(device, NULL, out);
+}
+
+dpr_status dpr_ctx_create_ex(int device, const dpr_ctx_options *given, dpr_ctx **out) {
+    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (device < DPR_DEVICE_AUTO)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "device is %d, which is neither a CUDA ordinal nor DPR_DEVICE_CPU nor DPR_DEVICE_AUTO", device);
+    if (given) {
+        const dpr_status status = dpr_request_adopt("ctx_options", given, &options, sizeof options);
+        if (status != DPR_OK)
+            return status;
+    }
+    return device == DPR_DEVICE_AUTO ? create_auto(&options, out) : create(device, &options, out);
 }
 
 void dpr_ctx_destroy(dpr_ctx *ctx) {

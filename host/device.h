@@ -56,8 +56,17 @@ typedef struct dpr_device dpr_device;
 dpr_status dpr_device_open(int ordinal, dpr_device **out);
 void dpr_device_close(dpr_device *device); /* waits for its work; NULL is allowed */
 
-/* Takes away from a device's capabilities what the code that it runs was not compiled for: PTX of an older compute
- * capability has none of what came later. */
+/* Of the device's pool of pending launches this part is dpr's: a quarter. A launch keeps its place there for a while
+ * after its credit was given back, in which others are made: on an H200 a half is too much for chains of launches in
+ * which nobody waits. The rest also leaves room for kernels of others. */
+enum { DPR_POOL_SHARE = 4 };
+
+/* Sets how many launches from kernels may be pending on the device, until it is closed. */
+dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);
+
+/* Adds to a device's capabilities what is known where it is initialised, how many launches from kernels may be pending;
+ * and takes away what the code that it runs was not compiled for: PTX of an older compute capability has none of what
+ * came later. */
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu);
 
 /* A dpr_resident: `user` is the dpr_device. A kernel that needs more shared memory or larger clusters than devices give

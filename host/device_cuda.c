@@ -6,50 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "current.h"
 #include "driver.h"
 #include "error.h"
 #include "kernels.h"
 #include "mailbox.h"
+#include "module.h"
+#include "nesting.h"
 #include "registry.h"
 #include "scratch.h"
 
 struct dpr_device {
     int ordinal;
-    int code; /* compute capability that the kernels were compiled for, times 10: 75, 90 */
+    int code;        /* compute capability that the kernels were compiled for, times 10: 75, 90 */
+    int64_t pending; /* launches from kernels that may be pending */
     dpr_scratch *scratch;
     dpr_mail *mail;
     dpr_kernels *kernels;
+    dpr_nesting *nesting;
 };
-
-static dpr_status failed(cudaError_t error, const char *what) {
-    /* The runtime's own record of it would surprise a caller who shares the runtime. */
-    (void)cudaGetLastError();
-    const dpr_status status = error == cudaErrorMemoryAllocation ? DPR_ERR_OUT_OF_MEMORY
-                              : error == cudaErrorNoDevice || error == cudaErrorNoKernelImageForDevice
-                                  ? DPR_ERR_NO_DEVICE
-                                  : DPR_ERR_CUDA;
-    return dpr_fail(status, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
-                    dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
-}
-
-/* Makes `ordinal` current, and tells which device was. A thread that has not used CUDA has a current device, but no
- * context until it is set. */
-static cudaError_t enter(int ordinal, int *previous) {
-    *previous = ordinal;
-    if (dpr_driver_is_current(ordinal))
-        return cudaSuccess;
-    cudaError_t error = cudaGetDevice(previous);
-    if (error == cudaSuccess)
-        error = cudaSetDevice(ordinal);
-    if (error != cudaSuccess)
-        (void)cudaGetLastError();
-    return error;
-}
-
-static void leave(int ordinal, int previous) {
-    if (previous != ordinal && cudaSetDevice(previous) != cudaSuccess)
-        (void)cudaGetLastError();
-}
 
 int dpr_device_count(void) {
     const char *why;
@@ -81,20 +56,22 @@ typedef struct attribute {
 
 #define DPR_ATTRIBUTE_ROW(A, NAME, ATTRIBUTE, TEXT) {offsetof(dpr_gpu_caps, NAME), cudaDevAttr##ATTRIBUTE},
 
+#define DPR_DEFAULT_OF(A, NAME, DEFAULT, text) .NAME = DEFAULT,
+
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     static const attribute attributes[] = {DPR_GPU_CAPS_LIST(DPR_ATTRIBUTE_ROW, _)};
-    dpr_gpu_caps caps = {0};
+    dpr_gpu_caps caps = {DPR_NESTED_CAPS_LIST(DPR_DEFAULT_OF, _)};
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
         int value = 0;
         const cudaError_t error = cudaDeviceGetAttribute(&value, attributes[i].attribute, ordinal);
         if (error != cudaSuccess)
-            return failed(error, "cudaDeviceGetAttribute");
+            return dpr_current_failed(error, "cudaDeviceGetAttribute");
         *(int64_t *)(void *)((char *)&caps + attributes[i].offset) = value;
     }
     struct cudaDeviceProp properties;
     const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
     if (error != cudaSuccess)
-        return failed(error, "cudaGetDeviceProperties");
+        return dpr_current_failed(error, "cudaGetDeviceProperties");
     snprintf(name, 64, "%.63s", properties.name);
     *gpu = caps;
     return DPR_OK;
@@ -104,46 +81,57 @@ dpr_status dpr_device_memory(int ordinal, size_t *bytes) {
     struct cudaDeviceProp properties;
     const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
     if (error != cudaSuccess)
-        return failed(error, "cudaGetDeviceProperties");
+        return dpr_current_failed(error, "cudaGetDeviceProperties");
     *bytes = properties.totalGlobalMem;
     return DPR_OK;
 }
 
 dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
     const cudaError_t error = cudaDeviceGetPCIBusId(bus_id, 16, ordinal);
-    return error == cudaSuccess ? DPR_OK : failed(error, "cudaDeviceGetPCIBusId");
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "cudaDeviceGetPCIBusId");
+}
+
+/* Registers and static shared memory. */
+static cudaError_t find_use(const dpr_kernel *kernel, dpr_kernel_use *use) {
+    if (kernel->module)
+        return dpr_module_kernel_use(kernel->module, kernel->entry, &use->registers, &use->shared_bytes);
+    struct cudaFuncAttributes attributes;
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel->entry);
+    use->registers = attributes.numRegs;
+    use->shared_bytes = (int)attributes.sharedSizeBytes;
+    return error;
 }
 
 dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kernel_use *use) {
     int previous;
-    struct cudaFuncAttributes attributes;
-    cudaError_t error = enter(ordinal, &previous);
+    dpr_kernel_use found = {.threads = kernel->threads};
+    cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
-    error = cudaFuncGetAttributes(&attributes, kernel->entry);
-    leave(ordinal, previous);
+        return dpr_current_failed(error, "cudaSetDevice");
+    error = find_use(kernel, &found);
+    dpr_current_leave(ordinal, previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaFuncGetAttributes");
-    *use =
-        (dpr_kernel_use){kernel->threads, attributes.numRegs, (int)attributes.sharedSizeBytes + kernel->shared_bytes};
+        return dpr_current_failed(error, "asking what a kernel uses");
+    found.shared_bytes += kernel->shared_bytes;
+    *use = found;
     return DPR_OK;
 }
 
 dpr_status dpr_device_put(int ordinal, void *to, const void *host, size_t bytes) {
     int previous;
-    cudaError_t error = enter(ordinal, &previous);
+    cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
     error = cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice);
-    leave(ordinal, previous);
-    return error == cudaSuccess ? DPR_OK : failed(error, "copying the result to the device");
+    dpr_current_leave(ordinal, previous);
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "copying the result to the device");
 }
 
 dpr_status dpr_device_upload(int ordinal, const void *host, size_t bytes, void **out) {
     int previous;
-    cudaError_t error = enter(ordinal, &previous);
+    cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
     void *memory = NULL;
     error = cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) {
@@ -151,18 +139,18 @@ dpr_status dpr_device_upload(int ordinal, const void *host, size_t bytes, void *
         if (error != cudaSuccess)
             (void)cudaFree(memory);
     }
-    leave(ordinal, previous);
+    dpr_current_leave(ordinal, previous);
     if (error != cudaSuccess)
-        return failed(error, "copying to the device");
+        return dpr_current_failed(error, "copying to the device");
     *out = memory;
     return DPR_OK;
 }
 
 void dpr_device_free(int ordinal, void *memory) {
     int previous;
-    if (enter(ordinal, &previous) == cudaSuccess) {
+    if (dpr_current_enter(ordinal, &previous) == cudaSuccess) {
         (void)cudaFree(memory);
-        leave(ordinal, previous);
+        dpr_current_leave(ordinal, previous);
     }
 }
 
@@ -183,15 +171,25 @@ static cudaError_t check_code(int *code) {
 }
 
 static cudaError_t open_current(dpr_device *device, int ordinal) {
+    size_t pending = 0;
     cudaError_t error = check_code(&device->code);
+    if (error == cudaSuccess)
+        error = dpr_nesting_pending(&pending);
+    device->pending = (int64_t)pending;
     if (error == cudaSuccess)
         error = dpr_mail_create(&device->mail);
     if (error != cudaSuccess)
         return error;
     error = dpr_scratch_create(&device->scratch);
-    if (error == cudaSuccess && !(device->kernels = dpr_kernels_create())) {
-        dpr_scratch_destroy(device->scratch);
-        error = cudaErrorMemoryAllocation;
+    if (error == cudaSuccess) {
+        device->kernels = dpr_kernels_create();
+        device->nesting = dpr_nesting_create(ordinal);
+        if (!device->kernels || !device->nesting) {
+            dpr_kernels_destroy(device->kernels);
+            dpr_nesting_destroy(device->nesting);
+            dpr_scratch_destroy(device->scratch);
+            error = cudaErrorMemoryAllocation;
+        }
     }
     if (error != cudaSuccess)
         dpr_mail_destroy(device->mail);
@@ -204,16 +202,16 @@ dpr_status dpr_device_open(int ordinal, dpr_device **out) {
     if (!device)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for device %d", ordinal);
     int previous;
-    cudaError_t error = enter(ordinal, &previous);
+    cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error == cudaSuccess) {
         error = open_current(device, ordinal);
-        leave(ordinal, previous);
+        dpr_current_leave(ordinal, previous);
     }
     if (error != cudaSuccess) {
         free(device);
         char what[32];
         snprintf(what, sizeof what, "opening device %d", ordinal);
-        return failed(error, what);
+        return dpr_current_failed(error, what);
     }
     *out = device;
     return DPR_OK;
@@ -223,17 +221,30 @@ void dpr_device_close(dpr_device *device) {
     if (!device)
         return;
     int previous;
-    const cudaError_t error = enter(device->ordinal, &previous);
+    const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
     if (error == cudaSuccess)
         (void)cudaDeviceSynchronize();
     dpr_scratch_destroy(device->scratch); /* without the device these free host memory alone */
     dpr_mail_destroy(device->mail);
+    dpr_nesting_destroy(device->nesting);
     if (error == cudaSuccess)
-        leave(device->ordinal, previous);
+        dpr_current_leave(device->ordinal, previous);
     else
         (void)cudaGetLastError();
     dpr_kernels_destroy(device->kernels);
     free(device);
+}
+
+dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
+    int previous;
+    const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
+    if (error != cudaSuccess)
+        return dpr_current_failed(error, "cudaSetDevice");
+    const dpr_status status = dpr_nesting_allow(device->nesting, pending);
+    dpr_current_leave(device->ordinal, previous);
+    if (status == DPR_OK)
+        device->pending = (int64_t)pending;
+    return status;
 }
 
 /* Whether kernels may be launched ahead of the work before them: compiled for less they do not wait for it. */
@@ -242,6 +253,7 @@ static int waits_by_itself(const dpr_device *device) {
 }
 
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
+    gpu->pending_launches = device->pending;
     if (gpu->cc_major * 10 + gpu->cc_minor <= device->code)
         return;
     gpu->cc_major = device->code / 10;
@@ -299,15 +311,35 @@ static cudaError_t count_resident(const dpr_kernel *kernel, int ordinal, dpr_res
     return error;
 }
 
+/* Loads the module. Its kernels wait for no other blocks, so nobody needs to know how many are resident. */
+static cudaError_t check_module(const dpr_kernel *kernel) {
+    CUfunction function;
+    return dpr_module_function(kernel->module, kernel->entry, &function);
+}
+
+static dpr_status module_unusable(const dpr_module *module, int ordinal, cudaError_t error) {
+    (void)cudaGetLastError();
+    if (dpr_driver_is_final(error) || error == cudaErrorMemoryAllocation)
+        return dpr_current_failed(error, module->name);
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "the code for %s cannot be loaded on device %d: %s (%s)", module->name,
+                    ordinal, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
     const dpr_device *device = user;
     int previous;
-    cudaError_t error = enter(device->ordinal, &previous);
+    cudaError_t error = dpr_current_enter(device->ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
+    if (kernel->module) {
+        error = check_module(kernel);
+        dpr_current_leave(device->ordinal, previous);
+        *out = (dpr_residency){0, 0};
+        return error == cudaSuccess ? DPR_OK : module_unusable(kernel->module, device->ordinal, error);
+    }
     error = count_resident(kernel, device->ordinal, out);
-    leave(device->ordinal, previous);
-    return error == cudaSuccess ? DPR_OK : failed(error, "asking for a kernel's occupancy");
+    dpr_current_leave(device->ordinal, previous);
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "asking for a kernel's occupancy");
 }
 
 /* ---- Runs ---- */
@@ -321,40 +353,45 @@ static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
 /* On the current device. */
 static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
     dpr_slot *slot = NULL;
+    cudaGraph_t graph = NULL;
     if (run->shape.scratch_bytes > 0) {
-        const cudaError_t error = dpr_scratch_pin(device->scratch, run->stream, &slot);
+        const cudaError_t error = dpr_scratch_pin(device->scratch, run->stream, &slot, &graph);
         if (error == cudaErrorInvalidResourceHandle && run->stream)
             return wrong_stream(device, run->stream);
         if (error != cudaSuccess)
-            return failed(error, "taking scratch memory");
+            return dpr_current_failed(error, "taking scratch memory");
         run->scratch = dpr_slot_memory(slot);
     }
     run->enqueue = dpr_kernels_enqueue;
     run->enqueuer = device->kernels;
-    const cudaError_t error = (cudaError_t)strategy->launch(run);
+    cudaError_t error = dpr_nesting_begin(device->nesting, strategy, run, graph);
+    if (error == cudaSuccess)
+        error = (cudaError_t)strategy->launch(run);
+    const cudaError_t ended = dpr_nesting_end(run, error == cudaSuccess, graph);
+    error = error == cudaSuccess ? ended : error;
     if (slot && error != cudaSuccess)
         dpr_scratch_clean(slot, run->stream);
     if (slot)
         dpr_scratch_unpin(slot);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return wrong_stream(device, run->stream);
-    return error == cudaSuccess ? DPR_OK : failed(error, strategy->name);
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, strategy->name);
 }
 
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
     int previous;
-    const cudaError_t error = enter(device->ordinal, &previous);
+    const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
     run->programmatic = waits_by_itself(device) && run->stream && run->stream != cudaStreamLegacy;
     const dpr_status status = launch(device, strategy, run);
-    leave(device->ordinal, previous);
+    dpr_current_leave(device->ordinal, previous);
     return status;
 }
 
 static dpr_status synchronise(const dpr_strategy *strategy) {
     const cudaError_t error = cudaStreamSynchronize(NULL);
-    return error == cudaSuccess ? DPR_OK : failed(error, strategy->name);
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, strategy->name);
 }
 
 /* The result of an enqueued run. Polling spares the driver's wait; it also ends where the kernel has failed, whose
@@ -380,7 +417,9 @@ static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, 
                         device->ordinal);
     dpr_status status = launch(device, strategy, run);
     const int enqueued = status == DPR_OK;
-    if (enqueued)
+    if (enqueued && run->nested) /* the report comes after the result, and *host_out changes last */
+        status = synchronise(strategy);
+    if (status == DPR_OK)
         status = collect(strategy, box, host_out, result_bytes);
     dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
     return status;
@@ -389,9 +428,9 @@ static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, 
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes) {
     int previous;
-    const cudaError_t error = enter(device->ordinal, &previous);
+    const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
     run->stream = NULL;
     dpr_status status = DPR_OK;
     if (host_out) {
@@ -401,16 +440,16 @@ dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strat
         if (status == DPR_OK)
             status = synchronise(strategy);
     }
-    leave(device->ordinal, previous);
+    dpr_current_leave(device->ordinal, previous);
     return status;
 }
 
 dpr_status dpr_device_wait(int ordinal) {
     int previous;
-    cudaError_t error = enter(ordinal, &previous);
+    cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error != cudaSuccess)
-        return failed(error, "cudaSetDevice");
+        return dpr_current_failed(error, "cudaSetDevice");
     error = cudaStreamSynchronize(NULL);
-    leave(ordinal, previous);
-    return error == cudaSuccess ? DPR_OK : failed(error, "waiting for the default stream");
+    dpr_current_leave(ordinal, previous);
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "waiting for the default stream");
 }

@@ -65,6 +65,11 @@ void dpr_device_close(dpr_device *device) {
     (void)device;
 }
 
+dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
+    (void)device, (void)pending;
+    return absent();
+}
+
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
     (void)device, (void)gpu;
 }

@@ -36,16 +36,28 @@ static cudaError_t find_call(const char *name, unsigned version, void *to) {
     return cudaSuccess;
 }
 
+typedef struct named_call {
+    const char *name;
+    unsigned version;
+    size_t at; /* in dpr_driver_calls */
+} named_call;
+
 static cudaError_t find_calls(dpr_driver_calls *calls) {
-    cudaError_t error = find_call("cuPointerGetAttributes", 7000, (void *)&calls->pointer_get_attributes);
-    if (error == cudaSuccess)
-        error = find_call("cuCtxGetDevice", 7000, (void *)&calls->ctx_get_device);
-    if (error == cudaSuccess)
-        error = find_call("cuLaunchKernelEx", 11080, (void *)&calls->launch_kernel_ex);
-    if (error == cudaSuccess)
-        error = find_call("cuStreamGetId", 12000, (void *)&calls->stream_get_id);
-    if (error == cudaSuccess)
-        error = find_call("cuStreamGetCaptureInfo", 11030, (void *)&calls->stream_get_capture_info);
+    static const named_call named[] = {
+        {"cuPointerGetAttributes", 7000, offsetof(dpr_driver_calls, pointer_get_attributes)},
+        {"cuCtxGetDevice", 7000, offsetof(dpr_driver_calls, ctx_get_device)},
+        {"cuLaunchKernelEx", 11080, offsetof(dpr_driver_calls, launch_kernel_ex)},
+        {"cuStreamGetId", 12000, offsetof(dpr_driver_calls, stream_get_id)},
+        {"cuStreamGetCaptureInfo", 11030, offsetof(dpr_driver_calls, stream_get_capture_info)},
+        {"cuLibraryLoadData", 12000, offsetof(dpr_driver_calls, library_load_data)},
+        {"cuLibraryGetKernel", 12000, offsetof(dpr_driver_calls, library_get_kernel)},
+        {"cuLibraryGetGlobal", 12000, offsetof(dpr_driver_calls, library_get_global)},
+        {"cuKernelGetFunction", 12000, offsetof(dpr_driver_calls, kernel_get_function)},
+        {"cuFuncGetAttribute", 7000, offsetof(dpr_driver_calls, func_get_attribute)},
+    };
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < sizeof named / sizeof named[0] && error == cudaSuccess; i++)
+        error = find_call(named[i].name, named[i].version, (char *)calls + named[i].at);
     return error;
 }
 

@@ -23,6 +23,13 @@ typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *stream_get_id)(CUstream stream, unsigned long long *id);
     CUresult(CUDAAPI *stream_get_capture_info)(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                                CUgraph *graph, const CUgraphNode **dependencies, size_t *count);
+    CUresult(CUDAAPI *library_load_data)(CUlibrary *library, const void *code, CUjit_option *jit_options,
+                                         void **jit_values, unsigned jit_count, CUlibraryOption *options, void **values,
+                                         unsigned count);
+    CUresult(CUDAAPI *library_get_kernel)(CUkernel *kernel, CUlibrary library, const char *name);
+    CUresult(CUDAAPI *library_get_global)(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name);
+    CUresult(CUDAAPI *kernel_get_function)(CUfunction *function, CUkernel kernel);
+    CUresult(CUDAAPI *func_get_attribute)(int *value, CUfunction_attribute attribute, CUfunction function);
 } dpr_driver_calls;
 
 /* There where dpr_driver_devices() is not 0. Other than the runtime's, these calls give a thread no context. */

@@ -12,12 +12,33 @@ static void explain_machine(dpr_text *text, const dpr_caps *caps) {
         dpr_text_add(text, "machine:   %s (%lld cores), no GPU\n", caps->cpu_name, (long long)caps->cpu.cores);
 }
 
+typedef struct explanation {
+    const dpr_choice *choice;
+    const dpr_machine *machine;
+    size_t count;
+} explanation;
+
 static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
     if (step->strategy->side == DPR_ON_GPU)
         dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
                      step->shape.max_blocks, step->shape.threads, step->shape.scratch_bytes);
     else
         dpr_text_add(text, "launch:    %d thread%s\n", step->shape.threads, step->shape.threads == 1 ? "" : "s");
+}
+
+static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
+    const dpr_run run = {.count = of->count, .key = of->choice->key, .shape = step->shape};
+    const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
+    char form[160];
+    if (!step->strategy->describe)
+        return;
+    step->strategy->describe(&run, form, sizeof form);
+    dpr_text_add(text, "nesting:   %s\n", form);
+    dpr_text_add(
+        text,
+        "limits:    %d launches deep%s; %lld may be pending, of which dpr takes a quarter; a launch takes %.3g us\n",
+        step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
+        1e6 * step->shape.launch_seconds);
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
@@ -30,12 +51,6 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
             dpr_text_add(text, " %s%s\n", step->strategy->name, i > 0 ? " beyond" : " for every size");
     }
 }
-
-typedef struct explanation {
-    const dpr_choice *choice;
-    const dpr_machine *machine;
-    size_t count;
-} explanation;
 
 static void explain(dpr_text *text, const void *subject) {
     const explanation *of = subject;
@@ -52,6 +67,7 @@ static void explain(dpr_text *text, const void *subject) {
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
                  key->f.strategy ? "asked for by name" : "the cheapest by prediction");
     explain_shape(text, step);
+    explain_nesting(text, step, of);
     explain_sizes(text, of->choice);
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const dpr_strategy *strategy = dpr_strategies[i];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "driver.h"
+#include "module.h"
 
 /* Some more than there are kernels; past that, handles are asked for at every launch. */
 enum { SLOT_BITS = 12, SLOTS = 1 << SLOT_BITS };
@@ -41,12 +42,14 @@ static slot *slot_of(dpr_kernels *kernels, const void *entry) {
     return NULL;
 }
 
-static cudaError_t find(dpr_kernels *kernels, const void *entry, CUfunction *out) {
+static cudaError_t find(dpr_kernels *kernels, const dpr_launch *launch, CUfunction *out) {
+    const void *entry = launch->entry;
     slot *s = slot_of(kernels, entry);
     *out = s ? atomic_load_explicit(&s->function, memory_order_acquire) : NULL;
     if (*out)
         return cudaSuccess;
-    const cudaError_t error = cudaGetFuncBySymbol(out, entry);
+    const cudaError_t error =
+        launch->module ? dpr_module_function(launch->module, entry, out) : cudaGetFuncBySymbol(out, entry);
     if (error == cudaSuccess && s)
         atomic_store_explicit(&s->function, *out, memory_order_release);
     return error;
@@ -54,7 +57,7 @@ static cudaError_t find(dpr_kernels *kernels, const void *entry, CUfunction *out
 
 int dpr_kernels_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel_args *args) {
     CUfunction function;
-    const cudaError_t error = find(run->enqueuer, launch->entry, &function);
+    const cudaError_t error = find(run->enqueuer, launch, &function);
     if (error != cudaSuccess)
         return (int)error;
     CUlaunchAttribute attributes[2];
@@ -70,7 +73,7 @@ int dpr_kernels_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel
     if (launch->cooperative) {
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attributes[config.numAttrs++].value.cooperative = 1;
-    } else if (run->programmatic) {
+    } else if (run->programmatic && !launch->module) {
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attributes[config.numAttrs++].value.programmaticStreamSerializationAllowed = 1;
     }

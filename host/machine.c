@@ -16,7 +16,8 @@ typedef struct field {
 
 #define DPR_GPU_FIELD(A, NAME, ...) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME)},
 #define DPR_CPU_FIELD(A, NAME, ...) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME)},
-static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_FIELD, _)};
+static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_FIELD, _)
+                                   DPR_NESTED_CAPS_LIST(DPR_GPU_FIELD, _)};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 static int64_t *field_of(dpr_caps *caps, int i) {

@@ -22,35 +22,37 @@ static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key
     if (memory == DPR_MEMORY_DEVICE && !gpu)
         return dpr_fail(DPR_ERR_MEMORY_KIND, "problem->memory is DPR_MEMORY_DEVICE, and the context is the CPU's");
     key->f.in_memory = (uint8_t)memory;
-    key->f.gpu_only = gpu && memory != DPR_MEMORY_HOST;
+    key->f.gpu_only = gpu && memory != DPR_MEMORY_HOST ? 1 : 0;
     return DPR_OK;
 }
 
-/* Whether whatever runs the plan reaches the number of elements. */
-static dpr_status check_device_count(const dpr_plan *plan) {
-    const uint64_t *at = plan->device_count;
+/* Whether whatever runs the plan reaches `at`; NULL is nothing to reach. */
+static dpr_status check_reach(const dpr_plan *plan, const void *at, const char *argument) {
     const int on_gpu = plan->step->strategy->side == DPR_ON_GPU;
     if (!at)
         return DPR_OK;
-    if ((uintptr_t)at % sizeof *at != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "problem->device_count is %p, which is not aligned to the %zu bytes of u64",
-                        (const void *)at, sizeof *at);
     dpr_place place;
-    const dpr_status status = dpr_device_place(at, "problem->device_count", &place);
+    const dpr_status status = dpr_device_place(at, argument, &place);
     if (status != DPR_OK)
         return status;
     if (place.memory == DPR_MEMORY_HOST && on_gpu)
-        return dpr_fail(DPR_ERR_MEMORY_KIND,
-                        "problem->device_count is %p in pageable host memory, which a stream cannot reach",
-                        (const void *)at);
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
+                        at);
     if (place.memory == DPR_MEMORY_DEVICE && !on_gpu)
-        return dpr_fail(DPR_ERR_MEMORY_KIND,
-                        "problem->device_count is in memory of device %d, and the plan runs on the CPU", place.device);
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the plan runs on the CPU", argument,
+                        place.device);
     if (place.memory == DPR_MEMORY_DEVICE && place.device != dpr_ctx_device(plan->ctx))
-        return dpr_fail(DPR_ERR_WRONG_DEVICE,
-                        "problem->device_count is in memory of device %d, and the context is of device %d",
+        return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
                         place.device, dpr_ctx_device(plan->ctx));
     return DPR_OK;
+}
+
+static dpr_status check_device_count(const dpr_plan *plan) {
+    const uint64_t *at = plan->device_count;
+    if ((uintptr_t)at % sizeof *at != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "problem->device_count is %p, which is not aligned to the %zu bytes of u64",
+                        (const void *)at, sizeof *at);
+    return check_reach(plan, at, "problem->device_count");
 }
 
 dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out) {
@@ -70,6 +72,8 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     plan.step = dpr_choice_at(plan.choice, p.count);
     plan.device_count = p.device_count;
     status = check_device_count(&plan);
+    if (status == DPR_OK)
+        status = check_reach(&plan, plan.request.nested, "options->nested");
     if (status != DPR_OK)
         return status;
     dpr_plan *made = malloc(sizeof *made);
@@ -86,14 +90,12 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     const dpr_status status = dpr_request_check(&plan->request, in, out);
     if (status != DPR_OK)
         return status;
-    dpr_run run = {.in = in,
-                   .out = out,
-                   .count = plan->request.count,
-                   .device_count = plan->device_count,
-                   .key = plan->request.key,
-                   .init = plan->request.init,
-                   .shape = plan->step->shape,
-                   .stream = stream};
+    dpr_run run = dpr_request_run(&plan->request);
+    run.in = in;
+    run.out = out;
+    run.device_count = plan->device_count;
+    run.shape = plan->step->shape;
+    run.stream = stream;
     if (plan->step->strategy->side == DPR_ON_GPU)
         return dpr_device_run(dpr_ctx_gpu(plan->ctx), plan->step->strategy, &run);
     if (stream)
@@ -102,6 +104,8 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
         run.count = (size_t)*plan->device_count;
     run.device_count = NULL;
     (void)plan->step->strategy->launch(&run);
+    if (run.nested)
+        *run.nested = (dpr_nested){0};
     return DPR_OK;
 }
 

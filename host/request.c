@@ -5,6 +5,9 @@
 #include "error.h"
 #include "registry.h"
 
+/* What the CUDA programming guide has as the greatest nesting depth. */
+enum { MOST_DEPTH = 24 };
+
 dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
     size_t size;
     memcpy(&size, from, sizeof size);
@@ -37,8 +40,6 @@ static dpr_status take_init(const dpr_options *options, dpr_request *request) {
 
 static dpr_status take_block(const dpr_options *options, dpr_request *request) {
     const int block = options->block;
-    if (options->reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
     if (block == 0)
         return DPR_OK;
     if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
@@ -46,6 +47,25 @@ static dpr_status take_block(const dpr_options *options, dpr_request *request) {
                         block);
     for (int rest = block; rest > 1; rest /= 2)
         request->key.f.block++;
+    return DPR_OK;
+}
+
+static dpr_status take_nesting(const dpr_options *options, dpr_request *request) {
+    if (options->max_depth < 0 || options->max_depth > MOST_DEPTH)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %d; it should be from 0 to %d",
+                        options->max_depth, MOST_DEPTH);
+    if (options->max_pending < DPR_NO_LAUNCHES)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->max_pending is %d; it should be a number of launches, 0 or DPR_NO_LAUNCHES",
+                        options->max_pending);
+    if (options->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
+    if ((uintptr_t)options->nested % _Alignof(dpr_nested) != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "options->nested is %p, which is not aligned to %zu bytes",
+                        (void *)options->nested, _Alignof(dpr_nested));
+    request->key.f.depth = (uint8_t)options->max_depth;
+    request->max_pending = options->max_pending;
+    request->nested = options->nested;
     return DPR_OK;
 }
 
@@ -66,9 +86,11 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
                             options.strategy);
         request->key.f.strategy = (uint8_t)(i + 1);
     }
-    request->key.f.mode = (uint8_t)options.mode;
+    request->key.f.mode = options.mode & 15;
     request->key.f.nan = (uint8_t)options.nan;
     status = take_block(&options, request);
+    if (status == DPR_OK)
+        status = take_nesting(&options, request);
     return status == DPR_OK ? take_init(&options, request) : status;
 }
 
@@ -96,6 +118,27 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
     }
     *out = request;
     return DPR_OK;
+}
+
+dpr_status dpr_nested_status(const dpr_nested *nested) {
+    if (!nested)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "nested is NULL");
+    if (nested->failed == 0)
+        return DPR_OK;
+    return dpr_fail(
+        DPR_ERR_NESTED_LAUNCH,
+        "%u launches from kernels failed, the first with cudaError_t %d in block %u at depth %u; of the others "
+        "%u were made and %u refused, and %u sub-trees were done in line",
+        nested->failed, nested->error, nested->error_block, nested->error_depth, nested->launched, nested->refused,
+        nested->in_line);
+}
+
+dpr_run dpr_request_run(const dpr_request *request) {
+    return (dpr_run){.count = request->count,
+                     .key = request->key,
+                     .init = request->init,
+                     .max_pending = request->max_pending,
+                     .nested = request->nested};
 }
 
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {

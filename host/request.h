@@ -10,12 +10,17 @@ typedef struct dpr_request {
     const dpr_dtype_info *dtype;
     const dpr_dtype_info *result;
     size_t count;
-    dpr_key key; /* op, dtype, mode, nan and strategy are set */
+    dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
+    int max_pending;    /* of nested launches, as in dpr_options */
+    dpr_nested *nested; /* where the caller wants to know what they came to, or NULL */
 } dpr_request;
 
 /* Checks everything but pointers. `options` may be NULL. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
+
+/* A run of the request, which lacks its arrays and what the choice says. */
+dpr_run dpr_request_run(const dpr_request *request);
 
 /* Checks `in` and `out` for NULL and alignment. */
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "capture.h"
 #include "driver.h"
 #include "strategy.h"
 
@@ -43,18 +44,6 @@ struct dpr_scratch {
     int closed; /* dpr_scratch_destroy() was called; the last graph's end frees everything */
 };
 
-/* Allocations are allowed in this thread although a stream somewhere is being captured: they do not touch that stream.
- */
-static enum cudaStreamCaptureMode relax_capture(void) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
-    return mode;
-}
-
-static void restore_capture(enum cudaStreamCaptureMode mode) {
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
-}
-
 /* Zeroes in a stream of its own, as the default stream may not be used while another is captured. */
 static cudaError_t zero(void *memory, size_t bytes) {
     cudaStream_t stream;
@@ -72,7 +61,7 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     if (!s)
         return cudaErrorMemoryAllocation;
     const size_t bytes = (size_t)SLOTS_PER_SLAB * DPR_SCRATCH_BYTES;
-    const enum cudaStreamCaptureMode mode = relax_capture();
+    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
     void *memory = NULL;
     cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) {
@@ -80,7 +69,7 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
         if (error != cudaSuccess)
             (void)cudaFree(memory);
     }
-    restore_capture(mode);
+    dpr_capture_restore(mode);
     if (error != cudaSuccess) {
         free(s);
         return error;
@@ -202,9 +191,9 @@ static cudaError_t reclaim(dpr_scratch *scratch) {
     change_all(scratch, OF_STREAM, CLOSING);
     scratch->reclaiming = 1;
     pthread_mutex_unlock(&scratch->lock);
-    const enum cudaStreamCaptureMode mode = relax_capture();
+    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
     const cudaError_t error = cudaDeviceSynchronize();
-    restore_capture(mode);
+    dpr_capture_restore(mode);
     pthread_mutex_lock(&scratch->lock);
     scratch->reclaiming = 0;
     change_all(scratch, CLOSING, error == cudaSuccess ? FREE : OF_STREAM);
@@ -290,7 +279,7 @@ static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGra
     return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
 }
 
-cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out) {
+cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out, cudaGraph_t *captured_to) {
     unsigned long long id;
     cudaGraph_t graph;
     cudaError_t error = identify(stream, &id, &graph);
@@ -307,9 +296,10 @@ cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot 
     pthread_mutex_lock(&slot->enqueuing);
     if (state_of(slot) == SPOILT) { /* by the run before */
         dpr_scratch_unpin(slot);
-        return dpr_scratch_pin(scratch, stream, out);
+        return dpr_scratch_pin(scratch, stream, out, captured_to);
     }
     *out = slot;
+    *captured_to = graph;
     return cudaSuccess;
 }
 

@@ -17,8 +17,8 @@ void dpr_scratch_destroy(dpr_scratch *scratch);
 /* A slot for one run in `stream`, pinned until dpr_scratch_unpin(), so that no other stream gets it before this run is
  * enqueued, and no other run comes between the launches of this one. Takes another 4 MiB of device memory when all
  * slots are in use; where that were more than 32 MiB, it waits for the device first and takes the slots of streams, but
- * not during capture. */
-cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out);
+ * not during capture. *captured_to is the graph that the stream is being captured to, or NULL. */
+cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out, cudaGraph_t *captured_to);
 void dpr_scratch_unpin(dpr_slot *slot);
 
 /* Makes a pinned slot zero again, in stream order, after a run of which perhaps a part was enqueued. A slot for which

@@ -26,7 +26,8 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
         return is_usual || (is_bitwise && of_types && !is_float);
     if (begins(strategy, "atomic."))
         return is_usual && !(is_float && op == DPR_SUM);
-    if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0)
+    if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")
+        || strcmp(strategy, "dp.nosync") == 0)
         return is_usual;
     return 1;
 }

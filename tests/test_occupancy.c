@@ -80,5 +80,6 @@ TEST(Occupancy, machines_that_cannot_be) {
         }                                                                                                              \
     }
     DPR_GPU_CAPS_LIST(WITHOUT, _)
+    DPR_NESTED_CAPS_LIST(WITHOUT, _)
 #undef WITHOUT
 }

@@ -30,7 +30,7 @@ static dpr_key key_of(const struct place *place, int op, int dtype) {
     key.f.op = (uint8_t)op;
     key.f.dtype = (uint8_t)dtype;
     key.f.in_memory = (uint8_t)place->memory;
-    key.f.gpu_only = (uint8_t)place->gpu_only;
+    key.f.gpu_only = place->gpu_only & 1;
     return key;
 }
 
@@ -386,7 +386,8 @@ TEST(Planner, demonstrations_take_their_pairs) {
     const struct {
         const char *family;
         size_t pairs;
-    } of[] = {{"ladder.", 12}, {"atomic.", 10}, {"coop.tile", 18}, {"coop.async", 12}};
+    } of[] = {{"ladder.", 12},    {"atomic.", 10},      {"coop.tile", 18},
+              {"coop.async", 12}, {"dp.recursive", 12}, {"dp.nosync", 12}};
     size_t seen = 0, all = 0;
     dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));

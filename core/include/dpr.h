@@ -182,6 +182,24 @@ enum {
  * DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
 
+/** What a context may do to its device. Start from DPR_CTX_OPTIONS_INIT. */
+typedef struct dpr_ctx_options {
+    size_t size; /**< sizeof(dpr_ctx_options), set by DPR_CTX_OPTIONS_INIT */
+    /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
+     * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
+     * has set it puts back what was found. CUDA reserves memory for them when the first kernel that launches others
+     * runs, some 9 KiB each, and a larger pool makes each launch that follows a kernel slower (`dpr bench --nested`).
+     * Of the pool the library uses a quarter. */
+    size_t pending_launches;
+} dpr_ctx_options;
+
+#define DPR_CTX_OPTIONS_INIT                                                                                           \
+    { sizeof(dpr_ctx_options), 0 }
+
+/** dpr_ctx_create() with options (NULL: the defaults). DPR_ERR_INVALID_OPTION also for a number of pending launches
+ * that the device does not take, that differs from what another context has set, or that is not 0 on a CPU context. */
+DPR_API dpr_status dpr_ctx_create_ex(int device, const dpr_ctx_options *ctx_options, dpr_ctx **out);
+
 /** Gives back all that the context holds, after the work that it has in flight. NULL is allowed. Plans made from it
  * must have been destroyed, and CUDA graphs that captured its calls must not be launched afterwards. */
 DPR_API void dpr_ctx_destroy(dpr_ctx *ctx);
@@ -204,6 +222,23 @@ typedef enum dpr_nan {
                               there the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
 } dpr_nan;
 
+/** What the launches that kernels made in one run came to: of strategies dp.*, and all 0 of others. Whatever happens to
+ * a launch, the result is right, as a parent does itself what it could not launch. */
+typedef struct dpr_nested {
+    uint32_t launched;    /**< launches that kernels made */
+    uint32_t refused;     /**< not made, as too many were pending */
+    uint32_t failed;      /**< tried, and refused by CUDA */
+    uint32_t in_line;     /**< sub-trees that a parent did itself, for one of these reasons or at the limit of depth */
+    uint32_t deepest;     /**< depth of the deepest launch; kernels that the host launches are at 0 */
+    int32_t error;        /**< of the first failed launch the cudaError_t; 0: none has failed */
+    uint32_t error_depth; /**< and the depth and the block of the kernel that tried it */
+    uint32_t error_block;
+} dpr_nested;
+
+/** DPR_OK, or DPR_ERR_NESTED_LAUNCH if a launch failed, with a sentence in dpr_last_error() that says which, where, and
+ * what was launched, refused and done in line. DPR_ERR_NULL_POINTER. */
+DPR_API dpr_status dpr_nested_status(const dpr_nested *nested);
+
 /** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
@@ -213,13 +248,22 @@ typedef struct dpr_options {
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
     int block; /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*, atomic.*,
-                  coop.tile and coop.async); 0: their own choice. It leaves the planner no others, and a call that none
-                  of them can run ends with DPR_ERR_STRATEGY_UNABLE */
-    int reserved; /**< 0 */
+                  coop.tile, coop.async and the book's dp.*); 0: their own choice. It leaves the planner no others, and
+                  a call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
+    int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
+                        to   24; 0: as many as the device is known to take, which is 24 */
+    int max_pending; /**< launches of kernels that may be pending on the device at a time for this call to make another
+                        one; 0: as many as its pool of them safely holds; DPR_NO_LAUNCHES: it makes none, and parents do
+                        everything themselves */
+    int reserved;    /**< 0 */
+    dpr_nested *nested; /**< NULL, or where the run leaves what its nested launches came to: memory like that of `out`,
+                           and complete when the result is. A plan's runs all leave it there */
 } dpr_options;
 
+enum { DPR_NO_LAUNCHES = -1 };
+
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL, 0, 0 }
+    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL, 0, 0, 0, 0, NULL }
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *
@@ -296,6 +340,47 @@ DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
 
 /** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
 DPR_API void dpr_plan_destroy(dpr_plan *plan);
+
+/* ---- Reductions from kernels ------------------------------------------------------------------------------------ */
+
+/** What reductions share that kernels of the caller's own ask for, by dpr::nested_reduce() and dpr::tail_reduce() of
+ * dpr_nested.cuh (CUDA C++17; the header says how to compile and what a kernel may do). Kernels take it by value, any
+ * number of them at once in any streams of its device. The fields are for that header. */
+typedef struct dpr_nest {
+    int32_t device;    /**< CUDA ordinal */
+    uint32_t launches; /**< of its own that may be pending at a time */
+    uint32_t credits;  /**< of all on the device that may be, counted in *taken */
+    uint32_t within;   /**< 0; in what a continuation gets, the launch that it is of */
+    uint32_t *taken;   /**< device memory of the library's, which strategies dp.* count in too */
+    void *memory;      /**< device memory: the account, and a slot for each launch */
+} dpr_nest;
+
+/** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.
+ *
+ * @param launches  how many of its launches may be pending at a time, at most 2048; of larger numbers that many. 0: as
+ *                  many as a quarter of the device's pool of them allows (ctx_options->pending_launches; the rest is
+ *                  left alone), and never more, as strategies dp.* and other nests draw on the same quarter.
+ *                  DPR_NO_LAUNCHES: it makes none, and threads do everything in line.
+ * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
+ *
+ * Takes 1.2 KiB of device memory for each launch, 2.3 MiB at most. The pool must not be made smaller while the nest is
+ * there. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, or no code
+ * for the device), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
+
+/** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.
+ *
+ * Calls were `launched + refused + failed`. Of those that were refused, or failed, nested_reduce() did `in_line` in the
+ * calling thread, and the rest, of tail_reduce(), were not done. Depths count from the calling kernel.
+ * dpr_nested_status() tells whether a launch failed.
+ *
+ * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in others
+ * (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_nest_report(const dpr_nest *nest, dpr_nested *out);
+
+/** Gives back what the nest holds, after the device's work, and makes it all zero. NULL, and a nest of zeros, are
+ * allowed. */
+DPR_API void dpr_nest_destroy(dpr_nest *nest);
 
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */
 

@@ -29,6 +29,14 @@ void fake_set_code(int version);
 /* Kernels launched so far that may start before the work ahead of them is done. */
 int fake_programmatic_kernels(void);
 
+/* Modules loaded so far. */
+int fake_module_loads(void);
+
+/* How many launches at a time, and how deep, the last run was allowed whose kernels launch others. Such a run reports
+ * one launch, or none if none is allowed. */
+unsigned fake_nested_credits(void);
+unsigned fake_nested_depth(void);
+
 /* Calls of cudaDeviceSynchronize() so far. */
 int fake_device_waits(void);
 
@@ -40,7 +48,7 @@ const char *fake_failed_call(void);
 const char *fake_violation(void);
 void fake_forget_violation(void);
 
-/* Allocations of all kinds, streams and user objects that have not been given back. */
+/* Allocations of all kinds, memory pools, streams, graphs and user objects that have not been given back. */
 int fake_live_objects(void);
 
 /* The error that cudaGetLastError() would give in this thread. */

@@ -10,6 +10,7 @@
 #include "fake_kernel.h"
 #include "fake_memory.h"
 #include "fake_state.h"
+#include "fake_streams.h"
 #include "machine.h"
 
 static dpr_caps machine;
@@ -182,6 +183,37 @@ cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *clusters, const void *ent
     return fake_end(cudaSuccess);
 }
 
+/* ---- Limits ---- */
+
+/* A device gives no more than MOST_PENDING, and takes numbers for mistakes from REFUSED_PENDING on. */
+enum { FIRST_PENDING = 2048, MOST_PENDING = 1 << 20, REFUSED_PENDING = 1 << 24 };
+
+static size_t pending[FAKE_DEVICES] = {FIRST_PENDING, FIRST_PENDING};
+
+size_t fake_pending_launches(void) {
+    return pending[current_device];
+}
+
+WRAP(cudaDeviceGetLimit);
+cudaError_t __wrap_cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
+    FAKE_BEGIN();
+    if (limit != cudaLimitDevRuntimePendingLaunchCount)
+        return fake_end(cudaErrorUnsupportedLimit);
+    *value = pending[current_device];
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaDeviceSetLimit);
+cudaError_t __wrap_cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+    FAKE_BEGIN();
+    if (limit != cudaLimitDevRuntimePendingLaunchCount)
+        return fake_end(cudaErrorUnsupportedLimit);
+    if (value == 0 || value >= REFUSED_PENDING)
+        return fake_end(cudaErrorInvalidValue);
+    pending[current_device] = value < MOST_PENDING ? value : MOST_PENDING;
+    return fake_end(cudaSuccess);
+}
+
 /* ---- Memory ---- */
 
 static cudaError_t take(void **memory, size_t size, fake_kind kind) {
@@ -215,7 +247,8 @@ cudaError_t __wrap_cudaHostAlloc(void **memory, size_t size, unsigned flags) {
 WRAP(cudaFree);
 cudaError_t __wrap_cudaFree(void *memory) {
     FAKE_BEGIN();
-    return fake_end(!memory || fake_give(memory, 0) ? cudaSuccess : cudaErrorInvalidValue);
+    const int given = !memory || fake_pool_take_back(memory) || fake_give(memory, 0);
+    return fake_end(given ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 WRAP(cudaFreeHost);

@@ -2,6 +2,8 @@
 #ifndef DPR_TESTS_FAKE_DEVICE_H
 #define DPR_TESTS_FAKE_DEVICE_H
 
+#include <stddef.h>
+
 #include "caps.h"
 
 /* The captured machine that they are. */
@@ -9,6 +11,9 @@ const dpr_caps *fake_machine(void);
 
 /* Of the calling thread. */
 int fake_current_device(void);
+
+/* Launches from kernels that may be pending on that device. */
+size_t fake_pending_launches(void);
 
 /* Dynamic shared memory a block and blocks a cluster that the kernel may be launched with, after the attributes that
  * were set. With the fake's lock held. */

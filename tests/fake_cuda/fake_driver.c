@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "fake_device.h"
+#include "fake_kernel.h"
 #include "fake_memory.h"
+#include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
 
@@ -39,16 +41,6 @@ static CUresult CUDAAPI fake_pointer_attributes(unsigned count, CUpointer_attrib
     return CUDA_SUCCESS;
 }
 
-/* Begins a function that needs a context. */
-static cudaError_t begin(const char *name) {
-    const cudaError_t injected = fake_begin_quietly(name);
-    if (injected != cudaSuccess || fake_has_context())
-        return injected;
-    fake_violate("the driver is called in a thread that has no context");
-    fake_unlock();
-    return cudaErrorDeviceUninitialized;
-}
-
 static CUresult CUDAAPI fake_ctx_get_device(CUdevice *device) {
     const cudaError_t injected = fake_begin_quietly("cuCtxGetDevice");
     if (injected != cudaSuccess)
@@ -61,7 +53,7 @@ static CUresult CUDAAPI fake_ctx_get_device(CUdevice *device) {
 static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function, void **params,
                                               void **extra) {
     (void)extra;
-    const cudaError_t injected = begin("cuLaunchKernelEx");
+    const cudaError_t injected = fake_begin_in_context("cuLaunchKernelEx");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     const cudaLaunchConfig_t as_runtime = {
@@ -78,7 +70,7 @@ static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfu
 }
 
 static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *id) {
-    const cudaError_t injected = begin("cuStreamGetId");
+    const cudaError_t injected = fake_begin_in_context("cuStreamGetId");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     stream = fake_stream_of(stream);
@@ -92,7 +84,7 @@ static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *
 static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                                      CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
     (void)id, (void)dependencies, (void)count;
-    const cudaError_t injected = begin("cuStreamGetCaptureInfo");
+    const cudaError_t injected = fake_begin_in_context("cuStreamGetCaptureInfo");
     if (injected != cudaSuccess)
         return (CUresult)injected;
     stream = fake_stream_of(stream);
@@ -121,6 +113,11 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
         {"cuLaunchKernelEx", (any_call)fake_launch_kernel_ex},
         {"cuStreamGetId", (any_call)fake_stream_get_id},
         {"cuStreamGetCaptureInfo", (any_call)fake_stream_get_capture_info},
+        {"cuLibraryLoadData", (any_call)fake_library_load_data},
+        {"cuLibraryGetKernel", (any_call)fake_library_get_kernel},
+        {"cuLibraryGetGlobal", (any_call)fake_library_get_global},
+        {"cuKernelGetFunction", (any_call)fake_kernel_get_function},
+        {"cuFuncGetAttribute", (any_call)fake_func_get_attribute},
     };
     FAKE_BEGIN();
     (void)version, (void)flags;
@@ -138,6 +135,8 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
 WRAP(cudaGetFuncBySymbol);
 cudaError_t __wrap_cudaGetFuncBySymbol(cudaFunction_t *function, const void *entry) {
     FAKE_BEGIN();
+    if (fake_kernel_is_of_module(entry))
+        return fake_end(cudaErrorInvalidDeviceFunction);
     *function = (cudaFunction_t)(uintptr_t)entry;
     return fake_end(cudaSuccess);
 }

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
+#include "fake_cuda.h"
 #include "fake_device.h"
 #include "fake_memory.h"
+#include "fake_modules.h"
 #include "lists.h"
 #include "registry.h"
 
@@ -16,6 +19,7 @@ extern const dpr_strategy dpr_cpu_serial;
 typedef struct known_kernel {
     const void *entry;
     const dpr_strategy *strategy;
+    const dpr_module *module;
     dpr_key key; /* with the block size, where that can be chosen */
 } known_kernel;
 
@@ -36,8 +40,10 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
                 key.f.nan = (uint8_t)nan;
                 key.f.in_memory = DPR_MEMORY_DEVICE;
                 key.f.block = (uint8_t)block;
-                if (!strategy->probe || !strategy->probe(&key, fake_machine()))
-                    known[known_count++] = (known_kernel){strategy->kernel(&key).entry, strategy, key};
+                if (strategy->probe && strategy->probe(&key, fake_machine()))
+                    continue;
+                const dpr_kernel kernel = strategy->kernel(&key);
+                known[known_count++] = (known_kernel){kernel.entry, strategy, kernel.module, key};
             }
 }
 
@@ -56,10 +62,14 @@ static void learn(void) {
     }
 }
 
-/* With blocks of so many threads, where their number can be chosen; 0: any. */
-static const known_kernel *find(const void *entry, unsigned threads) {
+static void learn_once(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, learn);
+}
+
+/* With blocks of so many threads, where their number can be chosen; 0: any. */
+static const known_kernel *find(const void *entry, unsigned threads) {
+    learn_once();
     for (size_t i = 0; i < known_count; i++)
         if (known[i].entry == entry
             && (threads == 0 || known[i].key.f.block == 0 || 1u << known[i].key.f.block == threads))
@@ -68,7 +78,21 @@ static const known_kernel *find(const void *entry, unsigned threads) {
 }
 
 int fake_kernel_known(const void *entry) {
-    return find(entry, 0) != NULL;
+    const known_kernel *found = find(entry, 0);
+    return found && !found->module;
+}
+
+int fake_kernel_is_of_module(const void *entry) {
+    const known_kernel *found = find(entry, 0);
+    return found && found->module;
+}
+
+const char *fake_kernel_named(const void *image, const char *name) {
+    learn_once();
+    for (size_t i = 0; i < known_count; i++)
+        if (known[i].module && known[i].module->image == image && strcmp(known[i].entry, name) == 0)
+            return known[i].entry;
+    return NULL;
 }
 
 static const cudaLaunchAttribute *attribute_of(const cudaLaunchConfig_t *config, cudaLaunchAttributeID id) {
@@ -136,24 +160,121 @@ static const char *check_division(const cudaLaunchConfig_t *config, const dpr_ke
     return NULL;
 }
 
+/* ---- Kernels of modules, which may launch others ---- */
+
+static int count_launch(const dpr_run *run, const dpr_launch *launch, dpr_kernel_args *args) {
+    (void)launch, (void)args;
+    ++*(int *)run->enqueuer;
+    return 0;
+}
+
+/* What the strategy says of the run that this is the first kernel of. */
+static const char *ask_strategy(fake_launch *launch) {
+    const dpr_strategy *strategy = launch->strategy;
+    dpr_caps caps = *fake_machine();
+    caps.gpu.pending_launches = (int64_t)fake_pending_launches();
+    int launches = 0;
+    dpr_run run = {.in = launch->args.run.in,
+                   .out = launch->args.run.out,
+                   .count = launch->args.run.count,
+                   .key = launch->key,
+                   .shape = strategy->shape(&launch->key, &caps, (dpr_residency){1, 0}),
+                   .work = launch->args.work,
+                   .report = launch->args.report,
+                   .enqueue = count_launch,
+                   .enqueuer = &launches};
+    run.shape.max_depth = (int)launch->args.max_depth;
+    if (!strategy->work_bytes)
+        return "a kernel of a module has no account of what it launches";
+    launch->work_bytes = strategy->work_bytes(&run);
+    if (strategy->launch(&run) != 0)
+        return "a strategy's launches cannot be counted";
+    launch->to_come = launches - 1;
+    return NULL;
+}
+
+static const char *check_module_launch(const cudaLaunchConfig_t *config, const dpr_nested_args *args) {
+    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
+    if (fake_kernel_is_programmatic(config))
+        return "a kernel that launches others does not wait for the work ahead of it, but may start before its end";
+    if (cooperative && cooperative->val.cooperative)
+        return "a kernel that launches others is launched cooperatively";
+    if (args->credits > fake_pending_launches() / DPR_POOL_SHARE)
+        return "more launches are allowed than the library's share of those that may be pending";
+    if (args->depth != 0)
+        return "a kernel that the host launches is not at depth 0";
+    return NULL;
+}
+
+/* ---- Launches ---- */
+
+/* Runs that lack kernels, by their last launch: the latest ones, as a run may lack them for ever. Another thread's work
+ * in the same stream may come in between. */
+enum { MOST_OPEN = 256 };
+static fake_launch open_runs[MOST_OPEN];
+static unsigned opened;
+
+static fake_launch *open_run_of(const fake_launch *launch) {
+    for (unsigned i = 0; i < MOST_OPEN; i++)
+        if (open_runs[i].to_come > 0 && open_runs[i].args.work == launch->args.work
+            && open_runs[i].args.report == launch->args.report && open_runs[i].stream == launch->stream)
+            return &open_runs[i];
+    return NULL;
+}
+
+static void keep_open(const fake_launch *launch) {
+    fake_launch *there = open_run_of(launch); /* of a run that has failed */
+    if (launch->to_come > 0)
+        *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
+}
+
+/* A kernel that no strategy declares. */
+static const char *prepare_further(fake_launch *out) {
+    if (!out->of_module)
+        return NULL;
+    fake_launch *run = open_run_of(out);
+    if (!run)
+        return "the launched kernel belongs to no run";
+    run->to_come--;
+    out->strategy = run->strategy;
+    out->key = run->key;
+    out->to_come = run->to_come;
+    out->work_bytes = run->work_bytes;
+    return NULL;
+}
+
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const known_kernel *kernel = find(entry, config->blockDim.x);
-    if (!kernel && !(follows_kernel && is_function(entry)))
+    const int of_module = fake_module_gave(entry);
+    if (kernel && (kernel->module != NULL) != of_module)
+        return "a module's kernel is launched that nobody has asked it for";
+    if (!kernel && !of_module && !(follows_kernel && is_function(entry)))
         return "the launched kernel belongs to no strategy";
     const char *wrong = check_shape(config);
     if (wrong)
         return wrong;
-    memcpy(&out->args, arguments[0], sizeof out->args);
-    if (!kernel) {
-        out->strategy = NULL;
-        return NULL;
-    }
+    memset(out, 0, sizeof *out);
+    out->of_module = of_module;
+    out->stream = config->stream;
+    memcpy(&out->args, arguments[0], of_module ? sizeof out->args : sizeof out->args.run);
+    if (of_module)
+        wrong = check_module_launch(config, &out->args);
+    if (wrong)
+        return wrong;
+    if (!kernel)
+        return prepare_further(out);
     const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
     out->key = kernel->key;
-    wrong = check_division(config, &out->args, dpr_dtypes[kernel->key.f.dtype].size);
-    return wrong ? wrong : check_declared(config, &declared);
+    wrong = check_division(config, &out->args.run, dpr_dtypes[kernel->key.f.dtype].size);
+    if (!wrong)
+        wrong = check_declared(config, &declared);
+    if (!wrong && of_module)
+        wrong = ask_strategy(out);
+    if (!wrong)
+        keep_open(out);
+    return wrong;
 }
 
 static const char *check_scratch(const void *scratch) {
@@ -200,25 +321,60 @@ static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
     return NULL;
 }
 
+static const char *check_work(const fake_launch *launch) {
+    const dpr_nested_args *args = &launch->args;
+    const fake_block *work = fake_find(args->work, launch->work_bytes);
+    if (!fake_find(args->report, sizeof *args->report) || (uintptr_t)args->report % _Alignof(dpr_nested) != 0)
+        return "a kernel writes its report to memory it cannot reach";
+    if (launch->work_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
+        return "work memory is no live device memory, or too little";
+    if ((uintptr_t)args->work % 256 != 0)
+        return "work memory is not on a boundary of 256 bytes";
+    return args->run.scratch ? NULL : "a kernel that launches others has no scratch memory";
+}
+
+static const char *check_memory(const fake_launch *launch, uint64_t count, size_t result_size) {
+    const dpr_kernel_args *args = &launch->args.run;
+    if (count > 0 && !fake_find(args->in, count * dpr_dtype_size((dpr_dtype)launch->key.f.dtype)))
+        return "a kernel reads memory it cannot reach";
+    if (args->tag == 0 && !fake_find(args->out, result_size))
+        return "a kernel writes memory it cannot reach";
+    const char *wrong = args->tag != 0 ? check_mailbox(args) : NULL;
+    if (!wrong)
+        wrong = check_scratch(args->scratch);
+    return wrong || !launch->of_module ? wrong : check_work(launch);
+}
+
+static atomic_uint last_credits, last_depth;
+
+unsigned fake_nested_credits(void) {
+    return atomic_load(&last_credits);
+}
+
+unsigned fake_nested_depth(void) {
+    return atomic_load(&last_depth);
+}
+
+/* One nested launch, if any is allowed; else what it is for is done in line. */
+static void report(const dpr_nested_args *args) {
+    const uint32_t launched = args->credits > 0 && args->max_depth > 0;
+    *args->report =
+        (dpr_nested){.launched = launched, .refused = args->credits == 0, .in_line = !launched, .deepest = launched};
+    atomic_store(&last_credits, args->credits);
+    atomic_store(&last_depth, args->max_depth);
+}
+
 const char *fake_kernel_run(const fake_launch *launch) {
     if (!launch->strategy)
         return NULL;
-    const dpr_op op = (dpr_op)launch->key.f.op;
-    const dpr_dtype dtype = (dpr_dtype)launch->key.f.dtype;
-    const dpr_kernel_args *args = &launch->args;
-    const size_t size = dpr_dtype_size(dpr_result_dtype(op, dtype));
+    const dpr_kernel_args *args = &launch->args.run;
+    const size_t size = dpr_dtype_size(dpr_result_dtype((dpr_op)launch->key.f.op, (dpr_dtype)launch->key.f.dtype));
     _Alignas(16) unsigned char result[16] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
-    if (!wrong && count > 0 && !fake_find(args->in, count * dpr_dtype_size(dtype)))
-        wrong = "a kernel reads memory it cannot reach";
-    if (!wrong && args->tag == 0 && !fake_find(args->out, size))
-        wrong = "a kernel writes memory it cannot reach";
-    if (!wrong && args->tag != 0)
-        wrong = check_mailbox(args);
     if (!wrong)
-        wrong = check_scratch(args->scratch);
-    if (wrong)
+        wrong = check_memory(launch, count, size);
+    if (wrong || launch->to_come > 0)
         return wrong;
     dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key, .init = args->init};
     run.shape = (dpr_shape){.threads = 1, .max_blocks = 1};
@@ -228,5 +384,7 @@ const char *fake_kernel_run(const fake_launch *launch) {
         post(args, result, size);
     else
         memcpy(args->out, result, size);
+    if (launch->of_module)
+        report(&launch->args);
     return NULL;
 }

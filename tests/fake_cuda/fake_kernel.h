@@ -4,29 +4,37 @@
 
 #include <cuda_runtime_api.h>
 
-#include "args.h"
+#include "nested.h"
 
 /* One launch. */
 typedef struct fake_launch {
     const dpr_strategy *strategy; /* NULL: one that only follows up on the launch before, which did it all */
     dpr_key key;
-    dpr_kernel_args args;
+    int of_module;        /* it may launch others */
+    dpr_nested_args args; /* of a kernel that is of no module, args.run alone */
+    int to_come;          /* further kernels of this run; the last gives the result */
+    cudaStream_t stream;
+    size_t work_bytes;
 } fake_launch;
 
 /* Finds which kernel is launched with which arguments; NULL, or what is wrong with the launch. A function that no
- * strategy declares may follow another kernel in a stream, as the further kernel of a strategy that launches several.
- */
+ * strategy declares may follow another kernel in a stream, as the further kernel of a strategy that launches several; a
+ * kernel of a module must be of a run that has begun in the stream, by its work memory. */
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out);
 
 /* Whether the kernel may start before the work ahead of it in its stream is done. */
 int fake_kernel_is_programmatic(const cudaLaunchConfig_t *config);
 
-/* Whether `entry` is a kernel of the library. */
+/* Whether `entry` is a kernel of the program's own, or of a module of the library. */
 int fake_kernel_known(const void *entry);
+int fake_kernel_is_of_module(const void *entry);
 
-/* Computes the result with the CPU, after a look at where the arguments point to. NULL, or what is wrong. Device memory
- * must be exposed. */
+/* The entry, which is its name, of a kernel that a strategy declares to be in the module of that image; or NULL. */
+const char *fake_kernel_named(const void *image, const char *name);
+
+/* Computes the result with the CPU, and what nested launches came to, after a look at where the arguments point to.
+ * NULL, or what is wrong. Device memory must be exposed. */
 const char *fake_kernel_run(const fake_launch *launch);
 
 #endif

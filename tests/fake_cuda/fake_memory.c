@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { MOST_BLOCKS = 4096, PAGE = 4096 };
+enum { MOST_BLOCKS = 1 << 15, PAGE = 4096 };
 
 static fake_block blocks[MOST_BLOCKS];
 static int count;

@@ -95,6 +95,15 @@ int fake_has_context(void) {
     return has_context;
 }
 
+cudaError_t fake_begin_in_context(const char *name) {
+    const cudaError_t injected = fake_begin_quietly(name);
+    if (injected != cudaSuccess || has_context)
+        return injected;
+    fake_violate("the driver is called in a thread that has no context");
+    pthread_mutex_unlock(&lock);
+    return cudaErrorDeviceUninitialized;
+}
+
 /* The runtime's functions that do without a context. */
 static int needs_context(const char *name) {
     static const char *const others[] = {"cudaGetDevice",           "cudaGetDeviceCount",

@@ -12,6 +12,9 @@
 cudaError_t fake_begin(const char *name);
 cudaError_t fake_begin_quietly(const char *name);
 
+/* The second form for a function of the driver's that needs a context, without which it is a violation. */
+cudaError_t fake_begin_in_context(const char *name);
+
 /* Releases the lock; returns `error`, or that of a kernel that has faulted, and keeps it for cudaGetLastError(). */
 cudaError_t fake_end(cudaError_t error);
 

@@ -63,12 +63,20 @@ static void let_go(cudaEvent_t event) {
     fake_count_objects(-1);
 }
 
+static void free_work(fake_work *w) {
+    if (w->event)
+        let_go(w->event);
+    free(w->staged);
+    free(w);
+}
+
+/* What would go goes all the same. */
 void fake_discard(fake_queue *q) {
     for (fake_work *w = q->first, *next; w; w = next) {
         next = w->next;
-        if (w->event)
-            let_go(w->event);
-        free(w);
+        if (w->type == FAKE_GIVE)
+            (void)fake_pool_take_back(w->to);
+        free_work(w);
     }
     *q = (fake_queue){NULL, NULL};
 }
@@ -106,11 +114,11 @@ static void run_first(fake_queue *q) {
         memset(w->to, w->byte, w->size);
     else if (w->type == FAKE_REACH)
         w->event->reached = w->turn;
+    else if (w->type == FAKE_GIVE)
+        (void)fake_pool_take_back(w->to);
     else
         await(w);
-    if (w->event)
-        let_go(w->event);
-    free(w);
+    free_work(w);
 }
 
 static void run_queue(fake_queue *q) {
@@ -159,13 +167,43 @@ cudaError_t __wrap_cudaMemcpy(void *to, const void *from, size_t size, enum cuda
     return fake_end(cudaSuccess);
 }
 
+WRAP(cudaMemset);
+cudaError_t __wrap_cudaMemset(void *to, int byte, size_t size) {
+    FAKE_BEGIN();
+    if (!fake_find(to, size))
+        return fake_end(cudaErrorInvalidValue);
+    const fake_work item = {.type = FAKE_FILL, .to = to, .size = size, .byte = byte};
+    return fake_end(fake_enqueue(&legacy, &item));
+}
+
+/* Pageable memory is read before the call returns, and written before it returns. */
+static int stage(fake_work *copy) {
+    if (copy->size == 0 || fake_find(copy->from, copy->size))
+        return 1;
+    copy->staged = malloc(copy->size);
+    if (copy->staged)
+        copy->from = memcpy(copy->staged, copy->from, copy->size);
+    return copy->staged != NULL;
+}
+
 WRAP(cudaMemcpyAsync);
 cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                                    cudaStream_t stream) {
     FAKE_BEGIN();
-    (void)kind;
-    const fake_work item = {.type = FAKE_COPY, .to = to, .from = from, .size = size};
-    return fake_end(fake_enqueue(stream, &item));
+    fake_work item = {.type = FAKE_COPY, .to = to, .from = from, .size = size};
+    stream = fake_stream_of(stream);
+    if (kind != cudaMemcpyDefault)
+        return fake_end(cudaErrorInvalidMemcpyDirection);
+    if (!fake_stream_is_live(stream))
+        return fake_end(cudaErrorInvalidResourceHandle);
+    if (!stream->captured && !stage(&item))
+        return fake_end(cudaErrorMemoryAllocation);
+    const cudaError_t error = fake_enqueue(stream, &item);
+    if (error != cudaSuccess)
+        free(item.staged);
+    else if (!stream->captured && !fake_find(to, size))
+        run_queue(&stream->work);
+    return fake_end(error);
 }
 
 WRAP(cudaMemsetAsync);

@@ -6,13 +6,15 @@
 
 #include "fake_kernel.h"
 
-/* A piece of queued work: a kernel, a copy, a fill, an event that is reached or one that is waited for. */
+/* A piece of queued work: a kernel, a copy, a fill, an event that is reached or one that is waited for, or memory that
+ * goes back to its pool. */
 typedef struct fake_work {
     struct fake_work *next;
-    enum { FAKE_KERNEL, FAKE_COPY, FAKE_FILL, FAKE_REACH, FAKE_AWAIT } type;
+    enum { FAKE_KERNEL, FAKE_COPY, FAKE_FILL, FAKE_REACH, FAKE_AWAIT, FAKE_GIVE } type;
     fake_launch launch;
     void *to;
     const void *from;
+    void *staged; /* of a copy from pageable memory: what it held, to be freed; else NULL */
     size_t size;
     int byte;
     cudaEvent_t event;
@@ -53,5 +55,8 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
 
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);
+
+/* Memory of a pool that goes, in a stream's order or out of it (fake_pools.c). 0 if it is no pool's. */
+int fake_pool_take_back(void *memory);
 
 #endif

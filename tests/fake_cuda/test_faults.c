@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
 #include "support.h"
@@ -21,7 +20,9 @@ typedef struct scene {
     int32_t *in[2];  /* on device 0 and 1 */
     int64_t *out[2]; /* device memory */
     int64_t *pinned_out;
+    dpr_nested *pinned_nested;
     dpr_stream stream;
+    const char *strategy; /* of the scenario */
 } scene;
 
 /* 1 if the outcome is right; else says what is not. */
@@ -63,7 +64,26 @@ static int stays_on(int device) {
 typedef struct scenario {
     const char *name;
     int (*run)(scene *s, int fail, cudaError_t error);
+    const char *strategy; /* that it runs; NULL: the planner's choice */
 } scenario;
+
+/* The scenario's strategy, with a report to `nested`. */
+static dpr_options options_of(const scene *s, dpr_nested *nested) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = s->strategy;
+    options.nested = nested;
+    memset(nested, 0xee, sizeof *nested);
+    return options;
+}
+
+/* Whether a run that ended with `status` says that its kernels launched others if, and only if, it may. */
+static int is_reported(const scene *s, dpr_status status, const dpr_nested *nested) {
+    const uint32_t launched = s->strategy && strncmp(s->strategy, "dp.", 3) == 0;
+    if (status != DPR_OK || (nested->launched == launched && nested->error == 0))
+        return 1;
+    printf("%s: %u launches are reported\n", s->strategy ? s->strategy : "auto", nested->launched);
+    return 0;
+}
 
 static int finish(const char *what, dpr_status status, const int64_t *out) {
     const int64_t result = read_out(out);
@@ -99,13 +119,13 @@ static int run_context(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     int64_t result = canary;
     int good = 1;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "flat.ticket";
+    dpr_nested nested;
+    const dpr_options options = options_of(s, &nested);
     fake_fail_call(fail, error);
     dpr_status status = dpr_ctx_create(FAR_DEVICE, &ctx);
     if (status == DPR_OK) {
         status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
-        good &= is_right("dpr_reduce_ex", status, result);
+        good &= is_right("dpr_reduce_ex", status, result) && is_reported(s, status, &nested);
     } else {
         good &= ctx == NULL && is_right("dpr_ctx_create", status, result);
     }
@@ -114,7 +134,8 @@ static int run_context(scene *s, int fail, cudaError_t error) {
     if (ctx) { /* the context that saw the failure goes on working */
         result = canary;
         status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
-        good &= status == DPR_OK && is_right("dpr_reduce_ex afterwards", status, result);
+        good &=
+            status == DPR_OK && is_right("dpr_reduce_ex afterwards", status, result) && is_reported(s, status, &nested);
     }
     dpr_ctx_destroy(ctx);
     return good;
@@ -122,8 +143,7 @@ static int run_context(scene *s, int fail, cudaError_t error) {
 
 static int run_async(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "flat.ticket";
+    const dpr_options options = options_of(s, s->pinned_nested);
     *s->pinned_out = canary;
     if (dpr_ctx_create(0, &ctx) != DPR_OK)
         return 0;
@@ -135,7 +155,7 @@ static int run_async(scene *s, int fail, cudaError_t error) {
     if (!failed)
         fake_fail_call(0, cudaSuccess); /* the wait below is the test's own */
     good &= gpu_stream_wait(s->stream);
-    good &= is_right("dpr_reduce_async", status, *s->pinned_out);
+    good &= is_right("dpr_reduce_async", status, *s->pinned_out) && is_reported(s, status, s->pinned_nested);
     good &= stays_on(0);
     dpr_ctx_destroy(ctx);
     return good;
@@ -144,10 +164,12 @@ static int run_async(scene *s, int fail, cudaError_t error) {
 static int run_plan(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     dpr_plan *plan = NULL;
+    const dpr_options options = options_of(s, s->pinned_nested);
     dpr_problem problem = DPR_PROBLEM_INIT;
     int good = 1;
     problem.dtype = DPR_I32;
     problem.count = COUNT;
+    problem.options = &options;
     *s->pinned_out = canary;
     if (dpr_ctx_create(FAR_DEVICE, &ctx) != DPR_OK)
         return 0;
@@ -161,18 +183,17 @@ static int run_plan(scene *s, int fail, cudaError_t error) {
     } else {
         good &= plan == NULL;
     }
-    good &= is_right("plan", status, *s->pinned_out);
+    good &= is_right("plan", status, *s->pinned_out) && is_reported(s, status, s->pinned_nested);
     good &= stays_on(0);
     dpr_plan_destroy(plan);
     dpr_ctx_destroy(ctx);
     return good;
 }
 
-/* Two calls are captured; whichever fails, the graph of the rest is instantiated, run and destroyed. */
+/* A call is captured; if it fails, the graph of the rest is instantiated, run and destroyed all the same. */
 static int run_capture(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "flat.ticket";
+    const dpr_options options = options_of(s, s->pinned_nested);
     *s->pinned_out = canary;
     if (dpr_ctx_create(0, &ctx) != DPR_OK || !gpu_capture_begin(s->stream))
         return 0;
@@ -183,20 +204,89 @@ static int run_capture(scene *s, int fail, cudaError_t error) {
         fake_fail_call(0, cudaSuccess);
     gpu_graph *graph = gpu_capture_end(s->stream);
     int good = graph && gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream);
-    good &= is_right("captured call", status, *s->pinned_out);
+    good &= is_right("captured call", status, *s->pinned_out) && is_reported(s, status, s->pinned_nested);
     gpu_graph_destroy(graph);
     dpr_ctx_destroy(ctx);
     return good;
 }
 
+/* ---- The limit of pending launches ---- */
+
+enum { NEAR_LIMIT = 1000, FAR_LIMIT = 3000, SET_LIMIT = 4096 };
+
+static size_t limit_of(int device) {
+    size_t limit = 0;
+    return gpu_use(device) && cudaDeviceGetLimit(&limit, cudaLimitDevRuntimePendingLaunchCount) == cudaSuccess
+                   && gpu_use(0)
+               ? limit
+               : 0;
+}
+
+static int set_limit_of(int device, size_t limit) {
+    return gpu_use(device) && cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, limit) == cudaSuccess
+           && gpu_use(0);
+}
+
+/* Whether the devices have the limits that they had. Where the library could not get to the device, or set the limit,
+ * it could not put it back. */
+static int limits_are_back(int was_set) {
+    static const char *const ways[] = {"cudaGetDevice", "cudaSetDevice", "cuCtxGetDevice", "cudaDeviceSetLimit"};
+    const char *failed = fake_failed_call();
+    int excused = 0;
+    for (size_t i = 0; failed && was_set && i < LENGTH(ways); i++)
+        excused |= strcmp(failed, ways[i]) == 0;
+    fake_fail_call(0, cudaSuccess);
+    const size_t near = limit_of(0), far = limit_of(FAR_DEVICE);
+    if (near == NEAR_LIMIT && (far == FAR_LIMIT || (excused && far == SET_LIMIT)))
+        return 1;
+    printf("the limits are %zu and %zu after %s failed\n", near, far, failed ? failed : "nothing");
+    return 0;
+}
+
+static int run_limit(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
+    int64_t result = canary;
+    options.pending_launches = SET_LIMIT;
+    if (!set_limit_of(0, NEAR_LIMIT) || !set_limit_of(FAR_DEVICE, FAR_LIMIT))
+        return 0;
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_ctx_create_ex(FAR_DEVICE, &options, &ctx);
+    int good = status == DPR_OK ? ctx != NULL : ctx == NULL && is_right("dpr_ctx_create_ex", status, result);
+    dpr_ctx_destroy(ctx);
+    good &= stays_on(0);
+    good &= limits_are_back(status == DPR_OK);
+    /* Nobody's number stands in the way of another. */
+    options.pending_launches = 2 * SET_LIMIT;
+    ctx = NULL;
+    good &= dpr_ctx_create_ex(FAR_DEVICE, &options, &ctx) == DPR_OK && limit_of(FAR_DEVICE) == 2 * SET_LIMIT;
+    good &= dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, NULL) == DPR_OK
+            && result == expected_sum;
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
 static const scenario scenarios[] = {
-    {"simple", run_simple},
-    {"simple_to_device", run_simple_to_device},
-    {"host_to_device", run_host_to_device},
-    {"context", run_context},
-    {"async", run_async},
-    {"plan", run_plan},
-    {"capture", run_capture},
+    {"simple", run_simple, NULL},
+    {"simple_to_device", run_simple_to_device, NULL},
+    {"host_to_device", run_host_to_device, NULL},
+    {"context", run_context, "flat.ticket"},
+    {"async", run_async, "flat.ticket"},
+    {"plan", run_plan, NULL},
+    {"capture", run_capture, "flat.ticket"},
+    {"limit", run_limit, NULL},
+    {"context_tree", run_context, "dp.tree"},
+    {"async_tree", run_async, "dp.tree"},
+    {"plan_tree", run_plan, "dp.tree"},
+    {"capture_tree", run_capture, "dp.tree"},
+    {"context_recursive", run_context, "dp.recursive"},
+    {"async_recursive", run_async, "dp.recursive"},
+    {"context_nosync", run_context, "dp.nosync"},
+    {"async_nosync", run_async, "dp.nosync"},
+    {"context_recursive2", run_context, "dp.recursive2"},
+    {"async_recursive2", run_async, "dp.recursive2"},
+    {"plan_recursive2", run_plan, "dp.recursive2"},
+    {"capture_recursive2", run_capture, "dp.recursive2"},
 };
 
 /* ---- One scenario in a process of its own, as the library looks for a driver once in a process ---- */
@@ -205,7 +295,8 @@ enum { RIGHT = 0, WRONG = 1, NOTHING_FAILED = 2, LEAKED = 3, VIOLATED = 4 };
 
 /* Whether more is alive than before. What could not be given back because that call itself failed does not count. */
 static int leaked(int before) {
-    static const char *const give_back[] = {"cudaFree", "cudaFreeHost", "cudaStreamDestroy"};
+    static const char *const give_back[] = {"cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaFreeAsync",
+                                            "cudaMemPoolDestroy"};
     const char *failed = fake_failed_call();
     int excused = 0;
     for (size_t i = 0; failed && i < LENGTH(give_back); i++)
@@ -228,8 +319,9 @@ static int open_scene(scene *s) {
     }
     good &= gpu_use(0);
     s->pinned_out = gpu_alloc(DPR_MEMORY_PINNED, sizeof(int64_t));
+    s->pinned_nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof(dpr_nested));
     s->stream = gpu_stream_create();
-    return good && s->pinned_out && s->stream;
+    return good && s->pinned_out && s->pinned_nested && s->stream;
 }
 
 static int run_one(const scenario *of, int fail, cudaError_t error) {
@@ -237,6 +329,7 @@ static int run_one(const scenario *of, int fail, cudaError_t error) {
     int64_t result = canary;
     if (!open_scene(&s))
         return WRONG;
+    s.strategy = of->strategy;
     if (dpr_reduce(s.host, &result, COUNT, DPR_I32, DPR_SUM) != DPR_OK)
         return WRONG; /* finds the driver */
     dpr_shutdown();
@@ -337,33 +430,4 @@ TEST(Faults, discovery) {
         EXPECT_THAT(outcome == RIGHT || outcome == NOTHING_FAILED, "call %d failing: outcome %d", call, outcome);
     }
     EXPECT_TRUE(call > 3);
-}
-
-/* ---- The fake itself ---- */
-
-TEST(FakeCuda, notes_violations) {
-    ASSERT_TRUE(fake_violation() == NULL);
-    ASSERT_TRUE(dpr_device_count() > 0);
-    ASSERT_EQ_I64(cudaSuccess, cudaSetDevice(0));
-    const CUlaunchConfig config = {.gridDimX = 1};
-    int nothing = 0;
-    void *arguments[] = {&nothing};
-    EXPECT_TRUE(dpr_driver()->launch_kernel_ex(&config, (CUfunction)(void *)&nothing, arguments, NULL) != CUDA_SUCCESS);
-    EXPECT_CONTAINS(fake_violation(), "no strategy");
-    fake_forget_violation();
-}
-
-TEST(FakeCuda, fails_the_call_asked_for) {
-    int device = -1;
-    fake_fail_call(2, cudaErrorUnknown);
-    EXPECT_EQ_I64(cudaSuccess, cudaGetDevice(&device));
-    EXPECT_EQ_I64(0, device);
-    device = -1;
-    EXPECT_EQ_I64(cudaErrorUnknown, cudaGetDevice(&device));
-    EXPECT_EQ_I64(-1, device);
-    EXPECT_EQ_STR("cudaGetDevice", fake_failed_call());
-    EXPECT_EQ_I64(cudaErrorUnknown, cudaGetLastError());
-    EXPECT_EQ_I64(cudaSuccess, cudaGetDevice(&device));
-    EXPECT_EQ_I64(3, fake_calls());
-    fake_fail_call(0, cudaSuccess);
 }

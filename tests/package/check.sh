@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # check.sh CHECK PREFIX: one check of an installed copy in PREFIX. CHECK is a function below; `install` comes first.
-# In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR (relative to PREFIX) and VERSION.
+# In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR (relative to PREFIX) and VERSION; of a
+# build with CUDA also NVCC, with its options for the devices that the build is for.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$2
@@ -83,6 +84,13 @@ check_cmake_consumer() {
     for program in c_shared c_static cxx_shared cxx_static; do
         "$work/build/$program" "$VERSION"
     done
+}
+
+check_kernels() {
+    # shellcheck disable=SC2046,SC2086
+    $NVCC -std=c++17 -rdc=true -Werror=all-warnings $(pc --cflags) "$here/consumer/rows.cu" -o "$work/rows" $(pc --libs) \
+        -lcudadevrt
+    LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/rows"
 }
 
 "check_$1"

@@ -90,6 +90,24 @@ class Usage(ToolTest):
                 ("leave --mode and --cache out", "--ladder", "-c", "both"),
                 ("leave --strategy out", "--ladder", "-s", "all"),
                 ("band has no meaning for f32", "--ladder", "-o", "band", "-t", "f32"),
+                ("--nested and --ladder are measured one at a time", "--nested", "--ladder"),
+                ("--nested is of a GPU's strategies", "--nested", "-d", "cpu"),
+                ("--nested is of one operation and one type", "--nested", "-o", "sum,min"),
+                ("--nested is of one operation and one type", "--nested", "-t", "all"),
+                ("--nested is of at most 16 sizes, and --count has 17", "--nested", "-n", "1:17:+1"),
+                ("leave --mode and --cache out", "--nested", "-m", "stream"),
+                ("leave --mode and --cache out", "--nested", "-c", "hot"),
+                ("leave --strategy out", "--nested", "-s", "all"),
+                ("band has no meaning for f32", "--nested", "-o", "band", "-t", "f32"),
+                ("pool 'x' is no number", "--nested", "--pools", "64,x"),
+                ("pool '' is no number", "--nested", "--pools", "64,"),
+                ("pool '3' is not from 16 to 16777216 launches", "--nested", "--pools", "3"),
+                ("there are more than 16 pools", "--nested", "--pools", ",".join(["64"] * 17)),
+                ("depth '0' is no number of launches below each other", "--nested", "--depth", "0"),
+                ("depth 'x' is no number", "--nested", "--depth", "x"),
+                ("depth '1000': options->max_depth is 1000", "--nested", "--depth", "1000"),
+                ("--pools belongs to --nested", "--pools", "64"),
+                ("--depth belongs to --nested", "--ladder", "--depth", "4"),
                 ("the operand 'x' makes no sense here", "x")):
             err = self.bad(wanted, "bench", *args, expect=2)
             self.assertIn("Try 'dpr bench --help'", err)
@@ -224,7 +242,7 @@ class Ladder(BenchTest):
         names = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "gpu"]
         self.assertEqual(sorted(names), sorted([*rows, *(r["strategy"] for r in document["without_time"])]))
         families = [r["strategy"].split(".")[0] for r in document["rows"]]
-        self.assertEqual(families, sorted(families, key=("ladder", "atomic", "coop", "flat").index))
+        self.assertEqual(families, sorted(families, key=("ladder", "atomic", "coop", "flat", "dp").index))
         self.assertGreater(document["read_gb_per_s"], 0)
         first = rows["ladder.neighbored"]
         for row in rows.values():
@@ -259,6 +277,98 @@ class Ladder(BenchTest):
         document = self.ladder("-n", "2^16", "-o", "argmax", "-t", "bf16")
         self.assertIn("flat.lookback", {r["strategy"] for r in document["rows"]})
         self.assertTrue(all(r["ok"] for r in document["rows"]))
+        self.assertTrue(all(r["why"] for r in document["without_time"]))
+
+
+class Nested(BenchTest):
+    def setUp(self):
+        super().setUp()
+        info = self.document("info")
+        self.gpus = info["gpus"]
+        self.names = [s["name"] for s in info["strategies"] if s["name"].startswith("dp.")]
+
+    def test_no_gpu(self):
+        if self.gpus:
+            self.skipTest("there is a GPU")
+        self.bad("--nested needs a GPU, and there is none: ", "bench", "--nested")
+        self.bad("--nested needs a GPU", "bench", "--nested", "-n", "1000", "--pools", "64", "--depth", "2", "-f",
+                 "json")
+
+    def test_no_gpu_leaves_files_as_they_are(self):
+        if self.gpus:
+            self.skipTest("there is a GPU")
+        path, old = self.folder + "/new.md", self.file("old.md", b"old\n")
+        for name in (path, old):
+            self.bad("--nested needs a GPU", "bench", "--nested", "-O", name)
+        self.assertFalse(os.path.exists(path))
+        with open(old, "rb") as f:
+            self.assertEqual(f.read(), b"old\n")
+
+    def nested(self, *args):
+        if not self.gpus:
+            self.skipTest("there is no GPU")
+        return json.loads(self.good("bench", "--nested", "-q", "-a", "20%", "-b", "20s", "-f", "json", *args))
+
+    def check_cost(self, cost):
+        """A launch has a time, or a reason why not."""
+        self.assertNotEqual("median_us" in cost, "why" in cost, cost)
+        if "median_us" in cost:
+            self.assertTrue(0 < cost["median_us"] and cost["low_us"] <= cost["median_us"] <= cost["high_us"], cost)
+            self.assertGreaterEqual(cost["samples"], 7)
+
+    def test_launches(self):
+        document = self.nested("-n", "2^12", "--pools", "2048")
+        launches = {cost["launch"]: cost for cost in document["launches"]}
+        for cost in launches.values():
+            self.check_cost(cost)
+            self.assertTrue(cost["text"], cost)
+        for name in ("empty", "host", "graph.node", "graph", "chain.tail", "chain.forget", "fan.forget", "fan.block"):
+            self.assertIn("median_us", launches[name])
+        self.assertGreater(launches["chain.tail"]["median_us"], launches["graph.node"]["median_us"])
+        self.assertGreater(launches["first.tail"]["median_us"], launches["chain.tail"]["median_us"])
+        self.assertEqual(document["credits"], document["pending"] // 4)
+        self.assertLessEqual(document["fan"][0] * document["fan"][1], document["credits"])
+
+    def test_pools(self):
+        document = self.nested("-n", "2^12", "--pools", "64,8192")
+        for asked, pool in zip((64, 8192), document["pools"]):
+            self.check_cost(pool)
+            self.assertIn("median_us", pool)
+            self.assertEqual(pool["asked"], asked)
+            self.assertGreaterEqual(pool["pending"], asked)
+        small, large = document["pools"]
+        self.assertLess(small["reserved_bytes"], large["reserved_bytes"])
+
+    def test_rows(self):
+        document = self.nested("-n", "1000,2^16", "--pools", "2048")
+        rows = document["rows"]
+        self.assertEqual(document["without_time"], [])
+        for count in (1000, 2**16):
+            here = [r for r in rows if r["count"] == count]
+            self.assertEqual([r["strategy"] for r in here[1:]], self.names)
+            self.assertEqual([r["chosen"] for r in here], [True] + [False] * len(self.names))
+            for row in here:
+                self.assertTrue(row["ok"], row)
+                self.assertEqual((row["op"], row["dtype"], row["mode"], row["cache"]), ("sum", "i32", "graph", "cold"))
+                self.assertAlmostEqual(row["ratio"] * here[0]["median_us"] / row["median_us"], 1, 3)
+                self.assertEqual("nested" in row, row is not here[0])
+            for row in here[1:]:
+                self.assertEqual(row["nested"]["failed"], 0, row)
+                if row["strategy"] != "dp.tree":
+                    self.assertTrue(row["nested"]["launched"] > 0 and row["nested"]["deepest"] > 0, row)
+
+    def test_depth_and_block(self):
+        document = self.nested("-n", "2^12", "--pools", "2048", "--depth", "2", "--block", "64")
+        for row in document["rows"][1:]:
+            self.assertTrue(row["ok"] and row["depth"] == 2 and row["nested"]["deepest"] <= 2, row)
+            if row["strategy"] != "dp.tree":
+                self.assertTrue(row["block"] == 64 and row["nested"]["in_line"] > 0, row)
+
+    def test_strategies_that_cannot_run_are_named(self):
+        document = self.nested("-n", "2^12", "-o", "argmax", "-t", "bf16", "--pools", "2048")
+        self.assertIn("dp.tree", {r["strategy"] for r in document["rows"]})
+        missing = [r["strategy"] for r in document["without_time"]]
+        self.assertEqual(missing, [name for name in self.names if name != "dp.tree"])
         self.assertTrue(all(r["why"] for r in document["without_time"]))
 
 

@@ -9,7 +9,7 @@
 #include "kernels.h"
 
 /* For what must stay in flight while the host launches: reads of `other`, or replays. */
-enum { MOST_LEAD = 64 };
+enum { MOST_LEAD = 1024 };
 
 static const size_t mib = (size_t)1 << 20;
 

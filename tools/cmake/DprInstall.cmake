@@ -7,6 +7,10 @@ install(FILES ${PROJECT_SOURCE_DIR}/core/include/dpr.h DESTINATION ${CMAKE_INSTA
 install(FILES ${PROJECT_SOURCE_DIR}/core/ops.def ${PROJECT_SOURCE_DIR}/core/dtypes.def
               ${PROJECT_SOURCE_DIR}/core/status.def
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
+if(DPR_WITH_CUDA) # dp/include has put them together
+    install(FILES ${PROJECT_BINARY_DIR}/include/dpr_nested.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/include/dpr/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
+endif()
 
 # Two export sets: the shared library needs nothing of the machine's, and must be found where hwloc's headers or the
 # CUDA toolkit are not.

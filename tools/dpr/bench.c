@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench_ladder.h"
+#include "bench_nested.h"
 #include "bench_report.h"
 #include "bench_run.h"
 #include "commands.h"
@@ -15,15 +16,22 @@
     X(OP, 'o', "op", "OP,...", "operations, or 'all' (default: sum)")                                                  \
     X(DTYPE, 't', "dtype", "TYPE,...", "types of the elements, or 'all' (default: f32)")                               \
     X(LADDER, 0, "ladder", NULL,                                                                                       \
-      "all strategies of the GPU at one size, in the order of\nteaching (default: sum of i32, 2^24 elements)")         \
+      "all strategies of the GPU but dp.* at one size, in the\norder of teaching (default: sum of i32, 2^24 "          \
+      "elements)")                                                                                                     \
+    X(NESTED, 0, "nested", NULL,                                                                                       \
+      "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 elements)") \
     X(MODE, 'm', "mode", "MODE,...",                                                                                   \
       "graph, stream, blocking, or 'all'\n(default: graph on a GPU; the CPU has blocking alone)")                      \
     X(CACHE, 'c', "cache", "CACHE", "cold (default), hot, or both")                                                    \
     X(STRATEGY, 's', "strategy", "NAME,...",                                                                           \
       "strategies, families such as 'flat.*', or 'all' that can\n"                                                     \
-      "(default: all but demonstrations, which are below). The\nplanner's choice comes along")                         \
+      "(default: all but dp.* and demonstrations, which are\nbelow). The planner's choice comes along")                \
     X(DEVICE, 'd', "device", "DEVICE", "auto (default), cpu, or a GPU's number")                                       \
     X(BLOCK, 0, "block", "N", "threads a block, at most, of demonstrations: 32, 64, ...\nor 1024 (default: 512)")      \
+    X(POOLS, 0, "pools", "N,...",                                                                                      \
+      "with --nested: sizes of the pool of pending launches\n(default: 64,512,2048,4096,65536)")                       \
+    X(DEPTH, 0, "depth", "N",                                                                                          \
+      "with --nested: launches below each other, at most\n(default: as many as the GPU takes)")                        \
     X(BUDGET, 'b', "budget", "TIME", "for all together: 60s, 5m, 1h (default: 60s)")                                   \
     X(ACCURACY, 'a', "accuracy", "SHARE", "how certain medians shall be (default: 1%)")                                \
     X(FORMAT, 'f', "format", "FORMAT",                                                                                 \
@@ -63,6 +71,8 @@ static void print_help(void) {
          "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
          "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
          "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
+         "  dpr bench --nested                           what launches from kernels cost on this GPU\n"
+         "  dpr bench --nested -n 2^22 --pools 2048,8192 --depth 4\n"
          "\n"
          "Options:");
     cli_print_options(options, OPTION_COUNT);
@@ -104,6 +114,18 @@ static void print_help(void) {
         "                           calculation\n"
         "  what it changes          of a rung: beside the one before\n"
         "\n"
+        "--nested has three kinds of tables:\n"
+        "  launches    microseconds of one launch: of kernels by the host, in graphs and by kernels (in chains, and\n"
+        "              many at once), and of graphs by kernels. Each is the difference of the times of more launches\n"
+        "              and of fewer\n"
+        "  pools       the same of a tail launch where other numbers of launches may be pending, each in a process\n"
+        "              of its own, and the device memory that is taken once a kernel has launched another\n"
+        "  strategies  those that launch from kernels, measured as the ladder is: the time; its ratio to that of the\n"
+        "              planner's choice; what the launches of a call came to: made, refused as too many were\n"
+        "              pending, failed, done in line by the parent; the depth of the deepest. --block is for those\n"
+        "              that let it be chosen\n"
+        "Launches and pools have a fifth of the budget each. Launches and strategies leave the pool as it is.\n"
+        "\n"
         "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each). Range: LOW:HIGH, LOW:HIGH:xFACTOR, "
         "LOW:HIGH:+STEP.\n"
         "\n"
@@ -112,7 +134,7 @@ static void print_help(void) {
         "\n"
         "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that "
         "--ladder,\n"
-        "--block or --device needs, 2 if the command line makes no sense, 130 after an interrupt.");
+        "--nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt.");
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -139,6 +161,13 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_LADDER:
         a->ladder = 1;
         return CLI_OK;
+    case OPTION_NESTED:
+        a->nested = 1;
+        return CLI_OK;
+    case OPTION_POOLS:
+        return asked_take_pools(a, text);
+    case OPTION_DEPTH:
+        return asked_take_depth(a, text);
     default:
         return asked_take(a, &options[number], text);
     }
@@ -152,48 +181,91 @@ static void set_defaults(bench_asked *a) {
 }
 
 /* Defaults take the place of lists that are not asked for. */
-static int complete(bench_asked *a) {
-    if (a->ladder)
-        return ladder_complete(a);
+static int complete_bench(bench_asked *a) {
     a->ops[DPR_SUM] |= (unsigned char)!axis_members(a->ops);
     a->dtypes[DPR_F32] |= (unsigned char)!axis_members(a->dtypes);
     a->caches[BENCH_COLD] |= (unsigned char)!axis_members(a->caches);
     if (!axis_members(a->strategies))
         for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-            a->strategies[i] = !dpr_strategies[i]->block_sizes;
+            a->strategies[i] = !dpr_strategies[i]->block_sizes && !dpr_strategies[i]->work_bytes;
     return CLI_OK;
 }
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-static int write_report(void *user, FILE *f, int format) {
-    return report_write(f, user, (report_format)format);
+/* What is measured: all three begin with the results that they have in common. */
+typedef union outcome {
+    bench_results bench;
+    ladder_results ladder;
+    nested_results nested;
+} outcome;
+
+static int measure_bench(const bench_asked *asked, outcome *out) {
+    return bench_measure(asked, &out->bench);
+}
+
+static int measure_ladder(const bench_asked *asked, outcome *out) {
+    return ladder_measure(asked, &out->ladder);
+}
+
+static int measure_nested(const bench_asked *asked, outcome *out) {
+    return nested_measure(asked, &out->nested);
+}
+
+static int write_bench(void *user, FILE *f, int format) {
+    return report_write(f, &((const outcome *)user)->bench, (report_format)format);
 }
 
 static int write_ladder(void *user, FILE *f, int format) {
-    return ladder_write(f, user, (report_format)format);
+    return ladder_write(f, &((const outcome *)user)->ladder, (report_format)format);
+}
+
+static int write_nested(void *user, FILE *f, int format) {
+    return nested_write(f, &((const outcome *)user)->nested, (report_format)format);
+}
+
+/* A way to measure. */
+typedef struct bench_kind {
+    int (*complete)(bench_asked *a); /* checks, and puts defaults in place */
+    int (*measure)(const bench_asked *asked, outcome *out);
+    int (*write)(void *user, FILE *f, int format); /* `user` is the outcome */
+    int says_omissions;                            /* 1: its report names what was left out, and why */
+} bench_kind;
+
+static const bench_kind *kind_of(const bench_asked *a) {
+    static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
+                            ladder = {ladder_complete, measure_ladder, write_ladder, 1},
+                            nested = {nested_complete, measure_nested, write_nested, 1};
+    return a->nested ? &nested : a->ladder ? &ladder : &plain;
+}
+
+static int check_nested_options(const bench_asked *a) {
+    if (!a->nested && a->pool_count > 0)
+        return cli_usage("--pools belongs to --nested, which is not asked for");
+    if (!a->nested && a->depth)
+        return cli_usage("--depth belongs to --nested, which is not asked for");
+    return CLI_OK;
 }
 
 static int report(const bench_asked *asked, const bench_results *results) {
-    if (results->omission_count && !asked->quiet && !asked->ladder)
+    if (results->omission_count && !asked->quiet && !kind_of(asked)->says_omissions)
         cli_note("%zu combination%s left out; the first: %s", results->omission_count,
                  results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
     return outfile_finish(asked->file);
 }
 
-static int measure(const bench_asked *asked, ladder_results *results) {
-    return asked->ladder ? ladder_measure(asked, results) : bench_measure(asked, &results->bench);
-}
-
-static int run(bench_asked *asked, ladder_results *all) {
+static int run(bench_asked *asked, outcome *all) {
+    const bench_kind *kind = kind_of(asked);
     bench_results *results = &all->bench;
-    int code = complete(asked);
+    int code = check_nested_options(asked);
+    if (code == CLI_OK)
+        code = kind->complete(asked);
     if (code == CLI_OK)
         code = outfile_try(asked->file);
     if (code != CLI_OK)
         return code;
     asked_catch_signals(asked);
-    code = measure(asked, all);
+    code = kind->measure(asked, all);
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = report(asked, results);
         code = written != CLI_OK ? written : results->interrupted ? CLI_INTERRUPTED : code;
@@ -206,14 +278,16 @@ static int run(bench_asked *asked, ladder_results *all) {
 
 int command_bench(int argc, char **argv) {
     static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
-    ladder_results results = {.n = 0};
+    static outcome results;
     outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS};
     bench_asked asked = {.file = &file};
+    if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
+        return nested_part_main(argc, argv);
     set_defaults(&asked);
     const int code = cli_parse(argc, argv, &syntax, &asked, NULL);
     if (code != CLI_GO_ON)
         return code;
-    file.write = asked.ladder ? write_ladder : write_report;
-    file.user = asked.ladder ? (void *)&results : &results.bench;
+    file.write = kind_of(&asked)->write;
+    file.user = &results;
     return run(&asked, &results);
 }

@@ -1,5 +1,6 @@
 #include "bench_asked.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "timing.h"
@@ -55,6 +56,59 @@ int asked_take_block(bench_asked *a, const char *text) {
         return cli_usage("block '%s' is none of 32, 64, 128, 256, 512 and 1024", text);
     a->block = (int)block;
     return CLI_OK;
+}
+
+/* The library has the upper limit: nested_complete(). */
+int asked_take_depth(bench_asked *a, const char *text) {
+    uint64_t depth;
+    const int code = cli_count("depth", text, &depth);
+    if (code != CLI_OK)
+        return code;
+    if (depth < 1 || depth > INT_MAX)
+        return cli_usage("depth '%s' is no number of launches below each other", text);
+    a->depth = (int)depth;
+    return CLI_OK;
+}
+
+/* The device has the upper limit, and memory. */
+static int add_pool(bench_asked *a, const char *word) {
+    static const uint64_t least = 16, most = UINT64_C(1) << 24;
+    uint64_t pool;
+    const int code = cli_count("pool", word, &pool);
+    if (code != CLI_OK)
+        return code;
+    if (pool < least || pool > most)
+        return cli_usage("pool '%s' is not from %llu to %llu launches", word, (unsigned long long)least,
+                         (unsigned long long)most);
+    if (a->pool_count == ASKED_POOLS)
+        return cli_usage("there are more than %d pools", ASKED_POOLS);
+    a->pools[a->pool_count++] = pool;
+    return CLI_OK;
+}
+
+int asked_take_pools(bench_asked *a, const char *text) {
+    char word[32];
+    int code = CLI_OK;
+    a->pool_count = 0;
+    for (const char *at = text; at && code == CLI_OK;) {
+        const size_t length = strcspn(at, ",");
+        if (length >= sizeof word)
+            return cli_usage("pool '%s' is too long", at);
+        memcpy(word, at, length);
+        word[length] = 0;
+        at = at[length] ? at + length + 1 : NULL;
+        code = add_pool(a, word);
+    }
+    return code;
+}
+
+/* Whether nothing is asked for, or that alone. */
+static int is_open_or(const unsigned char in[AXIS_SET], int only) {
+    return !axis_members(in) || (axis_members(in) == 1 && in[only]);
+}
+
+int asked_is_cold_graph(const bench_asked *a) {
+    return is_open_or(a->modes, BENCH_GRAPH) && is_open_or(a->caches, BENCH_COLD);
 }
 
 static volatile sig_atomic_t interrupted;

@@ -8,6 +8,8 @@
 #include "cli.h"
 #include "outfile.h"
 
+enum { ASKED_POOLS = 16 };
+
 typedef struct bench_asked {
     axis_counts counts; /* n is 0: the default */
     /* in[i] is 1 for those that are asked for: numbers of ops.def, dtypes.def, bench_mode (none: the default),
@@ -15,6 +17,10 @@ typedef struct bench_asked {
     unsigned char ops[AXIS_SET], dtypes[AXIS_SET], modes[AXIS_SET], caches[AXIS_SET], strategies[AXIS_SET];
     int strategies_named; /* 1: those that cannot run are worth a note */
     int ladder;           /* 1: all strategies of a GPU at one size; of dpr bench alone */
+    int nested;           /* 1: what launches from kernels cost; of dpr bench alone, and so is what belongs to it: */
+    int depth;            /* nested launches below each other, at most; 0: as many as the device is known to take */
+    int pool_count;       /* 0: the default */
+    uint64_t pools[ASKED_POOLS]; /* sizes of the pool of pending launches, in the order given */
     int device;
     int block;       /* threads a block, of strategies that let it be chosen; 0: their own choice */
     double budget;   /* seconds */
@@ -31,6 +37,13 @@ int asked_take(bench_asked *a, const cli_option *option, const char *text);
 
 /* Takes a number of threads a block. CLI_OK, or CLI_USAGE after a message. */
 int asked_take_block(bench_asked *a, const char *text);
+
+/* Take a limit of depth, and a list of sizes of the pool of pending launches. CLI_OK, or CLI_USAGE after a message. */
+int asked_take_depth(bench_asked *a, const char *text);
+int asked_take_pools(bench_asked *a, const char *text);
+
+/* Whether calls in a graph with a cold cache are all that is asked for, or nothing is, which leaves that open. */
+int asked_is_cold_graph(const bench_asked *a);
 
 /* The first interrupt or request to end from here on makes *a->stop 1; the second has its usual effect. */
 void asked_catch_signals(bench_asked *a);

@@ -17,14 +17,18 @@ void bench_json_case(cJSON *object, const bench_case *at) {
     cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));
 }
 
+void bench_json_summary(cJSON *object, const bench_summary *us) {
+    bench_json_number(object, "median_us", us->median);
+    bench_json_number(object, "low_us", us->low);
+    bench_json_number(object, "high_us", us->high);
+    bench_json_number(object, "spread", us->spread);
+}
+
 void bench_json_times(cJSON *object, const bench_row *row) {
     cJSON_AddNumberToObject(object, "samples", row->us.n);
     cJSON_AddNumberToObject(object, "calls", row->calls);
     if (results_timed(row)) {
-        bench_json_number(object, "median_us", row->us.median);
-        bench_json_number(object, "low_us", row->us.low);
-        bench_json_number(object, "high_us", row->us.high);
-        bench_json_number(object, "spread", row->us.spread);
+        bench_json_summary(object, &row->us);
         bench_json_number(object, "gb_per_s", row->gb_per_s);
     }
 }

@@ -11,6 +11,9 @@
 /* A number of six digits. */
 void bench_json_number(cJSON *object, const char *key, double x);
 
+/* Members of microseconds: median, interval and spread. */
+void bench_json_summary(cJSON *object, const bench_summary *us);
+
 /* Members of a row: its case; how often and how long; what came of the checks. */
 void bench_json_case(cJSON *object, const bench_case *at);
 void bench_json_times(cJSON *object, const bench_row *row);

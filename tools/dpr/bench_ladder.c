@@ -8,15 +8,10 @@
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */
 
-/* Whether nothing is asked for, or that alone. */
-static int is_open_or(const unsigned char in[AXIS_SET], int only) {
-    return !axis_members(in) || (axis_members(in) == 1 && in[only]);
-}
-
 static int check(const bench_asked *a) {
     if (a->device == DPR_DEVICE_CPU)
         return cli_usage("--ladder is of a GPU's strategies: the CPU has none of them");
-    if (!is_open_or(a->modes, BENCH_GRAPH) || !is_open_or(a->caches, BENCH_COLD))
+    if (!asked_is_cold_graph(a))
         return cli_usage("--ladder is of calls in a graph with a cold cache: leave --mode and --cache out");
     if (axis_members(a->strategies))
         return cli_usage("--ladder has all strategies: leave --strategy out");
@@ -57,7 +52,8 @@ int ladder_order(const dpr_strategy *out[BENCH_SUBJECTS]) {
     int n = 0;
     for (int f = 0; f <= FAMILIES; f++)
         for (size_t i = 0; i < dpr_strategy_count() && n < BENCH_SUBJECTS; i++)
-            if (dpr_strategies[i]->side == DPR_ON_GPU && family_of(dpr_strategies[i]->name) == f)
+            if (dpr_strategies[i]->side == DPR_ON_GPU && !dpr_strategies[i]->work_bytes
+                && family_of(dpr_strategies[i]->name) == f)
                 out[n++] = dpr_strategies[i];
     return n;
 }

@@ -164,12 +164,6 @@ static int write_table(FILE *f, const ladder_results *l, int markdown) {
 /* ---- CSV -------------------------------------------------------------------------------------------------------- */
 
 /* Text that may have commas and quotation marks. */
-static void write_quoted(FILE *f, const char *text) {
-    fputs(",\"", f);
-    for (; *text; text++)
-        fprintf(f, *text == '"' ? "\"%c" : "%c", *text);
-    fputs("\"", f);
-}
 
 /* A number of which 0 says that it is not known. */
 static void write_known(FILE *f, double x) {
@@ -204,8 +198,8 @@ static void write_csv_rung(FILE *f, const ladder_results *l, const ladder_rung *
     fprintf(f, ",%d,%d,%d,%d,%d", row && results_right(row), row && row->chosen, row && row->verdict == BENCH_SETTLED,
             row && results_doubtful(&l->bench, row), row ? row->block : 0);
     write_known(f, ladder_bandwidth(l));
-    write_quoted(f, row ? row->why : ladder_why_not(l, rung));
-    write_quoted(f, rung->text);
+    report_write_quoted(f, row ? row->why : ladder_why_not(l, rung));
+    report_write_quoted(f, rung->text);
     fputs("\n", f);
 }
 

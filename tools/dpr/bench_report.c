@@ -103,3 +103,10 @@ int report_write(FILE *f, const bench_results *r, report_format format) {
         return tables_write(f, r, format == REPORT_MARKDOWN);
     }
 }
+
+void report_write_quoted(FILE *f, const char *text) {
+    fputs(",\"", f);
+    for (; *text; text++)
+        fprintf(f, *text == '"' ? "\"%c" : "%c", *text);
+    fputs("\"", f);
+}

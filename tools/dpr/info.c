@@ -113,7 +113,7 @@ static int print_gpu(int device) {
         printf("near NUMA node %d\n", node);
     else
         printf("nearest NUMA node unknown\n");
-    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(GPU_ROW, &caps.gpu)};
     print_rows(rows, ROWS(rows));
     occupancies_print(device, &caps.gpu);
     return CLI_OK;
@@ -185,7 +185,7 @@ static cJSON *json_gpu(int device) {
     cli_json_string(gpu, "name", caps.gpu_name);
     cJSON_AddStringToObject(gpu, "pci", bus);
     json_number(gpu, "near_node", node);
-    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(GPU_ROW, &caps.gpu)};
     json_rows(gpu, rows, ROWS(rows));
     if (dpr_device_memory(device, &bytes) == DPR_OK)
         cli_json_integer(gpu, "memory_bytes", bytes);

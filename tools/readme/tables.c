@@ -1,8 +1,9 @@
 /* Prints one of the README's tables, made from the lists and from measured results:
  *
  *     dpr_readme_tables ops|dtypes|strategies|statuses
- *     dpr_readme_tables gpu|ladder|peers|cpu FILE.json
- *                                  a file that dpr bench, dpr bench --ladder, dpr_peers or dpr_bench_cpu wrote
+ *     dpr_readme_tables gpu|ladder|nested|peers|cpu FILE.json
+ *                                  a file that dpr bench, dpr bench --ladder, dpr bench --nested, dpr_peers or
+ *                                  dpr_bench_cpu wrote
  */
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -286,6 +287,76 @@ static int print_ladder(const cJSON *results) {
     return 0;
 }
 
+/* Cells: a median in microseconds, with three digits or so, and its spread; or why there is none. */
+static void print_cost(const cJSON *cost) {
+    char number[32];
+    if (!cJSON_IsNumber(item_of(cost, "median_us"))) {
+        printf(" - | %s |", string_of(cost, "why"));
+        return;
+    }
+    printf(" %s |", cli_digits(number_of(cost, "median_us"), number));
+    print_share(cost, "spread", 1);
+}
+
+static void print_memory(const cJSON *object) {
+    char bytes[32];
+    const double all = number_of(object, "loaded_bytes") + number_of(object, "reserved_bytes");
+    fputs(all > 0 ? cli_bytes((uint64_t)all, bytes) : "-", stdout);
+}
+
+static void print_nested_pools(const cJSON *pools) {
+    const cJSON *pool = NULL;
+    puts("\n| pending launches, at most | device memory | tail launch, us | spread |\n|---|---|---|---|");
+    cJSON_ArrayForEach(pool, pools) {
+        printf("| %.0f | ", number_of(pool, cJSON_IsNumber(item_of(pool, "pending")) ? "pending" : "asked"));
+        print_memory(pool);
+        fputs(" |", stdout);
+        print_cost(pool);
+        puts("");
+    }
+}
+
+static void print_nested_row(const cJSON *row) {
+    static const char *const counts[] = {"launched", "refused", "in_line", "deepest"};
+    char number[32];
+    const cJSON *nested = item_of(row, "nested");
+    fputs("| ", stdout);
+    print_count(row, "count");
+    printf(" | `%s` | %s%s |", string_of(row, "strategy"),
+           is_true(row, "ok") ? cli_digits(number_of(row, "median_us"), number) : "failed",
+           is_true(row, "doubtful") ? " (doubtful)" : "");
+    print_figure(row, "ratio", 1);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        print_figure(nested, counts[i], 0);
+    printf(" %s |\n", string_of(row, "text"));
+}
+
+/* What dpr bench --nested wrote. */
+static int print_nested(const cJSON *results) {
+    const cJSON *rows = item_of(results, "rows"), *launches = item_of(results, "launches"), *item = NULL;
+    const cJSON *first = cJSON_GetArrayItem(rows, 0);
+    if (!is_string(results, "benchmark", "dpr bench --nested") || !first || !cJSON_IsArray(launches))
+        return -1;
+    print_commit(results);
+    printf("; %.0f launches may be pending, of which dpr uses %.0f%s:\n\n", number_of(results, "pending"),
+           number_of(results, "credits"), is_true(results, "interrupted") ? "; interrupted" : "");
+    puts("| launch | us | spread | what it is |\n|---|---|---|---|");
+    cJSON_ArrayForEach(item, launches) {
+        printf("| `%s` |", string_of(item, "launch"));
+        print_cost(item);
+        printf(" %s |\n", string_of(item, "text"));
+    }
+    print_nested_pools(item_of(results, "pools"));
+    printf("\n%s of %s, with what the launches of a call came to:\n\n", string_of(first, "op"),
+           string_of(first, "dtype"));
+    puts("| elements | strategy | us | ratio | launched | refused | in line | deepest | how |\n"
+         "|---|---|---|---|---|---|---|---|---|");
+    cJSON_ArrayForEach(item, rows) {
+        print_nested_row(item);
+    }
+    return 0;
+}
+
 static void print_peers_mode(table t, const char *mode, int exponent) {
     t.mode = mode;
     const cJSON *cub = subject_at(&t, exponent, "cub");
@@ -431,7 +502,8 @@ static int print_cpu(const cJSON *results) {
 static const struct {
     const char *name;
     int (*print)(const cJSON *results); /* -1 if they are of another program */
-} files[] = {{"gpu", print_gpu}, {"ladder", print_ladder}, {"peers", print_peers}, {"cpu", print_cpu}};
+} files[] = {
+    {"gpu", print_gpu}, {"ladder", print_ladder}, {"nested", print_nested}, {"peers", print_peers}, {"cpu", print_cpu}};
 
 /* The exit code. */
 static int print_results(size_t kind, const char *path) {
@@ -459,6 +531,6 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], files[i].name) == 0)
             return print_results(i, argv[2]);
     }
-    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|ladder|peers|cpu FILE\n", stderr);
+    fputs("usage: dpr_readme_tables ops|dtypes|strategies|statuses, or gpu|ladder|nested|peers|cpu FILE\n", stderr);
     return 2;
 }

@@ -1,0 +1,207 @@
+/* dp.recursive, dp.nosync and dp.recursive2, on the host. */
+#include <stdio.h>
+
+#include "nested_host.h"
+
+/* Threads a block: the caller's choice, or what the literature has. */
+enum { LITERATURE_BLOCK = 512 };
+
+/* Words that recurse, at most. Of longer arrays each takes several elements. */
+enum { MOST_WORDS = 1 << 24 };
+
+typedef enum { RECURSIVE, NOSYNC, RECURSIVE2, FOLD_TILES, KERNELS } book_kernel;
+
+#define NAME(FORM, OP, DTYPE, NAN) "dpr_" #FORM "_" #OP "_" #DTYPE "_" #NAN
+#define NAMES_OF_INTEGER(FORM, OP, DTYPE) [DPR_##DTYPE] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 0)}
+#define NAMES_OF_FLOAT(FORM, OP, DTYPE) [DPR_##DTYPE] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 1)}
+#define NAMES_OF_OP(FORM, OP)                                                                                          \
+    [DPR_##OP] = {NAMES_OF_INTEGER(FORM, OP, I32), NAMES_OF_INTEGER(FORM, OP, I64), NAMES_OF_FLOAT(FORM, OP, F32),     \
+                  NAMES_OF_FLOAT(FORM, OP, F64)}
+#define NAMES_OF_FORM(FORM)                                                                                            \
+    { NAMES_OF_OP(FORM, SUM), NAMES_OF_OP(FORM, MIN), NAMES_OF_OP(FORM, MAX) }
+
+/* NULL for pairs without one. */
+static const char *entry(book_kernel kernel, const dpr_key *key) {
+    static const char *const names[KERNELS][DPR_OP_COUNT][DPR_DTYPE_COUNT][2] = {
+        [RECURSIVE] = NAMES_OF_FORM(recursive),
+        [NOSYNC] = NAMES_OF_FORM(nosync),
+        [RECURSIVE2] = NAMES_OF_FORM(recursive2),
+        [FOLD_TILES] = NAMES_OF_FORM(fold_tiles),
+    };
+    return names[kernel][key->f.op][key->f.dtype][key->f.nan];
+}
+
+static int block_of(const dpr_key *key) {
+    return key->f.block ? 1 << key->f.block : LITERATURE_BLOCK;
+}
+
+static uint32_t tiles_of(size_t count, int block) {
+    const size_t words = count < MOST_WORDS ? count : MOST_WORDS;
+    return words == 0 ? 1 : (uint32_t)((words + (size_t)block - 1) / (size_t)block);
+}
+
+static const char *probe(const dpr_key *key, const dpr_caps *caps) {
+    if (!entry(RECURSIVE, key))
+        return "it is there to show sums, minima and maxima of i32, i64, f32 and f64";
+    if (caps->gpu.max_threads_per_block < block_of(key))
+        return "its blocks have too many threads";
+    return dpr_nested_refusal(&caps->gpu);
+}
+
+static dpr_kernel kernel_of(book_kernel which, const dpr_key *key) {
+    return (dpr_kernel){
+        .entry = entry(which, key), .threads = block_of(key), .min_blocks = 1, .module = &dpr_dp_module};
+}
+
+static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    (void)resident;
+    const int block = block_of(key);
+    return dpr_nested_shape(key, caps, block, MOST_WORDS / block);
+}
+
+/* Half as many words as tiles have, and those for returned values. */
+static size_t work_bytes(const dpr_run *run) {
+    const size_t block = (size_t)run->shape.threads, tiles = tiles_of(run->count, run->shape.threads);
+    return tiles * (block / 2 + DPR_BOOK_DEPTHS) * DPR_BOOK_BYTES;
+}
+
+/* The first kernel, and after all that it has launched a second, of one block, which folds what the tiles have. */
+static int launch_form(book_kernel form, const dpr_run *run) {
+    dpr_launch launch = {.entry = entry(form, &run->key),
+                         .module = &dpr_dp_module,
+                         .blocks = tiles_of(run->count, run->shape.threads),
+                         .threads = (unsigned)run->shape.threads};
+    dpr_book_args args = {.nested = dpr_nested_args_of(&launch, run), .tiles = launch.blocks, .block = launch.threads};
+    const int error = run->enqueue(run, &launch, &args.nested.run);
+    if (error)
+        return error;
+    launch.entry = entry(FOLD_TILES, &run->key);
+    launch.blocks = 1;
+    launch.threads = 1024;
+    args.words = form == RECURSIVE;
+    return run->enqueue(run, &launch, &args.nested.run);
+}
+
+/* The levels that a whole tile takes, and where they go. */
+static void describe_levels(const dpr_run *run, const char *launches, char *text, size_t size) {
+    const uint32_t block = (uint32_t)run->shape.threads, tiles = tiles_of(run->count, run->shape.threads);
+    const uint32_t words = dpr_words_of_tile(run->count, block, 0), halvings = dpr_halvings(words);
+    const uint32_t wanted = halvings > 1 ? halvings - 1 : 0, most = (uint32_t)run->shape.max_depth;
+    const uint32_t launched = wanted < most ? wanted : most;
+    snprintf(text, size, "%u tile%s of up to %u words, %u level%s of launches, %s; %u further halvings in line", tiles,
+             tiles == 1 ? "" : "s", words, launched, launched == 1 ? "" : "s", launches, wanted - launched);
+}
+
+/* Launches below each other: all halvings but the first, as far as depth allows. */
+static double depth_of(const dpr_key *key, const dpr_caps *caps) {
+    const int limit = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth;
+    const int depth = (int)dpr_halvings((uint32_t)block_of(key)) - 1;
+    return depth < limit ? depth : limit;
+}
+
+static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double launches) {
+    return 2 * DPR_LAUNCH_SECONDS + DPR_FIRST_NESTED_SECONDS + launches
+           + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
+}
+
+/* Of launches that tiles make for themselves, no more than some 0.7 of the pool come to be made, on an H200: for the
+ * rest there are no credits. Each tile's own follow one another. */
+static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
+    const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
+    const double wanted = each * depth * tiles, most = 0.7 * (double)caps->gpu.pending_launches;
+    return each * depth * dpr_tail_seconds(&caps->gpu) + (wanted < most ? wanted : most) * DPR_FORGOTTEN_SECONDS;
+}
+
+/* ---- The three forms ---- */
+
+static double cost_recursive(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 2));
+}
+
+static dpr_kernel kernel_recursive(const dpr_key *key) {
+    return kernel_of(RECURSIVE, key);
+}
+
+static int launch_recursive(const dpr_run *run) {
+    return launch_form(RECURSIVE, run);
+}
+
+static void describe_recursive(const dpr_run *run, char *text, size_t size) {
+    describe_levels(run, "two for each tile", text, size);
+}
+
+const dpr_strategy dpr_dp_recursive = {
+    .name = "dp.recursive",
+    .text = "each block halves, launches one for the rest, and one to go on after it",
+    .side = DPR_ON_GPU,
+    .block_sizes = 1,
+    .probe = probe,
+    .cost = cost_recursive,
+    .kernel = kernel_recursive,
+    .shape = shape,
+    .launch = launch_recursive,
+    .work_bytes = work_bytes,
+    .describe = describe_recursive,
+};
+
+static double cost_nosync(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 1));
+}
+
+static dpr_kernel kernel_nosync(const dpr_key *key) {
+    return kernel_of(NOSYNC, key);
+}
+
+static int launch_nosync(const dpr_run *run) {
+    return launch_form(NOSYNC, run);
+}
+
+static void describe_nosync(const dpr_run *run, char *text, size_t size) {
+    describe_levels(run, "one for each tile", text, size);
+}
+
+const dpr_strategy dpr_dp_nosync = {
+    .name = "dp.nosync",
+    .text = "each block halves and launches one for the rest: nobody waits",
+    .side = DPR_ON_GPU,
+    .block_sizes = 1,
+    .probe = probe,
+    .cost = cost_nosync,
+    .kernel = kernel_nosync,
+    .shape = shape,
+    .launch = launch_nosync,
+    .work_bytes = work_bytes,
+    .describe = describe_nosync,
+};
+
+/* A level has a block for each tile, however little it does. */
+static double cost_recursive2(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const double a_level = dpr_tail_seconds(&caps->gpu) + 1.4e-9 * tiles_of(count, block_of(key));
+    return seconds(key, caps, count, depth_of(key, caps) * a_level);
+}
+
+static dpr_kernel kernel_recursive2(const dpr_key *key) {
+    return kernel_of(RECURSIVE2, key);
+}
+
+static int launch_recursive2(const dpr_run *run) {
+    return launch_form(RECURSIVE2, run);
+}
+
+static void describe_recursive2(const dpr_run *run, char *text, size_t size) {
+    describe_levels(run, "one for all tiles", text, size);
+}
+
+const dpr_strategy dpr_dp_recursive2 = {
+    .name = "dp.recursive2",
+    .text = "all blocks halve; the first launches the next grid, for all of them",
+    .side = DPR_ON_GPU,
+    .block_sizes = 1,
+    .probe = probe,
+    .cost = cost_recursive2,
+    .kernel = kernel_recursive2,
+    .shape = shape,
+    .launch = launch_recursive2,
+    .work_bytes = work_bytes,
+    .describe = describe_recursive2,
+};

@@ -1,0 +1,234 @@
+/* dp.recursive, dp.nosync and dp.recursive2: the recursions of the literature, in which a block halves what it has and
+ * a launched kernel goes on. The first kernel's blocks have a tile of the array each; its words, after the first
+ * halving, are in work memory, and are halved in place there. */
+#include "demonstration.cuh"
+#include "nested.cuh"
+
+namespace dpr {
+namespace {
+
+using book_kernel = void (*)(dpr_book_args);
+
+/* Where a tile's words are. Beside them dp.recursive has one for each depth, in which a launch returns its value. */
+template <class M> struct tile_words {
+    using X = exchange<M>;
+    using T = typename X::type;
+    static_assert(sizeof(T) <= DPR_BOOK_BYTES);
+    T *w;
+
+    __device__ tile_words(const dpr_book_args &args, unsigned tile)
+        : w(static_cast<T *>(args.nested.work) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
+
+    static __device__ T *returned(const dpr_book_args &args, unsigned tile) {
+        return static_cast<T *>(args.nested.work) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
+               + static_cast<uint64_t>(tile) * DPR_BOOK_DEPTHS;
+    }
+
+    /* Word i of the tile as the array has it: of elements as far apart as all tiles have words. */
+    static __device__ T of_array(const dpr_book_args &args, uint64_t count, unsigned tile, unsigned i) {
+        const auto *in = static_cast<const typename M::storage *>(args.nested.run.in);
+        const uint64_t step = static_cast<uint64_t>(args.tiles) * args.block;
+        uint64_t at = static_cast<uint64_t>(tile) * args.block + i;
+        if (at + step >= count)
+            return at < count ? X::of_element(in[at], at) : X::identity();
+        typename M::acc a = M::identity();
+#pragma unroll 4
+        for (; at < count; at += step)
+            a = M::fold(a, M::add(M::lane_identity(), in[at]));
+        return X::pack(a);
+    }
+
+    /* The first halving, from the array. All threads of the block call it. */
+    __device__ void halve_array(const dpr_book_args &args, uint64_t count, unsigned tile, unsigned words) const {
+        const unsigned i = threadIdx.x, s = dpr_halved(words);
+        if (i < s) {
+            const T x = of_array(args, count, tile, i);
+            w[i] = i + s < words ? X::combine(x, of_array(args, count, tile, i + s)) : x;
+        }
+        __syncthreads();
+    }
+
+    __device__ void halve(unsigned words) const {
+        const unsigned s = dpr_halved(words);
+        for (unsigned i = threadIdx.x; i + s < words; i += blockDim.x)
+            w[i] = X::combine(w[i], w[i + s]);
+        __syncthreads();
+    }
+
+    /* What launches would have done. */
+    __device__ void halve_to_one(unsigned words) const {
+        for (; words > 1; words = dpr_halved(words))
+            halve(words);
+    }
+};
+
+/* ---- dp.recursive and dp.nosync: each block launches one, for its own tile ---- */
+
+/* What follows the wait for a child in the literature, where there is nothing to do: here the value that the child has
+ * returned is passed on. `depth` is that of the launch which waits. */
+template <class M> __device__ void pass_on(const dpr_book_args &args) {
+    auto *returned = tile_words<M>::returned(args, args.tile);
+    const unsigned depth = args.nested.depth - 1;
+    returned[depth] = returned[depth + 1];
+    give_credits_back(2); /* its own, and that of the launch which waited */
+}
+
+/* Thread 0 calls it: whether `words` words of the tile are a child's from here on. */
+template <bool Waits, book_kernel Self, book_kernel PassOn>
+__device__ bool launch_child(dpr_book_args args, unsigned tile, unsigned words, bool &waits) {
+    const dpr_nested_args &parent = args.nested;
+    dpr_book_args child = args;
+    child.nested.depth++;
+    child.tile = tile;
+    child.words = words;
+    /* Only of a grid of one block: tail launches of a grid run one after another. */
+    if constexpr (Waits) {
+        waits = parent.depth > 0 && launch_nested(parent, [&] { PassOn<<<1, 1, 0, cudaStreamTailLaunch>>>(child); });
+        if (parent.depth > 0 && !waits)
+            return false;
+    }
+    return launch_nested(parent, [&] { Self<<<1, words, 0, cudaStreamFireAndForget>>>(child); });
+}
+
+template <class M, bool Waits, book_kernel Self, book_kernel PassOn> __device__ void recurse(dpr_book_args args) {
+    __shared__ bool launched, waits;
+    const dpr_nested_args &nested = args.nested;
+    const bool first = nested.depth == 0;
+    const unsigned tile = first ? blockIdx.x : args.tile;
+    const tile_words<M> mine(args, tile);
+    unsigned words = args.words;
+    if (first) {
+        const uint64_t count = elements(nested.run);
+        words = dpr_words_of_tile(count, args.block, tile);
+        mine.halve_array(args, count, tile, words);
+    } else {
+        mine.halve(words);
+    }
+    words = dpr_halved(words);
+    if (threadIdx.x == 0) {
+        waits = false;
+        launched =
+            words > 1 && nested.depth < nested.max_depth && launch_child<Waits, Self, PassOn>(args, tile, words, waits);
+        if (words > 1 && !launched)
+            note_in_line(nested);
+    }
+    __syncthreads();
+    if (!launched)
+        mine.halve_to_one(words);
+    if (threadIdx.x != 0)
+        return;
+    if constexpr (Waits) {
+        /* Where a continuation waits, what would be the child's; of the first kernel's blocks none does. */
+        if (!launched)
+            mine.returned(args, tile)[waits || first ? nested.depth + 1 : nested.depth] = mine.w[0];
+    }
+    /* With a continuation, that gives back both; without, the last of a chain gives back those of all of it. */
+    if (!first && !waits && !launched)
+        give_credits_back(Waits ? 1 : nested.depth);
+}
+
+/* ---- dp.recursive2: one launch for all tiles ---- */
+
+template <class M> __device__ unsigned words_at(const dpr_book_args &args, uint64_t count, unsigned tile) {
+    unsigned words = dpr_words_of_tile(count, args.block, tile);
+    for (unsigned depth = 0; depth < args.nested.depth; ++depth)
+        words = dpr_halved(words);
+    return words;
+}
+
+/* All launches have the credit of the first: of a chain that follows one another, few are pending at a time. */
+template <class M, book_kernel Self> __device__ void recurse_level(dpr_book_args args) {
+    const dpr_nested_args &nested = args.nested;
+    const uint64_t count = elements(nested.run);
+    const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
+    const bool goes_on = left > 1 && nested.depth < nested.max_depth;
+    const bool launches = goes_on && nested.credits > 0; /* else every block knows that it has to go on itself */
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        dpr_book_args next = args;
+        if (goes_on && !launches)
+            note_refusal(&account_of(nested).report);
+        next.nested.depth++;
+        const auto launch = [&] { Self<<<args.tiles, left, 0, cudaStreamTailLaunch>>>(next); };
+        /* It starts when all blocks are done, so it may be launched before. */
+        if (launches && !(nested.depth == 0 ? launch_nested(nested, launch) : launch_on(nested, launch)))
+            account_of(nested).left = next.nested.depth;
+        if (!launches && nested.depth > 0)
+            give_credits_back(1);
+    }
+    const unsigned words = words_at<M>(args, count, blockIdx.x);
+    const tile_words<M> mine(args, blockIdx.x);
+    if (nested.depth == 0)
+        mine.halve_array(args, count, blockIdx.x, words);
+    else
+        mine.halve(words);
+    if (!launches && left > 1) {
+        if (threadIdx.x == 0)
+            note_in_line(nested);
+        mine.halve_to_one(dpr_halved(words));
+    }
+}
+
+/* ---- The end of all three ---- */
+
+/* A second kernel of the host's, which starts when the first and all that were launched below it are done. It also does
+ * what a launch of dp.recursive2 was for that was not made. */
+template <class M> __device__ void fold_tiles(dpr_book_args args) {
+    using X = exchange<M>;
+    nested_account &account = account_of(args.nested);
+    args.nested.depth = account.left;
+    if (account.left > 0) {
+        const uint64_t count = elements(args.nested.run);
+        for (unsigned tile = 0; tile < args.tiles; ++tile)
+            tile_words<M>(args, tile).halve_to_one(words_at<M>(args, count, tile));
+        if (threadIdx.x == 0)
+            account.report.in_line += args.tiles;
+    }
+    const bool returned = args.words != 0; /* dp.recursive: the words in which launches have returned their values */
+    typename M::acc a = M::identity();
+#pragma unroll 4
+    for (unsigned tile = threadIdx.x; tile < args.tiles; tile += blockDim.x)
+        a = M::merge(a, X::unpack(returned ? tile_words<M>::returned(args, tile)[1] : tile_words<M>(args, tile).w[0]));
+    const typename X::type x = reduce_block<M>(X::pack(a));
+    if (threadIdx.x == 0) {
+        close_account(args.nested);
+        write_result<M>(args.nested.run, elements(args.nested.run), X::unpack(x));
+    }
+}
+
+} // namespace
+
+/* ---- The kernels, by the names that the host asks for ---- */
+
+#define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
+    using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
+    extern "C" __global__ void dpr_pass_on_##OP##_##DTYPE##_##NAN(dpr_book_args args) {                                \
+        pass_on<of_##OP##_##DTYPE##_##NAN>(args);                                                                      \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(1024) dpr_recursive_##OP##_##DTYPE##_##NAN(dpr_book_args args) {      \
+        recurse<of_##OP##_##DTYPE##_##NAN, true, dpr_recursive_##OP##_##DTYPE##_##NAN,                                 \
+                dpr_pass_on_##OP##_##DTYPE##_##NAN>(args);                                                             \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(1024) dpr_nosync_##OP##_##DTYPE##_##NAN(dpr_book_args args) {         \
+        recurse<of_##OP##_##DTYPE##_##NAN, false, dpr_nosync_##OP##_##DTYPE##_##NAN,                                   \
+                dpr_pass_on_##OP##_##DTYPE##_##NAN>(args);                                                             \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(1024) dpr_recursive2_##OP##_##DTYPE##_##NAN(dpr_book_args args) {     \
+        recurse_level<of_##OP##_##DTYPE##_##NAN, dpr_recursive2_##OP##_##DTYPE##_##NAN>(args);                         \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(1024) dpr_fold_tiles_##OP##_##DTYPE##_##NAN(dpr_book_args args) {     \
+        fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
+    }
+
+#define DPR_BOOK_TYPES(OP)                                                                                             \
+    DPR_BOOK_KERNELS(OP, I32, 0)                                                                                       \
+    DPR_BOOK_KERNELS(OP, I64, 0)                                                                                       \
+    DPR_BOOK_KERNELS(OP, F32, 0)                                                                                       \
+    DPR_BOOK_KERNELS(OP, F32, 1)                                                                                       \
+    DPR_BOOK_KERNELS(OP, F64, 0)                                                                                       \
+    DPR_BOOK_KERNELS(OP, F64, 1)
+
+DPR_BOOK_TYPES(SUM)
+DPR_BOOK_TYPES(MIN)
+DPR_BOOK_TYPES(MAX)
+
+} // namespace dpr

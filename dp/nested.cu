@@ -1,0 +1,3 @@
+#include "nested.cuh"
+
+__device__ unsigned dpr_credits_taken;

@@ -1,0 +1,38 @@
+/* What kernels that launch kernels take, beside what every reduction kernel does. */
+#ifndef DPR_DP_NESTED_H
+#define DPR_DP_NESTED_H
+
+#include "args.h"
+#include "forms.h"
+
+typedef struct dpr_nested_args {
+    dpr_kernel_args run;
+    void *work;         /* the run's work memory, as many bytes as the strategy's work_bytes() says */
+    dpr_nested *report; /* where the run's last kernel says what launches came to */
+    uint32_t credits;   /* launches that may be pending at a time, those of other runs included */
+    uint32_t depth;     /* of this kernel: the host's has 0 */
+    uint32_t max_depth; /* a kernel at this depth launches none */
+} dpr_nested_args;
+
+/* Of the forms of the book. */
+typedef struct dpr_book_args {
+    dpr_nested_args nested;
+    uint32_t tiles; /* of the array, and blocks of the first kernel */
+    uint32_t block; /* words of a tile, at most */
+    uint32_t tile;  /* of a kernel of one block: the tile it is for */
+    uint32_t words; /* and how many words of it are left */
+} dpr_book_args;
+
+typedef struct dpr_tree_args {
+    dpr_nested_args nested;
+    dpr_tree tree;
+    uint32_t level;    /* of this kernel: that of the leaves is 0 */
+    uint32_t children; /* of its nodes, altogether */
+    uint64_t first;    /* in work memory, partial results before those of its children */
+} dpr_tree_args;
+
+/* Bytes of the largest partial result, and of that of a pair that demonstrations take; words of dp.recursive in which
+ * the launches for a tile return their values: one for each depth, for halvings of the largest block. */
+enum { DPR_PARTIAL_BYTES = 16, DPR_BOOK_BYTES = 8, DPR_BOOK_DEPTHS = 12 };
+
+#endif

@@ -1,0 +1,33 @@
+/* The device memory of a dpr_nest: the host makes it, and kernels of the caller's work in it. */
+#ifndef DPR_DP_SLOTS_H
+#define DPR_DP_SLOTS_H
+
+#include "dpr.h"
+
+/* Launches of one nest that may be pending, so that its memory stays at 2.3 MiB; blocks of a launched grid; bytes of
+ * the largest partial result. */
+enum { DPR_NEST_LAUNCHES = 2048, DPR_NEST_BLOCKS = 64, DPR_NEST_PARTIAL_BYTES = 16 };
+
+/* A launch, from when it is asked for until its grid, and all that was launched below it, is done: that long it has a
+ * place in the device's pool. */
+typedef struct dpr_nest_slot {
+    uint32_t ticket;  /* the grid's blocks that have arrived; 0 while nobody has the slot */
+    uint32_t pending; /* launches right below that are not done; and the grid itself */
+    uint32_t within;  /* 1 + the slot of the launch that this one is below of; 0: none */
+    uint32_t depth;   /* of the kernel that launched it */
+    uint32_t unused[28];
+    unsigned char partials[DPR_NEST_BLOCKS * DPR_NEST_PARTIAL_BYTES];
+} dpr_nest_slot;
+
+enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32 };
+
+/* What the slots lie behind. */
+typedef struct dpr_nest_state {
+    dpr_nested account;
+    uint32_t held;                       /* slots that launches have, or are about to take */
+    uint32_t turn;                       /* callers take turns at the words below, so that they do not meet at one */
+    uint32_t free_slots[DPR_NEST_WORDS]; /* a bit for each, 1 while it is free */
+    uint32_t unused[22];
+} dpr_nest_state;
+
+#endif

@@ -1,0 +1,88 @@
+/* dp.tree, on the host: the tree's shape, and the launch of its leaves. */
+#include <stdio.h>
+
+#include "nested_host.h"
+
+/* As in tree.cu. A leaf's vectors are such that each thread has whole tiles, whatever the pair. */
+enum { THREADS = 512, UNIT = 8 * THREADS };
+
+#define NAME(OP, DTYPE, NAN) "dpr_tree_" #OP "_" #DTYPE "_" #NAN
+#define NAMES_OF_TYPE(OP, DTYPE, ...) [DPR_##DTYPE] = {NAME(OP, DTYPE, 0), NAME(OP, DTYPE, 1)},
+#define NAMES_OF_OP(A, OP, ...) [DPR_##OP] = {DPR_DTYPE_LIST(NAMES_OF_TYPE, OP)},
+
+static const char *entry(const dpr_key *key) {
+    static const char names[DPR_OP_COUNT][DPR_DTYPE_COUNT][2][32] = {DPR_OP_LIST(NAMES_OF_OP, _)};
+    const int has_nan = dpr_dtypes[key->f.dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
+    return names[key->f.op][key->f.dtype][has_nan ? key->f.nan : 0];
+}
+
+static const char *probe(const dpr_key *key, const dpr_caps *caps) {
+    (void)key;
+    if (caps->gpu.max_threads_per_block < THREADS)
+        return "its blocks have too many threads";
+    return dpr_nested_refusal(&caps->gpu);
+}
+
+/* For each child of a node, which a block folds: an estimate. */
+static const double seconds_a_child = 0.4e-9;
+
+static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
+    return dpr_tree_of(bytes / 16, UNIT, (uint32_t)max_depth, launch_seconds, seconds_a_child);
+}
+
+/* With one level above the leaves, or, where that has too many children, with two. */
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * UNIT), tail = dpr_tail_seconds(&caps->gpu);
+    const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
+    const double above = leaves > 1 ? DPR_FIRST_NESTED_SECONDS + (children < tail ? children : tail) : 0;
+    return DPR_LAUNCH_SECONDS + 3e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
+}
+
+static dpr_kernel kernel(const dpr_key *key) {
+    return (dpr_kernel){.entry = entry(key), .threads = THREADS, .min_blocks = 2, .module = &dpr_dp_module};
+}
+
+static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    (void)resident;
+    return dpr_nested_shape(key, caps, THREADS, DPR_TREE_MOST_LEAVES);
+}
+
+static dpr_tree tree_of_run(const dpr_run *run) {
+    return tree_of(dpr_run_bytes(run), run->shape.max_depth, run->shape.launch_seconds);
+}
+
+static size_t work_bytes(const dpr_run *run) {
+    const dpr_tree tree = tree_of_run(run);
+    return dpr_tree_partials(&tree) * DPR_PARTIAL_BYTES;
+}
+
+static void describe(const dpr_run *run, char *text, size_t size) {
+    const dpr_tree tree = tree_of_run(run);
+    if (tree.levels > 1)
+        snprintf(text, size, "%u leaves of %llu KiB, and %u level%s of up to %u children a node above, a launch each",
+                 tree.leaves, (unsigned long long)tree.leaf * 16 / 1024, tree.levels - 1, tree.levels == 2 ? "" : "s",
+                 tree.fan);
+    else
+        snprintf(text, size, "one leaf, and no launches");
+}
+
+static int launch(const dpr_run *run) {
+    const dpr_tree tree = tree_of_run(run);
+    dpr_launch launch = {
+        .entry = entry(&run->key), .module = &dpr_dp_module, .blocks = tree.leaves, .threads = THREADS};
+    dpr_tree_args args = {.nested = dpr_nested_args_of(&launch, run), .tree = tree};
+    return run->enqueue(run, &launch, &args.nested.run);
+}
+
+const dpr_strategy dpr_dp_tree = {
+    .name = "dp.tree",
+    .text = "leaves read; then a launch from the device for each level of nodes above",
+    .side = DPR_ON_GPU,
+    .probe = probe,
+    .cost = cost,
+    .kernel = kernel,
+    .shape = shape,
+    .launch = launch,
+    .work_bytes = work_bytes,
+    .describe = describe,
+};

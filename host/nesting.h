@@ -1,0 +1,37 @@
+/* What runs need whose kernels launch others: memory to work in, and to know how many launches may be pending. Only in
+ * builds with CUDA. */
+#ifndef DPR_HOST_NESTING_H
+#define DPR_HOST_NESTING_H
+
+#include <cuda_runtime_api.h>
+
+#include "device.h"
+
+/* Of one device. Any number of threads may use it at once. */
+typedef struct dpr_nesting dpr_nesting;
+
+dpr_nesting *dpr_nesting_create(int ordinal); /* NULL: no host memory */
+
+/* On the device if it still is: gives back its memory, that of graphs too, which must not be launched any more, and the
+ * limit that dpr_nesting_allow() found. NULL is allowed. */
+void dpr_nesting_destroy(dpr_nesting *nesting);
+
+/* Sets how many launches may be pending on the current device, until dpr_nesting_destroy(). DPR_ERR_INVALID_OPTION if
+ * another context has set another number, or the device does not take it. */
+dpr_status dpr_nesting_allow(dpr_nesting *nesting, size_t pending);
+
+/* How many may be pending on the current device. */
+cudaError_t dpr_nesting_pending(size_t *out);
+
+/* How many may be pending on the current device for one more to be made: its pool's share (device.h). */
+cudaError_t dpr_nesting_credits(uint32_t *out);
+
+/* Sets run->work, run->report and run->credits, on the current device, in the order of the run's stream, which is being
+ * captured to `graph` unless that is NULL. What a run uses is kept for others; a captured run's memory belongs to its
+ * graph until that and all of its instances are destroyed. */
+cudaError_t dpr_nesting_begin(dpr_nesting *nesting, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph);
+
+/* After the run's launches, if `launched` with its report for the caller. */
+cudaError_t dpr_nesting_end(dpr_run *run, int launched, cudaGraph_t graph);
+
+#endif

@@ -1,0 +1,157 @@
+#include "nest_kernels.h"
+
+#include <cuda_runtime.h>
+
+#include "dpr_nested.cuh"
+
+namespace {
+
+static_assert(static_cast<int>(dpr::outcome::launched) == NEST_LAUNCHED
+              && static_cast<int>(dpr::outcome::in_line) == NEST_IN_LINE
+              && static_cast<int>(dpr::outcome::not_done) == NEST_NOT_DONE);
+
+constexpr unsigned block = 128;
+
+unsigned blocks_for(unsigned n) {
+    return (n + block - 1) / block;
+}
+
+__device__ unsigned thread() {
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* Compares what it is told with what is in memory. */
+template <class R> struct check {
+    nest_call *call;
+
+    __device__ void operator()(R told) const {
+        R found;
+        memcpy(&found, call->result, sizeof found);
+        const auto *a = reinterpret_cast<const unsigned char *>(&told);
+        const auto *b = reinterpret_cast<const unsigned char *>(&found);
+        bool same = true;
+        for (size_t i = 0; i < sizeof(R); ++i)
+            same &= a[i] == b[i];
+        atomicAdd(same ? &call->followed : &call->misled, 1);
+    }
+};
+
+template <dpr_op O, dpr_dtype D> __global__ void ask(dpr_nest nest, nest_form form, nest_call *calls, unsigned n) {
+    using R = dpr::result_of<O, D>;
+    if (thread() >= n)
+        return;
+    nest_call &call = calls[thread()];
+    const auto *in = static_cast<const dpr::storage_of<D> *>(call.in);
+    R *out = reinterpret_cast<R *>(call.result);
+    const dpr::outcome came = form == NEST_AT_ONCE
+                                  ? dpr::nested_reduce<O, D>(nest, in, out, call.count, check<R>{&call})
+                                  : dpr::tail_reduce<O, D>(nest, in, out, call.count, check<R>{&call});
+    call.outcome = static_cast<uint32_t>(came);
+}
+
+__global__ void ask_for_written(dpr_nest nest, nest_call *call) {
+    auto *to = static_cast<int32_t *>(const_cast<void *>(call->in));
+    if (thread() == 0) {
+        auto *out = reinterpret_cast<int64_t *>(call->result);
+        call->outcome =
+            static_cast<uint32_t>(dpr::tail_reduce<DPR_SUM, DPR_I32>(nest, to, out, call->count, check<int64_t>{call}));
+    }
+    for (uint64_t i = thread(); i < call->count; i += gridDim.x * blockDim.x)
+        to[i] = static_cast<int32_t>(i);
+}
+
+/* Asks for the same sum again. */
+struct once_more {
+    nest_call *call;
+
+    __device__ void operator()(int64_t, const dpr_nest &nest) const {
+        const auto *in = static_cast<const int32_t *>(call->in);
+        auto *out = reinterpret_cast<int64_t *>(call->result);
+        call->outcome = static_cast<uint32_t>(
+            dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, in, out, call->count, check<int64_t>{call}));
+    }
+};
+
+__global__ void ask_twice(dpr_nest nest, nest_call *calls, unsigned n, int64_t *sums) {
+    if (thread() >= n)
+        return;
+    nest_call &call = calls[thread()];
+    const auto *in = static_cast<const int32_t *>(call.in);
+    dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, in, sums + thread(), call.count, once_more{&call});
+}
+
+struct sum_of_sums {
+    const int64_t *sums;
+    unsigned *arrived;
+    unsigned n;
+    nest_call *total;
+
+    __device__ void operator()(int64_t, const dpr_nest &nest) const {
+        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*arrived);
+        if (arrivals.fetch_add(1, cuda::memory_order_acq_rel) != n - 1)
+            return;
+        auto *out = reinterpret_cast<int64_t *>(total->result);
+        total->outcome =
+            static_cast<uint32_t>(dpr::nested_reduce<DPR_SUM, DPR_I64>(nest, sums, out, n, check<int64_t>{total}));
+    }
+};
+
+__global__ void ask_in_two_steps(dpr_nest nest, sum_of_sums then, const nest_call *calls, int64_t *sums) {
+    if (thread() >= then.n)
+        return;
+    const nest_call &call = calls[thread()];
+    const auto *in = static_cast<const int32_t *>(call.in);
+    dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, in, sums + thread(), call.count, then);
+}
+
+/* ---- The pairs ---- */
+
+#define PAIRS_OF_NUMBERS(X, DTYPE)                                                                                     \
+    X(SUM, DTYPE)                                                                                                      \
+    X(MIN, DTYPE)                                                                                                      \
+    X(MAX, DTYPE)                                                                                                      \
+    X(ARGMIN, DTYPE)                                                                                                   \
+    X(COUNT, DTYPE)
+#define PAIRS(X)                                                                                                       \
+    PAIRS_OF_NUMBERS(X, U8)                                                                                            \
+    PAIRS_OF_NUMBERS(X, I32)                                                                                           \
+    PAIRS_OF_NUMBERS(X, F32)                                                                                           \
+    PAIRS_OF_NUMBERS(X, F64)                                                                                           \
+    X(SUM, C64)                                                                                                        \
+    X(COUNT, C64)
+
+#define PAIR(OP, DTYPE) {DPR_##OP, DPR_##DTYPE},
+const nest_pair pairs[] = {PAIRS(PAIR)};
+
+#define KERNEL(OP, DTYPE) ask<DPR_##OP, DPR_##DTYPE>,
+using ask_kernel = void (*)(dpr_nest, nest_form, nest_call *, unsigned);
+const ask_kernel kernels[] = {PAIRS(KERNEL)};
+
+} // namespace
+
+const nest_pair *nest_pairs(size_t *count) {
+    *count = sizeof pairs / sizeof pairs[0];
+    return pairs;
+}
+
+int nest_ask(const dpr_nest *nest, const nest_pair *pair, nest_form form, nest_call *calls, unsigned n,
+             dpr_stream stream) {
+    kernels[pair - pairs]<<<blocks_for(n), block, 0, stream>>>(*nest, form, calls, n);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int nest_ask_for_written(const dpr_nest *nest, nest_call *call, dpr_stream stream) {
+    ask_for_written<<<264, block, 0, stream>>>(*nest, call);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int nest_ask_twice(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, dpr_stream stream) {
+    ask_twice<<<blocks_for(n), block, 0, stream>>>(*nest, calls, n, sums);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int nest_ask_in_two_steps(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, unsigned *arrived,
+                          nest_call *total, dpr_stream stream) {
+    ask_in_two_steps<<<blocks_for(n), block, 0, stream>>>(*nest, {sums, arrived, n, total}, calls, sums);
+    return static_cast<int>(cudaGetLastError());
+}

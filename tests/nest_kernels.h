@@ -1,0 +1,56 @@
+/* Kernels that ask for reductions (dpr_nested.cuh), for test_gpu_nest.c. In builds with CUDA. */
+#ifndef DPR_TESTS_NEST_KERNELS_H
+#define DPR_TESTS_NEST_KERNELS_H
+
+#include "dpr.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As dpr::outcome. */
+typedef enum nest_outcome { NEST_LAUNCHED, NEST_IN_LINE, NEST_NOT_DONE } nest_outcome;
+
+/* A reduction that one thread asks for, in device memory. */
+typedef struct nest_call {
+    const void *in; /* device memory */
+    uint64_t count;
+    uint64_t result[2]; /* room for one of any type */
+    uint32_t outcome;   /* nest_outcome */
+    uint32_t followed;  /* continuations that found the result that they were told */
+    uint32_t misled;    /* and that found another */
+    uint32_t reserved;
+} nest_call;
+
+typedef enum nest_form { NEST_AT_ONCE, NEST_AFTER_GRID } nest_form;
+
+/* The pairs of operation and type there are kernels for. */
+typedef struct nest_pair {
+    dpr_op op;
+    dpr_dtype dtype;
+} nest_pair;
+
+const nest_pair *nest_pairs(size_t *count);
+
+/* Each enqueues one kernel and returns the cudaError_t of the launch. */
+
+/* `n` threads, in blocks of 128, ask for one call each. */
+int nest_ask(const dpr_nest *nest, const nest_pair *pair, nest_form form, nest_call *calls, unsigned n,
+             dpr_stream stream);
+
+/* A grid writes 0, 1, 2... to call->in, and one of its threads asks for their sum after the grid. */
+int nest_ask_for_written(const dpr_nest *nest, nest_call *call, dpr_stream stream);
+
+/* `n` threads ask for sums of I32 arrays; the continuation of each asks for it again, which is the call's result. */
+int nest_ask_twice(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, dpr_stream stream);
+
+/* `n` threads ask for sums of I32 arrays; the continuation that comes last asks for the sum of these sums, as *total.
+ */
+int nest_ask_in_two_steps(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, unsigned *arrived,
+                          nest_call *total, dpr_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

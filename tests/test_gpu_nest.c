@@ -1,0 +1,433 @@
+/* Reductions that kernels ask for: every form of them on a nest, under every shortage of launches. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+#include "gpu_memory.h"
+#include "nest_kernels.h"
+#include "reference.h"
+#include "support.h"
+
+static const uint64_t counts[] = {0, 1, 31, 1000, 100003};
+
+/* Elements that an array begins behind a boundary of 16 bytes, and by which in the largest type it is longer. */
+static const size_t shifts[] = {0, 1, 3};
+
+enum { MOST_CALLS = 8192, LONGEST = 1 << 18, WIDEST = 8 };
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    unsigned char *data; /* host memory: LONGEST elements of the widest type */
+    unsigned char *in;   /* device memory: the same */
+    nest_call *calls;    /* host memory: MOST_CALLS */
+    nest_call *asked;    /* device memory: the same */
+    int64_t *sums;       /* device memory: MOST_CALLS, and a word */
+    dpr_stream stream, other;
+} scene;
+
+static void scene_open(void *state) {
+    scene *s = state;
+    if (gpu_unavailable())
+        return;
+    s->data = calloc(LONGEST, WIDEST);
+    s->calls = calloc(MOST_CALLS, sizeof *s->calls);
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, LONGEST * WIDEST);
+    s->asked = gpu_alloc(DPR_MEMORY_DEVICE, MOST_CALLS * sizeof *s->asked);
+    s->sums = gpu_alloc(DPR_MEMORY_DEVICE, (MOST_CALLS + 1) * sizeof *s->sums);
+    s->stream = gpu_stream_create();
+    s->other = gpu_stream_create();
+    ASSERT_THAT(s->data && s->calls && s->in && s->asked && s->sums && s->stream && s->other, "%s", gpu_error());
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static void scene_close(void *state) {
+    scene *s = state;
+    dpr_ctx_destroy(s->ctx);
+    if (gpu_unavailable())
+        return;
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_DEVICE, s->asked);
+    gpu_free(DPR_MEMORY_DEVICE, s->sums);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream) && gpu_stream_destroy(s->other));
+    free(s->data);
+    free(s->calls);
+}
+
+#define NEST_TEST(NAME) TEST_FIXTURE(GpuNest, NAME, scene, scene_open, scene_close)
+
+#define NEED_GPU()                                                                                                     \
+    do {                                                                                                               \
+        if (gpu_unavailable())                                                                                         \
+            SKIP(gpu_unavailable());                                                                                   \
+    } while (0)
+
+/* ---- Calls ---- */
+
+/* Puts the calls on the device, with results that no reduction gives. */
+static int send(const scene *s, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        memset(s->calls[i].result, 0xa5, sizeof s->calls[i].result);
+        s->calls[i].outcome = UINT32_MAX;
+        s->calls[i].followed = s->calls[i].misled = 0;
+    }
+    return EXPECT_THAT(gpu_copy(s->asked, s->calls, n * sizeof *s->calls), "%s", gpu_error());
+}
+
+static int receive(const scene *s, unsigned n) {
+    return EXPECT_THAT(gpu_stream_wait(s->stream) && gpu_copy(s->calls, s->asked, n * sizeof *s->calls), "%s",
+                       gpu_error());
+}
+
+/* Asks for the calls' reductions, and gets what came of them. */
+static int ask(const scene *s, const dpr_nest *nest, const nest_pair *pair, nest_form form, unsigned n) {
+    return send(s, n) && EXPECT_EQ_I64(0, nest_ask(nest, pair, form, s->asked, n, s->stream)) && receive(s, n);
+}
+
+static int is_untouched(const nest_call *call) {
+    nest_call fresh;
+    memset(fresh.result, 0xa5, sizeof fresh.result);
+    return memcmp(fresh.result, call->result, sizeof fresh.result) == 0 && call->followed == 0 && call->misled == 0;
+}
+
+/* The continuation was called once, and with the result. */
+static void expect_followed(const nest_call *call) {
+    EXPECT_EQ_U64(1, call->followed);
+    EXPECT_EQ_U64(0, call->misled);
+}
+
+static uint64_t count_outcomes(const scene *s, unsigned n, nest_outcome outcome) {
+    uint64_t found = 0;
+    for (unsigned i = 0; i < n; i++)
+        found += s->calls[i].outcome == (uint32_t)outcome;
+    return found;
+}
+
+/* The report says what the calls' outcomes were, and that no launch failed; *out receives it, if wanted. */
+static void expect_report(const scene *s, const dpr_nest *nest, unsigned n, dpr_nested *out) {
+    dpr_nested report;
+    ASSERT_STATUS(DPR_OK, dpr_nest_report(nest, &report));
+    EXPECT_STATUS(DPR_OK, dpr_nested_status(&report));
+    EXPECT_EQ_U64(count_outcomes(s, n, NEST_LAUNCHED), report.launched);
+    EXPECT_EQ_U64(count_outcomes(s, n, NEST_IN_LINE), report.in_line);
+    EXPECT_EQ_U64(n, (uint64_t)report.launched + report.refused);
+    EXPECT_EQ_U64(n - report.launched - report.in_line, count_outcomes(s, n, NEST_NOT_DONE));
+    EXPECT_EQ_U64(report.launched > 0, report.deepest);
+    EXPECT_EQ_U64(0, report.failed);
+    EXPECT_EQ_I64(0, report.error);
+    if (out)
+        *out = report;
+}
+
+/* Every credit and every slot has come back. */
+static void expect_all_back(const dpr_nest *nest) {
+    uint32_t taken = UINT32_MAX;
+    EXPECT_TRUE(gpu_copy(&taken, nest->taken, sizeof taken));
+    EXPECT_EQ_U64(0, taken);
+}
+
+static void close_nest(dpr_nest *nest) {
+    expect_all_back(nest);
+    dpr_nest_destroy(nest);
+    EXPECT_EQ_PTR(NULL, nest->memory);
+}
+
+static void fill(const scene *s, dpr_op op, dpr_dtype dtype) {
+    data_fill(s->data, op, dtype, DATA_RANDOM, LONGEST);
+    EXPECT_THAT(gpu_copy(s->in, s->data, LONGEST * dpr_dtype_size(dtype)), "%s", gpu_error());
+}
+
+static const nest_pair *pair_of(dpr_op op, dpr_dtype dtype) {
+    size_t n;
+    const nest_pair *pairs = nest_pairs(&n);
+    for (size_t i = 0; i < n; i++)
+        if (pairs[i].op == op && pairs[i].dtype == dtype)
+            return &pairs[i];
+    return NULL;
+}
+
+/* ---- Results ---- */
+
+/* One call for each length and each place; the number of them. */
+static unsigned plan_lengths(const scene *s, dpr_dtype dtype) {
+    unsigned n = 0;
+    for (size_t c = 0; c < LENGTH(counts); c++)
+        for (size_t i = 0; i < LENGTH(shifts); i++) {
+            s->calls[n].in = s->in + shifts[i] * dpr_dtype_alignment(dtype);
+            s->calls[n++].count = counts[c];
+        }
+    return n;
+}
+
+static void expect_results(const scene *s, const nest_pair *pair, unsigned n, const char *how) {
+    for (unsigned i = 0; i < n; i++) {
+        const nest_call *call = &s->calls[i];
+        const size_t offset = (size_t)((const unsigned char *)call->in - s->in);
+        ref_state expected;
+        char why[256] = "";
+        ref_reduce(&expected, pair->op, pair->dtype, DPR_NAN_PROPAGATE, s->data + offset, call->count);
+        EXPECT_THAT(ref_check(&expected, call->result, why, sizeof why), "%s %s of %" PRIu64 " from byte %zu, %s: %s",
+                    dpr_op_name(pair->op), dpr_dtype_name(pair->dtype), call->count, offset, how, why);
+        expect_followed(call);
+    }
+}
+
+static void check_pair(const scene *s, const nest_pair *pair, const dpr_nest *nest, const dpr_nest *without) {
+    fill(s, pair->op, pair->dtype);
+    const unsigned n = plan_lengths(s, pair->dtype);
+    ASSERT_TRUE(ask(s, nest, pair, NEST_AT_ONCE, n));
+    expect_results(s, pair, n, "at once");
+    EXPECT_EQ_U64(n, count_outcomes(s, n, NEST_LAUNCHED));
+    expect_report(s, nest, n, NULL);
+    ASSERT_TRUE(ask(s, nest, pair, NEST_AFTER_GRID, n));
+    expect_results(s, pair, n, "after the grid");
+    EXPECT_EQ_U64(n, count_outcomes(s, n, NEST_LAUNCHED));
+    expect_report(s, nest, n, NULL);
+    ASSERT_TRUE(ask(s, without, pair, NEST_AT_ONCE, n));
+    expect_results(s, pair, n, "in line");
+    EXPECT_EQ_U64(n, count_outcomes(s, n, NEST_IN_LINE));
+    expect_report(s, without, n, NULL);
+}
+
+NEST_TEST(every_pair_and_length) {
+    NEED_GPU();
+    dpr_nest nest, without;
+    size_t n;
+    const nest_pair *pairs = nest_pairs(&n);
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, DPR_NO_LAUNCHES, &without));
+    for (size_t i = 0; i < n && !test_failed(); i++)
+        check_pair(fixture, &pairs[i], &nest, &without);
+    close_nest(&nest);
+    close_nest(&without);
+}
+
+NEST_TEST(after_the_grid_is_after_all_its_blocks) {
+    NEED_GPU();
+    dpr_nest nest;
+    nest_call *call = fixture->calls;
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 4, &nest));
+    for (int again = 0; again < 20 && !test_failed(); again++) {
+        *call = (nest_call){.in = fixture->in, .count = LONGEST};
+        EXPECT_TRUE(gpu_fill_async(fixture->in, 0xff, LONGEST * sizeof(int32_t), fixture->stream));
+        ASSERT_TRUE(send(fixture, 1));
+        EXPECT_EQ_I64(0, nest_ask_for_written(&nest, fixture->asked, fixture->stream));
+        ASSERT_TRUE(receive(fixture, 1));
+        const int64_t expected = (int64_t)LONGEST * (LONGEST - 1) / 2;
+        EXPECT_EQ_BYTES(&expected, call->result, sizeof expected);
+        EXPECT_EQ_U64(NEST_LAUNCHED, call->outcome);
+        expect_followed(call);
+        expect_report(fixture, &nest, 1, NULL);
+    }
+    close_nest(&nest);
+}
+
+NEST_TEST(after_the_grid_or_not_at_all) {
+    NEED_GPU();
+    dpr_nest nest;
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, DPR_NO_LAUNCHES, &nest));
+    fill(fixture, DPR_SUM, DPR_I32);
+    const unsigned n = plan_lengths(fixture, DPR_I32);
+    ASSERT_TRUE(ask(fixture, &nest, pair_of(DPR_SUM, DPR_I32), NEST_AFTER_GRID, n));
+    EXPECT_EQ_U64(n, count_outcomes(fixture, n, NEST_NOT_DONE));
+    for (unsigned i = 0; i < n; i++)
+        EXPECT_TRUE(is_untouched(&fixture->calls[i]));
+    expect_report(fixture, &nest, n, NULL);
+    close_nest(&nest);
+}
+
+/* ---- Shortage ---- */
+
+/* Calls of all lengths below 3000, and of some above, all over the array. */
+static void plan_many(const scene *s, unsigned n, size_t size) {
+    uint64_t random = 4711;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t most = i % 64 == 0 ? LONGEST / 2 : 3000;
+        s->calls[i].count = data_next(&random) % most;
+        s->calls[i].in = s->in + data_next(&random) % (LONGEST / 2) * size;
+    }
+}
+
+/* As many calls at once as there are; what it came to in *report. */
+static void ask_many(const scene *s, const dpr_nest *nest, const nest_pair *pair, unsigned n, dpr_nested *report) {
+    plan_many(s, n, dpr_dtype_size(pair->dtype));
+    ASSERT_TRUE(ask(s, nest, pair, NEST_AT_ONCE, n));
+    expect_results(s, pair, n, "many at once");
+    expect_report(s, nest, n, report);
+    expect_all_back(nest);
+}
+
+NEST_TEST(more_calls_than_launches) {
+    static const int most[] = {0, 64, 33, 1};
+    NEED_GPU();
+    fill(fixture, DPR_SUM, DPR_F32);
+    for (size_t i = 0; i < LENGTH(most); i++) {
+        dpr_nest nest;
+        dpr_nested report = {0};
+        ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, most[i], &nest));
+        for (int again = 0; again < 3 && !test_failed(); again++)
+            ask_many(fixture, &nest, pair_of(DPR_SUM, DPR_F32), MOST_CALLS, &report);
+        test_record("launched", "%u of %d calls where %u may be pending", report.launched, MOST_CALLS, nest.launches);
+        EXPECT_TRUE(report.launched > 0);
+        if (most[i] == 1)
+            EXPECT_TRUE(report.in_line > 0);
+        close_nest(&nest);
+    }
+}
+
+NEST_TEST(one_launch_at_a_time) {
+    NEED_GPU();
+    dpr_nest nest;
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 1, &nest));
+    EXPECT_EQ_U64(1, nest.launches);
+    fill(fixture, DPR_MAX, DPR_I32);
+    for (int again = 0; again < 100 && !test_failed(); again++) {
+        plan_many(fixture, 1, sizeof(int32_t));
+        ASSERT_TRUE(ask(fixture, &nest, pair_of(DPR_MAX, DPR_I32), NEST_AT_ONCE, 1));
+        EXPECT_EQ_U64(NEST_LAUNCHED, fixture->calls[0].outcome);
+        expect_results(fixture, pair_of(DPR_MAX, DPR_I32), 1, "one at a time");
+        expect_report(fixture, &nest, 1, NULL);
+    }
+    close_nest(&nest);
+}
+
+NEST_TEST(launches_are_limited_to_a_share_of_the_pool) {
+    NEED_GPU();
+    dpr_ctx *ctx;
+    dpr_nest nest;
+    dpr_nested report = {0};
+    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
+    options.pending_launches = 64;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx));
+    fill(fixture, DPR_ARGMIN, DPR_U8);
+    static const int asked[] = {0, 5, 16, 1000000};
+    static const uint32_t given[] = {16, 5, 16, 16};
+    for (size_t i = 0; i < LENGTH(asked); i++) {
+        ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, asked[i], &nest));
+        EXPECT_EQ_U64(16, nest.credits);
+        EXPECT_EQ_U64(given[i], nest.launches);
+        ask_many(fixture, &nest, pair_of(DPR_ARGMIN, DPR_U8), MOST_CALLS, &report);
+        EXPECT_TRUE(report.launched > 0);
+        close_nest(&nest);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Beside others ---- */
+
+NEST_TEST(nests_and_nested_strategies_share_the_pool) {
+    NEED_GPU();
+    enum { RUNS = 40 };
+    dpr_nest nest;
+    dpr_options options = DPR_OPTIONS_INIT;
+    const nest_pair *pair = pair_of(DPR_SUM, DPR_I32);
+    int64_t expected = 0, sums[RUNS];
+    options.strategy = "dp.tree";
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+    fill(fixture, DPR_SUM, DPR_I32);
+    EXPECT_STATUS(DPR_OK, dpr_reduce(fixture->data, &expected, LONGEST, DPR_I32, DPR_SUM));
+    plan_many(fixture, MOST_CALLS, sizeof(int32_t));
+    ASSERT_TRUE(send(fixture, MOST_CALLS));
+    EXPECT_EQ_I64(0, nest_ask(&nest, pair, NEST_AT_ONCE, fixture->asked, MOST_CALLS, fixture->stream));
+    for (int i = 0; i < RUNS; i++)
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->sums + i, LONGEST, DPR_I32, DPR_SUM,
+                                               &options, fixture->other));
+    ASSERT_TRUE(receive(fixture, MOST_CALLS));
+    EXPECT_TRUE(gpu_stream_wait(fixture->other) && gpu_copy(sums, fixture->sums, sizeof sums));
+    for (int i = 0; i < RUNS; i++)
+        EXPECT_EQ_I64(expected, sums[i]);
+    expect_results(fixture, pair, MOST_CALLS, "beside dp.tree");
+    expect_report(fixture, &nest, MOST_CALLS, NULL);
+    close_nest(&nest);
+}
+
+/* All continuations launch, while those that launched them still have their places in the pool. */
+static void ask_all_twice(const scene *s, const dpr_nest *nest) {
+    dpr_nested report = {0};
+    plan_many(s, MOST_CALLS, sizeof(int32_t));
+    ASSERT_TRUE(send(s, MOST_CALLS));
+    EXPECT_EQ_I64(0, nest_ask_twice(nest, s->asked, MOST_CALLS, s->sums, s->stream));
+    ASSERT_TRUE(receive(s, MOST_CALLS));
+    expect_results(s, pair_of(DPR_SUM, DPR_I32), MOST_CALLS, "twice");
+    ASSERT_STATUS(DPR_OK, dpr_nest_report(nest, &report));
+    EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.in_line);
+    EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.refused);
+    EXPECT_TRUE(report.deepest <= 2);
+    test_record("launched", "%u of %d reductions where %u may be pending, %u deep", report.launched, 2 * MOST_CALLS,
+                nest->launches, report.deepest);
+    expect_all_back(nest);
+}
+
+NEST_TEST(continuations_may_ask_too) {
+    static const size_t pools[] = {0, 64};
+    NEED_GPU();
+    fill(fixture, DPR_SUM, DPR_I32);
+    for (size_t i = 0; i < LENGTH(pools); i++) {
+        dpr_ctx *ctx;
+        dpr_nest nest;
+        dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
+        options.pending_launches = pools[i];
+        ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx));
+        ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, 0, &nest));
+        for (int again = 0; again < 3 && !test_failed(); again++)
+            ask_all_twice(fixture, &nest);
+        close_nest(&nest);
+        dpr_ctx_destroy(ctx);
+    }
+}
+
+/* Of these, the last one sees what the others have left, and each launch is noted at its depth. */
+NEST_TEST(continuations_go_on_with_all_results) {
+    NEED_GPU();
+    enum { ROWS = 500 };
+    dpr_nest nest;
+    unsigned *arrived = (unsigned *)(fixture->sums + MOST_CALLS);
+    fill(fixture, DPR_SUM, DPR_I32);
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+    plan_many(fixture, ROWS, sizeof(int32_t));
+    int64_t expected = 0;
+    for (unsigned i = 0; i < ROWS; i++) {
+        int64_t sum = 0;
+        const size_t offset = (size_t)((const unsigned char *)fixture->calls[i].in - fixture->in);
+        EXPECT_STATUS(DPR_OK, dpr_reduce(fixture->data + offset, &sum, fixture->calls[i].count, DPR_I32, DPR_SUM));
+        expected += sum;
+    }
+    fixture->calls[ROWS] = (nest_call){.in = NULL};
+    for (int again = 0; again < 10 && !test_failed(); again++) {
+        ASSERT_TRUE(send(fixture, ROWS + 1));
+        EXPECT_TRUE(gpu_fill_async(arrived, 0, sizeof *arrived, fixture->stream));
+        EXPECT_EQ_I64(0, nest_ask_in_two_steps(&nest, fixture->asked, ROWS, fixture->sums, arrived,
+                                               fixture->asked + ROWS, fixture->stream));
+        ASSERT_TRUE(receive(fixture, ROWS + 1));
+        const nest_call *total = &fixture->calls[ROWS];
+        EXPECT_EQ_BYTES(&expected, total->result, sizeof expected);
+        expect_followed(total);
+        dpr_nested report;
+        ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
+        EXPECT_EQ_U64(ROWS + 1, report.launched);
+        EXPECT_EQ_U64(2, report.deepest);
+    }
+    close_nest(&nest);
+}
+
+/* ---- Making and giving back ---- */
+
+NEST_TEST(nests_come_and_go) {
+    NEED_GPU();
+    enum { TIMES = 40, MOST_BYTES = 16 << 20 };
+    fill(fixture, DPR_COUNT, DPR_F64);
+    size_t before = 0;
+    for (int i = 0; i <= TIMES && !test_failed(); i++) {
+        dpr_nest nest;
+        dpr_nested report;
+        ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+        ask_many(fixture, &nest, pair_of(DPR_COUNT, DPR_F64), 100, &report);
+        ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report)); /* the one before has made it zero */
+        EXPECT_EQ_U64(0, report.launched + report.refused + report.in_line + report.deepest);
+        close_nest(&nest);
+        EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_nest_report(&nest, &report));
+        if (i == 0)
+            before = gpu_free_bytes();
+    }
+    const size_t after = gpu_free_bytes();
+    EXPECT_THAT(after + MOST_BYTES > before, "%zu bytes are free, and %zu were", after, before);
+}

@@ -1,0 +1,428 @@
+/* Strategies with nested launches: random runs under every limit, what their reports say, and how they stand beside
+ * other work. Nothing is waited for longer than a watchdog allows: a device that hangs ends the program. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { LARGEST = 1 << 22 };
+
+static const char *const forms[] = {"dp.recursive", "dp.nosync", "dp.recursive2", "dp.tree"};
+static const dpr_dtype dtypes[] = {DPR_I32, DPR_I64, DPR_F32, DPR_F64};
+
+/* Arrays of LARGEST small integers, of which every sum of all types is exact. */
+typedef struct world {
+    void *in[LENGTH(dtypes)]; /* device memory */
+    int8_t *values;           /* the same numbers */
+    int64_t *sums;            /* of the first i of them */
+    dpr_ctx *cpu;
+    unsigned char *out; /* pinned memory: a result */
+    dpr_nested *nested; /* pinned memory */
+    atomic_uint *done;  /* pinned memory */
+    dpr_stream stream;
+} world;
+
+static void put_value(void *at, dpr_dtype dtype, size_t i, int value) {
+    switch (dtype) {
+    case DPR_I32:
+        ((int32_t *)at)[i] = value;
+        break;
+    case DPR_I64:
+        ((int64_t *)at)[i] = value;
+        break;
+    case DPR_F32:
+        ((float *)at)[i] = (float)value;
+        break;
+    default:
+        ((double *)at)[i] = value;
+    }
+}
+
+static int fill_arrays(world *w) {
+    void *host = malloc(LARGEST * sizeof(double));
+    int good = host != NULL;
+    for (size_t t = 0; t < LENGTH(dtypes) && good; t++) {
+        const size_t bytes = LARGEST * dpr_dtype_size(dtypes[t]);
+        for (size_t i = 0; i < LARGEST; i++)
+            put_value(host, dtypes[t], i, w->values[i]);
+        w->in[t] = gpu_alloc(DPR_MEMORY_DEVICE, bytes);
+        good = w->in[t] && gpu_copy(w->in[t], host, bytes);
+    }
+    free(host);
+    return good;
+}
+
+static void world_open(void *state) {
+    world *w = state;
+    if (gpu_unavailable())
+        return;
+    w->values = malloc(LARGEST);
+    w->sums = calloc(LARGEST + 1, sizeof *w->sums);
+    ASSERT_TRUE(w->values && w->sums);
+    uint32_t random = 12345;
+    for (size_t i = 0; i < LARGEST; i++) {
+        random = random * 1664525u + 1013904223u;
+        w->values[i] = (int8_t)((int)(random >> 24) % 7 - 3);
+        w->sums[i + 1] = w->sums[i] + w->values[i];
+    }
+    w->out = gpu_alloc(DPR_MEMORY_PINNED, 64);
+    w->nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof *w->nested);
+    w->done = gpu_alloc(DPR_MEMORY_PINNED, sizeof *w->done);
+    w->stream = gpu_stream_create();
+    ASSERT_THAT(w->out && w->nested && w->done && w->stream && fill_arrays(w), "%s", gpu_error());
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu));
+}
+
+static void world_close(void *state) {
+    world *w = state;
+    dpr_ctx_destroy(w->cpu);
+    if (gpu_unavailable())
+        return;
+    for (size_t t = 0; t < LENGTH(dtypes); t++)
+        gpu_free(DPR_MEMORY_DEVICE, w->in[t]);
+    gpu_free(DPR_MEMORY_PINNED, w->out);
+    gpu_free(DPR_MEMORY_PINNED, w->nested);
+    gpu_free(DPR_MEMORY_PINNED, w->done);
+    EXPECT_TRUE(gpu_stream_destroy(w->stream));
+    free(w->values);
+    free(w->sums);
+}
+
+#define NESTED_TEST(NAME) TEST_FIXTURE(GpuNested, NAME, world, world_open, world_close)
+
+#define NEED_GPU()                                                                                                     \
+    do {                                                                                                               \
+        if (gpu_unavailable())                                                                                         \
+            SKIP(gpu_unavailable());                                                                                   \
+    } while (0)
+
+/* ---- Runs ---- */
+
+typedef struct trial {
+    const char *form;
+    dpr_op op;
+    size_t type; /* in dtypes */
+    size_t first, count;
+    int block, max_depth, max_pending;
+} trial;
+
+static const char *describe(const trial *t) {
+    static char text[160];
+    snprintf(text, sizeof text, "%s %s %s, elements %zu to %zu, block %d, depth %d, pending %d", t->form,
+             dpr_op_name(t->op), dpr_dtype_name(dtypes[t->type]), t->first, t->first + t->count, t->block, t->max_depth,
+             t->max_pending);
+    return text;
+}
+
+/* Until the stream has come to here. A device that hangs cannot be cleaned up after. */
+static void watch(const world *w, const char *what) {
+    const double end = test_now() + 20;
+    atomic_store(w->done, 0);
+    ASSERT_THAT(gpu_fill_async((void *)w->done, 1, sizeof *w->done, w->stream), "%s", gpu_error());
+    while (atomic_load(w->done) == 0) {
+        if (test_now() > end) {
+            test_fail(__FILE__, __LINE__, "the device hangs, or has failed: %s", what);
+            (void)fflush(NULL);
+            (void)alarm(5); /* the next call may never return */
+            (void)gpu_stream_wait(w->stream);
+            test_fail(__FILE__, __LINE__, "%s", gpu_error());
+            (void)fflush(NULL);
+            _exit(3);
+        }
+    }
+}
+
+static double result_as_number(const world *w, dpr_op op, dpr_dtype dtype) {
+    switch (dpr_result_dtype(op, dtype)) {
+    case DPR_I32:
+        return *(const int32_t *)(const void *)w->out;
+    case DPR_I64:
+        return (double)*(const int64_t *)(const void *)w->out;
+    case DPR_F32:
+        return (double)*(const float *)(const void *)w->out;
+    default:
+        return *(const double *)(const void *)w->out;
+    }
+}
+
+static double expected(const world *w, const trial *t) {
+    int8_t extreme = 0;
+    if (t->op == DPR_SUM)
+        return (double)(w->sums[t->first + t->count] - w->sums[t->first]);
+    EXPECT_STATUS(DPR_OK, dpr_reduce(w->values + t->first, &extreme, t->count, DPR_I8, t->op));
+    return extreme;
+}
+
+static dpr_options options_of(const trial *t) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = t->form;
+    options.block = strcmp(t->form, "dp.tree") == 0 ? 0 : t->block;
+    options.max_depth = t->max_depth;
+    options.max_pending = t->max_pending;
+    return options;
+}
+
+/* One run, with its report in w->nested. */
+static int run(const world *w, dpr_ctx *ctx, const trial *t) {
+    const dpr_dtype dtype = dtypes[t->type];
+    const char *in = (const char *)w->in[t->type] + t->first * dpr_dtype_size(dtype);
+    dpr_options options = options_of(t);
+    options.nested = w->nested;
+    memset(w->out, 0x5a, 16);
+    if (!EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, in, w->out, t->count, dtype, t->op, &options, w->stream)))
+        return 0;
+    watch(w, describe(t));
+    const double got = result_as_number(w, t->op, dtype), want = expected(w, t);
+    const dpr_nested *n = w->nested;
+    const uint32_t limit = t->max_depth ? (uint32_t)t->max_depth : 24;
+    return EXPECT_THAT(got == want, "%s: %.17g, expected %.17g", describe(t), got, want)
+           && EXPECT_THAT(n->failed == 0 && n->error == 0, "%s: %u launches failed, error %d at depth %u, block %u",
+                          describe(t), n->failed, n->error, n->error_depth, n->error_block)
+           && EXPECT_THAT(n->deepest <= limit, "%s: depth %u", describe(t), n->deepest)
+           && EXPECT_THAT((n->launched > 0) == (n->deepest > 0), "%s: %u launches, depth %u", describe(t), n->launched,
+                          n->deepest);
+}
+
+/* ---- Random runs ---- */
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32) % n;
+}
+
+/* As many small ones as large. */
+static trial random_trial(void) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_SUM, DPR_MIN, DPR_MAX};
+    trial t = {.form = forms[random_below(LENGTH(forms))],
+               .op = ops[random_below(LENGTH(ops))],
+               .type = random_below(LENGTH(dtypes)),
+               .block = random_below(4) == 0 ? 0 : 32 << random_below(6),
+               .max_depth = (int)random_below(25)};
+    const uint32_t most = 2u << random_below(random_below(20) == 0 ? 22 : 18);
+    t.count = 1 + random_below(most < LARGEST ? most : LARGEST);
+    t.first = random_below((uint32_t)(LARGEST - t.count + 1));
+    if (random_below(4) == 0)
+        t.max_pending = random_below(4) == 0 ? DPR_NO_LAUNCHES : 1 + (int)random_below(100);
+    return t;
+}
+
+/* DPR_TEST_NESTED_RUNS: how many. */
+static size_t random_runs(void) {
+    const char *text = getenv("DPR_TEST_NESTED_RUNS");
+    return text ? strtoull(text, NULL, 10) : 600;
+}
+
+/* A context that sets the pool's size, which is in force for all. */
+static dpr_ctx *context_of(size_t pool) {
+    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
+    dpr_ctx *ctx = NULL;
+    options.pending_launches = pool;
+    return EXPECT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx)) ? ctx : NULL;
+}
+
+NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
+    static const size_t pools[] = {64, 128, 500, 1024, 2048, 4096};
+    NEED_GPU();
+    const size_t runs = random_runs();
+    uint64_t launched = 0, refused = 0, in_line = 0;
+    for (size_t p = 0; p < LENGTH(pools); p++) {
+        dpr_ctx *ctx = context_of(pools[p]);
+        ASSERT_TRUE(ctx != NULL);
+        for (size_t i = 0; i < (runs + LENGTH(pools) - 1) / LENGTH(pools); i++) {
+            const trial t = random_trial();
+            if (!run(fixture, ctx, &t))
+                break;
+            launched += fixture->nested->launched;
+            refused += fixture->nested->refused;
+            in_line += fixture->nested->in_line;
+        }
+        dpr_ctx_destroy(ctx);
+        if (test_failed())
+            return;
+    }
+    EXPECT_TRUE(launched > 0 && refused > 0 && in_line > 0);
+    test_record("launched", "%llu", (unsigned long long)launched);
+    test_record("refused", "%llu", (unsigned long long)refused);
+    test_record("in_line", "%llu", (unsigned long long)in_line);
+}
+
+/* ---- Reports ---- */
+
+/* Of one whole tile of 512 words, which is halved nine times, the first time by the host's kernel. */
+NESTED_TEST(reports_say_what_was_launched) {
+    static const struct {
+        const char *form;
+        int max_depth;
+        uint32_t launched, deepest, in_line;
+    } of[] = {
+        {"dp.nosync", 0, 8, 8, 0},     {"dp.nosync", 3, 3, 3, 1},     {"dp.recursive2", 0, 8, 8, 0},
+        {"dp.recursive2", 5, 5, 5, 1}, {"dp.recursive", 0, 15, 8, 0}, {"dp.recursive", 1, 1, 1, 1},
+    };
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t i = 0; i < LENGTH(of); i++) {
+        const trial t = {.form = of[i].form, .count = 512, .block = 512, .max_depth = of[i].max_depth};
+        const dpr_nested *n = fixture->nested;
+        EXPECT_TRUE(run(fixture, ctx, &t));
+        EXPECT_THAT(n->launched == of[i].launched && n->deepest == of[i].deepest && n->in_line == of[i].in_line
+                        && n->refused == 0,
+                    "%s: %u launched, %u deep, %u in line, %u refused", describe(&t), n->launched, n->deepest,
+                    n->in_line, n->refused);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+NESTED_TEST(no_launches_are_made_without_credits) {
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t f = 0; f < LENGTH(forms); f++) {
+        const trial t = {.form = forms[f], .type = 2, .count = 100003, .block = 64, .max_pending = DPR_NO_LAUNCHES};
+        const dpr_nested *n = fixture->nested;
+        EXPECT_TRUE(run(fixture, ctx, &t));
+        EXPECT_THAT(n->launched == 0 && n->refused > 0 && n->in_line > 0 && n->deepest == 0,
+                    "%s: %u launched, %u refused, %u in line", describe(&t), n->launched, n->refused, n->in_line);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+/* With few credits the same bits come out, whatever is launched and whatever done in line. */
+TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
+    static const int pending[] = {0, DPR_NO_LAUNCHES, 1, 2, 7, 40};
+    enum { COUNT = 300007 };
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    float *host = malloc(COUNT * sizeof *host), *in = gpu_alloc(DPR_MEMORY_DEVICE, COUNT * sizeof *host);
+    ASSERT_TRUE(host && in);
+    for (size_t i = 0; i < COUNT; i++)
+        host[i] = 1.0f / (float)(i % 1000 + 1);
+    ASSERT_TRUE(gpu_copy(in, host, COUNT * sizeof *host));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t f = 0; f < LENGTH(forms); f++) {
+        float first = 0, sum = 0;
+        for (size_t p = 0; p < LENGTH(pending); p++) {
+            const trial t = {.form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
+            const dpr_options options = options_of(&t);
+            EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, p == 0 ? &first : &sum, COUNT, DPR_F32, DPR_SUM, &options));
+            EXPECT_THAT(p == 0 || memcmp(&sum, &first, sizeof sum) == 0, "%s: %.9g, and %.9g before", describe(&t),
+                        (double)sum, (double)first);
+        }
+    }
+    dpr_ctx_destroy(ctx);
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    free(host);
+}
+
+/* The limit is put back, and credits do not get lost: what a small pool refuses, a large one launches. */
+NESTED_TEST(the_pool_is_as_large_as_the_context_says) {
+    const trial t = {.form = "dp.nosync", .count = 1 << 20, .block = 512};
+    NEED_GPU();
+    uint32_t launched[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        dpr_ctx *ctx = context_of(i == 0 ? 64 : 8192);
+        ASSERT_TRUE(ctx != NULL && run(fixture, ctx, &t));
+        launched[i] = fixture->nested->launched;
+        dpr_ctx_destroy(ctx);
+    }
+    test_record("launched_of_64", "%u", launched[0]);
+    test_record("launched_of_8192", "%u", launched[1]);
+    EXPECT_TRUE(launched[0] < launched[1]);
+}
+
+/* ---- Beside other work ---- */
+
+/* What comes after a run in its stream starts when all that the run has launched is done. */
+NESTED_TEST(work_after_a_run_waits_for_its_launches) {
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    enum { ROUNDS = 50, RUNS = 8 };
+    int64_t *between = gpu_alloc(DPR_MEMORY_DEVICE, RUNS * sizeof *between);
+    ASSERT_TRUE(between != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t f = 0; f < LENGTH(forms) && !test_failed(); f++) {
+        const trial t = {.form = forms[f], .count = 65536, .block = 64};
+        const dpr_options nested = options_of(&t);
+        dpr_options flat = DPR_OPTIONS_INIT;
+        flat.strategy = "flat.ticket";
+        for (int round = 0; round < ROUNDS && !test_failed(); round++) {
+            EXPECT_TRUE(gpu_fill_async(between, 0xee, RUNS * sizeof *between, fixture->stream));
+            for (size_t i = 0; i < RUNS; i++)
+                EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, (const int32_t *)fixture->in[0] + i, between + i, t.count,
+                                                       DPR_I32, DPR_SUM, &nested, fixture->stream));
+            EXPECT_STATUS(DPR_OK,
+                          dpr_reduce_async(ctx, between, fixture->out, RUNS, DPR_I64, DPR_SUM, &flat, fixture->stream));
+            watch(fixture, describe(&t));
+            int64_t want = 0;
+            for (size_t i = 0; i < RUNS; i++)
+                want += fixture->sums[i + t.count] - fixture->sums[i];
+            EXPECT_EQ_I64(want, *(const int64_t *)(const void *)fixture->out);
+        }
+    }
+    dpr_ctx_destroy(ctx);
+    gpu_free(DPR_MEMORY_DEVICE, between);
+}
+
+NESTED_TEST(runs_are_captured_with_their_reports) {
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t f = 0; f < LENGTH(forms); f++) {
+        const trial t = {.form = forms[f], .count = 200000, .block = 256};
+        dpr_options options = options_of(&t);
+        options.nested = fixture->nested;
+        ASSERT_THAT(gpu_capture_begin(fixture->stream), "%s", gpu_error());
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, fixture->in[0], fixture->out, t.count, DPR_I32, DPR_SUM, &options,
+                                               fixture->stream));
+        gpu_graph *graph = gpu_capture_end(fixture->stream);
+        ASSERT_THAT(graph != NULL, "%s", gpu_error());
+        for (int replay = 0; replay < 5; replay++) {
+            memset(fixture->out, 0, 8);
+            memset(fixture->nested, 0, sizeof *fixture->nested);
+            EXPECT_THAT(gpu_graph_launch(graph, fixture->stream), "%s", gpu_error());
+            watch(fixture, describe(&t));
+            EXPECT_EQ_I64(fixture->sums[t.count], *(const int64_t *)(const void *)fixture->out);
+            EXPECT_TRUE(fixture->nested->launched > 0 && fixture->nested->failed == 0);
+        }
+        gpu_graph_destroy(graph);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+/* Many runs at once share the credits. */
+NESTED_TEST(streams_share_the_pool) {
+    enum { STREAMS = 8, ROUNDS = 20 };
+    NEED_GPU();
+    dpr_ctx *ctx = context_of(256);
+    dpr_stream streams[STREAMS];
+    int64_t *out = gpu_alloc(DPR_MEMORY_PINNED, STREAMS * sizeof *out);
+    ASSERT_TRUE(ctx && out);
+    for (int s = 0; s < STREAMS; s++)
+        ASSERT_TRUE((streams[s] = gpu_stream_create()) != NULL);
+    for (int round = 0; round < ROUNDS && !test_failed(); round++) {
+        const size_t count = 1 + random_below(1 << 18);
+        for (size_t s = 0; s < STREAMS; s++) {
+            const trial t = {.form = forms[(s + (size_t)round) % LENGTH(forms)], .block = 128};
+            const dpr_options options = options_of(&t);
+            EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, (const int32_t *)fixture->in[0] + s, out + s, count, DPR_I32,
+                                                   DPR_SUM, &options, streams[s]));
+        }
+        for (size_t s = 0; s < STREAMS; s++)
+            EXPECT_TRUE(gpu_stream_after(fixture->stream, streams[s]));
+        watch(fixture, "runs in several streams");
+        for (size_t s = 0; s < STREAMS; s++)
+            EXPECT_EQ_I64(fixture->sums[s + count] - fixture->sums[s], out[s]);
+    }
+    for (int s = 0; s < STREAMS; s++)
+        EXPECT_TRUE(gpu_stream_destroy(streams[s]));
+    gpu_free(DPR_MEMORY_PINNED, out);
+    dpr_ctx_destroy(ctx);
+}

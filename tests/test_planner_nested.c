@@ -1,0 +1,146 @@
+/* What the planner makes of strategies with nested launches on captured machines: limits of depth and of pending
+ * launches, and where they do not work. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lists.h"
+#include "machines.h"
+#include "registry.h"
+#include "support.h"
+
+static const char *const names[] = {"dp.tree", "dp.recursive2", "dp.nosync", "dp.recursive"};
+
+/* Sum of I32 in device memory, in a stream. */
+static dpr_key key_for(const char *strategy, int depth) {
+    dpr_key key = {.word = 0};
+    key.f.op = DPR_SUM;
+    key.f.dtype = DPR_I32;
+    key.f.in_memory = DPR_MEMORY_DEVICE;
+    key.f.gpu_only = 1;
+    key.f.depth = (uint8_t)depth;
+    if (strategy)
+        key.f.strategy = (uint8_t)(dpr_strategy_find(strategy) + 1);
+    return key;
+}
+
+static const dpr_strategy *strategy_of(const char *name) {
+    const int i = dpr_strategy_find(name);
+    return i < 0 ? NULL : dpr_strategies[i];
+}
+
+#define NEED_NESTED()                                                                                                  \
+    do {                                                                                                               \
+        if (!strategy_of(names[0]))                                                                                    \
+            SKIP("built without CUDA");                                                                                \
+    } while (0)
+
+static void expect_refusals(const dpr_machine *machine, const char *reason) {
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        dpr_choice choice;
+        const dpr_key named = key_for(names[i], 0), any = key_for(NULL, 0);
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&named, machine, &choice));
+        EXPECT_CONTAINS(dpr_last_error(), reason);
+        EXPECT_CONTAINS(dpr_last_error(), names[i]);
+        EXPECT_STATUS(DPR_OK, dpr_choose(&any, machine, &choice));
+    }
+}
+
+TEST(PlannerNested, where_kernels_cannot_launch_others_are_chosen) {
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.caps.gpu.mps = 1;
+    expect_refusals(&machine, "MPS");
+    machine.caps.gpu.mps = 0;
+    machine.caps.gpu.memory_pools = 0;
+    expect_refusals(&machine, "stream order");
+}
+
+TEST(PlannerNested, the_limit_of_depth_is_the_callers_or_the_machines) {
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < LENGTH(names); i++)
+        for (int depth = 0; depth <= 24; depth++) {
+            dpr_choice choice;
+            const dpr_key key = key_for(names[i], depth);
+            machine.caps.gpu.nesting_depth = 9;
+            ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+            EXPECT_EQ_I64(depth ? depth : 9, choice.step[0].shape.max_depth);
+        }
+}
+
+/* Fewer levels where depth is short, which cost less or as much where each level is a launch. */
+TEST(PlannerNested, less_depth_never_costs_more_launches) {
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        double before = 0;
+        for (int depth = 1; depth <= 24; depth++) {
+            const dpr_key key = key_for(names[i], depth);
+            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24);
+            EXPECT_THAT(seconds >= before || strcmp(names[i], "dp.tree") == 0, "%s, depth %d: %g us, and %g before",
+                        names[i], depth, 1e6 * seconds, 1e6 * before);
+            before = seconds;
+        }
+    }
+}
+
+TEST(PlannerNested, a_larger_pool_makes_launches_slower) {
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        const dpr_key key = key_for(names[i], 0);
+        double before = 0;
+        for (int64_t pool = 64; pool <= 65536; pool *= 4) {
+            machine.caps.gpu.pending_launches = pool;
+            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 20);
+            EXPECT_THAT(seconds > before, "%s, pool of %lld: %g us, and %g before", names[i], (long long)pool,
+                        1e6 * seconds, 1e6 * before);
+            before = seconds;
+        }
+    }
+}
+
+/* For a sum they cannot win, whatever the machine. */
+TEST(PlannerNested, sums_are_never_left_to_nested_launches) {
+    static const char *const machines[] = {"h200", "cc100", "rtx5060ti"};
+    NEED_NESTED();
+    for (size_t m = 0; m < LENGTH(machines); m++) {
+        dpr_machine machine;
+        dpr_choice choice;
+        ASSERT_TRUE(machine_load(machines[m], &machine));
+        const dpr_key key = key_for(NULL, 0);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        for (int s = 0; s < choice.steps; s++)
+            EXPECT_TRUE(choice.step[s].strategy->work_bytes == NULL);
+    }
+}
+
+static void explain(const char *strategy, int depth, size_t count, char *text, size_t size) {
+    dpr_machine machine;
+    dpr_choice choice;
+    const dpr_key key = key_for(strategy, depth);
+    ASSERT_TRUE(machine_load("h200", &machine));
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, count, text, &size));
+}
+
+TEST(PlannerNested, plans_say_what_will_be_launched) {
+    char text[8192];
+    NEED_NESTED();
+    explain("dp.tree", 0, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "1024 leaves of 64 KiB, and 1 level of up to 1024 children a node above, a launch each");
+    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending");
+    explain("dp.tree", 0, 100, text, sizeof text);
+    EXPECT_CONTAINS(text, "one leaf, and no launches");
+    explain("dp.recursive2", 3, 1 << 20, text, sizeof text);
+    EXPECT_CONTAINS(text, "2048 tiles of up to 512 words, 3 levels of launches, one for all tiles; 5 further halvings");
+    EXPECT_CONTAINS(text, "3 launches deep (asked for)");
+    explain("dp.nosync", 0, 512, text, sizeof text);
+    EXPECT_CONTAINS(text, "1 tile of up to 512 words, 8 levels of launches, one for each tile; 0 further halvings");
+    explain("flat.ticket", 0, 512, text, sizeof text);
+    EXPECT_TRUE(strstr(text, "nesting:") == NULL);
+}
