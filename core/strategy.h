@@ -95,7 +95,8 @@ struct dpr_run {
     dpr_shape shape;
     void *scratch;      /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
     void *work;         /* work_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
-    dpr_nested *report; /* device memory in which the last kernel leaves what nested launches came to, or NULL */
+    dpr_nested *report; /* where the last kernel leaves what nested launches came to: `nested`, or memory of the run's
+                           own where that is pageable, or NULL */
     dpr_nested *nested; /* NULL, or where the caller wants that */
     int max_pending;    /* as in dpr_options */
     uint32_t credits;   /* nested launches that may be pending on the device at a time */

@@ -71,15 +71,17 @@ static int launch_form(book_kernel form, const dpr_run *run) {
                          .module = &dpr_dp_module,
                          .blocks = tiles_of(run->count, run->shape.threads),
                          .threads = (unsigned)run->shape.threads};
-    dpr_book_args args = {.nested = dpr_nested_args_of(&launch, run), .tiles = launch.blocks, .block = launch.threads};
-    const int error = run->enqueue(run, &launch, &args.nested.run);
+    dpr_nested_args args = dpr_nested_args_of(&launch, run);
+    args.tiles = launch.blocks;
+    args.block = launch.threads;
+    const int error = run->enqueue(run, &launch, &args.run);
     if (error)
         return error;
     launch.entry = entry(FOLD_TILES, &run->key);
     launch.blocks = 1;
     launch.threads = 1024;
     args.words = form == RECURSIVE;
-    return run->enqueue(run, &launch, &args.nested.run);
+    return run->enqueue(run, &launch, &args.run);
 }
 
 /* The levels that a whole tile takes, and where they go. */

@@ -7,8 +7,6 @@
 namespace dpr {
 namespace {
 
-using book_kernel = void (*)(dpr_book_args);
-
 /* Where a tile's words are. Beside them dp.recursive has one for each depth, in which a launch returns its value. */
 template <class M> struct tile_words {
     using X = exchange<M>;
@@ -16,17 +14,17 @@ template <class M> struct tile_words {
     static_assert(sizeof(T) <= DPR_BOOK_BYTES);
     T *w;
 
-    __device__ tile_words(const dpr_book_args &args, unsigned tile)
-        : w(static_cast<T *>(args.nested.work) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
+    __device__ tile_words(const dpr_nested_args &args, unsigned tile)
+        : w(static_cast<T *>(args.work) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
 
-    static __device__ T *returned(const dpr_book_args &args, unsigned tile) {
-        return static_cast<T *>(args.nested.work) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
+    static __device__ T *returned(const dpr_nested_args &args, unsigned tile) {
+        return static_cast<T *>(args.work) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
                + static_cast<uint64_t>(tile) * DPR_BOOK_DEPTHS;
     }
 
     /* Word i of the tile as the array has it: of elements as far apart as all tiles have words. */
-    static __device__ T of_array(const dpr_book_args &args, uint64_t count, unsigned tile, unsigned i) {
-        const auto *in = static_cast<const typename M::storage *>(args.nested.run.in);
+    static __device__ T of_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned i) {
+        const auto *in = static_cast<const typename M::storage *>(args.run.in);
         const uint64_t step = static_cast<uint64_t>(args.tiles) * args.block;
         uint64_t at = static_cast<uint64_t>(tile) * args.block + i;
         if (at + step >= count)
@@ -39,7 +37,7 @@ template <class M> struct tile_words {
     }
 
     /* The first halving, from the array. All threads of the block call it. */
-    __device__ void halve_array(const dpr_book_args &args, uint64_t count, unsigned tile, unsigned words) const {
+    __device__ void halve_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned words) const {
         const unsigned i = threadIdx.x, s = dpr_halved(words);
         if (i < s) {
             const T x = of_array(args, count, tile, i);
@@ -66,39 +64,38 @@ template <class M> struct tile_words {
 
 /* What follows the wait for a child in the literature, where there is nothing to do: here the value that the child has
  * returned is passed on. `depth` is that of the launch which waits. */
-template <class M> __device__ void pass_on(const dpr_book_args &args) {
+template <class M> __device__ void pass_on(const dpr_nested_args &args) {
     auto *returned = tile_words<M>::returned(args, args.tile);
-    const unsigned depth = args.nested.depth - 1;
+    const unsigned depth = args.depth - 1;
     returned[depth] = returned[depth + 1];
     give_credits_back(2); /* its own, and that of the launch which waited */
 }
 
+template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args);
+
 /* Thread 0 calls it: whether `words` words of the tile are a child's from here on. */
-template <bool Waits, book_kernel Self, book_kernel PassOn>
-__device__ bool launch_child(dpr_book_args args, unsigned tile, unsigned words, bool &waits) {
-    const dpr_nested_args &parent = args.nested;
-    dpr_book_args child = args;
-    child.nested.depth++;
+template <class M, bool Waits>
+__device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigned words, bool &waits) {
+    dpr_nested_args child = args;
     child.tile = tile;
     child.words = words;
     /* Only of a grid of one block: tail launches of a grid run one after another. */
     if constexpr (Waits) {
-        waits = parent.depth > 0 && launch_nested(parent, [&] { PassOn<<<1, 1, 0, cudaStreamTailLaunch>>>(child); });
-        if (parent.depth > 0 && !waits)
+        waits = args.depth > 0 && launch_nested<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch, false);
+        if (args.depth > 0 && !waits)
             return false;
     }
-    return launch_nested(parent, [&] { Self<<<1, words, 0, cudaStreamFireAndForget>>>(child); });
+    return launch_nested<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget, false);
 }
 
-template <class M, bool Waits, book_kernel Self, book_kernel PassOn> __device__ void recurse(dpr_book_args args) {
+template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args) {
     __shared__ bool launched, waits;
-    const dpr_nested_args &nested = args.nested;
-    const bool first = nested.depth == 0;
+    const bool first = args.depth == 0;
     const unsigned tile = first ? blockIdx.x : args.tile;
     const tile_words<M> mine(args, tile);
     unsigned words = args.words;
     if (first) {
-        const uint64_t count = elements(nested.run);
+        const uint64_t count = elements(args.run);
         words = dpr_words_of_tile(count, args.block, tile);
         mine.halve_array(args, count, tile, words);
     } else {
@@ -107,10 +104,9 @@ template <class M, bool Waits, book_kernel Self, book_kernel PassOn> __device__ 
     words = dpr_halved(words);
     if (threadIdx.x == 0) {
         waits = false;
-        launched =
-            words > 1 && nested.depth < nested.max_depth && launch_child<Waits, Self, PassOn>(args, tile, words, waits);
+        launched = words > 1 && args.depth < args.max_depth && launch_child<M, Waits>(args, tile, words, waits);
         if (words > 1 && !launched)
-            note_in_line(nested);
+            note_in_line(args);
     }
     __syncthreads();
     if (!launched)
@@ -120,50 +116,47 @@ template <class M, bool Waits, book_kernel Self, book_kernel PassOn> __device__ 
     if constexpr (Waits) {
         /* Where a continuation waits, what would be the child's; of the first kernel's blocks none does. */
         if (!launched)
-            mine.returned(args, tile)[waits || first ? nested.depth + 1 : nested.depth] = mine.w[0];
+            mine.returned(args, tile)[waits || first ? args.depth + 1 : args.depth] = mine.w[0];
     }
     /* With a continuation, that gives back both; without, the last of a chain gives back those of all of it. */
     if (!first && !waits && !launched)
-        give_credits_back(Waits ? 1 : nested.depth);
+        give_credits_back(Waits ? 1 : args.depth);
 }
 
 /* ---- dp.recursive2: one launch for all tiles ---- */
 
-template <class M> __device__ unsigned words_at(const dpr_book_args &args, uint64_t count, unsigned tile) {
+template <class M> __device__ unsigned words_at(const dpr_nested_args &args, uint64_t count, unsigned tile) {
     unsigned words = dpr_words_of_tile(count, args.block, tile);
-    for (unsigned depth = 0; depth < args.nested.depth; ++depth)
+    for (unsigned depth = 0; depth < args.depth; ++depth)
         words = dpr_halved(words);
     return words;
 }
 
 /* All launches have the credit of the first: of a chain that follows one another, few are pending at a time. */
-template <class M, book_kernel Self> __device__ void recurse_level(dpr_book_args args) {
-    const dpr_nested_args &nested = args.nested;
-    const uint64_t count = elements(nested.run);
+template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
+    const uint64_t count = elements(args.run);
     const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
-    const bool goes_on = left > 1 && nested.depth < nested.max_depth;
-    const bool launches = goes_on && nested.credits > 0; /* else every block knows that it has to go on itself */
+    const bool goes_on = left > 1 && args.depth < args.max_depth;
+    const bool launches = goes_on && args.credits > 0; /* else every block knows that it has to go on itself */
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        dpr_book_args next = args;
         if (goes_on && !launches)
-            note_refusal(&account_of(nested).report);
-        next.nested.depth++;
-        const auto launch = [&] { Self<<<args.tiles, left, 0, cudaStreamTailLaunch>>>(next); };
+            note_refusal(&account_of(args).report);
         /* It starts when all blocks are done, so it may be launched before. */
-        if (launches && !(nested.depth == 0 ? launch_nested(nested, launch) : launch_on(nested, launch)))
-            account_of(nested).left = next.nested.depth;
-        if (!launches && nested.depth > 0)
+        if (launches
+            && !launch_nested<recurse_level<M>>(args, args, args.tiles, left, cudaStreamTailLaunch, args.depth > 0))
+            account_of(args).left = args.depth + 1;
+        if (!launches && args.depth > 0)
             give_credits_back(1);
     }
     const unsigned words = words_at<M>(args, count, blockIdx.x);
     const tile_words<M> mine(args, blockIdx.x);
-    if (nested.depth == 0)
+    if (args.depth == 0)
         mine.halve_array(args, count, blockIdx.x, words);
     else
         mine.halve(words);
     if (!launches && left > 1) {
         if (threadIdx.x == 0)
-            note_in_line(nested);
+            note_in_line(args);
         mine.halve_to_one(dpr_halved(words));
     }
 }
@@ -172,12 +165,12 @@ template <class M, book_kernel Self> __device__ void recurse_level(dpr_book_args
 
 /* A second kernel of the host's, which starts when the first and all that were launched below it are done. It also does
  * what a launch of dp.recursive2 was for that was not made. */
-template <class M> __device__ void fold_tiles(dpr_book_args args) {
+template <class M> __device__ void fold_tiles(dpr_nested_args args) {
     using X = exchange<M>;
-    nested_account &account = account_of(args.nested);
-    args.nested.depth = account.left;
+    nested_account &account = account_of(args);
+    args.depth = account.left;
     if (account.left > 0) {
-        const uint64_t count = elements(args.nested.run);
+        const uint64_t count = elements(args.run);
         for (unsigned tile = 0; tile < args.tiles; ++tile)
             tile_words<M>(args, tile).halve_to_one(words_at<M>(args, count, tile));
         if (threadIdx.x == 0)
@@ -190,8 +183,8 @@ template <class M> __device__ void fold_tiles(dpr_book_args args) {
         a = M::merge(a, X::unpack(returned ? tile_words<M>::returned(args, tile)[1] : tile_words<M>(args, tile).w[0]));
     const typename X::type x = reduce_block<M>(X::pack(a));
     if (threadIdx.x == 0) {
-        close_account(args.nested);
-        write_result<M>(args.nested.run, elements(args.nested.run), X::unpack(x));
+        close_account(args);
+        write_result<M>(args.run, elements(args.run), X::unpack(x));
     }
 }
 
@@ -201,21 +194,19 @@ template <class M> __device__ void fold_tiles(dpr_book_args args) {
 
 #define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
     using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
-    extern "C" __global__ void dpr_pass_on_##OP##_##DTYPE##_##NAN(dpr_book_args args) {                                \
-        pass_on<of_##OP##_##DTYPE##_##NAN>(args);                                                                      \
+    extern "C" __global__ void __launch_bounds__(1024)                                                                 \
+        dpr_recursive_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                           \
+        recurse<of_##OP##_##DTYPE##_##NAN, true>(args);                                                                \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024) dpr_recursive_##OP##_##DTYPE##_##NAN(dpr_book_args args) {      \
-        recurse<of_##OP##_##DTYPE##_##NAN, true, dpr_recursive_##OP##_##DTYPE##_##NAN,                                 \
-                dpr_pass_on_##OP##_##DTYPE##_##NAN>(args);                                                             \
+    extern "C" __global__ void __launch_bounds__(1024)                                                                 \
+        dpr_nosync_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                              \
+        recurse<of_##OP##_##DTYPE##_##NAN, false>(args);                                                               \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024) dpr_nosync_##OP##_##DTYPE##_##NAN(dpr_book_args args) {         \
-        recurse<of_##OP##_##DTYPE##_##NAN, false, dpr_nosync_##OP##_##DTYPE##_##NAN,                                   \
-                dpr_pass_on_##OP##_##DTYPE##_##NAN>(args);                                                             \
+    extern "C" __global__ void __launch_bounds__(1024)                                                                 \
+        dpr_recursive2_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                          \
+        recurse_level<of_##OP##_##DTYPE##_##NAN>(args);                                                                \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024) dpr_recursive2_##OP##_##DTYPE##_##NAN(dpr_book_args args) {     \
-        recurse_level<of_##OP##_##DTYPE##_##NAN, dpr_recursive2_##OP##_##DTYPE##_##NAN>(args);                         \
-    }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024) dpr_fold_tiles_##OP##_##DTYPE##_##NAN(dpr_book_args args) {     \
+    extern "C" __global__ void __launch_bounds__(1024) dpr_fold_tiles_##OP##_##DTYPE##_##NAN(dpr_nested_args args) {   \
         fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
     }
 

@@ -38,13 +38,27 @@ __device__ inline admission admission_of(const dpr_nested_args &args) {
     return {&dpr_credits_taken, args.credits, &account_of(args).report, args.depth};
 }
 
-/* As launch_admitted(), from a kernel of a run. */
-template <class Launch> __device__ bool launch_nested(const dpr_nested_args &args, Launch launch) {
-    return launch_admitted(admission_of(args), launch);
-}
+/* What a launched kernel does. */
+using continuation = void (*)(const dpr_nested_args &);
 
-/* The same with the credit by which the kernel itself was launched, for one that follows it. */
-template <class Launch> __device__ bool launch_on(const dpr_nested_args &args, Launch launch) {
+} // namespace dpr
+
+/* The one kernel that kernels launch. On an H200 devices hang, sooner or later, where several launches are pending and
+ * their places in the pool were those of other kernels before; with one kernel for all they do not. */
+extern "C" __global__ void dpr_go_on(const __grid_constant__ dpr_nested_args args);
+
+namespace dpr {
+
+/* Has `blocks` blocks of `threads` threads go on with `next`, as the stream says. With a credit of its own, or, of a
+ * grid that follows this one, with that by which this one was launched. Whether they will. */
+template <continuation GoOn>
+__device__ bool launch_nested(const dpr_nested_args &args, dpr_nested_args next, unsigned blocks, unsigned threads,
+                              cudaStream_t stream, bool on_own_credit) {
+    next.depth = args.depth + 1;
+    next.go_on = reinterpret_cast<void *>(GoOn);
+    const auto launch = [&] { dpr_go_on<<<blocks, threads, DPR_FOLD_BYTES, stream>>>(next); };
+    if (!on_own_credit)
+        return launch_admitted(admission_of(args), launch);
     const bool launched = launch_noted(admission_of(args), launch);
     if (!launched)
         give_credits_back(1);

@@ -39,7 +39,11 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 }
 
 static dpr_kernel kernel(const dpr_key *key) {
-    return (dpr_kernel){.entry = entry(key), .threads = THREADS, .min_blocks = 2, .module = &dpr_dp_module};
+    return (dpr_kernel){.entry = entry(key),
+                        .threads = THREADS,
+                        .shared_bytes = DPR_FOLD_BYTES,
+                        .min_blocks = 2,
+                        .module = &dpr_dp_module};
 }
 
 static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
@@ -68,10 +72,14 @@ static void describe(const dpr_run *run, char *text, size_t size) {
 
 static int launch(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
-    dpr_launch launch = {
-        .entry = entry(&run->key), .module = &dpr_dp_module, .blocks = tree.leaves, .threads = THREADS};
-    dpr_tree_args args = {.nested = dpr_nested_args_of(&launch, run), .tree = tree};
-    return run->enqueue(run, &launch, &args.nested.run);
+    dpr_launch launch = {.entry = entry(&run->key),
+                         .module = &dpr_dp_module,
+                         .blocks = tree.leaves,
+                         .threads = THREADS,
+                         .shared_bytes = DPR_FOLD_BYTES};
+    dpr_nested_args args = dpr_nested_args_of(&launch, run);
+    args.tree = tree;
+    return run->enqueue(run, &launch, &args.run);
 }
 
 const dpr_strategy dpr_dp_tree = {

@@ -5,8 +5,6 @@
 namespace dpr {
 namespace {
 
-using tree_kernel = void (*)(dpr_tree_args);
-
 /* What a block reads of the array: neighbouring vectors. */
 template <class M> struct leaf {
     using T = typename M::storage;
@@ -15,7 +13,7 @@ template <class M> struct leaf {
     const P *first_of_tiles, *rest, *end;
     uint64_t tiles, tile_step;
 
-    __device__ leaf(const dpr_tree_args &args, uint64_t count) : d(args.nested.run, count) {
+    __device__ leaf(const dpr_nested_args &args, uint64_t count) : d(args.run, count) {
         const uint64_t from = min(blockIdx.x * args.tree.leaf, d.vectors);
         const uint64_t size = min(args.tree.leaf, d.vectors - from);
         tile_step = M::vectors * blockDim.x;
@@ -39,16 +37,30 @@ template <class M> struct leaf {
     }
 };
 
-template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_tree_args &args, uint64_t count) {
+template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
     using X = exchange<M>;
     using T = typename M::storage;
     if constexpr (alignof(T) < sizeof(T)) {
-        if (is_split<T>(args.nested.run.in))
-            return reduce_split_share<M>(static_cast<const T *>(args.nested.run.in), count);
+        if (is_split<T>(args.run.in))
+            return reduce_split_share<M>(static_cast<const T *>(args.run.in), count);
     }
     const leaf<M> mine(args, count);
     const ends<M> e(mine.d);
-    return e.with(X::pack(mine.reduce(args.nested.run.reading & DPR_READ_STREAMING)));
+    return e.with(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
+}
+
+/* As reduce_block(), in memory that is the same for all pairs: there is one kernel for the nodes of all. */
+template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
+    using X = exchange<M>;
+    extern __shared__ __align__(16) unsigned char shared[];
+    auto *of_warp = reinterpret_cast<typename X::type *>(shared);
+    static_assert(sizeof x <= DPR_PARTIAL_BYTES);
+    const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
+    x = reduce_warp<M>(x);
+    if (in_warp == 0)
+        of_warp[warp] = x;
+    __syncthreads();
+    return warp == 0 ? reduce_warp<M>(in_warp < blockDim.x / 32 ? of_warp[in_warp] : X::identity()) : x;
 }
 
 /* A node's children, in their order. */
@@ -63,7 +75,7 @@ __device__ typename exchange<M>::type reduce_children(const typename exchange<M>
 }
 
 /* The level above the one that `args` is for. */
-__device__ inline dpr_tree_args level_above(dpr_tree_args args, unsigned width) {
+__device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned width) {
     args.first += args.level > 0 ? args.children : 0;
     args.children = width;
     args.level++;
@@ -71,9 +83,9 @@ __device__ inline dpr_tree_args level_above(dpr_tree_args args, unsigned width) 
 }
 
 /* Node number `node` of a level of `width`, by the whole block: its value goes to memory, or is the run's result. */
-template <class M> __device__ void do_node(const dpr_tree_args &args, uint64_t count, unsigned node, unsigned width) {
+template <class M> __device__ void do_node(const dpr_nested_args &args, uint64_t count, unsigned node, unsigned width) {
     using X = exchange<M>;
-    auto *partials = static_cast<typename X::type *>(args.nested.work) + args.first;
+    auto *partials = static_cast<typename X::type *>(args.work) + args.first;
     typename X::type x;
     if (args.level == 0) {
         x = reduce_leaf<M>(args, count);
@@ -82,19 +94,19 @@ template <class M> __device__ void do_node(const dpr_tree_args &args, uint64_t c
         x = reduce_children<M>(partials + from, min(args.tree.fan, args.children - from));
         partials += args.children;
     }
-    x = reduce_block<M>(x);
+    x = fold_block<M>(x);
     if (threadIdx.x != 0)
         return;
     if (width > 1) {
         partials[node] = x;
     } else {
-        close_account(args.nested);
-        write_result<M>(args.nested.run, count, X::unpack(x));
+        close_account(args);
+        write_result<M>(args.run, count, X::unpack(x));
     }
 }
 
 /* All levels above, by one block. */
-template <class M> __device__ void do_levels_above(dpr_tree_args args, uint64_t count, unsigned width) {
+template <class M> __device__ void do_levels_above(dpr_nested_args args, uint64_t count, unsigned width) {
     while (width > 1) {
         args = level_above(args, width);
         width = dpr_tree_above(width, args.tree.fan);
@@ -106,18 +118,16 @@ template <class M> __device__ void do_levels_above(dpr_tree_args args, uint64_t 
     }
 }
 
-template <class M, tree_kernel Self> __device__ void do_level(const dpr_tree_args &args) {
-    const dpr_nested_args &nested = args.nested;
-    nested_account &account = account_of(nested);
+template <class M> __device__ void do_level(const dpr_nested_args &args) {
+    nested_account &account = account_of(args);
     const unsigned width = gridDim.x;
-    const uint64_t count = elements(nested.run);
-    const bool launches = width > 1 && nested.depth < nested.max_depth;
+    const uint64_t count = elements(args.run);
+    const bool launches = width > 1 && args.depth < args.max_depth;
     /* Starts when all blocks are done, so it may be launched before. */
     if (launches && blockIdx.x == 0 && threadIdx.x == 0) {
-        dpr_tree_args next = level_above(args, width);
-        next.nested.depth++;
         const unsigned wide = dpr_tree_above(width, args.tree.fan);
-        account.left = !launch_nested(nested, [&] { Self<<<wide, blockDim.x, 0, cudaStreamTailLaunch>>>(next); });
+        account.left =
+            !launch_nested<do_level<M>>(args, level_above(args, width), wide, blockDim.x, cudaStreamTailLaunch, false);
     }
     do_node<M>(args, count, blockIdx.x, width);
     if (width > 1) {
@@ -127,13 +137,13 @@ template <class M, tree_kernel Self> __device__ void do_level(const dpr_tree_arg
         if (threadIdx.x == 0) {
             account.ticket = 0;
             if (left)
-                note_in_line(nested);
+                note_in_line(args);
         }
         __syncthreads();
         if (left)
             do_levels_above<M>(args, count, width);
     }
-    if (nested.depth > 0 && threadIdx.x == 0)
+    if (args.depth > 0 && threadIdx.x == 0)
         give_credits_back(1);
 }
 
@@ -144,9 +154,9 @@ constexpr bool has_kernel = domain_has(O, element<D>::kind)
                             && (N == DPR_NAN_PROPAGATE
                                 || (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0);
 
-template <dpr_op O, dpr_dtype D, int N, tree_kernel Self> __device__ void do_level_of(const dpr_tree_args &args) {
+template <dpr_op O, dpr_dtype D, int N> __device__ void do_level_of(const dpr_nested_args &args) {
     if constexpr (has_kernel<O, D, N>)
-        do_level<monoid<O, D, static_cast<dpr_nan>(N)>, Self>(args);
+        do_level<monoid<O, D, static_cast<dpr_nan>(N)>>(args);
 }
 
 } // namespace
@@ -154,8 +164,9 @@ template <dpr_op O, dpr_dtype D, int N, tree_kernel Self> __device__ void do_lev
 /* ---- The kernels, by the names that the host asks for ---- */
 
 #define DPR_TREE_KERNEL(OP, DTYPE, NAN)                                                                                \
-    extern "C" __global__ void __launch_bounds__(512, 2) dpr_tree_##OP##_##DTYPE##_##NAN(dpr_tree_args args) {         \
-        do_level_of<DPR_##OP, DPR_##DTYPE, NAN, dpr_tree_##OP##_##DTYPE##_##NAN>(args);                                \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                                               \
+        dpr_tree_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                                \
+        do_level_of<DPR_##OP, DPR_##DTYPE, NAN>(args);                                                                 \
     }
 #define DPR_TREE_TYPE(OP, DTYPE, ...) DPR_TREE_KERNEL(OP, DTYPE, 0) DPR_TREE_KERNEL(OP, DTYPE, 1)
 #define DPR_TREE_OP(A, OP, ...) DPR_DTYPE_LIST(DPR_TREE_TYPE, OP)

@@ -124,6 +124,8 @@ static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
     if (strategy->side == DPR_ON_CPU)
         return run_on_cpu(strategy, &run, c);
     run.out = c->out;
+    if (c->nested_place.memory == DPR_MEMORY_HOST)
+        run.report = NULL;
     const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
     return dpr_device_run_blocking(dpr_ctx_gpu(ctx), strategy, &run, to_host ? c->out : NULL, c->request.result->size);
 }

@@ -441,6 +441,8 @@ dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strat
             status = synchronise(strategy);
     }
     dpr_current_leave(device->ordinal, previous);
+    if (status == DPR_OK && run->nested && !run->report) /* in pageable memory, of a run without nested launches */
+        *run->nested = (dpr_nested){0};
     return status;
 }
 

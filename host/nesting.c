@@ -200,7 +200,8 @@ static cudaError_t pool_of(dpr_nesting *nesting, cudaMemPool_t *out) {
 
 /* ---- Runs ---- */
 
-/* The report comes first in a run's memory, and then its work memory. */
+/* A report that the kernels do not write to where the caller wants it comes first in a run's memory, and then its work
+ * memory. */
 enum { REPORT_BYTES = 256 };
 
 /* Asked for each run, as the limit is anybody's to change. */
@@ -299,29 +300,36 @@ static cudaError_t allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t str
     return error;
 }
 
+/* The report of a run without nested launches, unless it is to be in pageable memory. Before the run's kernels, as
+ * nothing may fail after them: they write *out. */
+static cudaError_t report_none(const dpr_run *run) {
+    if (!run->report)
+        return cudaSuccess;
+    return cudaMemsetAsync(run->report, 0, sizeof *run->report, run->stream);
+}
+
 cudaError_t dpr_nesting_begin(dpr_nesting *nesting, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
     if (!strategy->work_bytes)
-        return cudaSuccess;
+        return report_none(run);
     void *memory = NULL;
     cudaError_t error = find_credits(run);
     if (error == cudaSuccess)
         error = allocate(nesting, REPORT_BYTES + strategy->work_bytes(run), run->stream, graph, &memory);
     if (error != cudaSuccess)
         return error;
-    run->report = memory;
+    if (!run->report)
+        run->report = memory;
     run->work = (char *)memory + REPORT_BYTES;
     return cudaSuccess;
 }
 
 cudaError_t dpr_nesting_end(dpr_run *run, int launched, cudaGraph_t graph) {
-    static const dpr_nested none;
     cudaError_t error = cudaSuccess;
-    if (run->nested && launched)
-        error = cudaMemcpyAsync(run->nested, run->report ? run->report : &none, sizeof none, cudaMemcpyDefault,
-                                run->stream);
-    if (!run->report || graph)
-        return error;
-    if (cudaFreeAsync(run->report, run->stream) != cudaSuccess)
+    if (!run->work)
+        return cudaSuccess;
+    if (launched && run->nested && run->nested != run->report)
+        error = cudaMemcpyAsync(run->nested, run->report, sizeof *run->nested, cudaMemcpyDefault, run->stream);
+    if (!graph && cudaFreeAsync((char *)run->work - REPORT_BYTES, run->stream) != cudaSuccess)
         (void)cudaGetLastError(); /* the result will be there all the same */
     return error;
 }

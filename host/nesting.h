@@ -26,9 +26,10 @@ cudaError_t dpr_nesting_pending(size_t *out);
 /* How many may be pending on the current device for one more to be made: its pool's share (device.h). */
 cudaError_t dpr_nesting_credits(uint32_t *out);
 
-/* Sets run->work, run->report and run->credits, on the current device, in the order of the run's stream, which is being
- * captured to `graph` unless that is NULL. What a run uses is kept for others; a captured run's memory belongs to its
- * graph until that and all of its instances are destroyed. */
+/* Sets run->work, run->report unless it is set, and run->credits, on the current device, in the order of the run's
+ * stream, which is being captured to `graph` unless that is NULL. What a run uses is kept for others; a captured run's
+ * memory belongs to its graph until that and all of its instances are destroyed. Of a strategy without nested launches
+ * it is the report alone, if that is set: all zero. */
 cudaError_t dpr_nesting_begin(dpr_nesting *nesting, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph);
 
 /* After the run's launches, if `launched` with its report for the caller. */

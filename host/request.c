@@ -138,6 +138,7 @@ dpr_run dpr_request_run(const dpr_request *request) {
                      .key = request->key,
                      .init = request->init,
                      .max_pending = request->max_pending,
+                     .report = request->nested,
                      .nested = request->nested};
 }
 

@@ -1,4 +1,5 @@
 /* Every status: provoked, with a sentence that names argument and value, *out untouched, and the next call working. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,11 +16,13 @@ typedef struct scene {
     dpr_op op_out;                      /* canary */
     dpr_dtype dtype_out;                /* canary */
     char text[16];                      /* canary */
+    dpr_nested nested[2];               /* canary */
 } scene;
 
 static void set_canaries(scene *s) {
     memset(s->out, 0xa5, sizeof s->out);
     memset(s->text, 0xa5, sizeof s->text);
+    memset(s->nested, 0xa5, sizeof s->nested);
     s->ctx_out = (dpr_ctx *)(void *)s->in;
     s->plan_out = (dpr_plan *)(void *)s->in;
     s->op_out = DPR_COUNT;
@@ -31,6 +34,7 @@ static void expect_canaries(const char *what, const scene *s) {
     set_canaries(&fresh);
     EXPECT_THAT(memcmp(fresh.out, s->out, sizeof s->out) == 0, "%s: *out changed", what);
     EXPECT_THAT(memcmp(fresh.text, s->text, sizeof s->text) == 0, "%s: *text changed", what);
+    EXPECT_THAT(memcmp(fresh.nested, s->nested, sizeof s->nested) == 0, "%s: *nested changed", what);
     EXPECT_THAT(s->ctx_out == (const void *)s->in && s->plan_out == (const void *)s->in, "%s: *out changed", what);
     EXPECT_THAT(s->op_out == DPR_COUNT && s->dtype_out == DPR_C128, "%s: *out changed", what);
 }
@@ -63,6 +67,37 @@ static dpr_status with_options(scene *s, const char *strategy, int mode, int nan
     options.init = init;
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, op, &options);
 }
+
+static dpr_status with_launches(scene *s, int max_depth, int max_pending, int reserved, size_t nested_at) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.max_depth = max_depth;
+    options.max_pending = max_pending;
+    options.reserved = reserved;
+    options.nested = (dpr_nested *)(void *)((char *)s->nested + nested_at);
+    return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
+}
+
+/* A report is wanted, and the call cannot be run. */
+static dpr_status with_report(scene *s) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.block = 256;
+    options.nested = s->nested;
+    return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
+}
+
+static dpr_status with_pool(scene *s, int device, size_t size, size_t pending_launches) {
+    const dpr_ctx_options options = {.size = size, .pending_launches = pending_launches};
+    return dpr_ctx_create_ex(device, &options, &s->ctx_out);
+}
+
+static const dpr_nested some_failed = {.launched = 900,
+                                       .refused = 77,
+                                       .failed = 3,
+                                       .in_line = 80,
+                                       .deepest = 8,
+                                       .error = 69,
+                                       .error_depth = 2,
+                                       .error_block = 5};
 
 static dpr_status with_problem(scene *s, int op, int dtype, size_t count, int memory) {
     dpr_problem problem = DPR_PROBLEM_INIT;
@@ -116,6 +151,23 @@ static dpr_status short_explanation(scene *s) {
     X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 15", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))                \
     X(dtype_of_problem, ERR_INVALID_DTYPE, "dtype is 99", with_problem(s, DPR_SUM, 99, 4, 0))                          \
     X(dtype_name, ERR_INVALID_DTYPE, "\"float\"", dpr_dtype_parse("float", &s->dtype_out))                             \
+    X(nested_status_null, ERR_NULL_POINTER, "nested is NULL", dpr_nested_status(NULL))                                 \
+    X(nested_failed, ERR_NESTED_LAUNCH, "cudaError_t 69 in block 5 at depth 2", dpr_nested_status(&some_failed))       \
+    X(ctx_ex_out_null, ERR_NULL_POINTER, "out is NULL", dpr_ctx_create_ex(DPR_DEVICE_CPU, NULL, NULL))                 \
+    X(ctx_ex_device, ERR_INVALID_OPTION, "device is -3", with_pool(s, -3, sizeof(dpr_ctx_options), 0))                 \
+    X(pool_of_cpu, ERR_INVALID_OPTION, "ctx_options->pending_launches is 64",                                          \
+      with_pool(s, DPR_DEVICE_CPU, sizeof(dpr_ctx_options), 64))                                                       \
+    X(ctx_options_size_0, ERR_INVALID_OPTION, "ctx_options->size is 0", with_pool(s, DPR_DEVICE_CPU, 0, 0))            \
+    X(ctx_options_size_odd, ERR_INVALID_OPTION, "ctx_options->size is 12", with_pool(s, DPR_DEVICE_CPU, 12, 0))        \
+    X(ctx_options_size_huge, ERR_INVALID_OPTION, "sizeof(dpr_ctx_options)", with_pool(s, DPR_DEVICE_CPU, SIZE_MAX, 0)) \
+    X(depth_negative, ERR_INVALID_OPTION, "options->max_depth is -1", with_launches(s, -1, 0, 0, 0))                   \
+    X(depth_past_most, ERR_INVALID_OPTION, "options->max_depth is 25", with_launches(s, 25, 0, 0, 0))                  \
+    X(depth_of_a_byte, ERR_INVALID_OPTION, "options->max_depth is 256", with_launches(s, 256, 0, 0, 0))                \
+    X(pending_negative, ERR_INVALID_OPTION, "options->max_pending is -2", with_launches(s, 0, -2, 0, 0))               \
+    X(pending_least, ERR_INVALID_OPTION, "options->max_pending is -2147483648", with_launches(s, 0, INT_MIN, 0, 0))    \
+    X(reserved, ERR_INVALID_OPTION, "options->reserved is 7", with_launches(s, 0, 0, 7, 0))                            \
+    X(nested_misaligned, ERR_MISALIGNED, "options->nested is 0x", with_launches(s, 0, 0, 0, 2))                        \
+    X(nested_of_a_refused_call, ERR_STRATEGY_UNABLE, "options->block", with_report(s))                                 \
     X(device_number, ERR_INVALID_OPTION, "device is -3", dpr_ctx_create(-3, &s->ctx_out))                              \
     X(mode, ERR_INVALID_OPTION, "mode is 7", with_options(s, NULL, 7, 0, NULL, DPR_SUM))                               \
     X(nan, ERR_INVALID_OPTION, "nan is 2", with_options(s, NULL, 0, 2, NULL, DPR_SUM))                                 \
@@ -200,9 +252,6 @@ static const struct elsewhere {
     {DPR_ERR_WRONG_DEVICE, "Gpu.memory_of_another_device_is_refused, also on the fake devices"},
     {DPR_ERR_OUT_OF_MEMORY, "Allocations.every_failure_is_a_status"},
     {DPR_ERR_CUDA, "Faults.*"},
-#ifndef DPR_WITH_CUDA
-    {DPR_ERR_STRATEGY_UNABLE, "builds with CUDA: every strategy of this one can run everything"},
-#endif
 };
 
 TEST(Api, every_status_is_tested) {
@@ -225,6 +274,24 @@ TEST(Api, success_leaves_the_last_error_alone) {
     EXPECT_STATUS(DPR_ERR_INVALID_OP, dpr_reduce(in, &out, 3, DPR_I32, (dpr_op)99));
     EXPECT_STATUS(DPR_OK, dpr_reduce(in, &out, 3, DPR_I32, DPR_SUM));
     EXPECT_CONTAINS(dpr_last_error(), "op is 99");
+}
+
+TEST(Api, failed_launches_are_described) {
+    dpr_nested nested = some_failed;
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    EXPECT_CONTAINS(dpr_last_error(), "3 launches from kernels failed");
+    EXPECT_CONTAINS(dpr_last_error(), "cudaError_t 69");
+    EXPECT_CONTAINS(dpr_last_error(), "block 5");
+    EXPECT_CONTAINS(dpr_last_error(), "depth 2");
+    EXPECT_CONTAINS(dpr_last_error(), "900 were made");
+    EXPECT_CONTAINS(dpr_last_error(), "77 refused");
+    EXPECT_CONTAINS(dpr_last_error(), "80 sub-trees");
+    EXPECT_EQ_BYTES(&some_failed, &nested, sizeof nested);
+    memset(&nested, 0xff, sizeof nested);
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    EXPECT_THAT(strlen(dpr_last_error()) < 300, "%zu characters", strlen(dpr_last_error()));
+    nested.failed = 0; /* refusals, and what is left of an error, are no failure */
+    EXPECT_STATUS(DPR_OK, dpr_nested_status(&nested));
 }
 
 TEST(Api, long_names_are_cut) {

@@ -1,4 +1,5 @@
 /* Names, tables, struct sizes, the buffer protocol of texts. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,10 @@ TEST(Tables, values_that_are_no_enum) {
 /* ---- Struct sizes: what programs built with this version's header rely on ---- */
 
 TEST(Abi, struct_sizes) {
-    EXPECT_EQ_U64(40, sizeof(dpr_options));
+    EXPECT_EQ_U64(56, sizeof(dpr_options));
+    EXPECT_EQ_U64(16, sizeof(dpr_ctx_options));
+    EXPECT_EQ_U64(32, sizeof(dpr_nested));
+    EXPECT_EQ_U64(32, sizeof(dpr_nest));
     EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));
@@ -112,6 +116,20 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(20, offsetof(dpr_options, nan));
     EXPECT_EQ_U64(24, offsetof(dpr_options, init));
     EXPECT_EQ_U64(32, offsetof(dpr_options, block));
+    EXPECT_EQ_U64(36, offsetof(dpr_options, max_depth));
+    EXPECT_EQ_U64(40, offsetof(dpr_options, max_pending));
+    EXPECT_EQ_U64(44, offsetof(dpr_options, reserved));
+    EXPECT_EQ_U64(48, offsetof(dpr_options, nested));
+    EXPECT_EQ_U64(0, offsetof(dpr_ctx_options, size));
+    EXPECT_EQ_U64(8, offsetof(dpr_ctx_options, pending_launches));
+    EXPECT_EQ_U64(0, offsetof(dpr_nested, launched));
+    EXPECT_EQ_U64(4, offsetof(dpr_nested, refused));
+    EXPECT_EQ_U64(8, offsetof(dpr_nested, failed));
+    EXPECT_EQ_U64(12, offsetof(dpr_nested, in_line));
+    EXPECT_EQ_U64(16, offsetof(dpr_nested, deepest));
+    EXPECT_EQ_U64(20, offsetof(dpr_nested, error));
+    EXPECT_EQ_U64(24, offsetof(dpr_nested, error_depth));
+    EXPECT_EQ_U64(28, offsetof(dpr_nested, error_block));
     EXPECT_EQ_U64(0, offsetof(dpr_problem, size));
     EXPECT_EQ_U64(8, offsetof(dpr_problem, op));
     EXPECT_EQ_U64(16, offsetof(dpr_problem, count));
@@ -128,6 +146,8 @@ TEST(Abi, enum_values) {
     EXPECT_EQ_I64(11, DPR_COUNT);
     EXPECT_EQ_I64(1, DPR_ERR_NULL_POINTER);
     EXPECT_EQ_I64(16, DPR_ERR_BUFFER_TOO_SMALL);
+    EXPECT_EQ_I64(17, DPR_ERR_NESTED_LAUNCH);
+    EXPECT_EQ_I64(-1, DPR_NO_LAUNCHES);
     EXPECT_EQ_I64(4, DPR_MEMORY_DEVICE);
 }
 
@@ -151,8 +171,11 @@ TEST(Abi, options_of_other_versions) {
     dpr_ctx *ctx = NULL;
     const double init = 100;
     double out = 0;
+    char known[32];
+    dpr_nested unseen = {.launched = 77};
     dpr_options options = DPR_OPTIONS_INIT;
     options.init = &init;
+    snprintf(known, sizeof known, "past byte %zu,", sizeof options);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
     EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof options, 0, &out));
     EXPECT_NEAR_F64(107.0, out, 0.0);
@@ -161,17 +184,53 @@ TEST(Abi, options_of_other_versions) {
     EXPECT_NEAR_F64(7.0, out, 0.0);
     EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof(size_t), 0, &out));
     EXPECT_NEAR_F64(7.0, out, 0.0);
+    /* one that ends before `nested`: no report */
+    options.nested = &unseen;
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, offsetof(dpr_options, nested), 0, &out));
+    EXPECT_NEAR_F64(107.0, out, 0.0);
+    EXPECT_EQ_U64(77, unseen.launched);
+    options.nested = NULL;
     /* a later one whose new fields have their defaults, and one that asks for something unknown */
     EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof options + 24, 0, &out));
     EXPECT_NEAR_F64(107.0, out, 0.0);
     out = -1;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, sizeof options + 24, 1, &out));
-    EXPECT_CONTAINS(dpr_last_error(), "64");
+    EXPECT_CONTAINS(dpr_last_error(), known);
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 0, 0, &out));
     EXPECT_CONTAINS(dpr_last_error(), "size is 0");
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, sum_with(ctx, &options, 7, 0, &out));
     EXPECT_NEAR_F64(-1.0, out, 0.0);
     dpr_ctx_destroy(ctx);
+}
+
+/* Options of a context, likewise. */
+static dpr_status create_with(size_t size, int tail, dpr_ctx **out) {
+    const dpr_ctx_options options = {.size = size, .pending_launches = 0};
+    unsigned char bytes[sizeof options + 16];
+    memset(bytes, tail, sizeof bytes);
+    memcpy(bytes, &options, sizeof options);
+    return dpr_ctx_create_ex(DPR_DEVICE_CPU, (const dpr_ctx_options *)(const void *)bytes, out);
+}
+
+TEST(Abi, ctx_options_of_other_versions) {
+    const size_t good[] = {sizeof(dpr_ctx_options), sizeof(size_t), sizeof(dpr_ctx_options) + 16};
+    const dpr_ctx_options defaults = DPR_CTX_OPTIONS_INIT;
+    dpr_ctx *ctx = NULL;
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        ASSERT_STATUS(DPR_OK, create_with(good[i], 0, &ctx));
+        EXPECT_EQ_I64(DPR_DEVICE_CPU, dpr_ctx_device(ctx));
+        dpr_ctx_destroy(ctx);
+    }
+    EXPECT_EQ_U64(sizeof defaults, defaults.size);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(DPR_DEVICE_CPU, &defaults, &ctx));
+    dpr_ctx_destroy(ctx);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(DPR_DEVICE_CPU, NULL, &ctx));
+    EXPECT_EQ_I64(DPR_DEVICE_CPU, dpr_ctx_device(ctx));
+    dpr_ctx_destroy(ctx);
+    ctx = NULL;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, create_with(sizeof(dpr_ctx_options) + 16, 1, &ctx));
+    EXPECT_CONTAINS(dpr_last_error(), "ctx_options->size is 32");
+    EXPECT_EQ_PTR(NULL, ctx);
 }
 
 /* ---- Block sizes ---- */
@@ -253,6 +312,85 @@ TEST(Abi, problems_of_other_versions) {
     EXPECT_CONTAINS(dpr_last_error(), "problem");
     EXPECT_TRUE(plan == NULL);
     dpr_ctx_destroy(ctx);
+}
+
+/* ---- Nested launches, of which the CPU makes none ---- */
+
+typedef struct reported {
+    dpr_ctx *cpu;
+    dpr_nested before, nested, none; /* `nested` is as `before` until a call reports */
+    double out;
+    dpr_options options;
+} reported;
+
+static void report_open(void *state) {
+    reported *r = state;
+    memset(&r->before, 0xa5, sizeof r->before);
+    r->nested = r->before;
+    r->options = (dpr_options)DPR_OPTIONS_INIT;
+    r->options.nested = &r->nested;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &r->cpu));
+}
+
+static void report_close(void *state) {
+    dpr_ctx_destroy(((reported *)state)->cpu);
+}
+
+#define REPORT_TEST(NAME) TEST_FIXTURE(Options, NAME, reported, report_open, report_close)
+
+static const double one_two_four[] = {1, 2, 4};
+
+/* The last call's result is there, and its report, which is all zero. */
+static void expect_reported(reported *r) {
+    EXPECT_NEAR_F64(7.0, r->out, 0.0);
+    EXPECT_EQ_BYTES(&r->none, &r->nested, sizeof r->nested);
+    EXPECT_STATUS(DPR_OK, dpr_nested_status(&r->nested));
+    r->nested = r->before;
+    r->out = -1;
+}
+
+REPORT_TEST(calls_on_the_cpu_report_no_launches) {
+    static const char *const strategies[] = {NULL, "cpu.serial", "cpu.simd", "cpu.threads"};
+    for (size_t i = 0; i < LENGTH(strategies); i++) {
+        fixture->options.strategy = strategies[i];
+        EXPECT_STATUS(DPR_OK,
+                      dpr_reduce_ex(fixture->cpu, one_two_four, &fixture->out, 3, DPR_F64, DPR_SUM, &fixture->options));
+        expect_reported(fixture);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->cpu, one_two_four, &fixture->out, 3, DPR_F64, DPR_SUM,
+                                               &fixture->options, NULL));
+        expect_reported(fixture);
+    }
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->cpu, NULL, &fixture->out, 0, DPR_F64, DPR_SUM, &fixture->options));
+    EXPECT_EQ_BYTES(&fixture->none, &fixture->nested, sizeof fixture->nested);
+}
+
+/* Each run of a plan, and not the plan itself. */
+REPORT_TEST(plans_on_the_cpu_report_no_launches) {
+    dpr_plan *plan = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.dtype = DPR_F64;
+    problem.count = LENGTH(one_two_four);
+    problem.options = &fixture->options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->cpu, &problem, &plan));
+    EXPECT_EQ_BYTES(&fixture->before, &fixture->nested, sizeof fixture->nested);
+    for (int run = 0; run < 2; run++) {
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, one_two_four, &fixture->out, NULL));
+        expect_reported(fixture);
+    }
+    dpr_plan_destroy(plan);
+}
+
+/* They are limits, so what makes no launches keeps within all of them. */
+REPORT_TEST(limits_of_launches_mean_nothing_to_the_cpu) {
+    static const int depths[] = {0, 1, 23, 24}, pendings[] = {DPR_NO_LAUNCHES, 0, 1, INT_MAX};
+    for (size_t d = 0; d < LENGTH(depths); d++)
+        for (size_t p = 0; p < LENGTH(pendings); p++) {
+            fixture->options.max_depth = depths[d];
+            fixture->options.max_pending = pendings[p];
+            EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->cpu, one_two_four, &fixture->out, 3, DPR_F64, DPR_SUM,
+                                                &fixture->options));
+            expect_reported(fixture);
+        }
 }
 
 /* ---- Plans ---- */

@@ -70,8 +70,9 @@ TEST(PlannerNested, the_limit_of_depth_is_the_callers_or_the_machines) {
         }
 }
 
-/* Fewer levels where depth is short, which cost less or as much where each level is a launch. */
-TEST(PlannerNested, less_depth_never_costs_more_launches) {
+/* In the book's forms each level is a launch, and where depth is short there are fewer. The tree launches as many
+ * levels as take the least time, of those that there may be. */
+TEST(PlannerNested, depth_costs_launches_or_spares_time) {
     dpr_machine machine;
     NEED_NESTED();
     ASSERT_TRUE(machine_load("h200", &machine));
@@ -79,28 +80,61 @@ TEST(PlannerNested, less_depth_never_costs_more_launches) {
         double before = 0;
         for (int depth = 1; depth <= 24; depth++) {
             const dpr_key key = key_for(names[i], depth);
-            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24);
-            EXPECT_THAT(seconds >= before || strcmp(names[i], "dp.tree") == 0, "%s, depth %d: %g us, and %g before",
-                        names[i], depth, 1e6 * seconds, 1e6 * before);
+            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 30);
+            const int as_expected = strcmp(names[i], "dp.tree") == 0 ? seconds <= before : seconds >= before;
+            EXPECT_THAT(depth == 1 || as_expected, "%s, depth %d: %g us, and %g before", names[i], depth, 1e6 * seconds,
+                        1e6 * before);
             before = seconds;
         }
     }
 }
 
-TEST(PlannerNested, a_larger_pool_makes_launches_slower) {
+/* Predicted seconds for `count` elements where `pool` launches may be pending. */
+static double seconds_with_pool(const char *name, int64_t pool, size_t count) {
     dpr_machine machine;
+    const dpr_key key = key_for(name, 0);
+    if (!EXPECT_TRUE(machine_load("h200", &machine)))
+        return 0;
+    machine.caps.gpu.pending_launches = pool;
+    return strategy_of(name)->cost(&key, &machine.caps, count);
+}
+
+TEST(PlannerNested, a_larger_pool_makes_launches_slower) {
+    static const size_t counts[] = {1 << 20, 1 << 30};
     NEED_NESTED();
-    ASSERT_TRUE(machine_load("h200", &machine));
-    for (size_t i = 0; i < LENGTH(names); i++) {
-        const dpr_key key = key_for(names[i], 0);
-        double before = 0;
-        for (int64_t pool = 64; pool <= 65536; pool *= 4) {
-            machine.caps.gpu.pending_launches = pool;
-            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 20);
-            EXPECT_THAT(seconds > before, "%s, pool of %lld: %g us, and %g before", names[i], (long long)pool,
-                        1e6 * seconds, 1e6 * before);
-            before = seconds;
+    for (size_t i = 0; i < LENGTH(names); i++)
+        for (size_t c = 0; c < LENGTH(counts); c++) {
+            double before = 0;
+            for (int64_t pool = 64; pool <= 65536; pool *= 4) {
+                const double seconds = seconds_with_pool(names[i], pool, counts[c]);
+                EXPECT_THAT(seconds > before, "%s, %zu elements, pool of %lld: %g us, and %g before", names[i],
+                            counts[c], (long long)pool, 1e6 * seconds, 1e6 * before);
+                before = seconds;
+            }
         }
+}
+
+/* From the end of a grid to the start of the next, as runs are told. */
+static double launch_with_pool(int64_t pool) {
+    dpr_machine machine;
+    dpr_choice choice;
+    const dpr_key key = key_for("dp.tree", 0);
+    if (!EXPECT_TRUE(machine_load("h200", &machine)))
+        return 0;
+    machine.caps.gpu.pending_launches = pool;
+    return EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice)) ? choice.step[0].shape.launch_seconds : 0;
+}
+
+/* One leaf; leaves and one node; leaves and two levels above. */
+TEST(PlannerNested, the_tree_pays_for_each_level_above_its_leaves) {
+    static const size_t counts[] = {1 << 10, 1 << 20, 1 << 30};
+    NEED_NESTED();
+    const double launch = launch_with_pool(2048) - launch_with_pool(64);
+    EXPECT_TRUE(launch > 0);
+    for (size_t levels = 0; levels < LENGTH(counts); levels++) {
+        const double more =
+            seconds_with_pool("dp.tree", 2048, counts[levels]) - seconds_with_pool("dp.tree", 64, counts[levels]);
+        EXPECT_NEAR_F64((double)levels * launch, more, 1e-9);
     }
 }
 

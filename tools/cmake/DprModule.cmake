@@ -1,9 +1,10 @@
-# dpr_module(NAME "what it is" SOURCES a.cu ... INCLUDES folder ...)
+# dpr_module(NAME "what it is" SOURCES a.cu ... INCLUDES folder ... [REGISTERS n])
 #
 # Compiles the sources to relocatable device code, links it with the device runtime to a fat binary, and adds an object
 # library NAME, which defines it as `const dpr_module NAME` (core/strategy.h). Kernels that launch kernels need all this, and are
 # kept away from the library's other code by it: whoever links the library needs no device linker, and nothing of it is
-# loaded before a kernel of it is asked for.
+# loaded before a kernel of it is asked for. REGISTERS is the most that a thread has: functions that kernels call by their
+# addresses take as many as they like else.
 
 set(dpr_module_template ${CMAKE_CURRENT_LIST_DIR}/module.c.in)
 
@@ -25,7 +26,7 @@ function(dpr_machine_code out)
 endfunction()
 
 function(dpr_module name what)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;INCLUDES")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "REGISTERS" "SOURCES;INCLUDES")
     dpr_machine_code(code)
     set(nvcc ${CMAKE_CUDA_COMPILER})
     if(CMAKE_CUDA_HOST_COMPILER)
@@ -33,6 +34,9 @@ function(dpr_module name what)
     endif()
     separate_arguments(flags NATIVE_COMMAND "${CMAKE_CUDA_FLAGS}")
     list(APPEND flags -std=c++${CMAKE_CUDA_STANDARD} -O2 -DNDEBUG -DDPR_WITH_CUDA=1 -Xcompiler=-Wall,-Wextra ${code})
+    if(arg_REGISTERS)
+        list(APPEND flags -maxrregcount=${arg_REGISTERS})
+    endif()
     if(NOT DPR_NESTED_LAUNCHES)
         list(APPEND flags -DDPR_WITHOUT_LAUNCHES)
     endif()
