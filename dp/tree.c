@@ -34,7 +34,8 @@ static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * UNIT), tail = dpr_tail_seconds(&caps->gpu);
     const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
-    const double above = leaves > 1 ? DPR_FIRST_NESTED_SECONDS + (children < tail ? children : tail) : 0;
+    const int one_level = children < tail || key->f.depth == 1;
+    const double above = leaves > 1 ? DPR_FIRST_NESTED_SECONDS + tail + (one_level ? children : tail) : 0;
     return DPR_LAUNCH_SECONDS + 3e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
 }
 

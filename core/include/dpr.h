@@ -251,7 +251,7 @@ typedef struct dpr_options {
                   coop.tile, coop.async and the book's dp.*); 0: their own choice. It leaves the planner no others, and
                   a call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
-                        to   24; 0: as many as the device is known to take, which is 24 */
+                        to 24; 0: as many as the device is known to take, which is 24 */
     int max_pending; /**< launches of kernels that may be pending on the device at a time for this call to make another
                         one; 0: as many as its pool of them safely holds; DPR_NO_LAUNCHES: it makes none, and parents do
                         everything themselves */
