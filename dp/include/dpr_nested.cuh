@@ -247,7 +247,7 @@ template <class M> __device__ unsigned blocks_for(uint64_t count) {
 
 /* Whether a launched grid does it. */
 template <class M, class Then>
-__device__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &args, const Then &then) {
+__device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &args, const Then &then) {
     dpr_nest_state &state = state_of(nest);
     const uint32_t slot = take_slot(nest);
     if (slot == no_slot) {
@@ -264,6 +264,19 @@ __device__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_kerne
     });
     if (!launched)
         drop_launch(nest, slot);
+    return launched;
+}
+
+/* The same, threads of a warp one after another: an H200 hangs where several of them launch at once. */
+template <class M, class Then>
+__device__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &args, const Then &then) {
+    const unsigned here = __activemask(), self = 1u << threadIdx.x % 32;
+    bool launched = false;
+    for (unsigned left = here; left != 0; left &= left - 1) {
+        if ((left & (0 - left)) == self)
+            launched = launch_one<M>(nest, order, args, then);
+        __syncwarp(here);
+    }
     return launched;
 }
 
