@@ -106,11 +106,11 @@ static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, do
            + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
 }
 
-/* Of launches that tiles make for themselves, no more than some 0.7 of the pool come to be made, on an H200: for the
- * rest there are no credits. Each tile's own follow one another. */
+/* Of launches that tiles make for themselves, no more are made than half of the pool has places: for the rest there
+ * are no credits. Each tile's own follow one another. */
 static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
     const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
-    const double wanted = each * depth * tiles, most = 0.7 * (double)caps->gpu.pending_launches;
+    const double wanted = each * depth * tiles, most = 0.5 * (double)caps->gpu.pending_launches;
     return each * depth * dpr_tail_seconds(&caps->gpu) + (wanted < most ? wanted : most) * DPR_FORGOTTEN_SECONDS;
 }
 

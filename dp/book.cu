@@ -68,24 +68,36 @@ template <class M> __device__ void pass_on(const dpr_nested_args &args) {
     auto *returned = tile_words<M>::returned(args, args.tile);
     const unsigned depth = args.depth - 1;
     returned[depth] = returned[depth + 1];
-    give_credits_back(2); /* its own, and that of the launch which waited */
+}
+
+/* Launches for a tile of which the first kernel has left `words` words: one for each halving, and, but for the first,
+ * one that waits. */
+template <bool Waits> __device__ unsigned launches_of_tile(const dpr_nested_args &args, unsigned words) {
+    const unsigned levels = min(dpr_halvings(words), args.max_depth);
+    return Waits && levels > 0 ? 2 * levels - 1 : levels;
 }
 
 template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args);
 
-/* Thread 0 calls it: whether `words` words of the tile are a child's from here on. */
+/* Thread 0 calls it: whether `words` words of the tile are a child's from here on. `chain` launches are left to it. */
 template <class M, bool Waits>
-__device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigned words, bool &waits) {
+__device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigned words, unsigned chain, bool &waits) {
+    const bool first = args.depth == 0;
+    const unsigned launches = Waits && !first ? 2 : 1; /* tail launches of a grid of several blocks would take turns */
+    if (chain < launches) {
+        note_refusal(args);
+        return false;
+    }
     dpr_nested_args child = args;
     child.tile = tile;
     child.words = words;
-    /* Only of a grid of one block: tail launches of a grid run one after another. */
+    child.chain = chain - launches;
     if constexpr (Waits) {
-        waits = args.depth > 0 && launch_nested<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch, false);
-        if (args.depth > 0 && !waits)
+        waits = !first && launch_nested<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch);
+        if (!first && !waits)
             return false;
     }
-    return launch_nested<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget, false);
+    return launch_nested<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget);
 }
 
 template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args) {
@@ -103,24 +115,22 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
     }
     words = dpr_halved(words);
     if (threadIdx.x == 0) {
-        waits = false;
-        launched = words > 1 && args.depth < args.max_depth && launch_child<M, Waits>(args, tile, words, waits);
+        waits = launched = false;
+        if (words > 1 && args.depth < args.max_depth) {
+            const unsigned chain = first ? take_credits(args, launches_of_tile<Waits>(args, words)) : args.chain;
+            launched = launch_child<M, Waits>(args, tile, words, chain, waits);
+        }
         if (words > 1 && !launched)
             note_in_line(args);
     }
     __syncthreads();
     if (!launched)
         mine.halve_to_one(words);
-    if (threadIdx.x != 0)
-        return;
     if constexpr (Waits) {
         /* Where a continuation waits, what would be the child's; of the first kernel's blocks none does. */
-        if (!launched)
+        if (!launched && threadIdx.x == 0)
             mine.returned(args, tile)[waits || first ? args.depth + 1 : args.depth] = mine.w[0];
     }
-    /* With a continuation, that gives back both; without, the last of a chain gives back those of all of it. */
-    if (!first && !waits && !launched)
-        give_credits_back(Waits ? 1 : args.depth);
 }
 
 /* ---- dp.recursive2: one launch for all tiles ---- */
@@ -132,7 +142,22 @@ template <class M> __device__ unsigned words_at(const dpr_nested_args &args, uin
     return words;
 }
 
-/* All launches have the credit of the first: of a chain that follows one another, few are pending at a time. */
+template <class M> constexpr uint32_t pair_number = 0;
+template <dpr_op O, dpr_dtype D, dpr_nan N>
+constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
+
+/* On one credit for all of them: of a chain in which each starts after the one before, few are pending at a time. */
+template <class M> __device__ bool launch_level(const dpr_nested_args &args, unsigned threads) {
+    if (args.depth == 0 && take_credits(args, 1) == 0) {
+        note_refusal(args);
+        return false;
+    }
+    dpr_nested_args next = args;
+    next.go_on = nullptr;
+    next.pair = pair_number<M>;
+    return launch_next(args, next, args.tiles, threads, cudaStreamTailLaunch);
+}
+
 template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
     const uint64_t count = elements(args.run);
     const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
@@ -140,13 +165,10 @@ template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
     const bool launches = goes_on && args.credits > 0; /* else every block knows that it has to go on itself */
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         if (goes_on && !launches)
-            note_refusal(&account_of(args).report);
+            note_refusal(args);
         /* It starts when all blocks are done, so it may be launched before. */
-        if (launches
-            && !launch_nested<recurse_level<M>>(args, args, args.tiles, left, cudaStreamTailLaunch, args.depth > 0))
+        if (launches && !launch_level<M>(args, left))
             account_of(args).left = args.depth + 1;
-        if (!launches && args.depth > 0)
-            give_credits_back(1);
     }
     const unsigned words = words_at<M>(args, count, blockIdx.x);
     const tile_words<M> mine(args, blockIdx.x);
@@ -192,6 +214,18 @@ template <class M> __device__ void fold_tiles(dpr_nested_args args) {
 
 /* ---- The kernels, by the names that the host asks for ---- */
 
+#define DPR_BOOK_PAIRS(X)                                                                                              \
+    DPR_BOOK_PAIRS_OF(X, SUM)                                                                                          \
+    DPR_BOOK_PAIRS_OF(X, MIN)                                                                                          \
+    DPR_BOOK_PAIRS_OF(X, MAX)
+#define DPR_BOOK_PAIRS_OF(X, OP)                                                                                       \
+    X(OP, I32, 0)                                                                                                      \
+    X(OP, I64, 0)                                                                                                      \
+    X(OP, F32, 0)                                                                                                      \
+    X(OP, F32, 1)                                                                                                      \
+    X(OP, F64, 0)                                                                                                      \
+    X(OP, F64, 1)
+
 #define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
     using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
     extern "C" __global__ void __launch_bounds__(1024)                                                                 \
@@ -210,16 +244,22 @@ template <class M> __device__ void fold_tiles(dpr_nested_args args) {
         fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
     }
 
-#define DPR_BOOK_TYPES(OP)                                                                                             \
-    DPR_BOOK_KERNELS(OP, I32, 0)                                                                                       \
-    DPR_BOOK_KERNELS(OP, I64, 0)                                                                                       \
-    DPR_BOOK_KERNELS(OP, F32, 0)                                                                                       \
-    DPR_BOOK_KERNELS(OP, F32, 1)                                                                                       \
-    DPR_BOOK_KERNELS(OP, F64, 0)                                                                                       \
-    DPR_BOOK_KERNELS(OP, F64, 1)
-
-DPR_BOOK_TYPES(SUM)
-DPR_BOOK_TYPES(MIN)
-DPR_BOOK_TYPES(MAX)
+DPR_BOOK_PAIRS(DPR_BOOK_KERNELS)
 
 } // namespace dpr
+
+/* A level of dp.recursive2 is hardly longer than a call by address takes, on an H200 some 4 us: so these are here. */
+extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
+    dpr_go_on(const __grid_constant__ dpr_nested_args args) {
+    if (args.go_on) {
+        reinterpret_cast<dpr::continuation>(args.go_on)(args);
+        return;
+    }
+    switch (args.pair) {
+#define DPR_LEVEL(OP, DTYPE, NAN)                                                                                      \
+    case dpr::pair_number<dpr::of_##OP##_##DTYPE##_##NAN>:                                                             \
+        dpr::recurse_level<dpr::of_##OP##_##DTYPE##_##NAN>(args);                                                      \
+        break;
+        DPR_BOOK_PAIRS(DPR_LEVEL)
+    }
+}

@@ -6,26 +6,63 @@
 
 namespace dpr {
 
-/* One more of at most `most`, of which there are *taken. While others ask for the last ones it may be refused although
- * one is left. */
-__device__ inline bool take_one(unsigned *taken, unsigned most) {
-    if (atomicAdd(taken, 1) < most)
-        return true;
-    atomicSub(taken, 1);
-    return false;
-}
+/* Without launches parents do everything themselves, and tools that do not support kernels which launch kernels can
+ * look at them. */
+#ifdef DPR_WITHOUT_LAUNCHES
+constexpr bool makes_launches = false;
+#else
+constexpr bool makes_launches = true;
+#endif
 
-__device__ inline void give_back(unsigned *taken, unsigned credits) {
-    atomicSub(taken, credits);
-}
-
-/* What launches from one kernel are admitted by, and where they are noted. */
-struct admission {
-    unsigned *taken;     /* launches on the device that hold a credit, of whatever run */
-    uint32_t credits;    /* that there are */
-    dpr_nested *account; /* in device memory */
-    uint32_t depth;      /* of the kernel that launches */
+/* Launches on a device that hold a credit. One that has been made holds its credit for longer than it runs: the device
+ * empties its place in the pool of pending launches after it, and after all that it has launched. That overruns of the
+ * pool are reported is not to be relied on, as they can hang the device. */
+struct credit_pool {
+    unsigned taken;
+    unsigned returned[3]; /* of these, those whose launches are done, by when they were: see give_back_later() */
 };
+
+/* `wanted` more of at most `most`, of which *taken are, or as many as are left: how many. While others ask for the last
+ * ones that may be fewer than are left. */
+__device__ inline unsigned take_free(unsigned *taken, unsigned wanted, unsigned most) {
+    const unsigned before = atomicAdd(taken, wanted), left = before < most ? most - before : 0;
+    if (left >= wanted)
+        return wanted;
+    atomicSub(taken, wanted - left);
+    return left;
+}
+
+/* Where the places are known to be empty, or never were taken. */
+__device__ inline void give_back(credit_pool *pool, unsigned credits) {
+    atomicSub(&pool->taken, credits);
+}
+
+/* Time, in steps of 2^20 ns. */
+__device__ inline unsigned credit_step() {
+    unsigned long long nanoseconds;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(nanoseconds));
+    return static_cast<unsigned>(nanoseconds >> 20);
+}
+
+/* Of launches that end about now. From one to two steps later others may have them: on an H200 the device empties
+ * places in less than a tenth of one. */
+__device__ inline void give_back_later(credit_pool *pool, unsigned credits) {
+    atomicAdd(&pool->returned[credit_step() % 3], credits);
+}
+
+__device__ inline unsigned take(credit_pool *pool, unsigned wanted, unsigned most) {
+    if (!makes_launches)
+        return 0;
+    const unsigned found = take_free(&pool->taken, wanted, most);
+    if (found > 0)
+        return found;
+    const unsigned old =
+        atomicExch(&pool->returned[(credit_step() + 1) % 3], 0); /* neither of this step nor the last */
+    if (old == 0)
+        return 0;
+    give_back(pool, old);
+    return take_free(&pool->taken, wanted, most);
+}
 
 __device__ inline void note_refusal(dpr_nested *account) {
     atomicAdd(&account->refused, 1);
@@ -36,51 +73,27 @@ __device__ inline void note_in_line(dpr_nested *account) {
     atomicAdd(&account->in_line, 1);
 }
 
-__device__ inline void note_failure(const admission &by, cudaError_t error) {
-    atomicAdd(&by.account->failed, 1);
-    if (atomicCAS(&by.account->error, 0, static_cast<int>(error)) == 0) {
-        by.account->error_depth = by.depth;
-        by.account->error_block = blockIdx.x;
+__device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaError_t error) {
+    atomicAdd(&account->failed, 1);
+    if (atomicCAS(&account->error, 0, static_cast<int>(error)) == 0) {
+        account->error_depth = depth;
+        account->error_block = blockIdx.x;
     }
 }
 
-/* Without launches parents do everything themselves, and tools that do not support kernels which launch kernels can
- * look at them. */
-#ifdef DPR_WITHOUT_LAUNCHES
-constexpr bool makes_launches = false;
-#else
-constexpr bool makes_launches = true;
-#endif
-
-/* Calls launch(), which launches one kernel. Whether that is on its way. One thread calls it, for which all that the
- * kernel is to see has been written. */
-template <class Launch> __device__ bool launch_noted(const admission &by, Launch launch) {
+/* Calls launch(), which launches one kernel and returns the error, from one at `depth`. Whether that is on its way. One
+ * thread calls it, which has a credit for it, and for which all that the kernel is to see has been written. */
+template <class Launch> __device__ bool launch_noted(dpr_nested *account, uint32_t depth, Launch launch) {
     cudaError_t error = cudaErrorNotSupported;
-    if constexpr (makes_launches) {
-        launch();
-        error = cudaGetLastError();
-    }
+    if constexpr (makes_launches)
+        error = launch();
     if (error != cudaSuccess) {
-        note_failure(by, error);
+        note_failure(account, depth, error);
         return false;
     }
-    atomicAdd(&by.account->launched, 1);
-    atomicMax(&by.account->deepest, by.depth + 1);
+    atomicAdd(&account->launched, 1);
+    atomicMax(&account->deepest, depth + 1);
     return true;
-}
-
-/* The same if there is a credit for it. It is to be given back when all that is launched below that kernel is done as
- * well, as the kernel keeps its place in the device's pool of pending launches until then. Overrunning the pool is no
- * error that could be relied on: from many threads at once it can hang the device. */
-template <class Launch> __device__ bool launch_admitted(const admission &by, Launch launch) {
-    if (!makes_launches || !take_one(by.taken, by.credits)) {
-        note_refusal(by.account);
-        return false;
-    }
-    const bool launched = launch_noted(by, launch);
-    if (!launched)
-        give_back(by.taken, 1);
-    return launched;
 }
 
 } // namespace dpr

@@ -1,13 +1,12 @@
-/* Launches from the kernels of a run: admitted by credits, and noted in the run's account. */
+/* Launches from the kernels of a run, on credits of the run, and noted in its account. */
 #ifndef DPR_DP_NESTED_CUH
 #define DPR_DP_NESTED_CUH
 
-#include "credits.cuh"
 #include "finish.cuh"
-#include "nested.h"
+#include "launcher.cuh"
 
-/* Launches on this device that hold a credit, of all runs: in memory of the module, of which there is one copy. */
-extern "C" __device__ unsigned dpr_credits_taken;
+extern "C" __device__ dpr::launcher dpr_launcher;
+extern "C" __global__ void dpr_go_on(const __grid_constant__ dpr_nested_args args);
 
 namespace dpr {
 
@@ -16,6 +15,7 @@ struct nested_account {
     unsigned ticket; /* of the grid that runs */
     unsigned left; /* the depth of a launch that was not made, and which is left to a grid's last block or to the run's
                       last kernel; 0: none */
+    unsigned credits; /* that the run has taken */
     dpr_nested report;
 };
 static_assert(sizeof(nested_account) <= DPR_SCRATCH_BYTES);
@@ -24,50 +24,41 @@ __device__ inline nested_account &account_of(const dpr_nested_args &args) {
     return *static_cast<nested_account *>(args.run.scratch);
 }
 
-/* Credits of launches that are done, and all that was launched below them. */
-__device__ inline void give_credits_back(unsigned credits) {
-    give_back(&dpr_credits_taken, credits);
-}
-
 /* A sub-tree that this kernel does itself. */
 __device__ inline void note_in_line(const dpr_nested_args &args) {
     note_in_line(&account_of(args).report);
 }
 
-__device__ inline admission admission_of(const dpr_nested_args &args) {
-    return {&dpr_credits_taken, args.credits, &account_of(args).report, args.depth};
+__device__ inline void note_refusal(const dpr_nested_args &args) {
+    note_refusal(&account_of(args).report);
 }
 
-/* What a launched kernel does. */
-using continuation = void (*)(const dpr_nested_args &);
+/* Up to `wanted` credits for launches of the run: how many. */
+__device__ inline unsigned take_credits(const dpr_nested_args &args, unsigned wanted) {
+    const unsigned taken = take(&dpr_launcher.pool, wanted, args.credits);
+    atomicAdd(&account_of(args).credits, taken);
+    return taken;
+}
 
-} // namespace dpr
+/* Has `blocks` blocks of `threads` threads go on as `next` says, in their place in `stream`. Whether they will. */
+__device__ inline bool launch_next(const dpr_nested_args &args, dpr_nested_args &next, unsigned blocks,
+                                   unsigned threads, cudaStream_t stream) {
+    next.depth = args.depth + 1;
+    return launch_noted(&account_of(args).report, args.depth,
+                        [&] { return launch_kernel(dpr_go_on, next, blocks, threads, stream); });
+}
 
-/* The one kernel that kernels launch. On an H200 devices hang, sooner or later, where several launches are pending and
- * their places in the pool were those of other kernels before; with one kernel for all they do not. */
-extern "C" __global__ void dpr_go_on(const __grid_constant__ dpr_nested_args args);
-
-namespace dpr {
-
-/* Has `blocks` blocks of `threads` threads go on with `next`, as the stream says. With a credit of its own, or, of a
- * grid that follows this one, with that by which this one was launched. Whether they will. */
 template <continuation GoOn>
 __device__ bool launch_nested(const dpr_nested_args &args, dpr_nested_args next, unsigned blocks, unsigned threads,
-                              cudaStream_t stream, bool on_own_credit) {
-    next.depth = args.depth + 1;
+                              cudaStream_t stream) {
     next.go_on = reinterpret_cast<void *>(GoOn);
-    const auto launch = [&] { dpr_go_on<<<blocks, threads, DPR_FOLD_BYTES, stream>>>(next); };
-    if (!on_own_credit)
-        return launch_admitted(admission_of(args), launch);
-    const bool launched = launch_noted(admission_of(args), launch);
-    if (!launched)
-        give_credits_back(1);
-    return launched;
+    return launch_next(args, next, blocks, threads, stream);
 }
 
-/* The last kernel of a run leaves the report, and scratch memory as it was. One thread calls it. */
+/* The last kernel of a run leaves the report, credits, and scratch memory as it was. One thread calls it. */
 __device__ inline void close_account(const dpr_nested_args &args) {
     nested_account &account = account_of(args);
+    give_back(&dpr_launcher.pool, account.credits);
     *args.report = account.report;
     account = {};
 }

@@ -10,7 +10,8 @@ typedef struct dpr_nested_args {
     dpr_kernel_args run;
     void *work;         /* the run's work memory, as many bytes as the strategy's work_bytes() says */
     dpr_nested *report; /* where the run's last kernel says what launches came to */
-    void *go_on;        /* of a launched kernel: the device function that it calls with its arguments */
+    void *go_on;        /* of a launched kernel: the device function that it calls with its arguments, or NULL */
+    void *slot;         /* of a nest's grid, the dpr_nest_slot; else NULL */
     uint32_t credits;   /* launches that may be pending at a time, those of other runs included */
     uint32_t depth;     /* of this kernel: the host's has 0 */
     uint32_t max_depth; /* a kernel at this depth launches none */
@@ -20,6 +21,8 @@ typedef struct dpr_nested_args {
     uint32_t block; /* words of a tile, at most */
     uint32_t tile;  /* of a kernel of one block: the tile it is for */
     uint32_t words; /* and how many words of it are left */
+    uint32_t chain; /* launches that are left of those for which the tile has credits */
+    uint32_t pair;  /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
 
     /* Of the tree. */
     uint32_t level;    /* of this kernel: that of the leaves is 0 */
@@ -32,7 +35,8 @@ typedef struct dpr_nested_args {
  * the launches for a tile return their values: one for each depth, for halvings of the largest block. */
 enum { DPR_PARTIAL_BYTES = 16, DPR_BOOK_BYTES = 8, DPR_BOOK_DEPTHS = 12 };
 
-/* Dynamic shared memory of a launched kernel, and of those of the tree: a partial result of each warp. */
-enum { DPR_FOLD_BYTES = 32 * DPR_PARTIAL_BYTES };
+/* Of every launched kernel, and of those of the tree: threads a block, at most, and dynamic shared memory, a partial
+ * result of each warp. */
+enum { DPR_NESTED_THREADS = 512, DPR_FOLD_BYTES = DPR_NESTED_THREADS / 32 * DPR_PARTIAL_BYTES };
 
 #endif

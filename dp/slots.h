@@ -4,9 +4,12 @@
 
 #include "dpr.h"
 
-/* Launches of one nest that may be pending, so that its memory stays at 2.3 MiB; blocks of a launched grid; bytes of
+/* Launches of one nest that may be pending, so that its memory stays at 2.4 MiB; blocks of a launched grid; bytes of
  * the largest partial result. */
 enum { DPR_NEST_LAUNCHES = 2048, DPR_NEST_BLOCKS = 64, DPR_NEST_PARTIAL_BYTES = 16 };
+
+/* Bytes of a continuation object, at most; it is aligned to 8. */
+enum { DPR_NEST_THEN_BYTES = 64 };
 
 /* A launch, from when it is asked for until its grid, and all that was launched below it, is done: that long it has a
  * place in the device's pool. */
@@ -15,19 +18,25 @@ typedef struct dpr_nest_slot {
     uint32_t pending; /* launches right below that are not done; and the grid itself */
     uint32_t within;  /* 1 + the slot of the launch that this one is below of; 0: none */
     uint32_t depth;   /* of the kernel that launched it */
-    uint32_t unused[28];
+    dpr_nest nest;    /* as its continuation gets it */
+    void *follow; /* device function of the caller's, by which the grid calls the continuation; NULL: there is none */
+    unsigned char then[DPR_NEST_THEN_BYTES];
+    uint32_t unused[2];
     unsigned char partials[DPR_NEST_BLOCKS * DPR_NEST_PARTIAL_BYTES];
 } dpr_nest_slot;
 
-enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32 };
+/* Words of free slots, and of turns. */
+enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32, DPR_NEST_TURNS = 16384 };
 
 /* What the slots lie behind. */
 typedef struct dpr_nest_state {
     dpr_nested account;
     uint32_t held;                       /* slots that launches have, or are about to take */
-    uint32_t turn;                       /* callers take turns at the words below, so that they do not meet at one */
+    uint32_t next;                       /* callers take turns at the words below, so that they do not meet at one */
     uint32_t free_slots[DPR_NEST_WORDS]; /* a bit for each, 1 while it is free */
     uint32_t unused[22];
+    uint32_t
+        turns[DPR_NEST_TURNS]; /* 1 while a thread of a warp is launching, or of one that shares the word with it */
 } dpr_nest_state;
 
 #endif

@@ -56,10 +56,14 @@ typedef struct dpr_device dpr_device;
 dpr_status dpr_device_open(int ordinal, dpr_device **out);
 void dpr_device_close(dpr_device *device); /* waits for its work; NULL is allowed */
 
-/* Of the device's pool of pending launches this part is dpr's: a quarter. A launch keeps its place there for a while
- * after its credit was given back, in which others are made: on an H200 a half is too much for chains of launches in
- * which nobody waits. The rest also leaves room for kernels of others. */
-enum { DPR_POOL_SHARE = 4 };
+/* How many launches of dpr's may be pending of a device's pool of `pending`: half of what is left beside places that
+ * the device may be emptying. On an H200 a pool of 64 hangs, after some hundred runs, where 16 of its places are left
+ * free, and none did with three quarters of a larger pool in use. The other half is for kernels of others. */
+static inline uint32_t dpr_credits_of(size_t pending) {
+    enum { EMPTYING = 56 };
+    const size_t credits = pending > EMPTYING ? (pending - EMPTYING) / 2 : 0;
+    return credits < UINT32_MAX ? (uint32_t)credits : UINT32_MAX;
+}
 
 /* Sets how many launches from kernels may be pending on the device, until it is closed. */
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);

@@ -57,7 +57,7 @@ dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out) {
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "ctx is a context of the CPU, and kernels need a GPU");
     dpr_nest nest = {.device = dpr_ctx_device(ctx)};
     uint32_t credits = 0;
-    dpr_status status = dpr_nest_pool(ctx, &nest.taken, &credits);
+    dpr_status status = dpr_nest_launcher(ctx, &nest.launcher, &credits);
     if (status != DPR_OK)
         return status;
     set_limits(&nest, launches, credits);

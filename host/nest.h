@@ -4,9 +4,9 @@
 
 #include "dpr.h"
 
-/* On a GPU context: where launches that are pending on the device are counted, in its memory, and how many may be
+/* On a GPU context: the launcher, in device memory (launcher.cuh), and how many launches may be pending on the device
  * for one more to be made. DPR_ERR_STRATEGY_UNABLE where kernels cannot launch kernels. */
-dpr_status dpr_nest_pool(dpr_ctx *ctx, uint32_t **taken, uint32_t *credits);
+dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, uint32_t *credits);
 
 /* Copies an account from the memory of device `ordinal` and makes it zero there, after what is in the legacy default
  * stream; done on return. */

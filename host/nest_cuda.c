@@ -21,22 +21,20 @@ static dpr_status load(dpr_ctx *ctx) {
     return dpr_device_resident(dpr_ctx_gpu(ctx), &kernel, &unused);
 }
 
-dpr_status dpr_nest_pool(dpr_ctx *ctx, uint32_t **taken, uint32_t *credits) {
+dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, uint32_t *credits) {
     const dpr_status status = load(ctx);
     if (status != DPR_OK)
         return status;
     int previous;
-    void *counter = NULL;
     cudaError_t error = dpr_current_enter(dpr_ctx_device(ctx), &previous);
     if (error != cudaSuccess)
         return dpr_current_failed(error, "cudaSetDevice");
-    error = dpr_module_variable(&dpr_dp_module, "dpr_credits_taken", &counter);
+    error = dpr_module_variable(&dpr_dp_module, "dpr_launcher", launcher);
     if (error == cudaSuccess)
         error = dpr_nesting_credits(credits);
     dpr_current_leave(dpr_ctx_device(ctx), previous);
     if (error != cudaSuccess)
         return dpr_current_failed(error, "asking for the pool of pending launches");
-    *taken = counter;
     return DPR_OK;
 }
 

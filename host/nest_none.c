@@ -8,8 +8,8 @@ static dpr_status absent(void) {
     return dpr_fail(DPR_ERR_NO_DEVICE, "%s", dpr_device_absent());
 }
 
-dpr_status dpr_nest_pool(dpr_ctx *ctx, uint32_t **taken, uint32_t *credits) {
-    (void)ctx, (void)taken, (void)credits;
+dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, uint32_t *credits) {
+    (void)ctx, (void)launcher, (void)credits;
     return absent();
 }
 

@@ -47,7 +47,7 @@ cudaError_t dpr_nesting_credits(uint32_t *out) {
     size_t pending;
     const cudaError_t error = dpr_nesting_pending(&pending);
     if (error == cudaSuccess)
-        *out = pending / DPR_POOL_SHARE < UINT32_MAX ? (uint32_t)(pending / DPR_POOL_SHARE) : UINT32_MAX;
+        *out = dpr_credits_of(pending);
     return error;
 }
 

@@ -134,6 +134,7 @@ static void watch(const world *w, const char *what) {
             _exit(3);
         }
     }
+    EXPECT_THAT(gpu_stream_wait(w->stream), "%s", gpu_error()); /* what else is in host memory is there after this */
 }
 
 static double result_as_number(const world *w, dpr_op op, dpr_dtype dtype) {
@@ -302,10 +303,11 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
     NEED_GPU();
     dpr_ctx *ctx = NULL;
     float *host = malloc(COUNT * sizeof *host), *in = gpu_alloc(DPR_MEMORY_DEVICE, COUNT * sizeof *host);
-    ASSERT_TRUE(host && in);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < COUNT && host; i++)
         host[i] = 1.0f / (float)(i % 1000 + 1);
-    ASSERT_TRUE(gpu_copy(in, host, COUNT * sizeof *host));
+    const int filled = host && in && gpu_copy(in, host, COUNT * sizeof *host);
+    free(host);
+    ASSERT_TRUE(filled);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
         float first = 0, sum = 0;
@@ -319,7 +321,6 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
     }
     dpr_ctx_destroy(ctx);
     gpu_free(DPR_MEMORY_DEVICE, in);
-    free(host);
 }
 
 /* The limit is put back, and credits do not get lost: what a small pool refuses, a large one launches. */

@@ -189,7 +189,7 @@ typedef struct dpr_ctx_options {
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
      * has set it puts back what was found. CUDA reserves memory for them when the first kernel that launches others
      * runs, some 9 KiB each, and a larger pool makes each launch that follows a kernel slower (`dpr bench --nested`).
-     * Of the pool the library uses a quarter. */
+     * Of the pool the library uses half of what is left beside 56 places. */
     size_t pending_launches;
 } dpr_ctx_options;
 
@@ -257,7 +257,8 @@ typedef struct dpr_options {
                         everything themselves */
     int reserved;    /**< 0 */
     dpr_nested *nested; /**< NULL, or where the run leaves what its nested launches came to: memory like that of `out`,
-                           and complete when the result is. A plan's runs all leave it there */
+                           and complete when the result is; after a call that failed it may be as it was, or all 0. A
+                           plan's runs all leave it there */
 } dpr_options;
 
 enum { DPR_NO_LAUNCHES = -1 };
@@ -349,23 +350,23 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 typedef struct dpr_nest {
     int32_t device;    /**< CUDA ordinal */
     uint32_t launches; /**< of its own that may be pending at a time */
-    uint32_t credits;  /**< of all on the device that may be, counted in *taken */
+    uint32_t credits;  /**< of all on the device that may be, those of strategies dp.* included */
     uint32_t within;   /**< 0; in what a continuation gets, the launch that it is of */
-    uint32_t *taken;   /**< device memory of the library's, which strategies dp.* count in too */
+    void *launcher;    /**< device memory of the library's: the kernel that is launched, and the count */
     void *memory;      /**< device memory: the account, and a slot for each launch */
 } dpr_nest;
 
 /** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.
  *
  * @param launches  how many of its launches may be pending at a time, at most 2048; of larger numbers that many. 0: as
- *                  many as a quarter of the device's pool of them allows (ctx_options->pending_launches; the rest is
- *                  left alone), and never more, as strategies dp.* and other nests draw on the same quarter.
+ *                  many as the library uses of the device's pool of them (ctx_options->pending_launches), and never
+ *                  more, as strategies dp.* and other nests have the same share of it.
  *                  DPR_NO_LAUNCHES: it makes none, and threads do everything in line.
  * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
  *
- * Takes 1.2 KiB of device memory for each launch, 2.3 MiB at most. The pool must not be made smaller while the nest is
- * there. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, or no code
- * for the device), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * Takes 64 KiB of device memory, and 1.2 KiB for each launch, 2.4 MiB at most. The pool must not be made smaller while
+ * the nest is there. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS,
+ * or no code for the device), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
 /** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.

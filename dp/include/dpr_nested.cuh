@@ -7,7 +7,7 @@
  *
  * The nest is made on the host by dpr_nest_create() (dpr.h). C++17 for nvcc, devices of compute capability 7.0 or more:
  *
- *     nvcc -std=c++17 -rdc=true -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
+ *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
  *
  * Element types are the C types of dtypes.def (DPR_F16 and DPR_BF16: uint16_t), results those of dpr_result_dtype().
  * What elements, NaN and results mean is said in dpr.h; of no elements there is the identity, and -1 for ARGMIN and
@@ -20,16 +20,16 @@
  *   waiting for the calling kernel, which is not done before all it has launched, and so does `then`.
  * - `in` and `out` must not be shared or local memory, nor `then` hold pointers to such.
  * - Not in kernels that are launched cooperatively or from a device graph.
- * - What else your kernels launch has what dpr leaves alone of the device's pool of pending launches, three quarters. A
- * launch keeps its place there until all below it are done, and too many can hang the device. */
+ * - Your kernels launch none of their own beside dpr's, nor do other kernels at that time: where launches of several
+ *   kernels are pending, an H200 (driver 580) hangs sooner or later. All of dpr's are of one kernel, and are kept to
+ *   half of the device's pool of pending launches. */
 #ifndef DPR_NESTED_CUH
 #define DPR_NESTED_CUH
 
 #include "dpr.h"
-#include "dpr/device/credits.cuh"
 #include "dpr/device/domain.cuh"
 #include "dpr/device/finish.cuh"
-#include "dpr/device/slots.h"
+#include "dpr/device/nests.cuh"
 
 namespace dpr {
 
@@ -58,17 +58,20 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  * One thread calls it; any number of threads may, each for an array of its own. Without a place among the launches that
  * may be pending, or if the launch fails, the thread does it in line, one element after the other: that is right too,
  * but slow, and a floating-point sum or product may then be rounded differently. nest.launches is how many may be
- * pending, and dpr_nest_report() says how many were.
+ * pending, where one still counts for one to two milliseconds after its end, as the device empties its place in the
+ * pool after that; dpr_nest_report() says how many there were. For more of them make the pool larger
+ * (dpr_ctx_options.pending_launches).
  *
  * `in` is aligned as dpr_dtype_alignment() says, and `out` as its type; `in` may be NULL where count is 0. On an H200
  * the device makes a launch each 0.3 us, and the grid starts some 10 us later: short arrays are better done by the
- * caller. An error that the thread has not asked cudaGetLastError() for before is lost.
+ * caller.
  *
  * @param then  called as then(result) by one thread, of the launched grid or in line the calling one, once *out is
- *              written; what it writes is seen after *out. A trivially copyable object of a type that is not local to a
- *              function. One that asks for reductions itself is called as then(result, nest), and asks on that nest and
- *              on no other: a launch keeps its place in the device's pool until all below it are done, and that nest
- *              says below which it is. It launches nothing else. */
+ *              written; what it writes is seen after *out. A trivially copyable object of up to 64 bytes. One that asks
+ *              for reductions itself is called as then(result, nest), and asks on that nest and on no other: a launch
+ *              keeps its place in the device's pool until all below it are done, and that nest says below which it is.
+ *              It launches nothing else, has no shared memory, and runs in a kernel of dpr's with 64 registers a
+ *              thread: compiled without -maxrregcount=64 it may need more, which ends the kernel with an error. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then = {});
@@ -88,196 +91,102 @@ template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = not
 
 namespace nested {
 
+/* ---- The calling thread ---- */
+
 constexpr unsigned threads = 256;
 
-/* What a launched grid takes. */
-template <class M, class Then> struct job {
-    dpr_kernel_args args;
-    dpr_nest nest;
-    uint32_t slot;
-    Then then;
-};
-
-/* ---- Slots: who has a credit for a launch has one of these as well ---- */
-
-constexpr uint32_t no_slot = ~0u;
-
-using slot_word = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
-
-__device__ inline dpr_nest_state &state_of(const dpr_nest &nest) {
-    return *static_cast<dpr_nest_state *>(nest.memory);
-}
-
-__device__ inline dpr_nest_slot &slot_of(const dpr_nest &nest, uint32_t slot) {
-    return reinterpret_cast<dpr_nest_slot *>(static_cast<dpr_nest_state *>(nest.memory) + 1)[slot];
-}
-
-/* There is a free one for everybody who looks, but others may take it just then; so this ends without one after a time.
- */
-__device__ inline uint32_t find_slot(dpr_nest_state &state, uint32_t words) {
-    const uint32_t first = atomicAdd(&state.turn, 1);
-    for (uint32_t i = 0; i < 32 * words; ++i) {
-        const uint32_t w = (first + i) % words;
-        const slot_word word(state.free_slots[w]);
-        const uint32_t free = word.load(cuda::memory_order_relaxed), lowest = free & (0 - free);
-        if (free != 0 && (word.fetch_and(~lowest, cuda::memory_order_acquire) & lowest) != 0)
-            return 32 * w + __ffs(static_cast<int>(lowest)) - 1;
-    }
-    return no_slot;
-}
-
-__device__ inline uint32_t take_slot(const dpr_nest &nest) {
-    dpr_nest_state &state = state_of(nest);
-    if (!take_one(&state.held, nest.launches))
-        return no_slot;
-    const uint32_t slot = find_slot(state, (nest.launches + 31) / 32);
-    if (slot == no_slot)
-        give_back(&state.held, 1);
-    return slot;
-}
-
-/* Whoever takes it next sees what the caller sees. */
-__device__ inline void free_slot(const dpr_nest &nest, uint32_t slot) {
-    dpr_nest_state &state = state_of(nest);
-    slot_word(state.free_slots[slot / 32]).fetch_or(1u << slot % 32, cuda::memory_order_release);
-    give_back(&state.held, 1);
-}
-
-/* ---- Launches below each other ---- */
-
-__device__ inline uint32_t depth_of(const dpr_nest &nest) {
-    return nest.within == 0 ? 0 : slot_of(nest, nest.within - 1).depth + 1;
-}
-
-/* Before the launch, so that the one it is below of, whose continuation runs, is not done before. */
-__device__ inline void open_launch(const dpr_nest &nest, uint32_t slot) {
-    dpr_nest_slot &s = slot_of(nest, slot);
-    s.pending = 1;
-    s.within = nest.within;
-    s.depth = depth_of(nest);
-    if (nest.within != 0)
-        atomicAdd(&slot_of(nest, nest.within - 1).pending, 1);
-}
-
-/* Of a launch that was not made. */
-__device__ inline void drop_launch(const dpr_nest &nest, uint32_t slot) {
-    if (nest.within != 0)
-        atomicSub(&slot_of(nest, nest.within - 1).pending, 1);
-    free_slot(nest, slot);
-}
-
-/* The grid that has the slot is done: so is the launch if nothing is below it, and then perhaps the one above. */
-__device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
-    for (uint32_t one = slot + 1; one != 0;) {
-        dpr_nest_slot &s = slot_of(nest, one - 1);
-        const uint32_t within = s.within;
-        if (slot_word(s.pending).fetch_sub(1, cuda::memory_order_acq_rel) != 1)
-            return;
-        s.ticket = 0;
-        free_slot(nest, one - 1);
-        give_back(nest.taken, 1);
-        one = within;
-    }
-}
-
-/* ---- The launched grid ---- */
-
-/* *out, and then whoever waits for it. One thread calls it. */
-template <class M, class Then>
-__device__ void deliver(const dpr_nest &nest, const dpr_kernel_args &args, typename M::acc a, Then &then) {
-    using R = typename M::result;
-    if constexpr (M::located)
-        a = M::locate(a, static_cast<const typename M::storage *>(args.in), args.count);
-    const R result = M::finish(a);
-    *static_cast<R *>(args.out) = result;
-    __threadfence();
+/* Tells `then` the result: with the nest, if it takes that. */
+template <class R, class Then> __device__ void tell(const dpr_nest &nest, const R &result, Then &then) {
     if constexpr (cuda::std::is_invocable_v<Then &, const R &, const dpr_nest &>)
         then(result, nest);
     else
         then(result);
 }
 
-/* Folds what the blocks have in the first warp of the block that arrives last. All threads call it; true in the one
- * that has the result. */
-template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename exchange<M>::type &x) {
-    using X = exchange<M>;
-    static_assert(sizeof(typename X::type) <= DPR_NEST_PARTIAL_BYTES);
-    auto *partials = reinterpret_cast<typename X::type *>(slot.partials);
-    if (threadIdx.x == 0)
-        partials[blockIdx.x] = x;
-    if (!last_to_arrive(&slot.ticket) || threadIdx.x >= 32)
-        return false;
-    typename M::acc a = M::identity();
-    for (unsigned i = threadIdx.x; i < gridDim.x; i += 32)
-        a = M::merge(a, X::unpack(partials[i]));
-    x = reduce_warp<M>(X::pack(a));
-    return threadIdx.x == 0;
+/* A follower. */
+template <class R, class Then> __device__ void follow(const dpr_nest &nest, const void *out, void *then) {
+    tell(nest, *static_cast<const R *>(out), *static_cast<Then *>(then));
 }
 
-template <class M, class Then> __global__ void __launch_bounds__(threads) reduce_kernel(job<M, Then> j) {
-    using X = exchange<M>;
-    typename X::type x = reduce_block<M>(reduce_share<M>(j.args, share<M>(j.args)));
-    if (gridDim.x > 1 ? !meet_in_slot<M>(slot_of(j.nest, j.slot), x) : threadIdx.x != 0)
-        return;
-    j.nest.within = j.slot + 1;
-    deliver<M>(j.nest, j.args, X::unpack(x), j.then);
-    close_launch(j.nest, j.slot);
-}
-
-/* ---- The calling thread ---- */
-
-/* How a grid of `blocks` blocks is to read the array. */
-template <class M> __device__ void divide(dpr_kernel_args &args, uint64_t grid_threads) {
+/* Divides the array among blocks, and returns how many of them. */
+template <class M> __device__ unsigned divide(dpr_nested_args &args) {
     using T = typename M::storage;
-    const uint64_t before = (0 - reinterpret_cast<uintptr_t>(args.in)) % vector_bytes / sizeof(T);
-    const uint64_t head = before < args.count ? before : args.count;
-    args.head = static_cast<uint32_t>(head);
-    args.vectors = (args.count - head) / packet<T>::size;
-    args.rounds = args.vectors / grid_threads;
-    if (head > 0 || (args.count - head) % packet<T>::size != 0)
-        args.reading = DPR_READ_ENDS;
+    constexpr uint64_t unit = threads * M::vectors;
+    const uint64_t count = args.run.count;
+    const uint64_t before = (0 - reinterpret_cast<uintptr_t>(args.run.in)) % vector_bytes / sizeof(T);
+    args.run.head = static_cast<uint32_t>(before < count ? before : count);
+    args.run.vectors = (count - args.run.head) / packet<T>::size;
+    const uint64_t units = args.run.vectors / unit + (args.run.vectors % unit != 0);
+    const uint64_t each = units / DPR_NEST_BLOCKS + (units % DPR_NEST_BLOCKS != 0);
+    args.tree.leaf = each * unit;
+    return each == 0 ? 1 : static_cast<unsigned>(units / each + (units % each != 0));
 }
 
-/* As many blocks as have a whole tile. */
-template <class M> __device__ unsigned blocks_for(uint64_t count) {
-    constexpr uint64_t tile = threads * M::vectors * packet<typename M::storage>::size;
-    const uint64_t tiles = count / tile;
-    return tiles < 1 ? 1 : tiles < DPR_NEST_BLOCKS ? static_cast<unsigned>(tiles) : DPR_NEST_BLOCKS;
+/* Puts what the launched grid needs into the slot. */
+template <class R, class Then>
+__device__ void fill_slot(dpr_nest_slot &slot, const dpr_nest &nest, uint32_t number, const Then &then) {
+    slot.nest = nest;
+    slot.nest.within = number + 1;
+    slot.follow = nullptr;
+    if constexpr (!cuda::std::is_same_v<Then, nothing>) {
+        slot.follow = reinterpret_cast<void *>(follow<R, Then>);
+        memcpy(slot.then, &then, sizeof then);
+    }
+}
+
+/* Launches the grid for a call that has a slot and a credit. */
+template <class M>
+__device__ bool launch_grid(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &run, dpr_nest_slot &slot,
+                            continuation grid) {
+    dpr_nested_args args = {};
+    args.run = run;
+    args.slot = &slot;
+    args.go_on = reinterpret_cast<void *>(grid);
+    const unsigned blocks = divide<M>(args);
+    return launch_noted(&state_of(nest).account, slot.depth,
+                        [&] { return launch_kernel(launcher_of(nest).kernel, args, blocks, threads, order); });
 }
 
 /* Whether a launched grid does it. */
-template <class M, class Then>
-__device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &args, const Then &then) {
-    dpr_nest_state &state = state_of(nest);
-    const uint32_t slot = take_slot(nest);
-    if (slot == no_slot) {
-        note_refusal(&state.account);
+template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
+__device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &run, const Then &then) {
+    using M = monoid<O, D, N>;
+    constexpr bool has_nan = (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0;
+    launcher &by = launcher_of(nest);
+    const uint32_t number = take_slot(nest);
+    const bool admitted = number != no_slot && take(&by.pool, 1, nest.credits) > 0;
+    if (!admitted) {
+        note_refusal(&state_of(nest).account);
+        if (number != no_slot)
+            free_slot(nest, number);
         return false;
     }
-    const unsigned blocks = blocks_for<M>(args.count);
-    job<M, Then> j = {args, nest, slot, then};
-    divide<M>(j.args, blocks * threads);
-    open_launch(nest, slot);
-    const bool launched = launch_admitted({nest.taken, nest.credits, &state.account, depth_of(nest)}, [&] {
-        (void)cudaGetLastError(); /* of an earlier call: it would be taken for this launch's */
-        reduce_kernel<M, Then><<<blocks, threads, 0, order>>>(j);
-    });
-    if (!launched)
-        drop_launch(nest, slot);
-    return launched;
+    dpr_nest_slot &slot = slot_of(nest, number);
+    fill_slot<typename M::result>(slot, nest, number, then);
+    open_launch(nest, number);
+    if (launch_grid<M>(nest, order, run, slot, by.grids[O][D][has_nan ? N : 0]))
+        return true;
+    drop_launch(nest, number);
+    give_back(&by.pool, 1);
+    return false;
 }
 
-/* The same, threads of a warp one after another: an H200 hangs where several of them launch at once. */
-template <class M, class Then>
-__device__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &args, const Then &then) {
-    const unsigned here = __activemask(), self = 1u << threadIdx.x % 32;
-    bool launched = false;
-    for (unsigned left = here; left != 0; left &= left - 1) {
-        if ((left & (0 - left)) == self)
-            launched = launch_one<M>(nest, order, args, then);
-        __syncwarp(here);
+/* The same, one thread of a warp at a time: an H200 hangs where several of them are about to launch. A thread that
+ * cannot have its turn, after a time that is longer than all turns of a warp, is refused. */
+template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
+__device__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_kernel_args &run, const Then &then) {
+    unsigned *turn = &state_of(nest).turns[warp_number() % DPR_NEST_TURNS];
+    for (int tries = 0; tries < 1 << 20; ++tries) {
+        if (atomicExch(turn, 1) == 0) {
+            const bool launched = launch_one<O, D, N>(nest, order, run, then);
+            __threadfence();
+            atomicExch(turn, 0);
+            return launched;
+        }
+        __nanosleep(200);
     }
-    return launched;
+    note_refusal(&state_of(nest).account);
+    return false;
 }
 
 template <class M> __device__ typename M::acc reduce_in_line(const typename M::storage *in, uint64_t count) {
@@ -296,6 +205,7 @@ template <class M> __device__ typename M::acc reduce_in_line(const typename M::s
 template <dpr_op O, dpr_dtype D, class Then>
 __device__ dpr_kernel_args args_of(const storage_of<D> *in, result_of<O, D> *out, uint64_t count) {
     static_assert(cuda::std::is_trivially_copyable_v<Then>, "`then` is copied to the launched kernel byte by byte");
+    static_assert(sizeof(Then) <= DPR_NEST_THEN_BYTES && alignof(Then) <= 8, "`then` is larger than a launch can hold");
     dpr_kernel_args args = {};
     args.in = in;
     args.out = out;
@@ -308,12 +218,14 @@ __device__ dpr_kernel_args args_of(const storage_of<D> *in, result_of<O, D> *out
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then) {
-    using M = monoid<O, D, N>;
     const dpr_kernel_args args = nested::args_of<O, D, Then>(in, out, count);
-    if (nested::launch<M>(nest, cudaStreamFireAndForget, args, then))
+    if (nested::launch<O, D, N>(nest, cudaStreamFireAndForget, args, then))
         return outcome::launched;
     note_in_line(&nested::state_of(nest).account);
-    nested::deliver<M>(nest, args, nested::reduce_in_line<M>(in, count), then);
+    using M = monoid<O, D, N>;
+    write_result<M>(args, count, nested::reduce_in_line<M>(in, count));
+    __threadfence();
+    nested::tell(nest, *out, then);
     return outcome::in_line;
 }
 
@@ -321,8 +233,7 @@ template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome tail_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                Then then) {
     const dpr_kernel_args args = nested::args_of<O, D, Then>(in, out, count);
-    const bool launched = nested::launch<monoid<O, D, N>>(nest, cudaStreamTailLaunch, args, then);
-    return launched ? outcome::launched : outcome::not_done;
+    return nested::launch<O, D, N>(nest, cudaStreamTailLaunch, args, then) ? outcome::launched : outcome::not_done;
 }
 
 } // namespace dpr

@@ -199,7 +199,7 @@ static const char *check_module_launch(const cudaLaunchConfig_t *config, const d
         return "a kernel that launches others does not wait for the work ahead of it, but may start before its end";
     if (cooperative && cooperative->val.cooperative)
         return "a kernel that launches others is launched cooperatively";
-    if (args->credits > fake_pending_launches() / DPR_POOL_SHARE)
+    if (args->credits > 0 && 2 * args->credits + 56 > fake_pending_launches())
         return "more launches are allowed than the library's share of those that may be pending";
     if (args->depth != 0)
         return "a kernel that the host launches is not at depth 0";

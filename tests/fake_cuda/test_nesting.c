@@ -347,18 +347,24 @@ static void run_limited(const scene *s, dpr_ctx *ctx, const char *strategy, int 
 
 /* The library's share of the pool, or fewer if so asked for. */
 NESTING_TEST(runs_are_allowed_a_share_of_the_pool_at_most) {
-    enum { SHARE = FIRST_LIMIT / DPR_POOL_SHARE };
+    enum { SHARE = 996 };
     static const struct {
         size_t limit;
         int max_pending;
         unsigned credits;
     } cases[] = {
-        {FIRST_LIMIT, 0, SHARE},         {FIRST_LIMIT, 1, 1},
-        {FIRST_LIMIT, SHARE, SHARE},     {FIRST_LIMIT, SHARE + 1, SHARE},
-        {FIRST_LIMIT, INT32_MAX, SHARE}, {FIRST_LIMIT, DPR_NO_LAUNCHES, 0},
-        {DPR_POOL_SHARE * 50, 0, 50},    {DPR_POOL_SHARE * 50 + 1, 0, 50},
-        {DPR_POOL_SHARE * 50, 60, 50},   {DPR_POOL_SHARE - 1, 0, 0},
-        {DPR_POOL_SHARE - 1, 5, 0},      {65536, 0, 65536 / DPR_POOL_SHARE},
+        {FIRST_LIMIT, 0, SHARE},
+        {FIRST_LIMIT, 1, 1},
+        {FIRST_LIMIT, SHARE, SHARE},
+        {FIRST_LIMIT, SHARE + 1, SHARE},
+        {FIRST_LIMIT, INT32_MAX, SHARE},
+        {FIRST_LIMIT, DPR_NO_LAUNCHES, 0},
+        {156, 0, 50},
+        {157, 0, 50},
+        {156, 60, 50},
+        {57, 0, 0},
+        {57, 5, 0},
+        {65536, 0, 32740},
     };
     for (size_t i = 0; i < LENGTH(forms) * LENGTH(cases); i++) {
         const char *form = forms[i % LENGTH(forms)];
@@ -382,11 +388,11 @@ NESTING_TEST(a_context_with_a_larger_pool_allows_more) {
     ASSERT_STATUS(DPR_OK, create(0, 10000, &ctx));
     for (size_t i = 0; i < LENGTH(forms); i++) {
         run_limited(fixture, ctx, forms[i], 0, 0, &nested);
-        EXPECT_EQ_U64(10000 / DPR_POOL_SHARE, fake_nested_credits());
+        EXPECT_EQ_U64(4972, fake_nested_credits());
     }
     dpr_ctx_destroy(ctx);
     run_limited(fixture, fixture->ctx, forms[0], 0, 0, &nested);
-    EXPECT_EQ_U64(FIRST_LIMIT / DPR_POOL_SHARE, fake_nested_credits());
+    EXPECT_EQ_U64(996, fake_nested_credits());
 }
 
 NESTING_TEST(runs_go_as_deep_as_asked) {

@@ -88,8 +88,8 @@ check_cmake_consumer() {
 
 check_kernels() {
     # shellcheck disable=SC2046,SC2086
-    $NVCC -std=c++17 -rdc=true -Werror=all-warnings $(pc --cflags) "$here/consumer/rows.cu" -o "$work/rows" $(pc --libs) \
-        -lcudadevrt
+    $NVCC -std=c++17 -rdc=true -maxrregcount=64 -Werror=all-warnings $(pc --cflags) "$here/consumer/rows.cu" \
+        -o "$work/rows" $(pc --libs) -lcudadevrt
     LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/rows"
 }
 

@@ -353,6 +353,7 @@ static bench_status sample_graph(gpu *g, bench_batch *batch, double *us, char *w
 /* The first call of a subject loads its kernels; the quickest of the next tells how long one takes. */
 static bench_status cuda_warm(void *state, bench_batch *batch, char *why) {
     gpu *g = state;
+    const int most = batch->subject->most_captured;
     double us = 0, least = 0;
     batch->calls = 1;
     /* Slow calls are not worth many. */
@@ -363,6 +364,8 @@ static bench_status cuda_warm(void *state, bench_batch *batch, char *why) {
         least = i < 2 || us < least ? us : least;
     }
     batch->calls = bench_calls(batch->layout, 1e-6 * least, batch->seconds);
+    if (batch->point->mode == BENCH_GRAPH && most > 0 && batch->calls > most)
+        batch->calls = most;
     bench_status status = batch->point->mode == BENCH_GRAPH ? capture(g, batch, why) : BENCH_GOOD;
     for (int i = 0; i < 2 && status == BENCH_GOOD; i++)
         status = batch->graph ? sample_graph(g, batch, &us, why) : sample_calls(g, batch, &us, why);

@@ -15,7 +15,8 @@ typedef enum bench_nested_stream { BENCH_FORGET, BENCH_BLOCK_STREAM, BENCH_TAIL 
 /* bench_nested_chain: a kernel of one thread that launches itself `left` times, each from within the one before. */
 typedef struct bench_chain_args {
     bench_account *account;
-    unsigned length, left;
+    unsigned adds; /* to `ran`, by the last one */
+    unsigned left;
     bench_nested_stream stream;
 } bench_chain_args;
 

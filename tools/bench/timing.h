@@ -76,6 +76,7 @@ typedef struct bench_subject {
     /* How many of the n results, one every BENCH_RESULT_STRIDE bytes, in host memory, are wrong. May be NULL:
      * unchecked, for what gives no result. */
     int (*count_wrong)(void *user, const void *results, int n);
+    int most_captured; /* calls of a batch in a graph, at most; 0: as many as others have */
 } bench_subject;
 
 /* What is timed, for all subjects alike. */

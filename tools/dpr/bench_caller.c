@@ -17,12 +17,18 @@ void caller_set_block(bench_caller *c, int block) {
         c->options.block = block;
 }
 
+/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
+enum { MOST_NESTED_RUNS = 16 };
+
 bench_subject caller_subject(bench_caller *c) {
+    const int i = dpr_strategy_find(c->strategy);
+    const int nested = i >= 0 && dpr_strategies[i]->work_bytes;
     return (bench_subject){.name = c->strategy,
                            .user = c,
                            .enqueue = caller_enqueue,
                            .call = caller_call,
-                           .count_wrong = caller_count_wrong};
+                           .count_wrong = caller_count_wrong,
+                           .most_captured = nested ? MOST_NESTED_RUNS : 0};
 }
 
 dpr_status caller_plan(bench_caller *c, dpr_plan **out) {

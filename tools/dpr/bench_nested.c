@@ -104,5 +104,5 @@ double nested_ratio(const nested_results *n, int size, const bench_row *row) {
 }
 
 size_t nested_credits(const nested_results *n) {
-    return n->pending / DPR_POOL_SHARE;
+    return dpr_credits_of(n->pending);
 }

@@ -1,0 +1,50 @@
+/* The grids that reduce what kernels of the caller's ask for, and where those find them. */
+#include "finish.cuh"
+#include "leaf.cuh"
+#include "nested.cuh"
+#include "nests.cuh"
+
+namespace dpr {
+namespace {
+
+/* Folds what the blocks have in the first warp of the block that arrives last. All threads call it; true in the one
+ * that has the result. */
+template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename exchange<M>::type &x) {
+    using X = exchange<M>;
+    static_assert(sizeof(typename X::type) <= DPR_NEST_PARTIAL_BYTES);
+    auto *partials = reinterpret_cast<typename X::type *>(slot.partials);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = x;
+    if (!last_to_arrive(&slot.ticket) || threadIdx.x >= 32)
+        return false;
+    typename M::acc a = M::identity();
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += 32)
+        a = M::merge(a, X::unpack(partials[i]));
+    x = reduce_warp<M>(X::pack(a));
+    return threadIdx.x == 0;
+}
+
+template <class M> __device__ void reduce_for_nest(const dpr_nested_args &args) {
+    dpr_nest_slot &slot = *static_cast<dpr_nest_slot *>(args.slot);
+    typename exchange<M>::type x = fold_block<M>(reduce_leaf<M>(args, args.run.count));
+    if (gridDim.x > 1 ? !meet_in_slot<M>(slot, x) : threadIdx.x != 0)
+        return;
+    write_result<M>(args.run, args.run.count, exchange<M>::unpack(x));
+    nested::end_launch(slot, args.run.out);
+}
+
+template <dpr_op O, dpr_dtype D, int N> constexpr continuation grid() {
+    if constexpr (has_code<O, D, N>)
+        return reduce_for_nest<monoid<O, D, static_cast<dpr_nan>(N)>>;
+    else
+        return nullptr;
+}
+
+} // namespace
+} // namespace dpr
+
+#define DPR_GRIDS_OF_TYPE(OP, DTYPE, ...)                                                                              \
+    {dpr::grid<DPR_##OP, DPR_##DTYPE, 0>(), dpr::grid<DPR_##OP, DPR_##DTYPE, 1>()},
+#define DPR_GRIDS_OF_OP(A, OP, ...) {DPR_DTYPE_LIST(DPR_GRIDS_OF_TYPE, OP)},
+
+__device__ dpr::launcher dpr_launcher = {{0, {0, 0, 0}}, dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};

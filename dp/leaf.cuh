@@ -1,0 +1,76 @@
+/* A leaf: what a block reads of the array, and folds. */
+#ifndef DPR_DP_LEAF_CUH
+#define DPR_DP_LEAF_CUH
+
+#include "domain.cuh"
+#include "nested.h"
+#include "tile.cuh"
+
+namespace dpr {
+
+/* Which pairs have device code: those with a meaning, and of types without NaN for one NaN policy. */
+template <dpr_op O, dpr_dtype D, int N>
+constexpr bool has_code = domain_has(O, element<D>::kind)
+                          && (N == DPR_NAN_PROPAGATE || (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0);
+
+/* What a block reads of the array: neighbouring vectors. */
+template <class M> struct leaf {
+    using T = typename M::storage;
+    using P = packet<T>;
+    const division<T> d;
+    const P *first_of_tiles, *rest, *end;
+    uint64_t tiles, tile_step;
+
+    __device__ leaf(const dpr_nested_args &args, uint64_t count) : d(args.run, count) {
+        const uint64_t from = min(blockIdx.x * args.tree.leaf, d.vectors);
+        const uint64_t size = min(args.tree.leaf, d.vectors - from);
+        tile_step = M::vectors * blockDim.x;
+        tiles = size / tile_step;
+        first_of_tiles = d.body() + from + threadIdx.x;
+        rest = first_of_tiles + tiles * tile_step;
+        end = d.body() + from + size;
+    }
+
+    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
+
+    __device__ typename M::acc reduce(bool streaming) const {
+        typename M::acc a = streaming ? reduce_tiles<M, true>(*this) : reduce_tiles<M, false>(*this);
+        for (const P *p = rest; p < end; p += blockDim.x) {
+            const P one = load_packet<false>(p);
+            tile_of<M> t;
+            add_vectors<1, M>(t, &one, 0);
+            a = t.fold_into(a, [&](unsigned) { return index(p); });
+        }
+        return a;
+    }
+};
+
+template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
+    using X = exchange<M>;
+    using T = typename M::storage;
+    if constexpr (alignof(T) < sizeof(T)) {
+        if (is_split<T>(args.run.in))
+            return reduce_split_share<M>(static_cast<const T *>(args.run.in), count);
+    }
+    const leaf<M> mine(args, count);
+    const ends<M> e(mine.d);
+    return e.with(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
+}
+
+/* As reduce_block(), in dynamic memory: of DPR_FOLD_BYTES, as the one kernel that is launched has for all pairs. */
+template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
+    using X = exchange<M>;
+    extern __shared__ __align__(16) unsigned char shared[];
+    auto *of_warp = reinterpret_cast<typename X::type *>(shared);
+    static_assert(sizeof x <= DPR_PARTIAL_BYTES);
+    const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
+    x = reduce_warp<M>(x);
+    if (in_warp == 0)
+        of_warp[warp] = x;
+    __syncthreads();
+    return warp == 0 ? reduce_warp<M>(in_warp < blockDim.x / 32 ? of_warp[in_warp] : X::identity()) : x;
+}
+
+} // namespace dpr
+
+#endif
