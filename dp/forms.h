@@ -58,7 +58,7 @@ static inline uint32_t dpr_tree_levels(uint32_t leaves, uint32_t fan) {
     return levels;
 }
 
-/* Nodes of all levels but the last, which leave partial results. */
+/* Nodes of all levels but the last: partial results before that of the root. */
 static inline uint64_t dpr_tree_partials(const dpr_tree *tree) {
     uint64_t partials = 0;
     for (uint32_t width = tree->leaves; width > 1; width = dpr_tree_above(width, tree->fan))

@@ -1,4 +1,4 @@
-/* dp.tree, on the host: the tree's shape, and the launch of its leaves. */
+/* dp.tree, on the host: the tree's shape, and the launches of its leaves and of its end. */
 #include <stdio.h>
 
 #include "nested_host.h"
@@ -6,14 +6,18 @@
 /* As in tree.cu. A leaf's vectors are such that each thread has whole tiles, whatever the pair. */
 enum { THREADS = 512, UNIT = 8 * THREADS };
 
-#define NAME(OP, DTYPE, NAN) "dpr_tree_" #OP "_" #DTYPE "_" #NAN
-#define NAMES_OF_TYPE(OP, DTYPE, ...) [DPR_##DTYPE] = {NAME(OP, DTYPE, 0), NAME(OP, DTYPE, 1)},
+#define NAME(KERNEL, OP, DTYPE, NAN) "dpr_" #KERNEL "_" #OP "_" #DTYPE "_" #NAN
+#define NAMES_OF_TYPE(OP, DTYPE, ...)                                                                                  \
+    [DPR_##DTYPE] = {{NAME(tree, OP, DTYPE, 0), NAME(tree, OP, DTYPE, 1)},                                             \
+                     {NAME(end_tree, OP, DTYPE, 0), NAME(end_tree, OP, DTYPE, 1)}},
 #define NAMES_OF_OP(A, OP, ...) [DPR_##OP] = {DPR_DTYPE_LIST(NAMES_OF_TYPE, OP)},
 
-static const char *entry(const dpr_key *key) {
-    static const char names[DPR_OP_COUNT][DPR_DTYPE_COUNT][2][32] = {DPR_OP_LIST(NAMES_OF_OP, _)};
+typedef enum tree_kernel { LEAVES, END, KERNELS } tree_kernel;
+
+static const char *entry(tree_kernel kernel, const dpr_key *key) {
+    static const char names[DPR_OP_COUNT][DPR_DTYPE_COUNT][KERNELS][2][32] = {DPR_OP_LIST(NAMES_OF_OP, _)};
     const int has_nan = dpr_dtypes[key->f.dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-    return names[key->f.op][key->f.dtype][has_nan ? key->f.nan : 0];
+    return names[key->f.op][key->f.dtype][kernel][has_nan ? key->f.nan : 0];
 }
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
@@ -36,11 +40,11 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
     const int one_level = children < tail || key->f.depth == 1;
     const double above = leaves > 1 ? DPR_FIRST_NESTED_SECONDS + tail + (one_level ? children : tail) : 0;
-    return DPR_LAUNCH_SECONDS + 3e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
+    return 2 * DPR_LAUNCH_SECONDS + 2e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
 }
 
 static dpr_kernel kernel(const dpr_key *key) {
-    return (dpr_kernel){.entry = entry(key),
+    return (dpr_kernel){.entry = entry(LEAVES, key),
                         .threads = THREADS,
                         .shared_bytes = DPR_FOLD_BYTES,
                         .min_blocks = 2,
@@ -58,7 +62,7 @@ static dpr_tree tree_of_run(const dpr_run *run) {
 
 static size_t work_bytes(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
-    return dpr_tree_partials(&tree) * DPR_PARTIAL_BYTES;
+    return (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
 }
 
 static void describe(const dpr_run *run, char *text, size_t size) {
@@ -73,13 +77,21 @@ static void describe(const dpr_run *run, char *text, size_t size) {
 
 static int launch(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
-    dpr_launch launch = {.entry = entry(&run->key),
+    dpr_launch launch = {.entry = entry(LEAVES, &run->key),
                          .module = &dpr_dp_module,
                          .blocks = tree.leaves,
                          .threads = THREADS,
                          .shared_bytes = DPR_FOLD_BYTES};
     dpr_nested_args args = dpr_nested_args_of(&launch, run);
     args.tree = tree;
+    const int error = run->enqueue(run, &launch, &args.run);
+    if (error)
+        return error;
+    launch.entry = entry(END, &run->key);
+    launch.blocks = 1;
+    launch.threads = 32;
+    launch.shared_bytes = 0;
+    args.first = dpr_tree_partials(&tree);
     return run->enqueue(run, &launch, &args.run);
 }
 

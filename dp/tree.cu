@@ -24,20 +24,11 @@ __device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned wid
     return args;
 }
 
-/* What the block has become of node number `node` of a level of `width` goes to memory, or is the run's result. */
-template <class M>
-__device__ void put_node(const dpr_nested_args &args, typename exchange<M>::type x,
-                         typename exchange<M>::type *partials, unsigned node, unsigned width) {
+/* What the block's threads have of a node goes to memory. */
+template <class M> __device__ void put_node(typename exchange<M>::type x, typename exchange<M>::type *node) {
     x = fold_block<M>(x);
-    if (threadIdx.x != 0)
-        return;
-    if (width > 1) {
-        partials[node] = x;
-    } else {
-        const uint64_t count = elements(args.run);
-        close_account(args);
-        write_result<M>(args.run, count, exchange<M>::unpack(x));
-    }
+    if (threadIdx.x == 0)
+        *node = x;
 }
 
 template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_nested_args &args) {
@@ -45,11 +36,11 @@ template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_
 }
 
 /* A node above the leaves, by the whole block. */
-template <class M> __device__ void do_node(const dpr_nested_args &args, unsigned node, unsigned width) {
+template <class M> __device__ void do_node(const dpr_nested_args &args, unsigned node) {
     auto *children = partials_of<M>(args);
     const unsigned from = node * args.tree.fan;
-    put_node<M>(args, reduce_children<M>(children + from, min(args.tree.fan, args.children - from)),
-                children + args.children, node, width);
+    put_node<M>(reduce_children<M>(children + from, min(args.tree.fan, args.children - from)),
+                children + args.children + node);
 }
 
 /* All levels above, by one block. */
@@ -59,7 +50,7 @@ template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigne
         width = dpr_tree_above(width, args.tree.fan);
         for (unsigned node = 0; node < width; ++node) {
             __syncthreads();
-            do_node<M>(args, node, width);
+            do_node<M>(args, node);
         }
         __syncthreads();
     }
@@ -100,21 +91,35 @@ template <class M> __device__ void end_level(const dpr_nested_args &args) {
 
 template <class M> __device__ void do_level(const dpr_nested_args &args) {
     launch_level_above<M>(args);
-    do_node<M>(args, blockIdx.x, gridDim.x);
+    do_node<M>(args, blockIdx.x);
     end_level<M>(args);
 }
 
 template <class M> __device__ void do_leaves(const dpr_nested_args &args) {
     launch_level_above<M>(args);
-    put_node<M>(args, reduce_leaf<M>(args, elements(args.run)), partials_of<M>(args), blockIdx.x, gridDim.x);
+    put_node<M>(reduce_leaf<M>(args, elements(args.run)), partials_of<M>(args) + blockIdx.x);
     end_level<M>(args);
 }
 
-/* Pairs that have no meaning, and NaN policies of types without NaN, have a kernel that does nothing: nobody asks for
- * it. */
+/* A second kernel of the host's, of one thread, for which `first` is where the root is. That it is there also makes a
+ * captured run wait for what the first has launched: on an H200 (driver 580) a graph of one kernel is done before the
+ * launches that follow that kernel. */
+template <class M> __device__ void end_run(const dpr_nested_args &args) {
+    const uint64_t count = elements(args.run);
+    close_account(args);
+    write_result<M>(args.run, count, exchange<M>::unpack(*partials_of<M>(args)));
+}
+
+/* Pairs that have no meaning, and NaN policies of types without NaN, have kernels that do nothing: nobody asks for
+ * them. */
 template <dpr_op O, dpr_dtype D, int N> __device__ void do_leaves_of(const dpr_nested_args &args) {
     if constexpr (has_code<O, D, N>)
         do_leaves<monoid<O, D, static_cast<dpr_nan>(N)>>(args);
+}
+
+template <dpr_op O, dpr_dtype D, int N> __device__ void end_run_of(const dpr_nested_args &args) {
+    if constexpr (has_code<O, D, N>)
+        end_run<monoid<O, D, static_cast<dpr_nan>(N)>>(args);
 }
 
 } // namespace
@@ -125,6 +130,11 @@ template <dpr_op O, dpr_dtype D, int N> __device__ void do_leaves_of(const dpr_n
     extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS, 2)                                                \
         dpr_tree_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                                \
         do_leaves_of<DPR_##OP, DPR_##DTYPE, NAN>(args);                                                                \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32)                                                                   \
+        dpr_end_tree_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                            \
+        if (threadIdx.x == 0)                                                                                          \
+            end_run_of<DPR_##OP, DPR_##DTYPE, NAN>(args);                                                              \
     }
 #define DPR_TREE_TYPE(OP, DTYPE, ...) DPR_TREE_KERNEL(OP, DTYPE, 0) DPR_TREE_KERNEL(OP, DTYPE, 1)
 #define DPR_TREE_OP(A, OP, ...) DPR_DTYPE_LIST(DPR_TREE_TYPE, OP)

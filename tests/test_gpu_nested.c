@@ -385,7 +385,7 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
                                                fixture->stream));
         gpu_graph *graph = gpu_capture_end(fixture->stream);
         ASSERT_THAT(graph != NULL, "%s", gpu_error());
-        for (int replay = 0; replay < 5; replay++) {
+        for (int replay = 0; replay < 25; replay++) {
             memset(fixture->out, 0, 8);
             memset(fixture->nested, 0, sizeof *fixture->nested);
             EXPECT_THAT(gpu_graph_launch(graph, fixture->stream), "%s", gpu_error());

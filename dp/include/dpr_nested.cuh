@@ -19,7 +19,9 @@
  * - The thread that called does not see the result: the kernel's successor in its stream does, the host does after
  *   waiting for the calling kernel, which is not done before all it has launched, and so does `then`.
  * - `in` and `out` must not be shared or local memory, nor `then` hold pointers to such.
- * - Not in kernels that are launched cooperatively or from a device graph.
+ * - Not in kernels that are launched cooperatively or from a device graph. In a captured graph another kernel follows
+ *   the calling one, if only an empty one: an H200 (driver 580) may take a graph for done at the end of its last
+ * kernel, whatever that has launched.
  * - Your kernels launch none of their own beside dpr's, nor do other kernels at that time: where launches of several
  *   kernels are pending, an H200 (driver 580) hangs sooner or later. All of dpr's are of one kernel, and are kept to
  *   half of the device's pool of pending launches. */
