@@ -146,58 +146,62 @@ template <class M> constexpr uint32_t pair_number = 0;
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
 
-/* On one credit for all of them: of a chain in which each starts after the one before, few are pending at a time. */
-template <class M> __device__ bool launch_level(const dpr_nested_args &args, unsigned threads) {
-    if (args.depth == 0 && take_credits(args, 1) == 0) {
+/* Thread 0 calls it: whether a grid goes on with `words` words of each tile, at most. */
+__device__ bool launch_level(const dpr_nested_args &args, unsigned words, uint32_t pair) {
+    const unsigned levels = min(dpr_halvings(words), args.max_depth);
+    const unsigned chain = args.depth == 0 ? take_credits(args, levels) : args.chain;
+    if (chain == 0) {
         note_refusal(args);
         return false;
     }
     dpr_nested_args next = args;
     next.go_on = nullptr;
-    next.pair = pair_number<M>;
-    return launch_next(args, next, args.tiles, threads, cudaStreamTailLaunch);
+    next.pair = pair;
+    next.chain = chain - 1;
+    return launch_next(args, next, args.tiles, words, cudaStreamFireAndForget);
 }
 
+/* Without leave to launch every block knows that it has to go on with its tile itself; what is refused, or fails, only
+ * the last block learns, and does all of it. */
 template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
+    __shared__ bool launched;
     const uint64_t count = elements(args.run);
-    const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
-    const bool goes_on = left > 1 && args.depth < args.max_depth;
-    const bool launches = goes_on && args.credits > 0; /* else every block knows that it has to go on itself */
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        if (goes_on && !launches)
-            note_refusal(args);
-        /* It starts when all blocks are done, so it may be launched before. */
-        if (launches && !launch_level<M>(args, left))
-            account_of(args).left = args.depth + 1;
-    }
     const unsigned words = words_at<M>(args, count, blockIdx.x);
     const tile_words<M> mine(args, blockIdx.x);
     if (args.depth == 0)
         mine.halve_array(args, count, blockIdx.x, words);
     else
         mine.halve(words);
-    if (!launches && left > 1) {
+    const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
+    if (left == 1)
+        return;
+    if (args.depth == args.max_depth || args.credits == 0) {
         if (threadIdx.x == 0)
             note_in_line(args);
+        if (threadIdx.x == 0 && blockIdx.x == 0 && args.credits == 0)
+            note_refusal(args);
         mine.halve_to_one(dpr_halved(words));
+        return;
     }
+    nested_account &account = account_of(args);
+    if (!last_to_arrive(&account.ticket))
+        return;
+    if (threadIdx.x == 0) {
+        account.ticket = 0;
+        launched = launch_level(args, left, pair_number<M>);
+        if (!launched)
+            atomicAdd(&account.report.in_line, args.tiles);
+    }
+    __syncthreads();
+    for (unsigned tile = 0; tile < args.tiles && !launched; ++tile)
+        tile_words<M>(args, tile).halve_to_one(dpr_halved(words_at<M>(args, count, tile)));
 }
 
 /* ---- The end of all three ---- */
 
-/* A second kernel of the host's, which starts when the first and all that were launched below it are done. It also does
- * what a launch of dp.recursive2 was for that was not made. */
-template <class M> __device__ void fold_tiles(dpr_nested_args args) {
+/* A second kernel of the host's, which starts when the first and all that were launched below it are done. */
+template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
     using X = exchange<M>;
-    nested_account &account = account_of(args);
-    args.depth = account.left;
-    if (account.left > 0) {
-        const uint64_t count = elements(args.run);
-        for (unsigned tile = 0; tile < args.tiles; ++tile)
-            tile_words<M>(args, tile).halve_to_one(words_at<M>(args, count, tile));
-        if (threadIdx.x == 0)
-            account.report.in_line += args.tiles;
-    }
     const bool returned = args.words != 0; /* dp.recursive: the words in which launches have returned their values */
     typename M::acc a = M::identity();
 #pragma unroll 4
@@ -240,7 +244,8 @@ template <class M> __device__ void fold_tiles(dpr_nested_args args) {
         dpr_recursive2_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                          \
         recurse_level<of_##OP##_##DTYPE##_##NAN>(args);                                                                \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024) dpr_fold_tiles_##OP##_##DTYPE##_##NAN(dpr_nested_args args) {   \
+    extern "C" __global__ void __launch_bounds__(1024)                                                                 \
+        dpr_fold_tiles_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                          \
         fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
     }
 

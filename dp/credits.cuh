@@ -19,7 +19,8 @@ constexpr bool makes_launches = true;
  * pool are reported is not to be relied on, as they can hang the device. */
 struct credit_pool {
     unsigned taken;
-    unsigned returned[3]; /* of these, those whose launches are done, by when they were: see give_back_later() */
+    unsigned returned[2]; /* of these, those whose launches are done: in this step of time or the last, by its parity */
+    unsigned long long step; /* the last one of which anything was seen */
 };
 
 /* `wanted` more of at most `most`, of which *taken are, or as many as are left: how many. While others ask for the last
@@ -38,16 +39,29 @@ __device__ inline void give_back(credit_pool *pool, unsigned credits) {
 }
 
 /* Time, in steps of 2^20 ns. */
-__device__ inline unsigned credit_step() {
+__device__ inline unsigned long long credit_step() {
     unsigned long long nanoseconds;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(nanoseconds));
-    return static_cast<unsigned>(nanoseconds >> 20);
+    return nanoseconds >> 20;
+}
+
+/* What was returned more than a step ago is free again. */
+__device__ inline void free_returned(credit_pool *pool, unsigned long long now) {
+    const unsigned long long last = atomicMax(&pool->step, now);
+    if (now <= last)
+        return;
+    unsigned old = atomicExch(&pool->returned[now % 2], 0);
+    if (now - last > 1)
+        old += atomicExch(&pool->returned[(now + 1) % 2], 0);
+    give_back(pool, old);
 }
 
 /* Of launches that end about now. From one to two steps later others may have them: on an H200 the device empties
  * places in less than a tenth of one. */
 __device__ inline void give_back_later(credit_pool *pool, unsigned credits) {
-    atomicAdd(&pool->returned[credit_step() % 3], credits);
+    const unsigned long long now = credit_step();
+    free_returned(pool, now);
+    atomicAdd(&pool->returned[now % 2], credits);
 }
 
 __device__ inline unsigned take(credit_pool *pool, unsigned wanted, unsigned most) {
@@ -56,11 +70,7 @@ __device__ inline unsigned take(credit_pool *pool, unsigned wanted, unsigned mos
     const unsigned found = take_free(&pool->taken, wanted, most);
     if (found > 0)
         return found;
-    const unsigned old =
-        atomicExch(&pool->returned[(credit_step() + 1) % 3], 0); /* neither of this step nor the last */
-    if (old == 0)
-        return 0;
-    give_back(pool, old);
+    free_returned(pool, credit_step());
     return take_free(&pool->taken, wanted, most);
 }
 

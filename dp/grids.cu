@@ -47,4 +47,4 @@ template <dpr_op O, dpr_dtype D, int N> constexpr continuation grid() {
     {dpr::grid<DPR_##OP, DPR_##DTYPE, 0>(), dpr::grid<DPR_##OP, DPR_##DTYPE, 1>()},
 #define DPR_GRIDS_OF_OP(A, OP, ...) {DPR_DTYPE_LIST(DPR_GRIDS_OF_TYPE, OP)},
 
-__device__ dpr::launcher dpr_launcher = {{0, {0, 0, 0}}, dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};
+__device__ dpr::launcher dpr_launcher = {{0, {0, 0}, 0}, dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};

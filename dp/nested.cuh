@@ -12,9 +12,7 @@ namespace dpr {
 
 /* A run's account, in its scratch memory: zero between runs. */
 struct nested_account {
-    unsigned ticket; /* of the grid that runs */
-    unsigned left; /* the depth of a launch that was not made, and which is left to a grid's last block or to the run's
-                      last kernel; 0: none */
+    unsigned ticket;  /* of the grid that runs */
     unsigned credits; /* that the run has taken */
     dpr_nested report;
 };

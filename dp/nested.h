@@ -21,7 +21,7 @@ typedef struct dpr_nested_args {
     uint32_t block; /* words of a tile, at most */
     uint32_t tile;  /* of a kernel of one block: the tile it is for */
     uint32_t words; /* and how many words of it are left */
-    uint32_t chain; /* launches that are left of those for which the tile has credits */
+    uint32_t chain; /* launches that are left of those for which there are credits */
     uint32_t pair;  /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
 
     /* Of the tree. */

@@ -58,45 +58,42 @@ template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigne
 
 template <class M> __device__ void do_level(const dpr_nested_args &args);
 
-/* The level above starts when all blocks are done, so it may be launched before. */
-template <class M> __device__ void launch_level_above(const dpr_nested_args &args) {
-    const unsigned width = gridDim.x;
-    if (width == 1 || args.depth >= args.max_depth || blockIdx.x > 0 || threadIdx.x > 0)
-        return;
-    const bool admitted = take_credits(args, 1) > 0;
-    if (!admitted)
+/* Thread 0 calls it: whether the level above is on its way. */
+template <class M> __device__ bool launch_level_above(const dpr_nested_args &args) {
+    if (args.depth >= args.max_depth)
+        return false;
+    if (take_credits(args, 1) == 0) {
         note_refusal(args);
-    account_of(args).left =
-        !admitted
-        || !launch_nested<do_level<M>>(args, level_above(args, width), dpr_tree_above(width, args.tree.fan), blockDim.x,
-                                       cudaStreamTailLaunch);
+        return false;
+    }
+    const unsigned width = gridDim.x;
+    return launch_nested<do_level<M>>(args, level_above(args, width), dpr_tree_above(width, args.tree.fan), blockDim.x,
+                                      cudaStreamTailLaunch);
 }
 
-/* What was not launched the last block does. */
+/* The last block of a level to be done sees to the level above: what it cannot launch it does itself. */
 template <class M> __device__ void end_level(const dpr_nested_args &args) {
+    __shared__ bool launched;
     nested_account &account = account_of(args);
-    const unsigned width = gridDim.x;
-    if (width == 1 || !last_to_arrive(&account.ticket))
+    if (gridDim.x == 1 || !last_to_arrive(&account.ticket))
         return;
-    const bool left = account.left || args.depth >= args.max_depth;
     if (threadIdx.x == 0) {
         account.ticket = 0;
-        if (left)
+        launched = launch_level_above<M>(args);
+        if (!launched)
             note_in_line(args);
     }
     __syncthreads();
-    if (left)
-        do_levels_above<M>(args, width);
+    if (!launched)
+        do_levels_above<M>(args, gridDim.x);
 }
 
 template <class M> __device__ void do_level(const dpr_nested_args &args) {
-    launch_level_above<M>(args);
     do_node<M>(args, blockIdx.x);
     end_level<M>(args);
 }
 
 template <class M> __device__ void do_leaves(const dpr_nested_args &args) {
-    launch_level_above<M>(args);
     put_node<M>(reduce_leaf<M>(args, elements(args.run)), partials_of<M>(args) + blockIdx.x);
     end_level<M>(args);
 }

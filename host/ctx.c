@@ -22,10 +22,14 @@ struct dpr_ctx {
     _Atomic(entry *) head[BUCKETS]; /* newest first */
 };
 
-/* The calling thread's device if it can be used. */
+/* The calling thread's device if it can be used. Where that refuses the number of pending launches the CPU would, too,
+ * and its sentence would hide why. */
 static dpr_status create_auto(const dpr_ctx_options *options, dpr_ctx **out) {
-    if (dpr_device_count() > 0 && dpr_ctx_create_ex(dpr_device_current(), options, out) == DPR_OK)
-        return DPR_OK;
+    if (dpr_device_count() > 0) {
+        const dpr_status status = dpr_ctx_create_ex(dpr_device_current(), options, out);
+        if (status == DPR_OK || (status == DPR_ERR_INVALID_OPTION && options->pending_launches > 0))
+            return status;
+    }
     return dpr_ctx_create_ex(DPR_DEVICE_CPU, options, out);
 }
 

@@ -1,3 +1,4 @@
+#include "device.h"
 #include "lists.h"
 #include "planner.h"
 #include "registry.h"
@@ -34,11 +35,10 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
         return;
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
-    dpr_text_add(
-        text,
-        "limits:    %d launches deep%s; %lld may be pending, of which dpr takes a quarter; a launch takes %.3g us\n",
-        step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
-        1e6 * step->shape.launch_seconds);
+    dpr_text_add(text,
+                 "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u; a launch takes %.3g us\n",
+                 step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
+                 dpr_credits_of((size_t)gpu->pending_launches), 1e6 * step->shape.launch_seconds);
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {

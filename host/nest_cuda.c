@@ -60,7 +60,8 @@ void dpr_nest_free(int ordinal, void *memory) {
     int previous;
     if (dpr_current_enter(ordinal, &previous) != cudaSuccess)
         return;
-    if (cudaDeviceSynchronize() != cudaSuccess || cudaFree(memory) != cudaSuccess)
+    const cudaError_t waited = cudaDeviceSynchronize();
+    if (cudaFree(memory) != cudaSuccess || waited != cudaSuccess)
         (void)cudaGetLastError();
     dpr_current_leave(ordinal, previous);
 }

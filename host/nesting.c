@@ -226,12 +226,29 @@ static void CUDART_CB graph_ended(void *user) {
     leave(nesting);
 }
 
-/* From the pool, in a stream of its own, as the run's is being captured. */
-static cudaError_t allocate_apart(cudaMemPool_t pool, size_t bytes, void **out) {
+/* Gives the memory of graphs that are gone back in the order of a stream, which may be any. */
+static void free_ended(dpr_nesting *nesting, cudaStream_t stream) {
+    if (atomic_load(&nesting->ended) == 0)
+        return;
+    pthread_mutex_lock(&nesting->lock);
+    graph_memory *taken = take_ended(nesting);
+    pthread_mutex_unlock(&nesting->lock);
+    for (graph_memory *m = taken, *next; m; m = next) {
+        next = m->next;
+        if (cudaFreeAsync(m->memory, stream) != cudaSuccess)
+            (void)cudaGetLastError();
+        free(m);
+    }
+}
+
+/* From the pool, in a stream of its own, as the run's is being captured. Also gives back what dead graphs had, as there
+ * may never be a run that is not captured. */
+static cudaError_t allocate_apart(dpr_nesting *nesting, cudaMemPool_t pool, size_t bytes, void **out) {
     cudaStream_t stream;
     cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
         return error;
+    free_ended(nesting, stream);
     error = cudaMallocFromPoolAsync(out, bytes, pool, stream);
     const cudaError_t waited = cudaStreamSynchronize(stream);
     (void)cudaStreamDestroy(stream);
@@ -247,7 +264,7 @@ static cudaError_t allocate_for_graph(dpr_nesting *nesting, cudaMemPool_t pool, 
     if (!m)
         return cudaErrorMemoryAllocation;
     cudaUserObject_t object;
-    cudaError_t error = allocate_apart(pool, bytes, &m->memory);
+    cudaError_t error = allocate_apart(nesting, pool, bytes, &m->memory);
     if (error != cudaSuccess) {
         free(m);
         return error;
@@ -268,21 +285,6 @@ static cudaError_t allocate_for_graph(dpr_nesting *nesting, cudaMemPool_t pool, 
     if (error != cudaSuccess)
         (void)cudaUserObjectRelease(object, 1); /* which calls graph_ended() */
     return error;
-}
-
-/* Gives the memory of graphs that are gone back in the order of a stream, which may be any. */
-static void free_ended(dpr_nesting *nesting, cudaStream_t stream) {
-    if (atomic_load(&nesting->ended) == 0)
-        return;
-    pthread_mutex_lock(&nesting->lock);
-    graph_memory *taken = take_ended(nesting);
-    pthread_mutex_unlock(&nesting->lock);
-    for (graph_memory *m = taken, *next; m; m = next) {
-        next = m->next;
-        if (cudaFreeAsync(m->memory, stream) != cudaSuccess)
-            (void)cudaGetLastError();
-        free(m);
-    }
 }
 
 static cudaError_t allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t stream, cudaGraph_t graph, void **out) {

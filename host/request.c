@@ -125,12 +125,12 @@ dpr_status dpr_nested_status(const dpr_nested *nested) {
         return dpr_fail(DPR_ERR_NULL_POINTER, "nested is NULL");
     if (nested->failed == 0)
         return DPR_OK;
-    return dpr_fail(
-        DPR_ERR_NESTED_LAUNCH,
-        "%u launches from kernels failed, the first with cudaError_t %d in block %u at depth %u; of the others "
-        "%u were made and %u refused, and %u sub-trees were done in line",
-        nested->failed, nested->error, nested->error_block, nested->error_depth, nested->launched, nested->refused,
-        nested->in_line);
+    return dpr_fail(DPR_ERR_NESTED_LAUNCH,
+                    "%u %s failed, the first with cudaError_t %d in block %u at depth %u; of the others "
+                    "%u were made and %u refused, and %u sub-trees were done in line",
+                    nested->failed, nested->failed == 1 ? "launch from a kernel" : "launches from kernels",
+                    nested->error, nested->error_block, nested->error_depth, nested->launched, nested->refused,
+                    nested->in_line);
 }
 
 dpr_run dpr_request_run(const dpr_request *request) {

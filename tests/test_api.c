@@ -287,6 +287,9 @@ TEST(Api, failed_launches_are_described) {
     EXPECT_CONTAINS(dpr_last_error(), "77 refused");
     EXPECT_CONTAINS(dpr_last_error(), "80 sub-trees");
     EXPECT_EQ_BYTES(&some_failed, &nested, sizeof nested);
+    nested.failed = 1;
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    EXPECT_CONTAINS(dpr_last_error(), "1 launch from a kernel failed");
     memset(&nested, 0xff, sizeof nested);
     EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
     EXPECT_THAT(strlen(dpr_last_error()) < 300, "%zu characters", strlen(dpr_last_error()));

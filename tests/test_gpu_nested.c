@@ -229,6 +229,16 @@ static dpr_ctx *context_of(size_t pool) {
     return EXPECT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx)) ? ctx : NULL;
 }
 
+/* Of runs that are done none has a credit any more. */
+static void expect_credits_back(dpr_ctx *ctx) {
+    dpr_nest nest;
+    uint32_t pool[3] = {UINT32_MAX}; /* taken, and of these returned (credits.cuh) */
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, DPR_NO_LAUNCHES, &nest));
+    EXPECT_TRUE(gpu_copy(pool, nest.launcher, sizeof pool));
+    EXPECT_EQ_U64(pool[0], (uint64_t)pool[1] + pool[2]);
+    dpr_nest_destroy(&nest);
+}
+
 NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
     static const size_t pools[] = {64, 128, 500, 1024, 2048, 4096};
     NEED_GPU();
@@ -245,6 +255,7 @@ NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
             refused += fixture->nested->refused;
             in_line += fixture->nested->in_line;
         }
+        expect_credits_back(ctx);
         dpr_ctx_destroy(ctx);
         if (test_failed())
             return;
@@ -422,6 +433,7 @@ NESTED_TEST(streams_share_the_pool) {
         for (size_t s = 0; s < STREAMS; s++)
             EXPECT_EQ_I64(fixture->sums[s + count] - fixture->sums[s], out[s]);
     }
+    expect_credits_back(ctx);
     for (int s = 0; s < STREAMS; s++)
         EXPECT_TRUE(gpu_stream_destroy(streams[s]));
     gpu_free(DPR_MEMORY_PINNED, out);

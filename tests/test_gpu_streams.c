@@ -91,16 +91,12 @@ static void enqueue(const world *w, int i, slot *out, dpr_stream stream) {
 
 static void check(const world *w, int i, const slot *got) {
     const expected *e = &w->of[i % SIZES];
-    switch (op_of(i)) {
-    case DPR_SUM:
-        EXPECT_EQ_I64(e->sum, got->i64);
-        break;
-    case DPR_MIN:
-        EXPECT_EQ_I64(e->least, got->i32);
-        break;
-    default:
-        EXPECT_EQ_I64(i % SIZES == 0 ? 0 : e->argmax, got->i64);
-    }
+    const dpr_op op = op_of(i);
+    const int64_t is = op == DPR_MIN ? got->i32 : got->i64;
+    const int64_t wanted = op == DPR_SUM ? e->sum : op == DPR_MIN ? e->least : i % SIZES == 0 ? 0 : e->argmax;
+    const char *strategy = strategy_of(w, i);
+    EXPECT_THAT(is == wanted, "%s of %zu by %s: %" PRId64 ", not %" PRId64, dpr_op_name(op), counts[i % SIZES],
+                strategy ? strategy : "the planner's choice", is, wanted);
 }
 
 typedef struct worker {

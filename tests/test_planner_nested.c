@@ -138,18 +138,33 @@ TEST(PlannerNested, the_tree_pays_for_each_level_above_its_leaves) {
     }
 }
 
-/* For a sum they cannot win, whatever the machine. */
-TEST(PlannerNested, sums_are_never_left_to_nested_launches) {
+static void expect_no_nested_launches(const dpr_key *key, const dpr_machine *machine, const char *name) {
+    dpr_choice choice;
+    ASSERT_STATUS(DPR_OK, dpr_choose(key, machine, &choice));
+    for (int s = 0; s < choice.steps; s++)
+        EXPECT_THAT(choice.step[s].strategy->work_bytes == NULL, "%s of %s on %s, log2 of the block %d: %s up to %zu",
+                    dpr_ops[key->f.op].name, dpr_dtypes[key->f.dtype].name, name, key->f.block,
+                    choice.step[s].strategy->name, choice.step[s].upto);
+}
+
+/* For a flat reduction they cannot win, whatever the machine; also where a block size leaves demonstrations alone. */
+TEST(PlannerNested, nothing_is_left_to_nested_launches) {
     static const char *const machines[] = {"h200", "cc100", "rtx5060ti"};
+    static const dpr_op ops[] = {DPR_SUM, DPR_MIN, DPR_MAX};
+    static const dpr_dtype dtypes[] = {DPR_I32, DPR_F64};
+    enum { PAIRS = LENGTH(ops) * LENGTH(dtypes), SMALLEST = 5, LARGEST = 10 };
     NEED_NESTED();
     for (size_t m = 0; m < LENGTH(machines); m++) {
         dpr_machine machine;
-        dpr_choice choice;
         ASSERT_TRUE(machine_load(machines[m], &machine));
-        const dpr_key key = key_for(NULL, 0);
-        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-        for (int s = 0; s < choice.steps; s++)
-            EXPECT_TRUE(choice.step[s].strategy->work_bytes == NULL);
+        for (size_t pair = 0; pair < PAIRS; pair++) {
+            dpr_key key = key_for(NULL, 0);
+            key.f.op = (uint8_t)ops[pair / LENGTH(dtypes)];
+            key.f.dtype = (uint8_t)dtypes[pair % LENGTH(dtypes)];
+            expect_no_nested_launches(&key, &machine, machines[m]);
+            for (key.f.block = SMALLEST; key.f.block <= LARGEST; key.f.block++)
+                expect_no_nested_launches(&key, &machine, machines[m]);
+        }
     }
 }
 
@@ -167,7 +182,7 @@ TEST(PlannerNested, plans_say_what_will_be_launched) {
     NEED_NESTED();
     explain("dp.tree", 0, 1 << 24, text, sizeof text);
     EXPECT_CONTAINS(text, "1024 leaves of 64 KiB, and 1 level of up to 1024 children a node above, a launch each");
-    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending");
+    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 996;");
     explain("dp.tree", 0, 100, text, sizeof text);
     EXPECT_CONTAINS(text, "one leaf, and no launches");
     explain("dp.recursive2", 3, 1 << 20, text, sizeof text);

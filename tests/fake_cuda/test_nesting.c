@@ -193,6 +193,21 @@ NESTING_TEST(memory_of_captured_runs_goes_after_their_graphs) {
     EXPECT_THAT(fake_live_objects() < before, "%d objects with a context, %d without", before, fake_live_objects());
 }
 
+NESTING_TEST(captures_alone_give_back_what_dead_graphs_had) {
+    const scene *s = fixture;
+    int first = 0;
+    for (int i = 0; i < 20; i++) {
+        gpu_graph *graph = capture(s, forms[(size_t)i % LENGTH(forms)]);
+        ASSERT_TRUE(graph != NULL);
+        EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
+        gpu_graph_destroy(graph);
+        if (i == 0)
+            first = fake_live_objects();
+        EXPECT_THAT(fake_live_objects() == first, "%d objects after a graph, %d after %d", first, fake_live_objects(),
+                    i + 1);
+    }
+}
+
 static dpr_status plan_for(dpr_ctx *ctx, const char *strategy, dpr_nested *nested, dpr_plan **out) {
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_problem problem = DPR_PROBLEM_INIT;

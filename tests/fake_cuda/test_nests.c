@@ -168,6 +168,33 @@ static int fail_report(const dpr_nest *nest, int fail) {
     return failed != NULL;
 }
 
+/* Memory is given back even if waiting for its users fails. */
+static int fail_destroy(const scene *s, int fail) {
+    dpr_nest nest;
+    const int before = fake_live_objects();
+    if (!EXPECT_STATUS(DPR_OK, dpr_nest_create(s->ctx, 0, &nest)))
+        return 0;
+    void *memory = nest.memory;
+    fake_fail_call(fail, cudaErrorUnknown);
+    dpr_nest_destroy(&nest);
+    const char *failed = fake_failed_call();
+    fake_fail_call(0, cudaSuccess);
+    EXPECT_TRUE(gpu_use(0));
+    if (fake_live_objects() == before)
+        return failed != NULL;
+    EXPECT_THAT(failed && strcmp(failed, "cudaDeviceSynchronize") != 0, "memory is left after %s",
+                failed ? failed : "nothing failed");
+    gpu_free(DPR_MEMORY_DEVICE, memory);
+    return failed != NULL;
+}
+
+NEST_TEST(a_wait_that_fails_leaves_no_memory) {
+    int call = 1;
+    while (call < MOST_CALLS && fail_destroy(fixture, call))
+        call++;
+    EXPECT_THAT(call > 2 && call < MOST_CALLS, "%d calls", call);
+}
+
 NEST_TEST(whichever_call_fails_nothing_is_left) {
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (size_t e = 0; e < LENGTH(errors); e++) {

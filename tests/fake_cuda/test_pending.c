@@ -133,6 +133,29 @@ LIMIT_TEST(numbers_that_a_device_does_not_take_are_refused) {
     }
 }
 
+/* Refused by the GPU, and not by the CPU in its place. */
+LIMIT_TEST(automatic_contexts_say_what_the_device_has_against_a_number) {
+    (void)fixture;
+    const size_t numbers[] = {301, SIZE_MAX, MOST_LIMIT + 1};
+    const char *const words[] = {"another context has set 300", "refuses", "gives"};
+    dpr_ctx *ctx = NULL, *other = NULL;
+    for (size_t i = 0; i < LENGTH(numbers); i++) {
+        if (i == 0)
+            ASSERT_STATUS(DPR_OK, create(0, 300, &ctx));
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, create(DPR_DEVICE_AUTO, numbers[i], &other));
+        EXPECT_CONTAINS(dpr_last_error(), words[i]);
+        EXPECT_CONTAINS(dpr_last_error(), "device 0");
+        EXPECT_TRUE(other == NULL);
+        dpr_ctx_destroy(ctx);
+        ctx = NULL;
+    }
+    ASSERT_STATUS(DPR_OK, create(DPR_DEVICE_AUTO, 300, &ctx));
+    EXPECT_EQ_I64(0, dpr_ctx_device(ctx));
+    EXPECT_EQ_U64(300, limit_of(0));
+    dpr_ctx_destroy(ctx);
+    EXPECT_EQ_U64(FIRST_LIMIT, limit_of(0));
+}
+
 LIMIT_TEST(contexts_of_the_cpu_have_no_pending_launches) {
     (void)fixture;
     dpr_ctx *ctx = NULL;

@@ -239,10 +239,11 @@ class Ladder(BenchTest):
     def test_rows(self):
         document = self.ladder("-n", "2^20")
         rows = {r["strategy"]: r for r in document["rows"]}
-        names = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "gpu"]
+        names = [s["name"] for s in self.document("info")["strategies"]
+                 if s["side"] == "gpu" and not s["name"].startswith("dp.")]
         self.assertEqual(sorted(names), sorted([*rows, *(r["strategy"] for r in document["without_time"])]))
         families = [r["strategy"].split(".")[0] for r in document["rows"]]
-        self.assertEqual(families, sorted(families, key=("ladder", "atomic", "coop", "flat", "dp").index))
+        self.assertEqual(families, sorted(families, key=("ladder", "atomic", "coop", "flat").index))
         self.assertGreater(document["read_gb_per_s"], 0)
         first = rows["ladder.neighbored"]
         for row in rows.values():
@@ -326,7 +327,7 @@ class Nested(BenchTest):
             self.assertIn("median_us", launches[name])
         self.assertGreater(launches["chain.tail"]["median_us"], launches["graph.node"]["median_us"])
         self.assertGreater(launches["first.tail"]["median_us"], launches["chain.tail"]["median_us"])
-        self.assertEqual(document["credits"], document["pending"] // 4)
+        self.assertEqual(document["credits"], max(document["pending"] - 56, 0) // 2)
         self.assertLessEqual(document["fan"][0] * document["fan"][1], document["credits"])
 
     def test_pools(self):
