@@ -4,7 +4,7 @@
 
 #include "dpr.h"
 
-/* Launches of one nest that may be pending, so that its memory stays at 2.4 MiB; blocks of a launched grid; bytes of
+/* Launches of one nest that may be pending, so that its memory stays at 2.3 MiB; blocks of a launched grid; bytes of
  * the largest partial result. */
 enum { DPR_NEST_LAUNCHES = 2048, DPR_NEST_BLOCKS = 64, DPR_NEST_PARTIAL_BYTES = 16 };
 

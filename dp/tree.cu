@@ -60,8 +60,6 @@ template <class M> __device__ void do_level(const dpr_nested_args &args);
 
 /* Thread 0 calls it: whether the level above is on its way. */
 template <class M> __device__ bool launch_level_above(const dpr_nested_args &args) {
-    if (args.depth >= args.max_depth)
-        return false;
     if (take_credits(args, 1) == 0) {
         note_refusal(args);
         return false;

@@ -164,8 +164,8 @@ TEST(GpuCosts, run_of_a_plan_of_2_to_18) {
 
 enum { STREAMS = 16, MANY = 1 << 20, MOST_HELD = 4 << 20 };
 
-/* Runs every strategy in every stream at once, and a blocking call of each. */
-/* But those with nested launches, whose work memory stays with the context. */
+/* Runs every strategy in every stream at once, and a blocking call of each: but those with nested launches, whose work
+ * memory stays with the context. */
 static void use_all(dpr_ctx *ctx, const int32_t *in, int64_t *out, const dpr_stream stream[STREAMS]) {
     for (size_t s = 0; s <= gpu_strategy_count(); s++) {
         dpr_options options = DPR_OPTIONS_INIT;

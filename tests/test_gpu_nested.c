@@ -322,13 +322,19 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
         float first = 0, sum = 0;
+        uint32_t least = UINT32_MAX, most = 0;
         for (size_t p = 0; p < LENGTH(pending); p++) {
             const trial t = {.form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
-            const dpr_options options = options_of(&t);
+            dpr_options options = options_of(&t);
+            dpr_nested nested = {0};
+            options.nested = &nested;
             EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, p == 0 ? &first : &sum, COUNT, DPR_F32, DPR_SUM, &options));
             EXPECT_THAT(p == 0 || memcmp(&sum, &first, sizeof sum) == 0, "%s: %.9g, and %.9g before", describe(&t),
                         (double)sum, (double)first);
+            least = nested.launched < least ? nested.launched : least;
+            most = nested.launched > most ? nested.launched : most;
         }
+        EXPECT_THAT(least < most, "%s: as many launches, %u, whatever is allowed", forms[f], least);
     }
     dpr_ctx_destroy(ctx);
     gpu_free(DPR_MEMORY_DEVICE, in);

@@ -189,7 +189,9 @@ typedef struct dpr_ctx_options {
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
      * has set it puts back what was found. CUDA reserves memory for them when the first kernel that launches others
      * runs, some 9 KiB each, and a larger pool makes each launch that follows a kernel slower (`dpr bench --nested`).
-     * Of the pool the library uses half of what is left beside 56 places. */
+     * Of the pool the library uses half of what is left beside 56 places. Runs in flight, captured graphs and nests
+     * keep the number of launches that they were allowed, so while there are such the pool must not be made smaller:
+     * by this option, by dpr_ctx_destroy() of the last context with it, or by the program itself. */
     size_t pending_launches;
 } dpr_ctx_options;
 
@@ -364,7 +366,7 @@ typedef struct dpr_nest {
  *                  DPR_NO_LAUNCHES: it makes none, and threads do everything in line.
  * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
  *
- * Takes 64 KiB of device memory, and 1.2 KiB for each launch, 2.4 MiB at most. The pool must not be made smaller while
+ * Takes 64 KiB of device memory, and 1.1 KiB for each launch, 2.3 MiB at most. The pool must not be made smaller while
  * the nest is there. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS,
  * or no code for the device), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);

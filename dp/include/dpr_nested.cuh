@@ -5,7 +5,8 @@
  *         dpr::nested_reduce<DPR_SUM, DPR_F32>(nest, x + begin[row], sums + row, begin[row + 1] - begin[row]);
  *     }
  *
- * The nest is made on the host by dpr_nest_create() (dpr.h). C++17 for nvcc, devices of compute capability 7.0 or more:
+ * The nest is made on the host by dpr_nest_create() (dpr.h), of a library of the same version as this header. C++17 for
+ * nvcc, devices of compute capability 7.0 or more:
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
  *
@@ -59,10 +60,10 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *
  * One thread calls it; any number of threads may, each for an array of its own. Without a place among the launches that
  * may be pending, or if the launch fails, the thread does it in line, one element after the other: that is right too,
- * but slow, and a floating-point sum or product may then be rounded differently. nest.launches is how many may be
- * pending, where one still counts for one to two milliseconds after its end, as the device empties its place in the
- * pool after that; dpr_nest_report() says how many there were. For more of them make the pool larger
- * (dpr_ctx_options.pending_launches).
+ * but slow, and a floating-point sum or product may then be rounded differently. nest.launches is how many of
+ * the nest may be pending, and nest.credits how many on the device, where one still counts for one to two milliseconds
+ * after its end, as the device empties its place in the pool after that; dpr_nest_report() says how many there were.
+ * For more of them make the pool larger (dpr_ctx_options.pending_launches).
  *
  * `in` is aligned as dpr_dtype_alignment() says, and `out` as its type; `in` may be NULL where count is 0. On an H200
  * the device makes a launch each 0.3 us, and the grid starts some 10 us later: short arrays are better done by the

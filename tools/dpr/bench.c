@@ -157,7 +157,7 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_CACHE:
         return take_cache(a, text);
     case OPTION_BLOCK:
-        return asked_take_block(a, text);
+        return cli_block(text, &a->block);
     case OPTION_LADDER:
         a->ladder = 1;
         return CLI_OK;
@@ -167,7 +167,7 @@ static int take_option(void *user, int number, const char *text) {
     case OPTION_POOLS:
         return asked_take_pools(a, text);
     case OPTION_DEPTH:
-        return asked_take_depth(a, text);
+        return cli_depth(text, &a->depth);
     default:
         return asked_take(a, &options[number], text);
     }

@@ -1,6 +1,5 @@
 #include "bench_asked.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "timing.h"
@@ -45,29 +44,6 @@ int asked_take(bench_asked *a, const cli_option *option, const char *text) {
     default:
         return take_value(a, option->letter, text);
     }
-}
-
-int asked_take_block(bench_asked *a, const char *text) {
-    uint64_t block;
-    const int code = cli_count("block", text, &block);
-    if (code != CLI_OK)
-        return code;
-    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
-        return cli_usage("block '%s' is none of 32, 64, 128, 256, 512 and 1024", text);
-    a->block = (int)block;
-    return CLI_OK;
-}
-
-/* The library has the upper limit: nested_complete(). */
-int asked_take_depth(bench_asked *a, const char *text) {
-    uint64_t depth;
-    const int code = cli_count("depth", text, &depth);
-    if (code != CLI_OK)
-        return code;
-    if (depth < 1 || depth > INT_MAX)
-        return cli_usage("depth '%s' is no number of launches below each other", text);
-    a->depth = (int)depth;
-    return CLI_OK;
 }
 
 /* The device has the upper limit, and memory. */

@@ -35,11 +35,7 @@ typedef struct bench_asked {
  * CLI_USAGE after a message. */
 int asked_take(bench_asked *a, const cli_option *option, const char *text);
 
-/* Takes a number of threads a block. CLI_OK, or CLI_USAGE after a message. */
-int asked_take_block(bench_asked *a, const char *text);
-
-/* Take a limit of depth, and a list of sizes of the pool of pending launches. CLI_OK, or CLI_USAGE after a message. */
-int asked_take_depth(bench_asked *a, const char *text);
+/* Takes a list of sizes of the pool of pending launches. CLI_OK, or CLI_USAGE after a message. */
 int asked_take_pools(bench_asked *a, const char *text);
 
 /* Whether calls in a graph with a cold cache are all that is asked for, or nothing is, which leaves that open. */

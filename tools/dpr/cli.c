@@ -299,6 +299,28 @@ int cli_device(const char *text, int *out) {
     return CLI_OK;
 }
 
+int cli_block(const char *text, int *out) {
+    uint64_t block;
+    const int code = cli_count("block", text, &block);
+    if (code != CLI_OK)
+        return code;
+    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+        return cli_usage("block '%s' is none of 32, 64, 128, 256, 512 and 1024", text);
+    *out = (int)block;
+    return CLI_OK;
+}
+
+int cli_depth(const char *text, int *out) {
+    uint64_t depth;
+    const int code = cli_count("depth", text, &depth);
+    if (code != CLI_OK)
+        return code;
+    if (depth < 1 || depth > INT_MAX)
+        return cli_usage("depth '%s' is no number of launches below each other", text);
+    *out = (int)depth;
+    return CLI_OK;
+}
+
 /* The factor that a suffix stands for; 0 if it is none. */
 static double suffix_factor(const char *text) {
     const char *letters = "KMGTP", *at = *text ? strchr(letters, toupper((unsigned char)*text)) : NULL;

@@ -84,6 +84,8 @@ int cli_dtype(const char *text, dpr_dtype *out);
 int cli_nan(const char *text, dpr_nan *out);
 int cli_strategy(const char *text, const char **out); /* its name */
 int cli_device(const char *text, int *out);           /* auto, cpu or a CUDA ordinal */
+int cli_block(const char *text, int *out);            /* threads a block */
+int cli_depth(const char *text, int *out);            /* nested launches; the library has the upper limit */
 
 /* "1.5 GiB"; the buffer's text is returned. */
 const char *cli_bytes(uint64_t bytes, char text[32]);

@@ -21,6 +21,8 @@
     X(NUMBER, 'n', "count", "N", "explain the choice for N elements")                                                  \
     X(NAN, 0, "nan", "RULE", "propagate (default) or ignore")                                                          \
     X(STRATEGY, 's', "strategy", "NAME", "ask for a strategy by name")                                                 \
+    X(BLOCK, 0, "block", "N", "threads a block, of demonstrations: 32, 64, ... or 1024")                               \
+    X(DEPTH, 0, "depth", "N", "nested launches below each other, at most\n(default: as many as the GPU takes)")        \
     X(MEMORY, 0, "memory", "KIND",                                                                                     \
       "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)")                    \
     X(DEVICE, 'd', "device", "DEVICE", "auto (default), cpu, or a GPU's number")                                       \
@@ -40,6 +42,8 @@ typedef struct request {
     int device, device_named;
     uint64_t count;
     int explain, json;
+    int block, depth; /* 0: none is asked for */
+    dpr_key key;      /* what was asked for, but for memory and strategy */
 } request;
 
 static void print_help(void) {
@@ -92,6 +96,10 @@ static int take_option(void *user, int number, const char *text) {
         return cli_nan(text, &r->nan);
     case OPTION_STRATEGY:
         return cli_strategy(text, &r->strategy);
+    case OPTION_BLOCK:
+        return cli_block(text, &r->block);
+    case OPTION_DEPTH:
+        return cli_depth(text, &r->depth);
     case OPTION_MEMORY:
         return take_memory(text, &r->memory);
     case OPTION_DEVICE:
@@ -244,13 +252,10 @@ static int print_json(const dpr_choice *choice, const dpr_caps *caps, const requ
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
 static int show(const request *r, const dpr_machine *machine) {
-    dpr_key key = {.word = 0};
+    dpr_key key = r->key;
     dpr_choice choice;
     const dpr_caps *caps = &machine->caps;
     dpr_memory usual = caps->has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
-    key.f.op = (uint8_t)r->op;
-    key.f.dtype = (uint8_t)r->dtype;
-    key.f.nan = (uint8_t)r->nan;
     key.f.in_memory = (uint8_t)(r->memory == DPR_MEMORY_AUTO ? usual : r->memory);
     if (r->strategy)
         key.f.strategy = (uint8_t)(dpr_strategy_find(r->strategy) + 1);
@@ -289,8 +294,13 @@ int command_plan(int argc, char **argv) {
         return cli_usage("--machine and --device exclude each other");
     if (!dpr_supported(r.op, r.dtype))
         return cli_usage("%s has no meaning for %s", dpr_ops[r.op].name, dpr_dtypes[r.dtype].name);
+    dpr_options asked = DPR_OPTIONS_INIT;
     dpr_request checked;
-    if (r.explain && dpr_request_make(r.op, r.dtype, r.count, NULL, &checked) != DPR_OK)
+    asked.nan = r.nan;
+    asked.block = r.block;
+    asked.max_depth = r.depth;
+    if (dpr_request_make(r.op, r.dtype, r.explain ? r.count : 1, &asked, &checked) != DPR_OK)
         return cli_usage("%s", dpr_last_error());
+    r.key = checked.key;
     return run(&r);
 }
