@@ -56,16 +56,16 @@ TEST(BenchLadder, what_it_does_not_have_is_refused) {
 
 TEST(BenchLadder, block_sizes) {
     static const char *const bad[] = {"0", "16", "33", "96", "2048", "-32", "x", "", "32 ", "2^63"};
-    bench_asked a = {.block = 0};
+    int taken = 0;
     char text[16];
     for (int block = 32; block <= 1024; block *= 2) {
         snprintf(text, sizeof text, "%d", block);
-        EXPECT_EQ_I64(CLI_OK, asked_take_block(&a, text));
-        EXPECT_EQ_I64(block, a.block);
+        EXPECT_EQ_I64(CLI_OK, cli_block(text, &taken));
+        EXPECT_EQ_I64(block, taken);
     }
     for (size_t i = 0; i < LENGTH(bad); i++)
-        EXPECT_EQ_I64(CLI_USAGE, asked_take_block(&a, bad[i]));
-    EXPECT_EQ_I64(1024, a.block);
+        EXPECT_EQ_I64(CLI_USAGE, cli_block(bad[i], &taken));
+    EXPECT_EQ_I64(1024, taken);
 }
 
 /* Only strategies that let it be chosen have it. */

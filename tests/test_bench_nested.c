@@ -90,11 +90,11 @@ TEST(BenchNested, pools) {
 
 TEST(BenchNested, depths) {
     static const char *const bad[] = {"0", "", "x", "-1", "1.5", "2^40"};
-    bench_asked a = {.depth = 0};
-    EXPECT_EQ_I64(CLI_OK, asked_take_depth(&a, "12"));
+    int taken = 0;
+    EXPECT_EQ_I64(CLI_OK, cli_depth("12", &taken));
     for (size_t i = 0; i < LENGTH(bad); i++)
-        EXPECT_THAT(asked_take_depth(&a, bad[i]) == CLI_USAGE, "'%s' was taken", bad[i]);
-    EXPECT_EQ_I64(12, a.depth);
+        EXPECT_THAT(cli_depth(bad[i], &taken) == CLI_USAGE, "'%s' was taken", bad[i]);
+    EXPECT_EQ_I64(12, taken);
 }
 
 /* Those whose name says so, and no others. */
