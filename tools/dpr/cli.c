@@ -300,7 +300,7 @@ int cli_device(const char *text, int *out) {
 }
 
 int cli_block(const char *text, int *out) {
-    uint64_t block;
+    uint64_t block = 0;
     const int code = cli_count("block", text, &block);
     if (code != CLI_OK)
         return code;
@@ -311,7 +311,7 @@ int cli_block(const char *text, int *out) {
 }
 
 int cli_depth(const char *text, int *out) {
-    uint64_t depth;
+    uint64_t depth = 0;
     const int code = cli_count("depth", text, &depth);
     if (code != CLI_OK)
         return code;
