@@ -44,7 +44,7 @@ __global__ void nested_hello(log_of log, unsigned self, unsigned level, unsigned
     const unsigned half = blockDim.x / 2;
     if (threadIdx.x != 0 || half == 0 || level == depth)
         return;
-    /* A place in the log is leave to launch: there are no more pending than it has room for. */
+    /* A place in the log is leave to launch: there are no more than the host has made room for. */
     const unsigned child = atomicAdd(&log.counts[1], 1);
     if (child >= log.most_launches)
         return;
@@ -114,9 +114,19 @@ struct outcome {
     std::vector<launch> launches;
 };
 
+/* A launch keeps its place among the device's pending ones until all below it are done, and with too many of them the
+ * device can hang: so there are twice as many places as launches. Devices have 2048 at first. */
+void make_room(size_t launches) {
+    size_t places;
+    TRY(cudaDeviceGetLimit(&places, cudaLimitDevRuntimePendingLaunchCount));
+    if (places < 2 * launches)
+        TRY(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 2 * launches));
+}
+
 outcome run(const arguments &a) {
     log_of log = {};
     log.most_launches = 1 + a.blocks * levels_below(a);
+    make_room(log.most_launches);
     log.most_greetings = 2 * a.blocks * a.size; /* more than size + size/2 + size/4... */
     TRY(cudaMalloc(&log.greetings, log.most_greetings * sizeof(greeting)));
     TRY(cudaMalloc(&log.launches, log.most_launches * sizeof(launch)));

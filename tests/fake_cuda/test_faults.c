@@ -27,14 +27,14 @@ typedef struct scene {
 
 /* 1 if the outcome is right; else says what is not. */
 static int is_right(const char *what, dpr_status status, int64_t result) {
-    const char *failed = fake_failed_call() ? fake_failed_call() : "nothing";
+    const char *failed = fake_failed_call();
     if (status == DPR_OK && result == expected_sum)
         return 1;
-    if (status != DPR_OK && fake_failed_call() && result == canary && dpr_last_error()[0]
-        && fake_last_error() == cudaSuccess)
+    if (status != DPR_OK && failed && result == canary && dpr_last_error()[0] && fake_last_error() == cudaSuccess)
         return 1;
-    printf("%s: with %s failing: %s, *out is %lld, last error \"%s\", CUDA's last error %d\n", what, failed,
-           dpr_status_name(status), (long long)result, dpr_last_error(), (int)fake_last_error());
+    printf("%s: with %s failing: %s, *out is %lld, last error \"%s\", CUDA's last error %d\n", what,
+           failed ? failed : "nothing", dpr_status_name(status), (long long)result, dpr_last_error(),
+           (int)fake_last_error());
     return 0;
 }
 
