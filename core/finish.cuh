@@ -194,14 +194,18 @@ constexpr int most_tickets(int bytes) {
     return (DPR_SCRATCH_BYTES - ticket_bytes) / bytes;
 }
 
-/* Takes a ticket after what this block's first thread has written is in memory; true in every thread of the block that
- * took the last one, and then what all blocks have written is visible to all its threads. */
+/* One of `blocks` tickets, by a thread of each block after what it has written, or seen written, is in memory. Whether
+ * it is the last one, and then what all blocks have written is visible to the thread. */
+__device__ inline bool take_ticket(unsigned *ticket, unsigned blocks) {
+    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
+    return arrivals.fetch_add(1, cuda::memory_order_acq_rel) == blocks - 1;
+}
+
+/* Takes the block's ticket in its first thread; true in every thread of the block that took the last one. */
 __device__ inline bool last_to_arrive(unsigned *ticket) {
     __shared__ bool last;
-    if (threadIdx.x == 0) {
-        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
-        last = arrivals.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
-    }
+    if (threadIdx.x == 0)
+        last = take_ticket(ticket, gridDim.x);
     __syncthreads();
     return last;
 }

@@ -35,6 +35,12 @@ static int block_of(const dpr_key *key) {
     return key->f.block ? 1 << key->f.block : LITERATURE_BLOCK;
 }
 
+/* Of the first kernel. dp.recursive2 has, as in the literature, a thread for each pair of words to add, in whole warps.
+ */
+static int threads_of(book_kernel which, int block) {
+    return which == RECURSIVE2 && block > 32 ? block / 2 : block;
+}
+
 static uint32_t tiles_of(size_t count, int block) {
     const size_t words = count < MOST_WORDS ? count : MOST_WORDS;
     return words == 0 ? 1 : (uint32_t)((words + (size_t)block - 1) / (size_t)block);
@@ -49,8 +55,10 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 static dpr_kernel kernel_of(book_kernel which, const dpr_key *key) {
-    return (dpr_kernel){
-        .entry = entry(which, key), .threads = block_of(key), .min_blocks = 1, .module = &dpr_dp_module};
+    return (dpr_kernel){.entry = entry(which, key),
+                        .threads = threads_of(which, block_of(key)),
+                        .min_blocks = 1,
+                        .module = &dpr_dp_module};
 }
 
 static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
@@ -70,10 +78,10 @@ static int launch_form(book_kernel form, const dpr_run *run) {
     dpr_launch launch = {.entry = entry(form, &run->key),
                          .module = &dpr_dp_module,
                          .blocks = tiles_of(run->count, run->shape.threads),
-                         .threads = (unsigned)run->shape.threads};
+                         .threads = (unsigned)threads_of(form, run->shape.threads)};
     dpr_nested_args args = dpr_nested_args_of(&launch, run);
     args.tiles = launch.blocks;
-    args.block = launch.threads;
+    args.block = (uint32_t)run->shape.threads;
     const int error = run->enqueue(run, &launch, &args.run);
     if (error)
         return error;
@@ -81,7 +89,7 @@ static int launch_form(book_kernel form, const dpr_run *run) {
     launch.blocks = 1;
     launch.threads = 1024;
     args.words = form == RECURSIVE;
-    return run->enqueue(run, &launch, &args.run);
+    return dpr_nested_end(run, &launch, &args);
 }
 
 /* The levels that a whole tile takes, and where they go. */
@@ -176,10 +184,10 @@ const dpr_strategy dpr_dp_nosync = {
     .describe = describe_nosync,
 };
 
-/* A level has a block for each tile, however little it does. */
+/* The first kernel has a block for each tile, however little that does; levels have fewer. */
 static double cost_recursive2(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double a_level = dpr_tail_seconds(&caps->gpu) + 1.4e-9 * tiles_of(count, block_of(key));
-    return seconds(key, caps, count, depth_of(key, caps) * a_level);
+    const double levels = depth_of(key, caps) * dpr_tail_seconds(&caps->gpu);
+    return seconds(key, caps, count, levels + 5e-9 * tiles_of(count, block_of(key)));
 }
 
 static dpr_kernel kernel_recursive2(const dpr_key *key) {
@@ -196,7 +204,7 @@ static void describe_recursive2(const dpr_run *run, char *text, size_t size) {
 
 const dpr_strategy dpr_dp_recursive2 = {
     .name = "dp.recursive2",
-    .text = "all blocks halve; the first launches the next grid, for all of them",
+    .text = "all blocks halve; the last to be done launches the next grid, for all tiles",
     .side = DPR_ON_GPU,
     .block_sizes = 1,
     .probe = probe,

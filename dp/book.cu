@@ -22,28 +22,33 @@ template <class M> struct tile_words {
                + static_cast<uint64_t>(tile) * DPR_BOOK_DEPTHS;
     }
 
-    /* Word i of the tile as the array has it: of elements as far apart as all tiles have words. */
-    static __device__ T of_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned i) {
+    /* The word that begins with `element`, which is number `at` of the array: of those as far apart as all tiles have
+     * words. An empty array has a word and no elements. */
+    static __device__ T of_array(const dpr_nested_args &args, uint64_t count, typename M::storage element,
+                                 uint64_t at) {
         const auto *in = static_cast<const typename M::storage *>(args.run.in);
         const uint64_t step = static_cast<uint64_t>(args.tiles) * args.block;
-        uint64_t at = static_cast<uint64_t>(tile) * args.block + i;
         if (at + step >= count)
-            return at < count ? X::of_element(in[at], at) : X::identity();
-        typename M::acc a = M::identity();
+            return at < count ? X::of_element(element, at) : X::identity();
+        typename M::acc a = M::fold(M::identity(), M::add(M::lane_identity(), element));
 #pragma unroll 4
-        for (; at < count; at += step)
+        for (at += step; at < count; at += step)
             a = M::fold(a, M::add(M::lane_identity(), in[at]));
         return X::pack(a);
     }
 
-    /* The first halving, from the array. All threads of the block call it. */
+    /* The first halving, from the array, by as many threads as words are left. */
     __device__ void halve_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned words) const {
+        const auto *in = static_cast<const typename M::storage *>(args.run.in);
         const unsigned i = threadIdx.x, s = dpr_halved(words);
-        if (i < s) {
-            const T x = of_array(args, count, tile, i);
-            w[i] = i + s < words ? X::combine(x, of_array(args, count, tile, i + s)) : x;
-        }
-        __syncthreads();
+        const uint64_t at = static_cast<uint64_t>(tile) * args.block + i;
+        if (i >= s)
+            return;
+        const bool paired = i + s < words;
+        const typename M::storage first = at < count ? in[at] : typename M::storage{};
+        const typename M::storage second = paired ? in[at + s] : first;
+        const T x = of_array(args, count, first, at);
+        w[i] = paired ? X::combine(x, of_array(args, count, second, at + s)) : x;
     }
 
     __device__ void halve(unsigned words) const {
@@ -110,6 +115,7 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
         const uint64_t count = elements(args.run);
         words = dpr_words_of_tile(count, args.block, tile);
         mine.halve_array(args, count, tile, words);
+        __syncthreads();
     } else {
         mine.halve(words);
     }
@@ -135,20 +141,61 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
 
 /* ---- dp.recursive2: one launch for all tiles ---- */
 
-template <class M> __device__ unsigned words_at(const dpr_nested_args &args, uint64_t count, unsigned tile) {
-    unsigned words = dpr_words_of_tile(count, args.block, tile);
-    for (unsigned depth = 0; depth < args.depth; ++depth)
-        words = dpr_halved(words);
-    return words;
+/* Of a launched level: threads of a block, which start sooner than DPR_NESTED_THREADS would, and pairs of words that a
+ * thread adds at a time, and a block. */
+constexpr unsigned level_threads = 256, pairs_of_thread = 2, pairs_of_block = pairs_of_thread * level_threads;
+static_assert(level_threads <= DPR_NESTED_THREADS);
+
+/* Neighbouring tiles, which a block halves together. */
+struct tile_range {
+    unsigned first, end;
+    unsigned words, last_words; /* that tiles have left, and that the array's last tile has */
+};
+
+/* All threads of the block call it. */
+template <class M> __device__ void halve_together(const dpr_nested_args &args, tile_range &tiles) {
+    using X = exchange<M>;
+    using T = typename X::type;
+    const unsigned log = dpr_halvings(tiles.words) - 1, places = (tiles.end - tiles.first) << log;
+    for (unsigned from = threadIdx.x; from < places; from += pairs_of_thread * blockDim.x) {
+        T *w[pairs_of_thread], x[pairs_of_thread], y[pairs_of_thread]; /* all are read before the first is written */
+#pragma unroll
+        for (unsigned k = 0; k < pairs_of_thread; ++k) {
+            const unsigned place = from + k * blockDim.x;
+            const unsigned tile = tiles.first + (place >> log), i = place & ((1u << log) - 1);
+            const unsigned words = tile + 1 == args.tiles ? tiles.last_words : tiles.words, s = dpr_halved(words);
+            w[k] = place < places && i + s < words ? tile_words<M>(args, tile).w + i : nullptr;
+            x[k] = w[k] ? w[k][0] : X::identity();
+            y[k] = w[k] ? w[k][s] : X::identity();
+        }
+#pragma unroll
+        for (unsigned k = 0; k < pairs_of_thread; ++k)
+            if (w[k])
+                *w[k] = X::combine(x[k], y[k]);
+    }
+    __syncthreads();
+    tiles.words = dpr_halved(tiles.words);
+    tiles.last_words = dpr_halved(tiles.last_words);
+}
+
+/* Those of this block, of the launched kernel before it has halved them, and of the host's after it has. */
+__device__ tile_range tiles_of_block(const dpr_nested_args &args) {
+    if (args.depth == 0) {
+        const uint64_t count = elements(args.run);
+        return {blockIdx.x, blockIdx.x + 1, dpr_halved(dpr_words_of_tile(count, args.block, 0)),
+                dpr_halved(dpr_words_of_tile(count, args.block, args.tiles - 1))};
+    }
+    const unsigned each = dpr_tiles_together(args.words, pairs_of_block), from = blockIdx.x * each;
+    return {from, min(from + each, args.tiles), args.words, args.last_words};
 }
 
 template <class M> constexpr uint32_t pair_number = 0;
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
 
-/* Thread 0 calls it: whether a grid goes on with `words` words of each tile, at most. */
-__device__ bool launch_level(const dpr_nested_args &args, unsigned words, uint32_t pair) {
-    const unsigned levels = min(dpr_halvings(words), args.max_depth);
+/* Thread 0 calls it: whether a grid goes on with all tiles. */
+__device__ bool launch_level(const dpr_nested_args &args, const tile_range &tiles, uint32_t pair) {
+    const unsigned levels = min(dpr_halvings(tiles.words), args.max_depth);
     const unsigned chain = args.depth == 0 ? take_credits(args, levels) : args.chain;
     if (chain == 0) {
         note_refusal(args);
@@ -158,43 +205,57 @@ __device__ bool launch_level(const dpr_nested_args &args, unsigned words, uint32
     next.go_on = nullptr;
     next.pair = pair;
     next.chain = chain - 1;
-    return launch_next(args, next, args.tiles, words, cudaStreamFireAndForget);
+    next.words = tiles.words;
+    next.last_words = tiles.last_words;
+    const unsigned each = dpr_tiles_together(tiles.words, pairs_of_block);
+    const unsigned places = min(each, args.tiles) << (dpr_halvings(tiles.words) - 1); /* of a block */
+    return launch_next(args, next, (args.tiles - 1) / each + 1, (places - 1) / pairs_of_thread + 1,
+                       cudaStreamFireAndForget);
 }
 
-/* Without leave to launch every block knows that it has to go on with its tile itself; what is refused, or fails, only
- * the last block learns, and does all of it. */
-template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
-    __shared__ bool launched;
-    const uint64_t count = elements(args.run);
-    const unsigned words = words_at<M>(args, count, blockIdx.x);
-    const tile_words<M> mine(args, blockIdx.x);
-    if (args.depth == 0)
-        mine.halve_array(args, count, blockIdx.x, words);
-    else
-        mine.halve(words);
-    const unsigned left = dpr_halved(words_at<M>(args, count, 0)); /* the first tile has the most */
-    if (left == 1)
-        return;
+/* Thread 0 calls it when its block has halved `mine`: the tiles with which the block has to go on itself, or none.
+ * Without leave to launch every block has to go on with its own; if a launch is refused, or fails, only the last block
+ * to be done learns of it, and goes on with all. */
+__device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range &mine, uint32_t pair) {
+    const tile_range none = {0, 0, 1, 1};
+    if (mine.words == 1)
+        return none;
     if (args.depth == args.max_depth || args.credits == 0) {
-        if (threadIdx.x == 0)
-            note_in_line(args);
-        if (threadIdx.x == 0 && blockIdx.x == 0 && args.credits == 0)
+        note_in_line(args, mine.end - mine.first);
+        if (args.credits == 0 && blockIdx.x == 0)
             note_refusal(args);
-        mine.halve_to_one(dpr_halved(words));
-        return;
+        return mine;
     }
     nested_account &account = account_of(args);
-    if (!last_to_arrive(&account.ticket))
-        return;
-    if (threadIdx.x == 0) {
-        account.ticket = 0;
-        launched = launch_level(args, left, pair_number<M>);
-        if (!launched)
-            atomicAdd(&account.report.in_line, args.tiles);
+    if (gridDim.x > 1 && !take_ticket(&account.ticket, gridDim.x))
+        return none;
+    account.ticket = 0;
+    const tile_range all = {0, args.tiles, mine.words, mine.last_words};
+    if (launch_level(args, all, pair))
+        return none;
+    note_in_line(args, args.tiles);
+    return all;
+}
+
+template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
+    __shared__ tile_range in_line;
+    tile_range mine;
+    if (args.depth == 0) {
+        const uint64_t count = elements(args.run);
+        tile_words<M>(args, blockIdx.x)
+            .halve_array(args, count, blockIdx.x, dpr_words_of_tile(count, args.block, blockIdx.x));
+        __syncthreads();
+        if (threadIdx.x == 0) /* the others need not know */
+            mine = tiles_of_block(args);
+    } else {
+        mine = tiles_of_block(args);
+        halve_together<M>(args, mine);
     }
+    if (threadIdx.x == 0)
+        in_line = end_of_level(args, mine, pair_number<M>);
     __syncthreads();
-    for (unsigned tile = 0; tile < args.tiles && !launched; ++tile)
-        tile_words<M>(args, tile).halve_to_one(dpr_halved(words_at<M>(args, count, tile)));
+    for (tile_range rest = in_line; rest.words > 1;)
+        halve_together<M>(args, rest);
 }
 
 /* ---- The end of all three ---- */
@@ -240,7 +301,7 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
         dpr_nosync_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                              \
         recurse<of_##OP##_##DTYPE##_##NAN, false>(args);                                                               \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(1024)                                                                 \
+    extern "C" __global__ void __launch_bounds__(512, 4)                                                               \
         dpr_recursive2_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                          \
         recurse_level<of_##OP##_##DTYPE##_##NAN>(args);                                                                \
     }                                                                                                                  \

@@ -78,9 +78,9 @@ __device__ inline void note_refusal(dpr_nested *account) {
     atomicAdd(&account->refused, 1);
 }
 
-/* What was not launched is done by the kernel itself. */
-__device__ inline void note_in_line(dpr_nested *account) {
-    atomicAdd(&account->in_line, 1);
+/* Sub-trees that were not launched: the kernel does them itself. */
+__device__ inline void note_in_line(dpr_nested *account, unsigned sub_trees = 1) {
+    atomicAdd(&account->in_line, sub_trees);
 }
 
 __device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaError_t error) {

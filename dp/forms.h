@@ -18,12 +18,16 @@ DPR_BOTH_SIDES static inline uint32_t dpr_halved(uint32_t words) {
     return words - words / 2;
 }
 
-/* Times that `words` must be halved until one is left. */
+/* Times that `words` must be halved until one is left: the logarithm to base 2, rounded up. */
 DPR_BOTH_SIDES static inline uint32_t dpr_halvings(uint32_t words) {
-    uint32_t times = 0;
-    for (; words > 1; words = dpr_halved(words))
-        times++;
-    return times;
+    return words < 2 ? 0 : 32 - (uint32_t)__builtin_clz(words - 1);
+}
+
+/* Tiles of `words` words, at least 2, that a block halves together, with `places` places for pairs of words to add, a
+ * power of two. Each tile has 2^(dpr_halvings(words) - 1) of them. */
+DPR_BOTH_SIDES static inline uint32_t dpr_tiles_together(uint32_t words, uint32_t places) {
+    const uint32_t tiles = places >> (dpr_halvings(words) - 1);
+    return tiles > 0 ? tiles : 1;
 }
 
 /* Words that tile number `tile` of `tiles`, each of up to `block`, has of `count` elements: as many as there are, but

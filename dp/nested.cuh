@@ -22,9 +22,9 @@ __device__ inline nested_account &account_of(const dpr_nested_args &args) {
     return *static_cast<nested_account *>(args.run.scratch);
 }
 
-/* A sub-tree that this kernel does itself. */
-__device__ inline void note_in_line(const dpr_nested_args &args) {
-    note_in_line(&account_of(args).report);
+/* Sub-trees that this kernel does itself. */
+__device__ inline void note_in_line(const dpr_nested_args &args, unsigned sub_trees = 1) {
+    note_in_line(&account_of(args).report, sub_trees);
 }
 
 __device__ inline void note_refusal(const dpr_nested_args &args) {

@@ -17,12 +17,13 @@ typedef struct dpr_nested_args {
     uint32_t max_depth; /* a kernel at this depth launches none */
 
     /* Of the forms of the book. */
-    uint32_t tiles; /* of the array, and blocks of the first kernel */
-    uint32_t block; /* words of a tile, at most */
-    uint32_t tile;  /* of a kernel of one block: the tile it is for */
-    uint32_t words; /* and how many words of it are left */
-    uint32_t chain; /* launches that are left of those for which there are credits */
-    uint32_t pair;  /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
+    uint32_t tiles;      /* of the array, and blocks of the first kernel */
+    uint32_t block;      /* words of a tile, at most */
+    uint32_t tile;       /* of a kernel of one block: the tile it is for */
+    uint32_t words;      /* and how many words of it are left */
+    uint32_t last_words; /* of a level of dp.recursive2, `words` being for the tiles before: those of the last tile */
+    uint32_t chain;      /* launches that are left of those for which there are credits */
+    uint32_t pair;       /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
 
     /* Of the tree. */
     uint32_t level;    /* of this kernel: that of the leaves is 0 */

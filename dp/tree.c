@@ -92,7 +92,7 @@ static int launch(const dpr_run *run) {
     launch.threads = 32;
     launch.shared_bytes = 0;
     args.first = dpr_tree_partials(&tree);
-    return run->enqueue(run, &launch, &args.run);
+    return dpr_nested_end(run, &launch, &args);
 }
 
 const dpr_strategy dpr_dp_tree = {

@@ -65,6 +65,13 @@ static inline uint32_t dpr_credits_of(size_t pending) {
     return credits < UINT32_MAX ? (uint32_t)credits : UINT32_MAX;
 }
 
+/* How many of these a run may use whose caller asks for `max_pending` (dpr_options). */
+static inline uint32_t dpr_credits_asked(uint32_t credits, int max_pending) {
+    if (max_pending == DPR_NO_LAUNCHES)
+        return 0;
+    return max_pending > 0 && (uint32_t)max_pending < credits ? (uint32_t)max_pending : credits;
+}
+
 /* Sets how many launches from kernels may be pending on the device, until it is closed. */
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);
 

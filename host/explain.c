@@ -17,6 +17,7 @@ typedef struct explanation {
     const dpr_choice *choice;
     const dpr_machine *machine;
     size_t count;
+    int max_pending;
 } explanation;
 
 static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
@@ -36,9 +37,10 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
     dpr_text_add(text,
-                 "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u; a launch takes %.3g us\n",
+                 "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s; a launch takes %.3g us\n",
                  step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
-                 dpr_credits_of((size_t)gpu->pending_launches), 1e6 * step->shape.launch_seconds);
+                 dpr_credits_asked(dpr_credits_of((size_t)gpu->pending_launches), of->max_pending),
+                 of->max_pending ? " (asked for)" : "", 1e6 * step->shape.launch_seconds);
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
@@ -80,6 +82,7 @@ static void explain(dpr_text *text, const void *subject) {
     }
 }
 
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, char *text, size_t *len) {
-    return dpr_text_fill(explain, &(explanation){choice, machine, count}, text, len);
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
+                       size_t *len) {
+    return dpr_text_fill(explain, &(explanation){choice, machine, count, max_pending}, text, len);
 }

@@ -209,10 +209,7 @@ static cudaError_t find_credits(dpr_run *run) {
     const cudaError_t error = dpr_nesting_credits(&run->credits);
     if (error != cudaSuccess)
         return error;
-    if (run->max_pending == DPR_NO_LAUNCHES)
-        run->credits = 0;
-    else if (run->max_pending > 0 && (uint32_t)run->max_pending < run->credits)
-        run->credits = (uint32_t)run->max_pending;
+    run->credits = dpr_credits_asked(run->credits, run->max_pending);
     return cudaSuccess;
 }
 

@@ -112,7 +112,8 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
 dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {
     if (!plan || !len)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "len" : "plan");
-    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), plan->request.count, text, len);
+    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), plan->request.count, plan->request.max_pending, text,
+                       len);
 }
 
 const char *dpr_plan_strategy(const dpr_plan *plan) {

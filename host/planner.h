@@ -45,7 +45,9 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);
 
-/* The text of dpr_plan_explain() for `count` elements, by the same protocol. */
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, char *text, size_t *len);
+/* The text of dpr_plan_explain() for `count` elements and `max_pending` nested launches (dpr_options), by the same
+ * protocol. */
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
+                       size_t *len);
 
 #endif

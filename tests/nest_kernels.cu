@@ -8,7 +8,7 @@ namespace {
 
 static_assert(static_cast<int>(dpr::outcome::launched) == NEST_LAUNCHED
               && static_cast<int>(dpr::outcome::in_line) == NEST_IN_LINE
-              && static_cast<int>(dpr::outcome::not_done) == NEST_NOT_DONE);
+              && static_cast<int>(dpr::outcome::left) == NEST_LEFT);
 
 constexpr unsigned block = 128;
 
@@ -36,7 +36,8 @@ template <class R> struct check {
     }
 };
 
-template <dpr_op O, dpr_dtype D> __global__ void ask(dpr_nest nest, nest_form form, nest_call *calls, unsigned n) {
+template <dpr_op O, dpr_dtype D, dpr_nan N>
+__global__ void ask(dpr_nest nest, nest_form form, nest_call *calls, unsigned n) {
     using R = dpr::result_of<O, D>;
     if (thread() >= n)
         return;
@@ -44,20 +45,25 @@ template <dpr_op O, dpr_dtype D> __global__ void ask(dpr_nest nest, nest_form fo
     const auto *in = static_cast<const dpr::storage_of<D> *>(call.in);
     R *out = reinterpret_cast<R *>(call.result);
     const dpr::outcome came = form == NEST_AT_ONCE
-                                  ? dpr::nested_reduce<O, D>(nest, in, out, call.count, check<R>{&call})
-                                  : dpr::tail_reduce<O, D>(nest, in, out, call.count, check<R>{&call});
+                                  ? dpr::nested_reduce<O, D, N>(nest, in, out, call.count, check<R>{&call})
+                                  : dpr::tail_reduce<O, D, N>(nest, &call.ticket, in, out, call.count, check<R>{&call});
     call.outcome = static_cast<uint32_t>(came);
 }
 
 __global__ void ask_for_written(dpr_nest nest, nest_call *call) {
     auto *to = static_cast<int32_t *>(const_cast<void *>(call->in));
-    if (thread() == 0) {
-        auto *out = reinterpret_cast<int64_t *>(call->result);
-        call->outcome =
-            static_cast<uint32_t>(dpr::tail_reduce<DPR_SUM, DPR_I32>(nest, to, out, call->count, check<int64_t>{call}));
-    }
-    for (uint64_t i = thread(); i < call->count; i += gridDim.x * blockDim.x)
+    const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+    const unsigned mine = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    for (uint64_t i = mine * blockDim.x + threadIdx.x; i < call->count; i += blocks * blockDim.x)
         to[i] = static_cast<int32_t>(i);
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    auto *out = reinterpret_cast<int64_t *>(call->result);
+    const dpr::outcome came =
+        dpr::tail_reduce<DPR_SUM, DPR_I32>(nest, &call->ticket, to, out, call->count, check<int64_t>{call});
+    if (came != dpr::outcome::left)
+        call->outcome = static_cast<uint32_t>(came);
 }
 
 /* Asks for the same sum again. */
@@ -107,23 +113,34 @@ __global__ void ask_in_two_steps(dpr_nest nest, sum_of_sums then, const nest_cal
 /* ---- The pairs ---- */
 
 #define PAIRS_OF_NUMBERS(X, DTYPE)                                                                                     \
-    X(SUM, DTYPE)                                                                                                      \
-    X(MIN, DTYPE)                                                                                                      \
-    X(MAX, DTYPE)                                                                                                      \
-    X(ARGMIN, DTYPE)                                                                                                   \
-    X(COUNT, DTYPE)
+    X(SUM, DTYPE, PROPAGATE)                                                                                           \
+    X(MIN, DTYPE, PROPAGATE)                                                                                           \
+    X(MAX, DTYPE, PROPAGATE)                                                                                           \
+    X(ARGMIN, DTYPE, PROPAGATE)                                                                                        \
+    X(COUNT, DTYPE, PROPAGATE)
 #define PAIRS(X)                                                                                                       \
     PAIRS_OF_NUMBERS(X, U8)                                                                                            \
     PAIRS_OF_NUMBERS(X, I32)                                                                                           \
     PAIRS_OF_NUMBERS(X, F32)                                                                                           \
     PAIRS_OF_NUMBERS(X, F64)                                                                                           \
-    X(SUM, C64)                                                                                                        \
-    X(COUNT, C64)
+    X(SUM, C64, PROPAGATE)                                                                                             \
+    X(COUNT, C64, PROPAGATE)                                                                                           \
+    X(SUM, C128, PROPAGATE)                                                                                            \
+    X(SUM, F16, PROPAGATE)                                                                                             \
+    X(MIN, F16, IGNORE)                                                                                                \
+    X(SUM, BF16, IGNORE)                                                                                               \
+    X(ARGMAX, BF16, PROPAGATE)                                                                                         \
+    X(SUM, F32, IGNORE)                                                                                                \
+    X(ARGMIN, F32, IGNORE)                                                                                             \
+    X(MAX, F64, IGNORE)                                                                                                \
+    X(COUNT, F64, IGNORE)                                                                                              \
+    X(PROD, I64, PROPAGATE)                                                                                            \
+    X(PROD, F64, PROPAGATE)
 
-#define PAIR(OP, DTYPE) {DPR_##OP, DPR_##DTYPE},
+#define PAIR(OP, DTYPE, NAN_POLICY) {DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN_POLICY},
 const nest_pair pairs[] = {PAIRS(PAIR)};
 
-#define KERNEL(OP, DTYPE) ask<DPR_##OP, DPR_##DTYPE>,
+#define KERNEL(OP, DTYPE, NAN_POLICY) ask<DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN_POLICY>,
 using ask_kernel = void (*)(dpr_nest, nest_form, nest_call *, unsigned);
 const ask_kernel kernels[] = {PAIRS(KERNEL)};
 
@@ -141,7 +158,7 @@ int nest_ask(const dpr_nest *nest, const nest_pair *pair, nest_form form, nest_c
 }
 
 int nest_ask_for_written(const dpr_nest *nest, nest_call *call, dpr_stream stream) {
-    ask_for_written<<<264, block, 0, stream>>>(*nest, call);
+    ask_for_written<<<dim3(66, 2, 2), block, 0, stream>>>(*nest, call);
     return static_cast<int>(cudaGetLastError());
 }
 

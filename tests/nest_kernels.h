@@ -9,9 +9,9 @@ extern "C" {
 #endif
 
 /* As dpr::outcome. */
-typedef enum nest_outcome { NEST_LAUNCHED, NEST_IN_LINE, NEST_NOT_DONE } nest_outcome;
+typedef enum nest_outcome { NEST_LAUNCHED, NEST_IN_LINE, NEST_LEFT } nest_outcome;
 
-/* A reduction that one thread asks for, in device memory. */
+/* A reduction that a kernel asks for, in device memory. */
 typedef struct nest_call {
     const void *in; /* device memory */
     uint64_t count;
@@ -19,26 +19,28 @@ typedef struct nest_call {
     uint32_t outcome;   /* nest_outcome */
     uint32_t followed;  /* continuations that found the result that they were told */
     uint32_t misled;    /* and that found another */
-    uint32_t reserved;
+    unsigned ticket;    /* 0 before the call, and after it */
 } nest_call;
 
 typedef enum nest_form { NEST_AT_ONCE, NEST_AFTER_GRID } nest_form;
 
-/* The pairs of operation and type there are kernels for. */
+/* The pairs of operation and type there are kernels for, with what they do with NaN. */
 typedef struct nest_pair {
     dpr_op op;
     dpr_dtype dtype;
+    dpr_nan nan;
 } nest_pair;
 
 const nest_pair *nest_pairs(size_t *count);
 
 /* Each enqueues one kernel and returns the cudaError_t of the launch. */
 
-/* `n` threads, in blocks of 128, ask for one call each. */
+/* `n` threads, in blocks of 128, ask for one call each; after the grid they do only if one block has them all. */
 int nest_ask(const dpr_nest *nest, const nest_pair *pair, nest_form form, nest_call *calls, unsigned n,
              dpr_stream stream);
 
-/* A grid writes 0, 1, 2... to call->in, and one of its threads asks for their sum after the grid. */
+/* A grid, of 66 by 2 by 2 blocks, writes 0, 1, 2... to call->in, and asks for their sum after the grid. The outcome is
+ * that of the block that came last. */
 int nest_ask_for_written(const dpr_nest *nest, nest_call *call, dpr_stream stream);
 
 /* `n` threads ask for sums of I32 arrays; the continuation of each asks for it again, which is the call's result. */

@@ -24,12 +24,28 @@ TEST(Forms, halving_pairs_every_word) {
 }
 
 TEST(Forms, halvings_are_the_logarithm) {
+    for (uint32_t words = 1; words <= 5000; words++) {
+        uint32_t left = words, times = 0;
+        for (; left > 1; left = dpr_halved(left))
+            times++;
+        EXPECT_EQ_U64(times, dpr_halvings(words));
+    }
     EXPECT_EQ_U64(0, dpr_halvings(0));
     EXPECT_EQ_U64(0, dpr_halvings(1));
     for (uint32_t log = 0; log < 31; log++) {
         EXPECT_EQ_U64(log, dpr_halvings(1u << log));
         EXPECT_EQ_U64(log + 1, dpr_halvings((1u << log) + 1));
     }
+}
+
+TEST(Forms, tiles_together_have_a_place_for_each_pair) {
+    for (uint32_t words = 2; words <= 5000; words++)
+        for (uint32_t places = 32; places <= 1024; places *= 2) {
+            const uint32_t tiles = dpr_tiles_together(words, places), of_tile = 1u << (dpr_halvings(words) - 1);
+            EXPECT_TRUE(of_tile >= words - dpr_halved(words));
+            EXPECT_TRUE(tiles >= 1 && (tiles + 1) * of_tile > places);
+            EXPECT_TRUE(tiles == 1 || tiles * of_tile <= places);
+        }
 }
 
 TEST(Forms, tiles_have_all_elements) {

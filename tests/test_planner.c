@@ -150,7 +150,7 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     size_t len = sizeof text;
     if (key->f.nan || dpr_choose(key, machine, &choice) != DPR_OK)
         return;
-    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, text, &len));
+    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, 0, text, &len));
     EXPECT_CONTAINS(text, "12345");
     EXPECT_CONTAINS(text, dpr_choice_at(&choice, 12345)->strategy->name);
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
@@ -348,7 +348,8 @@ static void check_block_by_name(const dpr_machine *machine, size_t strategy, int
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
     } else if (EXPECT_STATUS(DPR_OK, status)) {
         EXPECT_EQ_I64(1 << block, choice.step[0].shape.threads);
-        EXPECT_EQ_I64(1 << block, dpr_strategies[strategy]->kernel(&key).threads);
+        const int threads = dpr_strategies[strategy]->kernel(&key).threads; /* some have fewer than a tile has words */
+        EXPECT_TRUE(threads >= 32 && threads <= 1 << block);
     }
 }
 

@@ -168,28 +168,34 @@ TEST(PlannerNested, nothing_is_left_to_nested_launches) {
     }
 }
 
-static void explain(const char *strategy, int depth, size_t count, char *text, size_t size) {
+static void explain(const char *strategy, int depth, int pending, size_t count, char *text, size_t size) {
     dpr_machine machine;
     dpr_choice choice;
     const dpr_key key = key_for(strategy, depth);
     ASSERT_TRUE(machine_load("h200", &machine));
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, count, text, &size));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, count, pending, text, &size));
 }
 
 TEST(PlannerNested, plans_say_what_will_be_launched) {
     char text[8192];
     NEED_NESTED();
-    explain("dp.tree", 0, 1 << 24, text, sizeof text);
+    explain("dp.tree", 0, 0, 1 << 24, text, sizeof text);
     EXPECT_CONTAINS(text, "1024 leaves of 64 KiB, and 1 level of up to 1024 children a node above, a launch each");
     EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 996;");
-    explain("dp.tree", 0, 100, text, sizeof text);
+    explain("dp.tree", 0, 17, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 17 (asked for);");
+    explain("dp.tree", 0, 997, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "of which dpr uses 996 (asked for);");
+    explain("dp.tree", 0, DPR_NO_LAUNCHES, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "of which dpr uses 0 (asked for);");
+    explain("dp.tree", 0, 0, 100, text, sizeof text);
     EXPECT_CONTAINS(text, "one leaf, and no launches");
-    explain("dp.recursive2", 3, 1 << 20, text, sizeof text);
+    explain("dp.recursive2", 3, 0, 1 << 20, text, sizeof text);
     EXPECT_CONTAINS(text, "2048 tiles of up to 512 words, 3 levels of launches, one for all tiles; 5 further halvings");
     EXPECT_CONTAINS(text, "3 launches deep (asked for)");
-    explain("dp.nosync", 0, 512, text, sizeof text);
+    explain("dp.nosync", 0, 0, 512, text, sizeof text);
     EXPECT_CONTAINS(text, "1 tile of up to 512 words, 8 levels of launches, one for each tile; 0 further halvings");
-    explain("flat.ticket", 0, 512, text, sizeof text);
+    explain("flat.ticket", 0, 0, 512, text, sizeof text);
     EXPECT_TRUE(strstr(text, "nesting:") == NULL);
 }

@@ -373,9 +373,8 @@ DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
 /** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.
  *
- * Calls were `launched + refused + failed`. Of those that were refused, or failed, nested_reduce() did `in_line` in the
- * calling thread, and the rest, of tail_reduce(), were not done. Depths count from the calling kernel.
- * dpr_nested_status() tells whether a launch failed.
+ * Calls were `launched + refused + failed`; those that were refused, or failed, the calling threads did `in_line`.
+ * Depths count from the calling kernel. dpr_nested_status() tells whether a launch failed.
  *
  * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in others
  * (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */

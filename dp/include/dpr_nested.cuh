@@ -16,7 +16,7 @@
  *
  * Rules of launches from kernels, which hold here too:
  * - A launched kernel sees what its launching thread sees at the call. What other threads of the block have written, it
- *   sees if __syncthreads() lies between; what other blocks write, tail_reduce() is for.
+ *   sees if __syncthreads() lies between; for what other blocks write there is tail_reduce().
  * - The thread that called does not see the result: the kernel's successor in its stream does, the host does after
  *   waiting for the calling kernel, which is not done before all it has launched, and so does `then`.
  * - `in` and `out` must not be shared or local memory, nor `then` hold pointers to such.
@@ -40,7 +40,7 @@ namespace dpr {
 enum class outcome {
     launched, /* a launched grid does it */
     in_line,  /* the calling thread has done it: *out is written, and `then` was called */
-    not_done  /* nothing has happened */
+    left      /* to the block that comes last, of tail_reduce() */
 };
 
 /* A continuation that does nothing. */
@@ -79,16 +79,19 @@ template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = not
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then = {});
 
-/* The same by a grid that starts when the calling kernel's whole grid, and all that this has launched otherwise, is
- * done: for arrays that the grid writes. Those of one grid run one after another, each some ten microseconds after the
- * one before, so a grid should call it a few times at most.
+/* The same for an array that the calling kernel's grid writes. One thread of each block calls it, with the same
+ * arguments, when its block has written what it is to write (__syncthreads() before it); the last of them asks, for a
+ * grid that starts when the calling one is done, and what the others asked for is left to it. Those that one grid asks
+ * for run one after another, each some ten microseconds after the one before.
  *
- * Other threads may not have written their elements yet, so nothing can be done in line: without a place among the
- * launches that may be pending, or if the launch fails, the outcome is not_done, neither *out nor `then` is touched,
- * and whoever has launched the calling kernel must see to it. */
+ * That the last block asks is not for the launch alone, which would start no sooner if the first did: an H200 (driver
+ * 580) has been seen to start it before all blocks had ended.
+ *
+ * @param ticket  a word in device memory for each array that the grid asks for, 0 before the first block calls it; it
+ *                is 0 again when the last one has. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
-[[nodiscard]] __device__ outcome tail_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out,
-                                             uint64_t count, Then then = {});
+__device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
+                               uint64_t count, Then then = {});
 
 /* ---- How it is done --------------------------------------------------------------------------------------------- */
 
@@ -204,16 +207,24 @@ template <class M> __device__ typename M::acc reduce_in_line(const typename M::s
     return a;
 }
 
-/* What both forms begin with. */
-template <dpr_op O, dpr_dtype D, class Then>
-__device__ dpr_kernel_args args_of(const storage_of<D> *in, result_of<O, D> *out, uint64_t count) {
+/* What both forms are, but for when the launched grid starts. */
+template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
+__device__ outcome reduce(const dpr_nest &nest, cudaStream_t order, const storage_of<D> *in, result_of<O, D> *out,
+                          uint64_t count, Then &then) {
     static_assert(cuda::std::is_trivially_copyable_v<Then>, "`then` is copied to the launched kernel byte by byte");
     static_assert(sizeof(Then) <= DPR_NEST_THEN_BYTES && alignof(Then) <= 8, "`then` is larger than a launch can hold");
+    using M = monoid<O, D, N>;
     dpr_kernel_args args = {};
     args.in = in;
     args.out = out;
     args.count = count;
-    return args;
+    if (launch<O, D, N>(nest, order, args, then))
+        return outcome::launched;
+    note_in_line(&state_of(nest).account);
+    write_result<M>(args, count, reduce_in_line<M>(in, count));
+    __threadfence();
+    tell(nest, *out, then);
+    return outcome::in_line;
 }
 
 } // namespace nested
@@ -221,22 +232,16 @@ __device__ dpr_kernel_args args_of(const storage_of<D> *in, result_of<O, D> *out
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then) {
-    const dpr_kernel_args args = nested::args_of<O, D, Then>(in, out, count);
-    if (nested::launch<O, D, N>(nest, cudaStreamFireAndForget, args, then))
-        return outcome::launched;
-    note_in_line(&nested::state_of(nest).account);
-    using M = monoid<O, D, N>;
-    write_result<M>(args, count, nested::reduce_in_line<M>(in, count));
-    __threadfence();
-    nested::tell(nest, *out, then);
-    return outcome::in_line;
+    return nested::reduce<O, D, N>(nest, cudaStreamFireAndForget, in, out, count, then);
 }
 
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ outcome tail_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
-                               Then then) {
-    const dpr_kernel_args args = nested::args_of<O, D, Then>(in, out, count);
-    return nested::launch<O, D, N>(nest, cudaStreamTailLaunch, args, then) ? outcome::launched : outcome::not_done;
+__device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
+                               uint64_t count, Then then) {
+    if (!take_ticket(ticket, gridDim.x * gridDim.y * gridDim.z))
+        return outcome::left;
+    *ticket = 0;
+    return nested::reduce<O, D, N>(nest, cudaStreamTailLaunch, in, out, count, then);
 }
 
 } // namespace dpr

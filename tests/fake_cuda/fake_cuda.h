@@ -37,6 +37,10 @@ int fake_module_loads(void);
 unsigned fake_nested_credits(void);
 unsigned fake_nested_depth(void);
 
+/* Runs whose kernels may launch others, and of which the last kernel, that is to put things in order, has not been
+ * enqueued: of the latest 256. */
+int fake_unended_runs(void);
+
 /* Calls of cudaDeviceSynchronize() so far. */
 int fake_device_waits(void);
 

@@ -67,7 +67,7 @@ static void learn_once(void) {
     (void)pthread_once(&once, learn);
 }
 
-/* With blocks of so many threads, where their number can be chosen; 0: any. */
+/* For which blocks of so many threads were asked for, where their number can be chosen; 0: any. */
 static const known_kernel *find(const void *entry, unsigned threads) {
     learn_once();
     for (size_t i = 0; i < known_count; i++)
@@ -217,7 +217,7 @@ static unsigned opened;
 static fake_launch *open_run_of(const fake_launch *launch) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
         if (open_runs[i].to_come > 0 && open_runs[i].args.work == launch->args.work
-            && open_runs[i].args.report == launch->args.report && open_runs[i].stream == launch->stream)
+            && open_runs[i].stream == launch->stream)
             return &open_runs[i];
     return NULL;
 }
@@ -226,6 +226,13 @@ static void keep_open(const fake_launch *launch) {
     fake_launch *there = open_run_of(launch); /* of a run that has failed */
     if (launch->to_come > 0)
         *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
+}
+
+int fake_unended_runs(void) {
+    int runs = 0;
+    for (unsigned i = 0; i < MOST_OPEN; i++)
+        runs += open_runs[i].to_come > 0;
+    return runs;
 }
 
 /* A kernel that no strategy declares. */
@@ -245,8 +252,9 @@ static const char *prepare_further(fake_launch *out) {
 
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
-    const known_kernel *kernel = find(entry, config->blockDim.x);
     const int of_module = fake_module_gave(entry);
+    const dpr_nested_args *nested = of_module ? arguments[0] : NULL;
+    const known_kernel *kernel = find(entry, nested ? nested->block : config->blockDim.x);
     if (kernel && (kernel->module != NULL) != of_module)
         return "a module's kernel is launched that nobody has asked it for";
     if (!kernel && !of_module && !(follows_kernel && is_function(entry)))

@@ -349,6 +349,10 @@ static int run_one(const scenario *of, int fail, cudaError_t error) {
         printf("%s\n", fake_violation());
         return VIOLATED;
     }
+    if (fake_unended_runs() > 0) {
+        printf("%d runs have kept what their last kernel gives back\n", fake_unended_runs());
+        return LEAKED;
+    }
     if (leaked(before))
         return LEAKED;
     return failed ? RIGHT : NOTHING_FAILED;

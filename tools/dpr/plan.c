@@ -182,9 +182,9 @@ static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
 
 static int print_explanation(const dpr_choice *choice, const dpr_machine *machine, size_t count) {
     size_t length = 0;
-    dpr_explain(choice, machine, count, NULL, &length);
+    dpr_explain(choice, machine, count, 0, NULL, &length);
     char *text = malloc(length + 1);
-    if (!text || dpr_explain(choice, machine, count, text, &length) != DPR_OK) {
+    if (!text || dpr_explain(choice, machine, count, 0, text, &length) != DPR_OK) {
         cli_error("%s", text ? dpr_last_error() : "out of memory");
         free(text);
         return CLI_FAILED;
