@@ -201,7 +201,8 @@ __device__ inline bool take_ticket(unsigned *ticket, unsigned blocks) {
     return arrivals.fetch_add(1, cuda::memory_order_acq_rel) == blocks - 1;
 }
 
-/* Takes the block's ticket in its first thread; true in every thread of the block that took the last one. */
+/* Takes the block's ticket in its first thread, whose writes are those of the block; true in every thread of the block
+ * that took the last one, and then what all blocks have written is visible to all its threads. */
 __device__ inline bool last_to_arrive(unsigned *ticket) {
     __shared__ bool last;
     if (threadIdx.x == 0)

@@ -149,7 +149,8 @@ static_assert(level_threads <= DPR_NESTED_THREADS);
 /* Neighbouring tiles, which a block halves together. */
 struct tile_range {
     unsigned first, end;
-    unsigned words, last_words; /* that tiles have left, and that the array's last tile has */
+    unsigned words, last_words; /* that tiles have left, and that the last one with elements has */
+    unsigned filled;            /* tiles of the array with elements: further ones have one word from the start */
 };
 
 /* All threads of the block call it. */
@@ -163,7 +164,7 @@ template <class M> __device__ void halve_together(const dpr_nested_args &args, t
         for (unsigned k = 0; k < pairs_of_thread; ++k) {
             const unsigned place = from + k * blockDim.x;
             const unsigned tile = tiles.first + (place >> log), i = place & ((1u << log) - 1);
-            const unsigned words = tile + 1 == args.tiles ? tiles.last_words : tiles.words, s = dpr_halved(words);
+            const unsigned words = tile + 1 == tiles.filled ? tiles.last_words : tiles.words, s = dpr_halved(words);
             w[k] = place < places && i + s < words ? tile_words<M>(args, tile).w + i : nullptr;
             x[k] = w[k] ? w[k][0] : X::identity();
             y[k] = w[k] ? w[k][s] : X::identity();
@@ -178,25 +179,29 @@ template <class M> __device__ void halve_together(const dpr_nested_args &args, t
     tiles.last_words = dpr_halved(tiles.last_words);
 }
 
-/* Those of this block, of the launched kernel before it has halved them, and of the host's after it has. */
-__device__ tile_range tiles_of_block(const dpr_nested_args &args) {
-    if (args.depth == 0) {
-        const uint64_t count = elements(args.run);
-        return {blockIdx.x, blockIdx.x + 1, dpr_halved(dpr_words_of_tile(count, args.block, 0)),
-                dpr_halved(dpr_words_of_tile(count, args.block, args.tiles - 1))};
-    }
+/* The tile of a block of the host's kernel, as it is after the first halving. There may be fewer elements on the device
+ * than there are tiles for. */
+__device__ tile_range tile_of_first(const dpr_nested_args &args) {
+    const uint64_t count = elements(args.run);
+    const unsigned filled = dpr_tiles_filled(count, args.block, args.tiles);
+    return {min(blockIdx.x, filled), min(blockIdx.x + 1, filled), dpr_halved(dpr_words_of_tile(count, args.block, 0)),
+            dpr_halved(dpr_words_of_tile(count, args.block, filled - 1)), filled};
+}
+
+/* The tiles of a block of a launched level, as it finds them. */
+__device__ tile_range tiles_of_level(const dpr_nested_args &args) {
     const unsigned each = dpr_tiles_together(args.words, pairs_of_block), from = blockIdx.x * each;
-    return {from, min(from + each, args.tiles), args.words, args.last_words};
+    return {from, min(from + each, args.filled), args.words, args.last_words, args.filled};
 }
 
 template <class M> constexpr uint32_t pair_number = 0;
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
 
-/* Thread 0 calls it: whether a grid goes on with all tiles. */
+/* Thread 0 calls it: whether a grid goes on with `tiles`. */
 __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tiles, uint32_t pair) {
-    const unsigned levels = min(dpr_halvings(tiles.words), args.max_depth);
-    const unsigned chain = args.depth == 0 ? take_credits(args, levels) : args.chain;
+    const unsigned chain =
+        args.depth == 0 ? take_credits(args, min(dpr_halvings(tiles.words), args.max_depth)) : args.chain;
     if (chain == 0) {
         note_refusal(args);
         return false;
@@ -207,9 +212,10 @@ __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tile
     next.chain = chain - 1;
     next.words = tiles.words;
     next.last_words = tiles.last_words;
+    next.filled = tiles.filled;
     const unsigned each = dpr_tiles_together(tiles.words, pairs_of_block);
-    const unsigned places = min(each, args.tiles) << (dpr_halvings(tiles.words) - 1); /* of a block */
-    return launch_next(args, next, (args.tiles - 1) / each + 1, (places - 1) / pairs_of_thread + 1,
+    const unsigned places = min(each, tiles.filled) << (dpr_halvings(tiles.words) - 1); /* of a block */
+    return launch_next(args, next, (tiles.filled - 1) / each + 1, (places - 1) / pairs_of_thread + 1,
                        cudaStreamFireAndForget);
 }
 
@@ -217,7 +223,7 @@ __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tile
  * Without leave to launch every block has to go on with its own; if a launch is refused, or fails, only the last block
  * to be done learns of it, and goes on with all. */
 __device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range &mine, uint32_t pair) {
-    const tile_range none = {0, 0, 1, 1};
+    const tile_range none = {0, 0, 1, 1, 1};
     if (mine.words == 1)
         return none;
     if (args.depth == args.max_depth || args.credits == 0) {
@@ -230,10 +236,10 @@ __device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range
     if (gridDim.x > 1 && !take_ticket(&account.ticket, gridDim.x))
         return none;
     account.ticket = 0;
-    const tile_range all = {0, args.tiles, mine.words, mine.last_words};
+    const tile_range all = {0, mine.filled, mine.words, mine.last_words, mine.filled};
     if (launch_level(args, all, pair))
         return none;
-    note_in_line(args, args.tiles);
+    note_in_line(args, mine.filled);
     return all;
 }
 
@@ -246,9 +252,9 @@ template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
             .halve_array(args, count, blockIdx.x, dpr_words_of_tile(count, args.block, blockIdx.x));
         __syncthreads();
         if (threadIdx.x == 0) /* the others need not know */
-            mine = tiles_of_block(args);
+            mine = tile_of_first(args);
     } else {
-        mine = tiles_of_block(args);
+        mine = tiles_of_level(args);
         halve_together<M>(args, mine);
     }
     if (threadIdx.x == 0)

@@ -38,6 +38,12 @@ DPR_BOTH_SIDES static inline uint32_t dpr_words_of_tile(uint64_t count, uint32_t
     return left < block ? (uint32_t)left : block;
 }
 
+/* Tiles, of `tiles`, that have elements; at least 1. */
+DPR_BOTH_SIDES static inline uint32_t dpr_tiles_filled(uint64_t count, uint32_t block, uint32_t tiles) {
+    const uint64_t filled = count / block + (count % block != 0);
+    return filled == 0 ? 1 : filled < tiles ? (uint32_t)filled : tiles;
+}
+
 /* ---- The tree ---- */
 
 /* Leaves are neighbouring vectors of the array; a node above has `fan` children, the last of its level perhaps fewer,

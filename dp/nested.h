@@ -22,6 +22,7 @@ typedef struct dpr_nested_args {
     uint32_t tile;       /* of a kernel of one block: the tile it is for */
     uint32_t words;      /* and how many words of it are left */
     uint32_t last_words; /* of a level of dp.recursive2, `words` being for the tiles before: those of the last tile */
+    uint32_t filled;     /* of such a level: the tiles that it is for */
     uint32_t chain;      /* launches that are left of those for which there are credits */
     uint32_t pair;       /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
 

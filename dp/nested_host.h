@@ -49,7 +49,8 @@ static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const
 }
 
 /* Enqueues a run's last kernel, which gives its credits back. If that fails, once more for the credits alone: result
- * and report go to scratch memory, which is cleaned after a failure. */
+ * and report go to scratch memory, which is cleaned after a failure. If that fails too, they are lost to the process.
+ */
 static inline int dpr_nested_end(const dpr_run *run, const dpr_launch *launch, dpr_nested_args *args) {
     const int error = run->enqueue(run, launch, &args->run);
     if (error) {

@@ -31,6 +31,8 @@ static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
     const dpr_run run = {.count = of->count, .key = of->choice->key, .shape = step->shape};
     const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
+    const uint32_t credits = dpr_credits_of((size_t)gpu->pending_launches);
+    const uint32_t used = dpr_credits_asked(credits, of->max_pending);
     char form[160];
     if (!step->strategy->describe)
         return;
@@ -39,8 +41,7 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
     dpr_text_add(text,
                  "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s; a launch takes %.3g us\n",
                  step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
-                 dpr_credits_asked(dpr_credits_of((size_t)gpu->pending_launches), of->max_pending),
-                 of->max_pending ? " (asked for)" : "", 1e6 * step->shape.launch_seconds);
+                 used, used < credits ? " (asked for)" : "", 1e6 * step->shape.launch_seconds);
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {

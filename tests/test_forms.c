@@ -48,6 +48,19 @@ TEST(Forms, tiles_together_have_a_place_for_each_pair) {
         }
 }
 
+TEST(Forms, tiles_past_the_filled_ones_have_no_elements) {
+    for (int i = 0; i < 20000; i++) {
+        const uint32_t block = 32u << i % 6, tiles = 1 + (uint32_t)random_number(12);
+        const uint64_t count = random_number(20);
+        const uint32_t filled = dpr_tiles_filled(count, block, tiles);
+        EXPECT_TRUE(filled >= 1 && filled <= tiles);
+        EXPECT_TRUE(filled == tiles || (uint64_t)filled * block >= count);
+        EXPECT_TRUE(filled == 1 || (uint64_t)(filled - 1) * block < count);
+        /* All filled tiles but the last are full. */
+        EXPECT_TRUE(filled == 1 || dpr_words_of_tile(count, block, filled - 2) == block);
+    }
+}
+
 TEST(Forms, tiles_have_all_elements) {
     for (int i = 0; i < 2000; i++) {
         const uint32_t block = 32u << i % 6;

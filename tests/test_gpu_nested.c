@@ -266,6 +266,61 @@ NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
     test_record("in_line", "%llu", (unsigned long long)in_line);
 }
 
+/* ---- Counts on the device ---- */
+
+/* The trial's plan, run for the first *count elements, which the host has put on the device. */
+static int run_plan(const world *w, dpr_plan *plan, const trial *t, uint64_t *count, uint64_t value) {
+    const dpr_dtype dtype = dtypes[t->type];
+    trial now = *t;
+    now.count = value;
+    memset(w->out, 0x5a, 16);
+    if (!EXPECT_TRUE(gpu_copy(count, &value, sizeof value))
+        || !EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, w->in[t->type], w->out, w->stream)))
+        return 0;
+    watch(w, describe(&now));
+    const double got = result_as_number(w, t->op, dtype), want = expected(w, &now);
+    return EXPECT_THAT(got == want, "%s of up to %zu: %.17g, expected %.17g", describe(&now), t->count, got, want);
+}
+
+/* Shorter ones each after the whole array, whose words are still in the work memory. */
+static void run_with_counts(const world *w, dpr_ctx *ctx, const trial *t, uint64_t *count) {
+    static const uint64_t counts[] = {0, 1, 5, 31, 32, 33, 700, 1024, 4097, 65536, 99999};
+    const dpr_options options = options_of(t);
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    problem.op = t->op;
+    problem.dtype = dtypes[t->type];
+    problem.count = t->count;
+    problem.device_count = count;
+    problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    for (size_t i = 0; i < LENGTH(counts) + 10; i++) {
+        const uint64_t value = i < LENGTH(counts) ? counts[i] : random_below((uint32_t)t->count);
+        if (!run_plan(w, plan, t, count, t->count) || !run_plan(w, plan, t, count, value))
+            break;
+    }
+    dpr_plan_destroy(plan);
+}
+
+NESTED_TEST(counts_on_the_device_may_be_smaller) {
+    static const int blocks[] = {32, 64, 512, 1024}, pending[] = {0, DPR_NO_LAUNCHES, 3};
+    static const dpr_op ops[] = {DPR_SUM, DPR_MAX};
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    uint64_t *count = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *count);
+    ASSERT_TRUE(count != NULL);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    for (size_t i = 0; i < LENGTH(forms) * LENGTH(blocks) * LENGTH(pending) * LENGTH(ops) && !test_failed(); i++) {
+        trial t = {.form = forms[i % LENGTH(forms)], .count = 100003, .type = (i + i / LENGTH(forms)) % LENGTH(dtypes)};
+        t.block = blocks[i / LENGTH(forms) % LENGTH(blocks)];
+        t.max_pending = pending[i / (LENGTH(forms) * LENGTH(blocks)) % LENGTH(pending)];
+        t.op = ops[i / (LENGTH(forms) * LENGTH(blocks) * LENGTH(pending))];
+        run_with_counts(fixture, ctx, &t, count);
+    }
+    dpr_ctx_destroy(ctx);
+    gpu_free(DPR_MEMORY_DEVICE, count);
+}
+
 /* ---- Reports ---- */
 
 /* Of one whole tile of 512 words, which is halved nine times, the first time by the host's kernel. */

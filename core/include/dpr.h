@@ -250,8 +250,9 @@ typedef struct dpr_options {
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
     int block; /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*, atomic.*,
-                  coop.tile, coop.async and the book's dp.*); 0: their own choice. It leaves the planner no others, and
-                  a call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
+                  coop.tile, coop.async and the book's dp.*, whose blocks have so many words to begin with, and in
+                  dp.recursive2 a thread for two of them); 0: their own choice. It leaves the planner no others, and a
+                  call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
                         to 24; 0: as many as the device is known to take, which is 24 */
     int max_pending; /**< launches of kernels that may be pending on the device at a time for this call to make another
@@ -373,8 +374,9 @@ DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
 /** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.
  *
- * Calls were `launched + refused + failed`; those that were refused, or failed, the calling threads did `in_line`.
- * Depths count from the calling kernel. dpr_nested_status() tells whether a launch failed.
+ * Calls were `launched + refused + failed`, a tail_reduce() by all blocks of a grid being one; those that were refused,
+ * or failed, the calling threads did `in_line`. Depths count from the calling kernel. dpr_nested_status() tells whether
+ * a launch failed.
  *
  * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in others
  * (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */

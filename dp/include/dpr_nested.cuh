@@ -84,8 +84,8 @@ __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, 
  * grid that starts when the calling one is done, and what the others asked for is left to it. Those that one grid asks
  * for run one after another, each some ten microseconds after the one before.
  *
- * That the last block asks is not for the launch alone, which would start no sooner if the first did: an H200 (driver
- * 580) has been seen to start it before all blocks had ended.
+ * The last block asks, and not the first, although the launch waits for the whole grid: an H200 (driver 580) has been
+ * seen to start one before all blocks had ended. A continuation, which one thread calls, asks by that thread alone.
  *
  * @param ticket  a word in device memory for each array that the grid asks for, 0 before the first block calls it; it
  *                is 0 again when the last one has. */
@@ -238,7 +238,8 @@ __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, 
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
                                uint64_t count, Then then) {
-    if (!take_ticket(ticket, gridDim.x * gridDim.y * gridDim.z))
+    const bool in_continuation = nest.within > 0;
+    if (!take_ticket(ticket, in_continuation ? 1 : gridDim.x * gridDim.y * gridDim.z))
         return outcome::left;
     *ticket = 0;
     return nested::reduce<O, D, N>(nest, cudaStreamTailLaunch, in, out, count, then);
