@@ -71,10 +71,11 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *
  * @param then  called as then(result) by one thread, of the launched grid or in line the calling one, once *out is
  *              written; what it writes is seen after *out. A trivially copyable object of up to 64 bytes. One that asks
- *              for reductions itself is called as then(result, nest), and asks on that nest and on no other: a launch
- *              keeps its place in the device's pool until all below it are done, and that nest says below which it is.
- *              It launches nothing else, has no shared memory, and runs in a kernel of dpr's with 64 registers a
- *              thread: compiled without -maxrregcount=64 it may need more, which ends the kernel with an error. */
+ *              for reductions itself, by nested_reduce(), is called as then(result, nest), and asks on that nest and on
+ *              no other: a launch keeps its place in the device's pool until all below it are done, and that nest says
+ *              below which it is. It launches nothing else, has no shared memory, and runs in a kernel of dpr's with 64
+ *              registers a thread: compiled without -maxrregcount=64 it may need more, which ends the kernel with an
+ *              error. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then = {});
@@ -85,7 +86,8 @@ __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, 
  * for run one after another, each some ten microseconds after the one before.
  *
  * The last block asks, and not the first, although the launch waits for the whole grid: an H200 (driver 580) has been
- * seen to start one before all blocks had ended. A continuation, which one thread calls, asks by that thread alone.
+ * seen to start one before all blocks had ended. So nothing is done unless all blocks call it, and it is not for
+ * continuations, which one thread runs; these ask by nested_reduce().
  *
  * @param ticket  a word in device memory for each array that the grid asks for, 0 before the first block calls it; it
  *                is 0 again when the last one has. */
@@ -238,8 +240,7 @@ __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, 
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
                                uint64_t count, Then then) {
-    const bool in_continuation = nest.within > 0;
-    if (!take_ticket(ticket, in_continuation ? 1 : gridDim.x * gridDim.y * gridDim.z))
+    if (!take_ticket(ticket, gridDim.x * gridDim.y * gridDim.z))
         return outcome::left;
     *ticket = 0;
     return nested::reduce<O, D, N>(nest, cudaStreamTailLaunch, in, out, count, then);
