@@ -255,8 +255,8 @@ static const char *prepare_further(fake_launch *out) {
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const int of_module = fake_module_gave(entry);
-    const dpr_nested_args *nested = of_module ? arguments[0] : NULL;
-    const known_kernel *kernel = find(entry, nested ? nested->block : config->blockDim.x);
+    const dpr_nested_args *nested = arguments[0]; /* of a module's kernel */
+    const known_kernel *kernel = find(entry, of_module ? nested->block : config->blockDim.x);
     if (kernel && (kernel->module != NULL) != of_module)
         return "a module's kernel is launched that nobody has asked it for";
     if (!kernel && !of_module && !(follows_kernel && is_function(entry)))
