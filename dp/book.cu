@@ -298,7 +298,8 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
     X(OP, F64, 1)
 
 /* Few registers for dp.recursive2, whose first kernel is many short blocks: the more an SM holds, the sooner it is
- * done. */
+ * done. With as few its sums of F64 would spill. */
+#define DPR_LEVEL_REGISTERS(OP, DTYPE) (DPR_##OP == DPR_SUM && DPR_##DTYPE == DPR_F64 ? 40 : 32)
 #define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
     using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
     extern "C" __global__ void __launch_bounds__(1024)                                                                 \
@@ -309,7 +310,7 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
         dpr_nosync_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                              \
         recurse<of_##OP##_##DTYPE##_##NAN, false>(args);                                                               \
     }                                                                                                                  \
-    extern "C" __global__ void __maxnreg__(32)                                                                         \
+    extern "C" __global__ void __maxnreg__(DPR_LEVEL_REGISTERS(OP, DTYPE))                                             \
         dpr_recursive2_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                          \
         recurse_level<of_##OP##_##DTYPE##_##NAN>(args);                                                                \
     }                                                                                                                  \

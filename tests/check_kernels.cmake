@@ -2,8 +2,7 @@
 #
 # Kernel resource budgets: no kernel may spill or use local memory. Those of the module may have the 16 bytes of stack
 # that a launch from a kernel takes, and the one that is launched, which calls functions by their addresses, what those
-# take; sums of F64 by dp.recursive2 spill one word, for as many blocks on an SM as the other types have. "skipped: why"
-# where cuobjdump is missing.
+# take. "skipped: why" where cuobjdump is missing.
 find_program(CUOBJDUMP cuobjdump HINTS ${CUOBJDUMP_HINT})
 if(NOT CUOBJDUMP)
   message(NOTICE "skipped: cuobjdump was not found")
@@ -30,8 +29,6 @@ function(check_kernels file most)
     set(allowed ${most})
     if(kernel MATCHES "^Function dpr_go_on:")
       set(allowed 512)
-    elseif(kernel MATCHES "^Function dpr_recursive2_SUM_F64_")
-      set(allowed 24)
     endif()
     string(REGEX MATCH "STACK:([0-9]+) .*LOCAL:([0-9]+)$" found "${kernel}")
     if(NOT found OR CMAKE_MATCH_1 GREATER allowed OR CMAKE_MATCH_2 GREATER 0)

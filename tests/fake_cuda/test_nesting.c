@@ -296,6 +296,24 @@ NESTING_TEST(reports_to_another_device_are_refused) {
 
 /* ---- Options ---- */
 
+NESTING_TEST(plans_say_how_many_launches_they_may_use) {
+    const scene *s = fixture;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    char text[8192];
+    size_t len = sizeof text;
+    options.strategy = "dp.tree";
+    options.max_pending = 17;
+    problem.dtype = DPR_I32;
+    problem.count = COUNT;
+    problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &len));
+    EXPECT_CONTAINS(text, "of which dpr uses 17 (asked for);");
+    dpr_plan_destroy(plan);
+}
+
 /* All ways to give options refuse these, with a sentence that has the words. */
 static void expect_refused(const scene *s, const dpr_options *options, dpr_status status, const char *words) {
     dpr_problem problem = DPR_PROBLEM_INIT;
