@@ -42,15 +42,22 @@
     X(A, mps, MpsEnabled, "runs under MPS")                                                                            \
     X(A, numa_node, HostNumaId, "nearest NUMA node, -1 if unknown")
 
-/* Limits of nested launches.
+/* What no attribute tells: the GPU's memory, and limits and costs of nested launches.
  *
- *   X(A, NAME, DEFAULT, text)
+ *   X(A, NAME, text)
  *
- *   DEFAULT   what CUDA sets at first. The pool's size is asked for where the device is initialised; how deep launches
- *             may nest cannot be asked, and is what the CUDA programming guide has as the maximum */
+ * The pool's size is asked for where the device is initialised. How deep launches may nest cannot be asked, and is what
+ * the CUDA programming guide has as the maximum. Costs are measured where a strategy with nested launches is first asked
+ * for (host/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
 #define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
-    X(A, pending_launches, 2048, "nested launches that may be pending at a time")                                      \
-    X(A, nesting_depth, 24, "nested launches below each other, at most")
+    X(A, memory_bytes, "device memory, bytes")                                                                         \
+    X(A, pending_launches, "nested launches that may be pending at a time")                                            \
+    X(A, nesting_depth, "nested launches below each other, at most")                                                   \
+    X(A, nested_bytes, "memory of the code and the pool for nested launches, bytes")                                   \
+    X(A, nested_level_ns, "from a kernel to the one it launches to go on, ns")                                         \
+    X(A, nested_first_ns, "the first launch from a kernel of the host's, ns more")                                     \
+    X(A, nested_fan_ns, "one of many launches that a grid's blocks make, ns")                                          \
+    X(A, nested_measured, "whether these four are measured; else they are an H200's")
 
 /* The same for the CPU.   X(A, NAME, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \

@@ -9,17 +9,33 @@
 /* Their kernels. */
 extern const dpr_module dpr_dp_module;
 
-/* The first launch from a kernel that the host launches takes so much longer than one that follows, on an H200. */
-#define DPR_FIRST_NESTED_SECONDS 6e-6
-
-/* From the end of a grid to the start of one that is launched to follow it: 11.3 us on an H200 where 2048 launches may
- * be pending, and 27 where 65 536 may. */
-static inline double dpr_tail_seconds(const dpr_gpu_caps *gpu) {
-    return 10.8e-6 + 0.25e-9 * (double)gpu->pending_launches;
+/* What is assumed before it is asked or measured: the limits that CUDA sets at first, and what an H200 takes where
+ * `pending` launches may be pending. */
+enum { DPR_FIRST_PENDING = 2048, DPR_FIRST_DEPTH = 24, DPR_PENDING_BYTES = 9385 };
+static inline int64_t dpr_nested_bytes(int64_t pending) {
+    return 92000000 + DPR_PENDING_BYTES * pending;
+}
+static inline void dpr_nested_assume(dpr_gpu_caps *gpu, int64_t pending) {
+    gpu->pending_launches = pending;
+    gpu->nesting_depth = DPR_FIRST_DEPTH;
+    gpu->nested_bytes = dpr_nested_bytes(pending);
+    gpu->nested_level_ns = 11000;
+    gpu->nested_first_ns = 4500;
+    gpu->nested_fan_ns = 400;
+    gpu->nested_measured = 0;
 }
 
-/* One of many launches that blocks make for themselves. */
-#define DPR_FORGOTTEN_SECONDS 0.9e-6
+/* From the end of a kernel to the start of one that it launches to go on; what the first one from a kernel of the
+ * host's takes longer; one of many that blocks make for themselves. */
+static inline double dpr_level_seconds(const dpr_gpu_caps *gpu) {
+    return 1e-9 * (double)gpu->nested_level_ns;
+}
+static inline double dpr_first_nested_seconds(const dpr_gpu_caps *gpu) {
+    return 1e-9 * (double)gpu->nested_first_ns;
+}
+static inline double dpr_fan_seconds(const dpr_gpu_caps *gpu) {
+    return 1e-9 * (double)gpu->nested_fan_ns;
+}
 
 /* Why nested launches do not work there, or NULL. */
 static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
@@ -30,6 +46,15 @@ static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
     return gpu->memory_pools ? NULL : "needs memory that is allocated in stream order";
 }
 
+/* The same of a strategy. Unless it is asked for by name, no more memory is taken for nested launches than a 64th of
+ * the device's: they save microseconds at best, and what they take stays taken. */
+static inline const char *dpr_nested_probe(const dpr_key *key, const dpr_gpu_caps *gpu) {
+    enum { SHARE = 64 };
+    if (!key->f.strategy && gpu->nested_bytes > gpu->memory_bytes / SHARE)
+        return "its code and pool of launches take more than a 64th of the device's memory unless it is asked for";
+    return dpr_nested_refusal(gpu);
+}
+
 /* Limits that do not depend on what the device holds: blocks need not be resident together. */
 static inline dpr_shape dpr_nested_shape(const dpr_key *key, const dpr_caps *caps, int threads, int max_blocks) {
     return (dpr_shape){.threads = threads,
@@ -37,7 +62,7 @@ static inline dpr_shape dpr_nested_shape(const dpr_key *key, const dpr_caps *cap
                        .scratch_bytes = DPR_SCRATCH_BYTES,
                        .cached_bytes = (size_t)caps->gpu.l2_bytes,
                        .max_depth = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth,
-                       .launch_seconds = dpr_tail_seconds(&caps->gpu)};
+                       .launch_seconds = dpr_level_seconds(&caps->gpu)};
 }
 
 static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const dpr_run *run) {

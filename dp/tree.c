@@ -21,10 +21,9 @@ static const char *entry(tree_kernel kernel, const dpr_key *key) {
 }
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
-    (void)key;
     if (caps->gpu.max_threads_per_block < THREADS)
         return "its blocks have too many threads";
-    return dpr_nested_refusal(&caps->gpu);
+    return dpr_nested_probe(key, &caps->gpu);
 }
 
 /* For each child of a node, which a block folds: an estimate. */
@@ -36,10 +35,10 @@ static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
 
 /* With one level above the leaves, or, where that has too many children, with two. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * UNIT), tail = dpr_tail_seconds(&caps->gpu);
+    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * UNIT), level = dpr_level_seconds(&caps->gpu);
     const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
-    const int one_level = children < tail || key->f.depth == 1;
-    const double above = leaves > 1 ? DPR_FIRST_NESTED_SECONDS + tail + (one_level ? children : tail) : 0;
+    const int one_level = children < level || key->f.depth == 1;
+    const double above = leaves > 1 ? dpr_first_nested_seconds(&caps->gpu) + level + (one_level ? children : level) : 0;
     return 2 * DPR_LAUNCH_SECONDS + 2e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
 }
 

@@ -22,3 +22,14 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
     *out = caps;
     return DPR_OK;
 }
+
+dpr_status dpr_caps_measure(int device, dpr_caps *out) {
+    dpr_device *opened = NULL;
+    const dpr_status status = dpr_caps_read(device, out);
+    if (status != DPR_OK || !out->has_gpu || dpr_device_open(device, &opened) != DPR_OK)
+        return status;
+    dpr_device_limit(opened, &out->gpu);
+    (void)dpr_device_nested(opened, 1, &out->gpu);
+    dpr_device_close(opened);
+    return DPR_OK;
+}

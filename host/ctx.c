@@ -62,6 +62,7 @@ static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **o
     }
     ctx->device = device;
     ctx->machine.resident = dpr_device_resident;
+    ctx->machine.nested = ctx->gpu ? dpr_device_nested : NULL;
     ctx->machine.user = ctx->gpu;
     *out = ctx;
     return DPR_OK;

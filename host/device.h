@@ -21,9 +21,6 @@ int dpr_device_current(void);
 /* Capabilities and the name of device `ordinal`, which exists. Does not initialise it. */
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]);
 
-/* Bytes of the device's memory. */
-dpr_status dpr_device_memory(int ordinal, size_t *bytes);
-
 /* "0000:3b:00.0" */
 dpr_status dpr_device_pci(int ordinal, char bus_id[16]);
 
@@ -75,14 +72,18 @@ static inline uint32_t dpr_credits_asked(uint32_t credits, int max_pending) {
 /* Sets how many launches from kernels may be pending on the device, until it is closed. */
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);
 
-/* Adds to a device's capabilities what is known where it is initialised, how many launches from kernels may be pending;
- * and takes away what the code that it runs was not compiled for: PTX of an older compute capability has none of what
- * came later. */
+/* Adds to a device's capabilities what is known where it is initialised, how many launches from kernels may be pending,
+ * and with it what is assumed of them; and takes away what the code that it runs was not compiled for: PTX of an older
+ * compute capability has none of what came later. */
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu);
 
 /* A dpr_resident: `user` is the dpr_device. A kernel that needs more shared memory or larger clusters than devices give
  * without being asked has them from here on, so that it must be called for every kernel before its first launch. */
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out);
+
+/* A dpr_nested_measure: `user` is the dpr_device. Measuring loads code and takes some milliseconds, once; where nested
+ * launches do not work nothing is measured. */
+dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu);
 
 /* Enqueues the run in run->stream, with scratch memory that is the stream's or the capturing graph's own. Sets
  * run->scratch and run->programmatic. */

@@ -2,16 +2,19 @@
 #include "device.h"
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibration.h"
 #include "current.h"
 #include "driver.h"
 #include "error.h"
 #include "kernels.h"
 #include "mailbox.h"
 #include "module.h"
+#include "nested_host.h"
 #include "nesting.h"
 #include "registry.h"
 #include "scratch.h"
@@ -24,7 +27,11 @@ struct dpr_device {
     dpr_mail *mail;
     dpr_kernels *kernels;
     dpr_nesting *nesting;
+    atomic_int costs_are; /* UNKNOWN, BEING_WRITTEN or KNOWN */
+    dpr_nested_costs costs;
 };
+
+enum { UNKNOWN, BEING_WRITTEN, KNOWN };
 
 int dpr_device_count(void) {
     const char *why;
@@ -56,11 +63,9 @@ typedef struct attribute {
 
 #define DPR_ATTRIBUTE_ROW(A, NAME, ATTRIBUTE, TEXT) {offsetof(dpr_gpu_caps, NAME), cudaDevAttr##ATTRIBUTE},
 
-#define DPR_DEFAULT_OF(A, NAME, DEFAULT, text) .NAME = DEFAULT,
-
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     static const attribute attributes[] = {DPR_GPU_CAPS_LIST(DPR_ATTRIBUTE_ROW, _)};
-    dpr_gpu_caps caps = {DPR_NESTED_CAPS_LIST(DPR_DEFAULT_OF, _)};
+    dpr_gpu_caps caps = {0};
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
         int value = 0;
         const cudaError_t error = cudaDeviceGetAttribute(&value, attributes[i].attribute, ordinal);
@@ -73,16 +78,9 @@ dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     if (error != cudaSuccess)
         return dpr_current_failed(error, "cudaGetDeviceProperties");
     snprintf(name, 64, "%.63s", properties.name);
+    caps.memory_bytes = (int64_t)properties.totalGlobalMem;
+    dpr_nested_assume(&caps, DPR_FIRST_PENDING);
     *gpu = caps;
-    return DPR_OK;
-}
-
-dpr_status dpr_device_memory(int ordinal, size_t *bytes) {
-    struct cudaDeviceProp properties;
-    const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
-    if (error != cudaSuccess)
-        return dpr_current_failed(error, "cudaGetDeviceProperties");
-    *bytes = properties.totalGlobalMem;
     return DPR_OK;
 }
 
@@ -253,7 +251,7 @@ static int waits_by_itself(const dpr_device *device) {
 }
 
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
-    gpu->pending_launches = device->pending;
+    dpr_nested_assume(gpu, device->pending);
     if (gpu->cc_major * 10 + gpu->cc_minor <= device->code)
         return;
     gpu->cc_major = device->code / 10;
@@ -311,18 +309,39 @@ static cudaError_t count_resident(const dpr_kernel *kernel, int ordinal, dpr_res
     return error;
 }
 
-/* Loads the module. Its kernels wait for no other blocks, so nobody needs to know how many are resident. */
-static cudaError_t check_module(const dpr_kernel *kernel) {
-    CUfunction function;
-    return dpr_module_function(kernel->module, kernel->entry, &function);
+/* Asked before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no
+ * kernels at all from then on. With a margin, as how much it takes is known of that device alone. */
+static dpr_status check_room(const dpr_device *device, const dpr_module *module) {
+    size_t pending = 0, available = 0, total = 0;
+    if (dpr_module_arrived(module, device->ordinal).there)
+        return DPR_OK;
+    cudaError_t error = dpr_nesting_pending(&pending);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&available, &total);
+    if (error != cudaSuccess)
+        return dpr_current_failed(error, "asking for a device's memory");
+    const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
+    if (available >= needed + needed / 4)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
+                    "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
+                    module->name, pending, needed >> 20, device->ordinal, available >> 20);
 }
 
-static dpr_status module_unusable(const dpr_module *module, int ordinal, cudaError_t error) {
+/* Loads the module. Its kernels wait for no other blocks, so nobody needs to know how many are resident. */
+static dpr_status check_module(const dpr_device *device, const dpr_kernel *kernel) {
+    CUfunction function;
+    const dpr_status status = check_room(device, kernel->module);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = dpr_module_function(kernel->module, kernel->entry, &function);
+    if (error == cudaSuccess)
+        return DPR_OK;
     (void)cudaGetLastError();
     if (dpr_driver_is_final(error) || error == cudaErrorMemoryAllocation)
-        return dpr_current_failed(error, module->name);
-    return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "the code for %s cannot be loaded on device %d: %s (%s)", module->name,
-                    ordinal, cudaGetErrorString(error), cudaGetErrorName(error));
+        return dpr_current_failed(error, kernel->module->name);
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "the code for %s cannot be loaded on device %d: %s (%s)",
+                    kernel->module->name, device->ordinal, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
@@ -332,14 +351,58 @@ dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residen
     if (error != cudaSuccess)
         return dpr_current_failed(error, "cudaSetDevice");
     if (kernel->module) {
-        error = check_module(kernel);
+        const dpr_status status = check_module(device, kernel);
         dpr_current_leave(device->ordinal, previous);
         *out = (dpr_residency){0, 0};
-        return error == cudaSuccess ? DPR_OK : module_unusable(kernel->module, device->ordinal, error);
+        return status;
     }
     error = count_resident(kernel, device->ordinal, out);
     dpr_current_leave(device->ordinal, previous);
     return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "asking for a kernel's occupancy");
+}
+
+/* ---- What nested launches cost ---- */
+
+/* Of threads that measure at the same time the first to be done says what holds. */
+static void keep_costs(dpr_device *device, const dpr_nested_costs *costs) {
+    int expected = UNKNOWN;
+    if (!atomic_compare_exchange_strong(&device->costs_are, &expected, BEING_WRITTEN))
+        return;
+    device->costs = *costs;
+    atomic_store(&device->costs_are, KNOWN);
+}
+
+static dpr_status find_costs(dpr_device *device, const dpr_gpu_caps *gpu, dpr_nested_costs *out) {
+    int previous;
+    const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
+    if (error != cudaSuccess)
+        return dpr_current_failed(error, "cudaSetDevice");
+    const dpr_status status = dpr_calibrate(device, device->nesting, gpu, out);
+    dpr_current_leave(device->ordinal, previous);
+    if (status == DPR_OK && out->level_ns > 0)
+        keep_costs(device, out);
+    return status;
+}
+
+dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
+    dpr_device *device = user;
+    dpr_nested_costs costs = {0};
+    dpr_status status = DPR_OK;
+    if (atomic_load(&device->costs_are) == KNOWN)
+        costs = device->costs;
+    else if (measure && !dpr_nested_refusal(gpu))
+        status = find_costs(device, gpu, &costs);
+    if (status != DPR_OK)
+        return status;
+    if (costs.bytes > 0)
+        gpu->nested_bytes = costs.bytes;
+    if (costs.level_ns > 0) {
+        gpu->nested_level_ns = costs.level_ns;
+        gpu->nested_first_ns = costs.first_ns;
+        gpu->nested_fan_ns = costs.fan_ns;
+        gpu->nested_measured = 1;
+    }
+    return DPR_OK;
 }
 
 /* ---- Runs ---- */

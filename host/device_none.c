@@ -21,11 +21,6 @@ dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     return absent();
 }
 
-dpr_status dpr_device_memory(int ordinal, size_t *bytes) {
-    (void)ordinal, (void)bytes;
-    return absent();
-}
-
 dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
     (void)ordinal, (void)bus_id;
     return absent();
@@ -76,6 +71,11 @@ void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
 
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
     (void)user, (void)kernel, (void)out;
+    return absent();
+}
+
+dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
+    (void)user, (void)measure, (void)gpu;
     return absent();
 }
 

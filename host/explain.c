@@ -38,10 +38,12 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
         return;
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
-    dpr_text_add(text,
-                 "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s; a launch takes %.3g us\n",
+    dpr_text_add(text, "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s\n",
                  step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
-                 used, used < credits ? " (asked for)" : "", 1e6 * step->shape.launch_seconds);
+                 used, used < credits ? " (asked for)" : "");
+    dpr_text_add(text, "costs:     %.3g us a launch, %.0f MiB of memory for code and pool (%s)\n",
+                 1e6 * step->shape.launch_seconds, (double)gpu->nested_bytes / (1 << 20),
+                 gpu->nested_measured ? "measured" : "an H200's, not measured");
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
@@ -85,5 +87,9 @@ static void explain(dpr_text *text, const void *subject) {
 
 dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
                        size_t *len) {
-    return dpr_text_fill(explain, &(explanation){choice, machine, count, max_pending}, text, len);
+    dpr_machine known;
+    const dpr_status status = dpr_machine_known(machine, 0, &known);
+    if (status != DPR_OK)
+        return status;
+    return dpr_text_fill(explain, &(explanation){choice, &known, count, max_pending}, text, len);
 }

@@ -27,6 +27,12 @@ static int is_gpu_field(int i) {
     return fields[i].offset < offsetof(dpr_caps, cpu);
 }
 
+/* Bytes and times of nested launches, which the planner adds up. */
+static int is_cost(int i) {
+    return fields[i].offset >= offsetof(dpr_caps, gpu.nested_bytes)
+           && fields[i].offset <= offsetof(dpr_caps, gpu.nested_fan_ns);
+}
+
 /* Copies the `length` bytes at `from` without blanks around them; 0 if they do not fit. */
 static int copy_trimmed(char *to, size_t size, const char *from, size_t length) {
     while (length > 0 && isspace((unsigned char)from[0])) {
@@ -111,6 +117,10 @@ dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {
         if (!seen[i] && (caps.has_gpu || !is_gpu_field(i)))
             return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is missing", fields[i].key);
     }
+    for (int i = 0; i < FIELDS; i++)
+        if (is_cost(i) && *field_of(&caps, i) < 0)
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is %lld, and a cost is not negative", fields[i].key,
+                            (long long)*field_of(&caps, i));
     if (caps.cpu.cores < 1 || caps.cpu.threads < 1 || caps.cpu.core_mb_per_s < 1 || caps.cpu.total_mb_per_s < 1)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "cpu.cores, cpu.threads and the CPU's bandwidths must be at least 1");
     *out = caps;

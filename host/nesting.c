@@ -284,15 +284,21 @@ static cudaError_t allocate_for_graph(dpr_nesting *nesting, cudaMemPool_t pool, 
     return error;
 }
 
-static cudaError_t allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t stream, cudaGraph_t graph, void **out) {
+cudaError_t dpr_nesting_allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t stream, void **out) {
+    cudaMemPool_t pool = NULL;
+    const cudaError_t error = pool_of(nesting, &pool);
+    if (error != cudaSuccess)
+        return error;
+    free_ended(nesting, stream);
+    return cudaMallocFromPoolAsync(out, bytes, pool, stream);
+}
+
+/* While the run's stream is being captured to `graph`. */
+static cudaError_t allocate_captured(dpr_nesting *nesting, size_t bytes, cudaGraph_t graph, void **out) {
     cudaMemPool_t pool = NULL;
     cudaError_t error = pool_of(nesting, &pool);
     if (error != cudaSuccess)
         return error;
-    if (!graph) {
-        free_ended(nesting, stream);
-        return cudaMallocFromPoolAsync(out, bytes, pool, stream);
-    }
     const enum cudaStreamCaptureMode mode = dpr_capture_relax();
     error = allocate_for_graph(nesting, pool, bytes, graph, out);
     dpr_capture_restore(mode);
@@ -312,8 +318,11 @@ cudaError_t dpr_nesting_begin(dpr_nesting *nesting, const dpr_strategy *strategy
         return report_none(run);
     void *memory = NULL;
     cudaError_t error = find_credits(run);
-    if (error == cudaSuccess)
-        error = allocate(nesting, REPORT_BYTES + strategy->work_bytes(run), run->stream, graph, &memory);
+    if (error != cudaSuccess)
+        return error;
+    const size_t bytes = REPORT_BYTES + strategy->work_bytes(run);
+    error = graph ? allocate_captured(nesting, bytes, graph, &memory)
+                  : dpr_nesting_allocate(nesting, bytes, run->stream, &memory);
     if (error != cudaSuccess)
         return error;
     if (!run->report)

@@ -26,6 +26,10 @@ cudaError_t dpr_nesting_pending(size_t *out);
 /* How many may be pending on the current device for one more to be made: its pool's share (device.h). */
 cudaError_t dpr_nesting_credits(uint32_t *out);
 
+/* Device memory from the pool that runs have theirs from, in the order of a stream that is not being captured. It is to
+ * be given back by cudaFreeAsync(). */
+cudaError_t dpr_nesting_allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t stream, void **out);
+
 /* Sets run->work, run->report unless it is set, and run->credits, on the current device, in the order of the run's
  * stream, which is being captured to `graph` unless that is NULL. What a run uses is kept for others; a captured run's
  * memory belongs to its graph until that and all of its instances are destroyed. Of a strategy without nested launches

@@ -162,12 +162,19 @@ static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_
     return add_step(choice, SIZE_MAX, winner, machine);
 }
 
+dpr_status dpr_machine_known(const dpr_machine *machine, int measure, dpr_machine *out) {
+    *out = *machine;
+    return machine->nested ? machine->nested(machine->user, measure, &out->caps.gpu) : DPR_OK;
+}
+
 static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice) {
     const dpr_strategy *strategy = dpr_strategies[choice->key.f.strategy - 1];
     const char *refusal = dpr_refusal(strategy, &choice->key, &machine->caps);
+    dpr_machine known;
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
-    return add_step(choice, SIZE_MAX, strategy, machine);
+    const dpr_status status = dpr_machine_known(machine, strategy->work_bytes != NULL, &known);
+    return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
 /* Where no strategy can run the key: those that reach the memory run every pair, but not in blocks of any size. */
@@ -181,19 +188,19 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
                     dpr_memory_name((dpr_memory)key->f.in_memory));
 }
 
+static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice) {
+    dpr_machine known;
+    const dpr_status status = dpr_machine_known(machine, 0, &known);
+    if (status != DPR_OK)
+        return status;
+    candidates c = {.key = &choice->key, .caps = &known.caps};
+    gather(&c);
+    return c.count > 0 ? envelope(&c, &known, choice) : refuse_all(&choice->key, &known.caps);
+}
+
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {
     dpr_choice choice = {.key = *key};
-    dpr_status status = DPR_OK;
-    if (key->f.strategy) {
-        status = choose_by_name(machine, &choice);
-    } else {
-        candidates c = {.key = key, .caps = &machine->caps};
-        gather(&c);
-        if (c.count > 0)
-            status = envelope(&c, machine, &choice);
-        else
-            status = refuse_all(key, &machine->caps);
-    }
+    const dpr_status status = key->f.strategy ? choose_by_name(machine, &choice) : choose_cheapest(machine, &choice);
     if (status == DPR_OK)
         *out = choice;
     return status;

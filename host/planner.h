@@ -9,10 +9,15 @@
  * DPR_OK, with its sentence, becomes the planner's. */
 typedef dpr_status (*dpr_resident)(void *user, const dpr_kernel *kernel, dpr_residency *out);
 
+/* Puts what nested launches cost on the machine's GPU (DPR_NESTED_CAPS_LIST) into its capabilities, as far as that was
+ * measured; with `measure` it is measured now, if it can be. A status as above. */
+typedef dpr_status (*dpr_nested_measure)(void *user, int measure, dpr_gpu_caps *gpu);
+
 typedef struct dpr_machine {
     dpr_caps caps;
-    dpr_resident resident; /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
-    void *user;            /* for resident */
+    dpr_resident resident;     /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
+    dpr_nested_measure nested; /* NULL: `caps` has it */
+    void *user;                /* for both */
 } dpr_machine;
 
 /* A run of sizes that one strategy has. */
@@ -31,10 +36,15 @@ typedef struct dpr_choice {
     dpr_choice_step step[DPR_CHOICE_STEPS];
 } dpr_choice;
 
-/* Chooses for every count at once. DPR_ERR_STRATEGY_UNABLE with the reason if a strategy asked for by name cannot run
- * the key here, or if the cheapest changes with the size more often than a choice has steps; DPR_ERR_MEMORY_KIND if no
- * strategy reaches the memory; what machine->resident fails with. The caller has checked the key's enums. */
+/* Chooses for every count at once. What nested launches cost is measured if a strategy that makes them is asked for by
+ * name: the others are not to pay for that. DPR_ERR_STRATEGY_UNABLE with the reason if a strategy asked for by name
+ * cannot run the key here, or if the cheapest changes with the size more often than a choice has steps;
+ * DPR_ERR_MEMORY_KIND if no strategy reaches the memory; what machine->resident and machine->nested fail with. The
+ * caller has checked the key's enums. */
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out);
+
+/* The machine with what is known of its nested launches by now, by which both of the above and dpr_explain() go. */
+dpr_status dpr_machine_known(const dpr_machine *machine, int measure, dpr_machine *out);
 
 /* The step for `count` elements. */
 const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count);

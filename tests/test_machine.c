@@ -93,6 +93,24 @@ TEST(Machine, text_that_is_refused) {
     expect_refused("\x01\xff = 3\n", "line 1");
 }
 
+TEST(Machine, costs_that_are_refused) {
+    static const char *const keys[] = {"gpu.nested_bytes", "gpu.nested_level_ns", "gpu.nested_first_ns",
+                                       "gpu.nested_fan_ns"};
+    for (size_t i = 0; i < LENGTH(keys); i++) {
+        dpr_machine machine;
+        char text[4096], bad[4200], says[64];
+        size_t len = sizeof text;
+        ASSERT_TRUE(machine_load("h200", &machine));
+        ASSERT_STATUS(DPR_OK, dpr_machine_format(&machine.caps, text, &len));
+        char *value = strstr(text, keys[i]);
+        ASSERT_TRUE(value != NULL);
+        value += strlen(keys[i]) + strlen(" = ");
+        snprintf(bad, sizeof bad, "%.*s-%s", (int)(value - text), text, value);
+        snprintf(says, sizeof says, "%s is -", keys[i]);
+        expect_refused(bad, says);
+    }
+}
+
 TEST(Machine, long_lines_are_refused) {
     static char text[100000];
     memset(text, 'x', sizeof text - 1);

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "error.h"
 #include "lists.h"
 #include "machines.h"
+#include "nested_host.h"
 #include "registry.h"
 #include "support.h"
 
@@ -56,6 +58,25 @@ TEST(PlannerNested, where_kernels_cannot_launch_others_are_chosen) {
     expect_refusals(&machine, "stream order");
 }
 
+/* Unless a strategy is named its code and pool may take a 64th of the device's memory: here, of 16 GiB. */
+TEST(PlannerNested, memory_is_taken_for_those_who_ask_or_where_it_is_little) {
+    const int64_t share = ((int64_t)16 << 30) / 64;
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("rtx5060ti", &machine));
+    EXPECT_TRUE(machine.caps.gpu.nested_bytes <= share);
+    for (size_t i = 0; i < LENGTH(names); i++)
+        for (int over = 0; over <= 1; over++) {
+            const dpr_key named = key_for(names[i], 0), any = key_for(NULL, 0);
+            machine.caps.gpu.nested_bytes = share + over;
+            EXPECT_TRUE(dpr_refusal(strategy_of(names[i]), &named, &machine.caps) == NULL);
+            const char *refusal = dpr_refusal(strategy_of(names[i]), &any, &machine.caps);
+            EXPECT_TRUE((refusal != NULL) == over);
+            if (refusal)
+                EXPECT_CONTAINS(refusal, "a 64th of the device's memory");
+        }
+}
+
 TEST(PlannerNested, the_limit_of_depth_is_the_callers_or_the_machines) {
     dpr_machine machine;
     NEED_NESTED();
@@ -95,46 +116,138 @@ static double seconds_with_pool(const char *name, int64_t pool, size_t count) {
     const dpr_key key = key_for(name, 0);
     if (!EXPECT_TRUE(machine_load("h200", &machine)))
         return 0;
-    machine.caps.gpu.pending_launches = pool;
+    dpr_nested_assume(&machine.caps.gpu, pool);
     return strategy_of(name)->cost(&key, &machine.caps, count);
 }
 
-TEST(PlannerNested, a_larger_pool_makes_launches_slower) {
+/* Whether each tile launches for itself. */
+static int is_apart(const char *name) {
+    return strcmp(name, "dp.nosync") == 0 || strcmp(name, "dp.recursive") == 0;
+}
+
+/* It takes memory, and lets tiles launch that would else be done in line, which is quicker; a level takes no longer. */
+TEST(PlannerNested, a_larger_pool_takes_memory_and_lets_more_tiles_launch) {
     static const size_t counts[] = {1 << 20, 1 << 30};
     NEED_NESTED();
     for (size_t i = 0; i < LENGTH(names); i++)
         for (size_t c = 0; c < LENGTH(counts); c++) {
             double before = 0;
-            for (int64_t pool = 64; pool <= 65536; pool *= 4) {
+            for (int64_t pool = 64; pool <= 4096; pool *= 4) {
                 const double seconds = seconds_with_pool(names[i], pool, counts[c]);
-                EXPECT_THAT(seconds > before, "%s, %zu elements, pool of %lld: %g us, and %g before", names[i],
-                            counts[c], (long long)pool, 1e6 * seconds, 1e6 * before);
+                EXPECT_THAT(pool == 64 || (is_apart(names[i]) ? seconds > before : seconds == before),
+                            "%s, %zu elements, pool of %lld: %g us, and %g before", names[i], counts[c],
+                            (long long)pool, 1e6 * seconds, 1e6 * before);
                 before = seconds;
             }
         }
+    EXPECT_EQ_I64(1000 * DPR_PENDING_BYTES, dpr_nested_bytes(3048) - dpr_nested_bytes(2048));
 }
 
-/* From the end of a grid to the start of the next, as runs are told. */
-static double launch_with_pool(int64_t pool) {
+static int64_t *cost_of(dpr_gpu_caps *gpu, int i) {
+    return i == 0 ? &gpu->nested_level_ns : i == 1 ? &gpu->nested_first_ns : &gpu->nested_fan_ns;
+}
+
+/* A machine's own measurements count, each for what it is of: the forms whose tiles launch for themselves pay for many
+ * launches, and all for levels and for the first. */
+TEST(PlannerNested, predictions_follow_what_was_measured) {
+    enum { COSTS = 3, FAN = 2 };
+    NEED_NESTED();
+    for (size_t i = 0; i < LENGTH(names); i++)
+        for (int cost = 0; cost < COSTS; cost++) {
+            dpr_machine machine;
+            const dpr_key key = key_for(names[i], 0);
+            ASSERT_TRUE(machine_load("h200", &machine));
+            const double before = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24);
+            *cost_of(&machine.caps.gpu, cost) += 1000;
+            const double more = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24) - before;
+            EXPECT_THAT(cost == FAN && !is_apart(names[i]) ? more == 0 : more > 0.99e-6,
+                        "%s: 1 us more of cost %d makes it %g us more", names[i], cost, 1e6 * more);
+        }
+}
+
+/* 2^30 words: where launches take longer, one level in place of two. */
+TEST(PlannerNested, the_tree_is_flatter_where_launches_take_longer) {
+    static const struct {
+        int64_t level_ns;
+        const char *levels;
+    } cases[] = {{11000, "and 2 levels of"}, {40000, "and 1 level of"}};
+    NEED_NESTED();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        dpr_machine machine;
+        dpr_choice choice;
+        char text[8192];
+        size_t size = sizeof text;
+        const dpr_key key = key_for("dp.tree", 0);
+        ASSERT_TRUE(machine_load("h200", &machine));
+        machine.caps.gpu.nested_level_ns = cases[i].level_ns;
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, 1 << 30, 0, text, &size));
+        EXPECT_CONTAINS(text, cases[i].levels);
+    }
+}
+
+/* ---- Measuring ---- */
+
+typedef struct gauge {
+    int asked, measured;
+    dpr_status status;
+} gauge;
+
+static dpr_status tell_costs(void *user, int measure, dpr_gpu_caps *gpu) {
+    gauge *g = user;
+    g->asked++;
+    g->measured |= measure;
+    if (g->measured) {
+        gpu->nested_level_ns = 40000;
+        gpu->nested_measured = 1;
+    }
+    return g->status == DPR_OK ? DPR_OK : dpr_fail(g->status, "the gauge is broken");
+}
+
+TEST(PlannerNested, costs_are_measured_for_those_who_name_a_strategy) {
+    gauge g = {.status = DPR_OK};
     dpr_machine machine;
     dpr_choice choice;
-    const dpr_key key = key_for("dp.tree", 0);
-    if (!EXPECT_TRUE(machine_load("h200", &machine)))
-        return 0;
-    machine.caps.gpu.pending_launches = pool;
-    return EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice)) ? choice.step[0].shape.launch_seconds : 0;
+    const dpr_key any = key_for(NULL, 0), flat = key_for("flat.ticket", 0), tree = key_for("dp.tree", 0);
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.nested = tell_costs;
+    machine.user = &g;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&any, &machine, &choice));
+    EXPECT_STATUS(DPR_OK, dpr_choose(&flat, &machine, &choice));
+    EXPECT_EQ_I64(0, g.measured);
+    EXPECT_STATUS(DPR_OK, dpr_choose(&tree, &machine, &choice));
+    EXPECT_EQ_I64(1, g.measured);
+    EXPECT_NEAR_F64(40e-6, choice.step[0].shape.launch_seconds, 1e-12);
+    g = (gauge){.status = DPR_ERR_CUDA};
+    EXPECT_STATUS(DPR_ERR_CUDA, dpr_choose(&tree, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "the gauge is broken");
+}
+
+TEST(PlannerNested, nothing_is_measured_where_nested_launches_do_not_work) {
+    gauge g = {.status = DPR_OK};
+    dpr_machine machine;
+    NEED_NESTED();
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.nested = tell_costs;
+    machine.user = &g;
+    machine.caps.gpu.mps = 1;
+    expect_refusals(&machine, "MPS");
+    EXPECT_EQ_I64(0, g.measured);
 }
 
 /* One leaf; leaves and one node; leaves and two levels above. */
 TEST(PlannerNested, the_tree_pays_for_each_level_above_its_leaves) {
     static const size_t counts[] = {1 << 10, 1 << 20, 1 << 30};
+    const dpr_key key = key_for("dp.tree", 0);
     NEED_NESTED();
-    const double launch = launch_with_pool(2048) - launch_with_pool(64);
-    EXPECT_TRUE(launch > 0);
     for (size_t levels = 0; levels < LENGTH(counts); levels++) {
-        const double more =
-            seconds_with_pool("dp.tree", 2048, counts[levels]) - seconds_with_pool("dp.tree", 64, counts[levels]);
-        EXPECT_NEAR_F64((double)levels * launch, more, 1e-9);
+        dpr_machine machine;
+        ASSERT_TRUE(machine_load("h200", &machine));
+        const double before = strategy_of("dp.tree")->cost(&key, &machine.caps, counts[levels]);
+        machine.caps.gpu.nested_level_ns += 1000;
+        EXPECT_NEAR_F64(1e-6 * (double)levels,
+                        strategy_of("dp.tree")->cost(&key, &machine.caps, counts[levels]) - before, 1e-9);
     }
 }
 
@@ -168,13 +281,27 @@ TEST(PlannerNested, nothing_is_left_to_nested_launches) {
     }
 }
 
-static void explain(const char *strategy, int depth, int pending, size_t count, char *text, size_t size) {
+static void explain_on(const char *name, const char *strategy, int depth, int pending, size_t count, char *text,
+                       size_t size) {
     dpr_machine machine;
     dpr_choice choice;
     const dpr_key key = key_for(strategy, depth);
-    ASSERT_TRUE(machine_load("h200", &machine));
+    ASSERT_TRUE(machine_load(name, &machine));
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
     EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, count, pending, text, &size));
+}
+
+static void explain(const char *strategy, int depth, int pending, size_t count, char *text, size_t size) {
+    explain_on("h200", strategy, depth, pending, count, text, size);
+}
+
+TEST(PlannerNested, plans_say_what_it_costs_and_how_that_is_known) {
+    char text[8192];
+    NEED_NESTED();
+    explain_on("h200", "dp.tree", 0, 0, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "costs:     10.8 us a launch, 106 MiB of memory for code and pool (measured)\n");
+    explain_on("rtx5060ti", "dp.tree", 0, 0, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "costs:     11 us a launch, 106 MiB of memory for code and pool (an H200's, not measured)\n");
 }
 
 TEST(PlannerNested, plans_say_what_will_be_launched) {
@@ -182,13 +309,15 @@ TEST(PlannerNested, plans_say_what_will_be_launched) {
     NEED_NESTED();
     explain("dp.tree", 0, 0, 1 << 24, text, sizeof text);
     EXPECT_CONTAINS(text, "1024 leaves of 64 KiB, and 1 level of up to 1024 children a node above, a launch each");
-    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 996;");
+    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 996\n");
+    EXPECT_CONTAINS(text,
+                    "costs:     11.3 us a launch, 99 MiB of memory for code and pool (an H200's, not measured)\n");
     explain("dp.tree", 0, 17, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 17 (asked for);");
+    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 17 (asked for)\n");
     explain("dp.tree", 0, 997, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "of which dpr uses 996;");
+    EXPECT_CONTAINS(text, "of which dpr uses 996\n");
     explain("dp.tree", 0, DPR_NO_LAUNCHES, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "of which dpr uses 0 (asked for);");
+    EXPECT_CONTAINS(text, "of which dpr uses 0 (asked for)\n");
     explain("dp.tree", 0, 0, 100, text, sizeof text);
     EXPECT_CONTAINS(text, "one leaf, and no launches");
     explain("dp.recursive2", 3, 0, 1 << 20, text, sizeof text);

@@ -187,8 +187,8 @@ typedef struct dpr_ctx_options {
     size_t size; /**< sizeof(dpr_ctx_options), set by DPR_CTX_OPTIONS_INIT */
     /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
-     * has set it puts back what was found. CUDA reserves memory for them when the first kernel that launches others
-     * runs, some 9 KiB each, and a larger pool makes each launch that follows a kernel slower (`dpr bench --nested`).
+     * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is
+     * loaded, some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`).
      * Of the pool the library uses half of what is left beside 56 places. Runs in flight, captured graphs and nests
      * keep the number of launches that they were allowed, so while there are such the pool must not be made smaller:
      * by this option, by dpr_ctx_destroy() of the last context with it, or by the program itself. */
@@ -244,7 +244,9 @@ DPR_API dpr_status dpr_nested_status(const dpr_nested *nested);
 /** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
-    const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives */
+    const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives. The first dp.*
+                             that a context is asked for by name loads code and measures what nested launches cost on
+                             the device, in a stream of its own, which takes some milliseconds */
     dpr_mode mode;
     dpr_nan nan;
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as

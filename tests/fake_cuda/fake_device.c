@@ -9,6 +9,7 @@
 #include "fake_cuda.h"
 #include "fake_kernel.h"
 #include "fake_memory.h"
+#include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
 #include "machine.h"
@@ -93,7 +94,7 @@ cudaError_t __wrap_cudaGetDeviceProperties(struct cudaDeviceProp *properties, in
         return fake_end(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof *properties);
     memcpy(properties->name, fake_machine()->gpu_name, sizeof fake_machine()->gpu_name);
-    properties->totalGlobalMem = (size_t)139 << 30;
+    properties->totalGlobalMem = (size_t)fake_machine()->gpu.memory_bytes;
     return fake_end(cudaSuccess);
 }
 
@@ -257,9 +258,19 @@ cudaError_t __wrap_cudaFreeHost(void *memory) {
     return fake_end(!memory || fake_give(memory, 1) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
+static size_t memory_bytes = (size_t)1 << 30;
+
+void fake_set_memory(size_t bytes) {
+    fake_lock();
+    memory_bytes = bytes;
+    fake_unlock();
+}
+
 WRAP(cudaMemGetInfo);
 cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
     FAKE_BEGIN();
-    *available = *total = (size_t)1 << 30;
+    const size_t taken = fake_module_bytes(current_device);
+    *total = memory_bytes;
+    *available = memory_bytes > taken ? memory_bytes - taken : 0;
     return fake_end(cudaSuccess);
 }

@@ -37,4 +37,7 @@ const char *fake_kernel_named(const void *image, const char *name);
  * NULL, or what is wrong. Device memory must be exposed. */
 const char *fake_kernel_run(const fake_launch *launch);
 
+/* How long it takes. */
+double fake_kernel_ns(const fake_launch *launch);
+
 #endif

@@ -16,6 +16,7 @@ enum { MOST_IMAGES = 8, MOST_KERNELS = 4096 };
 static const void *images[MOST_IMAGES];
 static const char *kernels[MOST_KERNELS];
 static int image_count, kernel_count;
+static int in_memory[FAKE_DEVICES]; /* whether a kernel of theirs has been asked for */
 
 int fake_module_loads(void) {
     return image_count;
@@ -59,6 +60,10 @@ int fake_module_gave(const void *kernel) {
     return 0;
 }
 
+size_t fake_module_bytes(int device) {
+    return in_memory[device] ? FAKE_MODULE_BYTES : 0;
+}
+
 /* Whether the image has kernels that no strategy declares is not looked at. */
 CUresult CUDAAPI fake_library_get_kernel(CUkernel *kernel, CUlibrary library, const char *name) {
     const cudaError_t injected = fake_begin_quietly("cuLibraryGetKernel");
@@ -100,6 +105,7 @@ CUresult CUDAAPI fake_kernel_get_function(CUfunction *function, CUkernel kernel)
     if (injected != cudaSuccess)
         return (CUresult)injected;
     const int known = fake_module_gave(kernel);
+    in_memory[fake_current_device()] |= known;
     if (known)
         *function = (CUfunction)(uintptr_t)kernel;
     fake_unlock();

@@ -15,4 +15,7 @@ CUresult CUDAAPI fake_func_get_attribute(int *value, CUfunction_attribute attrib
 /* Whether the handle is one that a module gave out for a kernel. With the fake's lock held. */
 int fake_module_gave(const void *kernel);
 
+/* Device memory that modules take. With the fake's lock held. */
+size_t fake_module_bytes(int device);
+
 #endif

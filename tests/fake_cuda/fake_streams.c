@@ -12,6 +12,7 @@
 struct CUevent_st {
     cudaStream_t stream; /* where it was recorded last */
     unsigned recorded, reached;
+    double ns;            /* when it was reached */
     cudaGraph_t captured; /* the graph that the recording went to, or NULL */
     int users;            /* the program, until it destroys the event, and queued work that names it */
 };
@@ -20,6 +21,14 @@ struct CUevent_st {
 static struct CUstream_st per_thread = {.id = 2};
 static struct CUstream_st legacy = {.id = 1, .next = &per_thread};
 static unsigned long long next_stream_id = 3;
+static double now_ns;
+static int busy;
+
+void fake_set_busy(int on) {
+    fake_lock();
+    busy = on;
+    fake_unlock();
+}
 
 /* ---- Work ---- */
 
@@ -91,6 +100,7 @@ static void run_kernel(const fake_launch *launch) {
     const char *wrong = fake_kernel_run(launch);
     if (wrong)
         fake_violate(wrong);
+    now_ns += fake_kernel_ns(launch);
 }
 
 static void run_first(fake_queue *q);
@@ -99,6 +109,11 @@ static void run_first(fake_queue *q);
 static void await(const fake_work *w) {
     while (w->event->reached < w->turn && w->event->stream->work.first)
         run_first(&w->event->stream->work);
+}
+
+static void reach(cudaEvent_t event, unsigned turn) {
+    event->reached = turn;
+    event->ns = now_ns;
 }
 
 static void run_first(fake_queue *q) {
@@ -113,7 +128,7 @@ static void run_first(fake_queue *q) {
     else if (w->type == FAKE_FILL)
         memset(w->to, w->byte, w->size);
     else if (w->type == FAKE_REACH)
-        w->event->reached = w->turn;
+        reach(w->event, w->turn);
     else if (w->type == FAKE_GIVE)
         (void)fake_pool_take_back(w->to);
     else
@@ -368,4 +383,25 @@ cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
     event->users++;
     const fake_work item = {.type = FAKE_AWAIT, .event = event, .turn = event->recorded};
     return fake_end(fake_enqueue(stream, &item));
+}
+
+/* Who asks waits, unless the device is busy. */
+WRAP(cudaEventQuery);
+cudaError_t __wrap_cudaEventQuery(cudaEvent_t event) {
+    FAKE_BEGIN();
+    if (event->reached == event->recorded)
+        return fake_end(cudaSuccess);
+    if (busy)
+        return fake_end(cudaErrorNotReady);
+    run_queue(&event->stream->work);
+    return fake_end(cudaSuccess);
+}
+
+WRAP(cudaEventElapsedTime);
+cudaError_t __wrap_cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    FAKE_BEGIN();
+    if (from->reached == 0 || to->reached < to->recorded)
+        return fake_end(cudaErrorNotReady);
+    *ms = (float)(1e-6 * (to->ns - from->ns));
+    return fake_end(cudaSuccess);
 }

@@ -298,8 +298,8 @@ enum { RIGHT = 0, WRONG = 1, NOTHING_FAILED = 2, LEAKED = 3, VIOLATED = 4 };
 
 /* Whether more is alive than before. What could not be given back because that call itself failed does not count. */
 static int leaked(int before) {
-    static const char *const give_back[] = {"cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaFreeAsync",
-                                            "cudaMemPoolDestroy"};
+    static const char *const give_back[] = {"cudaFree",      "cudaFreeHost",       "cudaStreamDestroy",
+                                            "cudaFreeAsync", "cudaMemPoolDestroy", "cudaEventDestroy"};
     const char *failed = fake_failed_call();
     int excused = 0;
     for (size_t i = 0; failed && i < LENGTH(give_back); i++)

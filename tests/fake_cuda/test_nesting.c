@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctx.h"
 #include "device.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
 #include "lists.h"
+#include "nested_host.h"
+#include "planner.h"
 #include "support.h"
 
 enum { COUNT = 1000, FIRST_LIMIT = 2048 };
@@ -310,7 +313,7 @@ NESTING_TEST(plans_say_how_many_launches_they_may_use) {
     problem.options = &options;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
     EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &len));
-    EXPECT_CONTAINS(text, "of which dpr uses 17 (asked for);");
+    EXPECT_CONTAINS(text, "of which dpr uses 17 (asked for)\n");
     dpr_plan_destroy(plan);
 }
 
@@ -438,7 +441,136 @@ NESTING_TEST(runs_go_as_deep_as_asked) {
         }
 }
 
+/* ---- Costs ---- */
+
+static const char measured[] = "costs:     20 us a launch, ", assumed[] = "(an H200's, not measured)";
+
+static void expect_costs(const scene *s, dpr_ctx *ctx, const char *strategy, const char *words) {
+    char text[8192];
+    size_t len = sizeof text;
+    dpr_plan *plan = NULL;
+    ASSERT_STATUS(DPR_OK, plan_for(ctx, strategy, NULL, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &len));
+    EXPECT_CONTAINS(text, words);
+    clear(s, DPR_MEMORY_PINNED, DPR_MEMORY_PINNED);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->place[0][DPR_MEMORY_PINNED], s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream));
+    EXPECT_EQ_I64(expected_sum, result_in(s, DPR_MEMORY_PINNED));
+    dpr_plan_destroy(plan);
+}
+
+/* What is known of the costs at this moment. */
+static dpr_gpu_caps known(dpr_ctx *ctx) {
+    dpr_machine machine;
+    EXPECT_STATUS(DPR_OK, dpr_machine_known(dpr_ctx_machine(ctx), 0, &machine));
+    return machine.caps.gpu;
+}
+
+NESTING_TEST(costs_are_measured_when_they_are_first_asked_for) {
+    const scene *s = fixture;
+    int64_t out = canary;
+    const int fresh = fake_module_loads() == 0;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
+    EXPECT_EQ_I64(0, known(s->ctx).nested_measured);
+    for (size_t i = 0; i < LENGTH(forms); i++) {
+        expect_costs(s, s->ctx, forms[i], measured);
+        const dpr_gpu_caps gpu = known(s->ctx);
+        EXPECT_EQ_I64(1, gpu.nested_measured);
+        EXPECT_EQ_I64(FAKE_LEVEL_NS, gpu.nested_level_ns);
+        EXPECT_EQ_I64(FAKE_FIRST_NS, gpu.nested_first_ns);
+        EXPECT_EQ_I64(FAKE_FAN_NS, gpu.nested_fan_ns);
+        if (fresh)
+            EXPECT_EQ_I64(FAKE_MODULE_BYTES, gpu.nested_bytes);
+    }
+}
+
+/* Measured once for each context; the code is in memory from the first on. */
+NESTING_TEST(each_context_measures_its_own_pool) {
+    const scene *s = fixture;
+    dpr_ctx *ctx = NULL;
+    const int fresh = fake_module_loads() == 0;
+    expect_costs(s, s->ctx, "dp.tree", measured);
+    ASSERT_STATUS(DPR_OK, create(0, 4096, &ctx));
+    EXPECT_EQ_I64(0, known(ctx).nested_measured);
+    expect_costs(s, ctx, "dp.tree", measured);
+    if (fresh)
+        EXPECT_EQ_I64(FAKE_MODULE_BYTES + (4096 - FIRST_LIMIT) * DPR_PENDING_BYTES, known(ctx).nested_bytes);
+    dpr_ctx_destroy(ctx);
+}
+
+NESTING_TEST(costs_are_an_h200s_where_they_cannot_be_measured) {
+    const scene *s = fixture;
+    dpr_ctx *ctx = NULL;
+    fake_set_busy(1);
+    expect_costs(s, s->ctx, "dp.tree", assumed);
+    fake_set_busy(0);
+    expect_costs(s, s->ctx, "dp.nosync", measured);
+    ASSERT_STATUS(DPR_OK, create(0, 80, &ctx)); /* with twelve launches at a time, too few to measure many */
+    expect_costs(s, ctx, "dp.tree", assumed);
+    dpr_ctx_destroy(ctx);
+    ASSERT_STATUS(DPR_OK, create(0, 100, &ctx));
+    expect_costs(s, ctx, "dp.tree", measured);
+    dpr_ctx_destroy(ctx);
+    ASSERT_STATUS(DPR_OK, create(0, 0, &ctx));
+    set_limit_of(0, 57); /* by somebody else, so that the runs are refused launches */
+    expect_costs(s, ctx, "dp.tree", assumed);
+    set_limit_of(0, FIRST_LIMIT);
+    dpr_ctx_destroy(ctx);
+}
+
+NESTING_TEST(costs_are_measured_while_a_stream_is_captured) {
+    const scene *s = fixture;
+    gpu_graph *graph = capture(s, "dp.recursive2");
+    ASSERT_TRUE(graph != NULL);
+    EXPECT_EQ_I64(1, known(s->ctx).nested_measured);
+    EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
+    gpu_graph_destroy(graph);
+}
+
+/* As after the first run: code and costs are there, and all else was given back. */
+NESTING_TEST(measuring_leaves_nothing_behind) {
+    const scene *s = fixture;
+    dpr_ctx *ctx = NULL;
+    expect_costs(s, s->ctx, "dp.tree", measured);
+    const int before = fake_live_objects();
+    for (int i = 0; i < 3; i++) {
+        ASSERT_STATUS(DPR_OK, create(0, 0, &ctx));
+        fake_set_busy(i == 1);
+        expect_costs(s, ctx, "dp.tree", i == 1 ? assumed : measured);
+        fake_set_busy(0);
+        dpr_ctx_destroy(ctx);
+        EXPECT_EQ_I64(before, fake_live_objects());
+    }
+}
+
 /* ---- The module ---- */
+
+/* Loading it could leave a device that launches nothing any more, so that nothing is asked of the driver. */
+NESTING_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
+    const scene *s = fixture;
+    dpr_nest nest;
+    int64_t out = canary;
+    dpr_options options = DPR_OPTIONS_INIT;
+    if (fake_module_loads() > 0)
+        SKIP("the module was loaded before, by another test in this process");
+    fake_set_memory((size_t)120 << 20);
+    for (size_t i = 0; i < LENGTH(forms); i++) {
+        options.strategy = forms[i];
+        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, &options));
+        EXPECT_CONTAINS(dpr_last_error(),
+                        "a pool of 2048 pending launches take some 106 MiB, and device 0 has 120 free");
+        EXPECT_EQ_I64(canary, out);
+    }
+    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_nest_create(s->ctx, 0, &nest));
+    EXPECT_EQ_I64(0, fake_module_loads());
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
+    EXPECT_EQ_I64(expected_sum, out);
+    fake_set_memory((size_t)1 << 30);
+    expect_costs(s, s->ctx, "dp.tree", measured);
+    fake_set_memory(0); /* it is there */
+    expect_costs(s, s->ctx, "dp.nosync", measured);
+    fake_set_memory((size_t)1 << 30);
+}
 
 static void explain(const dpr_plan *plan) {
     char text[8192];

@@ -86,15 +86,14 @@ static int stopped(const bench_timer *timer) {
 static void describe_gpu(bench_timer *timer) {
     bench_device *d = &timer->device;
     dpr_gpu_caps caps = {0};
-    size_t bytes = 0;
-    if (dpr_device_caps(d->ordinal, &caps, d->name) != DPR_OK || dpr_device_memory(d->ordinal, &bytes) != DPR_OK)
+    if (dpr_device_caps(d->ordinal, &caps, d->name) != DPR_OK)
         return;
     d->sm_count = (int)caps.sm_count;
     d->sm_clock_khz = (int)caps.sm_clock_khz;
     d->memory_clock_khz = (int)caps.memory_clock_khz;
     d->memory_bus_bits = (int)caps.memory_bus_bits;
     d->cache_bytes = (uint64_t)caps.l2_bytes;
-    d->memory_bytes = bytes;
+    d->memory_bytes = (uint64_t)caps.memory_bytes;
     bench_cuda_versions(&d->driver_version, &d->runtime_version);
 }
 

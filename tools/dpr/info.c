@@ -33,8 +33,8 @@ typedef struct row {
     const char *key, *text;
     int64_t value;
 } row;
-#define CPU_ROW(CAPS, NAME, text) {#NAME, text, (CAPS)->NAME},
-#define GPU_ROW(CAPS, NAME, ATTRIBUTE, text) {#NAME, text, (CAPS)->NAME},
+#define ROW(CAPS, NAME, text) {#NAME, text, (CAPS)->NAME},
+#define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, text) {#NAME, text, (CAPS)->NAME},
 #define ROWS(list) (sizeof(list) / sizeof *(list))
 
 static void print_help(void) {
@@ -79,7 +79,7 @@ static void print_cpu(const dpr_caps *caps) {
     static dpr_topo_node nodes[MOST_NODES];
     char bytes[32];
     int n = dpr_topo_nodes(nodes, MOST_NODES);
-    const row rows[] = {DPR_CPU_CAPS_LIST(CPU_ROW, &caps->cpu)};
+    const row rows[] = {DPR_CPU_CAPS_LIST(ROW, &caps->cpu)};
     printf("CPU: %s\n", caps->cpu_name);
     print_rows(rows, ROWS(rows));
     for (int i = 0; i < n && i < MOST_NODES; i++)
@@ -101,19 +101,15 @@ static int near_node(int device, const dpr_gpu_caps *gpu, char bus[16]) {
 static int print_gpu(int device) {
     dpr_caps caps;
     char bus[16], memory[32];
-    size_t bytes;
-    if (dpr_caps_read(device, &caps) != DPR_OK)
+    if (dpr_caps_measure(device, &caps) != DPR_OK)
         return cli_error("GPU %d: %s", device, dpr_last_error());
     int node = near_node(device, &caps.gpu, bus);
-    printf("\nGPU %d: %s", device, caps.gpu_name);
-    if (dpr_device_memory(device, &bytes) == DPR_OK)
-        printf(", %s", cli_bytes(bytes, memory));
-    printf(", PCI %s, ", bus);
+    printf("\nGPU %d: %s, %s, PCI %s, ", device, caps.gpu_name, cli_bytes((size_t)caps.gpu.memory_bytes, memory), bus);
     if (node >= 0)
         printf("near NUMA node %d\n", node);
     else
         printf("nearest NUMA node unknown\n");
-    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    const row rows[] = {DPR_GPU_CAPS_LIST(ATTRIBUTE_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(ROW, &caps.gpu)};
     print_rows(rows, ROWS(rows));
     occupancies_print(device, &caps.gpu);
     return CLI_OK;
@@ -157,7 +153,7 @@ static void json_cpu(cJSON *document, const dpr_caps *caps) {
     int n = dpr_topo_nodes(nodes, MOST_NODES);
     cJSON *cpu = cJSON_AddObjectToObject(document, "cpu");
     cli_json_string(cpu, "name", caps->cpu_name);
-    const row rows[] = {DPR_CPU_CAPS_LIST(CPU_ROW, &caps->cpu)};
+    const row rows[] = {DPR_CPU_CAPS_LIST(ROW, &caps->cpu)};
     json_rows(cpu, rows, ROWS(rows));
     cJSON *list = cJSON_AddArrayToObject(cpu, "nodes");
     for (int i = 0; i < n && i < MOST_NODES; i++) {
@@ -174,10 +170,9 @@ static void json_cpu(cJSON *document, const dpr_caps *caps) {
 static cJSON *json_gpu(int device) {
     dpr_caps caps;
     char bus[16];
-    size_t bytes;
     cJSON *gpu = cJSON_CreateObject();
     json_number(gpu, "device", device);
-    if (dpr_caps_read(device, &caps) != DPR_OK) {
+    if (dpr_caps_measure(device, &caps) != DPR_OK) {
         cli_json_string(gpu, "error", dpr_last_error());
         return gpu;
     }
@@ -185,10 +180,8 @@ static cJSON *json_gpu(int device) {
     cli_json_string(gpu, "name", caps.gpu_name);
     cJSON_AddStringToObject(gpu, "pci", bus);
     json_number(gpu, "near_node", node);
-    const row rows[] = {DPR_GPU_CAPS_LIST(GPU_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(GPU_ROW, &caps.gpu)};
+    const row rows[] = {DPR_GPU_CAPS_LIST(ATTRIBUTE_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(ROW, &caps.gpu)};
     json_rows(gpu, rows, ROWS(rows));
-    if (dpr_device_memory(device, &bytes) == DPR_OK)
-        cli_json_integer(gpu, "memory_bytes", bytes);
     cJSON_AddItemToObject(gpu, "kernels", occupancies_json(device, &caps.gpu));
     return gpu;
 }
@@ -222,7 +215,7 @@ static int capture(const request *r) {
     char text[8192];
     size_t length = sizeof text;
     int device = r->device != DPR_DEVICE_AUTO ? r->device : dpr_device_count() > 0 ? 0 : DPR_DEVICE_CPU;
-    if (dpr_caps_read(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK)
+    if (dpr_caps_measure(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     fputs(text, stdout);
     return CLI_OK;
