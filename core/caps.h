@@ -53,11 +53,13 @@
     X(A, memory_bytes, "device memory, bytes")                                                                         \
     X(A, pending_launches, "nested launches that may be pending at a time")                                            \
     X(A, nesting_depth, "nested launches below each other, at most")                                                   \
-    X(A, nested_bytes, "memory of the code and the pool for nested launches, bytes")                                   \
-    X(A, nested_level_ns, "from a kernel to the one it launches to go on, ns")                                         \
-    X(A, nested_first_ns, "the first launch from a kernel of the host's, ns more")                                     \
-    X(A, nested_fan_ns, "one of many launches that a grid's blocks make, ns")                                          \
-    X(A, nested_measured, "whether these four are measured; else they are an H200's")
+    X(A, nested_level_ns, "a level of nested launches, fire-and-forget, ns")                                           \
+    X(A, nested_tail_ns, "a level of nested launches, tail-launched, ns")                                              \
+    X(A, nested_first_ns, "what the first of these takes longer, ns")                                                  \
+    X(A, nested_fan_ns, "one of many nested launches from many blocks, ns")                                            \
+    X(A, nested_bytes, "memory of nested launches' code and pool, bytes")                                              \
+    X(A, nested_times_measured, "times of nested launches were measured here")                                         \
+    X(A, nested_bytes_measured, "memory of nested launches was measured here")
 
 /* The same for the CPU.   X(A, NAME, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \

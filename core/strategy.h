@@ -64,7 +64,8 @@ typedef struct dpr_shape {
     size_t scratch_bytes;  /* device memory a run in flight needs: DPR_SCRATCH_BYTES or 0 */
     size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
     int max_depth;         /* nested launches below each other; 0: its kernels launch none */
-    double launch_seconds; /* from the end of a kernel to the start of the one that it launched to follow it */
+    double launch_seconds; /* a level of nested launches, from the start of a kernel to that of the next */
+    int measured;          /* 1: on the device; 0: that is an assumption */
 } dpr_shape;
 
 /* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */

@@ -63,7 +63,7 @@ static dpr_kernel kernel_of(book_kernel which, const dpr_key *key) {
 
 static dpr_shape shape_of(book_kernel which, const dpr_key *key, const dpr_caps *caps) {
     const int block = block_of(key);
-    return dpr_nested_shape(key, caps, threads_of(which, block), MOST_WORDS / block);
+    return dpr_nested_shape(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
 }
 
 /* Half as many words as tiles have, and those for returned values. */

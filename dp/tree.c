@@ -3,8 +3,7 @@
 
 #include "nested_host.h"
 
-/* As in tree.cu. A leaf's vectors are such that each thread has whole tiles, whatever the pair. */
-enum { THREADS = 512, UNIT = 8 * THREADS };
+enum { THREADS = DPR_NESTED_THREADS };
 
 #define NAME(KERNEL, OP, DTYPE, NAN) "dpr_" #KERNEL "_" #OP "_" #DTYPE "_" #NAN
 #define NAMES_OF_TYPE(OP, DTYPE, ...)                                                                                  \
@@ -29,16 +28,30 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
 /* For each child of a node, which a block folds: an estimate. */
 static const double seconds_a_child = 0.4e-9;
 
+/* 5 us and its doubles, whichever is nearest by ratio, so that the tree, and the order in which floats are added, does
+ * not hang on a few per cent by which times differ from one measurement to the next; 0 stays. */
+static double coarse(double seconds) {
+    double step = 5e-6;
+    if (seconds <= 0)
+        return 0;
+    while (seconds < 0.7 * step)
+        step /= 2;
+    while (seconds > 1.4 * step)
+        step *= 2;
+    return step;
+}
+
 static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
-    return dpr_tree_of(bytes / 16, UNIT, (uint32_t)max_depth, launch_seconds, seconds_a_child);
+    return dpr_tree_of(bytes / 16, DPR_TREE_UNIT, (uint32_t)max_depth, coarse(launch_seconds), seconds_a_child);
 }
 
 /* With one level above the leaves, or, where that has too many children, with two. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * UNIT), level = dpr_level_seconds(&caps->gpu);
+    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * DPR_TREE_UNIT),
+                 tail = dpr_tail_seconds(&caps->gpu);
     const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
-    const int one_level = children < level || key->f.depth == 1;
-    const double above = leaves > 1 ? dpr_first_nested_seconds(&caps->gpu) + level + (one_level ? children : level) : 0;
+    const int one_level = children < tail || key->f.depth == 1;
+    const double above = leaves > 1 ? dpr_first_nested_seconds(&caps->gpu) + tail + (one_level ? children : tail) : 0;
     return 2 * DPR_LAUNCH_SECONDS + 2e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
 }
 
@@ -52,7 +65,7 @@ static dpr_kernel kernel(const dpr_key *key) {
 
 static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)resident;
-    return dpr_nested_shape(key, caps, THREADS, DPR_TREE_MOST_LEAVES);
+    return dpr_nested_shape(key, caps, THREADS, DPR_TREE_MOST_LEAVES, dpr_tail_seconds(&caps->gpu));
 }
 
 static dpr_tree tree_of_run(const dpr_run *run) {

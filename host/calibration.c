@@ -2,35 +2,28 @@
 #include "calibration.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "capture.h"
 #include "current.h"
+#include "driver.h"
 #include "module.h"
 #include "nested_host.h"
 
-extern const dpr_strategy dpr_dp_recursive2, dpr_dp_nosync;
+extern const dpr_strategy dpr_dp_recursive2, dpr_dp_nosync, dpr_dp_tree;
 
-/* ---- Memory ---- */
+/* ---- The runs that are timed ---- */
 
-/* A pool of another size than when the code was loaded takes as much more as it has more places. */
-static dpr_status load(dpr_device *device, const dpr_gpu_caps *gpu, int64_t *bytes) {
-    const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
-    const dpr_kernel kernel = dpr_dp_recursive2.kernel(&key);
-    dpr_residency unused;
-    const dpr_status status = dpr_device_resident(device, &kernel, &unused);
-    const dpr_module_arrival code = dpr_module_arrived(kernel.module, dpr_device_current());
-    if (status == DPR_OK && code.bytes > 0)
-        *bytes = (int64_t)code.bytes + DPR_PENDING_BYTES * (gpu->pending_launches - (int64_t)code.pending);
-    return status;
-}
-
-/* ---- Times ---- */
-
-/* Runs that differ in what they launch alone: of one tile no level, one, and nine; and of blocks with a launch each
- * one, and many. Those that take longest come first, so that the others are enqueued before their turn. */
-enum { MANY, NINE_LEVELS, ONE_LEVEL, NO_LEVEL, SINGLE, KINDS };
-enum { ROUNDS = 4, RUNS = ROUNDS * KINDS, LEVELS = 9, WORDS = 32, MOST_BLOCKS = 256, LEAST_BLOCKS = 16 };
+/* They differ in what they launch alone: of one tile no level, one, and nine; trees with one level above the leaves and
+ * with five, whose leaves are read side by side; and of blocks with a launch each one, and many. Those that take
+ * longest come first, so that the others are enqueued before their turn. */
+enum { MANY, NINE_LEVELS, FIVE_TAILS, ONE_TAIL, ONE_LEVEL, SINGLE, NO_LEVEL, KINDS };
+enum { LEVELS = 9, TAILS = 5, WORDS = 32, MOST_BLOCKS = 256, LEAST_BLOCKS = 16 };
+enum { LEAF = DPR_TREE_UNIT * 16 / sizeof(int32_t), WHOLE = LEAF << TAILS };
+enum { ROUNDS = 4, RUNS = ROUNDS * KINDS }; /* the first round also loads what it needs */
 
 static const struct {
     const dpr_strategy *form;
@@ -38,18 +31,76 @@ static const struct {
     size_t count;
 } kinds[KINDS] = {
     [MANY] = {&dpr_dp_nosync, 5, 1, 0}, /* as the pool allows */
+    [SINGLE] = {&dpr_dp_nosync, 5, 1, WORDS},
     [NINE_LEVELS] = {&dpr_dp_recursive2, 10, LEVELS, 2 << LEVELS},
     [ONE_LEVEL] = {&dpr_dp_recursive2, 10, LEVELS, 4},
     [NO_LEVEL] = {&dpr_dp_recursive2, 10, LEVELS, 2},
-    [SINGLE] = {&dpr_dp_nosync, 5, 1, WORDS},
+    [FIVE_TAILS] = {&dpr_dp_tree, 0, TAILS, WHOLE},
+    [ONE_TAIL] = {&dpr_dp_tree, 0, TAILS, 2 * LEAF},
 };
-static_assert(LEAST_BLOCKS > LEVELS, "where there is leave for so many launches, there is for a chain");
+static_assert((int)LEAST_BLOCKS > (int)LEVELS, "where there is leave for so many launches, there is for a chain");
+static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
+
+struct dpr_calibration {
+    pthread_mutex_t lock; /* one thread measures at a time */
+    atomic_int done;      /* what follows holds from then on */
+    int64_t bytes;        /* 0: not known, and the times likewise */
+    int64_t level_ns, tail_ns, first_ns, fan_ns;
+    dpr_nested *reports; /* of RUNS, pinned memory: stays to the end, as giving it back may wait for all work */
+};
+
+dpr_calibration *dpr_calibration_create(void) {
+    dpr_calibration *c = calloc(1, sizeof *c);
+    if (c)
+        pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+void dpr_calibration_destroy(dpr_calibration *c) {
+    if (!c)
+        return;
+    if (c->reports && cudaFreeHost(c->reports) != cudaSuccess)
+        (void)cudaGetLastError();
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void dpr_calibration_read(const dpr_calibration *c, dpr_gpu_caps *gpu) {
+    if (!atomic_load(&c->done))
+        return;
+    if (c->bytes > 0) {
+        gpu->nested_bytes = c->bytes;
+        gpu->nested_bytes_measured = 1;
+    }
+    if (c->level_ns > 0) {
+        gpu->nested_level_ns = c->level_ns;
+        gpu->nested_tail_ns = c->tail_ns;
+        gpu->nested_first_ns = c->first_ns;
+        gpu->nested_fan_ns = c->fan_ns;
+        gpu->nested_times_measured = 1;
+    }
+}
+
+/* ---- Memory ---- */
+
+/* A pool of another size than when the code was loaded takes as much more as it has more places. */
+static dpr_status find_bytes(dpr_calibration *c, dpr_device *device, const dpr_gpu_caps *gpu) {
+    const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
+    const dpr_kernel kernel = dpr_dp_recursive2.kernel(&key);
+    dpr_residency unused;
+    const dpr_status status = dpr_device_resident(device, &kernel, &unused);
+    const dpr_module_arrival code = dpr_module_arrived(kernel.module);
+    if (status == DPR_OK && code.bytes > 0)
+        c->bytes = (int64_t)code.bytes + DPR_PENDING_BYTES * (gpu->pending_launches - (int64_t)code.pending);
+    return status;
+}
+
+/* ---- Times ---- */
 
 /* Device memory of the runs. */
 typedef struct workplace {
-    int32_t in[MOST_BLOCKS * WORDS];
+    int32_t in[WHOLE];
     int64_t out;
-    dpr_nested reports[RUNS];
 } workplace;
 
 typedef struct trials {
@@ -58,16 +109,27 @@ typedef struct trials {
     uint32_t blocks; /* that launch one each, where there are many */
     cudaStream_t stream;
     workplace *memory;
+    dpr_nested *reports;
     int events;
     cudaEvent_t event[RUNS + 1]; /* before each run, and after the last */
 } trials;
 
-static dpr_status failed(cudaError_t error) {
+/* There is no need to measure where there is no memory for it. */
+static dpr_status outcome_of(cudaError_t error) {
+    if (error == cudaErrorMemoryAllocation)
+        (void)cudaGetLastError();
+    if (error == cudaErrorMemoryAllocation || error == cudaSuccess)
+        return DPR_OK;
     return dpr_current_failed(error, "measuring what nested launches cost");
 }
 
-static cudaError_t set_up(trials *t, dpr_nesting *nesting) {
-    cudaError_t error = cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking);
+static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_nesting *nesting) {
+    cudaError_t error = cudaSuccess;
+    if (!c->reports)
+        error = cudaHostAlloc((void **)&c->reports, RUNS * sizeof *c->reports, cudaHostAllocDefault);
+    t->reports = c->reports;
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
         error = dpr_nesting_allocate(nesting, sizeof *t->memory, t->stream, (void **)&t->memory);
     if (error == cudaSuccess)
@@ -79,15 +141,18 @@ static cudaError_t set_up(trials *t, dpr_nesting *nesting) {
 
 /* Waits for nothing: what is still at work goes when it is done. */
 static void tear_down(trials *t) {
+    cudaError_t error = cudaSuccess;
     for (int i = 0; i < t->events; i++)
-        (void)cudaEventDestroy(t->event[i]);
-    if (t->memory)
-        (void)cudaFreeAsync(t->memory, t->stream);
-    if (t->stream)
-        (void)cudaStreamDestroy(t->stream);
-    (void)cudaGetLastError();
+        error = cudaEventDestroy(t->event[i]) != cudaSuccess ? cudaErrorUnknown : error;
+    if (t->memory && cudaFreeAsync(t->memory, t->stream) != cudaSuccess)
+        error = cudaErrorUnknown;
+    if (t->stream && cudaStreamDestroy(t->stream) != cudaSuccess)
+        error = cudaErrorUnknown;
+    if (error != cudaSuccess)
+        (void)cudaGetLastError();
 }
 
+/* Trees are planned as though levels took no time, which makes them as high as can be. */
 static dpr_status enqueue(const trials *t, int number) {
     const int kind = number % KINDS;
     dpr_run run = {.in = t->memory->in, .out = &t->memory->out, .count = kinds[kind].count, .stream = t->stream};
@@ -100,7 +165,8 @@ static dpr_status enqueue(const trials *t, int number) {
     run.key.f.block = kinds[kind].log_block;
     run.key.f.depth = kinds[kind].depth;
     run.shape = kinds[kind].form->shape(&run.key, &t->caps, (dpr_residency){1, 0});
-    run.report = &t->memory->reports[number];
+    run.shape.launch_seconds = 0;
+    run.report = &t->reports[number];
     return dpr_device_run(t->device, kinds[kind].form, &run);
 }
 
@@ -112,35 +178,38 @@ static dpr_status enqueue_all(const trials *t) {
             return status;
         error = cudaEventRecord(t->event[i + 1], t->stream);
     }
-    return error == cudaSuccess ? DPR_OK : failed(error);
+    return outcome_of(error);
 }
 
-/* cudaErrorNotReady if it is not done in time. */
+static double now(void) {
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* cudaErrorNotReady if it is not done in time. Asks the driver, as the runtime would take that for an error of the
+ * caller's. */
 static cudaError_t await(cudaEvent_t event) {
-    enum { NAPS = 1000, NAP_NS = 50 * 1000 };
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-    cudaError_t error = cudaEventQuery(event);
-    for (int i = 0; i < NAPS && error == cudaErrorNotReady; i++) {
-        (void)cudaGetLastError();
+    const struct timespec nap = {.tv_nsec = 50 * 1000};
+    const double end = now() + 0.05;
+    CUresult result = dpr_driver()->event_query(event);
+    while (result == CUDA_ERROR_NOT_READY && now() < end) {
         (void)nanosleep(&nap, NULL);
-        error = cudaEventQuery(event);
+        result = dpr_driver()->event_query(event);
     }
-    return error;
+    return (cudaError_t)result;
 }
 
 /* The shortest time of each kind, of the runs in which every launch was made that was asked for: others may have had
- * the credits. The first round also loads what it needs. Whether every kind has one. */
+ * the credits. Whether every kind has one. */
 static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) {
-    dpr_nested reports[RUNS];
+    cudaError_t error = cudaSuccess;
     int found = 0;
-    cudaError_t error = cudaMemcpyAsync(reports, t->memory->reports, sizeof reports, cudaMemcpyDefault, t->stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(t->stream);
     for (int i = KINDS; i < RUNS && error == cudaSuccess; i++) {
         const int kind = i % KINDS;
         float ms = 0;
         error = cudaEventElapsedTime(&ms, t->event[i], t->event[i + 1]);
-        if (reports[i].refused > 0 || reports[i].error != 0)
+        if (t->reports[i].refused > 0 || t->reports[i].error != 0)
             continue;
         if (!(found & 1 << kind) || 1e6 * ms < ns[kind])
             ns[kind] = 1e6 * ms;
@@ -150,51 +219,56 @@ static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) 
     return error;
 }
 
-static int64_t at_least(int64_t least, double ns) {
-    return ns > (double)least ? (int64_t)(ns + 0.5) : least;
+static int64_t rounded(double ns) {
+    return ns > 1 ? (int64_t)(ns + 0.5) : 1;
 }
 
-static dpr_status find_times(trials *t, dpr_nested_costs *out) {
+static dpr_status find_times(const trials *t, dpr_calibration *c) {
     double ns[KINDS] = {0};
     int complete = 0;
     const dpr_status status = enqueue_all(t);
     if (status != DPR_OK)
-        return status;
+        return status == DPR_ERR_OUT_OF_MEMORY ? DPR_OK : status;
     cudaError_t error = await(t->event[RUNS]);
     if (error == cudaErrorNotReady)
         return DPR_OK;
     if (error == cudaSuccess)
         error = read_times(t, ns, &complete);
-    if (error != cudaSuccess)
-        return failed(error);
-    if (!complete)
-        return DPR_OK;
-    out->level_ns = at_least(1, (ns[NINE_LEVELS] - ns[ONE_LEVEL]) / (LEVELS - 1));
-    out->first_ns = at_least(1, ns[ONE_LEVEL] - ns[NO_LEVEL] - (double)out->level_ns);
-    out->fan_ns = at_least(1, (ns[MANY] - ns[SINGLE]) / (t->blocks - 1));
+    if (error != cudaSuccess || !complete)
+        return outcome_of(error);
+    c->level_ns = rounded((ns[NINE_LEVELS] - ns[ONE_LEVEL]) / (LEVELS - 1));
+    c->tail_ns = rounded((ns[FIVE_TAILS] - ns[ONE_TAIL]) / (TAILS - 1));
+    c->first_ns = rounded(ns[ONE_LEVEL] - ns[NO_LEVEL] - (double)c->level_ns);
+    c->fan_ns = rounded((ns[MANY] - ns[SINGLE]) / (t->blocks - 1));
     return DPR_OK;
 }
 
 /* With a stream of its own, which is not being captured. */
-static dpr_status measure(dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu, dpr_nested_costs *out) {
+static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu) {
     const uint32_t credits = dpr_credits_of((size_t)gpu->pending_launches);
     trials t = {.device = device, .caps = {.has_gpu = 1, .gpu = *gpu}};
-    t.blocks = credits < MOST_BLOCKS ? credits : MOST_BLOCKS;
     if (credits < LEAST_BLOCKS)
         return DPR_OK;
-    const cudaError_t error = set_up(&t, nesting);
-    const dpr_status status = error == cudaSuccess ? find_times(&t, out) : failed(error);
+    t.blocks = credits < MOST_BLOCKS ? credits : MOST_BLOCKS;
+    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    const cudaError_t error = set_up(&t, c, nesting);
+    const dpr_status status = error == cudaSuccess ? find_times(&t, c) : outcome_of(error);
     tear_down(&t);
+    dpr_capture_restore(mode);
     return status;
 }
 
-dpr_status dpr_calibrate(dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu, dpr_nested_costs *out) {
-    *out = (dpr_nested_costs){0};
-    dpr_status status = load(device, gpu, &out->bytes);
-    if (status != DPR_OK)
-        return status;
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
-    status = measure(device, nesting, gpu, out);
-    dpr_capture_restore(mode);
+dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu) {
+    dpr_status status = DPR_OK;
+    if (atomic_load(&c->done))
+        return DPR_OK;
+    pthread_mutex_lock(&c->lock);
+    if (!atomic_load(&c->done)) {
+        status = find_bytes(c, device, gpu);
+        if (status == DPR_OK)
+            status = measure(c, device, nesting, gpu);
+        atomic_store(&c->done, status == DPR_OK);
+    }
+    pthread_mutex_unlock(&c->lock);
     return status;
 }

@@ -23,13 +23,17 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
     return DPR_OK;
 }
 
+#define DPR_TAKE_OVER(A, NAME, text) out->gpu.NAME = measured.NAME;
+
 dpr_status dpr_caps_measure(int device, dpr_caps *out) {
     dpr_device *opened = NULL;
     const dpr_status status = dpr_caps_read(device, out);
     if (status != DPR_OK || !out->has_gpu || dpr_device_open(device, &opened) != DPR_OK)
         return status;
-    dpr_device_limit(opened, &out->gpu);
-    (void)dpr_device_nested(opened, 1, &out->gpu);
+    dpr_gpu_caps measured = out->gpu;
+    dpr_device_limit(opened, &measured);
+    (void)dpr_device_nested(opened, 1, &measured);
+    DPR_NESTED_CAPS_LIST(DPR_TAKE_OVER, _)
     dpr_device_close(opened);
     return DPR_OK;
 }

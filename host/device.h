@@ -81,8 +81,8 @@ void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu);
  * without being asked has them from here on, so that it must be called for every kernel before its first launch. */
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out);
 
-/* A dpr_nested_measure: `user` is the dpr_device. Measuring loads code and takes some milliseconds, once; where nested
- * launches do not work nothing is measured. */
+/* A dpr_nested_measure: `user` is the dpr_device. Measuring loads code, and takes some milliseconds more, once; where
+ * nested launches do not work nothing is measured. */
 dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu);
 
 /* Enqueues the run in run->stream, with scratch memory that is the stream's or the capturing graph's own. Sets

@@ -2,12 +2,12 @@
 #include "device.h"
 
 #include <cuda_runtime_api.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibration.h"
+#include "capture.h"
 #include "current.h"
 #include "driver.h"
 #include "error.h"
@@ -27,11 +27,8 @@ struct dpr_device {
     dpr_mail *mail;
     dpr_kernels *kernels;
     dpr_nesting *nesting;
-    atomic_int costs_are; /* UNKNOWN, BEING_WRITTEN or KNOWN */
-    dpr_nested_costs costs;
+    dpr_calibration *calibration;
 };
-
-enum { UNKNOWN, BEING_WRITTEN, KNOWN };
 
 int dpr_device_count(void) {
     const char *why;
@@ -89,27 +86,54 @@ dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
     return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "cudaDeviceGetPCIBusId");
 }
 
+/* Of the current device, before the code is loaded: an H200 (driver 580) that has too little memory for a large pool
+ * can launch no kernels at all from then on. With a margin, as how much it takes is known of that device alone. */
+static dpr_status check_room(int ordinal, const dpr_module *module) {
+    size_t pending = 0, available = 0, total = 0;
+    if (dpr_module_arrived(module).context)
+        return DPR_OK;
+    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    cudaError_t error = dpr_nesting_pending(&pending);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&available, &total);
+    dpr_capture_restore(mode);
+    if (error != cudaSuccess)
+        return dpr_current_failed(error, "asking for a device's memory");
+    const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
+    if (available >= needed + needed / 4)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
+                    "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
+                    module->name, pending, needed >> 20, ordinal, available >> 20);
+}
+
 /* Registers and static shared memory. */
-static cudaError_t find_use(const dpr_kernel *kernel, dpr_kernel_use *use) {
-    if (kernel->module)
-        return dpr_module_kernel_use(kernel->module, kernel->entry, &use->registers, &use->shared_bytes);
-    struct cudaFuncAttributes attributes;
-    const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel->entry);
-    use->registers = attributes.numRegs;
-    use->shared_bytes = (int)attributes.sharedSizeBytes;
-    return error;
+static dpr_status find_use(int ordinal, const dpr_kernel *kernel, dpr_kernel_use *use) {
+    struct cudaFuncAttributes attributes = {0};
+    cudaError_t error = cudaSuccess;
+    if (kernel->module) {
+        const dpr_status status = check_room(ordinal, kernel->module);
+        if (status != DPR_OK)
+            return status;
+        error = dpr_module_kernel_use(kernel->module, kernel->entry, &use->registers, &use->shared_bytes);
+    } else {
+        error = cudaFuncGetAttributes(&attributes, kernel->entry);
+        use->registers = attributes.numRegs;
+        use->shared_bytes = (int)attributes.sharedSizeBytes;
+    }
+    return error == cudaSuccess ? DPR_OK : dpr_current_failed(error, "asking what a kernel uses");
 }
 
 dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kernel_use *use) {
     int previous;
     dpr_kernel_use found = {.threads = kernel->threads};
-    cudaError_t error = dpr_current_enter(ordinal, &previous);
+    const cudaError_t error = dpr_current_enter(ordinal, &previous);
     if (error != cudaSuccess)
         return dpr_current_failed(error, "cudaSetDevice");
-    error = find_use(kernel, &found);
+    const dpr_status status = find_use(ordinal, kernel, &found);
     dpr_current_leave(ordinal, previous);
-    if (error != cudaSuccess)
-        return dpr_current_failed(error, "asking what a kernel uses");
+    if (status != DPR_OK)
+        return status;
     found.shared_bytes += kernel->shared_bytes;
     *use = found;
     return DPR_OK;
@@ -182,8 +206,10 @@ static cudaError_t open_current(dpr_device *device, int ordinal) {
     if (error == cudaSuccess) {
         device->kernels = dpr_kernels_create();
         device->nesting = dpr_nesting_create(ordinal);
-        if (!device->kernels || !device->nesting) {
+        device->calibration = dpr_calibration_create();
+        if (!device->kernels || !device->nesting || !device->calibration) {
             dpr_kernels_destroy(device->kernels);
+            dpr_calibration_destroy(device->calibration);
             dpr_nesting_destroy(device->nesting);
             dpr_scratch_destroy(device->scratch);
             error = cudaErrorMemoryAllocation;
@@ -225,6 +251,7 @@ void dpr_device_close(dpr_device *device) {
     dpr_scratch_destroy(device->scratch); /* without the device these free host memory alone */
     dpr_mail_destroy(device->mail);
     dpr_nesting_destroy(device->nesting);
+    dpr_calibration_destroy(device->calibration);
     if (error == cudaSuccess)
         dpr_current_leave(device->ordinal, previous);
     else
@@ -309,29 +336,10 @@ static cudaError_t count_resident(const dpr_kernel *kernel, int ordinal, dpr_res
     return error;
 }
 
-/* Asked before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no
- * kernels at all from then on. With a margin, as how much it takes is known of that device alone. */
-static dpr_status check_room(const dpr_device *device, const dpr_module *module) {
-    size_t pending = 0, available = 0, total = 0;
-    if (dpr_module_arrived(module, device->ordinal).there)
-        return DPR_OK;
-    cudaError_t error = dpr_nesting_pending(&pending);
-    if (error == cudaSuccess)
-        error = cudaMemGetInfo(&available, &total);
-    if (error != cudaSuccess)
-        return dpr_current_failed(error, "asking for a device's memory");
-    const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
-    if (available >= needed + needed / 4)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
-                    "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
-                    module->name, pending, needed >> 20, device->ordinal, available >> 20);
-}
-
 /* Loads the module. Its kernels wait for no other blocks, so nobody needs to know how many are resident. */
 static dpr_status check_module(const dpr_device *device, const dpr_kernel *kernel) {
     CUfunction function;
-    const dpr_status status = check_room(device, kernel->module);
+    const dpr_status status = check_room(device->ordinal, kernel->module);
     if (status != DPR_OK)
         return status;
     const cudaError_t error = dpr_module_function(kernel->module, kernel->entry, &function);
@@ -363,46 +371,21 @@ dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residen
 
 /* ---- What nested launches cost ---- */
 
-/* Of threads that measure at the same time the first to be done says what holds. */
-static void keep_costs(dpr_device *device, const dpr_nested_costs *costs) {
-    int expected = UNKNOWN;
-    if (!atomic_compare_exchange_strong(&device->costs_are, &expected, BEING_WRITTEN))
-        return;
-    device->costs = *costs;
-    atomic_store(&device->costs_are, KNOWN);
-}
-
-static dpr_status find_costs(dpr_device *device, const dpr_gpu_caps *gpu, dpr_nested_costs *out) {
+static dpr_status calibrate(dpr_device *device, const dpr_gpu_caps *gpu) {
     int previous;
     const cudaError_t error = dpr_current_enter(device->ordinal, &previous);
     if (error != cudaSuccess)
         return dpr_current_failed(error, "cudaSetDevice");
-    const dpr_status status = dpr_calibrate(device, device->nesting, gpu, out);
+    const dpr_status status = dpr_calibrate(device->calibration, device, device->nesting, gpu);
     dpr_current_leave(device->ordinal, previous);
-    if (status == DPR_OK && out->level_ns > 0)
-        keep_costs(device, out);
     return status;
 }
 
 dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
     dpr_device *device = user;
-    dpr_nested_costs costs = {0};
-    dpr_status status = DPR_OK;
-    if (atomic_load(&device->costs_are) == KNOWN)
-        costs = device->costs;
-    else if (measure && !dpr_nested_refusal(gpu))
-        status = find_costs(device, gpu, &costs);
-    if (status != DPR_OK)
-        return status;
-    if (costs.bytes > 0)
-        gpu->nested_bytes = costs.bytes;
-    if (costs.level_ns > 0) {
-        gpu->nested_level_ns = costs.level_ns;
-        gpu->nested_first_ns = costs.first_ns;
-        gpu->nested_fan_ns = costs.fan_ns;
-        gpu->nested_measured = 1;
-    }
-    return DPR_OK;
+    const dpr_status status = measure && !dpr_nested_refusal(gpu) ? calibrate(device, gpu) : DPR_OK;
+    dpr_calibration_read(device->calibration, gpu);
+    return status;
 }
 
 /* ---- Runs ---- */

@@ -46,6 +46,8 @@ static cudaError_t find_calls(dpr_driver_calls *calls) {
     static const named_call named[] = {
         {"cuPointerGetAttributes", 7000, offsetof(dpr_driver_calls, pointer_get_attributes)},
         {"cuCtxGetDevice", 7000, offsetof(dpr_driver_calls, ctx_get_device)},
+        {"cuCtxGetId", 12000, offsetof(dpr_driver_calls, ctx_get_id)},
+        {"cuEventQuery", 7000, offsetof(dpr_driver_calls, event_query)},
         {"cuLaunchKernelEx", 11080, offsetof(dpr_driver_calls, launch_kernel_ex)},
         {"cuStreamGetId", 12000, offsetof(dpr_driver_calls, stream_get_id)},
         {"cuStreamGetCaptureInfo", 11030, offsetof(dpr_driver_calls, stream_get_capture_info)},

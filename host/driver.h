@@ -19,6 +19,8 @@ int dpr_driver_is_final(cudaError_t error);
 typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *pointer_get_attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr p);
     CUresult(CUDAAPI *ctx_get_device)(CUdevice *device);
+    CUresult(CUDAAPI *ctx_get_id)(CUcontext context, unsigned long long *id);
+    CUresult(CUDAAPI *event_query)(CUevent event);
     CUresult(CUDAAPI *launch_kernel_ex)(const CUlaunchConfig *config, CUfunction function, void **params, void **extra);
     CUresult(CUDAAPI *stream_get_id)(CUstream stream, unsigned long long *id);
     CUresult(CUDAAPI *stream_get_capture_info)(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,

@@ -41,9 +41,9 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
     dpr_text_add(text, "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s\n",
                  step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
                  used, used < credits ? " (asked for)" : "");
-    dpr_text_add(text, "costs:     %.3g us a launch, %.0f MiB of memory for code and pool (%s)\n",
-                 1e6 * step->shape.launch_seconds, (double)gpu->nested_bytes / (1 << 20),
-                 gpu->nested_measured ? "measured" : "an H200's, not measured");
+    dpr_text_add(text, "costs:     %.3g us a level of launches (%s), %.0f MiB of memory for code and pool (%s)\n",
+                 1e6 * step->shape.launch_seconds, step->shape.measured ? "measured" : "assumed",
+                 (double)gpu->nested_bytes / (1 << 20), gpu->nested_bytes_measured ? "measured" : "assumed");
 }
 
 static void explain_sizes(dpr_text *text, const dpr_choice *choice) {

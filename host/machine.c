@@ -29,8 +29,8 @@ static int is_gpu_field(int i) {
 
 /* Bytes and times of nested launches, which the planner adds up. */
 static int is_cost(int i) {
-    return fields[i].offset >= offsetof(dpr_caps, gpu.nested_bytes)
-           && fields[i].offset <= offsetof(dpr_caps, gpu.nested_fan_ns);
+    return fields[i].offset >= offsetof(dpr_caps, gpu.nested_level_ns)
+           && fields[i].offset <= offsetof(dpr_caps, gpu.nested_bytes);
 }
 
 /* Copies the `length` bytes at `from` without blanks around them; 0 if they do not fit. */

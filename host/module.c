@@ -5,49 +5,53 @@
 #include "capture.h"
 #include "driver.h"
 
-/* Those of the library and of a program that has its own. */
-enum { MOST_MODULES = 4, MOST_DEVICES = 64 };
+/* Modules of the library and of a program that has its own; contexts of the driver's, one for each device unless a
+ * program has reset some: of more the earliest are forgotten. */
+enum { MOST_MODULES = 4, MOST_CONTEXTS = 64 };
 
-typedef struct loaded_module {
+typedef struct known_module {
     const dpr_module *module;
-    CUlibrary library;
-    dpr_module_arrival on[MOST_DEVICES];
-} loaded_module;
+    CUlibrary library; /* NULL: it is not loaded */
+    unsigned arrivals;
+    dpr_module_arrival in[MOST_CONTEXTS]; /* number i at i modulo its size */
+} known_module;
 
 static struct {
     pthread_mutex_t lock;
+    pthread_mutex_t arriving; /* a first kernel is on its way: taken before the other */
     int count;
-    loaded_module loaded[MOST_MODULES];
-} modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    known_module known[MOST_MODULES];
+} modules = {.lock = PTHREAD_MUTEX_INITIALIZER, .arriving = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock held. */
-static cudaError_t load(const dpr_module *module, loaded_module **out) {
-    for (int i = 0; i < modules.count; i++) {
-        if (modules.loaded[i].module == module) {
-            *out = &modules.loaded[i];
-            return cudaSuccess;
-        }
-    }
-    if (modules.count == MOST_MODULES)
-        return cudaErrorInvalidValue;
-    CUlibrary library;
-    const CUresult result = dpr_driver()->library_load_data(&library, module->image, NULL, NULL, 0, NULL, NULL, 0);
-    if (result != CUDA_SUCCESS)
-        return (cudaError_t)result;
-    *out = &modules.loaded[modules.count++];
-    (*out)->module = module;
-    (*out)->library = library;
-    return cudaSuccess;
+/* With the lock held. NULL if there are too many. */
+static known_module *find(const dpr_module *module) {
+    int i = 0;
+    while (i < modules.count && modules.known[i].module != module)
+        i++;
+    if (i == MOST_MODULES)
+        return NULL;
+    modules.known[i].module = module;
+    modules.count += i == modules.count;
+    return &modules.known[i];
 }
 
-static cudaError_t find(const dpr_module *module, loaded_module **out) {
+static cudaError_t load(const dpr_module *module, CUlibrary *out) {
+    cudaError_t error = cudaSuccess;
     pthread_mutex_lock(&modules.lock);
-    const cudaError_t error = load(module, out);
+    known_module *m = find(module);
+    if (!m)
+        error = cudaErrorInvalidValue;
+    else if (m->library)
+        *out = m->library;
+    else
+        error = (cudaError_t)dpr_driver()->library_load_data(out, module->image, NULL, NULL, 0, NULL, NULL, 0);
+    if (error == cudaSuccess)
+        m->library = *out;
     pthread_mutex_unlock(&modules.lock);
     return error;
 }
 
-/* ---- Memory, which goes when the first kernel comes to a device ---- */
+/* ---- Memory, which goes when the first kernel comes to a context ---- */
 
 /* 0 if it cannot be asked. */
 static size_t free_bytes(void) {
@@ -57,69 +61,70 @@ static size_t free_bytes(void) {
     return available;
 }
 
-/* The current device's number if no kernel of the module was asked for there before; else -1. */
-static int device_of_first(loaded_module *m) {
-    int device = -1;
-    if (cudaGetDevice(&device) != cudaSuccess)
-        (void)cudaGetLastError();
-    if (device < 0 || device >= MOST_DEVICES)
-        return -1;
+/* 0 if there is none, or it cannot be told. */
+static unsigned long long current_context(void) {
+    unsigned long long id = 0;
+    return dpr_driver()->ctx_get_id(NULL, &id) == CUDA_SUCCESS ? id : 0;
+}
+
+dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
+    const unsigned long long context = current_context();
+    dpr_module_arrival arrival = {0};
     pthread_mutex_lock(&modules.lock);
-    const int first = !m->on[device].there;
-    m->on[device].there = 1;
+    const known_module *m = context ? find(module) : NULL;
+    for (unsigned i = 0; m && i < m->arrivals && i < MOST_CONTEXTS; i++)
+        if (m->in[i].context == context)
+            arrival = m->in[i];
     pthread_mutex_unlock(&modules.lock);
-    return first ? device : -1;
+    return arrival;
 }
 
 /* Where memory was given back meanwhile, or cannot be asked for, nothing is learned. */
-static dpr_module_arrival look(size_t before) {
+static void note_arrival(const dpr_module *module, size_t before) {
     const size_t after = free_bytes();
-    dpr_module_arrival now = {.there = 1};
-    if (cudaDeviceGetLimit(&now.pending, cudaLimitDevRuntimePendingLaunchCount) != cudaSuccess)
+    dpr_module_arrival arrival = {.context = current_context()};
+    if (cudaDeviceGetLimit(&arrival.pending, cudaLimitDevRuntimePendingLaunchCount) != cudaSuccess)
         (void)cudaGetLastError();
     else if (after > 0 && before > after)
-        now.bytes = before - after;
-    return now;
-}
-
-static void note_arrival(loaded_module *m, int device, dpr_module_arrival arrival) {
+        arrival.bytes = before - after;
     pthread_mutex_lock(&modules.lock);
-    m->on[device] = arrival;
+    known_module *m = find(module);
+    if (arrival.context)
+        m->in[m->arrivals++ % MOST_CONTEXTS] = arrival;
     pthread_mutex_unlock(&modules.lock);
 }
 
 /* ---- Kernels ---- */
 
-static cudaError_t find_function(const loaded_module *m, const char *kernel, CUfunction *out) {
+static cudaError_t find_function(const dpr_module *module, const char *kernel, CUfunction *out) {
+    CUlibrary library;
     CUkernel handle;
-    cudaError_t error = (cudaError_t)dpr_driver()->library_get_kernel(&handle, m->library, kernel);
+    cudaError_t error = load(module, &library);
+    if (error == cudaSuccess)
+        error = (cudaError_t)dpr_driver()->library_get_kernel(&handle, library, kernel);
     if (error == cudaSuccess)
         error = (cudaError_t)dpr_driver()->kernel_get_function(out, handle);
     return error;
 }
 
-cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CUfunction *out) {
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
-    loaded_module *m;
-    cudaError_t error = find(module, &m);
-    const int device = error == cudaSuccess ? device_of_first(m) : -1;
-    const size_t before = device >= 0 ? free_bytes() : 0;
-    if (error == cudaSuccess)
-        error = find_function(m, kernel, out);
-    if (device >= 0)
-        note_arrival(m, device, error == cudaSuccess ? look(before) : (dpr_module_arrival){0});
-    dpr_capture_restore(mode);
+/* One thread at a time, so that each sees the memory that its own kernel took. */
+static cudaError_t find_first(const dpr_module *module, const char *kernel, CUfunction *out) {
+    pthread_mutex_lock(&modules.arriving);
+    const int first = !dpr_module_arrived(module).context;
+    const size_t before = first ? free_bytes() : 0;
+    const cudaError_t error = find_function(module, kernel, out);
+    if (first && error == cudaSuccess)
+        note_arrival(module, before);
+    pthread_mutex_unlock(&modules.arriving);
     return error;
 }
 
-dpr_module_arrival dpr_module_arrived(const dpr_module *module, int device) {
-    dpr_module_arrival arrival = {0};
-    pthread_mutex_lock(&modules.lock);
-    for (int i = 0; i < modules.count && device >= 0 && device < MOST_DEVICES; i++)
-        if (modules.loaded[i].module == module)
-            arrival = modules.loaded[i].on[device];
-    pthread_mutex_unlock(&modules.lock);
-    return arrival;
+cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CUfunction *out) {
+    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    const int there = dpr_module_arrived(module).context != 0;
+    const cudaError_t error = there ? find_function(module, kernel, out) : find_first(module, kernel, out);
+    dpr_capture_restore(mode);
+    return error;
 }
 
 cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, int *registers, int *shared_bytes) {
@@ -134,12 +139,12 @@ cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, 
 }
 
 cudaError_t dpr_module_variable(const dpr_module *module, const char *variable, void **out) {
-    loaded_module *m;
+    CUlibrary library;
     CUdeviceptr address;
     size_t bytes;
-    cudaError_t error = find(module, &m);
+    cudaError_t error = load(module, &library);
     if (error == cudaSuccess)
-        error = (cudaError_t)dpr_driver()->library_get_global(&address, &bytes, m->library, variable);
+        error = (cudaError_t)dpr_driver()->library_get_global(&address, &bytes, library, variable);
     if (error == cudaSuccess)
         *out = (void *)(uintptr_t)address;
     return error;

@@ -15,13 +15,16 @@ cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CU
 /* What a kernel is compiled to, on the current device. */
 cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, int *registers, int *shared_bytes);
 
-/* A module on a device. */
+/* A module in a context of the driver's. */
 typedef struct dpr_module_arrival {
-    int there;             /* a kernel of it was asked for there, or is just now */
-    size_t bytes, pending; /* device memory that went with the first one, and how many launches could be pending then; 0
-                              where that is not known */
+    unsigned long long
+        context;           /* the driver's number of the current one, if a kernel of the module was asked for in it */
+    size_t bytes, pending; /* device memory that went with the first kernel, and how many launches could be pending
+                              then; 0 where that is not known */
 } dpr_module_arrival;
-dpr_module_arrival dpr_module_arrived(const dpr_module *module, int device);
+
+/* In the current context; all 0 if no kernel was asked for in it. */
+dpr_module_arrival dpr_module_arrived(const dpr_module *module);
 
 /* The address on the current device of a variable of the module's, by its name. */
 cudaError_t dpr_module_variable(const dpr_module *module, const char *variable, void **out);

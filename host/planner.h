@@ -43,7 +43,8 @@ typedef struct dpr_choice {
  * caller has checked the key's enums. */
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out);
 
-/* The machine with what is known of its nested launches by now, by which both of the above and dpr_explain() go. */
+/* The machine with what is known of its nested launches by now, or with `measure` once they were measured: dpr_choose()
+ * and dpr_explain() go by it. */
 dpr_status dpr_machine_known(const dpr_machine *machine, int measure, dpr_machine *out);
 
 /* The step for `count` elements. */

@@ -145,7 +145,7 @@ int gpu_stream_after(dpr_stream stream, dpr_stream other) {
 }
 
 int gpu_capture_begin(dpr_stream stream) {
-    return OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    return OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 }
 
 gpu_graph *gpu_capture_end(dpr_stream stream) {

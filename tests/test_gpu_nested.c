@@ -433,16 +433,19 @@ NESTED_TEST(costs_are_measured_on_the_device) {
         ASSERT_TRUE(ctx != NULL && run(fixture, ctx, &t));
         ASSERT_STATUS(DPR_OK, dpr_machine_known(dpr_ctx_machine(ctx), 0, &machine));
         const dpr_gpu_caps *gpu = &machine.caps.gpu;
-        EXPECT_EQ_I64(1, gpu->nested_measured);
+        EXPECT_EQ_I64(1, gpu->nested_times_measured);
+        EXPECT_EQ_I64(1, gpu->nested_bytes_measured);
         EXPECT_THAT(gpu->nested_level_ns >= 500 && gpu->nested_level_ns <= 1000000, "a level takes %lld ns",
                     (long long)gpu->nested_level_ns);
+        EXPECT_THAT(gpu->nested_tail_ns >= 500 && gpu->nested_tail_ns <= 1000000, "a tail-launched level takes %lld ns",
+                    (long long)gpu->nested_tail_ns);
         EXPECT_THAT(gpu->nested_first_ns <= 1000000 && gpu->nested_fan_ns <= 100000, "%lld ns more, and %lld ns",
                     (long long)gpu->nested_first_ns, (long long)gpu->nested_fan_ns);
         EXPECT_TRUE(gpu->nested_bytes > (int64_t)pools[i] * 64 && gpu->nested_bytes < gpu->memory_bytes);
         expect_credits_back(ctx);
-        snprintf(name, sizeof name, "level_first_fan_bytes_%zu", pools[i]);
-        test_record(name, "%lld %lld %lld %lld", (long long)gpu->nested_level_ns, (long long)gpu->nested_first_ns,
-                    (long long)gpu->nested_fan_ns, (long long)gpu->nested_bytes);
+        snprintf(name, sizeof name, "level_tail_first_fan_bytes_%zu", pools[i]);
+        test_record(name, "%lld %lld %lld %lld %lld", (long long)gpu->nested_level_ns, (long long)gpu->nested_tail_ns,
+                    (long long)gpu->nested_first_ns, (long long)gpu->nested_fan_ns, (long long)gpu->nested_bytes);
         dpr_ctx_destroy(ctx);
     }
 }

@@ -94,8 +94,8 @@ TEST(Machine, text_that_is_refused) {
 }
 
 TEST(Machine, costs_that_are_refused) {
-    static const char *const keys[] = {"gpu.nested_bytes", "gpu.nested_level_ns", "gpu.nested_first_ns",
-                                       "gpu.nested_fan_ns"};
+    static const char *const keys[] = {"gpu.nested_level_ns", "gpu.nested_tail_ns", "gpu.nested_first_ns",
+                                       "gpu.nested_fan_ns", "gpu.nested_bytes"};
     for (size_t i = 0; i < LENGTH(keys); i++) {
         dpr_machine machine;
         char text[4096], bad[4200], says[64];

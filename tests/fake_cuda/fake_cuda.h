@@ -37,9 +37,15 @@ int fake_module_loads(void);
 unsigned fake_nested_credits(void);
 unsigned fake_nested_depth(void);
 
-/* What nested launches take there: from a level to the next, longer for the first, for each tile of dp.nosync, and in
- * memory, from when the first kernel of a module is asked for on a device. All else takes no time, for events. */
-enum { FAKE_LEVEL_NS = 20000, FAKE_FIRST_NS = 7000, FAKE_FAN_NS = 500, FAKE_MODULE_BYTES = 70 << 20 };
+/* What nested launches take there: a level, a tail-launched one, more for the first, each tile of dp.nosync, and memory
+ * from when the first kernel of a module is asked for on a device. All else takes no time, for events. */
+enum {
+    FAKE_LEVEL_NS = 20000,
+    FAKE_TAIL_NS = 30000,
+    FAKE_FIRST_NS = 7000,
+    FAKE_FAN_NS = 500,
+    FAKE_MODULE_BYTES = 70 << 20
+};
 
 /* Free memory of each device but for what modules take; 1 GiB at first. */
 void fake_set_memory(size_t bytes);

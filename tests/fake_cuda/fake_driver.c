@@ -50,6 +50,18 @@ static CUresult CUDAAPI fake_ctx_get_device(CUdevice *device) {
     return fake_has_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* The current one's: each device has one, for good. */
+static CUresult CUDAAPI fake_ctx_get_id(CUcontext context, unsigned long long *id) {
+    const cudaError_t injected = fake_begin_quietly("cuCtxGetId");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const int good = !context && fake_has_context();
+    if (good)
+        *id = 1 + (unsigned long long)fake_current_device();
+    fake_unlock();
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function, void **params,
                                               void **extra) {
     (void)extra;
@@ -110,6 +122,8 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
     } calls[] = {
         {"cuPointerGetAttributes", (any_call)fake_pointer_attributes},
         {"cuCtxGetDevice", (any_call)fake_ctx_get_device},
+        {"cuCtxGetId", (any_call)fake_ctx_get_id},
+        {"cuEventQuery", (any_call)fake_event_query},
         {"cuLaunchKernelEx", (any_call)fake_launch_kernel_ex},
         {"cuStreamGetId", (any_call)fake_stream_get_id},
         {"cuStreamGetCaptureInfo", (any_call)fake_stream_get_capture_info},

@@ -374,18 +374,20 @@ static void report(const dpr_nested_args *args) {
     atomic_store(&last_depth, args->max_depth);
 }
 
-/* The levels of the first kernel of a run in the book's forms, one after the other, and beside them each tile's launch
- * where tiles have their own. */
+/* Of the first kernel of a run: its levels, one after the other, and where tiles have their own launches each of these.
+ */
 double fake_kernel_ns(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
-    if (!launch->strategy || launch->to_come == 0 || args->block == 0 || args->credits == 0)
+    if (!launch->strategy || launch->to_come == 0 || args->credits == 0)
         return 0;
-    const uint32_t words = dpr_words_of_tile(args->run.count, args->block, 0), wanted = dpr_halvings(dpr_halved(words));
+    const uint32_t words = args->block ? dpr_words_of_tile(args->run.count, args->block, 0) : 0;
+    const uint32_t wanted = args->block ? dpr_halvings(dpr_halved(words)) : args->tree.levels - 1;
     const uint32_t levels = wanted < args->max_depth ? wanted : args->max_depth;
     const int apart = strcmp(launch->strategy->name, "dp.nosync") == 0;
     if (levels == 0)
         return 0;
-    return FAKE_FIRST_NS + (double)levels * FAKE_LEVEL_NS + (apart ? (double)args->tiles * FAKE_FAN_NS : 0);
+    return FAKE_FIRST_NS + (double)levels * (args->block ? FAKE_LEVEL_NS : FAKE_TAIL_NS)
+           + (apart ? (double)args->tiles * FAKE_FAN_NS : 0);
 }
 
 const char *fake_kernel_run(const fake_launch *launch) {

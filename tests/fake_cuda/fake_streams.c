@@ -386,15 +386,15 @@ cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
 }
 
 /* Who asks waits, unless the device is busy. */
-WRAP(cudaEventQuery);
-cudaError_t __wrap_cudaEventQuery(cudaEvent_t event) {
-    FAKE_BEGIN();
-    if (event->reached == event->recorded)
-        return fake_end(cudaSuccess);
-    if (busy)
-        return fake_end(cudaErrorNotReady);
-    run_queue(&event->stream->work);
-    return fake_end(cudaSuccess);
+CUresult CUDAAPI fake_event_query(CUevent event) {
+    const cudaError_t injected = fake_begin_in_context("cuEventQuery");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    if (event->reached < event->recorded && !busy)
+        run_queue(&event->stream->work);
+    const int reached = event->reached == event->recorded;
+    fake_unlock();
+    return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 WRAP(cudaEventElapsedTime);

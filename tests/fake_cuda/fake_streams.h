@@ -2,6 +2,7 @@
 #ifndef DPR_TESTS_FAKE_STREAMS_H
 #define DPR_TESTS_FAKE_STREAMS_H
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "fake_kernel.h"
@@ -52,6 +53,9 @@ cudaError_t fake_enqueue(cudaStream_t stream, const fake_work *item);
 
 /* Enqueues a kernel; what is wrong with the launch is a violation. */
 cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments);
+
+/* The driver's. */
+CUresult CUDAAPI fake_event_query(CUevent event);
 
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);

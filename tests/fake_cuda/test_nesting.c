@@ -1,5 +1,6 @@
 /* Nested launches as the host has to do with them: what runs are allowed, reports, and the module's loading. The
  * kernels are not run here. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,7 +444,9 @@ NESTING_TEST(runs_go_as_deep_as_asked) {
 
 /* ---- Costs ---- */
 
-static const char measured[] = "costs:     20 us a launch, ", assumed[] = "(an H200's, not measured)";
+static const char tail_measured[] = "costs:     30 us a level of launches (measured), ",
+                  level_measured[] = "costs:     20 us a level of launches (measured), ",
+                  assumed[] = "us a level of launches (assumed), ";
 
 static void expect_costs(const scene *s, dpr_ctx *ctx, const char *strategy, const char *words) {
     char text[8192];
@@ -471,16 +474,19 @@ NESTING_TEST(costs_are_measured_when_they_are_first_asked_for) {
     int64_t out = canary;
     const int fresh = fake_module_loads() == 0;
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
-    EXPECT_EQ_I64(0, known(s->ctx).nested_measured);
+    EXPECT_EQ_I64(0, known(s->ctx).nested_times_measured);
     for (size_t i = 0; i < LENGTH(forms); i++) {
-        expect_costs(s, s->ctx, forms[i], measured);
+        expect_costs(s, s->ctx, forms[i], i == 0 ? tail_measured : level_measured);
         const dpr_gpu_caps gpu = known(s->ctx);
-        EXPECT_EQ_I64(1, gpu.nested_measured);
+        EXPECT_EQ_I64(1, gpu.nested_times_measured);
         EXPECT_EQ_I64(FAKE_LEVEL_NS, gpu.nested_level_ns);
+        EXPECT_EQ_I64(FAKE_TAIL_NS, gpu.nested_tail_ns);
         EXPECT_EQ_I64(FAKE_FIRST_NS, gpu.nested_first_ns);
         EXPECT_EQ_I64(FAKE_FAN_NS, gpu.nested_fan_ns);
-        if (fresh)
+        if (fresh) {
             EXPECT_EQ_I64(FAKE_MODULE_BYTES, gpu.nested_bytes);
+            EXPECT_EQ_I64(1, gpu.nested_bytes_measured);
+        }
     }
 }
 
@@ -489,27 +495,29 @@ NESTING_TEST(each_context_measures_its_own_pool) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
     const int fresh = fake_module_loads() == 0;
-    expect_costs(s, s->ctx, "dp.tree", measured);
+    expect_costs(s, s->ctx, "dp.tree", tail_measured);
     ASSERT_STATUS(DPR_OK, create(0, 4096, &ctx));
-    EXPECT_EQ_I64(0, known(ctx).nested_measured);
-    expect_costs(s, ctx, "dp.tree", measured);
+    EXPECT_EQ_I64(0, known(ctx).nested_times_measured);
+    expect_costs(s, ctx, "dp.tree", tail_measured);
     if (fresh)
         EXPECT_EQ_I64(FAKE_MODULE_BYTES + (4096 - FIRST_LIMIT) * DPR_PENDING_BYTES, known(ctx).nested_bytes);
     dpr_ctx_destroy(ctx);
 }
 
-NESTING_TEST(costs_are_an_h200s_where_they_cannot_be_measured) {
+/* Once for a context: a device that stays busy is not waited for again and again. */
+NESTING_TEST(costs_are_assumed_where_they_cannot_be_measured) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
     fake_set_busy(1);
     expect_costs(s, s->ctx, "dp.tree", assumed);
     fake_set_busy(0);
-    expect_costs(s, s->ctx, "dp.nosync", measured);
+    expect_costs(s, s->ctx, "dp.nosync", assumed);
+    expect_costs(s, s->ctx, "dp.tree", assumed);
     ASSERT_STATUS(DPR_OK, create(0, 80, &ctx)); /* with twelve launches at a time, too few to measure many */
     expect_costs(s, ctx, "dp.tree", assumed);
     dpr_ctx_destroy(ctx);
     ASSERT_STATUS(DPR_OK, create(0, 100, &ctx));
-    expect_costs(s, ctx, "dp.tree", measured);
+    expect_costs(s, ctx, "dp.tree", tail_measured);
     dpr_ctx_destroy(ctx);
     ASSERT_STATUS(DPR_OK, create(0, 0, &ctx));
     set_limit_of(0, 57); /* by somebody else, so that the runs are refused launches */
@@ -518,11 +526,61 @@ NESTING_TEST(costs_are_an_h200s_where_they_cannot_be_measured) {
     dpr_ctx_destroy(ctx);
 }
 
+/* The other device's code takes memory of its own. */
+NESTING_TEST(each_device_is_measured) {
+    const scene *s = fixture;
+    dpr_ctx *far = NULL;
+    dpr_plan *plan = NULL;
+    const int fresh = fake_module_loads() == 0;
+    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(1, &far));
+    EXPECT_EQ_I64(0, known(far).nested_times_measured);
+    EXPECT_STATUS(DPR_OK, plan_for(far, "dp.nosync", NULL, &plan));
+    EXPECT_EQ_I64(1, known(far).nested_times_measured);
+    if (fresh)
+        EXPECT_EQ_I64(FAKE_MODULE_BYTES, known(far).nested_bytes);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(far);
+}
+
+typedef struct planner_thread {
+    pthread_t thread;
+    dpr_ctx *ctx;
+    const char *form;
+    dpr_status status;
+} planner_thread;
+
+static void *plan_in_thread(void *user) {
+    planner_thread *t = user;
+    dpr_plan *plan = NULL;
+    t->status = plan_for(t->ctx, t->form, NULL, &plan);
+    dpr_plan_destroy(plan);
+    return NULL;
+}
+
+NESTING_TEST(threads_may_ask_at_once) {
+    enum { THREADS = 8 };
+    planner_thread threads[THREADS];
+    const int fresh = fake_module_loads() == 0;
+    for (size_t i = 0; i < THREADS; i++) {
+        threads[i] = (planner_thread){.ctx = fixture->ctx, .form = forms[i % LENGTH(forms)]};
+        ASSERT_EQ_I64(0, pthread_create(&threads[i].thread, NULL, plan_in_thread, &threads[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        EXPECT_EQ_I64(0, pthread_join(threads[i].thread, NULL));
+        EXPECT_STATUS(DPR_OK, threads[i].status);
+    }
+    const dpr_gpu_caps gpu = known(fixture->ctx);
+    EXPECT_EQ_I64(FAKE_TAIL_NS, gpu.nested_tail_ns);
+    if (fresh)
+        EXPECT_EQ_I64(FAKE_MODULE_BYTES, gpu.nested_bytes);
+}
+
 NESTING_TEST(costs_are_measured_while_a_stream_is_captured) {
     const scene *s = fixture;
     gpu_graph *graph = capture(s, "dp.recursive2");
     ASSERT_TRUE(graph != NULL);
-    EXPECT_EQ_I64(1, known(s->ctx).nested_measured);
+    EXPECT_EQ_I64(1, known(s->ctx).nested_times_measured);
     EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
     gpu_graph_destroy(graph);
 }
@@ -531,12 +589,12 @@ NESTING_TEST(costs_are_measured_while_a_stream_is_captured) {
 NESTING_TEST(measuring_leaves_nothing_behind) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
-    expect_costs(s, s->ctx, "dp.tree", measured);
+    expect_costs(s, s->ctx, "dp.tree", tail_measured);
     const int before = fake_live_objects();
     for (int i = 0; i < 3; i++) {
         ASSERT_STATUS(DPR_OK, create(0, 0, &ctx));
         fake_set_busy(i == 1);
-        expect_costs(s, ctx, "dp.tree", i == 1 ? assumed : measured);
+        expect_costs(s, ctx, "dp.tree", i == 1 ? assumed : tail_measured);
         fake_set_busy(0);
         dpr_ctx_destroy(ctx);
         EXPECT_EQ_I64(before, fake_live_objects());
@@ -566,9 +624,9 @@ NESTING_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
     EXPECT_EQ_I64(expected_sum, out);
     fake_set_memory((size_t)1 << 30);
-    expect_costs(s, s->ctx, "dp.tree", measured);
+    expect_costs(s, s->ctx, "dp.tree", tail_measured);
     fake_set_memory(0); /* it is there */
-    expect_costs(s, s->ctx, "dp.nosync", measured);
+    expect_costs(s, s->ctx, "dp.nosync", level_measured);
     fake_set_memory((size_t)1 << 30);
 }
 

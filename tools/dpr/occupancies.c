@@ -40,6 +40,7 @@ static int measure(int device, const dpr_gpu_caps *gpu, const dpr_strategy *stra
             key.f.op = (uint8_t)o;
             key.f.dtype = (uint8_t)d;
             key.f.in_memory = DPR_MEMORY_DEVICE;
+            key.f.strategy = (uint8_t)(dpr_strategy_find(strategy->name) + 1);
             if (!dpr_supported(m.op, m.dtype) || (strategy->probe && strategy->probe(&key, &caps)))
                 continue;
             if (occupancies_of(device, gpu, strategy, &key, &m.use, &m.occupancy) == 0)

@@ -47,17 +47,19 @@ typedef struct request {
 } request;
 
 static void print_help(void) {
-    puts("Usage: dpr plan [OPTION]...\n"
-         "Shows which strategy is chosen for which number of elements, and why. Nothing is run.\n"
-         "\n"
-         "Examples:\n"
-         "  dpr plan                                     sum of f32 on this machine\n"
-         "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
-         "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
-         "  dpr info --capture > this.caps               and elsewhere:\n"
-         "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
-         "\n"
-         "Options:");
+    puts(
+        "Usage: dpr plan [OPTION]...\n"
+        "Shows which strategy is chosen for which number of elements, and why. Nothing is run, unless a strategy dp.*\n"
+        "is asked for on this machine: short runs then measure what its launches cost.\n"
+        "\n"
+        "Examples:\n"
+        "  dpr plan                                     sum of f32 on this machine\n"
+        "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
+        "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
+        "  dpr info --capture > this.caps               and elsewhere:\n"
+        "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
+        "\n"
+        "Options:");
     cli_print_options(options, OPTION_COUNT);
     tables_print_ops();
     tables_print_dtypes();
@@ -208,6 +210,10 @@ static void json_steps(cJSON *document, const dpr_choice *choice, const dpr_caps
         cJSON_AddStringToObject(step, "strategy", s->strategy->name);
         cJSON_AddNumberToObject(step, "threads", s->shape.threads);
         cJSON_AddNumberToObject(step, "max_blocks", s->shape.max_blocks);
+        if (s->shape.max_depth > 0) {
+            cJSON_AddNumberToObject(step, "launch_seconds", s->shape.launch_seconds);
+            cJSON_AddBoolToObject(step, "launch_measured", s->shape.measured);
+        }
         cJSON_AddNumberToObject(step, "seconds_at_from", s->strategy->cost(&choice->key, caps, from));
         if (i + 1 < choice->steps)
             cJSON_AddNumberToObject(step, "seconds_at_upto", s->strategy->cost(&choice->key, caps, s->upto));
@@ -254,12 +260,13 @@ static int print_json(const dpr_choice *choice, const dpr_caps *caps, const requ
 static int show(const request *r, const dpr_machine *machine) {
     dpr_key key = r->key;
     dpr_choice choice;
-    const dpr_caps *caps = &machine->caps;
-    dpr_memory usual = caps->has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
+    dpr_machine known;
+    const dpr_caps *caps = &known.caps;
+    dpr_memory usual = machine->caps.has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     key.f.in_memory = (uint8_t)(r->memory == DPR_MEMORY_AUTO ? usual : r->memory);
     if (r->strategy)
         key.f.strategy = (uint8_t)(dpr_strategy_find(r->strategy) + 1);
-    if (dpr_choose(&key, machine, &choice) != DPR_OK)
+    if (dpr_choose(&key, machine, &choice) != DPR_OK || dpr_machine_known(machine, 0, &known) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     if (r->json)
         return print_json(&choice, caps, r);
