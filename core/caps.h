@@ -47,8 +47,8 @@
  *   X(A, NAME, text)
  *
  * The pool's size is asked for where the device is initialised. How deep launches may nest cannot be asked, and is what
- * the CUDA programming guide has as the maximum. Costs are measured where a strategy with nested launches is first asked
- * for (host/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
+ * the CUDA programming guide has as the maximum. Costs are measured where a strategy with nested launches is first
+ * asked for (host/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
 #define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
     X(A, memory_bytes, "device memory, bytes")                                                                         \
     X(A, pending_launches, "nested launches that may be pending at a time")                                            \

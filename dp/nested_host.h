@@ -23,8 +23,8 @@ static inline void dpr_nested_assume(dpr_gpu_caps *gpu, int64_t pending) {
     gpu->pending_launches = pending;
     gpu->nesting_depth = DPR_FIRST_DEPTH;
     gpu->nested_level_ns = 11000;
-    gpu->nested_tail_ns = 11000 + 3 * pending / 10;
-    gpu->nested_first_ns = 4500;
+    gpu->nested_tail_ns = 14500 + pending / 14;
+    gpu->nested_first_ns = 3700;
     gpu->nested_fan_ns = 400;
     gpu->nested_bytes = dpr_nested_bytes(pending);
     gpu->nested_times_measured = gpu->nested_bytes_measured = 0;

@@ -28,17 +28,13 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
 /* For each child of a node, which a block folds: an estimate. */
 static const double seconds_a_child = 0.4e-9;
 
-/* 5 us and its doubles, whichever is nearest by ratio, so that the tree, and the order in which floats are added, does
- * not hang on a few per cent by which times differ from one measurement to the next; 0 stays. */
+/* The nearest of 1, 4, 16 us and so on by ratio, so that the tree, and the order in which floats are added, does not
+ * hang on a few per cent by which times differ from one measurement to the next; 0 stays. */
 static double coarse(double seconds) {
-    double step = 5e-6;
-    if (seconds <= 0)
-        return 0;
-    while (seconds < 0.7 * step)
-        step /= 2;
-    while (seconds > 1.4 * step)
-        step *= 2;
-    return step;
+    double step = 1e-6;
+    while (seconds > 2 * step)
+        step *= 4;
+    return seconds > 0 ? step : 0;
 }
 
 static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {

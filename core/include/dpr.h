@@ -245,8 +245,9 @@ DPR_API dpr_status dpr_nested_status(const dpr_nested *nested);
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
     const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives. The first dp.*
-                             that a context is asked for by name loads code and measures what nested launches cost on
-                             the device, in a stream of its own, which takes some milliseconds */
+                             that a context is asked for by name loads code, and measures what nested launches cost on
+                             the device in a stream of its own: on an H200 some 0.1 s in a process, and 2 ms in each
+                             further context */
     dpr_mode mode;
     dpr_nan nan;
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
