@@ -41,19 +41,18 @@ static const struct {
 static_assert((int)LEAST_BLOCKS > (int)LEVELS, "where there is leave for so many launches, there is for a chain");
 static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
 
+/* One thread of the process measures at a time, as others would be what disturbs it. */
+static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
+
 struct dpr_calibration {
-    pthread_mutex_t lock; /* one thread measures at a time */
-    atomic_int done;      /* what follows holds from then on */
-    int64_t bytes;        /* 0: not known, and the times likewise */
+    atomic_int done; /* what follows holds from then on */
+    int64_t bytes;   /* 0: not known, and the times likewise */
     int64_t level_ns, tail_ns, first_ns, fan_ns;
     dpr_nested *reports; /* of RUNS, pinned memory: stays to the end, as giving it back may wait for all work */
 };
 
 dpr_calibration *dpr_calibration_create(void) {
-    dpr_calibration *c = calloc(1, sizeof *c);
-    if (c)
-        pthread_mutex_init(&c->lock, NULL);
-    return c;
+    return calloc(1, sizeof(dpr_calibration));
 }
 
 void dpr_calibration_destroy(dpr_calibration *c) {
@@ -61,7 +60,6 @@ void dpr_calibration_destroy(dpr_calibration *c) {
         return;
     if (c->reports && cudaFreeHost(c->reports) != cudaSuccess)
         (void)cudaGetLastError();
-    pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
@@ -83,15 +81,20 @@ void dpr_calibration_read(const dpr_calibration *c, dpr_gpu_caps *gpu) {
 
 /* ---- Memory ---- */
 
-/* A pool of another size than when the code was loaded takes as much more as it has more places. */
+/* What went with the code, if the pool was of this size then, and if it can be all that went: others may have taken or
+ * given back memory at the same time. */
 static dpr_status find_bytes(dpr_calibration *c, dpr_device *device, const dpr_gpu_caps *gpu) {
+    enum { TIMES = 4 };
     const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
     const dpr_kernel kernel = dpr_dp_recursive2.kernel(&key);
+    const int64_t assumed = dpr_nested_bytes(gpu->pending_launches);
     dpr_residency unused;
     const dpr_status status = dpr_device_resident(device, &kernel, &unused);
     const dpr_module_arrival code = dpr_module_arrived(kernel.module);
-    if (status == DPR_OK && code.bytes > 0)
-        c->bytes = (int64_t)code.bytes + DPR_PENDING_BYTES * (gpu->pending_launches - (int64_t)code.pending);
+    const int64_t bytes = (int64_t)code.bytes;
+    if (status == DPR_OK && (int64_t)code.pending == gpu->pending_launches && bytes > assumed / TIMES
+        && bytes < assumed * TIMES)
+        c->bytes = bytes;
     return status;
 }
 
@@ -170,14 +173,15 @@ static dpr_status enqueue(const trials *t, int number) {
     return dpr_device_run(t->device, kinds[kind].form, &run);
 }
 
-static dpr_status enqueue_all(const trials *t) {
+static dpr_status enqueue_all(const trials *t, int *complete) {
     cudaError_t error = cudaEventRecord(t->event[0], t->stream);
     for (int i = 0; i < RUNS && error == cudaSuccess; i++) {
         const dpr_status status = enqueue(t, i);
         if (status != DPR_OK)
-            return status;
+            return status == DPR_ERR_OUT_OF_MEMORY ? DPR_OK : status;
         error = cudaEventRecord(t->event[i + 1], t->stream);
     }
+    *complete = error == cudaSuccess;
     return outcome_of(error);
 }
 
@@ -219,6 +223,13 @@ static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) 
     return error;
 }
 
+/* Whether no run was shorter than one that does less: others may have been at work. */
+static int plausible(const double ns[KINDS]) {
+    return ns[NINE_LEVELS] > ns[ONE_LEVEL] && ns[ONE_LEVEL] > ns[NO_LEVEL] && ns[FIVE_TAILS] > ns[ONE_TAIL]
+           && ns[MANY] > ns[SINGLE];
+}
+
+/* At least 1, as 0 is what was not measured. */
 static int64_t rounded(double ns) {
     return ns > 1 ? (int64_t)(ns + 0.5) : 1;
 }
@@ -226,15 +237,15 @@ static int64_t rounded(double ns) {
 static dpr_status find_times(const trials *t, dpr_calibration *c) {
     double ns[KINDS] = {0};
     int complete = 0;
-    const dpr_status status = enqueue_all(t);
-    if (status != DPR_OK)
-        return status == DPR_ERR_OUT_OF_MEMORY ? DPR_OK : status;
+    const dpr_status status = enqueue_all(t, &complete);
+    if (status != DPR_OK || !complete)
+        return status;
     cudaError_t error = await(t->event[RUNS]);
     if (error == cudaErrorNotReady)
         return DPR_OK;
     if (error == cudaSuccess)
         error = read_times(t, ns, &complete);
-    if (error != cudaSuccess || !complete)
+    if (error != cudaSuccess || !complete || !plausible(ns))
         return outcome_of(error);
     c->level_ns = rounded((ns[NINE_LEVELS] - ns[ONE_LEVEL]) / (LEVELS - 1));
     c->tail_ns = rounded((ns[FIVE_TAILS] - ns[ONE_TAIL]) / (TAILS - 1));
@@ -262,13 +273,13 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_nesting *ne
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&measuring);
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);
         if (status == DPR_OK)
             status = measure(c, device, nesting, gpu);
         atomic_store(&c->done, status == DPR_OK);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&measuring);
     return status;
 }

@@ -15,8 +15,9 @@ void dpr_calibration_destroy(dpr_calibration *calibration);
 
 /* Loads the code for nested launches, for the memory that takes, and times short runs with `gpu`'s pool in a stream of
  * their own: once, and on the current device. There are no times if launches or memory are few, or if others keep the
- * device so busy that the runs are not done in a twentieth of a second. Allowed while a stream is being captured. A
- * status other than DPR_OK, after which the next call tries again: the code cannot be loaded, or CUDA failed. */
+ * device so busy that the runs, once they are enqueued, are not done in a twentieth of a second. Allowed while a stream
+ * is being captured. A status other than DPR_OK, after which the next call tries again: the code cannot be loaded, or
+ * CUDA failed. */
 dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_nesting *nesting,
                          const dpr_gpu_caps *gpu);
 

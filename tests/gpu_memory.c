@@ -47,6 +47,10 @@ int gpu_use(int device) {
     return OK(cudaSetDevice(device));
 }
 
+int gpu_reset(void) {
+    return OK(cudaDeviceReset());
+}
+
 size_t gpu_free_bytes(void) {
     size_t available = 0, total = 0;
     return OK(cudaMemGetInfo(&available, &total)) ? available : 0;

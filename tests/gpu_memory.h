@@ -15,6 +15,9 @@ int gpu_current(void);
 int gpu_use(int device);
 size_t gpu_free_bytes(void);
 
+/* Resets the current device: all that the process has there is gone. */
+int gpu_reset(void);
+
 /* Memory of a kind; DPR_MEMORY_HOST needs no GPU. */
 void *gpu_alloc(dpr_memory kind, size_t size);
 void gpu_free(dpr_memory kind, void *memory);
@@ -42,6 +45,7 @@ int gpu_fill_async(void *to, int byte, size_t size, dpr_stream stream);
  * the dependency is captured, and the other joins the capture. */
 int gpu_stream_after(dpr_stream stream, dpr_stream other);
 
+/* In the mode that has calls of other threads fail, too, unless these are prepared for it. */
 int gpu_capture_begin(dpr_stream stream);
 gpu_graph *gpu_capture_end(dpr_stream stream);
 int gpu_graph_launch(gpu_graph *graph, dpr_stream stream);

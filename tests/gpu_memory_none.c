@@ -25,6 +25,10 @@ int gpu_use(int device) {
     return 0;
 }
 
+int gpu_reset(void) {
+    return 0;
+}
+
 size_t gpu_free_bytes(void) {
     return 0;
 }

@@ -434,7 +434,6 @@ NESTED_TEST(costs_are_measured_on_the_device) {
         ASSERT_STATUS(DPR_OK, dpr_machine_known(dpr_ctx_machine(ctx), 0, &machine));
         const dpr_gpu_caps *gpu = &machine.caps.gpu;
         EXPECT_EQ_I64(1, gpu->nested_times_measured);
-        EXPECT_EQ_I64(1, gpu->nested_bytes_measured);
         EXPECT_THAT(gpu->nested_level_ns >= 500 && gpu->nested_level_ns <= 1000000, "a level takes %lld ns",
                     (long long)gpu->nested_level_ns);
         EXPECT_THAT(gpu->nested_tail_ns >= 500 && gpu->nested_tail_ns <= 1000000, "a tail-launched level takes %lld ns",
@@ -533,6 +532,9 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
                                                fixture->stream));
         gpu_graph *graph = gpu_capture_end(fixture->stream);
         ASSERT_THAT(graph != NULL, "%s", gpu_error());
+        dpr_machine machine; /* its costs were measured while the first call was captured */
+        EXPECT_STATUS(DPR_OK, dpr_machine_known(dpr_ctx_machine(ctx), 0, &machine));
+        EXPECT_EQ_I64(1, machine.caps.gpu.nested_times_measured);
         for (int replay = 0; replay < 25; replay++) {
             memset(fixture->out, 0, 8);
             memset(fixture->nested, 0, sizeof *fixture->nested);
@@ -575,4 +577,32 @@ NESTED_TEST(streams_share_the_pool) {
         EXPECT_TRUE(gpu_stream_destroy(streams[s]));
     gpu_free(DPR_MEMORY_PINNED, out);
     dpr_ctx_destroy(ctx);
+}
+
+/* The code is gone with the driver's context, and for the next it has to be asked for anew whether there is memory. */
+TEST(GpuNested, after_a_reset_the_code_is_loaded_again) {
+    NEED_GPU();
+    const size_t left = (size_t)100 << 20;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "dp.tree";
+    for (int again = 0; again < 2; again++) {
+        dpr_ctx *ctx = NULL;
+        int64_t sum = -1;
+        ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+        int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, 1000 * sizeof *in);
+        ASSERT_TRUE(in && gpu_fill_async(in, 1, 1000 * sizeof *in, NULL) && gpu_stream_wait(NULL));
+        const size_t available = gpu_free_bytes();
+        ASSERT_TRUE(available > left);
+        void *all = gpu_alloc(DPR_MEMORY_DEVICE, available - left);
+        ASSERT_TRUE(all != NULL);
+        if (again)
+            EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_reduce_ex(ctx, in, &sum, 1000, DPR_I32, DPR_SUM, &options));
+        gpu_free(DPR_MEMORY_DEVICE, all);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &sum, 1000, DPR_I32, DPR_SUM, &options));
+        EXPECT_EQ_I64(1000 * (int64_t)0x01010101, sum);
+        gpu_free(DPR_MEMORY_DEVICE, in);
+        dpr_ctx_destroy(ctx);
+        dpr_shutdown();
+        ASSERT_TRUE(gpu_reset());
+    }
 }

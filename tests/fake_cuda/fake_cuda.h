@@ -50,7 +50,7 @@ enum {
 /* Free memory of each device but for what modules take; 1 GiB at first. */
 void fake_set_memory(size_t bytes);
 
-/* Has no event be reached as long as it is only asked for. */
+/* Has no event be reached when it is asked for; and whoever waits, which could be for ever, violates. */
 void fake_set_busy(int on);
 
 /* Runs whose kernels may launch others, and of which the last kernel, that is to put things in order, has not been

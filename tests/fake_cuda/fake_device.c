@@ -238,6 +238,13 @@ cudaError_t __wrap_cudaMallocManaged(void **memory, size_t size, unsigned flags)
     return take(memory, size, FAKE_MANAGED);
 }
 
+/* Not on a device like these. */
+WRAP(cudaDeviceReset);
+cudaError_t __wrap_cudaDeviceReset(void) {
+    FAKE_BEGIN();
+    return fake_end(cudaErrorNotSupported);
+}
+
 WRAP(cudaHostAlloc);
 cudaError_t __wrap_cudaHostAlloc(void **memory, size_t size, unsigned flags) {
     FAKE_BEGIN();

@@ -22,7 +22,12 @@ static struct CUstream_st per_thread = {.id = 2};
 static struct CUstream_st legacy = {.id = 1, .next = &per_thread};
 static unsigned long long next_stream_id = 3;
 static double now_ns;
-static int busy;
+static int busy; /* until the host, which must not wait for it, says otherwise */
+
+static void wait_for_device(void) {
+    if (busy)
+        fake_violate("the host waits for a device that is busy");
+}
 
 void fake_set_busy(int on) {
     fake_lock();
@@ -175,6 +180,7 @@ WRAP(cudaMemcpy);
 cudaError_t __wrap_cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
     FAKE_BEGIN();
     (void)kind;
+    wait_for_device();
     run_queue(&legacy.work);
     fake_expose(1);
     memmove(to, from, size);
@@ -216,8 +222,10 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t size, enum
     const cudaError_t error = fake_enqueue(stream, &item);
     if (error != cudaSuccess)
         free(item.staged);
-    else if (!stream->captured && !fake_find(to, size))
+    else if (!stream->captured && !fake_find(to, size)) {
+        wait_for_device();
         run_queue(&stream->work);
+    }
     return fake_end(error);
 }
 
@@ -275,6 +283,7 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
         return fake_end(cudaErrorInvalidResourceHandle);
     if (stream->captured)
         return fake_end(cudaErrorStreamCaptureUnsupported);
+    wait_for_device();
     run_queue(&stream->work);
     return fake_end(cudaSuccess);
 }
@@ -293,6 +302,7 @@ cudaError_t __wrap_cudaDeviceSynchronize(void) {
         lose_work(NULL);
         return injected;
     }
+    wait_for_device();
     for (struct CUstream_st *s = &legacy; s; s = s->next)
         run_queue(&s->work);
     return fake_end(cudaSuccess);
