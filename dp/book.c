@@ -115,9 +115,8 @@ static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, do
 }
 
 /* Of launches that tiles make for themselves, no more are made than half of the pool has places: for the rest there
- * are no credits. Each tile's own follow one another, and in dp.recursive as many continuations after
- * them, 2 us each on an H200, as they are launched long before. Tiles without any are done in line, 17 ns each on the
- * 132 SMs of an H200. */
+ * are no credits. Each tile's own follow one another, and in dp.recursive as many continuations after them, 2 us each
+ * on an H200, as they were launched long before. Tiles without any are done in line, 17 ns each on its 132 SMs. */
 static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
     const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
     const double wanted = each * depth * tiles, most = 0.5 * (double)caps->gpu.pending_launches;

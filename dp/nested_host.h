@@ -9,8 +9,7 @@
 /* Their kernels. */
 extern const dpr_module dpr_dp_module;
 
-/* Vectors of 16 bytes of which the leaves of dp.tree have a multiple: each thread has whole tiles, whatever the pair.
- */
+/* Leaves of dp.tree have a multiple of so many vectors of 16 bytes: whole tiles for each thread, whatever the pair. */
 enum { DPR_TREE_UNIT = 8 * DPR_NESTED_THREADS };
 
 /* What is assumed before it is asked or measured: the limits that CUDA sets at first, and what an H200 takes where

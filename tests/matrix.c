@@ -17,12 +17,6 @@ enum { LARGEST = 65539 };
 enum { LARGEST = 1000003 };
 #endif
 
-/* DPR_TEST_LARGEST leaves out larger arrays, for tools that take a thousand times as long. */
-static size_t largest(void) {
-    const char *text = getenv("DPR_TEST_LARGEST");
-    return text ? strtoull(text, NULL, 10) : LARGEST;
-}
-
 static const size_t sizes[] = {0, 1, 2, 3, 31, 32, 33, 1000, 4095, 4096, 4097, LARGEST};
 
 /* In units of the type's alignment, so that complex elements also start halfway. */
@@ -415,7 +409,7 @@ static void matrix_body(void *context) {
     }
     EXPECT_EQ_I64(ref_result_dtype(test->op, test->dtype), dpr_result_dtype(test->op, test->dtype));
     if (bench_open(&b))
-        for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= largest() && !test_failed(); s++)
+        for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= test_largest() && !test_failed(); s++)
             for (int pattern = 0; pattern < DATA_PATTERNS && !test_failed(); pattern++)
                 if (data_pattern_applies((data_pattern)pattern, test->dtype))
                     check_pattern(&b, (data_pattern)pattern, s);

@@ -2,11 +2,20 @@
 #ifndef DPR_TESTS_SUPPORT_H
 #define DPR_TESTS_SUPPORT_H
 
+#include <stdint.h>
+#include <stdlib.h>
+
 #include "dpr.h"
 #include "shim/shim.h"
 
 /* An array's length. */
 #define LENGTH(ARRAY) (sizeof(ARRAY) / sizeof((ARRAY)[0]))
+
+/* DPR_TEST_LARGEST leaves out longer arrays, for tools that take a thousand times as long: the most elements. */
+static inline size_t test_largest(void) {
+    const char *text = getenv("DPR_TEST_LARGEST");
+    return text ? strtoull(text, NULL, 10) : SIZE_MAX;
+}
 
 static inline int test_status(const char *file, int line, const char *call, dpr_status expected, dpr_status got) {
     if (expected == got)

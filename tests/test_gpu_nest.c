@@ -151,16 +151,18 @@ static const nest_pair *pair_of(dpr_op op, dpr_dtype dtype) {
 
 /* ---- Results ---- */
 
+static void add_call(const scene *s, unsigned *n, dpr_dtype dtype, size_t shift, uint64_t count) {
+    if (count <= test_largest())
+        s->calls[(*n)++] = (nest_call){.in = s->in + shift * dpr_dtype_alignment(dtype), .count = count};
+}
+
 /* One call for each length and each place, and one of nearly everything; the number of them. */
 static unsigned plan_lengths(const scene *s, dpr_dtype dtype) {
     unsigned n = 0;
     for (size_t c = 0; c < LENGTH(counts); c++)
-        for (size_t i = 0; i < LENGTH(shifts); i++) {
-            s->calls[n].in = s->in + shifts[i] * dpr_dtype_alignment(dtype);
-            s->calls[n++].count = counts[c];
-        }
-    s->calls[n].in = s->in + dpr_dtype_alignment(dtype);
-    s->calls[n++].count = LONGEST - 5;
+        for (size_t i = 0; i < LENGTH(shifts); i++)
+            add_call(s, &n, dtype, shifts[i], counts[c]);
+    add_call(s, &n, dtype, 1, LONGEST - 5);
     return n;
 }
 

@@ -27,10 +27,8 @@ typedef struct world {
 
 /* ---- Lengths ---- */
 
-/* DPR_TEST_LARGEST leaves out longer arrays, for tools that take a thousand times as long. */
 static void add_length(world *w, size_t length) {
-    const char *text = getenv("DPR_TEST_LARGEST");
-    if (text && length > strtoull(text, NULL, 10))
+    if (length > test_largest())
         return;
     if (EXPECT_THAT(w->length_count < MOST_LENGTHS, "more than %d lengths", MOST_LENGTHS))
         w->lengths[w->length_count++] = length;

@@ -40,7 +40,8 @@ typedef struct row {
 static void print_help(void) {
     puts("Usage: dpr info [OPTION]...\n"
          "Shows what dpr finds on this machine: processors, NUMA nodes, GPUs and which node each is near, the\n"
-         "strategies of this build, and how well their kernels fill each GPU.\n"
+         "strategies of this build, and how well their kernels fill each GPU. Short runs measure what\n"
+         "launches from kernels cost there.\n"
          "\n"
          "Examples:\n"
          "  dpr info                          all of it\n"

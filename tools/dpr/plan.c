@@ -47,19 +47,18 @@ typedef struct request {
 } request;
 
 static void print_help(void) {
-    puts(
-        "Usage: dpr plan [OPTION]...\n"
-        "Shows which strategy is chosen for which number of elements, and why. Nothing is run, unless a strategy dp.*\n"
-        "is asked for on this machine: short runs then measure what its launches cost.\n"
-        "\n"
-        "Examples:\n"
-        "  dpr plan                                     sum of f32 on this machine\n"
-        "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
-        "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
-        "  dpr info --capture > this.caps               and elsewhere:\n"
-        "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
-        "\n"
-        "Options:");
+    puts("Usage: dpr plan [OPTION]...\n"
+         "Shows which strategy is chosen for which number of elements, and why. Nothing is run, except\n"
+         "that short runs measure what launches cost if a strategy dp.* of this machine is asked for.\n"
+         "\n"
+         "Examples:\n"
+         "  dpr plan                                     sum of f32 on this machine\n"
+         "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
+         "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
+         "  dpr info --capture > this.caps               and elsewhere:\n"
+         "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
+         "\n"
+         "Options:");
     cli_print_options(options, OPTION_COUNT);
     tables_print_ops();
     tables_print_dtypes();
