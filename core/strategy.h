@@ -65,7 +65,7 @@ typedef struct dpr_shape {
     size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
     int max_depth;         /* nested launches below each other; 0: its kernels launch none */
     double launch_seconds; /* a level of nested launches, from the start of a kernel to that of the next */
-    int measured;          /* 1: on the device; 0: that is an assumption */
+    int measured;          /* whether that was measured on the device; else it is an assumption */
 } dpr_shape;
 
 /* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */

@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "capture.h"
 #include "current.h"
 #include "driver.h"
+#include "elapsed.h"
 #include "module.h"
 #include "nested_host.h"
 
@@ -126,6 +126,15 @@ static dpr_status outcome_of(cudaError_t error) {
     return dpr_current_failed(error, "measuring what nested launches cost");
 }
 
+static cudaError_t create_events(trials *t) {
+    for (; t->events < RUNS + 1; t->events++) {
+        const cudaError_t error = cudaEventCreateWithFlags(&t->event[t->events], cudaEventDefault);
+        if (error != cudaSuccess)
+            return error;
+    }
+    return cudaSuccess;
+}
+
 static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_nesting *nesting) {
     cudaError_t error = cudaSuccess;
     if (!c->reports)
@@ -137,21 +146,19 @@ static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_nesting *nesting) {
         error = dpr_nesting_allocate(nesting, sizeof *t->memory, t->stream, (void **)&t->memory);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(t->memory, 0, sizeof *t->memory, t->stream);
-    for (; error == cudaSuccess && t->events < RUNS + 1; t->events += error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&t->event[t->events], cudaEventDefault);
-    return error;
+    return error == cudaSuccess ? create_events(t) : error;
 }
 
 /* Waits for nothing: what is still at work goes when it is done. */
-static void tear_down(trials *t) {
-    cudaError_t error = cudaSuccess;
+static void tear_down(const trials *t) {
+    int failures = 0;
     for (int i = 0; i < t->events; i++)
-        error = cudaEventDestroy(t->event[i]) != cudaSuccess ? cudaErrorUnknown : error;
-    if (t->memory && cudaFreeAsync(t->memory, t->stream) != cudaSuccess)
-        error = cudaErrorUnknown;
-    if (t->stream && cudaStreamDestroy(t->stream) != cudaSuccess)
-        error = cudaErrorUnknown;
-    if (error != cudaSuccess)
+        failures += cudaEventDestroy(t->event[i]) != cudaSuccess;
+    if (t->memory)
+        failures += cudaFreeAsync(t->memory, t->stream) != cudaSuccess;
+    if (t->stream)
+        failures += cudaStreamDestroy(t->stream) != cudaSuccess;
+    if (failures > 0)
         (void)cudaGetLastError();
 }
 
@@ -185,19 +192,13 @@ static dpr_status enqueue_all(const trials *t, int *complete) {
     return outcome_of(error);
 }
 
-static double now(void) {
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* cudaErrorNotReady if it is not done in time. Asks the driver, as the runtime would take that for an error of the
  * caller's. */
 static cudaError_t await(cudaEvent_t event) {
-    const struct timespec nap = {.tv_nsec = 50 * 1000};
-    const double end = now() + 0.05;
+    const struct timespec nap = {.tv_nsec = 50 * 1000}, start = dpr_now();
+    const long patience_ns = 50 * 1000 * 1000;
     CUresult result = dpr_driver()->event_query(event);
-    while (result == CUDA_ERROR_NOT_READY && now() < end) {
+    while (result == CUDA_ERROR_NOT_READY && dpr_ns_since(start) < patience_ns) {
         (void)nanosleep(&nap, NULL);
         result = dpr_driver()->event_query(event);
     }

@@ -9,8 +9,8 @@
 /* Of the CPU and, unless `device` is DPR_DEVICE_CPU, of that CUDA device. DPR_ERR_NO_DEVICE if there is none. */
 dpr_status dpr_caps_read(int device, dpr_caps *out);
 
-/* With what is known of a device only where it is initialised, and with what nested launches cost there as measured
- * now. As far as that fails it stays as dpr_caps_read() has it. */
+/* With the limits and costs of nested launches (DPR_NESTED_CAPS_LIST) as they are on the device, which is initialised
+ * for it. What cannot be measured stays an assumption. */
 dpr_status dpr_caps_measure(int device, dpr_caps *out);
 
 #endif

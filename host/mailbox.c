@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "elapsed.h"
 
 /* More callers than this at once wait for one another. A line of 64 bytes for each. */
 enum { MAILBOXES = 64, LINE_WORDS = 8 };
@@ -113,22 +114,15 @@ static void relax(void) {
 #endif
 }
 
-static long since(const struct timespec *start) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (now.tv_sec - start->tv_sec) * 1000000000L + (now.tv_nsec - start->tv_nsec);
-}
-
 int dpr_mailbox_wait(const dpr_mailbox *box, size_t bytes) {
-    struct timespec start;
-    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    const struct timespec start = dpr_now();
     do {
         for (int i = 0; i < POLLS; i++) {
             if (dpr_mailbox_arrived(box, bytes))
                 return 1;
             relax();
         }
-    } while (since(&start) < patience_ns);
+    } while (dpr_ns_since(start) < patience_ns);
     return dpr_mailbox_arrived(box, bytes);
 }
 

@@ -18,10 +18,9 @@ typedef struct known_module {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_mutex_t arriving; /* a first kernel is on its way: taken before the other */
     int count;
     known_module known[MOST_MODULES];
-} modules = {.lock = PTHREAD_MUTEX_INITIALIZER, .arriving = PTHREAD_MUTEX_INITIALIZER};
+} modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* With the lock held. NULL if there are too many. */
 static known_module *find(const dpr_module *module) {
@@ -35,20 +34,15 @@ static known_module *find(const dpr_module *module) {
     return &modules.known[i];
 }
 
-static cudaError_t load(const dpr_module *module, CUlibrary *out) {
-    cudaError_t error = cudaSuccess;
-    pthread_mutex_lock(&modules.lock);
-    known_module *m = find(module);
-    if (!m)
-        error = cudaErrorInvalidValue;
-    else if (m->library)
-        *out = m->library;
-    else
-        error = (cudaError_t)dpr_driver()->library_load_data(out, module->image, NULL, NULL, 0, NULL, NULL, 0);
-    if (error == cudaSuccess)
-        m->library = *out;
-    pthread_mutex_unlock(&modules.lock);
-    return error;
+/* With the lock held. */
+static cudaError_t load(known_module *m) {
+    CUlibrary library;
+    if (m->library)
+        return cudaSuccess;
+    const CUresult result = dpr_driver()->library_load_data(&library, m->module->image, NULL, NULL, 0, NULL, NULL, 0);
+    if (result == CUDA_SUCCESS)
+        m->library = library;
+    return (cudaError_t)result;
 }
 
 /* ---- Memory, which goes when the first kernel comes to a context ---- */
@@ -67,62 +61,60 @@ static unsigned long long current_context(void) {
     return dpr_driver()->ctx_get_id(NULL, &id) == CUDA_SUCCESS ? id : 0;
 }
 
-dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
+/* With the lock held. */
+static dpr_module_arrival arrival_of(const known_module *m) {
     const unsigned long long context = current_context();
-    dpr_module_arrival arrival = {0};
-    pthread_mutex_lock(&modules.lock);
-    const known_module *m = context ? find(module) : NULL;
-    for (unsigned i = 0; m && i < m->arrivals && i < MOST_CONTEXTS; i++)
+    for (unsigned i = 0; context && i < m->arrivals && i < MOST_CONTEXTS; i++)
         if (m->in[i].context == context)
-            arrival = m->in[i];
-    pthread_mutex_unlock(&modules.lock);
-    return arrival;
+            return m->in[i];
+    return (dpr_module_arrival){0};
 }
 
-/* Where memory was given back meanwhile, or cannot be asked for, nothing is learned. */
-static void note_arrival(const dpr_module *module, size_t before) {
+/* With the lock held. Where memory was given back meanwhile, or cannot be asked for, nothing is learned. */
+static void note_arrival(known_module *m, size_t before) {
     const size_t after = free_bytes();
     dpr_module_arrival arrival = {.context = current_context()};
     if (cudaDeviceGetLimit(&arrival.pending, cudaLimitDevRuntimePendingLaunchCount) != cudaSuccess)
         (void)cudaGetLastError();
     else if (after > 0 && before > after)
         arrival.bytes = before - after;
-    pthread_mutex_lock(&modules.lock);
-    known_module *m = find(module);
     if (arrival.context)
         m->in[m->arrivals++ % MOST_CONTEXTS] = arrival;
+}
+
+dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
+    pthread_mutex_lock(&modules.lock);
+    const known_module *m = find(module);
+    const dpr_module_arrival arrival = m ? arrival_of(m) : (dpr_module_arrival){0};
     pthread_mutex_unlock(&modules.lock);
+    return arrival;
 }
 
 /* ---- Kernels ---- */
 
+/* With the lock held, so that memory which goes is what this kernel took. */
 static cudaError_t find_function(const dpr_module *module, const char *kernel, CUfunction *out) {
-    CUlibrary library;
+    known_module *m = find(module);
     CUkernel handle;
-    cudaError_t error = load(module, &library);
+    if (!m)
+        return cudaErrorInvalidValue;
+    const int first = !arrival_of(m).context;
+    const size_t before = first ? free_bytes() : 0;
+    cudaError_t error = load(m);
     if (error == cudaSuccess)
-        error = (cudaError_t)dpr_driver()->library_get_kernel(&handle, library, kernel);
+        error = (cudaError_t)dpr_driver()->library_get_kernel(&handle, m->library, kernel);
     if (error == cudaSuccess)
         error = (cudaError_t)dpr_driver()->kernel_get_function(out, handle);
-    return error;
-}
-
-/* One thread at a time, so that each sees the memory that its own kernel took. */
-static cudaError_t find_first(const dpr_module *module, const char *kernel, CUfunction *out) {
-    pthread_mutex_lock(&modules.arriving);
-    const int first = !dpr_module_arrived(module).context;
-    const size_t before = first ? free_bytes() : 0;
-    const cudaError_t error = find_function(module, kernel, out);
     if (first && error == cudaSuccess)
-        note_arrival(module, before);
-    pthread_mutex_unlock(&modules.arriving);
+        note_arrival(m, before);
     return error;
 }
 
 cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CUfunction *out) {
     const enum cudaStreamCaptureMode mode = dpr_capture_relax();
-    const int there = dpr_module_arrived(module).context != 0;
-    const cudaError_t error = there ? find_function(module, kernel, out) : find_first(module, kernel, out);
+    pthread_mutex_lock(&modules.lock);
+    const cudaError_t error = find_function(module, kernel, out);
+    pthread_mutex_unlock(&modules.lock);
     dpr_capture_restore(mode);
     return error;
 }
@@ -138,13 +130,21 @@ cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, 
     return error;
 }
 
-cudaError_t dpr_module_variable(const dpr_module *module, const char *variable, void **out) {
-    CUlibrary library;
-    CUdeviceptr address;
+/* With the lock held. */
+static cudaError_t find_variable(const dpr_module *module, const char *variable, CUdeviceptr *out) {
+    known_module *m = find(module);
     size_t bytes;
-    cudaError_t error = load(module, &library);
-    if (error == cudaSuccess)
-        error = (cudaError_t)dpr_driver()->library_get_global(&address, &bytes, library, variable);
+    const cudaError_t error = m ? load(m) : cudaErrorInvalidValue;
+    if (error != cudaSuccess)
+        return error;
+    return (cudaError_t)dpr_driver()->library_get_global(out, &bytes, m->library, variable);
+}
+
+cudaError_t dpr_module_variable(const dpr_module *module, const char *variable, void **out) {
+    CUdeviceptr address;
+    pthread_mutex_lock(&modules.lock);
+    const cudaError_t error = find_variable(module, variable, &address);
+    pthread_mutex_unlock(&modules.lock);
     if (error == cudaSuccess)
         *out = (void *)(uintptr_t)address;
     return error;

@@ -15,12 +15,11 @@ cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CU
 /* What a kernel is compiled to, on the current device. */
 cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, int *registers, int *shared_bytes);
 
-/* A module in a context of the driver's. */
+/* A module in a context of the driver's: that context's number, and with the first kernel of the module in it how much
+ * device memory went, and how many launches could be pending. Those two are 0 where that is not known. */
 typedef struct dpr_module_arrival {
-    unsigned long long
-        context;           /* the driver's number of the current one, if a kernel of the module was asked for in it */
-    size_t bytes, pending; /* device memory that went with the first kernel, and how many launches could be pending
-                              then; 0 where that is not known */
+    unsigned long long context;
+    size_t bytes, pending;
 } dpr_module_arrival;
 
 /* In the current context; all 0 if no kernel was asked for in it. */

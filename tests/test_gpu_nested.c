@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "ctx.h"
-#include "gpu_memory.h"
-#include "support.h"
+#include "gpu_pools.h"
 
 enum { LARGEST = 1 << 22 };
 
@@ -222,24 +221,6 @@ static size_t random_runs(void) {
     return text ? strtoull(text, NULL, 10) : 600;
 }
 
-/* A context that sets the pool's size, which is in force for all. */
-static dpr_ctx *context_of(size_t pool) {
-    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
-    dpr_ctx *ctx = NULL;
-    options.pending_launches = pool;
-    return EXPECT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx)) ? ctx : NULL;
-}
-
-/* Of runs that are done none has a credit any more. */
-static void expect_credits_back(dpr_ctx *ctx) {
-    dpr_nest nest;
-    uint32_t pool[3] = {UINT32_MAX}; /* taken, and of these returned (credits.cuh) */
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, DPR_NO_LAUNCHES, &nest));
-    EXPECT_TRUE(gpu_copy(pool, nest.launcher, sizeof pool));
-    EXPECT_EQ_U64(pool[0], (uint64_t)pool[1] + pool[2]);
-    dpr_nest_destroy(&nest);
-}
-
 NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
     static const size_t pools[] = {64, 128, 500, 1024, 2048, 4096};
     NEED_GPU();
@@ -420,72 +401,6 @@ NESTED_TEST(the_pool_is_as_large_as_the_context_says) {
     EXPECT_TRUE(launched[0] < launched[1]);
 }
 
-/* As far as is true of any device: launches take from half a microsecond to a millisecond, and code and pool some
- * memory. That the runs which measure leave no credits behind is looked at, too. */
-NESTED_TEST(costs_are_measured_on_the_device) {
-    static const size_t pools[] = {100, 2048, 16384};
-    const trial t = {.form = "dp.tree", .count = 1 << 20};
-    NEED_GPU();
-    for (size_t i = 0; i < LENGTH(pools); i++) {
-        char name[32];
-        dpr_machine machine;
-        dpr_ctx *ctx = context_of(pools[i]);
-        ASSERT_TRUE(ctx != NULL && run(fixture, ctx, &t));
-        ASSERT_STATUS(DPR_OK, dpr_machine_known(dpr_ctx_machine(ctx), 0, &machine));
-        const dpr_gpu_caps *gpu = &machine.caps.gpu;
-        EXPECT_EQ_I64(1, gpu->nested_times_measured);
-        EXPECT_THAT(gpu->nested_level_ns >= 500 && gpu->nested_level_ns <= 1000000, "a level takes %lld ns",
-                    (long long)gpu->nested_level_ns);
-        EXPECT_THAT(gpu->nested_tail_ns >= 500 && gpu->nested_tail_ns <= 1000000, "a tail-launched level takes %lld ns",
-                    (long long)gpu->nested_tail_ns);
-        EXPECT_THAT(gpu->nested_first_ns <= 1000000 && gpu->nested_fan_ns <= 100000, "%lld ns more, and %lld ns",
-                    (long long)gpu->nested_first_ns, (long long)gpu->nested_fan_ns);
-        EXPECT_TRUE(gpu->nested_bytes > (int64_t)pools[i] * 64 && gpu->nested_bytes < gpu->memory_bytes);
-        expect_credits_back(ctx);
-        snprintf(name, sizeof name, "level_tail_first_fan_bytes_%zu", pools[i]);
-        test_record(name, "%lld %lld %lld %lld %lld", (long long)gpu->nested_level_ns, (long long)gpu->nested_tail_ns,
-                    (long long)gpu->nested_first_ns, (long long)gpu->nested_fan_ns, (long long)gpu->nested_bytes);
-        dpr_ctx_destroy(ctx);
-    }
-}
-
-/* All but 400 MiB of the device's memory is somebody else's, and a pool of 65 536 launches takes more. Where the code
- * is there already, as when one process has all tests, the pool cannot grow. */
-NESTED_TEST(a_pool_that_does_not_fit_is_refused_and_nothing_else_is) {
-    const trial tree = {.form = "dp.tree", .count = 1 << 20}, flat = {.form = "flat.ticket", .count = 1 << 20};
-    dpr_ctx_options large = DPR_CTX_OPTIONS_INIT;
-    dpr_ctx *ctx = NULL, *other = NULL;
-    int64_t sum;
-    dpr_options options = DPR_OPTIONS_INIT;
-    NEED_GPU();
-    large.pending_launches = 65536;
-    options.strategy = "dp.tree";
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &other));
-    ASSERT_TRUE(run(fixture, other, &flat));
-    const size_t available = gpu_free_bytes(), left = (size_t)400 << 20;
-    ASSERT_TRUE(available > left);
-    void *all = gpu_alloc(DPR_MEMORY_DEVICE, available - left);
-    ASSERT_TRUE(all != NULL);
-    const dpr_status status = dpr_ctx_create_ex(0, &large, &ctx);
-    if (status == DPR_OK) {
-        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY,
-                      dpr_reduce_ex(ctx, fixture->in[0], &sum, 1 << 20, DPR_I32, DPR_SUM, &options));
-        EXPECT_CONTAINS(dpr_last_error(), "a pool of 65536 pending launches");
-        EXPECT_TRUE(run(fixture, ctx, &flat));
-    } else {
-        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, status);
-        EXPECT_CONTAINS(dpr_last_error(), "ctx_options->pending_launches is 65536");
-    }
-    dpr_ctx_destroy(ctx);
-    EXPECT_TRUE(run(fixture, other, &flat));
-    EXPECT_TRUE(run(fixture, other, &tree));
-    gpu_free(DPR_MEMORY_DEVICE, all);
-    ctx = context_of(large.pending_launches);
-    EXPECT_TRUE(ctx != NULL && run(fixture, ctx, &tree));
-    dpr_ctx_destroy(ctx);
-    dpr_ctx_destroy(other);
-}
-
 /* ---- Beside other work ---- */
 
 /* What comes after a run in its stream starts when all that the run has launched is done. */
@@ -577,32 +492,4 @@ NESTED_TEST(streams_share_the_pool) {
         EXPECT_TRUE(gpu_stream_destroy(streams[s]));
     gpu_free(DPR_MEMORY_PINNED, out);
     dpr_ctx_destroy(ctx);
-}
-
-/* The code is gone with the driver's context, and for the next it has to be asked for anew whether there is memory. */
-TEST(GpuNested, after_a_reset_the_code_is_loaded_again) {
-    NEED_GPU();
-    const size_t left = (size_t)100 << 20;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "dp.tree";
-    for (int again = 0; again < 2; again++) {
-        dpr_ctx *ctx = NULL;
-        int64_t sum = -1;
-        ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
-        int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, 1000 * sizeof *in);
-        ASSERT_TRUE(in && gpu_fill_async(in, 1, 1000 * sizeof *in, NULL) && gpu_stream_wait(NULL));
-        const size_t available = gpu_free_bytes();
-        ASSERT_TRUE(available > left);
-        void *all = gpu_alloc(DPR_MEMORY_DEVICE, available - left);
-        ASSERT_TRUE(all != NULL);
-        if (again)
-            EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_reduce_ex(ctx, in, &sum, 1000, DPR_I32, DPR_SUM, &options));
-        gpu_free(DPR_MEMORY_DEVICE, all);
-        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &sum, 1000, DPR_I32, DPR_SUM, &options));
-        EXPECT_EQ_I64(1000 * (int64_t)0x01010101, sum);
-        gpu_free(DPR_MEMORY_DEVICE, in);
-        dpr_ctx_destroy(ctx);
-        dpr_shutdown();
-        ASSERT_TRUE(gpu_reset());
-    }
 }

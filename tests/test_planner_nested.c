@@ -223,6 +223,7 @@ TEST(PlannerNested, costs_are_measured_for_those_who_name_a_strategy) {
     EXPECT_STATUS(DPR_OK, dpr_choose(&any, &machine, &choice));
     EXPECT_STATUS(DPR_OK, dpr_choose(&flat, &machine, &choice));
     EXPECT_EQ_I64(0, g.measured);
+    EXPECT_EQ_I64(2, g.asked); /* for what is known */
     EXPECT_STATUS(DPR_OK, dpr_choose(&tree, &machine, &choice));
     EXPECT_EQ_I64(1, g.measured);
     EXPECT_NEAR_F64(40e-6, choice.step[0].shape.launch_seconds, 1e-12);

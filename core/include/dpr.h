@@ -187,11 +187,11 @@ typedef struct dpr_ctx_options {
     size_t size; /**< sizeof(dpr_ctx_options), set by DPR_CTX_OPTIONS_INIT */
     /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
-     * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is
-     * loaded, some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`).
-     * Of the pool the library uses half of what is left beside 56 places. Runs in flight, captured graphs and nests
-     * keep the number of launches that they were allowed, so while there are such the pool must not be made smaller:
-     * by this option, by dpr_ctx_destroy() of the last context with it, or by the program itself. */
+     * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is loaded,
+     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). Of the pool the library
+     * uses half of what is left beside 56 places. Runs in flight, captured graphs and nests keep the number of launches
+     * that they were allowed, so while there are such the pool must not be made smaller: by this option, by
+     * dpr_ctx_destroy() of the last context with it, or by the program itself. */
     size_t pending_launches;
 } dpr_ctx_options;
 

@@ -53,6 +53,9 @@ void fake_set_memory(size_t bytes);
 /* Has no event be reached when it is asked for; and whoever waits, which could be for ever, violates. */
 void fake_set_busy(int on);
 
+/* Has reports of runs say that a launch was refused: others have the credits. */
+void fake_refuse_launches(int on);
+
 /* Runs whose kernels may launch others, and of which the last kernel, that is to put things in order, has not been
  * enqueued: of the latest 256. */
 int fake_unended_runs(void);

@@ -218,6 +218,8 @@ cudaError_t __wrap_cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
 /* ---- Memory ---- */
 
 static cudaError_t take(void **memory, size_t size, fake_kind kind) {
+    if (fake_capture_forbids())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     void *taken = fake_take(size, kind, current_device);
     if (!taken)
         return fake_end(cudaErrorMemoryAllocation);
@@ -276,6 +278,8 @@ void fake_set_memory(size_t bytes) {
 WRAP(cudaMemGetInfo);
 cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
     FAKE_BEGIN();
+    if (fake_capture_forbids())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     const size_t taken = fake_module_bytes(current_device);
     *total = memory_bytes;
     *available = memory_bytes > taken ? memory_bytes - taken : 0;

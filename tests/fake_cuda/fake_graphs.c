@@ -27,9 +27,15 @@ fake_queue *fake_graph_work(cudaGraph_t graph) {
 
 /* ---- Capture ---- */
 
+static _Thread_local enum cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
+static int globally; /* captures whose mode minds the calls of every thread */
+
+int fake_capture_forbids(void) {
+    return globally > 0 && of_thread != cudaStreamCaptureModeRelaxed;
+}
+
 WRAP(cudaThreadExchangeStreamCaptureMode);
 cudaError_t __wrap_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-    static _Thread_local enum cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
     FAKE_BEGIN();
     const enum cudaStreamCaptureMode old = of_thread;
     of_thread = *mode;
@@ -40,14 +46,14 @@ cudaError_t __wrap_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMod
 WRAP(cudaStreamBeginCapture);
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
     FAKE_BEGIN();
-    (void)mode;
-    if (!stream || !fake_stream_is_live(stream))
+    if (!stream || !fake_stream_is_live(stream) || mode != cudaStreamCaptureModeGlobal)
         return fake_end(cudaErrorStreamCaptureUnsupported);
     stream->captured = calloc(1, sizeof *stream->captured);
     if (!stream->captured)
         return fake_end(cudaErrorMemoryAllocation);
     stream->captured->owners = 1;
     stream->captured->origin = stream;
+    globally++;
     fake_count_objects(1);
     return fake_end(cudaSuccess);
 }
@@ -58,6 +64,7 @@ cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     if (!stream || !fake_stream_is_live(stream) || !stream->captured || stream->captured->origin != stream)
         return fake_end(cudaErrorIllegalState);
     *graph = stream->captured;
+    globally--;
     for (cudaStream_t s = fake_streams(); s; s = s->next)
         if (s->captured == *graph)
             s->captured = NULL;

@@ -356,6 +356,11 @@ static const char *check_memory(const fake_launch *launch, uint64_t count, size_
 }
 
 static atomic_uint last_credits, last_depth;
+static atomic_int refusing;
+
+void fake_refuse_launches(int on) {
+    atomic_store(&refusing, on);
+}
 
 unsigned fake_nested_credits(void) {
     return atomic_load(&last_credits);
@@ -368,14 +373,15 @@ unsigned fake_nested_depth(void) {
 /* One nested launch, if any is allowed; else what it is for is done in line. */
 static void report(const dpr_nested_args *args) {
     const uint32_t launched = args->credits > 0 && args->max_depth > 0;
-    *args->report =
-        (dpr_nested){.launched = launched, .refused = args->credits == 0, .in_line = !launched, .deepest = launched};
+    *args->report = (dpr_nested){.launched = launched,
+                                 .refused = args->credits == 0 || atomic_load(&refusing),
+                                 .in_line = !launched,
+                                 .deepest = launched};
     atomic_store(&last_credits, args->credits);
     atomic_store(&last_depth, args->max_depth);
 }
 
-/* Of the first kernel of a run: its levels, one after the other, and where tiles have their own launches each of these.
- */
+/* The first kernel of a run takes its levels, one after the other, and each tile where these launch for themselves. */
 double fake_kernel_ns(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
     if (!launch->strategy || launch->to_come == 0 || args->credits == 0)

@@ -400,10 +400,13 @@ CUresult CUDAAPI fake_event_query(CUevent event) {
     const cudaError_t injected = fake_begin_in_context("cuEventQuery");
     if (injected != cudaSuccess)
         return (CUresult)injected;
-    if (event->reached < event->recorded && !busy)
+    const int forbidden = fake_capture_forbids();
+    if (event->reached < event->recorded && !busy && !forbidden)
         run_queue(&event->stream->work);
     const int reached = event->reached == event->recorded;
     fake_unlock();
+    if (forbidden)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

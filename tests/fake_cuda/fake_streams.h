@@ -57,6 +57,10 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
 /* The driver's. */
 CUresult CUDAAPI fake_event_query(CUevent event);
 
+/* Whether some capture forbids the calling thread what is no work of a stream, as it is not prepared for captures
+ * (fake_graphs.c). */
+int fake_capture_forbids(void);
+
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);
 

@@ -2,10 +2,9 @@
 #include <stdio.h>
 
 #include "fake_cuda.h"
-#include "gpu_memory.h"
-#include "support.h"
+#include "pool_contexts.h"
 
-enum { FIRST_LIMIT = 2048, MOST_LIMIT = 1 << 20 };
+enum { MOST_LIMIT = 1 << 20 };
 
 static size_t limit_of(int device) {
     size_t limit = 0;
@@ -13,18 +12,6 @@ static size_t limit_of(int device) {
     EXPECT_EQ_I64(cudaSuccess, cudaDeviceGetLimit(&limit, cudaLimitDevRuntimePendingLaunchCount));
     EXPECT_TRUE(gpu_use(0));
     return limit;
-}
-
-static void set_limit_of(int device, size_t limit) {
-    EXPECT_TRUE(gpu_use(device));
-    EXPECT_EQ_I64(cudaSuccess, cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, limit));
-    EXPECT_TRUE(gpu_use(0));
-}
-
-static dpr_status create(int device, size_t pending, dpr_ctx **out) {
-    dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
-    options.pending_launches = pending;
-    return dpr_ctx_create_ex(device, &options, out);
 }
 
 /* Objects alive before the test. */
