@@ -4,42 +4,30 @@
 #include <string.h>
 
 #include "ctx.h"
-#include "fake_cuda.h"
 #include "nested_host.h"
+#include "one_sum.h"
 #include "planner.h"
 #include "pool_contexts.h"
 
-enum { COUNT = 1000 };
-static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0x5a5a5a5a;
+static const int64_t canary = 0x5a5a5a5a;
 static const char *const forms[] = {"dp.tree", "dp.recursive", "dp.nosync", "dp.recursive2"};
 
-/* The array 1, 2, ... COUNT on device 0, and a place for its sum. */
 typedef struct scene {
-    dpr_ctx *ctx;
-    int32_t *in;
-    int64_t *out; /* pinned memory */
+    one_sum sum;
     dpr_stream stream;
 } scene;
 
 static void scene_open(void *state) {
     scene *s = state;
-    int32_t host[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        host[i] = i + 1;
-    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof host);
-    s->out = gpu_alloc(DPR_MEMORY_PINNED, sizeof *s->out);
+    one_sum_open(&s->sum);
     s->stream = gpu_stream_create();
-    ASSERT_TRUE(s->in && s->out && s->stream && gpu_copy(s->in, host, sizeof host));
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    ASSERT_TRUE(s->stream != NULL);
 }
 
 static void scene_close(void *state) {
     scene *s = state;
-    dpr_ctx_destroy(s->ctx);
-    gpu_free(DPR_MEMORY_PINNED, s->out);
-    gpu_free(DPR_MEMORY_DEVICE, s->in);
     EXPECT_TRUE(gpu_stream_destroy(s->stream));
-    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+    one_sum_close(&s->sum);
 }
 
 #define CALIBRATION_TEST(NAME) TEST_FIXTURE(Calibration, NAME, scene, scene_open, scene_close)
@@ -59,10 +47,10 @@ static void expect_planned(dpr_ctx *ctx, const char *strategy, const char *words
 static void expect_costs(const scene *s, dpr_ctx *ctx, const char *strategy, const char *words) {
     dpr_plan *plan = NULL;
     expect_planned(ctx, strategy, words, &plan);
-    *s->out = canary;
-    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+    *s->sum.out = canary;
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->sum.in, s->sum.out, s->stream));
     EXPECT_TRUE(gpu_stream_wait(s->stream));
-    EXPECT_EQ_I64(expected_sum, *s->out);
+    EXPECT_EQ_I64(expected_sum, *s->sum.out);
     dpr_plan_destroy(plan);
 }
 
@@ -88,11 +76,11 @@ CALIBRATION_TEST(costs_are_measured_when_they_are_first_asked_for) {
     const scene *s = fixture;
     int64_t out = canary;
     const int fresh = fake_module_loads() == 0;
-    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
-    EXPECT_EQ_I64(0, known(s->ctx).nested_times_measured);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->sum.ctx, s->sum.in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
+    EXPECT_EQ_I64(0, known(s->sum.ctx).nested_times_measured);
     for (size_t i = 0; i < LENGTH(forms); i++) {
-        expect_costs(s, s->ctx, forms[i], i == 0 ? tail_measured : level_measured);
-        const dpr_gpu_caps gpu = known(s->ctx);
+        expect_costs(s, s->sum.ctx, forms[i], i == 0 ? tail_measured : level_measured);
+        const dpr_gpu_caps gpu = known(s->sum.ctx);
         EXPECT_EQ_I64(1, gpu.nested_times_measured);
         EXPECT_EQ_I64(FAKE_LEVEL_NS, gpu.nested_level_ns);
         EXPECT_EQ_I64(FAKE_TAIL_NS, gpu.nested_tail_ns);
@@ -109,7 +97,7 @@ CALIBRATION_TEST(costs_are_measured_when_they_are_first_asked_for) {
 CALIBRATION_TEST(each_context_measures_its_own_pool) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
-    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    expect_costs(s, s->sum.ctx, "dp.tree", tail_measured);
     ASSERT_STATUS(DPR_OK, create(0, 4096, &ctx));
     EXPECT_EQ_I64(0, known(ctx).nested_times_measured);
     expect_costs(s, ctx, "dp.tree", tail_measured);
@@ -122,7 +110,7 @@ CALIBRATION_TEST(each_context_measures_its_own_pool) {
 CALIBRATION_TEST(costs_are_assumed_where_they_cannot_be_measured) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
-    expect_assumed_if_busy(s, s->ctx);
+    expect_assumed_if_busy(s, s->sum.ctx);
     ASSERT_STATUS(DPR_OK, create(0, 80, &ctx)); /* with twelve launches at a time, too few to measure many */
     expect_costs(s, ctx, "dp.tree", assumed);
     dpr_ctx_destroy(ctx);
@@ -147,7 +135,7 @@ CALIBRATION_TEST(each_device_is_measured) {
     dpr_ctx *far = NULL;
     dpr_plan *plan = NULL;
     const int fresh = fake_module_loads() == 0;
-    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    expect_costs(s, s->sum.ctx, "dp.tree", tail_measured);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(1, &far));
     EXPECT_EQ_I64(0, known(far).nested_times_measured);
     EXPECT_STATUS(DPR_OK, plan_for(far, COUNT, "dp.nosync", NULL, &plan));
@@ -201,7 +189,7 @@ CALIBRATION_TEST(memory_that_lacks_for_measuring_is_no_failure) {
                                        "cudaEventElapsedTime",     "cudaHostAlloc",   "cudaMemsetAsync"};
     const scene *s = fixture;
     int seen[LENGTH(only)] = {0};
-    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    expect_costs(s, s->sum.ctx, "dp.tree", tail_measured);
     for (int fail = 1, failed = 1; failed; fail++) {
         dpr_ctx *ctx = NULL;
         dpr_plan *plan = NULL;
@@ -228,14 +216,15 @@ CALIBRATION_TEST(costs_are_measured_while_a_stream_is_captured) {
     const scene *s = fixture;
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = "dp.recursive2";
-    *s->out = canary;
+    *s->sum.out = canary;
     ASSERT_TRUE(gpu_capture_begin(s->stream));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_async(s->ctx, s->in, s->out, COUNT, DPR_I32, DPR_SUM, &options, s->stream));
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_async(s->sum.ctx, s->sum.in, s->sum.out, COUNT, DPR_I32, DPR_SUM, &options, s->stream));
     gpu_graph *graph = gpu_capture_end(s->stream);
     ASSERT_TRUE(graph != NULL);
-    EXPECT_EQ_I64(1, known(s->ctx).nested_times_measured);
+    EXPECT_EQ_I64(1, known(s->sum.ctx).nested_times_measured);
     EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
-    EXPECT_EQ_I64(expected_sum, *s->out);
+    EXPECT_EQ_I64(expected_sum, *s->sum.out);
     gpu_graph_destroy(graph);
 }
 
@@ -243,7 +232,7 @@ CALIBRATION_TEST(costs_are_measured_while_a_stream_is_captured) {
 CALIBRATION_TEST(measuring_leaves_nothing_behind) {
     const scene *s = fixture;
     dpr_ctx *ctx = NULL;
-    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    expect_costs(s, s->sum.ctx, "dp.tree", tail_measured);
     const int before = fake_live_objects();
     for (int i = 0; i < 3; i++) {
         ASSERT_STATUS(DPR_OK, create(0, 0, &ctx));
@@ -267,18 +256,19 @@ CALIBRATION_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
     fake_set_memory((size_t)120 << 20);
     for (size_t i = 0; i < LENGTH(forms); i++) {
         options.strategy = forms[i];
-        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, &options));
+        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY,
+                      dpr_reduce_ex(s->sum.ctx, s->sum.in, &out, COUNT, DPR_I32, DPR_SUM, &options));
         EXPECT_CONTAINS(dpr_last_error(),
                         "a pool of 2048 pending launches take some 106 MiB, and device 0 has 120 free");
         EXPECT_EQ_I64(canary, out);
     }
-    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_nest_create(s->ctx, 0, &nest));
+    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_nest_create(s->sum.ctx, 0, &nest));
     EXPECT_EQ_I64(0, fake_module_loads());
-    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->sum.ctx, s->sum.in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
     EXPECT_EQ_I64(expected_sum, out);
     fake_set_memory((size_t)1 << 30);
-    expect_costs(s, s->ctx, "dp.tree", tail_measured);
+    expect_costs(s, s->sum.ctx, "dp.tree", tail_measured);
     fake_set_memory(0); /* it is there */
-    expect_costs(s, s->ctx, "dp.nosync", level_measured);
+    expect_costs(s, s->sum.ctx, "dp.nosync", level_measured);
     fake_set_memory((size_t)1 << 30);
 }

@@ -1,37 +1,17 @@
 /* What the library asks of a device, where only the fake can tell: early launches, and waiting for all its work. */
 #include <stdlib.h>
 
-#include "fake_cuda.h"
-#include "gpu_memory.h"
-#include "support.h"
+#include "one_sum.h"
 
-enum { COUNT = 1000 };
-static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2;
-
-typedef struct scene {
-    dpr_ctx *ctx;
-    int32_t *in;  /* device memory */
-    int64_t *out; /* pinned memory */
-} scene;
+typedef one_sum scene;
 
 static void scene_setup(void *state) {
-    scene *s = state;
-    int32_t host[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        host[i] = i + 1;
-    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof host);
-    s->out = gpu_alloc(DPR_MEMORY_PINNED, sizeof *s->out);
-    ASSERT_TRUE(s->in && s->out && gpu_copy(s->in, host, sizeof host));
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    one_sum_open(state);
 }
 
 static void scene_teardown(void *state) {
-    scene *s = state;
     fake_set_code(90);
-    dpr_ctx_destroy(s->ctx);
-    gpu_free(DPR_MEMORY_DEVICE, s->in);
-    gpu_free(DPR_MEMORY_PINNED, s->out);
-    EXPECT_TRUE(fake_violation() == NULL);
+    one_sum_close(state);
 }
 
 #define DEVICE_TEST(NAME) TEST_FIXTURE(Device, NAME, scene, scene_setup, scene_teardown)
