@@ -100,8 +100,9 @@ struct dpr_run {
                            own where that is pageable, or NULL */
     dpr_nested *nested; /* NULL, or where the caller wants that */
     int max_pending;    /* as in dpr_options */
-    uint32_t credits;   /* nested launches that may be pending on the device at a time */
+    uint32_t launches;  /* nested launches that the run may make, at most */
     uint32_t tag;       /* 0: `out` is one element of the result type; else it is a mailbox, and this its tag */
+    int sms;            /* SMs that the shape was made for */
     int programmatic;   /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
                            for that itself (programmatic dependent launch) */
     dpr_stream stream;

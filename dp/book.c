@@ -89,7 +89,7 @@ static int launch_form(book_kernel form, const dpr_run *run) {
     launch.blocks = 1;
     launch.threads = 1024;
     args.words = form == RECURSIVE;
-    return dpr_nested_end(run, &launch, &args);
+    return run->enqueue(run, &launch, &args.run);
 }
 
 /* The levels that a whole tile takes, and where they go. */
@@ -114,12 +114,12 @@ static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, do
            + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
 }
 
-/* Of launches that tiles make for themselves, no more are made than half of the pool has places: for the rest there
- * are no credits. Each tile's own follow one another, and in dp.recursive as many continuations after them, 2 us each
- * on an H200, as they were launched long before. Tiles without any are done in line, 17 ns each on its 132 SMs. */
+/* Of launches that tiles make for themselves, a run makes at most as many as the pool has places. Each tile's own follow
+ * one another, and in dp.recursive as many continuations after them, 2 us each on an H200, because they were launched
+ * long before. Tiles without any are done in line, 17 ns each on its 132 SMs. */
 static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
     const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
-    const double wanted = each * depth * tiles, most = 0.5 * (double)caps->gpu.pending_launches;
+    const double wanted = each * depth * tiles, most = (double)caps->gpu.pending_launches;
     const double made = wanted < most ? wanted : most, in_line = depth > 0 ? tiles - made / (each * depth) : tiles;
     const double chain = depth * (dpr_level_seconds(&caps->gpu) + (each - 1) * 2e-6);
     return chain + made * dpr_fan_seconds(&caps->gpu) + in_line * 2.2e-6 / (double)caps->gpu.sm_count;

@@ -3,6 +3,7 @@
  * halving, are in work memory, and are halved in place there. */
 #include "demonstration.cuh"
 #include "nested.cuh"
+#include "nests.cuh"
 
 namespace dpr {
 namespace {
@@ -123,7 +124,7 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
     if (threadIdx.x == 0) {
         waits = launched = false;
         if (words > 1 && args.depth < args.max_depth) {
-            const unsigned chain = first ? take_credits(args, launches_of_tile<Waits>(args, words)) : args.chain;
+            const unsigned chain = first ? take_launches(args, launches_of_tile<Waits>(args, words)) : args.chain;
             launched = launch_child<M, Waits>(args, tile, words, chain, waits);
         }
         if (words > 1 && !launched)
@@ -201,7 +202,7 @@ constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 
 /* Thread 0 calls it: whether a grid goes on with `tiles`. */
 __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tiles, uint32_t pair) {
     const unsigned chain =
-        args.depth == 0 ? take_credits(args, min(dpr_halvings(tiles.words), args.max_depth)) : args.chain;
+        args.depth == 0 ? take_launches(args, min(dpr_halvings(tiles.words), args.max_depth)) : args.chain;
     if (chain == 0) {
         note_refusal(args);
         return false;
@@ -226,9 +227,9 @@ __device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range
     const tile_range none = {0, 0, 1, 1, 1};
     if (mine.words == 1)
         return none;
-    if (args.depth == args.max_depth || args.credits == 0) {
+    if (args.depth == args.max_depth || args.launches == 0) {
         note_in_line(args, mine.end - mine.first);
-        if (args.credits == 0 && blockIdx.x == 0)
+        if (args.launches == 0 && blockIdx.x == 0)
             note_refusal(args);
         return mine;
     }
@@ -326,6 +327,11 @@ DPR_BOOK_PAIRS(DPR_BOOK_KERNELS)
 /* A level of dp.recursive2 is hardly longer than a call by address takes, on an H200 some 4 us: so these are here. */
 extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
     dpr_go_on(const __grid_constant__ dpr_nested_args args) {
+    if (args.slot) { /* the function's stack is free again when the continuation is called */
+        if (reinterpret_cast<dpr::nest_grid>(args.go_on)(args))
+            dpr::nested::end_launch(*static_cast<dpr_nest_slot *>(args.slot), args.run.out);
+        return;
+    }
     if (args.go_on) {
         reinterpret_cast<dpr::continuation>(args.go_on)(args);
         return;

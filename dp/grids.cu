@@ -24,16 +24,16 @@ template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename ex
     return threadIdx.x == 0;
 }
 
-template <class M> __device__ void reduce_for_nest(const dpr_nested_args &args) {
+template <class M> __device__ bool reduce_for_nest(const dpr_nested_args &args) {
     dpr_nest_slot &slot = *static_cast<dpr_nest_slot *>(args.slot);
     typename exchange<M>::type x = fold_block<M>(reduce_leaf<M>(args, args.run.count));
     if (gridDim.x > 1 ? !meet_in_slot<M>(slot, x) : threadIdx.x != 0)
-        return;
+        return false;
     write_result<M>(args.run, args.run.count, exchange<M>::unpack(x));
-    nested::end_launch(slot, args.run.out);
+    return true;
 }
 
-template <dpr_op O, dpr_dtype D, int N> constexpr continuation grid() {
+template <dpr_op O, dpr_dtype D, int N> constexpr nest_grid grid() {
     if constexpr (has_code<O, D, N>)
         return reduce_for_nest<monoid<O, D, static_cast<dpr_nan>(N)>>;
     else
@@ -47,4 +47,4 @@ template <dpr_op O, dpr_dtype D, int N> constexpr continuation grid() {
     {dpr::grid<DPR_##OP, DPR_##DTYPE, 0>(), dpr::grid<DPR_##OP, DPR_##DTYPE, 1>()},
 #define DPR_GRIDS_OF_OP(A, OP, ...) {DPR_DTYPE_LIST(DPR_GRIDS_OF_TYPE, OP)},
 
-__device__ dpr::launcher dpr_launcher = {{0, {0, 0}, 0}, dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};
+__device__ dpr::launcher dpr_launcher = {dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};

@@ -1,4 +1,4 @@
-/* Launches from the kernels of a run, on credits of the run, and noted in its account. */
+/* Launches from the kernels of a run, noted in the run's account. */
 #ifndef DPR_DP_NESTED_CUH
 #define DPR_DP_NESTED_CUH
 
@@ -12,8 +12,8 @@ namespace dpr {
 
 /* A run's account, in its scratch memory: zero between runs. */
 struct nested_account {
-    unsigned ticket;  /* of the grid that runs */
-    unsigned credits; /* that the run has taken */
+    unsigned ticket; /* of the grid that runs */
+    unsigned taken;  /* launches that the run's kernels have taken of those that it may make */
     dpr_nested report;
 };
 static_assert(sizeof(nested_account) <= DPR_SCRATCH_BYTES);
@@ -31,11 +31,10 @@ __device__ inline void note_refusal(const dpr_nested_args &args) {
     note_refusal(&account_of(args).report);
 }
 
-/* Up to `wanted` credits for launches of the run: how many. */
-__device__ inline unsigned take_credits(const dpr_nested_args &args, unsigned wanted) {
-    const unsigned taken = take(&dpr_launcher.pool, wanted, args.credits);
-    atomicAdd(&account_of(args).credits, taken);
-    return taken;
+/* Takes up to `wanted` of the launches that the run may make: how many. Whether the device admits them shows when they
+ * are made. */
+__device__ inline unsigned take_launches(const dpr_nested_args &args, unsigned wanted) {
+    return makes_launches ? take_free(&account_of(args).taken, wanted, args.launches) : 0;
 }
 
 /* Has `blocks` blocks of `threads` threads go on as `next` says, in their place in `stream`. Whether they will. */
@@ -43,7 +42,10 @@ __device__ inline bool launch_next(const dpr_nested_args &args, dpr_nested_args 
                                    unsigned threads, cudaStream_t stream) {
     next.depth = args.depth + 1;
     return launch_noted(&account_of(args).report, args.depth,
-                        [&] { return launch_kernel(dpr_go_on, next, blocks, threads, stream); });
+                        [&] {
+                            return launch_filled(dpr_go_on, blocks, threads, stream,
+                                                 [&](dpr_nested_args &filled) { filled = next; });
+                        });
 }
 
 template <continuation GoOn>
@@ -53,10 +55,9 @@ __device__ bool launch_nested(const dpr_nested_args &args, dpr_nested_args next,
     return launch_next(args, next, blocks, threads, stream);
 }
 
-/* The last kernel of a run leaves the report, credits, and scratch memory as it was. One thread calls it. */
+/* The last kernel of a run leaves the report, and scratch memory as it was. One thread calls it. */
 __device__ inline void close_account(const dpr_nested_args &args) {
     nested_account &account = account_of(args);
-    give_back(&dpr_launcher.pool, account.credits);
     *args.report = account.report;
     account = {};
 }

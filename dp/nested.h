@@ -12,7 +12,7 @@ typedef struct dpr_nested_args {
     dpr_nested *report; /* where the run's last kernel says what launches came to */
     void *go_on;        /* of a launched kernel: the device function that it calls with its arguments, or NULL */
     void *slot;         /* of a nest's grid, the dpr_nest_slot; else NULL */
-    uint32_t credits;   /* launches that may be pending at a time, those of other runs included */
+    uint32_t launches;  /* that the run's kernels may make, at most */
     uint32_t depth;     /* of this kernel: the host's has 0 */
     uint32_t max_depth; /* a kernel at this depth launches none */
 
@@ -23,7 +23,7 @@ typedef struct dpr_nested_args {
     uint32_t words;      /* and how many words of it are left */
     uint32_t last_words; /* of a level of dp.recursive2, `words` being for the tiles before: those of the last tile */
     uint32_t filled;     /* of such a level: the tiles that it is for */
-    uint32_t chain;      /* launches that are left of those for which there are credits */
+    uint32_t chain;      /* launches that are left of those that were taken for the tile, or for the level */
     uint32_t pair;       /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
 
     /* Of the tree. */

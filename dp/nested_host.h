@@ -78,22 +78,8 @@ static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const
     return (dpr_nested_args){.run = dpr_args_of(launch, run),
                              .work = run->work,
                              .report = run->report,
-                             .credits = run->credits,
+                             .launches = run->launches,
                              .max_depth = (uint32_t)run->shape.max_depth};
-}
-
-/* Enqueues a run's last kernel, which gives its credits back. If that fails, once more for the credits alone: result
- * and report go to scratch memory, which is cleaned after a failure. If that fails too, they are lost to the process.
- */
-static inline int dpr_nested_end(const dpr_run *run, const dpr_launch *launch, dpr_nested_args *args) {
-    const int error = run->enqueue(run, launch, &args->run);
-    if (error) {
-        args->run.out = (char *)run->scratch + DPR_SCRATCH_BYTES / 2;
-        args->report = args->run.out;
-        args->run.tag = 0;
-        (void)run->enqueue(run, launch, &args->run);
-    }
-    return error;
 }
 
 #endif

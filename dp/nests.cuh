@@ -10,9 +10,9 @@
 namespace dpr {
 namespace nested {
 
-/* ---- Slots: who has a credit for a launch has one of these as well ---- */
+/* ---- Slots: every launch that is pending has one ---- */
 
-constexpr uint32_t no_slot = ~0u;
+constexpr uint32_t none = ~0u;
 
 using slot_word = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
 
@@ -28,26 +28,31 @@ __device__ inline dpr_nest_slot &slot_of(const dpr_nest &nest, uint32_t slot) {
     return reinterpret_cast<dpr_nest_slot *>(static_cast<dpr_nest_state *>(nest.memory) + 1)[slot];
 }
 
-/* There is a free one for everybody who looks, but others may take it just then; so this ends without one after a time.
- */
-__device__ inline uint32_t find_slot(dpr_nest_state &state, uint32_t words) {
-    const uint32_t first = atomicAdd(&state.next, 1);
-    for (uint32_t i = 0; i < 32 * words; ++i) {
+/* Takes a bit that is 1 of `words` words, beginning at word `first`: its number, or none after `looks` looks. */
+__device__ inline uint32_t take_bit(uint32_t *bits, uint32_t words, uint32_t first, uint32_t looks) {
+    for (uint32_t i = 0; i < looks; ++i) {
         const uint32_t w = (first + i) % words;
-        const slot_word word(state.free_slots[w]);
+        const slot_word word(bits[w]);
         const uint32_t free = word.load(cuda::memory_order_relaxed), lowest = free & (0 - free);
         if (free != 0 && (word.fetch_and(~lowest, cuda::memory_order_acquire) & lowest) != 0)
             return 32 * w + __ffs(static_cast<int>(lowest)) - 1;
     }
-    return no_slot;
+    return none;
 }
 
+/* Whoever takes the bit next sees what the caller sees. */
+__device__ inline void give_bit(uint32_t *bits, uint32_t number) {
+    slot_word(bits[number / 32]).fetch_or(1u << number % 32, cuda::memory_order_release);
+}
+
+/* There is a free slot for everybody who has got past `held`, but others may take the ones that this thread sees. */
 __device__ inline uint32_t take_slot(const dpr_nest &nest) {
     dpr_nest_state &state = state_of(nest);
     if (take_free(&state.held, 1, nest.launches) == 0)
-        return no_slot;
-    const uint32_t slot = find_slot(state, (nest.launches + 31) / 32);
-    if (slot == no_slot)
+        return none;
+    const uint32_t words = (nest.launches + 31) / 32;
+    const uint32_t slot = take_bit(state.free_slots, words, atomicAdd(&state.next, 1), 32 * words);
+    if (slot == none)
         atomicSub(&state.held, 1);
     return slot;
 }
@@ -61,10 +66,9 @@ __device__ inline unsigned warp_number() {
     return sm * most_warps + warp;
 }
 
-/* Whoever takes it next sees what the caller sees. */
 __device__ inline void free_slot(const dpr_nest &nest, uint32_t slot) {
     dpr_nest_state &state = state_of(nest);
-    slot_word(state.free_slots[slot / 32]).fetch_or(1u << slot % 32, cuda::memory_order_release);
+    give_bit(state.free_slots, slot);
     atomicSub(&state.held, 1);
 }
 
@@ -101,23 +105,102 @@ __device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
             return;
         s.ticket = 0;
         free_slot(nest, one - 1);
-        give_back_later(&launcher_of(nest).pool, 1);
         one = within;
     }
 }
 
-/* ---- Continuations ---- */
+/* ---- Calls that wait for the thread which made them ---- */
 
-/* Calls the continuation object at `then` with the result at `out`. */
+/* Calls of continuations whose launches were refused. The thread does them in line when the continuation has returned,
+ * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which is
+ * all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds while
+ * there are such. */
+struct waiting_line {
+    dpr_nest_call first;
+    bool has_first;
+    uint32_t queue; /* its number, or none */
+    uint32_t head, size;
+};
+
+__device__ inline dpr_nest_call &call_in(const dpr_nest &nest, const waiting_line &line, uint32_t i) {
+    auto *queues = reinterpret_cast<dpr_nest_call *>(&slot_of(nest, nest.launches));
+    return queues[line.queue * DPR_NEST_QUEUE_CALLS + (line.head + i) % DPR_NEST_QUEUE_CALLS];
+}
+
+/* A queue, or none if there is still none after some seconds. Who holds one waits for no further one, so each comes
+ * back. */
+__device__ inline uint32_t take_queue(dpr_nest_state &state) {
+    for (int tries = 0; tries < 1 << 22; ++tries) {
+        const uint32_t queue = take_bit(state.free_queues, DPR_NEST_QUEUE_WORDS, warp_number(), DPR_NEST_QUEUE_WORDS);
+        if (queue != none)
+            return queue;
+        __nanosleep(1000);
+    }
+    return none;
+}
+
+/* Where the next call to wait is to be put; NULL if there is no room for it. */
+__device__ inline dpr_nest_call *place_in_line(const dpr_nest &nest) {
+    waiting_line &line = *static_cast<waiting_line *>(nest.line);
+    if (!line.has_first && line.size == 0) {
+        line.has_first = true;
+        return &line.first;
+    }
+    if (line.queue == none)
+        line.queue = take_queue(state_of(nest));
+    if (line.queue == none || line.size == DPR_NEST_QUEUE_CALLS)
+        return nullptr;
+    return &call_in(nest, line, line.size++);
+}
+
+/* Takes out the call to do next. The latest one, as that leaves the fewest in a tree of calls; but where they are many
+ * the earliest, in which trees end that are deep on one side. */
+__device__ inline bool take_from_line(const dpr_nest &nest, waiting_line &line, dpr_nest_call &call) {
+    if (line.size == 0) {
+        call = line.first;
+        const bool found = line.has_first;
+        line.has_first = false;
+        return found;
+    }
+    const bool earliest = line.size > DPR_NEST_QUEUE_CALLS / 2;
+    call = call_in(nest, line, earliest ? 0 : line.size - 1);
+    line.head += earliest;
+    if (--line.size == 0) {
+        give_bit(state_of(nest).free_queues, line.queue);
+        line.queue = none;
+    }
+    return true;
+}
+
+/* Functions of the caller's module. A follower calls the continuation object at `then` with the result at `out`; a
+ * waiting_run does a call in line. Both may put calls into the nest's line. */
 using follower = void (*)(const dpr_nest &nest, const void *out, void *then);
+using waiting_run = void (*)(const dpr_nest &nest, dpr_nest_call &call);
 
-/* The grid that has the slot has written its result. One thread calls it, last of all. */
-__device__ inline void end_launch(dpr_nest_slot &slot, const void *out) {
-    const dpr_nest nest = slot.nest;
+/* Calls begin(nest), with a nest that has a line, and then does all calls that wait in it. */
+template <class Begin> __device__ void with_line(const dpr_nest &of, Begin begin) {
+    waiting_line line;
+    dpr_nest nest = of;
+    line.has_first = false;
+    line.queue = none;
+    line.head = line.size = 0;
+    nest.line = &line;
+    begin(nest);
+    for (dpr_nest_call call; take_from_line(nest, line, call);)
+        reinterpret_cast<waiting_run>(call.run)(nest, call);
+}
+
+/* ---- The end of a launched grid ---- */
+
+/* The grid that has the slot has written its result. One thread calls it, last of all. Not in line, so that what it
+ * keeps on the stack is no part of the many functions that call it. */
+__device__ __noinline__ inline void end_launch(dpr_nest_slot &slot, const void *out) {
     __threadfence();
     if (slot.follow)
-        reinterpret_cast<follower>(slot.follow)(nest, out, slot.then);
-    close_launch(nest, nest.within - 1);
+        with_line(slot.nest, [&](const dpr_nest &nest) {
+            reinterpret_cast<follower>(slot.follow)(nest, out, slot.then);
+        });
+    close_launch(slot.nest, slot.nest.within - 1);
 }
 
 } // namespace nested

@@ -11,6 +11,18 @@ enum { DPR_NEST_LAUNCHES = 2048, DPR_NEST_BLOCKS = 64, DPR_NEST_PARTIAL_BYTES = 
 /* Bytes of a continuation object, at most; it is aligned to 8. */
 enum { DPR_NEST_THEN_BYTES = 64 };
 
+/* A call of nested_reduce() that waits for the thread which made it. */
+typedef struct dpr_nest_call {
+    void *run; /* device function of the caller's that does it */
+    const void *in;
+    void *out;
+    uint64_t count;
+    unsigned char then[DPR_NEST_THEN_BYTES];
+} dpr_nest_call;
+
+/* Queues of such calls, each for one thread at a time, and how many calls one holds. */
+enum { DPR_NEST_QUEUES = 128, DPR_NEST_QUEUE_CALLS = 64 };
+
 /* A launch, from when it is asked for until its grid, and all that was launched below it, is done: that long it has a
  * place in the device's pool. */
 typedef struct dpr_nest_slot {
@@ -21,22 +33,25 @@ typedef struct dpr_nest_slot {
     dpr_nest nest;    /* as its continuation gets it */
     void *follow; /* device function of the caller's, by which the grid calls the continuation; NULL: there is none */
     unsigned char then[DPR_NEST_THEN_BYTES];
-    uint32_t unused[2];
     unsigned char partials[DPR_NEST_BLOCKS * DPR_NEST_PARTIAL_BYTES];
 } dpr_nest_slot;
 
-/* Words of free slots, and of turns. */
-enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32, DPR_NEST_TURNS = 16384 };
+/* Words of free slots and of free queues, and of turns. */
+enum {
+    DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32,
+    DPR_NEST_QUEUE_WORDS = DPR_NEST_QUEUES / 32,
+    DPR_NEST_TURNS = 16384
+};
 
-/* What the slots lie behind. */
+/* The nest's memory begins with this; behind it lie the slots, and behind these the queues. */
 typedef struct dpr_nest_state {
     dpr_nested account;
-    uint32_t held;                       /* slots that launches have, or are about to take */
-    uint32_t next;                       /* callers take turns at the words below, so that they do not meet at one */
-    uint32_t free_slots[DPR_NEST_WORDS]; /* a bit for each, 1 while it is free */
-    uint32_t unused[22];
-    uint32_t
-        turns[DPR_NEST_TURNS]; /* 1 while a thread of a warp is launching, or of one that shares the word with it */
+    uint32_t held;                              /* slots that launches have, or are about to take */
+    uint32_t next;                              /* callers start at different words of free_slots by counting here */
+    uint32_t free_slots[DPR_NEST_WORDS];        /* a bit for each, 1 while it is free */
+    uint32_t free_queues[DPR_NEST_QUEUE_WORDS]; /* the same */
+    uint32_t unused[18];
+    uint32_t turns[DPR_NEST_TURNS]; /* spin lock per warp (hashed): 1 while a thread of a warp mapped to it launches */
 } dpr_nest_state;
 
 #endif

@@ -100,7 +100,7 @@ static int launch(const dpr_run *run) {
     launch.threads = 32;
     launch.shared_bytes = 0;
     args.first = dpr_tree_partials(&tree);
-    return dpr_nested_end(run, &launch, &args);
+    return run->enqueue(run, &launch, &args.run);
 }
 
 const dpr_strategy dpr_dp_tree = {

@@ -60,7 +60,7 @@ template <class M> __device__ void do_level(const dpr_nested_args &args);
 
 /* Thread 0 calls it: whether the level above is on its way. */
 template <class M> __device__ bool launch_level_above(const dpr_nested_args &args) {
-    if (take_credits(args, 1) == 0) {
+    if (take_launches(args, 1) == 0) {
         note_refusal(args);
         return false;
     }

@@ -25,8 +25,8 @@ static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place 
     if (!ctx)
         return out;
     if (dpr_ctx_gpu(ctx))
-        return (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx)};
-    return (dpr_place){DPR_MEMORY_HOST, -1};
+        return (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    return (dpr_place){DPR_MEMORY_HOST, -1, NULL};
 }
 
 /* Checks everything and finds out where the arrays lie; `ctx` is NULL where that decides on the context. */
@@ -39,7 +39,7 @@ static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_
         status = dpr_device_place(out, "out", &c->out_place);
     if (status == DPR_OK && count > 0)
         status = dpr_device_place(in, "in", &c->in_place);
-    c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1};
+    c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
     if (status == DPR_OK && c->request.nested)
         status = dpr_device_place(c->request.nested, "options->nested", &c->nested_place);
     if (status != DPR_OK)
@@ -67,47 +67,44 @@ static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_plac
                     place.device, dpr_ctx_device(ctx));
 }
 
-/* The choice for the call on the context, as a run that lacks only its destination. */
-static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_strategy **strategy, dpr_run *run) {
+/* The choice for the call on the context, and a run that lacks only its destination and what the choice is about. */
+static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = check_place(ctx, "in", c->in_place);
     if (status == DPR_OK)
         status = check_place(ctx, "out", c->out_place);
     if (status == DPR_OK)
         status = check_place(ctx, "options->nested", c->nested_place);
-    const dpr_choice *choice = NULL;
     if (status == DPR_OK)
-        status = dpr_ctx_choice(ctx, c->request.key, &choice);
+        status = dpr_ctx_choice(ctx, c->request.key, choice);
     if (status != DPR_OK)
         return status;
-    const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
-    *strategy = step->strategy;
     *run = dpr_request_run(&c->request);
     run->in = c->in;
-    run->shape = step->shape;
     return DPR_OK;
 }
 
 /* From host memory to where the result, or the report, belongs. */
 static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes) {
     if (place.memory == DPR_MEMORY_DEVICE || place.memory == DPR_MEMORY_MANAGED)
-        return dpr_device_put(place.device, to, from, bytes);
+        return dpr_device_put(place, to, from, bytes);
     memcpy(to, from, bytes);
     return DPR_OK;
 }
 
 /* On the CPU, by way of a buffer of our own, so that *out changes at the end or not at all. */
-static dpr_status run_on_cpu(const dpr_strategy *strategy, dpr_run *run, const call *c) {
+static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const call *c) {
     union {
         unsigned char bytes[16];
         dpr_c128 widest;
     } result;
     if (c->in_place.device >= 0) {
-        const dpr_status status = dpr_device_wait(c->in_place.device);
+        const dpr_status status = dpr_device_wait(c->in_place);
         if (status != DPR_OK)
             return status;
     }
     run->out = &result;
-    (void)strategy->launch(run);
+    run->shape = step->shape;
+    (void)step->strategy->launch(run);
     const dpr_nested none = {0};
     dpr_status status = DPR_OK;
     if (run->nested)
@@ -116,18 +113,19 @@ static dpr_status run_on_cpu(const dpr_strategy *strategy, dpr_run *run, const c
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
-    const dpr_strategy *strategy;
+    const dpr_choice *choice = NULL;
     dpr_run run;
-    const dpr_status status = prepare(ctx, c, &strategy, &run);
+    const dpr_status status = prepare(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    if (strategy->side == DPR_ON_CPU)
-        return run_on_cpu(strategy, &run, c);
+    const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
+    if (step->strategy->side == DPR_ON_CPU)
+        return run_on_cpu(step, &run, c);
     run.out = c->out;
     if (c->nested_place.memory == DPR_MEMORY_HOST)
         run.report = NULL;
     const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
-    return dpr_device_run_blocking(dpr_ctx_gpu(ctx), strategy, &run, to_host ? c->out : NULL, c->request.result->size);
+    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){to_host ? c->out : NULL, c->request.result->size});
 }
 
 dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op) {
@@ -136,10 +134,10 @@ dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, 
     if (status != DPR_OK)
         return status;
     /* Pinned memory stays with the CPU, also where the result goes to a device. */
+    static const dpr_place on_cpu = {DPR_MEMORY_HOST, -1, NULL};
     const int on_gpu = c.in_place.memory == DPR_MEMORY_DEVICE || c.in_place.memory == DPR_MEMORY_MANAGED;
-    const int device = on_gpu ? c.in_place.device : on_device(c.out_place) ? c.out_place.device : DPR_DEVICE_CPU;
     dpr_ctx *ctx;
-    status = dpr_ctx_default(device, &ctx);
+    status = dpr_ctx_default(on_gpu ? &c.in_place : on_device(c.out_place) ? &c.out_place : &on_cpu, &ctx);
     return status == DPR_OK ? run_blocking(ctx, &c) : status;
 }
 
@@ -173,7 +171,7 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
         return run_blocking(ctx, &c);
     }
     if (count == 0)
-        c.in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx)};
+        c.in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
     status = check_reachable("in", in, c.in_place);
     if (status == DPR_OK)
         status = check_reachable("out", out, c.out_place);
@@ -183,14 +181,14 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
         return status;
     c.request.key.f.in_memory = (uint8_t)c.in_place.memory;
     c.request.key.f.gpu_only = 1;
-    const dpr_strategy *strategy;
+    const dpr_choice *choice = NULL;
     dpr_run run;
-    status = prepare(ctx, &c, &strategy, &run);
+    status = prepare(ctx, &c, &choice, &run);
     if (status != DPR_OK)
         return status;
     run.out = c.out;
     run.stream = stream;
-    return dpr_device_run(dpr_ctx_gpu(ctx), strategy, &run);
+    return dpr_ctx_run(ctx, choice, &run, NULL);
 }
 
 void dpr_shutdown(void) {

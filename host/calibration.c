@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "capture.h"
-#include "current.h"
 #include "driver.h"
 #include "elapsed.h"
+#include "home.h"
 #include "module.h"
 #include "nested_host.h"
 
@@ -38,7 +38,7 @@ static const struct {
     [FIVE_TAILS] = {&dpr_dp_tree, 0, TAILS, WHOLE},
     [ONE_TAIL] = {&dpr_dp_tree, 0, TAILS, 2 * LEAF},
 };
-static_assert((int)LEAST_BLOCKS > (int)LEVELS, "where there is leave for so many launches, there is for a chain");
+static_assert((int)LEAST_BLOCKS > (int)LEVELS, "a pool of so many places has room for a chain");
 static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
 
 /* One thread of the process measures at a time, as others would be what disturbs it. */
@@ -55,10 +55,10 @@ dpr_calibration *dpr_calibration_create(void) {
     return calloc(1, sizeof(dpr_calibration));
 }
 
-void dpr_calibration_destroy(dpr_calibration *c) {
+void dpr_calibration_destroy(dpr_calibration *c, int there) {
     if (!c)
         return;
-    if (c->reports && cudaFreeHost(c->reports) != cudaSuccess)
+    if (there && c->reports && cudaFreeHost(c->reports) != cudaSuccess)
         (void)cudaGetLastError();
     free(c);
 }
@@ -88,8 +88,9 @@ static dpr_status find_bytes(dpr_calibration *c, dpr_device *device, const dpr_g
     const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
     const dpr_kernel kernel = dpr_dp_recursive2.kernel(&key);
     const int64_t assumed = dpr_nested_bytes(gpu->pending_launches);
+    dpr_residence at = dpr_device_residence(device);
     dpr_residency unused;
-    const dpr_status status = dpr_device_resident(device, &kernel, &unused);
+    const dpr_status status = dpr_device_resident(&at, &kernel, &unused);
     const dpr_module_arrival code = dpr_module_arrived(kernel.module);
     const int64_t bytes = (int64_t)code.bytes;
     if (status == DPR_OK && (int64_t)code.pending == gpu->pending_launches && bytes > assumed / TIMES
@@ -123,7 +124,7 @@ static dpr_status outcome_of(cudaError_t error) {
         (void)cudaGetLastError();
     if (error == cudaErrorMemoryAllocation || error == cudaSuccess)
         return DPR_OK;
-    return dpr_current_failed(error, "measuring what nested launches cost");
+    return dpr_cuda_failed(error, "measuring what nested launches cost");
 }
 
 static cudaError_t create_events(trials *t) {
@@ -177,7 +178,8 @@ static dpr_status enqueue(const trials *t, int number) {
     run.shape = kinds[kind].form->shape(&run.key, &t->caps, (dpr_residency){1, 0});
     run.shape.launch_seconds = 0;
     run.report = &t->reports[number];
-    return dpr_device_run(t->device, kinds[kind].form, &run);
+    run.sms = (int)t->caps.gpu.sm_count;
+    return dpr_device_run(t->device, kinds[kind].form, &run, &(dpr_misfit){0});
 }
 
 static dpr_status enqueue_all(const trials *t, int *complete) {
@@ -206,7 +208,7 @@ static cudaError_t await(cudaEvent_t event) {
 }
 
 /* The shortest time of each kind, of the runs in which every launch was made that was asked for: others may have had
- * the credits. Whether every kind has one. */
+ * the pool's places. Whether every kind has one. */
 static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) {
     cudaError_t error = cudaSuccess;
     int found = 0;
@@ -257,12 +259,11 @@ static dpr_status find_times(const trials *t, dpr_calibration *c) {
 
 /* With a stream of its own, which is not being captured. */
 static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu) {
-    const uint32_t credits = dpr_credits_of((size_t)gpu->pending_launches);
     trials t = {.device = device, .caps = {.has_gpu = 1, .gpu = *gpu}};
-    if (credits < LEAST_BLOCKS)
+    if (gpu->pending_launches < LEAST_BLOCKS)
         return DPR_OK;
-    t.blocks = credits < MOST_BLOCKS ? credits : MOST_BLOCKS;
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    t.blocks = gpu->pending_launches < MOST_BLOCKS ? (uint32_t)gpu->pending_launches : MOST_BLOCKS;
+    const int mode = dpr_capture_relax();
     const cudaError_t error = set_up(&t, c, nesting);
     const dpr_status status = error == cudaSuccess ? find_times(&t, c) : outcome_of(error);
     tear_down(&t);

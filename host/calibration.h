@@ -10,11 +10,11 @@ typedef struct dpr_calibration dpr_calibration;
 
 dpr_calibration *dpr_calibration_create(void); /* NULL: no host memory */
 
-/* After the device's work, unless the device is gone. NULL is allowed. */
-void dpr_calibration_destroy(dpr_calibration *calibration);
+/* After the device's work. Pinned memory goes with the CUDA context, unless that is still `there`. NULL is allowed. */
+void dpr_calibration_destroy(dpr_calibration *calibration, int there);
 
 /* Loads the code for nested launches, for the memory that takes, and times short runs with `gpu`'s pool in a stream of
- * their own: once, and on the current device. There are no times if launches or memory are few, or if others keep the
+ * their own: once, and in the current context. There are no times if launches or memory are few, or if others keep the
  * device so busy that the runs, once they are enqueued, are not done in a twentieth of a second. Allowed while a stream
  * is being captured. A status other than DPR_OK, after which the next call tries again: the code cannot be loaded, or
  * CUDA failed. */

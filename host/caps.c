@@ -27,12 +27,15 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
 
 dpr_status dpr_caps_measure(int device, dpr_caps *out) {
     dpr_device *opened = NULL;
+    dpr_home home;
     const dpr_status status = dpr_caps_read(device, out);
-    if (status != DPR_OK || !out->has_gpu || dpr_device_open(device, &opened) != DPR_OK)
+    if (status != DPR_OK || !out->has_gpu || dpr_device_home(device, NULL, &home) != DPR_OK
+        || dpr_device_open(&home, &opened) != DPR_OK)
         return status;
     dpr_gpu_caps measured = out->gpu;
+    dpr_residence at = dpr_device_residence(opened);
     dpr_device_limit(opened, &measured);
-    (void)dpr_device_nested(opened, 1, &measured);
+    (void)dpr_device_nested(&at, 1, &measured);
     DPR_NESTED_CAPS_LIST(DPR_TAKE_OVER, _)
     dpr_device_close(opened);
     return DPR_OK;

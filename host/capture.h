@@ -1,21 +1,21 @@
-/* Calls that must work while a stream is being captured. Only in builds with CUDA. */
+/* Calls that must work while a stream is being captured, by whatever thread. Only in builds with CUDA. */
 #ifndef DPR_HOST_CAPTURE_H
 #define DPR_HOST_CAPTURE_H
 
-#include <cuda_runtime_api.h>
+#include "driver.h"
 
 /* From here on allocations are allowed in this thread although a stream somewhere is being captured: they do not touch
- * that stream. Returns what dpr_capture_restore() needs. */
-static inline enum cudaStreamCaptureMode dpr_capture_relax(void) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
-        (void)cudaGetLastError();
-    return mode;
+ * that stream. Returns what dpr_capture_restore() needs: the thread's mode, or -1 if that did not change. Asks the
+ * driver, because the runtime's call makes a context in a thread that has none. */
+static inline int dpr_capture_relax(void) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return dpr_driver()->exchange_capture_mode(&mode) == CUDA_SUCCESS ? (int)mode : -1;
 }
 
-static inline void dpr_capture_restore(enum cudaStreamCaptureMode mode) {
-    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
-        (void)cudaGetLastError();
+static inline void dpr_capture_restore(int before) {
+    CUstreamCaptureMode mode = (CUstreamCaptureMode)before;
+    if (before >= 0)
+        (void)dpr_driver()->exchange_capture_mode(&mode);
 }
 
 #endif

@@ -31,33 +31,48 @@ dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kern
     return absent();
 }
 
+dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
+    (void)ordinal, (void)owner, (void)out;
+    return absent();
+}
+
 dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place *out) {
     (void)pointer, (void)argument;
-    *out = (dpr_place){DPR_MEMORY_HOST, -1};
+    *out = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
     return DPR_OK;
 }
 
-dpr_status dpr_device_put(int ordinal, void *to, const void *host, size_t bytes) {
-    (void)ordinal, (void)to, (void)host, (void)bytes;
+dpr_status dpr_device_put(dpr_place place, void *to, const void *host, size_t bytes) {
+    (void)place, (void)to, (void)host, (void)bytes;
     return absent();
 }
 
-dpr_status dpr_device_upload(int ordinal, const void *host, size_t bytes, void **out) {
-    (void)ordinal, (void)host, (void)bytes, (void)out;
+dpr_status dpr_device_wait(dpr_place place) {
+    (void)place;
     return absent();
 }
 
-void dpr_device_free(int ordinal, void *memory) {
-    (void)ordinal, (void)memory;
-}
-
-dpr_status dpr_device_open(int ordinal, dpr_device **out) {
-    (void)ordinal, (void)out;
+dpr_status dpr_device_open(const dpr_home *home, dpr_device **out) {
+    (void)home, (void)out;
     return absent();
 }
 
 void dpr_device_close(dpr_device *device) {
     (void)device;
+}
+
+int dpr_device_is_gone(const dpr_device *device) {
+    (void)device;
+    return 1;
+}
+
+dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out) {
+    (void)device, (void)host, (void)bytes, (void)room, (void)out;
+    return absent();
+}
+
+void dpr_device_free(const dpr_device *device, void *memory) {
+    (void)device, (void)memory;
 }
 
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
@@ -67,6 +82,10 @@ dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
 
 void dpr_device_limit(const dpr_device *device, dpr_gpu_caps *gpu) {
     (void)device, (void)gpu;
+}
+
+dpr_residence dpr_device_residence(dpr_device *device) {
+    return (dpr_residence){device, NULL, 0};
 }
 
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {
@@ -79,18 +98,13 @@ dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
     return absent();
 }
 
-dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
-    (void)device, (void)strategy, (void)run;
+dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
+    (void)device, (void)strategy, (void)run, (void)misfit;
     return absent();
 }
 
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                                   size_t result_bytes) {
-    (void)device, (void)strategy, (void)run, (void)host_out, (void)result_bytes;
-    return absent();
-}
-
-dpr_status dpr_device_wait(int ordinal) {
-    (void)ordinal;
+                                   size_t result_bytes, dpr_misfit *misfit) {
+    (void)device, (void)strategy, (void)run, (void)host_out, (void)result_bytes, (void)misfit;
     return absent();
 }

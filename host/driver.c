@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "uncancelled.h"
 
 /* Found once in a process. A child forked afterwards inherits memory that belongs to a driver it cannot talk to. */
 static struct {
@@ -42,11 +43,23 @@ typedef struct named_call {
     size_t at; /* in dpr_driver_calls */
 } named_call;
 
+static cudaError_t find_all(const named_call *named, size_t count, dpr_driver_calls *calls) {
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < count && error == cudaSuccess; i++)
+        error = find_call(named[i].name, named[i].version, (char *)calls + named[i].at);
+    return error;
+}
+
 static cudaError_t find_calls(dpr_driver_calls *calls) {
     static const named_call named[] = {
         {"cuPointerGetAttributes", 7000, offsetof(dpr_driver_calls, pointer_get_attributes)},
+        {"cuCtxGetCurrent", 7000, offsetof(dpr_driver_calls, ctx_get_current)},
         {"cuCtxGetDevice", 7000, offsetof(dpr_driver_calls, ctx_get_device)},
         {"cuCtxGetId", 12000, offsetof(dpr_driver_calls, ctx_get_id)},
+        {"cuCtxPushCurrent", 7000, offsetof(dpr_driver_calls, ctx_push_current)},
+        {"cuCtxPopCurrent", 7000, offsetof(dpr_driver_calls, ctx_pop_current)},
+        {"cuDevicePrimaryCtxRetain", 7000, offsetof(dpr_driver_calls, primary_retain)},
+        {"cuThreadExchangeStreamCaptureMode", 10010, offsetof(dpr_driver_calls, exchange_capture_mode)},
         {"cuEventQuery", 7000, offsetof(dpr_driver_calls, event_query)},
         {"cuLaunchKernelEx", 11080, offsetof(dpr_driver_calls, launch_kernel_ex)},
         {"cuStreamGetId", 12000, offsetof(dpr_driver_calls, stream_get_id)},
@@ -57,10 +70,20 @@ static cudaError_t find_calls(dpr_driver_calls *calls) {
         {"cuKernelGetFunction", 12000, offsetof(dpr_driver_calls, kernel_get_function)},
         {"cuFuncGetAttribute", 7000, offsetof(dpr_driver_calls, func_get_attribute)},
     };
-    cudaError_t error = cudaSuccess;
-    for (size_t i = 0; i < sizeof named / sizeof named[0] && error == cudaSuccess; i++)
-        error = find_call(named[i].name, named[i].version, (char *)calls + named[i].at);
-    return error;
+    return find_all(named, sizeof named / sizeof named[0], calls);
+}
+
+/* What older drivers lack is all left out. */
+static void find_later_calls(dpr_driver_calls *calls) {
+    static const named_call named[] = {
+        {"cuCtxGetDevResource", 12040, offsetof(dpr_driver_calls, ctx_get_resource)},
+        {"cuGreenCtxGetDevResource", 12040, offsetof(dpr_driver_calls, green_get_resource)},
+        {"cuStreamGetCtx", 12050, offsetof(dpr_driver_calls, stream_get_contexts)},
+    };
+    if (find_all(named, sizeof named / sizeof named[0], calls) == cudaSuccess)
+        return;
+    calls->stream_get_contexts = NULL;
+    (void)cudaGetLastError();
 }
 
 static void find_driver(void) {
@@ -78,22 +101,23 @@ static void find_driver(void) {
         (void)cudaGetLastError();
         return;
     }
+    find_later_calls(&driver.calls);
     driver.devices = devices;
     (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+static void find_driver_uncancelled(void) {
+    const int cancel = dpr_cancel_hold();
+    find_driver();
+    dpr_cancel_release(cancel);
 }
 
 const dpr_driver_calls *dpr_driver(void) {
     return &driver.calls;
 }
 
-int dpr_driver_is_current(int ordinal) {
-    const char *why;
-    CUdevice device; /* a handle that is the ordinal */
-    return dpr_driver_devices(&why) > 0 && driver.calls.ctx_get_device(&device) == CUDA_SUCCESS && device == ordinal;
-}
-
 int dpr_driver_devices(const char **why) {
-    (void)pthread_once(&driver.once, find_driver);
+    (void)pthread_once(&driver.once, find_driver_uncancelled);
     *why = driver.why_not;
     return driver.devices;
 }
@@ -148,7 +172,7 @@ static void forget_readable(const void *pointer) {
         known_readable[page % PAGES] = 0;
 }
 
-static const dpr_place pageable = {DPR_MEMORY_HOST, -1};
+static const dpr_place pageable = {DPR_MEMORY_HOST, -1, NULL};
 
 /* A device that has failed makes the driver refuse to tell. */
 static dpr_status place_unknown(CUresult result, const void *pointer, const char *argument, dpr_place *out) {
@@ -174,12 +198,13 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
         *out = pageable;
         return DPR_OK;
     }
-    /* These three hold for the whole process; other attributes depend on the context current in this thread. */
+    /* These hold for the whole process; other attributes depend on the context current in this thread. */
     unsigned type = 0, managed = 0;
     int ordinal = -1;
+    CUcontext context = NULL;
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void *values[] = {&type, &managed, &ordinal};
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *values[] = {&type, &managed, &ordinal, &context};
     const CUresult result = driver.calls.pointer_get_attributes(sizeof names / sizeof names[0], names, values,
                                                                 (CUdeviceptr)(uintptr_t)pointer);
     if (result != CUDA_SUCCESS || type == 0)
@@ -188,6 +213,6 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
     const dpr_memory memory = managed                      ? DPR_MEMORY_MANAGED
                               : type == CU_MEMORYTYPE_HOST ? DPR_MEMORY_PINNED
                                                            : DPR_MEMORY_DEVICE;
-    *out = (dpr_place){memory, ordinal};
+    *out = (dpr_place){memory, ordinal, context};
     return DPR_OK;
 }

@@ -18,8 +18,13 @@ int dpr_driver_is_final(cudaError_t error);
 /* The driver's functions by their own names. Its error codes are the runtime's. */
 typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *pointer_get_attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr p);
+    CUresult(CUDAAPI *ctx_get_current)(CUcontext *context);
     CUresult(CUDAAPI *ctx_get_device)(CUdevice *device);
     CUresult(CUDAAPI *ctx_get_id)(CUcontext context, unsigned long long *id);
+    CUresult(CUDAAPI *ctx_push_current)(CUcontext context);
+    CUresult(CUDAAPI *ctx_pop_current)(CUcontext *context);
+    CUresult(CUDAAPI *primary_retain)(CUcontext *context, CUdevice device);
+    CUresult(CUDAAPI *exchange_capture_mode)(CUstreamCaptureMode *mode);
     CUresult(CUDAAPI *event_query)(CUevent event);
     CUresult(CUDAAPI *launch_kernel_ex)(const CUlaunchConfig *config, CUfunction function, void **params, void **extra);
     CUresult(CUDAAPI *stream_get_id)(CUstream stream, unsigned long long *id);
@@ -32,13 +37,15 @@ typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *library_get_global)(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name);
     CUresult(CUDAAPI *kernel_get_function)(CUfunction *function, CUkernel kernel);
     CUresult(CUDAAPI *func_get_attribute)(int *value, CUfunction_attribute attribute, CUfunction function);
+
+    /* Since CUDA 12.4 and 12.5: all three, or all NULL. */
+    CUresult(CUDAAPI *stream_get_contexts)(CUstream stream, CUcontext *regular, CUgreenCtx *green);
+    CUresult(CUDAAPI *ctx_get_resource)(CUcontext context, CUdevResource *resource, CUdevResourceType type);
+    CUresult(CUDAAPI *green_get_resource)(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type);
 } dpr_driver_calls;
 
 /* There where dpr_driver_devices() is not 0. Other than the runtime's, these calls give a thread no context. */
 const dpr_driver_calls *dpr_driver(void);
-
-/* Whether the calling thread has a context, and it is of device `ordinal`. */
-int dpr_driver_is_current(int ordinal);
 
 /* As dpr_device_place(). */
 dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place *out);

@@ -31,16 +31,15 @@ static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
     const dpr_run run = {.count = of->count, .key = of->choice->key, .shape = step->shape};
     const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
-    const uint32_t credits = dpr_credits_of((size_t)gpu->pending_launches);
-    const uint32_t used = dpr_credits_asked(credits, of->max_pending);
+    const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->max_pending);
     char form[160];
     if (!step->strategy->describe)
         return;
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
-    dpr_text_add(text, "limits:    %d launches deep%s; %lld may be pending, of which dpr uses %u%s\n",
-                 step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", (long long)gpu->pending_launches,
-                 used, used < credits ? " (asked for)" : "");
+    dpr_text_add(text, "limits:    %d launches deep%s; at most %u launches%s, and the device's pool holds %lld\n",
+                 step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", launches,
+                 launches < gpu->pending_launches ? " (asked for)" : "", (long long)gpu->pending_launches);
     dpr_text_add(text, "costs:     %.3g us a level of launches (%s), %.0f MiB of memory for code and pool (%s)\n",
                  1e6 * step->shape.launch_seconds, step->shape.measured ? "measured" : "assumed",
                  (double)gpu->nested_bytes / (1 << 20), gpu->nested_bytes_measured ? "measured" : "assumed");

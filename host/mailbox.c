@@ -54,8 +54,11 @@ cudaError_t dpr_mail_create(dpr_mail **out) {
     return cudaSuccess;
 }
 
-void dpr_mail_destroy(dpr_mail *mail) {
-    (void)cudaFreeHost(mail->memory);
+void dpr_mail_destroy(dpr_mail *mail, int there) {
+    if (!mail)
+        return;
+    if (there && cudaFreeHost(mail->memory) != cudaSuccess)
+        (void)cudaGetLastError();
     pthread_cond_destroy(&mail->returned);
     pthread_mutex_destroy(&mail->lock);
     free(mail);

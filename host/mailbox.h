@@ -13,8 +13,9 @@ typedef struct dpr_mailbox dpr_mailbox; /* one, for one run at a time */
 /* Allocates pinned memory that every device reaches by its host address; 0 or a cudaError_t. */
 cudaError_t dpr_mail_create(dpr_mail **out);
 
-/* No run may be in flight. */
-void dpr_mail_destroy(dpr_mail *mail);
+/* No run may be in flight. Pinned memory goes with the CUDA context, unless that is still `there`. NULL is
+ * allowed. */
+void dpr_mail_destroy(dpr_mail *mail, int there);
 
 /* A mailbox for `run`, whose `out` and `tag` are set to it. Waits while other threads use all of them; NULL if all are
  * lost to runs that never wrote their results. */

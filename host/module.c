@@ -111,7 +111,7 @@ static cudaError_t find_function(const dpr_module *module, const char *kernel, C
 }
 
 cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CUfunction *out) {
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    const int mode = dpr_capture_relax();
     pthread_mutex_lock(&modules.lock);
     const cudaError_t error = find_function(module, kernel, out);
     pthread_mutex_unlock(&modules.lock);

@@ -12,37 +12,22 @@
 static_assert(sizeof(dpr_nest_state) % 128 == 0 && sizeof(dpr_nest_slot) % 128 == 0,
               "slots lie behind the state, on lines of their own");
 
-/* The launches that may be pending at a time: slots, of which the last words of the state's bits have none. */
-static void set_free(dpr_nest_state *state, uint32_t launches) {
-    for (uint32_t i = 0; i < launches; i++)
-        state->free_slots[i / 32] |= 1u << i % 32;
+static void set_free(uint32_t *bits, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        bits[i / 32] |= 1u << i % 32;
 }
 
-static dpr_status make_memory(dpr_nest *nest) {
-    const size_t bytes = sizeof(dpr_nest_state) + nest->launches * sizeof(dpr_nest_slot);
-    dpr_nest_state *state = calloc(1, bytes);
+static dpr_status make_memory(const dpr_device *gpu, dpr_nest *nest) {
+    const size_t prepared = sizeof(dpr_nest_state) + nest->launches * sizeof(dpr_nest_slot);
+    const size_t queues = (size_t)DPR_NEST_QUEUES * DPR_NEST_QUEUE_CALLS * sizeof(dpr_nest_call);
+    dpr_nest_state *state = calloc(1, prepared);
     if (!state)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a nest");
-    set_free(state, nest->launches);
-    dpr_status status = dpr_device_upload(nest->device, state, bytes, &nest->memory);
+    set_free(state->free_slots, nest->launches);
+    set_free(state->free_queues, DPR_NEST_QUEUES);
+    const dpr_status status = dpr_device_upload(gpu, state, prepared, prepared + queues, &nest->memory);
     free(state);
-    if (status != DPR_OK)
-        return status;
-    /* Kernels in streams that do not wait for the default one may use it next. */
-    status = dpr_device_wait(nest->device);
-    if (status != DPR_OK)
-        dpr_device_free(nest->device, nest->memory);
     return status;
-}
-
-static void set_limits(dpr_nest *nest, int launches, uint32_t credits) {
-    uint32_t most = credits < DPR_NEST_LAUNCHES ? credits : DPR_NEST_LAUNCHES;
-    if (launches == DPR_NO_LAUNCHES)
-        most = 0;
-    else if (launches > 0 && (uint32_t)launches < most)
-        most = (uint32_t)launches;
-    nest->credits = credits;
-    nest->launches = most;
 }
 
 dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out) {
@@ -56,12 +41,12 @@ dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out) {
     if (!dpr_ctx_gpu(ctx))
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "ctx is a context of the CPU, and kernels need a GPU");
     dpr_nest nest = {.device = dpr_ctx_device(ctx)};
-    uint32_t credits = 0;
-    dpr_status status = dpr_nest_launcher(ctx, &nest.launcher, &credits);
+    size_t pending = 0;
+    dpr_status status = dpr_nest_launcher(ctx, &nest.launcher, &pending);
     if (status != DPR_OK)
         return status;
-    set_limits(&nest, launches, credits);
-    status = make_memory(&nest);
+    nest.launches = dpr_launches_of(pending < DPR_NEST_LAUNCHES ? pending : DPR_NEST_LAUNCHES, launches);
+    status = make_memory(dpr_ctx_gpu(ctx), &nest);
     if (status == DPR_OK)
         *out = nest;
     return status;
@@ -74,13 +59,13 @@ dpr_status dpr_nest_report(const dpr_nest *nest, dpr_nested *out) {
         return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
     if (!nest->memory)
         return dpr_fail(DPR_ERR_NULL_POINTER, "nest->memory is NULL: the nest is not made, or was given back");
-    return dpr_nest_collect(nest->device, &((dpr_nest_state *)nest->memory)->account, out);
+    return dpr_nest_collect(&((dpr_nest_state *)nest->memory)->account, out);
 }
 
 void dpr_nest_destroy(dpr_nest *nest) {
     if (!nest)
         return;
     if (nest->memory)
-        dpr_nest_free(nest->device, nest->memory);
+        dpr_nest_free(nest->memory);
     memset(nest, 0, sizeof *nest);
 }

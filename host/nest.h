@@ -4,15 +4,15 @@
 
 #include "dpr.h"
 
-/* On a GPU context: the launcher, in device memory (launcher.cuh), and how many launches may be pending on the device
- * for one more to be made. DPR_ERR_STRATEGY_UNABLE where kernels cannot launch kernels. */
-dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, uint32_t *credits);
+/* On a GPU context: the launcher, in device memory (launcher.cuh), and how many places the device's pool of pending
+ * launches has. DPR_ERR_STRATEGY_UNABLE where kernels cannot launch kernels. */
+dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, size_t *pending);
 
-/* Copies an account from the memory of device `ordinal` and makes it zero there, after what is in the legacy default
- * stream; done on return. */
-dpr_status dpr_nest_collect(int ordinal, dpr_nested *account, dpr_nested *out);
+/* Copies a nest's account from device memory and makes it zero there, after what is in the legacy default stream; done
+ * on return. */
+dpr_status dpr_nest_collect(dpr_nested *account, dpr_nested *out);
 
-/* Waits for all work of the device, and frees the memory. */
-void dpr_nest_free(int ordinal, void *memory);
+/* Gives a nest's memory back, after the work that uses it. */
+void dpr_nest_free(void *memory);
 
 #endif

@@ -8,16 +8,16 @@ static dpr_status absent(void) {
     return dpr_fail(DPR_ERR_NO_DEVICE, "%s", dpr_device_absent());
 }
 
-dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, uint32_t *credits) {
-    (void)ctx, (void)launcher, (void)credits;
+dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, size_t *pending) {
+    (void)ctx, (void)launcher, (void)pending;
     return absent();
 }
 
-dpr_status dpr_nest_collect(int ordinal, dpr_nested *account, dpr_nested *out) {
-    (void)ordinal, (void)account, (void)out;
+dpr_status dpr_nest_collect(dpr_nested *account, dpr_nested *out) {
+    (void)account, (void)out;
     return absent();
 }
 
-void dpr_nest_free(int ordinal, void *memory) {
-    (void)ordinal, (void)memory;
+void dpr_nest_free(void *memory) {
+    (void)memory;
 }

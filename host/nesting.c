@@ -7,51 +7,60 @@
 #include "capture.h"
 #include "driver.h"
 #include "error.h"
+#include "home.h"
 
 /* Work memory of a captured run. */
 typedef struct graph_memory {
     struct graph_memory *next;
     dpr_nesting *owner;
     void *memory;
-    int ended; /* its graph is gone, and nobody uses it any more */
+    atomic_int ended; /* its graph is gone, and nobody uses it any more */
 } graph_memory;
 
 struct dpr_nesting {
-    int ordinal;
-    int allowed; /* it has a part in the device's limit */
+    dpr_home home;
+    int allowed;      /* it has a part in the context's limit */
+    atomic_int users; /* the device, and graphs that are there: the last one frees host memory */
+    atomic_int ended; /* graphs that are gone, and whose memory is not given back yet */
     _Atomic(cudaMemPool_t) pool;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the list */
     graph_memory *of_graphs;
-    atomic_int ended; /* of these, whose graphs are gone */
-    int closed;       /* dpr_nesting_destroy() was called; the last graph's end frees everything */
 };
 
 /* ---- The limit ---- */
 
-enum { MOST_DEVICES = 64 };
+enum { MOST_HOMES = 64 };
 
-/* Of each device what contexts have set, and what was found. */
+/* The limit of one CUDA context, while there are contexts of the library's that have set it. */
+typedef struct limit {
+    uint64_t home;
+    int contexts; /* 0: the entry is free */
+    size_t found, set;
+} limit;
+
 static struct {
     pthread_mutex_t lock;
-    struct {
-        int contexts;
-        size_t found, set;
-    } of[MOST_DEVICES];
+    limit of[MOST_HOMES];
 } limits = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* With the lock held: the context's entry, or a free one; NULL if there is neither. */
+static limit *limit_of(const dpr_home *home) {
+    limit *free_one = NULL;
+    for (int i = 0; i < MOST_HOMES; i++) {
+        limit *l = &limits.of[i];
+        if (l->contexts > 0 && l->home == home->id)
+            return l;
+        if (l->contexts == 0)
+            free_one = l;
+    }
+    return free_one;
+}
 
 cudaError_t dpr_nesting_pending(size_t *out) {
     return cudaDeviceGetLimit(out, cudaLimitDevRuntimePendingLaunchCount);
 }
 
-cudaError_t dpr_nesting_credits(uint32_t *out) {
-    size_t pending;
-    const cudaError_t error = dpr_nesting_pending(&pending);
-    if (error == cudaSuccess)
-        *out = dpr_credits_of(pending);
-    return error;
-}
-
-static dpr_status set_limit(int ordinal, size_t pending) {
+static dpr_status set_limit(limit *l, const dpr_home *home, size_t pending) {
     size_t found, now;
     cudaError_t error = dpr_nesting_pending(&found);
     if (error == cudaSuccess)
@@ -64,64 +73,71 @@ static dpr_status set_limit(int ordinal, size_t pending) {
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
         return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, which device %d refuses: %s",
-                        pending, ordinal, cudaGetErrorString(error));
+                        pending, home->ordinal, cudaGetErrorString(error));
     }
     if (now < pending) {
         (void)cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, found);
         return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, and device %d gives %zu",
-                        pending, ordinal, now);
+                        pending, home->ordinal, now);
     }
-    limits.of[ordinal].found = found;
-    limits.of[ordinal].set = pending;
+    *l = (limit){.home = home->id, .found = found, .set = pending};
     return DPR_OK;
 }
 
-dpr_status dpr_nesting_allow(dpr_nesting *nesting, size_t pending) {
-    const int ordinal = nesting->ordinal;
+/* With the lock held. */
+static dpr_status allow(const dpr_home *home, size_t pending) {
+    limit *l = limit_of(home);
     dpr_status status = DPR_OK;
-    if (ordinal >= MOST_DEVICES)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "ctx_options->pending_launches is set, and device %d is past the first %d", ordinal,
-                        MOST_DEVICES);
-    pthread_mutex_lock(&limits.lock);
-    if (limits.of[ordinal].contexts == 0)
-        status = set_limit(ordinal, pending);
-    else if (limits.of[ordinal].set != pending)
+    if (!l)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, and %d CUDA contexts have a "
+                                                "limit of the library's already",
+                        pending, MOST_HOMES);
+    if (l->contexts == 0)
+        status = set_limit(l, home, pending);
+    else if (l->set != pending)
         status = dpr_fail(DPR_ERR_INVALID_OPTION,
                           "ctx_options->pending_launches is %zu, and another context has set %zu on device %d", pending,
-                          limits.of[ordinal].set, ordinal);
-    if (status == DPR_OK) {
-        limits.of[ordinal].contexts++;
-        nesting->allowed = 1;
-    }
-    pthread_mutex_unlock(&limits.lock);
+                          l->set, home->ordinal);
+    if (status == DPR_OK)
+        l->contexts++;
     return status;
 }
 
-/* Only on the device: the limit of another is none of ours. */
-static void put_limit_back(int ordinal) {
+dpr_status dpr_nesting_allow(dpr_nesting *nesting, size_t pending) {
     pthread_mutex_lock(&limits.lock);
-    if (--limits.of[ordinal].contexts == 0 && dpr_driver_is_current(ordinal)
-        && cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, limits.of[ordinal].found) != cudaSuccess)
+    const dpr_status status = allow(&nesting->home, pending);
+    pthread_mutex_unlock(&limits.lock);
+    nesting->allowed = status == DPR_OK;
+    return status;
+}
+
+static void put_limit_back(const dpr_home *home, int there) {
+    pthread_mutex_lock(&limits.lock);
+    limit *l = limit_of(home);
+    if (--l->contexts == 0 && there
+        && cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, l->found) != cudaSuccess)
         (void)cudaGetLastError();
     pthread_mutex_unlock(&limits.lock);
 }
 
-dpr_nesting *dpr_nesting_create(int ordinal) {
+dpr_nesting *dpr_nesting_create(const dpr_home *home) {
     dpr_nesting *nesting = calloc(1, sizeof *nesting);
     if (!nesting)
         return NULL;
-    nesting->ordinal = ordinal;
+    nesting->home = *home;
+    atomic_init(&nesting->users, 1);
     pthread_mutex_init(&nesting->lock, NULL);
     return nesting;
 }
 
-/* Takes those whose graphs are gone out of the list, and returns them as one. With the lock held. */
+/* Takes those whose graphs are gone out of the list, and returns them as one. */
 static graph_memory *take_ended(dpr_nesting *nesting) {
     graph_memory *taken = NULL;
+    pthread_mutex_lock(&nesting->lock);
+    atomic_store(&nesting->ended, 0); /* before it looks: one that comes now may be found by this look or the next */
     for (graph_memory **at = &nesting->of_graphs; *at;) {
         graph_memory *m = *at;
-        if (!m->ended) {
+        if (!atomic_load(&m->ended)) {
             at = &m->next;
             continue;
         }
@@ -129,36 +145,34 @@ static graph_memory *take_ended(dpr_nesting *nesting) {
         m->next = taken;
         taken = m;
     }
-    atomic_store(&nesting->ended, 0);
+    pthread_mutex_unlock(&nesting->lock);
     return taken;
 }
 
-/* Called with the lock held; releases it. */
-static void leave(dpr_nesting *nesting) {
-    for (graph_memory *m = nesting->closed ? take_ended(nesting) : NULL, *next; m; m = next) {
+static void let_go(dpr_nesting *nesting) {
+    if (atomic_fetch_sub(&nesting->users, 1) != 1)
+        return;
+    for (graph_memory *m = nesting->of_graphs, *next; m; m = next) {
         next = m->next;
         free(m);
     }
-    const int over = nesting->closed && !nesting->of_graphs;
-    pthread_mutex_unlock(&nesting->lock);
-    if (over) {
-        pthread_mutex_destroy(&nesting->lock);
-        free(nesting);
-    }
+    pthread_mutex_destroy(&nesting->lock);
+    free(nesting);
 }
 
-void dpr_nesting_destroy(dpr_nesting *nesting) {
+void dpr_nesting_destroy(dpr_nesting *nesting, int there) {
     if (!nesting)
         return;
-    pthread_mutex_lock(&nesting->lock);
-    for (graph_memory *m = nesting->of_graphs; m; m = m->next)
-        (void)cudaFree(m->memory);
-    if (atomic_load(&nesting->pool))
-        (void)cudaMemPoolDestroy(atomic_load(&nesting->pool));
+    int failures = 0;
+    for (graph_memory *m = nesting->of_graphs; m && there; m = m->next)
+        failures += cudaFree(m->memory) != cudaSuccess;
+    if (there && atomic_load(&nesting->pool))
+        failures += cudaMemPoolDestroy(atomic_load(&nesting->pool)) != cudaSuccess;
+    if (failures > 0)
+        (void)cudaGetLastError();
     if (nesting->allowed)
-        put_limit_back(nesting->ordinal);
-    nesting->closed = 1;
-    leave(nesting);
+        put_limit_back(&nesting->home, there);
+    let_go(nesting);
 }
 
 /* ---- Memory ---- */
@@ -184,8 +198,8 @@ static cudaError_t pool_of(dpr_nesting *nesting, cudaMemPool_t *out) {
     if (*out)
         return cudaSuccess;
     cudaMemPool_t made, there = NULL;
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
-    const cudaError_t error = create_pool(nesting->ordinal, &made);
+    const int mode = dpr_capture_relax();
+    const cudaError_t error = create_pool(nesting->home.ordinal, &made);
     dpr_capture_restore(mode);
     if (error != cudaSuccess)
         return error;
@@ -205,32 +219,28 @@ static cudaError_t pool_of(dpr_nesting *nesting, cudaMemPool_t *out) {
 enum { REPORT_BYTES = 256 };
 
 /* Asked for each run, as the limit is anybody's to change. */
-static cudaError_t find_credits(dpr_run *run) {
-    const cudaError_t error = dpr_nesting_credits(&run->credits);
-    if (error != cudaSuccess)
-        return error;
-    run->credits = dpr_credits_asked(run->credits, run->max_pending);
-    return cudaSuccess;
+static cudaError_t find_launches(dpr_run *run) {
+    size_t pending = 0;
+    const cudaError_t error = dpr_nesting_pending(&pending);
+    run->launches = dpr_launches_of(pending, run->max_pending);
+    return error;
 }
 
-/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. */
+/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. Takes no lock either, because whoever holds
+ * one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
     graph_memory *m = user;
     dpr_nesting *nesting = m->owner;
-    pthread_mutex_lock(&nesting->lock);
-    m->ended = 1;
+    atomic_store(&m->ended, 1); /* the last look at it: who finds it now frees it */
     atomic_fetch_add(&nesting->ended, 1);
-    leave(nesting);
+    let_go(nesting);
 }
 
 /* Gives the memory of graphs that are gone back in the order of a stream, which may be any. */
 static void free_ended(dpr_nesting *nesting, cudaStream_t stream) {
     if (atomic_load(&nesting->ended) == 0)
         return;
-    pthread_mutex_lock(&nesting->lock);
-    graph_memory *taken = take_ended(nesting);
-    pthread_mutex_unlock(&nesting->lock);
-    for (graph_memory *m = taken, *next; m; m = next) {
+    for (graph_memory *m = take_ended(nesting), *next; m; m = next) {
         next = m->next;
         if (cudaFreeAsync(m->memory, stream) != cudaSuccess)
             (void)cudaGetLastError();
@@ -238,20 +248,19 @@ static void free_ended(dpr_nesting *nesting, cudaStream_t stream) {
     }
 }
 
-/* From the pool, in a stream of its own, as the run's is being captured. Also gives back what dead graphs had, as there
+/* From the pool, apart, because the run's stream is being captured. Also gives back what dead graphs had, because there
  * may never be a run that is not captured. */
 static cudaError_t allocate_apart(dpr_nesting *nesting, cudaMemPool_t pool, size_t bytes, void **out) {
     cudaStream_t stream;
-    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaError_t error = dpr_home_begin_apart(&stream);
     if (error != cudaSuccess)
         return error;
     free_ended(nesting, stream);
-    error = cudaMallocFromPoolAsync(out, bytes, pool, stream);
-    const cudaError_t waited = cudaStreamSynchronize(stream);
-    (void)cudaStreamDestroy(stream);
-    if (error == cudaSuccess && waited != cudaSuccess)
+    const cudaError_t allocated = cudaMallocFromPoolAsync(out, bytes, pool, stream);
+    error = dpr_home_end_apart(stream, allocated);
+    if (error != cudaSuccess && allocated == cudaSuccess)
         (void)cudaFree(*out);
-    return error == cudaSuccess ? waited : error;
+    return error;
 }
 
 /* Memory that is the graph's. */
@@ -273,6 +282,7 @@ static cudaError_t allocate_for_graph(dpr_nesting *nesting, cudaMemPool_t pool, 
         free(m);
         return error;
     }
+    atomic_fetch_add(&nesting->users, 1);
     pthread_mutex_lock(&nesting->lock);
     m->next = nesting->of_graphs;
     nesting->of_graphs = m;
@@ -299,7 +309,7 @@ static cudaError_t allocate_captured(dpr_nesting *nesting, size_t bytes, cudaGra
     cudaError_t error = pool_of(nesting, &pool);
     if (error != cudaSuccess)
         return error;
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    const int mode = dpr_capture_relax();
     error = allocate_for_graph(nesting, pool, bytes, graph, out);
     dpr_capture_restore(mode);
     return error;
@@ -317,7 +327,7 @@ cudaError_t dpr_nesting_begin(dpr_nesting *nesting, const dpr_strategy *strategy
     if (!strategy->work_bytes)
         return report_none(run);
     void *memory = NULL;
-    cudaError_t error = find_credits(run);
+    cudaError_t error = find_launches(run);
     if (error != cudaSuccess)
         return error;
     const size_t bytes = REPORT_BYTES + strategy->work_bytes(run);

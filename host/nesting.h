@@ -10,27 +10,24 @@
 /* Of one device. Any number of threads may use it at once. */
 typedef struct dpr_nesting dpr_nesting;
 
-dpr_nesting *dpr_nesting_create(int ordinal); /* NULL: no host memory */
+dpr_nesting *dpr_nesting_create(const dpr_home *home); /* NULL: no host memory */
 
-/* On the device if it still is: gives back its memory, that of graphs too, which must not be launched any more, and the
- * limit that dpr_nesting_allow() found. NULL is allowed. */
-void dpr_nesting_destroy(dpr_nesting *nesting);
+/* If the home is still `there`: gives back device memory, that of graphs too, which must not be launched any more, and
+ * the limit that dpr_nesting_allow() found. NULL is allowed. */
+void dpr_nesting_destroy(dpr_nesting *nesting, int there);
 
-/* Sets how many launches may be pending on the current device, until dpr_nesting_destroy(). DPR_ERR_INVALID_OPTION if
- * another context has set another number, or the device does not take it. */
+/* Sets how many launches may be pending in the current context, until dpr_nesting_destroy(). DPR_ERR_INVALID_OPTION if
+ * another context of the library's has set another number, or the device does not take it. */
 dpr_status dpr_nesting_allow(dpr_nesting *nesting, size_t pending);
 
-/* How many may be pending on the current device. */
+/* How many may be pending in the current context. */
 cudaError_t dpr_nesting_pending(size_t *out);
-
-/* How many may be pending on the current device for one more to be made: its pool's share (device.h). */
-cudaError_t dpr_nesting_credits(uint32_t *out);
 
 /* Device memory from the pool that runs have theirs from, in the order of a stream that is not being captured. It is to
  * be given back by cudaFreeAsync(). */
 cudaError_t dpr_nesting_allocate(dpr_nesting *nesting, size_t bytes, cudaStream_t stream, void **out);
 
-/* Sets run->work, run->report unless it is set, and run->credits, on the current device, in the order of the run's
+/* Sets run->work, run->report unless it is set, and run->launches, in the current context, in the order of the run's
  * stream, which is being captured to `graph` unless that is NULL. What a run uses is kept for others; a captured run's
  * memory belongs to its graph until that and all of its instances are destroyed. Of a strategy without nested launches
  * it is the report alone, if that is set: all zero. */

@@ -97,7 +97,7 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     run.shape = plan->step->shape;
     run.stream = stream;
     if (plan->step->strategy->side == DPR_ON_GPU)
-        return dpr_device_run(dpr_ctx_gpu(plan->ctx), plan->step->strategy, &run);
+        return dpr_ctx_run(plan->ctx, plan->choice, &run, NULL);
     if (stream)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the plan runs on the CPU", (void *)stream);
     if (plan->device_count && *plan->device_count < run.count)

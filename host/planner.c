@@ -95,9 +95,9 @@ typedef struct candidates {
     const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
 } candidates;
 
-static void gather(candidates *c) {
+static void gather(candidates *c, uint64_t barred) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
-        if (!dpr_refusal(dpr_strategies[i], c->key, c->caps))
+        if (!(barred >> i & 1) && !dpr_refusal(dpr_strategies[i], c->key, c->caps))
             c->strategy[c->count++] = dpr_strategies[i];
     }
 }
@@ -194,12 +194,12 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
     if (status != DPR_OK)
         return status;
     candidates c = {.key = &choice->key, .caps = &known.caps};
-    gather(&c);
+    gather(&c, machine->barred);
     return c.count > 0 ? envelope(&c, &known, choice) : refuse_all(&choice->key, &known.caps);
 }
 
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {
-    dpr_choice choice = {.key = *key};
+    dpr_choice choice = {.key = *key, .sms = (int)machine->caps.gpu.sm_count, .barred = machine->barred};
     const dpr_status status = key->f.strategy ? choose_by_name(machine, &choice) : choose_cheapest(machine, &choice);
     if (status == DPR_OK)
         *out = choice;

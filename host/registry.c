@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(DPR_STRATEGY_COUNT < UINT8_MAX, "dpr_key has one byte for a strategy's number");
+static_assert(DPR_STRATEGY_COUNT < 64, "dpr_machine has a bit, and dpr_key one byte, for a strategy's number");
 
 #define DPR_NONE(id)
 #define DPR_DECLARE(id) extern const dpr_strategy dpr_##id;

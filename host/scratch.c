@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "driver.h"
+#include "home.h"
 #include "strategy.h"
 
 /* A slab is 4 MiB. More of them than MOST_SLABS come only where waiting for streams that are gone is not allowed. */
@@ -14,8 +15,8 @@ enum { SLOTS_PER_SLAB = (4 << 20) / DPR_SCRATCH_BYTES, MOST_SLABS = 8, RECENT = 
 
 typedef struct slab slab;
 
-/* What a slot is used for, in the low bits of its `use`; the rest counts the runs about to be enqueued, its pins. Of
- * these changes only that of the pins of a slot OF_STREAM happens without the lock. */
+/* What a slot is used for, in the low bits of its `use`; the rest counts the runs about to be enqueued, its pins. It
+ * changes under the lock, but for the pins of a slot OF_STREAM, and for a slot OF_GRAPH whose graph ends. */
 enum { FREE = 0, OF_STREAM = 1, OF_GRAPH = 2, CLOSING = 3, SPOILT = 4, STATES = 7, ONE_PIN = 8 };
 
 struct dpr_slot {
@@ -24,6 +25,7 @@ struct dpr_slot {
     unsigned char *memory;
     atomic_uint use;
     atomic_ullong stream; /* its owner's number, while OF_STREAM; does not change while there are pins */
+    int sms;              /* of its stream, or of the one that was captured; changes with that */
 };
 
 /* A slab is given back when its context is gone and no graph holds a slot of it. */
@@ -35,25 +37,22 @@ struct slab {
 };
 
 struct dpr_scratch {
+    dpr_home home;
+    atomic_int users; /* the device, and slots OF_GRAPH: the last one frees host memory */
     pthread_mutex_t lock;
     slab *slabs;
     int slab_count;
     int reclaiming;                     /* reclaim() is waiting, without the lock */
     _Atomic(dpr_slot *) recent[RECENT]; /* by stream; a hint that pin_recent() checks */
-    unsigned graph_slots;
-    int closed; /* dpr_scratch_destroy() was called; the last graph's end frees everything */
 };
 
-/* Zeroes in a stream of its own, as the default stream may not be used while another is captured. */
+/* Apart, because the default stream may not be used while another is captured. */
 static cudaError_t zero(void *memory, size_t bytes) {
     cudaStream_t stream;
-    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const cudaError_t error = dpr_home_begin_apart(&stream);
     if (error != cudaSuccess)
         return error;
-    error = cudaMemsetAsync(memory, 0, bytes, stream);
-    const cudaError_t waited = cudaStreamSynchronize(stream);
-    (void)cudaStreamDestroy(stream);
-    return error != cudaSuccess ? error : waited;
+    return dpr_home_end_apart(stream, cudaMemsetAsync(memory, 0, bytes, stream));
 }
 
 static cudaError_t add_slab(dpr_scratch *scratch) {
@@ -61,7 +60,7 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     if (!s)
         return cudaErrorMemoryAllocation;
     const size_t bytes = (size_t)SLOTS_PER_SLAB * DPR_SCRATCH_BYTES;
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
+    const int mode = dpr_capture_relax();
     void *memory = NULL;
     cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) {
@@ -87,24 +86,9 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     return cudaSuccess;
 }
 
-cudaError_t dpr_scratch_create(dpr_scratch **out) {
-    dpr_scratch *scratch = calloc(1, sizeof *scratch);
-    if (!scratch)
-        return cudaErrorMemoryAllocation;
-    pthread_mutex_init(&scratch->lock, NULL);
-    const cudaError_t error = add_slab(scratch);
-    if (error != cudaSuccess) {
-        pthread_mutex_destroy(&scratch->lock);
-        free(scratch);
-        return error;
-    }
-    *out = scratch;
-    return cudaSuccess;
-}
-
-/* Called with the lock held; releases it. */
-static void free_all(dpr_scratch *scratch) {
-    pthread_mutex_unlock(&scratch->lock);
+static void let_go(dpr_scratch *scratch) {
+    if (atomic_fetch_sub(&scratch->users, 1) != 1)
+        return;
     pthread_mutex_destroy(&scratch->lock);
     for (slab *s = scratch->slabs, *next; s; s = next) {
         next = s->next;
@@ -115,28 +99,37 @@ static void free_all(dpr_scratch *scratch) {
     free(scratch);
 }
 
-void dpr_scratch_destroy(dpr_scratch *scratch) {
-    pthread_mutex_lock(&scratch->lock);
-    for (slab *s = scratch->slabs; s; s = s->next)
-        (void)cudaFree(s->memory);
-    scratch->closed = 1;
-    if (scratch->graph_slots == 0)
-        free_all(scratch);
+cudaError_t dpr_scratch_create(const dpr_home *home, dpr_scratch **out) {
+    dpr_scratch *scratch = calloc(1, sizeof *scratch);
+    if (!scratch)
+        return cudaErrorMemoryAllocation;
+    scratch->home = *home;
+    atomic_init(&scratch->users, 1);
+    pthread_mutex_init(&scratch->lock, NULL);
+    const cudaError_t error = add_slab(scratch);
+    if (error == cudaSuccess)
+        *out = scratch;
     else
-        pthread_mutex_unlock(&scratch->lock);
+        let_go(scratch);
+    return error;
 }
 
-/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. */
+void dpr_scratch_destroy(dpr_scratch *scratch, int there) {
+    if (!scratch)
+        return;
+    for (slab *s = scratch->slabs; s && there; s = s->next)
+        if (cudaFree(s->memory) != cudaSuccess)
+            (void)cudaGetLastError();
+    let_go(scratch);
+}
+
+/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. Takes no lock either, because whoever holds
+ * one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
     dpr_slot *slot = user;
     dpr_scratch *scratch = slot->home->owner;
-    pthread_mutex_lock(&scratch->lock);
     atomic_fetch_and(&slot->use, ~(unsigned)STATES);
-    scratch->graph_slots--;
-    if (scratch->closed && scratch->graph_slots == 0)
-        free_all(scratch);
-    else
-        pthread_mutex_unlock(&scratch->lock);
+    let_go(scratch);
 }
 
 static unsigned state_of(const dpr_slot *slot) {
@@ -184,19 +177,35 @@ static void change_all(dpr_scratch *scratch, unsigned from, unsigned to) {
     }
 }
 
+/* Zeroes what failed runs have left. */
+static void clean_spoilt(dpr_scratch *scratch) {
+    for (slab *s = scratch->slabs; s; s = s->next) {
+        for (int i = 0; i < SLOTS_PER_SLAB; i++) {
+            if (atomic_load(&s->slot[i].use) != SPOILT)
+                continue;
+            if (zero(s->slot[i].memory, DPR_SCRATCH_BYTES) == cudaSuccess)
+                atomic_store(&s->slot[i].use, FREE);
+            else
+                (void)cudaGetLastError();
+        }
+    }
+}
+
 /* Streams may have been destroyed with their work still running, so only the whole device's silence frees their slots:
- * of those that nobody pins while it is waited for. Releases the lock for that time, as others, and graphs that end,
- * may be what the device's work waits for. */
+ * of those that nobody pins while it is waited for. Releases the lock for that time, because others may be what the
+ * device's work waits for. */
 static cudaError_t reclaim(dpr_scratch *scratch) {
     change_all(scratch, OF_STREAM, CLOSING);
     scratch->reclaiming = 1;
     pthread_mutex_unlock(&scratch->lock);
-    const enum cudaStreamCaptureMode mode = dpr_capture_relax();
-    const cudaError_t error = cudaDeviceSynchronize();
-    dpr_capture_restore(mode);
+    const int mode = dpr_capture_relax();
+    const cudaError_t error = dpr_home_wait();
     pthread_mutex_lock(&scratch->lock);
     scratch->reclaiming = 0;
     change_all(scratch, CLOSING, error == cudaSuccess ? FREE : OF_STREAM);
+    if (error == cudaSuccess)
+        clean_spoilt(scratch);
+    dpr_capture_restore(mode);
     return error;
 }
 
@@ -216,18 +225,19 @@ static dpr_slot *pin_recent(dpr_scratch *scratch, unsigned long long id) {
     return NULL;
 }
 
-static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, dpr_slot **out) {
+static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, int sms, dpr_slot **out) {
     dpr_slot *slot = find_of_stream(scratch, id);
     if (slot) {
         atomic_fetch_add(&slot->use, ONE_PIN);
     } else {
-        /* Where waiting is not allowed, as during a capture elsewhere, there is a new slab all the same. */
+        /* Where waiting fails there is a new slab. */
         if (!find_free(scratch) && scratch->slab_count >= MOST_SLABS && !scratch->reclaiming
             && reclaim(scratch) != cudaSuccess)
             (void)cudaGetLastError();
         const cudaError_t error = take_free(scratch, &slot);
         if (error != cudaSuccess)
             return error;
+        slot->sms = sms;
         atomic_store(&slot->stream, id);
         atomic_store(&slot->use, OF_STREAM + ONE_PIN);
     }
@@ -236,7 +246,7 @@ static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, d
     return cudaSuccess;
 }
 
-static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, dpr_slot **out) {
+static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, int sms, dpr_slot **out) {
     dpr_slot *slot;
     cudaError_t error = take_free(scratch, &slot);
     if (error != cudaSuccess)
@@ -245,14 +255,12 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, dpr_sl
     error = cudaUserObjectCreate(&object, slot, graph_ended, 1, cudaUserObjectNoDestructorSync);
     if (error != cudaSuccess)
         return error;
+    slot->sms = sms;
+    atomic_fetch_add(&scratch->users, 1);
     atomic_store(&slot->use, OF_GRAPH);
-    scratch->graph_slots++;
     error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
     if (error != cudaSuccess) {
-        /* Its destructor takes the lock. */
-        pthread_mutex_unlock(&scratch->lock);
-        (void)cudaUserObjectRelease(object, 1);
-        pthread_mutex_lock(&scratch->lock);
+        (void)cudaUserObjectRelease(object, 1); /* which calls graph_ended() */
         return error;
     }
     atomic_fetch_add(&slot->use, ONE_PIN);
@@ -279,6 +287,19 @@ static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGra
     return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
 }
 
+/* The slot of a stream that has not been here lately, or for a graph. */
+static cudaError_t pin_new(dpr_scratch *scratch, cudaStream_t stream, unsigned long long id, cudaGraph_t graph,
+                           dpr_slot **out) {
+    int sms = 0;
+    cudaError_t error = dpr_home_stream_sms(&scratch->home, stream, &sms);
+    if (error != cudaSuccess)
+        return error;
+    pthread_mutex_lock(&scratch->lock);
+    error = graph ? pin_for_graph(scratch, graph, sms, out) : pin_for_stream(scratch, id, sms, out);
+    pthread_mutex_unlock(&scratch->lock);
+    return error;
+}
+
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out, cudaGraph_t *captured_to) {
     unsigned long long id;
     cudaGraph_t graph;
@@ -286,13 +307,10 @@ cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot 
     if (error != cudaSuccess)
         return error;
     dpr_slot *slot = graph ? NULL : pin_recent(scratch, id);
-    if (!slot) {
-        pthread_mutex_lock(&scratch->lock);
-        error = graph ? pin_for_graph(scratch, graph, &slot) : pin_for_stream(scratch, id, &slot);
-        pthread_mutex_unlock(&scratch->lock);
-        if (error != cudaSuccess)
-            return error;
-    }
+    if (!slot)
+        error = pin_new(scratch, stream, id, graph, &slot);
+    if (error != cudaSuccess)
+        return error;
     pthread_mutex_lock(&slot->enqueuing);
     if (state_of(slot) == SPOILT) { /* by the run before */
         dpr_scratch_unpin(slot);
@@ -318,4 +336,7 @@ void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream) {
 
 void *dpr_slot_memory(const dpr_slot *slot) {
     return slot->memory;
+}
+int dpr_slot_sms(const dpr_slot *slot) {
+    return slot->sms;
 }

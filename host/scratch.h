@@ -5,19 +5,23 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device.h"
+
 typedef struct dpr_scratch dpr_scratch;
 typedef struct dpr_slot dpr_slot;
 
-/* Allocates on the current device; 0 or a cudaError_t. */
-cudaError_t dpr_scratch_create(dpr_scratch **out);
+/* Allocates in the home, which is current; 0 or a cudaError_t. */
+cudaError_t dpr_scratch_create(const dpr_home *home, dpr_scratch **out);
 
-/* No run may be in flight. Slots that graphs still hold stay allocated until these are destroyed. */
-void dpr_scratch_destroy(dpr_scratch *scratch);
+/* Gives the device memory back, if the home is still `there`, which waits for the work in flight. What graphs still
+ * refer to of host memory stays until these are destroyed. NULL is allowed. */
+void dpr_scratch_destroy(dpr_scratch *scratch, int there);
 
 /* A slot for one run in `stream`, pinned until dpr_scratch_unpin(), so that no other stream gets it before this run is
  * enqueued, and no other run comes between the launches of this one. Takes another 4 MiB of device memory when all
  * slots are in use; where that were more than 32 MiB, it waits for the device first and takes the slots of streams, but
- * not during capture. *captured_to is the graph that the stream is being captured to, or NULL. */
+ * not during capture. *captured_to is the graph that the stream is being captured to, or NULL.
+ * cudaErrorInvalidResourceHandle if the stream does not belong to the home. */
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out, cudaGraph_t *captured_to);
 void dpr_scratch_unpin(dpr_slot *slot);
 
@@ -25,7 +29,8 @@ void dpr_scratch_unpin(dpr_slot *slot);
  * that fails is not used again. */
 void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream);
 
-/* The slot's device memory, DPR_SCRATCH_BYTES. */
+/* The slot's device memory, DPR_SCRATCH_BYTES; and the SMs on which the work of its stream runs. */
 void *dpr_slot_memory(const dpr_slot *slot);
+int dpr_slot_sms(const dpr_slot *slot);
 
 #endif

@@ -8,7 +8,8 @@ namespace {
 
 static_assert(static_cast<int>(dpr::outcome::launched) == NEST_LAUNCHED
               && static_cast<int>(dpr::outcome::in_line) == NEST_IN_LINE
-              && static_cast<int>(dpr::outcome::left) == NEST_LEFT);
+              && static_cast<int>(dpr::outcome::left) == NEST_LEFT
+              && static_cast<int>(dpr::outcome::waiting) == NEST_WAITING);
 
 constexpr unsigned block = 128;
 
@@ -110,6 +111,36 @@ __global__ void ask_in_two_steps(dpr_nest nest, sum_of_sums then, const nest_cal
     dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, in, sums + thread(), call.count, then);
 }
 
+/* ---- Down by continuations ---- */
+
+/* Results go where nobody reads them but the continuation, which is told them. */
+struct way_down {
+    const int32_t *in;
+    unsigned long long *sums;
+    unsigned left, fan; /* levels */
+    nest_side side;
+
+    __device__ void operator()(int64_t sum, const dpr_nest &nest) const {
+        atomicAdd(&sums[0], static_cast<unsigned long long>(sum));
+        atomicAdd(&sums[1], 1ull);
+        for (unsigned i = 0; i < fan && left > 0; ++i) {
+            const bool goes_on = side == NEST_EVEN || i == (side == NEST_DEEP_FIRST ? 0 : fan - 1);
+            ask(nest, goes_on ? left - 1 : 0);
+        }
+    }
+
+    __device__ void ask(const dpr_nest &nest, unsigned levels) const {
+        way_down next = *this;
+        next.left = levels;
+        dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, in, reinterpret_cast<int64_t *>(sums + 2), 2, next);
+    }
+};
+
+__global__ void go_down(dpr_nest nest, way_down from, unsigned threads) {
+    if (thread() < threads)
+        from.ask(nest, from.left);
+}
+
 /* ---- The pairs ---- */
 
 #define PAIRS_OF_NUMBERS(X, DTYPE)                                                                                     \
@@ -164,6 +195,13 @@ int nest_ask_for_written(const dpr_nest *nest, nest_call *call, dpr_stream strea
 
 int nest_ask_twice(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, dpr_stream stream) {
     ask_twice<<<blocks_for(n), block, 0, stream>>>(*nest, calls, n, sums);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int nest_go_down(const dpr_nest *nest, const int32_t *in, unsigned threads, unsigned depth, unsigned fan,
+                 nest_side side, int64_t *sums, dpr_stream stream) {
+    const way_down from = {in, reinterpret_cast<unsigned long long *>(sums), depth, fan, side};
+    go_down<<<blocks_for(threads), block, 0, stream>>>(*nest, from, threads);
     return static_cast<int>(cudaGetLastError());
 }
 

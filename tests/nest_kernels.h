@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* As dpr::outcome. */
-typedef enum nest_outcome { NEST_LAUNCHED, NEST_IN_LINE, NEST_LEFT } nest_outcome;
+typedef enum nest_outcome { NEST_LAUNCHED, NEST_IN_LINE, NEST_LEFT, NEST_WAITING } nest_outcome;
 
 /* A reduction that a kernel asks for, in device memory. */
 typedef struct nest_call {
@@ -50,6 +50,25 @@ int nest_ask_twice(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *
  */
 int nest_ask_in_two_steps(const dpr_nest *nest, nest_call *calls, unsigned n, int64_t *sums, unsigned *arrived,
                           nest_call *total, dpr_stream stream);
+
+/* Which of the sums that a continuation asks for are gone on from: all of them, or one, which it asks for first or last
+ * of all. */
+typedef enum nest_side { NEST_EVEN, NEST_DEEP_FIRST, NEST_DEEP_LAST } nest_side;
+
+/* Each of `threads` threads asks for the sum of in[0] and in[1], and so does each continuation, `fan` times, until
+ * `depth` levels are done. Adds all results up in sums[0] and counts them in sums[1]. Needs no other memory. */
+int nest_go_down(const dpr_nest *nest, const int32_t *in, unsigned threads, unsigned depth, unsigned fan,
+                 nest_side side, int64_t *sums, dpr_stream stream);
+
+/* How many sums one thread asks for. */
+static inline uint64_t nest_calls_below(unsigned depth, unsigned fan, nest_side side) {
+    uint64_t calls = 1, of_level = 1;
+    for (unsigned level = 1; level <= depth; level++) {
+        of_level = side == NEST_EVEN ? of_level * fan : fan;
+        calls += of_level;
+    }
+    return calls;
+}
 
 #ifdef __cplusplus
 }

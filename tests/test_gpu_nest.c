@@ -114,14 +114,13 @@ static void expect_report(const scene *s, const dpr_nest *nest, unsigned n, dpr_
         *out = report;
 }
 
-/* Every credit has come back, or will do so in time; and every slot. */
+/* Every slot has come back, and every queue. */
 static void expect_all_back(const dpr_nest *nest) {
-    uint32_t pool[3] = {UINT32_MAX}; /* taken, and of these returned (credits.cuh) */
     dpr_nest_state state = {.held = UINT32_MAX};
-    EXPECT_TRUE(gpu_copy(pool, nest->launcher, sizeof pool));
-    EXPECT_EQ_U64(pool[0], (uint64_t)pool[1] + pool[2]);
     EXPECT_TRUE(gpu_copy(&state, nest->memory, sizeof state));
     EXPECT_EQ_U64(0, state.held);
+    for (int i = 0; i < DPR_NEST_QUEUE_WORDS; i++)
+        EXPECT_EQ_U64(UINT32_MAX, state.free_queues[i]);
 }
 
 static void close_nest(dpr_nest *nest) {
@@ -299,7 +298,7 @@ NEST_TEST(one_launch_at_a_time) {
     close_nest(&nest);
 }
 
-NEST_TEST(launches_are_limited_to_a_share_of_the_pool) {
+NEST_TEST(launches_are_at_most_those_of_the_pool) {
     NEED_GPU();
     dpr_ctx *ctx;
     dpr_nest nest;
@@ -308,11 +307,10 @@ NEST_TEST(launches_are_limited_to_a_share_of_the_pool) {
     options.pending_launches = 120;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx));
     fill(fixture, DPR_ARGMIN, DPR_U8);
-    static const int asked[] = {0, 5, 32, 1000000};
-    static const uint32_t given[] = {32, 5, 32, 32};
+    static const int asked[] = {0, 5, 120, 1000000};
+    static const uint32_t given[] = {120, 5, 120, 120};
     for (size_t i = 0; i < LENGTH(asked); i++) {
         ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, asked[i], &nest));
-        EXPECT_EQ_U64(32, nest.credits);
         EXPECT_EQ_U64(given[i], nest.launches);
         ask_many(fixture, &nest, pair_of(DPR_ARGMIN, DPR_U8), MOST_CALLS, &report);
         EXPECT_TRUE(report.launched > 0);
@@ -387,7 +385,7 @@ NEST_TEST(continuations_may_ask_too) {
 /* Of these, the last one sees what the others have left, and each launch is noted at its depth. */
 NEST_TEST(continuations_go_on_with_all_results) {
     NEED_GPU();
-    enum { ROWS = 80 }; /* so that ten times as many have credits, however quickly they follow one another */
+    enum { ROWS = 80 }; /* far fewer than the pool has places, so that none is refused */
     dpr_nest nest;
     unsigned *arrived = (unsigned *)(fixture->sums + MOST_CALLS);
     fill(fixture, DPR_SUM, DPR_I32);
@@ -416,6 +414,48 @@ NEST_TEST(continuations_go_on_with_all_results) {
         EXPECT_EQ_U64(2, report.deepest);
     }
     close_nest(&nest);
+}
+
+/* ---- Continuations in line ---- */
+
+/* Threads that go down by continuations, each of which asks for `fan` sums, until `depth` levels are done; what is not
+ * launched is done in line by a thread with the stack that CUDA gives it. */
+static void go_down(const scene *s, int launches, unsigned threads, unsigned depth, unsigned fan, nest_side side) {
+    const uint64_t calls = nest_calls_below(depth, fan, side);
+    dpr_nest nest;
+    dpr_nested report;
+    uint64_t sums[2] = {0}; /* of all results, and how many there were */
+    ASSERT_STATUS(DPR_OK, dpr_nest_create(s->ctx, launches, &nest));
+    ASSERT_TRUE(gpu_copy(s->sums, sums, sizeof sums));
+    EXPECT_EQ_I64(0, nest_go_down(&nest, (const int32_t *)s->in, threads, depth, fan, side, s->sums, s->stream));
+    ASSERT_THAT(gpu_stream_wait(s->stream) && gpu_copy(sums, s->sums, sizeof sums),
+                "%u threads, %u levels of %u: %s", threads, depth, fan, gpu_error());
+    EXPECT_THAT(sums[1] == threads * calls && sums[0] == 3 * threads * calls,
+                "%u threads, %u levels of %u: %" PRIu64 " results, their sum %" PRIu64 ", expected %" PRIu64, threads, depth,
+                fan, sums[1], sums[0], threads * calls);
+    ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
+    EXPECT_STATUS(DPR_OK, dpr_nested_status(&report));
+    EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.in_line);
+    EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.refused);
+    EXPECT_TRUE(launches != DPR_NO_LAUNCHES || report.launched == 0);
+    close_nest(&nest);
+}
+
+NEST_TEST(continuations_in_line_go_to_any_depth) {
+    static const int launches[] = {DPR_NO_LAUNCHES, 1, 0};
+    const int32_t three[] = {1, 2};
+    NEED_GPU();
+    ASSERT_TRUE(gpu_copy(fixture->in, three, sizeof three));
+    for (size_t i = 0; i < LENGTH(launches) && !test_failed(); i++) {
+        go_down(fixture, launches[i], 1, 10000, 1, NEST_EVEN);
+        go_down(fixture, launches[i], 300, 200, 1, NEST_EVEN);
+        go_down(fixture, launches[i], 1, 14, 2, NEST_EVEN);
+        go_down(fixture, launches[i], 1, 6, 5, NEST_EVEN);
+        go_down(fixture, launches[i], 1, 1, 5000, NEST_EVEN);
+        go_down(fixture, launches[i], 1, 3000, 2, NEST_DEEP_FIRST);
+        go_down(fixture, launches[i], 1, 3000, 2, NEST_DEEP_LAST);
+        go_down(fixture, launches[i], 2000, 7, 2, NEST_EVEN);
+    }
 }
 
 /* ---- Making and giving back ---- */

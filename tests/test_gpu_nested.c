@@ -1,13 +1,12 @@
 /* Strategies with nested launches: random runs under every limit, what their reports say, and how they stand beside
  * other work. Nothing is waited for longer than a watchdog allows: a device that hangs ends the program. */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ctx.h"
 #include "gpu_pools.h"
+#include "gpu_watch.h"
 
 enum { LARGEST = 1 << 22 };
 
@@ -118,23 +117,8 @@ static const char *describe(const trial *t) {
     return text;
 }
 
-/* Until the stream has come to here. A device that hangs cannot be cleaned up after. */
 static void watch(const world *w, const char *what) {
-    const double end = test_now() + 20;
-    atomic_store(w->done, 0);
-    ASSERT_THAT(gpu_fill_async((void *)w->done, 1, sizeof *w->done, w->stream), "%s", gpu_error());
-    while (atomic_load(w->done) == 0) {
-        if (test_now() > end) {
-            test_fail(__FILE__, __LINE__, "the device hangs, or has failed: %s", what);
-            (void)fflush(NULL);
-            (void)alarm(5); /* the next call may never return */
-            (void)gpu_stream_wait(w->stream);
-            test_fail(__FILE__, __LINE__, "%s", gpu_error());
-            (void)fflush(NULL);
-            _exit(3);
-        }
-    }
-    EXPECT_THAT(gpu_stream_wait(w->stream), "%s", gpu_error()); /* what else is in host memory is there after this */
+    gpu_watch(w->stream, w->done, 20, what);
 }
 
 static double result_as_number(const world *w, dpr_op op, dpr_dtype dtype) {
@@ -237,7 +221,6 @@ NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
             refused += fixture->nested->refused;
             in_line += fixture->nested->in_line;
         }
-        expect_credits_back(ctx);
         dpr_ctx_destroy(ctx);
         if (test_failed())
             return;
@@ -332,7 +315,7 @@ NESTED_TEST(reports_say_what_was_launched) {
     dpr_ctx_destroy(ctx);
 }
 
-NESTED_TEST(no_launches_are_made_without_credits) {
+NESTED_TEST(no_launches_are_made_where_none_is_allowed) {
     NEED_GPU();
     dpr_ctx *ctx = NULL;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
@@ -352,7 +335,7 @@ static uint32_t bits_of(float x) {
     return bits;
 }
 
-/* With few credits the same bits come out, whatever is launched and whatever done in line. */
+/* The same bits come out, whatever is launched and whatever done in line. */
 TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
     static const int pending[] = {0, DPR_NO_LAUNCHES, 1, 2, 7, 40};
     enum { COUNT = 300007 };
@@ -385,7 +368,7 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
     gpu_free(DPR_MEMORY_DEVICE, in);
 }
 
-/* The limit is put back, and credits do not get lost: what a small pool refuses, a large one launches. */
+/* The limit is put back: what a small pool refuses, a large one launches. */
 NESTED_TEST(the_pool_is_as_large_as_the_context_says) {
     const trial t = {.form = "dp.nosync", .count = 1 << 20, .block = 512};
     NEED_GPU();
@@ -463,7 +446,7 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
     dpr_ctx_destroy(ctx);
 }
 
-/* Many runs at once share the credits. */
+/* Many runs at once share the pool's places. */
 NESTED_TEST(streams_share_the_pool) {
     enum { STREAMS = 8, ROUNDS = 20 };
     NEED_GPU();
@@ -487,7 +470,6 @@ NESTED_TEST(streams_share_the_pool) {
         for (size_t s = 0; s < STREAMS; s++)
             EXPECT_EQ_I64(fixture->sums[s + count] - fixture->sums[s], out[s]);
     }
-    expect_credits_back(ctx);
     for (int s = 0; s < STREAMS; s++)
         EXPECT_TRUE(gpu_stream_destroy(streams[s]));
     gpu_free(DPR_MEMORY_PINNED, out);

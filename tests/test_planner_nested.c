@@ -322,13 +322,13 @@ TEST(PlannerNested, plans_say_what_will_be_launched) {
     NEED_NESTED();
     explain("dp.tree", 0, 0, 1 << 24, text, sizeof text);
     EXPECT_CONTAINS(text, "1024 leaves of 64 KiB, and 1 level of up to 1024 children a node above, a launch each");
-    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 996\n");
+    EXPECT_CONTAINS(text, "24 launches deep; at most 2048 launches, and the device's pool holds 2048\n");
     explain("dp.tree", 0, 17, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "24 launches deep; 2048 may be pending, of which dpr uses 17 (asked for)\n");
-    explain("dp.tree", 0, 997, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "of which dpr uses 996\n");
+    EXPECT_CONTAINS(text, "24 launches deep; at most 17 launches (asked for), and the device's pool holds 2048\n");
+    explain("dp.tree", 0, 2049, 1 << 24, text, sizeof text);
+    EXPECT_CONTAINS(text, "at most 2048 launches, and the device's pool holds 2048\n");
     explain("dp.tree", 0, DPR_NO_LAUNCHES, 1 << 24, text, sizeof text);
-    EXPECT_CONTAINS(text, "of which dpr uses 0 (asked for)\n");
+    EXPECT_CONTAINS(text, "at most 0 launches (asked for), and");
     explain("dp.tree", 0, 0, 100, text, sizeof text);
     EXPECT_CONTAINS(text, "one leaf, and no launches");
     explain("dp.recursive2", 3, 0, 1 << 20, text, sizeof text);

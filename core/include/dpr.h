@@ -356,10 +356,11 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 typedef struct dpr_nest {
     int32_t device;    /**< CUDA ordinal */
     uint32_t launches; /**< of its own that may be pending at a time */
-    uint32_t credits;  /**< of all on the device that may be, those of strategies dp.* included */
-    uint32_t within;   /**< 0; in what a continuation gets, the launch that it is of */
-    void *launcher;    /**< device memory of the library's: the kernel that is launched, and the count */
-    void *memory;      /**< device memory: the account, and a slot for each launch */
+    uint32_t within;   /**< 0 on the host's copy; in a continuation, 1 + the index of the launch that it continues */
+    uint32_t reserved; /**< 0 */
+    void *launcher;    /**< device memory of the library's: the kernel that is launched */
+    void *memory;      /**< device memory: the account, a slot for each launch, and queues */
+    void *line;        /**< NULL on the host's copy; in a continuation that a thread calls in line, what waits for it */
 } dpr_nest;
 
 /** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.

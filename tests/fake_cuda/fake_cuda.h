@@ -6,6 +6,7 @@
 #ifndef DPR_TESTS_FAKE_CUDA_H
 #define DPR_TESTS_FAKE_CUDA_H
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 enum { FAKE_DEVICES = 2 };
@@ -32,9 +33,9 @@ int fake_programmatic_kernels(void);
 /* Modules loaded so far. */
 int fake_module_loads(void);
 
-/* How many launches at a time, and how deep, the last run was allowed whose kernels launch others. Such a run reports
- * one launch, or none if none is allowed. */
-unsigned fake_nested_credits(void);
+/* How many launches, and how deep, the last run was allowed whose kernels launch others. Such a run reports one launch,
+ * or none if none is allowed. */
+unsigned fake_nested_launches(void);
 unsigned fake_nested_depth(void);
 
 /* What nested launches take there: a level, a tail-launched one, more for the first, each tile of dp.nosync, and memory
@@ -47,20 +48,19 @@ enum {
     FAKE_MODULE_BYTES = 70 << 20
 };
 
+/* Stack of a thread; 1024 bytes at first. */
+void fake_set_stack(size_t bytes);
+
 /* Free memory of each device but for what modules take; 1 GiB at first. */
 void fake_set_memory(size_t bytes);
 
 /* Has no event be reached when it is asked for; and whoever waits, which could be for ever, violates. */
 void fake_set_busy(int on);
 
-/* Has reports of runs say that a launch was refused: others have the credits. */
+/* Has reports of runs say that a launch was refused: others have the pool's places. */
 void fake_refuse_launches(int on);
 
-/* Runs whose kernels may launch others, and of which the last kernel, that is to put things in order, has not been
- * enqueued: of the latest 256. */
-int fake_unended_runs(void);
-
-/* Calls of cudaDeviceSynchronize() so far. */
+/* Calls so far that wait for all work: cudaDeviceSynchronize(), and those that give memory back. */
 int fake_device_waits(void);
 
 /* Calls since fake_fail_call(), and the name of the one that failed, or NULL. */
@@ -73,6 +73,22 @@ void fake_forget_violation(void);
 
 /* Allocations of all kinds, memory pools, streams, graphs and user objects that have not been given back. */
 int fake_live_objects(void);
+
+/* ---- Contexts ---- */
+
+/* Whether the device's primary context is there. */
+int fake_primary_is_made(int device);
+
+/* A further context of a device's, and a green one with so many SMs, which shares the rest with the primary one. */
+CUcontext fake_ctx_create(int device);
+CUcontext fake_green_create(int device, int sms);
+
+/* The context is gone, with its memory and streams; its handle is not used again. */
+void fake_ctx_destroy(CUcontext context);
+
+/* Makes the context the calling thread's, and takes back what was last made so. */
+void fake_ctx_push(CUcontext context);
+CUcontext fake_ctx_pop(void);
 
 /* The error that cudaGetLastError() would give in this thread. */
 cudaError_t fake_last_error(void);

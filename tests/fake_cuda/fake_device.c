@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_contexts.h"
 #include "fake_cuda.h"
 #include "fake_kernel.h"
 #include "fake_memory.h"
@@ -15,7 +16,6 @@
 #include "machine.h"
 
 static dpr_caps machine;
-static _Thread_local int current_device;
 static int code = 90;
 
 void fake_set_code(int version) {
@@ -46,26 +46,6 @@ WRAP(cudaGetDeviceCount);
 cudaError_t __wrap_cudaGetDeviceCount(int *count) {
     FAKE_BEGIN();
     *count = FAKE_DEVICES;
-    return fake_end(cudaSuccess);
-}
-
-WRAP(cudaGetDevice);
-cudaError_t __wrap_cudaGetDevice(int *device) {
-    FAKE_BEGIN();
-    *device = current_device;
-    return fake_end(cudaSuccess);
-}
-
-int fake_current_device(void) {
-    return current_device;
-}
-
-WRAP(cudaSetDevice);
-cudaError_t __wrap_cudaSetDevice(int device) {
-    FAKE_BEGIN();
-    if (device < 0 || device >= FAKE_DEVICES)
-        return fake_end(cudaErrorInvalidDevice);
-    current_device = device;
     return fake_end(cudaSuccess);
 }
 
@@ -178,9 +158,10 @@ cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *clusters, const void *ent
         || config->attrs[0].id != cudaLaunchAttributeClusterDimension)
         return fake_end(cudaErrorInvalidValue);
     const unsigned cluster = config->attrs[0].val.clusterDim.x;
+    const unsigned sms = (unsigned)fake_sms_of_stream(config->stream);
     if (cluster < 1 || cluster > (unsigned)fake_cluster_allowed(entry) || config->gridDim.x % cluster)
         return fake_end(cudaErrorInvalidClusterSize);
-    *clusters = (int)(2048 / config->blockDim.x * (unsigned)fake_machine()->gpu.sm_count / cluster);
+    *clusters = cluster > sms ? 0 : (int)(2048 / config->blockDim.x * sms / cluster);
     return fake_end(cudaSuccess);
 }
 
@@ -190,37 +171,44 @@ cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *clusters, const void *ent
 enum { FIRST_PENDING = 2048, MOST_PENDING = 1 << 20, REFUSED_PENDING = 1 << 24 };
 
 static size_t pending[FAKE_DEVICES] = {FIRST_PENDING, FIRST_PENDING};
+static size_t stack_bytes = 1024;
+
+void fake_set_stack(size_t bytes) {
+    stack_bytes = bytes;
+}
 
 size_t fake_pending_launches(void) {
-    return pending[current_device];
+    return pending[fake_current_device()];
 }
 
 WRAP(cudaDeviceGetLimit);
 cudaError_t __wrap_cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
     FAKE_BEGIN();
-    if (limit != cudaLimitDevRuntimePendingLaunchCount)
+    if (limit != cudaLimitDevRuntimePendingLaunchCount && limit != cudaLimitStackSize)
         return fake_end(cudaErrorUnsupportedLimit);
-    *value = pending[current_device];
+    *value = limit == cudaLimitStackSize ? stack_bytes : pending[fake_current_device()];
     return fake_end(cudaSuccess);
 }
 
 WRAP(cudaDeviceSetLimit);
 cudaError_t __wrap_cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
     FAKE_BEGIN();
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     if (limit != cudaLimitDevRuntimePendingLaunchCount)
         return fake_end(cudaErrorUnsupportedLimit);
     if (value == 0 || value >= REFUSED_PENDING)
         return fake_end(cudaErrorInvalidValue);
-    pending[current_device] = value < MOST_PENDING ? value : MOST_PENDING;
+    pending[fake_current_device()] = value < MOST_PENDING ? value : MOST_PENDING;
     return fake_end(cudaSuccess);
 }
 
 /* ---- Memory ---- */
 
 static cudaError_t take(void **memory, size_t size, fake_kind kind) {
-    if (fake_capture_forbids())
+    if (fake_capture_spoilt())
         return fake_end(cudaErrorStreamCaptureUnsupported);
-    void *taken = fake_take(size, kind, current_device);
+    void *taken = fake_take(size, kind, fake_current_context()->regular);
     if (!taken)
         return fake_end(cudaErrorMemoryAllocation);
     *memory = taken;
@@ -240,13 +228,6 @@ cudaError_t __wrap_cudaMallocManaged(void **memory, size_t size, unsigned flags)
     return take(memory, size, FAKE_MANAGED);
 }
 
-/* Not on a device like these. */
-WRAP(cudaDeviceReset);
-cudaError_t __wrap_cudaDeviceReset(void) {
-    FAKE_BEGIN();
-    return fake_end(cudaErrorNotSupported);
-}
-
 WRAP(cudaHostAlloc);
 cudaError_t __wrap_cudaHostAlloc(void **memory, size_t size, unsigned flags) {
     FAKE_BEGIN();
@@ -257,6 +238,9 @@ cudaError_t __wrap_cudaHostAlloc(void **memory, size_t size, unsigned flags) {
 WRAP(cudaFree);
 cudaError_t __wrap_cudaFree(void *memory) {
     FAKE_BEGIN();
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
+    fake_wait_for_all();
     const int given = !memory || fake_pool_take_back(memory) || fake_give(memory, 0);
     return fake_end(given ? cudaSuccess : cudaErrorInvalidValue);
 }
@@ -264,6 +248,9 @@ cudaError_t __wrap_cudaFree(void *memory) {
 WRAP(cudaFreeHost);
 cudaError_t __wrap_cudaFreeHost(void *memory) {
     FAKE_BEGIN();
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
+    fake_wait_for_all();
     return fake_end(!memory || fake_give(memory, 1) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -278,9 +265,7 @@ void fake_set_memory(size_t bytes) {
 WRAP(cudaMemGetInfo);
 cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
     FAKE_BEGIN();
-    if (fake_capture_forbids())
-        return fake_end(cudaErrorStreamCaptureUnsupported);
-    const size_t taken = fake_module_bytes(current_device);
+    const size_t taken = fake_module_bytes(fake_current_device());
     *total = memory_bytes;
     *available = memory_bytes > taken ? memory_bytes - taken : 0;
     return fake_end(cudaSuccess);

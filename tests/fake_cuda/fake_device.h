@@ -9,10 +9,7 @@
 /* The captured machine that they are. */
 const dpr_caps *fake_machine(void);
 
-/* Of the calling thread. */
-int fake_current_device(void);
-
-/* Launches from kernels that may be pending on that device. */
+/* Launches from kernels that may be pending on the calling thread's device. */
 size_t fake_pending_launches(void);
 
 /* Dynamic shared memory a block and blocks a cluster that the kernel may be launched with, after the attributes that

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <string.h>
 
+#include "fake_contexts.h"
 #include "fake_device.h"
 #include "fake_kernel.h"
 #include "fake_memory.h"
@@ -10,7 +11,7 @@
 #include "fake_state.h"
 #include "fake_streams.h"
 
-static void put_attribute(CUpointer_attribute attribute, const fake_block *block, CUdeviceptr pointer, void *value) {
+static void put_attribute(CUpointer_attribute attribute, const fake_block *block, void *value) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = !block ? 0 : block->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -21,8 +22,8 @@ static void put_attribute(CUpointer_attribute attribute, const fake_block *block
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)value = block ? block->device : -2;
         break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        *(CUdeviceptr *)value = block ? pointer : 0;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = block ? block->context : NULL;
         break;
     default:
         fake_violate("the fake driver does not know a pointer attribute that is asked for");
@@ -36,30 +37,9 @@ static CUresult CUDAAPI fake_pointer_attributes(unsigned count, CUpointer_attrib
         return (CUresult)injected;
     const fake_block *block = fake_find((const void *)(uintptr_t)pointer, 1);
     for (unsigned i = 0; i < count; i++)
-        put_attribute(attributes[i], block, pointer, values[i]);
+        put_attribute(attributes[i], block, values[i]);
     fake_unlock();
     return CUDA_SUCCESS;
-}
-
-static CUresult CUDAAPI fake_ctx_get_device(CUdevice *device) {
-    const cudaError_t injected = fake_begin_quietly("cuCtxGetDevice");
-    if (injected != cudaSuccess)
-        return (CUresult)injected;
-    *device = fake_current_device();
-    fake_unlock();
-    return fake_has_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-/* The current one's: each device has one, for good. */
-static CUresult CUDAAPI fake_ctx_get_id(CUcontext context, unsigned long long *id) {
-    const cudaError_t injected = fake_begin_quietly("cuCtxGetId");
-    if (injected != cudaSuccess)
-        return (CUresult)injected;
-    const int good = !context && fake_has_context();
-    if (good)
-        *id = 1 + (unsigned long long)fake_current_device();
-    fake_unlock();
-    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult CUDAAPI fake_launch_kernel_ex(const CUlaunchConfig *config, CUfunction function, void **params,
@@ -99,11 +79,15 @@ static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCa
     const cudaError_t injected = fake_begin_in_context("cuStreamGetCaptureInfo");
     if (injected != cudaSuccess)
         return (CUresult)injected;
+    if (fake_legacy_is_forbidden(stream)) {
+        fake_unlock();
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
     stream = fake_stream_of(stream);
     const int live = fake_stream_is_live(stream);
     if (live) {
         *status = stream->captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
-        if (stream->captured)
+        if (stream->captured && graph)
             *graph = stream->captured;
     }
     fake_unlock();
@@ -121,7 +105,15 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
         any_call call;
     } calls[] = {
         {"cuPointerGetAttributes", (any_call)fake_pointer_attributes},
+        {"cuCtxGetCurrent", (any_call)fake_ctx_get_current},
         {"cuCtxGetDevice", (any_call)fake_ctx_get_device},
+        {"cuCtxPushCurrent", (any_call)fake_ctx_push_current},
+        {"cuCtxPopCurrent", (any_call)fake_ctx_pop_current},
+        {"cuDevicePrimaryCtxRetain", (any_call)fake_primary_retain},
+        {"cuThreadExchangeStreamCaptureMode", (any_call)fake_exchange_capture_mode},
+        {"cuCtxGetDevResource", (any_call)fake_ctx_get_resource},
+        {"cuGreenCtxGetDevResource", (any_call)fake_green_get_resource},
+        {"cuStreamGetCtx", (any_call)fake_stream_get_contexts},
         {"cuCtxGetId", (any_call)fake_ctx_get_id},
         {"cuEventQuery", (any_call)fake_event_query},
         {"cuLaunchKernelEx", (any_call)fake_launch_kernel_ex},

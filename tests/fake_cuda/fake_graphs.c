@@ -15,6 +15,7 @@ struct CUgraph_st {
     struct CUuserObject_st *objects;
     int owners; /* the graph itself, and each executable made of it */
     cudaStream_t origin;
+    int spoilt;
 };
 
 struct CUgraphExec_st {
@@ -25,22 +26,69 @@ fake_queue *fake_graph_work(cudaGraph_t graph) {
     return &graph->work;
 }
 
+/* Destructors may take locks of the library's, so the fake's must be free. */
+static void end_object(struct CUuserObject_st *object) {
+    fake_count_objects(-1);
+    fake_unlock();
+    object->destroy(object->user);
+    free(object);
+    fake_lock();
+}
+
+static void release_graph(cudaGraph_t graph) {
+    if (--graph->owners > 0)
+        return;
+    for (struct CUuserObject_st *object = graph->objects, *next; object; object = next) {
+        next = object->next;
+        end_object(object);
+    }
+    fake_discard(&graph->work);
+    free(graph);
+    fake_count_objects(-1);
+}
+
 /* ---- Capture ---- */
 
 static _Thread_local enum cudaStreamCaptureMode of_thread = cudaStreamCaptureModeGlobal;
 static int globally; /* captures whose mode minds the calls of every thread */
 
-int fake_capture_forbids(void) {
-    return globally > 0 && of_thread != cudaStreamCaptureModeRelaxed;
+int fake_spoil_captures(void) {
+    for (cudaStream_t s = fake_streams(); s; s = s->next)
+        if (s->captured)
+            s->captured->spoilt = 1;
+    return globally > 0;
 }
 
-WRAP(cudaThreadExchangeStreamCaptureMode);
-cudaError_t __wrap_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-    FAKE_BEGIN();
+int fake_capture_spoilt(void) {
+    return of_thread != cudaStreamCaptureModeRelaxed && fake_spoil_captures();
+}
+
+int fake_legacy_is_forbidden(cudaStream_t stream) {
+    if (stream && stream != cudaStreamLegacy)
+        return 0;
+    for (cudaStream_t s = fake_streams(); s; s = s->next)
+        if (s->captured && !s->non_blocking)
+            return 1;
+    return 0;
+}
+
+int fake_legacy_spoils(cudaStream_t stream) {
+    return fake_legacy_is_forbidden(stream) && fake_spoil_captures();
+}
+
+static void exchange(enum cudaStreamCaptureMode *mode) {
     const enum cudaStreamCaptureMode old = of_thread;
     of_thread = *mode;
     *mode = old;
-    return fake_end(cudaSuccess);
+}
+
+CUresult CUDAAPI fake_exchange_capture_mode(CUstreamCaptureMode *mode) {
+    const cudaError_t injected = fake_begin_quietly("cuThreadExchangeStreamCaptureMode");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    exchange((enum cudaStreamCaptureMode *)mode);
+    fake_unlock();
+    return CUDA_SUCCESS;
 }
 
 WRAP(cudaStreamBeginCapture);
@@ -68,6 +116,11 @@ cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     for (cudaStream_t s = fake_streams(); s; s = s->next)
         if (s->captured == *graph)
             s->captured = NULL;
+    if ((*graph)->spoilt) {
+        release_graph(*graph);
+        *graph = NULL;
+        return fake_end(cudaErrorStreamCaptureInvalidated);
+    }
     return fake_end(cudaSuccess);
 }
 
@@ -88,15 +141,6 @@ cudaError_t __wrap_cudaUserObjectCreate(cudaUserObject_t *out, void *user, cudaH
     return fake_end(cudaSuccess);
 }
 
-/* Destructors take the library's locks, so the fake's must be free. */
-static void end_object(struct CUuserObject_st *object) {
-    fake_count_objects(-1);
-    fake_unlock();
-    object->destroy(object->user);
-    free(object);
-    fake_lock();
-}
-
 WRAP(cudaUserObjectRelease);
 cudaError_t __wrap_cudaUserObjectRelease(cudaUserObject_t object, unsigned references) {
     FAKE_BEGIN();
@@ -115,18 +159,6 @@ cudaError_t __wrap_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t
     object->next = graph->objects;
     graph->objects = object;
     return fake_end(cudaSuccess);
-}
-
-static void release_graph(cudaGraph_t graph) {
-    if (--graph->owners > 0)
-        return;
-    for (struct CUuserObject_st *object = graph->objects, *next; object; object = next) {
-        next = object->next;
-        end_object(object);
-    }
-    fake_discard(&graph->work);
-    free(graph);
-    fake_count_objects(-1);
 }
 
 WRAP(cudaGraphInstantiateWithFlags);

@@ -107,6 +107,20 @@ int fake_kernel_is_programmatic(const cudaLaunchConfig_t *config) {
     return found && found->val.programmaticStreamSerializationAllowed;
 }
 
+/* A device as a whole has room for what the library may launch: what is too large for it is a violation. */
+cudaError_t fake_kernel_fits(const cudaLaunchConfig_t *config, int sms) {
+    const cudaLaunchAttribute *cluster = attribute_of(config, cudaLaunchAttributeClusterDimension);
+    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
+    const unsigned resident = config->blockDim.x ? 2048 / config->blockDim.x * (unsigned)sms : 0;
+    if (sms == fake_machine()->gpu.sm_count)
+        return cudaSuccess;
+    if (cluster && cluster->val.clusterDim.x > (unsigned)sms)
+        return cudaErrorInvalidClusterSize;
+    if (cooperative && cooperative->val.cooperative && config->gridDim.x > resident)
+        return cudaErrorCooperativeLaunchTooLarge;
+    return cudaSuccess;
+}
+
 /* Whether the linker put it among this program's functions. */
 static int is_function(const void *entry) {
     extern const char __executable_start, etext;
@@ -199,8 +213,8 @@ static const char *check_module_launch(const cudaLaunchConfig_t *config, const d
         return "a kernel that launches others does not wait for the work ahead of it, but may start before its end";
     if (cooperative && cooperative->val.cooperative)
         return "a kernel that launches others is launched cooperatively";
-    if (args->credits > 0 && 2 * args->credits + 56 > fake_pending_launches())
-        return "more launches are allowed than the library's share of those that may be pending";
+    if (args->launches > fake_pending_launches())
+        return "a run may make more launches than may be pending";
     if (args->depth != 0)
         return "a kernel that the host launches is not at depth 0";
     return NULL;
@@ -213,7 +227,6 @@ static const char *check_module_launch(const cudaLaunchConfig_t *config, const d
 enum { MOST_OPEN = 256 };
 static fake_launch open_runs[MOST_OPEN];
 static unsigned opened;
-static int replaced; /* by runs with the same memory */
 
 static fake_launch *open_run_of(const fake_launch *launch) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
@@ -225,16 +238,8 @@ static fake_launch *open_run_of(const fake_launch *launch) {
 
 static void keep_open(const fake_launch *launch) {
     fake_launch *there = open_run_of(launch); /* of a run that has failed */
-    replaced += there != NULL;
     if (launch->to_come > 0)
         *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
-}
-
-int fake_unended_runs(void) {
-    int runs = replaced;
-    for (unsigned i = 0; i < MOST_OPEN; i++)
-        runs += open_runs[i].to_come > 0;
-    return runs;
 }
 
 /* A kernel that no strategy declares. */
@@ -355,15 +360,15 @@ static const char *check_memory(const fake_launch *launch, uint64_t count, size_
     return wrong || !launch->of_module ? wrong : check_work(launch);
 }
 
-static atomic_uint last_credits, last_depth;
+static atomic_uint last_launches, last_depth;
 static atomic_int refusing;
 
 void fake_refuse_launches(int on) {
     atomic_store(&refusing, on);
 }
 
-unsigned fake_nested_credits(void) {
-    return atomic_load(&last_credits);
+unsigned fake_nested_launches(void) {
+    return atomic_load(&last_launches);
 }
 
 unsigned fake_nested_depth(void) {
@@ -372,19 +377,19 @@ unsigned fake_nested_depth(void) {
 
 /* One nested launch, if any is allowed; else what it is for is done in line. */
 static void report(const dpr_nested_args *args) {
-    const uint32_t launched = args->credits > 0 && args->max_depth > 0;
+    const uint32_t launched = args->launches > 0 && args->max_depth > 0;
     *args->report = (dpr_nested){.launched = launched,
-                                 .refused = args->credits == 0 || atomic_load(&refusing),
+                                 .refused = args->launches == 0 || atomic_load(&refusing),
                                  .in_line = !launched,
                                  .deepest = launched};
-    atomic_store(&last_credits, args->credits);
+    atomic_store(&last_launches, args->launches);
     atomic_store(&last_depth, args->max_depth);
 }
 
 /* The first kernel of a run takes its levels, one after the other, and each tile where these launch for themselves. */
 double fake_kernel_ns(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
-    if (!launch->strategy || launch->to_come == 0 || args->credits == 0)
+    if (!launch->strategy || launch->to_come == 0 || args->launches == 0)
         return 0;
     const uint32_t words = args->block ? dpr_words_of_tile(args->run.count, args->block, 0) : 0;
     const uint32_t wanted = args->block ? dpr_halvings(dpr_halved(words)) : args->tree.levels - 1;

@@ -23,6 +23,9 @@ typedef struct fake_launch {
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out);
 
+/* cudaSuccess, or the error of a launch whose blocks these SMs have no room for at a time. */
+cudaError_t fake_kernel_fits(const cudaLaunchConfig_t *config, int sms);
+
 /* Whether the kernel may start before the work ahead of it in its stream is done. */
 int fake_kernel_is_programmatic(const cudaLaunchConfig_t *config);
 

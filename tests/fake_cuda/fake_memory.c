@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include "fake_contexts.h"
+
 enum { MOST_BLOCKS = 1 << 15, PAGE = 4096 };
 
 static fake_block blocks[MOST_BLOCKS];
@@ -13,15 +15,23 @@ static size_t pages(size_t size) {
     return (size + PAGE - 1) / PAGE * PAGE;
 }
 
-void *fake_take(size_t size, fake_kind kind, int device) {
+static void *take(size_t size, fake_kind kind, int device, CUcontext context) {
     if (count == MOST_BLOCKS || size == 0)
         return NULL;
     const int protection = kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE;
     void *memory = mmap(NULL, pages(size), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    blocks[count++] = (fake_block){memory, size, kind, device};
+    blocks[count++] = (fake_block){memory, size, kind, device, context};
     return memory;
+}
+
+void *fake_take(size_t size, fake_kind kind, CUcontext context) {
+    return take(size, kind, context->device, context);
+}
+
+void *fake_take_for_pool(size_t size, int device) {
+    return take(size, FAKE_DEVICE, device, NULL);
 }
 
 int fake_give(void *memory, int pinned) {
@@ -32,6 +42,12 @@ int fake_give(void *memory, int pinned) {
             return 1;
         }
     return 0;
+}
+
+void fake_give_all_of(CUcontext context) {
+    for (int i = count - 1; i >= 0; i--)
+        if (blocks[i].context == context)
+            (void)fake_give(blocks[i].start, blocks[i].kind == FAKE_PINNED);
 }
 
 const fake_block *fake_find(const void *memory, size_t size) {

@@ -2,6 +2,7 @@
 #ifndef DPR_TESTS_FAKE_MEMORY_H
 #define DPR_TESTS_FAKE_MEMORY_H
 
+#include <cuda.h>
 #include <stddef.h>
 
 typedef enum { FAKE_PINNED, FAKE_MANAGED, FAKE_DEVICE } fake_kind;
@@ -11,16 +12,21 @@ typedef struct fake_block {
     size_t size;
     fake_kind kind;
     int device;
+    CUcontext context; /* NULL: memory of a pool */
 } fake_block;
 
-/* NULL when there is no memory left. */
-void *fake_take(size_t size, fake_kind kind, int device);
+/* Memory of a context, or of a pool. NULL when there is no memory left. */
+void *fake_take(size_t size, fake_kind kind, CUcontext context);
+void *fake_take_for_pool(size_t size, int device);
 
 /* 1 if `memory` starts a block of the kind, or of managed memory where that is freed alike. */
 int fake_give(void *memory, int pinned);
 
 /* The live block that holds the `size` bytes at `memory`, or NULL. */
 const fake_block *fake_find(const void *memory, size_t size);
+
+/* Gives back all blocks of a context. */
+void fake_give_all_of(CUcontext context);
 
 int fake_blocks(void);
 

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "fake_contexts.h"
 #include "fake_cuda.h"
 #include "fake_device.h"
 #include "fake_kernel.h"
@@ -89,7 +90,7 @@ CUresult CUDAAPI fake_library_get_global(CUdeviceptr *address, size_t *bytes, CU
     void **copy = &copies[fake_current_device()];
     const int known = is_loaded(library) && strcmp(name, "dpr_launcher") == 0;
     if (known && !*copy) {
-        *copy = fake_take(sizeof(unsigned), FAKE_DEVICE, fake_current_device());
+        *copy = fake_take(sizeof(unsigned), FAKE_DEVICE, fake_current_context());
         fake_count_objects(*copy ? -1 : 0);
     }
     if (known) {

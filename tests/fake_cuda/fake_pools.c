@@ -38,6 +38,8 @@ cudaError_t __wrap_cudaMemPoolCreate(cudaMemPool_t *out, const struct cudaMemPoo
     if (properties->allocType != cudaMemAllocationTypePinned || properties->location.type != cudaMemLocationTypeDevice
         || properties->location.id < 0 || properties->location.id >= FAKE_DEVICES)
         return fake_end(cudaErrorInvalidValue);
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     cudaMemPool_t pool = calloc(1, sizeof *pool);
     if (!pool)
         return fake_end(cudaErrorMemoryAllocation);
@@ -106,7 +108,7 @@ cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_
     if (!link_to(pool))
         return fake_end(cudaErrorInvalidValue);
     handed *one = malloc(sizeof *one);
-    void *memory = one ? fake_take(size, FAKE_DEVICE, pool->device) : NULL;
+    void *memory = one ? fake_take_for_pool(size, pool->device) : NULL;
     if (!memory) {
         free(one);
         return fake_end(cudaErrorMemoryAllocation);

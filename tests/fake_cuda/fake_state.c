@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "fake_contexts.h"
 #include "fake_cuda.h"
 #include "fake_memory.h"
 
@@ -89,15 +90,9 @@ cudaError_t fake_begin_quietly(const char *name) {
     return error;
 }
 
-static _Thread_local int has_context;
-
-int fake_has_context(void) {
-    return has_context;
-}
-
 cudaError_t fake_begin_in_context(const char *name) {
     const cudaError_t injected = fake_begin_quietly(name);
-    if (injected != cudaSuccess || has_context)
+    if (injected != cudaSuccess || fake_current_context())
         return injected;
     fake_violate("the driver is called in a thread that has no context");
     pthread_mutex_unlock(&lock);
@@ -116,8 +111,10 @@ static int needs_context(const char *name) {
 }
 
 cudaError_t fake_begin(const char *name) {
-    has_context |= needs_context(name);
-    return give(fake_begin_quietly(name));
+    const cudaError_t injected = give(fake_begin_quietly(name));
+    if (injected == cudaSuccess && needs_context(name))
+        fake_have_context();
+    return injected;
 }
 
 cudaError_t fake_end(cudaError_t error) {

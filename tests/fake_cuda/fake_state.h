@@ -18,9 +18,6 @@ cudaError_t fake_begin_in_context(const char *name);
 /* Releases the lock; returns `error`, or that of a kernel that has faulted, and keeps it for cudaGetLastError(). */
 cudaError_t fake_end(cudaError_t error);
 
-/* Whether the calling thread has a context, which a call of the runtime gives it. */
-int fake_has_context(void);
-
 /* Begins a wrapped function that does nothing when it is made to fail. */
 #define FAKE_BEGIN()                                                                                                   \
     do {                                                                                                               \

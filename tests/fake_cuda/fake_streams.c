@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_contexts.h"
 #include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_state.h"
@@ -53,8 +54,40 @@ int fake_stream_is_live(cudaStream_t stream) {
 }
 
 int fake_stream_is_usable(cudaStream_t stream) {
-    const int of_any = stream == &legacy || stream == &per_thread;
-    return fake_stream_is_live(stream) && (of_any || stream->device == fake_current_device());
+    const CUcontext of = fake_context_of_stream(stream), current = fake_current_context();
+    return of && current && of->regular == current->regular;
+}
+
+CUcontext fake_context_of_stream(cudaStream_t stream) {
+    stream = fake_stream_of(stream);
+    if (!fake_stream_is_live(stream))
+        return NULL;
+    return stream->context ? stream->context : fake_current_context();
+}
+
+int fake_sms_of_stream(cudaStream_t stream) {
+    const CUcontext of = fake_context_of_stream(stream);
+    return of ? of->sms : 0;
+}
+
+static void drop(cudaStream_t stream) {
+    struct CUstream_st *s = &per_thread;
+    while (s->next != stream)
+        s = s->next;
+    s->next = stream->next;
+    free(stream);
+    fake_count_objects(-1);
+}
+
+void fake_end_streams_of(CUcontext context) {
+    for (struct CUstream_st *s = per_thread.next, *next; s; s = next) {
+        next = s->next;
+        if (s->context != context)
+            continue;
+        fake_discard(&s->work);
+        drop(s);
+    }
+    fake_discard(&legacy.work);
 }
 
 void fake_append(fake_queue *to, const fake_work *item) {
@@ -180,6 +213,8 @@ WRAP(cudaMemcpy);
 cudaError_t __wrap_cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
     FAKE_BEGIN();
     (void)kind;
+    if (fake_legacy_spoils(NULL))
+        return fake_end(cudaErrorStreamCaptureImplicit);
     wait_for_device();
     run_queue(&legacy.work);
     fake_expose(1);
@@ -215,6 +250,8 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t size, enum
     stream = fake_stream_of(stream);
     if (kind != cudaMemcpyDefault)
         return fake_end(cudaErrorInvalidMemcpyDirection);
+    if (fake_legacy_spoils(stream == &legacy ? NULL : stream))
+        return fake_end(cudaErrorStreamCaptureImplicit);
     if (!fake_stream_is_live(stream))
         return fake_end(cudaErrorInvalidResourceHandle);
     if (!stream->captured && !stage(&item))
@@ -243,12 +280,12 @@ cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t
 WRAP(cudaStreamCreateWithFlags);
 cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
     FAKE_BEGIN();
-    (void)flags;
     struct CUstream_st *stream = calloc(1, sizeof *stream);
     if (!stream)
         return fake_end(cudaErrorMemoryAllocation);
     stream->id = next_stream_id++;
-    stream->device = fake_current_device();
+    stream->context = fake_current_context();
+    stream->non_blocking = flags == cudaStreamNonBlocking;
     stream->next = per_thread.next;
     per_thread.next = stream;
     fake_count_objects(1);
@@ -259,16 +296,11 @@ cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) 
 WRAP(cudaStreamDestroy);
 cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream) {
     FAKE_BEGIN();
-    for (struct CUstream_st *s = &per_thread; s->next; s = s->next) {
-        if (s->next != stream)
-            continue;
-        run_queue(&stream->work); /* destroying a stream leaves its work running */
-        s->next = stream->next;
-        free(stream);
-        fake_count_objects(-1);
-        return fake_end(cudaSuccess);
-    }
-    return fake_end(cudaErrorInvalidResourceHandle);
+    if (!fake_stream_is_live(stream) || !stream->context)
+        return fake_end(cudaErrorInvalidResourceHandle);
+    run_queue(&stream->work); /* destroying a stream leaves its work running */
+    drop(stream);
+    return fake_end(cudaSuccess);
 }
 
 WRAP(cudaStreamSynchronize);
@@ -281,8 +313,10 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
     }
     if (!fake_stream_is_live(stream))
         return fake_end(cudaErrorInvalidResourceHandle);
-    if (stream->captured)
+    if (stream->captured || fake_capture_spoilt())
         return fake_end(cudaErrorStreamCaptureUnsupported);
+    if (fake_legacy_spoils(stream == &legacy ? NULL : stream))
+        return fake_end(cudaErrorStreamCaptureImplicit);
     wait_for_device();
     run_queue(&stream->work);
     return fake_end(cudaSuccess);
@@ -294,6 +328,17 @@ int fake_device_waits(void) {
     return atomic_load(&device_waits);
 }
 
+static void run_all(void) {
+    wait_for_device();
+    for (struct CUstream_st *s = &legacy; s; s = s->next)
+        run_queue(&s->work);
+}
+
+void fake_wait_for_all(void) {
+    atomic_fetch_add(&device_waits, 1);
+    run_all();
+}
+
 WRAP(cudaDeviceSynchronize);
 cudaError_t __wrap_cudaDeviceSynchronize(void) {
     atomic_fetch_add(&device_waits, 1);
@@ -302,9 +347,9 @@ cudaError_t __wrap_cudaDeviceSynchronize(void) {
         lose_work(NULL);
         return injected;
     }
-    wait_for_device();
-    for (struct CUstream_st *s = &legacy; s; s = s->next)
-        run_queue(&s->work);
+    if (fake_spoil_captures())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
+    run_all();
     return fake_end(cudaSuccess);
 }
 
@@ -319,6 +364,11 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
     cudaStream_t stream = fake_stream_of(config->stream);
     if (!fake_stream_is_usable(stream))
         return cudaErrorInvalidResourceHandle;
+    if (fake_legacy_spoils(config->stream))
+        return cudaErrorStreamCaptureImplicit;
+    const cudaError_t too_large = fake_kernel_fits(config, fake_sms_of_stream(stream));
+    if (too_large != cudaSuccess)
+        return too_large;
     const char *wrong = fake_kernel_prepare(config, entry, arguments, stream->after_kernel, &item.launch);
     if (!wrong && stream == &legacy && fake_kernel_is_programmatic(config))
         wrong = "a kernel is launched ahead of the work of all other streams that the legacy stream waits for";
@@ -400,7 +450,7 @@ CUresult CUDAAPI fake_event_query(CUevent event) {
     const cudaError_t injected = fake_begin_in_context("cuEventQuery");
     if (injected != cudaSuccess)
         return (CUresult)injected;
-    const int forbidden = fake_capture_forbids();
+    const int forbidden = fake_capture_spoilt();
     if (event->reached < event->recorded && !busy && !forbidden)
         run_queue(&event->stream->work);
     const int reached = event->reached == event->recorded;

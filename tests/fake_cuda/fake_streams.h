@@ -29,7 +29,8 @@ typedef struct fake_queue {
 struct CUstream_st {
     struct CUstream_st *next;
     unsigned long long id;
-    int device; /* of streams that were created */
+    CUcontext context; /* of streams that were created */
+    int non_blocking;
     fake_queue work;
     cudaGraph_t captured; /* the graph it is being captured to, or NULL */
     int after_kernel;     /* what was enqueued last is a kernel */
@@ -39,8 +40,18 @@ struct CUstream_st {
 cudaStream_t fake_stream_of(cudaStream_t stream);
 int fake_stream_is_live(cudaStream_t stream);
 
-/* Whether it is alive, and the calling thread's current device may use it. */
+/* Whether it is alive, and may be used in the calling thread's context. */
 int fake_stream_is_usable(cudaStream_t stream);
+
+/* The context of a stream, which is the calling thread's for default streams; NULL if it is not alive. And the SMs. */
+CUcontext fake_context_of_stream(cudaStream_t stream);
+int fake_sms_of_stream(cudaStream_t stream);
+
+/* What happens to streams whose context goes: so does their work. */
+void fake_end_streams_of(CUcontext context);
+
+/* Runs all that is queued on any device. */
+void fake_wait_for_all(void);
 
 /* All of them, in a list. */
 cudaStream_t fake_streams(void);
@@ -57,9 +68,20 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
 /* The driver's. */
 CUresult CUDAAPI fake_event_query(CUevent event);
 
-/* Whether some capture forbids the calling thread what is no work of a stream, as it is not prepared for captures
- * (fake_graphs.c). */
-int fake_capture_forbids(void);
+/* Whether some capture forbids the calling thread what is no work of a stream, because the thread is not prepared for
+ * captures: then that capture is spoilt from here on (fake_graphs.c). */
+int fake_capture_spoilt(void);
+
+/* Whether this is the legacy default stream while a stream is captured that would wait for it; and the same for a call
+ * that uses it all the same, which spoils the capture. */
+int fake_legacy_is_forbidden(cudaStream_t stream);
+int fake_legacy_spoils(cudaStream_t stream);
+
+/* Spoils all captures; whether there are any. */
+int fake_spoil_captures(void);
+
+/* The driver's. */
+CUresult CUDAAPI fake_exchange_capture_mode(CUstreamCaptureMode *mode);
 
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);

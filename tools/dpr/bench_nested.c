@@ -102,7 +102,3 @@ double nested_ratio(const nested_results *n, int size, const bench_row *row) {
         return 0;
     return row->us.median / choice->us.median;
 }
-
-size_t nested_credits(const nested_results *n) {
-    return dpr_credits_of(n->pending);
-}

@@ -63,9 +63,6 @@ const char *nested_why_none(const nested_results *n, int size);
 /* The row's time over that of the planner's choice; 0 where that is not known, which for wrong results is always so. */
 double nested_ratio(const nested_results *n, int size, const bench_row *row);
 
-/* Launches that may be pending for dpr to make another one. */
-size_t nested_credits(const nested_results *n);
-
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */

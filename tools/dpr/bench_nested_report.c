@@ -51,7 +51,7 @@ static void print_mark(FILE *f, const nested_results *n, int unsettled) {
 static void print_pool(FILE *f, const nested_results *n) {
     const bench_costs *costs = &n->launches.costs;
     char bytes[32];
-    fprintf(f, "Pool of pending launches: %zu, of which dpr uses %zu", n->pending, nested_credits(n));
+    fprintf(f, "Pool of pending launches: %zu", n->pending);
     if (n->launches.there && costs->reserved_bytes > 0)
         fprintf(f, "; %s of device memory once a kernel has launched one",
                 cli_bytes(costs->loaded_bytes + costs->reserved_bytes, bytes));
@@ -380,7 +380,6 @@ static cJSON *definitions_json(void) {
     cJSON *o = bench_json_definitions();
     bench_json_define_block(o);
     cJSON_AddStringToObject(o, "pending", "launches from kernels that may be pending on the device: its pool of them");
-    cJSON_AddStringToObject(o, "credits", "of these, how many dpr lets be pending");
     cJSON_AddStringToObject(o, "launches",
                             "us of one, from the difference of the times of more and of fewer of them, between two "
                             "events; of 'host' and 'graph', by the host's clock until the stream is idle");
@@ -471,7 +470,7 @@ static int write_json_parts(FILE *f, const nested_results *n) {
     const bench_costs *costs = &n->launches.costs;
     const char *separator = "";
     int status = 0;
-    fprintf(f, ",\n\"pending\": %zu, \"credits\": %zu", n->pending, nested_credits(n));
+    fprintf(f, ",\n\"pending\": %zu", n->pending);
     fprintf(f, ",\n\"loaded_bytes\": %zu, \"reserved_bytes\": %zu", costs->loaded_bytes, costs->reserved_bytes);
     fprintf(f, ",\n\"length\": %d, \"fan\": [%d, %d]", costs->length, costs->blocks, costs->each);
     if (!n->launches.there)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "ctx.h"
 #include "device.h"
 #include "registry.h"
 #include "timing.h"
@@ -114,6 +115,10 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
     j->seconds += bench_summarise(times, done).median;
 }
 
+static dpr_status upload(dpr_ctx *gpu, const void *host, size_t bytes, void **device) {
+    return dpr_device_upload(dpr_ctx_gpu(gpu), host, bytes, bytes, device);
+}
+
 void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats) {
     void *device = NULL;
     dpr_status uploaded = DPR_OK;
@@ -122,8 +127,7 @@ void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats)
         if (j->state != JOB_RUNS)
             continue;
         if (j->on_gpu && !device && uploaded == DPR_OK)
-            uploaded =
-                dpr_device_upload(dpr_ctx_device(p->gpu), w->host, w->count * dpr_dtypes[j->fold.dtype].size, &device);
+            uploaded = upload(p->gpu, w->host, w->count * dpr_dtypes[j->fold.dtype].size, &device);
         if (j->on_gpu && uploaded != DPR_OK) {
             job_stop(j, JOB_FAILED, dpr_last_error());
             continue;
@@ -134,7 +138,7 @@ void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats)
         job_add(j, &window, &list->array, repeats);
     }
     if (device)
-        dpr_device_free(dpr_ctx_device(p->gpu), device);
+        dpr_device_free(dpr_ctx_gpu(p->gpu), device);
 }
 
 size_t jobs_end(job_list *list) {

@@ -338,8 +338,8 @@ static int print_nested(const cJSON *results) {
     if (!is_string(results, "benchmark", "dpr bench --nested") || !first || !cJSON_IsArray(launches))
         return -1;
     print_commit(results);
-    printf("; %.0f launches may be pending, of which dpr uses %.0f%s:\n\n", number_of(results, "pending"),
-           number_of(results, "credits"), is_true(results, "interrupted") ? "; interrupted" : "");
+    printf("; %.0f launches may be pending%s:\n\n", number_of(results, "pending"),
+           is_true(results, "interrupted") ? "; interrupted" : "");
     puts("| launch | us | spread | what it is |\n|---|---|---|---|");
     cJSON_ArrayForEach(item, launches) {
         printf("| `%s` |", string_of(item, "launch"));

@@ -1,0 +1,66 @@
+/* Launching a kernel from a kernel, and the account of such launches. */
+#ifndef DPR_DP_LAUNCHES_CUH
+#define DPR_DP_LAUNCHES_CUH
+
+#include "dpr.h"
+
+namespace dpr {
+
+/* Without launches parents do everything themselves, and tools that do not support kernels which launch kernels can
+ * look at them. */
+#ifdef DPR_WITHOUT_LAUNCHES
+constexpr bool makes_launches = false;
+#else
+constexpr bool makes_launches = true;
+#endif
+
+/* Adds up to `wanted` to *taken, which may grow to `most`: how many it added. While others take the last ones that may
+ * be fewer than are left. */
+__device__ inline unsigned take_free(unsigned *taken, unsigned wanted, unsigned most) {
+    const unsigned before = atomicAdd(taken, wanted), left = before < most ? most - before : 0;
+    if (left >= wanted)
+        return wanted;
+    atomicSub(taken, wanted - left);
+    return left;
+}
+
+__device__ inline void note_refusal(dpr_nested *account) {
+    atomicAdd(&account->refused, 1);
+}
+
+/* Sub-trees that were not launched: the kernel does them itself. */
+__device__ inline void note_in_line(dpr_nested *account, unsigned sub_trees = 1) {
+    atomicAdd(&account->in_line, sub_trees);
+}
+
+__device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaError_t error) {
+    atomicAdd(&account->failed, 1);
+    if (atomicCAS(&account->error, 0, static_cast<int>(error)) == 0) {
+        account->error_depth = depth;
+        account->error_block = blockIdx.x;
+    }
+}
+
+/* Calls launch(), which launches one kernel and returns the error, from a kernel at `depth`. Whether it was launched.
+ * One thread calls it, after all that the kernel is to see has been written.
+ *
+ * The device is the one that admits launches: where its pool of pending launches has no place it says so, and nothing
+ * is lost. dp/README.md has the conditions under which that can be relied on. */
+template <class Launch> __device__ bool launch_noted(dpr_nested *account, uint32_t depth, Launch launch) {
+    cudaError_t error = cudaErrorLaunchPendingCountExceeded;
+    if constexpr (makes_launches)
+        error = launch();
+    if (error == cudaSuccess) {
+        atomicAdd(&account->launched, 1);
+        atomicMax(&account->deepest, depth + 1);
+    } else if (error == cudaErrorLaunchPendingCountExceeded) {
+        note_refusal(account);
+    } else {
+        note_failure(account, depth, error);
+    }
+    return error == cudaSuccess;
+}
+
+} // namespace dpr
+
+#endif

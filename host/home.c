@@ -1,0 +1,199 @@
+#include "home.h"
+
+#include <pthread.h>
+
+#include "capture.h"
+#include "driver.h"
+#include "error.h"
+#include "uncancelled.h"
+
+dpr_status dpr_cuda_failed(cudaError_t error, const char *what) {
+    /* The runtime's own record of it would surprise a caller who shares the runtime. */
+    (void)cudaGetLastError();
+    const dpr_status status = error == cudaErrorMemoryAllocation ? DPR_ERR_OUT_OF_MEMORY
+                              : error == cudaErrorNoDevice || error == cudaErrorNoKernelImageForDevice
+                                  ? DPR_ERR_NO_DEVICE
+                                  : DPR_ERR_CUDA;
+    return dpr_fail(status, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
+                    dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
+}
+
+/* ---- Which context ---- */
+
+enum { MOST_DEVICES = 64 };
+
+/* Contexts of the runtime's, which stay while the process does, unless it resets a device. */
+static struct {
+    pthread_mutex_t lock;
+    CUcontext of[MOST_DEVICES];
+} primaries = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Whether the context is there, and then what it is as a home. */
+static int find_alive(CUcontext context, int ordinal, dpr_home *out) {
+    unsigned long long id = 0;
+    if (!context || dpr_driver()->ctx_get_id(context, &id) != CUDA_SUCCESS)
+        return 0;
+    *out = (dpr_home){context, id, ordinal};
+    return 1;
+}
+
+static int find_current(int ordinal, dpr_home *out) {
+    CUcontext context = NULL;
+    CUdevice device; /* a handle that is the ordinal */
+    return dpr_driver()->ctx_get_current(&context) == CUDA_SUCCESS && find_alive(context, ordinal, out)
+           && dpr_driver()->ctx_get_device(&device) == CUDA_SUCCESS && device == ordinal;
+}
+
+/* With the lock held. */
+static CUresult find_primary(int ordinal, dpr_home *out) {
+    CUcontext *there = &primaries.of[ordinal];
+    if (find_alive(*there, ordinal, out))
+        return CUDA_SUCCESS;
+    const CUresult result = dpr_driver()->primary_retain(there, ordinal);
+    if (result != CUDA_SUCCESS)
+        *there = NULL;
+    else if (!find_alive(*there, ordinal, out))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return result;
+}
+
+dpr_status dpr_device_home_owning(const dpr_place *place, dpr_home *out) {
+    if (find_alive(place->owner, place->device, out))
+        return DPR_OK;
+    return dpr_device_home(place->device, NULL, out);
+}
+
+dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
+    const char *why;
+    dpr_home home;
+    if (dpr_driver_devices(&why) == 0)
+        return dpr_fail(DPR_ERR_NO_DEVICE, "device %d cannot be used: %s", ordinal, why);
+    if (ordinal >= MOST_DEVICES)
+        return dpr_fail(DPR_ERR_NO_DEVICE, "device %d is past the %d that dpr serves", ordinal, MOST_DEVICES);
+    if (find_current(ordinal, out) || find_alive(owner, ordinal, out))
+        return DPR_OK;
+    const int cancel = dpr_cancel_hold();
+    pthread_mutex_lock(&primaries.lock);
+    const CUresult result = find_primary(ordinal, &home);
+    pthread_mutex_unlock(&primaries.lock);
+    dpr_cancel_release(cancel);
+    if (result != CUDA_SUCCESS)
+        return dpr_cuda_failed((cudaError_t)result, "making a device's primary context");
+    *out = home;
+    return DPR_OK;
+}
+
+/* ---- Entering and leaving ---- */
+
+/* Numbers of contexts are never used again, handles are. */
+static CUresult push(const dpr_home *home, dpr_visit *visit) {
+    unsigned long long id = 0;
+    if (dpr_driver()->ctx_get_id(NULL, &id) == CUDA_SUCCESS && id == home->id)
+        return CUDA_SUCCESS;
+    CUresult result = dpr_driver()->ctx_get_id(home->context, &id);
+    if (result == CUDA_SUCCESS && id != home->id)
+        result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (result == CUDA_SUCCESS)
+        result = dpr_driver()->ctx_push_current(home->context);
+    visit->pushed = result == CUDA_SUCCESS;
+    return result;
+}
+
+dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
+    const char *why;
+    *visit = (dpr_visit){.mode = -1};
+    if (dpr_driver_devices(&why) == 0)
+        return dpr_fail(DPR_ERR_CUDA, "device %d cannot be used: %s", home->ordinal, why);
+    visit->cancel = dpr_cancel_hold();
+    const CUresult result = push(home, visit);
+    if (result == CUDA_SUCCESS)
+        return DPR_OK;
+    dpr_cancel_release(visit->cancel);
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+        return dpr_fail(DPR_ERR_CUDA,
+                        "the CUDA context on device %d that this belongs to is gone: it was destroyed, or reset with its "
+                        "device",
+                        home->ordinal);
+    return dpr_cuda_failed((cudaError_t)result, "entering a CUDA context");
+}
+
+dpr_status dpr_home_enter_relaxed(const dpr_home *home, dpr_visit *visit) {
+    const dpr_status status = dpr_home_enter(home, visit);
+    if (status == DPR_OK)
+        visit->mode = dpr_capture_relax();
+    return status;
+}
+
+void dpr_home_leave(const dpr_visit *visit) {
+    CUcontext context;
+    dpr_capture_restore(visit->mode);
+    if (visit->pushed)
+        (void)dpr_driver()->ctx_pop_current(&context);
+    dpr_cancel_release(visit->cancel);
+}
+
+/* ---- On the current context ---- */
+
+/* A green context shares all with the regular context that it was made from, but the SMs. */
+static CUresult count_sms(cudaStream_t stream, CUcontext regular_of_home, int *out) {
+    const dpr_driver_calls *driver = dpr_driver();
+    CUdevResource of_sms;
+    CUgreenCtx green = NULL;
+    CUcontext regular = NULL;
+    CUresult result = driver->stream_get_contexts(stream, &regular, &green);
+    if (result == CUDA_SUCCESS && regular != regular_of_home)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = green ? driver->green_get_resource(green, &of_sms, CU_DEV_RESOURCE_TYPE_SM)
+                       : driver->ctx_get_resource(regular, &of_sms, CU_DEV_RESOURCE_TYPE_SM);
+    if (result == CUDA_SUCCESS)
+        *out = (int)of_sms.sm.smCount;
+    return result;
+}
+
+/* Drivers that do not know green contexts have no streams of such. */
+cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out) {
+    CUgreenCtx green = NULL;
+    CUcontext regular = NULL;
+    if (!dpr_driver()->stream_get_contexts)
+        return cudaDeviceGetAttribute(out, cudaDevAttrMultiProcessorCount, home->ordinal);
+    const CUresult result = dpr_driver()->stream_get_contexts(NULL, &regular, &green);
+    return (cudaError_t)(result == CUDA_SUCCESS ? count_sms(stream, regular, out) : result);
+}
+
+/* Asking does the capture no harm. */
+int dpr_home_has_legacy(void) {
+    CUstreamCaptureStatus status;
+    return dpr_driver()->stream_get_capture_info(NULL, &status, NULL, NULL, NULL, NULL)
+           != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+/* Giving memory back waits for all that may use it, which is any work (seen on an H200, driver 580). */
+cudaError_t dpr_home_wait(void) {
+    void *memory;
+    const cudaError_t error = cudaMalloc(&memory, 1);
+    return error == cudaSuccess ? cudaFree(memory) : error;
+}
+
+cudaError_t dpr_home_wait_for_legacy(void) {
+    return dpr_home_has_legacy() ? cudaStreamSynchronize(NULL) : dpr_home_wait();
+}
+
+cudaError_t dpr_home_begin_apart(cudaStream_t *out) {
+    return cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
+}
+
+cudaError_t dpr_home_end_apart(cudaStream_t stream, cudaError_t error) {
+    const cudaError_t waited = cudaStreamSynchronize(stream);
+    if (cudaStreamDestroy(stream) != cudaSuccess)
+        (void)cudaGetLastError(); /* the work is done */
+    return error == cudaSuccess ? waited : error;
+}
+
+cudaError_t dpr_home_copy_apart(void *to, const void *from, size_t bytes) {
+    cudaStream_t stream;
+    const cudaError_t error = dpr_home_begin_apart(&stream);
+    if (error != cudaSuccess)
+        return error;
+    return dpr_home_end_apart(stream, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
