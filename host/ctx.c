@@ -254,9 +254,9 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
         dpr_misfit misfit = {0, 0};
         run->shape = step->shape;
         run->sms = choice->sms;
-        dpr_status status = result ? dpr_device_run_blocking(ctx->gpu, step->strategy, run, result->out, result->bytes,
-                                                             &misfit)
-                                   : dpr_device_run(ctx->gpu, step->strategy, run, &misfit);
+        dpr_status status =
+            result ? dpr_device_run_blocking(ctx->gpu, step->strategy, run, result->out, result->bytes, &misfit)
+                   : dpr_device_run(ctx->gpu, step->strategy, run, &misfit);
         if (misfit.sms == 0 && (!misfit.too_large || choice->key.f.strategy))
             return status;
         status = choose_again(ctx, step->strategy, &misfit, run->stream, &choice);
@@ -267,8 +267,8 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
 
 /* ---- The contexts of dpr_reduce() ---- */
 
-/* One for each CUDA context. Whose it is says `home`, the number of a dpr_home, so that nobody looks at the context of a
- * CUDA context that is gone; 0: there is none; CHANGING: a thread is looking at it alone. */
+/* One for each CUDA context. Whose it is says `home`, the number of a dpr_home, so that nobody looks at the context of
+ * a CUDA context that is gone; 0: there is none; CHANGING: a thread is looking at it alone. */
 typedef struct default_ctx {
     _Atomic uint64_t home;
     _Atomic(dpr_ctx *) ctx;
@@ -332,7 +332,8 @@ static dpr_status add_default(uint64_t home, dpr_ctx *made, dpr_ctx **out) {
         i += atomic_load(&place->home) == there; /* unless it has changed: then another look */
     }
     dpr_ctx_destroy(made);
-    return dpr_fail(DPR_ERR_NO_DEVICE, "dpr_reduce() serves %d CUDA contexts at a time, and there are more", MOST_HOMES);
+    return dpr_fail(DPR_ERR_NO_DEVICE, "dpr_reduce() serves %d CUDA contexts at a time, and there are more",
+                    MOST_HOMES);
 }
 
 static dpr_status default_for_cpu(dpr_ctx **out) {

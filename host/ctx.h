@@ -12,7 +12,8 @@ dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx);
 /* The choice for a key, from the cache or made now. It lives as long as the context. */
 dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out);
 
-/* Where in host memory a blocking run puts its result; `out` is NULL if it goes to run->out, which the device reaches. */
+/* Where in host memory a blocking run puts its result; `out` is NULL if it goes to run->out, which the device reaches.
+ */
 typedef struct dpr_host_result {
     void *out;
     size_t bytes;

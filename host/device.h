@@ -110,7 +110,8 @@ typedef struct dpr_residence {
 dpr_residence dpr_device_residence(dpr_device *device);
 
 /* A dpr_resident: `user` is a dpr_residence. A kernel that needs more shared memory or larger clusters than devices
- * give without being asked has them from here on, so that it must be called for every kernel before its first launch. */
+ * give without being asked has them from here on, so that it must be called for every kernel before its first launch.
+ */
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out);
 
 /* A dpr_nested_measure: `user` is a dpr_residence. Measuring loads code, and takes some milliseconds more, once; where
@@ -128,9 +129,9 @@ typedef struct dpr_misfit {
  * run->scratch and run->programmatic. *misfit is all 0 before the call. */
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit);
 
-/* Runs in the legacy default stream and returns when the result is there; while CUDA forbids that stream, after all work
- * in another one. With `host_out` not NULL the `result_bytes` of the result go there by way of a mailbox, and run->out
- * is not used. After a fault of the kernel, DPR_ERR_CUDA. */
+/* Runs in the legacy default stream and returns when the result is there; while CUDA forbids that stream, after all
+ * work in another one. With `host_out` not NULL the `result_bytes` of the result go there by way of a mailbox, and
+ * run->out is not used. After a fault of the kernel, DPR_ERR_CUDA. */
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit);
 

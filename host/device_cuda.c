@@ -22,10 +22,10 @@
 
 struct dpr_device {
     dpr_home home;
-    int sms;                /* on which the home's work runs */
-    int code;               /* compute capability that the kernels were compiled for, times 10: 75, 90 */
-    int concurrent_managed; /* whether the host may touch managed memory while a kernel runs */
-    int64_t pending;        /* launches from kernels that may be pending */
+    int sms;                   /* on which the home's work runs */
+    int code;                  /* compute capability that the kernels were compiled for, times 10: 75, 90 */
+    int concurrent_managed;    /* whether the host may touch managed memory while a kernel runs */
+    int64_t pending;           /* launches from kernels that may be pending */
     _Atomic(cudaStream_t) own; /* for blocking calls where the legacy default stream may not be used; NULL at first */
     dpr_scratch *scratch;
     dpr_mail *mail;
@@ -455,8 +455,9 @@ dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
 
 static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
     (void)cudaGetLastError();
-    return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which is no stream of the context's device %d, or of another "
-                                          "CUDA context there",
+    return dpr_fail(DPR_ERR_WRONG_DEVICE,
+                    "stream is %p, which is no stream of the context's device %d, or of another "
+                    "CUDA context there",
                     (void *)stream, device->home.ordinal);
 }
 
@@ -468,8 +469,9 @@ static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *st
     if (!misfit->too_large)
         return dpr_cuda_failed(error, strategy->name);
     (void)cudaGetLastError();
-    return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: the %d SMs of the stream have no room for "
-                                             "its blocks at a time (%s)",
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                    "strategy \"%s\" cannot run this: the %d SMs of the stream have no room for "
+                    "its blocks at a time (%s)",
                     strategy->name, run->sms, cudaGetErrorName(error));
 }
 
@@ -572,8 +574,8 @@ static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, cons
     return DPR_OK;
 }
 
-/* Whether the kernel must be at its end, and not only its result there: the report comes after the result, and *host_out
- * changes last; and the caller may touch managed memory next. */
+/* Whether the kernel must be at its end, and not only its result there: the report comes after the result, and
+ * *host_out changes last; and the caller may touch managed memory next. */
 static int must_end(const dpr_device *device, const dpr_run *run) {
     return run->nested || !device->concurrent_managed;
 }

@@ -110,10 +110,11 @@ dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
         return DPR_OK;
     dpr_cancel_release(visit->cancel);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        return dpr_fail(DPR_ERR_CUDA,
-                        "the CUDA context on device %d that this belongs to is gone: it was destroyed, or reset with its "
-                        "device",
-                        home->ordinal);
+        return dpr_fail(
+            DPR_ERR_CUDA,
+            "the CUDA context on device %d that this belongs to is gone: it was destroyed, or reset with its "
+            "device",
+            home->ordinal);
     return dpr_cuda_failed((cudaError_t)result, "entering a CUDA context");
 }
 

@@ -20,8 +20,8 @@ typedef struct dpr_visit {
 dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit);
 
 /* The same for calls that CUDA forbids while a stream is captured in the global mode, by whatever thread, and that
- * would spoil the capture: allocations, waits, and others. Here they are allowed, because they do not touch that stream.
- * cudaDeviceSynchronize() stays forbidden. */
+ * would spoil the capture: allocations, waits, and others. Here they are allowed, because they do not touch that
+ * stream. cudaDeviceSynchronize() stays forbidden. */
 dpr_status dpr_home_enter_relaxed(const dpr_home *home, dpr_visit *visit);
 
 void dpr_home_leave(const dpr_visit *visit);

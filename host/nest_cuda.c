@@ -32,9 +32,10 @@ static dpr_status check_stack(int ordinal) {
         return dpr_cuda_failed(error, "asking for the stack of threads");
     if (stack >= LEAST_STACK)
         return DPR_OK;
-    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
-                    "reductions from kernels need %d bytes of stack a thread, and device %d gives %zu (cudaLimitStackSize)",
-                    LEAST_STACK, ordinal, stack);
+    return dpr_fail(
+        DPR_ERR_STRATEGY_UNABLE,
+        "reductions from kernels need %d bytes of stack a thread, and device %d gives %zu (cudaLimitStackSize)",
+        LEAST_STACK, ordinal, stack);
 }
 
 static dpr_status find_launcher(int ordinal, void **launcher, size_t *pending) {

@@ -89,8 +89,9 @@ static dpr_status allow(const dpr_home *home, size_t pending) {
     limit *l = limit_of(home);
     dpr_status status = DPR_OK;
     if (!l)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, and %d CUDA contexts have a "
-                                                "limit of the library's already",
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "ctx_options->pending_launches is %zu, and %d CUDA contexts have a "
+                        "limit of the library's already",
                         pending, MOST_HOMES);
     if (l->contexts == 0)
         status = set_limit(l, home, pending);

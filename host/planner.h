@@ -18,7 +18,7 @@ typedef struct dpr_machine {
     dpr_resident resident;     /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
     dpr_nested_measure nested; /* NULL: `caps` has it */
     void *user;                /* for both */
-    uint64_t barred;           /* bit i: strategy i of the registry is not to be chosen unless it is asked for by name */
+    uint64_t barred; /* bit i: strategy i of the registry is not to be chosen unless it is asked for by name */
 } dpr_machine;
 
 /* A run of sizes that one strategy has. */
@@ -35,7 +35,7 @@ typedef struct dpr_choice {
     dpr_key key;
     int sms;         /* of the machine's GPU */
     uint64_t barred; /* the machine's */
-    int steps; /* at least 1 */
+    int steps;       /* at least 1 */
     dpr_choice_step step[DPR_CHOICE_STEPS];
 } dpr_choice;
 

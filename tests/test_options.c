@@ -106,7 +106,7 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(56, sizeof(dpr_options));
     EXPECT_EQ_U64(16, sizeof(dpr_ctx_options));
     EXPECT_EQ_U64(32, sizeof(dpr_nested));
-    EXPECT_EQ_U64(32, sizeof(dpr_nest));
+    EXPECT_EQ_U64(40, sizeof(dpr_nest));
     EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));

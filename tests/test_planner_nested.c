@@ -128,7 +128,7 @@ static int is_apart(const char *name) {
 /* It takes memory, makes the tree's tail launches slower, and lets tiles launch that would else be done in line, which
  * is quicker. What dp.recursive2 launches takes no longer. */
 TEST(PlannerNested, a_larger_pool_costs_memory_and_time) {
-    static const size_t counts[] = {1 << 20, 1 << 30};
+    static const size_t counts[] = {1 << 24, 1 << 30};
     NEED_NESTED();
     for (size_t i = 0; i < LENGTH(names); i++)
         for (size_t c = 0; c < LENGTH(counts); c++) {

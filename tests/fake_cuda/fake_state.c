@@ -99,11 +99,15 @@ cudaError_t fake_begin_in_context(const char *name) {
     return cudaErrorDeviceUninitialized;
 }
 
-/* The runtime's functions that do without a context. */
+/* The runtime's functions that do without a context, or make one themselves. */
 static int needs_context(const char *name) {
-    static const char *const others[] = {"cudaGetDevice",           "cudaGetDeviceCount",
-                                         "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
-                                         "cudaDriverGetVersion",    "cudaGetDriverEntryPointByVersion"};
+    static const char *const others[] = {"cudaGetDevice",
+                                         "cudaSetDevice",
+                                         "cudaGetDeviceCount",
+                                         "cudaGetDeviceProperties",
+                                         "cudaDeviceGetAttribute",
+                                         "cudaDriverGetVersion",
+                                         "cudaGetDriverEntryPointByVersion"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0)
             return 0;
