@@ -12,11 +12,15 @@
  *   lanes              independent lanes a thread keeps
  *   vectors            16-byte loads a thread has in flight
  *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
- *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
- *                      of that vector's first element
+ *                      the tile, in falling order; fold_into(acc, read), with the tile's vectors_read (tile.cuh)
  *
  *   by_word            whether a tile's lanes take four bytes of elements at a time: add_word(lane, word), and then
  *                      settle(lane), which makes a lane as above of it
+ *
+ *   in_trees           whether the vectors of a tile are added as a tree, so that rounding errors grow with its depth
+ *
+ *   may_overflow       whether a tile's total may be infinite or NaN where the accumulator would not be: then
+ *                      is_finite(lane) tells
  *
  *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
  *
@@ -85,8 +89,17 @@ template <class T> __device__ complex<T> operator+(complex<T> a, complex<T> b) {
     return {a.re + b.re, a.im + b.im};
 }
 
-template <class T> __device__ complex<T> operator*(complex<T> a, complex<T> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+/* The product of no complex numbers has a real part with this upper half, which is that of a NaN. It is not 1 + 0i,
+ * because times that infinity is not infinity: one part is NaN. */
+constexpr int no_factor = 0x7ffdf00d;
+
+__device__ inline bool is_no_factor(complex<double> a) {
+    return __double2hiint(a.re) == no_factor;
+}
+
+__device__ inline complex<double> operator*(complex<double> a, complex<double> b) {
+    const complex<double> both = {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return is_no_factor(a) ? b : is_no_factor(b) ? a : both;
 }
 
 /* Reductions of 32-bit words over a warp in one instruction (redux, compute capability 8.0). */
@@ -98,6 +111,8 @@ enum class warp_op { none, min, max, band, bor, bxor };
 struct common {
     static constexpr int lanes = 4;
     static constexpr int vectors = 8;
+    static constexpr bool in_trees = false;
+    static constexpr bool may_overflow = false;
     static constexpr bool narrow_exchange = false;
     static constexpr bool by_word = false;
     static constexpr bool located = false;
@@ -153,7 +168,7 @@ template <dpr_dtype D> struct sum_of_halves {
         }
     }
 
-    template <class IndexOf> __device__ uint64_t fold_into(uint64_t a, IndexOf) {
+    template <class Read> __device__ uint64_t fold_into(uint64_t a, const Read &) {
         const uint32_t modulo = low[0] + low[1] + low[2] + low[3], upper = high[0] + high[1] + high[2] + high[3];
         const uint64_t least =
             (is_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(upper))) : upper) << 16;
@@ -173,7 +188,10 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     /* What takes more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
-    static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
+    static constexpr bool in_trees = !is_integer;
+    /* F32 adds up a tile alone, which rounds five times at most; F64 is exchanged without what was lost. */
+    static constexpr bool narrow_exchange = D == DPR_F64 || D == DPR_C128;
+    static constexpr bool may_overflow = D == DPR_BF16 || D == DPR_F32 || D == DPR_C64;
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -221,11 +239,18 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static __device__ acc fold(acc a, lane l) { return a + raise(l); }
     static __device__ acc merge(acc a, acc b) { return a + b; }
 
+    static __device__ bool is_finite(lane l) {
+        if constexpr (is_complex<D>)
+            return isfinite(l.re) && isfinite(l.im);
+        else
+            return isfinite(l);
+    }
+
     static __device__ lane lower(acc a) {
         if constexpr (is_complex<D>)
-            return {static_cast<decltype(lane::re)>(total(a.re)), static_cast<decltype(lane::re)>(total(a.im))};
+            return {total(a.re), total(a.im)};
         else
-            return static_cast<lane>(total(a));
+            return total(a);
     }
 
     static __device__ result finish(acc a) {
@@ -256,21 +281,36 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
 
-    static constexpr __device__ acc identity() {
+    static __device__ acc identity() {
         if constexpr (is_complex<D>)
-            return {1, 0};
+            return {__hiloint2double(no_factor, 0), 0};
         else
             return 1;
     }
 
-    static constexpr __device__ lane lane_identity() { return identity(); }
-    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l * widen<D>(x); }
+    /* A NaN of an array's, whatever its bits, becomes one that is not no_factor. */
+    template <dpr_dtype From> static __device__ acc factor(storage_of<From> x) {
+        if constexpr (is_complex<From>)
+            x.re = isnan(x.re) ? static_cast<decltype(x.re)>(NAN) : x.re;
+        return widen<From>(x);
+    }
+
+    static __device__ lane lane_identity() { return identity(); }
+    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l * factor<D>(x); }
     static __device__ lane join(lane a, lane b) { return a * b; }
     static __device__ acc fold(acc a, lane l) { return a * l; }
     static __device__ acc merge(acc a, acc b) { return a * b; }
-    static __device__ result finish(acc a) { return narrow<D>(a); }
+
+    static __device__ result finish(acc a) {
+        if constexpr (is_complex<D>) {
+            if (is_no_factor(a))
+                a = {1, 0};
+        }
+        return narrow<D>(a);
+    }
+
     static __device__ acc lift(result r) {
-        return is_absent<element<D>::wide, N>(r) ? identity() : widen<element<D>::wide>(r);
+        return is_absent<element<D>::wide, N>(r) ? identity() : factor<element<D>::wide>(r);
     }
 };
 
@@ -330,7 +370,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
             l[i % lanes] = pairs::with_word(l[i % lanes], p.w[i]);
     }
 
-    template <class IndexOf> __device__ key_of<D> fold_into(key_of<D> a, IndexOf) {
+    template <class Read> __device__ key_of<D> fold_into(key_of<D> a, const Read &) {
         const uint32_t all = pairs::best_of(pairs::best_of(l[0], l[2]), pairs::best_of(l[1], l[3]));
         return order<Least, D>::best_of(a, pairs::key(all));
     }
@@ -369,7 +409,7 @@ template <bool Least, dpr_nan N> struct float_tile {
             l[i] = extreme<Least, N>(l[i], p[i]);
     }
 
-    template <class IndexOf> __device__ key_of<DPR_F32> fold_into(key_of<DPR_F32> a, IndexOf) {
+    template <class Read> __device__ key_of<DPR_F32> fold_into(key_of<DPR_F32> a, const Read &) {
         const float all = extreme<Least, N>(extreme<Least, N>(l[0], l[2]), extreme<Least, N>(l[1], l[3]));
         return order<Least, DPR_F32>::best_of(a, order<Least, DPR_F32>::template of<N>(all));
     }
@@ -470,10 +510,10 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
 
     /* Earlier tiles have lower indices, so this one must be better; but anything is better than nothing, unless the
      * worst key means that all elements are absent. */
-    template <class IndexOf> __device__ typename arg::acc fold_into(typename arg::acc a, IndexOf index_of) {
+    template <class Read> __device__ typename arg::acc fold_into(typename arg::acc a, const Read &read) {
         const bool first = !is_float<D> && a.index == arg::none;
         const bool take = vector != none && (first || (Least ? best < a.key : best > a.key));
-        return take ? typename arg::acc{best, index_of(vector)} : a;
+        return take ? typename arg::acc{best, read.index(vector)} : a;
     }
 };
 

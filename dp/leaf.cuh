@@ -31,15 +31,13 @@ template <class M> struct leaf {
         end = d.body() + from + size;
     }
 
-    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
-
     __device__ typename M::acc reduce(bool streaming) const {
         typename M::acc a = streaming ? reduce_tiles<M, true>(*this) : reduce_tiles<M, false>(*this);
         for (const P *p = rest; p < end; p += blockDim.x) {
             const P one = load_packet<false>(p);
             tile_of<M> t;
             add_vectors<1, M>(t, &one, 0);
-            a = t.fold_into(a, [&](unsigned) { return index(p); });
+            a = t.fold_into(a, vectors_read<T>{d, p, 0, 1});
         }
         return a;
     }
@@ -59,16 +57,9 @@ template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_n
 
 /* As reduce_block(), in dynamic memory: of DPR_FOLD_BYTES, as the one kernel that is launched has for all pairs. */
 template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
-    using X = exchange<M>;
     extern __shared__ __align__(16) unsigned char shared[];
-    auto *of_warp = reinterpret_cast<typename X::type *>(shared);
-    static_assert(sizeof x <= DPR_PARTIAL_BYTES);
-    const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
-    x = reduce_warp<M>(x);
-    if (in_warp == 0)
-        of_warp[warp] = x;
-    __syncthreads();
-    return warp == 0 ? reduce_warp<M>(in_warp < blockDim.x / 32 ? of_warp[in_warp] : X::identity()) : x;
+    static_assert(sizeof x <= DPR_PARTIAL_BYTES && most_warps * sizeof x <= DPR_FOLD_BYTES);
+    return reduce_block<M>(x, reinterpret_cast<typename exchange<M>::type *>(shared));
 }
 
 } // namespace dpr
