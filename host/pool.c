@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -70,9 +69,8 @@ struct dpr_pool {
     void *user;
 };
 
-static atomic_int taken;     /* 1 while a caller, or whoever ends its threads, has the pool */
-static dpr_pool *the_pool;   /* belongs to whoever has set `taken` */
-static atomic_int unloading; /* this code is about to be unmapped: no more threads are started */
+static atomic_int taken;   /* 1 while a caller, or shutdown, has the pool, and when this code is about to be unmapped */
+static dpr_pool *the_pool; /* belongs to whoever has set `taken` */
 
 /* ---- Waiting ---------------------------------------------------------------------------------------------------- */
 
@@ -168,9 +166,9 @@ static void *worker_main(void *argument) {
     uint32_t job = 0;
     int spins = pool->spins;
     atomic_store(&self->id, gettid());
+    dpr_topo_pin(core_of(pool, self->seat));
     (void)snprintf(name, sizeof name, "dpr-%d", self->seat);
     (void)pthread_setname_np(pthread_self(), name);
-    dpr_topo_pin(core_of(pool, self->seat));
     for (;;) {
         job = await_job(pool, job, spins);
         if (atomic_load(&pool->start.stopping))
@@ -281,7 +279,7 @@ static void restart_pool(int seats) {
     dpr_pool *old = the_pool;
     the_pool = NULL; /* first: a process forked from here on must not look at it */
     end_pool(old);
-    if (seats > 0 && !atomic_load(&unloading))
+    if (seats > 0)
         the_pool = start_pool(seats);
     dpr_cancel_release(cancel);
 }
@@ -328,11 +326,12 @@ int dpr_pool_shutdown(void) {
 
 /* ---- Unloading -------------------------------------------------------------------------------------------------- */
 
-/* At least two seconds. Threads that were told to end need far less, unless the thread that waits holds what they need.
- */
+/* At least two seconds. Threads that were told to end need far less, unless the waiting thread holds a lock that they
+ * need. */
 enum { NAPS = 20000, NAP_NS = 100000 };
 
-/* Whether the thread will run no more code, as the kernel has it. That of the C library that ends it is code, too. */
+/* Whether the kernel has ended the thread: up to then it may still return through this code. The thread that asks will
+ * not. */
 static int is_gone(const worker *w) {
     const pid_t id = atomic_load(&w->id);
     return id == gettid() || (id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0);
@@ -350,24 +349,17 @@ static void await_ends(const worker *w, int workers) {
     }
 }
 
-/* The workers end before this code is unmapped. exit() runs this too, and may be called anywhere: by a signal handler in
- * the middle of a call or of malloc(), on a worker. So a pool that is in use stays as it is, no thread is waited for
- * without a limit, and nothing is joined or freed. The priority makes it the last destructor: others may still reduce,
- * or end threads that do. */
+/* The workers end before this code is unmapped, and no others are started. exit() runs this too, and may be called
+ * anywhere: by a signal handler in the middle of a call or of malloc(), on a worker. So a pool that is in use stays as
+ * it is, no thread is waited for without a limit, and nothing is joined or freed. The priority makes it the last
+ * destructor: others may still reduce, or end threads that do. */
 __attribute__((destructor(101))) static void end_workers(void) {
-    atomic_store(&unloading, 1);
-    if (atomic_exchange(&taken, 1))
+    if (atomic_exchange(&taken, 1) || !the_pool)
         return;
-    dpr_pool *pool = the_pool;
-    const int workers = pool ? pool->workers : 0;
     const int cancel = dpr_cancel_hold();
-    for (int i = 0; i < workers; i++)
-        (void)pthread_detach(pool->worker[i].thread);
-    if (pool) {
-        pool->workers = 0;
-        stop_workers(pool);
-        await_ends(pool->worker, workers);
-    }
+    for (int i = 0; i < the_pool->workers; i++)
+        (void)pthread_detach(the_pool->worker[i].thread);
+    stop_workers(the_pool);
+    await_ends(the_pool->worker, the_pool->workers);
     dpr_cancel_release(cancel);
-    atomic_store(&taken, 0);
 }

@@ -213,8 +213,14 @@ static int reduces_with_workers(void) {
     return count_workers(&id) == THREADS;
 }
 
-static void *reduce_for_ever(void *argument) {
-    while (reduce_large_on(shared) == DPR_OK) {
+static atomic_int stopping;
+
+static void *reduce_until_stopped(void *argument) {
+    dpr_status status = DPR_OK;
+    while (!atomic_load(&stopping) && status == DPR_OK) {
+        status = reduce_large_on(shared);
+        if (status == DPR_OK)
+            status = reduce_small();
     }
     return argument;
 }
@@ -224,14 +230,14 @@ static int exits_while_others_reduce(void) {
     if (!reduces_with_workers())
         return 1;
     for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&thread, NULL, reduce_for_ever, NULL) != 0)
+        if (pthread_create(&thread, NULL, reduce_until_stopped, NULL) != 0)
             return 2;
     (void)usleep((useconds_t)getpid() * 137 % 20000);
     exit(0); /* NOLINT(concurrency-mt-unsafe) */
 }
 
 TEST(Exit, while_other_threads_reduce) {
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 5; i++)
         in_child("exit()", exits_while_others_reduce);
 }
 
@@ -244,8 +250,12 @@ static void use_everything(void) {
         _exit(4);
 }
 
+/* In the first thread that comes here; exit() is not for several. */
 static void exit_from_handler(int signal) {
+    static atomic_flag exiting = ATOMIC_FLAG_INIT;
     (void)signal;
+    while (atomic_flag_test_and_set(&exiting))
+        (void)pause();
     exit(0); /* NOLINT: what programs should not do, and do */
 }
 
@@ -312,7 +322,7 @@ TEST(Exit, on_an_idle_worker) {
 
 static int late_calls;
 
-/* After the library's own destructor, which has this priority, too: destructors run from the last object linked to the
+/* Runs after the library's own destructor, which has the same priority: those of objects that are linked later run
  * first. */
 __attribute__((destructor(101))) static void call_late(void) {
     if (!late_calls)
@@ -322,8 +332,8 @@ __attribute__((destructor(101))) static void call_late(void) {
         _exit(5);
     const int threads = test_count_entries("/proc/self/task");
     use_everything();
-    if (test_count_entries("/proc/self/task") != threads) /* new ones would run into code that is about to be unmapped */
-        _exit(6);
+    if (test_count_entries("/proc/self/task") != threads)
+        _exit(6); /* new ones would run code that is about to be unmapped */
 }
 
 static int exits_and_calls_later(void) {
@@ -378,8 +388,12 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
     return result;
 }
 
+/* Stays until the fork is over: ThreadSanitizer would miss a join in the child. */
 static void *first_call(void *argument) {
-    return reduce_small() == DPR_OK ? argument : NULL;
+    const dpr_status status = reduce_small();
+    while (!atomic_load(&stopping))
+        (void)usleep(1000);
+    return status == DPR_OK ? argument : NULL;
 }
 
 /* A child forked when a handler has just been registered must not register it again: its own children would find the
@@ -399,6 +413,7 @@ static int forks_in_the_first_call(void) {
     int status = -1;
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
         return 2;
+    atomic_store(&stopping, 1);
     return pthread_join(thread, &result) == 0 && result ? 0 : 3;
 }
 
@@ -407,13 +422,14 @@ TEST(Fork, handlers_are_registered_once) {
     in_child("fork() in the first call", forks_in_the_first_call);
 }
 
-/* A small array, on a thread that has not reduced yet or has; with the workers where threads may be started. */
+/* The forking thread had `files` open. ThreadSanitizer ends a process that starts threads after it was forked from one
+ * with threads. */
 static int reduces_in_a_child(int files) {
     if (count_files() != files)
-        return 1; /* one that another thread had open */
+        return 1;
     if (reduce_small() != DPR_OK || make_context() != DPR_OK)
         return 2;
-#if !defined(__SANITIZE_THREAD__) /* which ends a process that starts threads after it was forked from one with threads */
+#if !defined(__SANITIZE_THREAD__)
     if (reduce_large_on(shared) != DPR_OK)
         return 3;
 #endif
@@ -421,17 +437,10 @@ static int reduces_in_a_child(int files) {
     return reduce_small() == DPR_OK ? 0 : 4;
 }
 
-static atomic_int stopping;
-
 static void *make_contexts_until_stopped(void *argument) {
-    while (!atomic_load(&stopping) && make_context() == DPR_OK) {
-    }
-    return argument;
-}
-
-static void *reduce_until_stopped(void *argument) {
-    while (!atomic_load(&stopping) && reduce_large_on(shared) == DPR_OK && reduce_small() == DPR_OK) {
-    }
+    dpr_status status = DPR_OK;
+    while (!atomic_load(&stopping) && status == DPR_OK)
+        status = make_context();
     return argument;
 }
 

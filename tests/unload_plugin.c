@@ -12,8 +12,13 @@ static atomic_int stopping;
 
 static void *reduce_until_stopped(void *argument) {
     int64_t sum;
-    while (!atomic_load(&stopping) && dpr_reduce(zeros, &sum, COUNT, DPR_I32, DPR_SUM) == DPR_OK) {
-    }
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "cpu.threads";
+    dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
+    while (!atomic_load(&stopping) && status == DPR_OK)
+        status = dpr_reduce_ex(ctx, zeros, &sum, COUNT, DPR_I32, DPR_SUM, &options);
+    dpr_ctx_destroy(ctx);
     return argument;
 }
 
@@ -22,7 +27,7 @@ __attribute__((constructor)) static void start(void) {
         atomic_store(&stopping, 1);
 }
 
-/* The library must not end its own threads before: this one may have them at the moment. */
+/* The library must end its own threads after this: now the thread here may be using them. */
 __attribute__((destructor)) static void stop(void) {
     if (!atomic_exchange(&stopping, 1))
         (void)pthread_join(thread, NULL);

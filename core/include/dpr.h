@@ -158,11 +158,11 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
- * library holds by itself are gone on return. Contexts made by dpr_ctx_create() and their plans stay valid, and the next
- * call starts what it needs again.
+ * library holds by itself are gone on return. Contexts made by dpr_ctx_create() and their plans stay valid, and the
+ * next call starts what it needs again.
  *
- * No thread may be in another call of the library, or begin one, until it returns. A program need not call it before it
- * ends. */
+ * No other thread may be in a call of the library, or begin one, before dpr_shutdown() returns. A program need not call
+ * it before it ends. */
 DPR_API void dpr_shutdown(void);
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
