@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "topo.h"
 
 /* Large enough for cpu.threads to use its workers. */
 enum { COUNT = 3000001, THREADS = 4 };
@@ -103,6 +104,11 @@ static dpr_status start_more_workers(void) {
     return reduce_large("6");
 }
 
+static dpr_status ask_for_node(void) {
+    (void)dpr_topo_pci_node("0000:00:00.0");
+    return DPR_OK;
+}
+
 static dpr_status shut_down(void) {
     dpr_shutdown();
     return DPR_OK;
@@ -120,6 +126,7 @@ static const cancelled_call cancelled_calls[] = {
     {"dpr_plan_create", NULL, make_plan},
     {"starting the workers", NULL, start_workers},
     {"starting more workers", start_workers, start_more_workers},
+    {"the node of a PCI device", make_context, ask_for_node},
     {"dpr_shutdown", start_workers, shut_down},
 };
 

@@ -70,6 +70,13 @@ static int count_threads(void) {
     return test_count_entries("/proc/self/task");
 }
 
+/* A thread of the plugin may be about to start them. */
+static int workers_come(void) {
+    for (int i = 0; i < 10000 && count_threads() <= THREADS; i++)
+        (void)usleep(1000);
+    return count_threads() > THREADS;
+}
+
 static int child_ends(void) {
     int status = -1;
     const pid_t child = fork();
@@ -83,7 +90,7 @@ static int use_once(const char *path) {
     void *object = open_object(path);
     if (!object)
         return 0;
-    if (!threads_reduce() || count_threads() <= THREADS) {
+    if (!threads_reduce() || !workers_come()) {
         (void)fprintf(stderr, "a wrong sum, or no workers\n");
         return 0;
     }
