@@ -16,8 +16,9 @@
  *   returned. Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported.
  * - A process forked at any time may use the library on the CPU, whatever other threads were doing.
  * - The shared library stays loaded after dlclose(). A plugin that contains the static library may be unloaded when no
- *   thread is in a call: the library's threads end then. Its memory stays behind unless dpr_shutdown() is called before.
- *   A plugin that has used a GPU must call it, and must destroy its contexts and the graphs that captured their calls.
+ *   thread is in a call: the library's threads end then. Its memory stays behind unless dpr_shutdown() is called
+ *   before. A plugin that has used a GPU must call it, and destroy its contexts and the graphs that captured their
+ *   calls.
  * - The library does not print, abort or exit, and leaves the calling thread's current CUDA device as it finds it.
  * - Without a GPU or a driver everything works on the CPU.
  *
