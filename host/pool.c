@@ -326,8 +326,8 @@ int dpr_pool_shutdown(void) {
 
 /* ---- Unloading -------------------------------------------------------------------------------------------------- */
 
-/* At least two seconds. Threads that were told to end need far less, unless the waiting thread holds a lock that they
- * need. */
+/* Two seconds, and some for the system's timers. Threads that were told to end need far less, unless the waiting thread
+ * holds a lock that they need. */
 enum { NAPS = 20000, NAP_NS = 100000 };
 
 /* Whether the kernel has ended the thread: up to then it may still return through this code. The thread that asks will

@@ -2,7 +2,6 @@
 #ifndef DPR_TESTS_SUPPORT_H
 #define DPR_TESTS_SUPPORT_H
 
-#include <dirent.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -16,18 +15,6 @@
 static inline size_t test_largest(void) {
     const char *text = getenv("DPR_TEST_LARGEST");
     return text ? strtoull(text, NULL, 10) : SIZE_MAX;
-}
-
-/* Entries of a folder, or -1: threads in "/proc/self/task", open files in "/proc/self/fd" and one more. */
-static inline int test_count_entries(const char *path) {
-    int count = 0;
-    DIR *folder = opendir(path);
-    if (!folder)
-        return -1;
-    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
-        count += entry->d_name[0] != '.';
-    (void)closedir(folder);
-    return count;
 }
 
 static inline int test_status(const char *file, int line, const char *call, dpr_status expected, dpr_status got) {

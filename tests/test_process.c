@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "support.h"
 #include "topo.h"
 
@@ -25,10 +26,6 @@ static int32_t ones[COUNT];
 static void fill_ones(void) {
     for (int i = 0; i < COUNT; i++)
         ones[i] = 1;
-}
-
-static int count_files(void) {
-    return test_count_entries("/proc/self/fd");
 }
 
 /* Runs `body` in a child that must end with 0 within a minute. */
@@ -180,33 +177,6 @@ TEST(Cancel, requests_stay_pending_in_calls) {
 
 /* ---- The end of the program ---- */
 
-/* Whether the thread's name is one that workers have. */
-static int is_worker(const char *id) {
-    char path[64], name[16] = "";
-    (void)snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", id);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    const int found = fgets(name, sizeof name, file) && strncmp(name, "dpr-", 4) == 0;
-    (void)fclose(file);
-    return found;
-}
-
-/* How many workers have begun, and the id of one. */
-static int count_workers(long *id) {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
-        if (entry->d_name[0] != '.' && is_worker(entry->d_name)) {
-            count++;
-            *id = strtol(entry->d_name, NULL, 10);
-        }
-    }
-    if (folder)
-        (void)closedir(folder);
-    return count;
-}
-
 static dpr_ctx *shared;
 
 /* 1 if the sum is right, and all workers are there. */
@@ -239,8 +209,8 @@ static int exits_while_others_reduce(void) {
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&thread, NULL, reduce_until_stopped, NULL) != 0)
             return 2;
-    (void)usleep((useconds_t)getpid() * 137 % 20000);
-    exit(0); /* NOLINT(concurrency-mt-unsafe) */
+    (void)usleep((useconds_t)getpid() * 137 % 20000); /* another moment in every child */
+    exit(0);
 }
 
 TEST(Exit, while_other_threads_reduce) {
@@ -263,7 +233,7 @@ static void exit_from_handler(int signal) {
     (void)signal;
     while (atomic_flag_test_and_set(&exiting))
         (void)pause();
-    exit(0); /* NOLINT: what programs should not do, and do */
+    exit(0); /* not allowed here, and common */
 }
 
 static int exit_on_bus_errors(void) {
@@ -337,9 +307,9 @@ __attribute__((destructor(101))) static void call_late(void) {
     long id;
     if (count_workers(&id) != 0)
         _exit(5);
-    const int threads = test_count_entries("/proc/self/task");
+    const int threads = count_threads();
     use_everything();
-    if (test_count_entries("/proc/self/task") != threads)
+    if (count_threads() != threads)
         _exit(6); /* new ones would run code that is about to be unmapped */
 }
 
@@ -347,7 +317,7 @@ static int exits_and_calls_later(void) {
     late_calls = 1;
     if (!reduces_with_workers())
         return 1;
-    exit(0); /* NOLINT(concurrency-mt-unsafe) */
+    exit(0);
 }
 
 TEST(Exit, ends_idle_workers_and_later_calls_start_none) {
@@ -358,7 +328,7 @@ static int child_exits(pid_t child) {
     int status = -1;
     if (child == 0) {
         (void)alarm(20);
-        exit(0); /* NOLINT(concurrency-mt-unsafe) */
+        exit(0);
     }
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }

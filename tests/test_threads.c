@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "support.h"
 
 enum { THREADS = 16, CALLS = 200 };
@@ -117,11 +118,6 @@ TEST(Threads, each_has_its_last_error) {
 }
 
 /* ---- Shutting down ---- */
-
-/* Threads of this process, or -1. */
-static int count_threads(void) {
-    return test_count_entries("/proc/self/task");
-}
 
 static void *idle_thread(void *argument) {
     return argument;

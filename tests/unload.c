@@ -2,17 +2,19 @@
  * without dpr_shutdown(), several times.
  *
  * Exit status 0: all results were right, fork() works afterwards, and the object was then there (stays), or it was gone
- * and its threads with it (goes). */
+ * and its workers with it (goes). */
 #define _GNU_SOURCE /* setenv(), usleep() */
 #include <dlfcn.h>
 #include <dpr.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support.h"
+#include "process.h"
 
 enum { COUNT = 3000001, THREADS = 4, ROUNDS = 5 };
 
@@ -66,15 +68,12 @@ static int threads_reduce(void) {
     return right == THREADS;
 }
 
-static int count_threads(void) {
-    return test_count_entries("/proc/self/task");
-}
-
 /* A thread of the plugin may be about to start them. */
 static int workers_come(void) {
-    for (int i = 0; i < 10000 && count_threads() <= THREADS; i++)
+    long id;
+    for (int i = 0; i < 10000 && count_workers(&id) == 0; i++)
         (void)usleep(1000);
-    return count_threads() > THREADS;
+    return count_workers(&id) > 0;
 }
 
 static int child_ends(void) {
@@ -104,31 +103,19 @@ static int is_there(const char *path) {
     return object && dlclose(object) == 0;
 }
 
-static void *idle_thread(void *argument) {
-    return argument;
-}
-
-/* Threads of a process that has had a second one: ThreadSanitizer adds one of its own then. */
-static int count_threads_before(void) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, idle_thread, NULL) == 0)
-        (void)pthread_join(thread, NULL);
-    return count_threads();
-}
-
 int main(int argc, char **argv) {
     if (argc != 3 || setenv("DPR_NUM_THREADS", "4", 1) != 0)
         return 2;
     for (int i = 0; i < COUNT; i++)
         ones[i] = 1;
-    const int stays = strcmp(argv[1], "stays") == 0, before = count_threads_before();
+    const int stays = strcmp(argv[1], "stays") == 0;
     for (int i = 0; i < ROUNDS; i++) {
+        long id;
         if (!use_once(argv[2]))
             return 1;
-        const int there = is_there(argv[2]);
-        if (there != stays || (!stays && count_threads() != before)) {
-            (void)fprintf(stderr, "the object is %s, and there are %d threads, %d before\n", there ? "there" : "gone",
-                          count_threads(), before);
+        const int there = is_there(argv[2]), workers = count_workers(&id);
+        if (there != stays || (!stays && workers != 0)) {
+            (void)fprintf(stderr, "the object is %s, and there are %d workers\n", there ? "there" : "gone", workers);
             return 1;
         }
     }
