@@ -193,6 +193,6 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
 
 void dpr_shutdown(void) {
     dpr_ctx_drop_defaults();
-    dpr_pool_shutdown();
-    dpr_topo_shutdown();
+    if (dpr_pool_shutdown())
+        dpr_topo_shutdown();
 }

@@ -1,10 +1,9 @@
-#define _GNU_SOURCE /* syscall, pthread_setname_np */
+#define _GNU_SOURCE /* syscall, gettid, pthread_setname_np */
 #include "pool.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "topo.h"
+#include "uncancelled.h"
 
 /* Looks at a word that another core is about to write this often before going to sleep: some 20 to 50 microseconds,
  * about what sleeping and waking costs. */
@@ -33,6 +34,7 @@ typedef struct seat {
 typedef struct worker {
     dpr_pool *pool;
     pthread_t thread;
+    _Atomic pid_t id; /* the kernel's; 0 before the thread runs */
     int seat;
 } worker;
 
@@ -67,9 +69,8 @@ struct dpr_pool {
     void *user;
 };
 
-static atomic_int taken;   /* 1 while a caller, or shutdown, has the pool */
+static atomic_int taken;   /* 1 while a caller, or shutdown, has the pool, and when this code is about to be unmapped */
 static dpr_pool *the_pool; /* belongs to whoever has set `taken` */
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- Waiting ---------------------------------------------------------------------------------------------------- */
 
@@ -164,9 +165,10 @@ static void *worker_main(void *argument) {
     char name[16];
     uint32_t job = 0;
     int spins = pool->spins;
+    atomic_store(&self->id, gettid());
+    dpr_topo_pin(core_of(pool, self->seat));
     (void)snprintf(name, sizeof name, "dpr-%d", self->seat);
     (void)pthread_setname_np(pthread_self(), name);
-    dpr_topo_pin(core_of(pool, self->seat));
     for (;;) {
         job = await_job(pool, job, spins);
         if (atomic_load(&pool->start.stopping))
@@ -246,7 +248,8 @@ static dpr_pool *start_pool(int seats) {
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < seats; i++) {
         worker *w = &pool->worker[pool->workers];
-        *w = (worker){.pool = pool, .seat = i};
+        w->pool = pool;
+        w->seat = i;
         if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
             break;
         pool->workers++;
@@ -255,15 +258,30 @@ static dpr_pool *start_pool(int seats) {
     return pool;
 }
 
-static void end_pool(dpr_pool *pool) {
-    if (!pool)
-        return;
+static void stop_workers(dpr_pool *pool) {
     atomic_store(&pool->start.stopping, 1);
     (void)atomic_fetch_add(&pool->start.job, 1);
     futex_wake(&pool->start.job, INT_MAX);
+}
+
+static void end_pool(dpr_pool *pool) {
+    if (!pool)
+        return;
+    stop_workers(pool);
     for (int i = 0; i < pool->workers; i++)
         (void)pthread_join(pool->worker[i].thread, NULL);
     free_pool(pool);
+}
+
+/* Makes the pool one of `seats` threads; 0: there is none. For whoever has set `taken`. */
+static void restart_pool(int seats) {
+    const int cancel = dpr_cancel_hold();
+    dpr_pool *old = the_pool;
+    the_pool = NULL; /* first: a process forked from here on must not look at it */
+    end_pool(old);
+    if (seats > 0)
+        the_pool = start_pool(seats);
+    dpr_cancel_release(cancel);
 }
 
 /* The parent's threads do not exist in the child, and its pool may be in any state. */
@@ -277,23 +295,20 @@ static void in_child(void) {
     atomic_store(&taken, 0);
 }
 
-static void watch_forks(void) {
+/* When the library is loaded, for the reason that topo.c gives. */
+__attribute__((constructor(101))) static void watch_forks(void) {
     (void)pthread_atfork(NULL, NULL, in_child);
 }
 
 dpr_pool *dpr_pool_acquire(int threads) {
-    (void)pthread_once(&fork_once, watch_forks);
     if (atomic_exchange(&taken, 1))
         return NULL;
-    if (!the_pool || the_pool->seats < threads) {
-        dpr_pool *old = the_pool;
-        the_pool = NULL; /* first: a process forked from here on must not look at it */
-        end_pool(old);
-        the_pool = start_pool(threads);
-    }
-    if (!the_pool)
+    if (!the_pool || the_pool->seats < threads)
+        restart_pool(threads);
+    dpr_pool *pool = the_pool;
+    if (!pool)
         atomic_store(&taken, 0);
-    return the_pool;
+    return pool;
 }
 
 void dpr_pool_release(dpr_pool *pool) {
@@ -301,11 +316,50 @@ void dpr_pool_release(dpr_pool *pool) {
     atomic_store(&taken, 0);
 }
 
-void dpr_pool_shutdown(void) {
-    while (atomic_exchange(&taken, 1))
-        (void)sched_yield();
-    dpr_pool *old = the_pool;
-    the_pool = NULL;
-    end_pool(old);
+int dpr_pool_shutdown(void) {
+    if (atomic_exchange(&taken, 1))
+        return 0;
+    restart_pool(0);
     atomic_store(&taken, 0);
+    return 1;
+}
+
+/* ---- Unloading -------------------------------------------------------------------------------------------------- */
+
+/* Two seconds, and some for the system's timers. Threads that were told to end need far less, unless the waiting thread
+ * holds a lock that they need. */
+enum { NAPS = 20000, NAP_NS = 100000 };
+
+/* Whether the kernel has ended the thread: up to then it may still return through this code. The thread that asks will
+ * not. */
+static int is_gone(const worker *w) {
+    const pid_t id = atomic_load(&w->id);
+    return id == gettid() || (id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0);
+}
+
+static void await_ends(const worker *w, int workers) {
+    static const struct timespec nap = {.tv_nsec = NAP_NS};
+    for (int i = 0, naps = 0; i < workers && naps < NAPS;) {
+        if (is_gone(&w[i])) {
+            i++;
+        } else {
+            (void)nanosleep(&nap, NULL);
+            naps++;
+        }
+    }
+}
+
+/* The workers end before this code is unmapped, and no others are started. exit() runs this too, and may be called
+ * anywhere: by a signal handler in the middle of a call or of malloc(), on a worker. So a pool that is in use stays as
+ * it is, no thread is waited for without a limit, and nothing is joined or freed. The priority makes it the last
+ * destructor: others may still reduce, or end threads that do. */
+__attribute__((destructor(101))) static void end_workers(void) {
+    if (atomic_exchange(&taken, 1) || !the_pool)
+        return;
+    const int cancel = dpr_cancel_hold();
+    for (int i = 0; i < the_pool->workers; i++)
+        (void)pthread_detach(the_pool->worker[i].thread);
+    stop_workers(the_pool);
+    await_ends(the_pool->worker, the_pool->workers);
+    dpr_cancel_release(cancel);
 }

@@ -6,8 +6,10 @@
  * come (it wakes late, or its thread could not be created) are done by whoever is there.
  *
  * A process that forks has no pool in the child, which starts one of its own when it needs it, whatever the threads of
- * the parent were doing. Workers block all signals but those that a fault of their own raises. A program that unloads
- * this library calls dpr_pool_shutdown() (through dpr_shutdown()) before. */
+ * the parent were doing. Workers block all signals but those that a fault of their own raises.
+ *
+ * When the program ends, or unloads the plugin that the library is part of, a pool that nobody uses ends its threads.
+ * Later callers do all the parts themselves. */
 #ifndef DPR_HOST_POOL_H
 #define DPR_HOST_POOL_H
 
@@ -36,8 +38,9 @@ void dpr_pool_release(dpr_pool *pool);
  * DPR_POOL_PARTS_PER_THREAD times that. */
 const dpr_pool_cell *dpr_pool_run(dpr_pool *pool, int threads, int parts, dpr_pool_task task, void *user);
 
-/* Ends the threads and gives the memory back; the next dpr_pool_acquire() starts anew. Waits for a caller that has the
- * pool. */
-void dpr_pool_shutdown(void);
+/* Ends the threads and gives the memory back; the next dpr_pool_acquire() starts anew. Returns 0 and does nothing while
+ * somebody has the pool: a call that never returns because exit() was called in it, another dpr_shutdown(), or the end
+ * of the program. */
+int dpr_pool_shutdown(void);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "cpu_ops.h"
 #include "cpu_quota.h"
+#include "uncancelled.h"
 
 /* Memory bandwidth cannot be asked for, so it is estimated: from what one core of a 16-core Xeon read, and from how the
  * sum of a large array scaled there from 1 to 2, 4, 8 and 16 threads (14.7, 29, 54, 101, 152 GB/s). Each further core
@@ -29,22 +30,39 @@ typedef struct topo {
     int *core_of_cpu; /* by the operating system's number; -1 where this process may not run */
 } topo;
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const topo *) loaded;
 
-/* ---- Loading ---------------------------------------------------------------------------------------------------- */
+/* ---- Reading the system's files --------------------------------------------------------------------------------- */
 
-/* A thread that forks while another one loads waits for it, so that the child finds the lock free. */
+/* The calling thread's files are open between these two only. */
+static int begin_reading(void) {
+    const int cancel = dpr_cancel_hold();
+    (void)pthread_mutex_lock(&reading);
+    return cancel;
+}
+
+static void end_reading(int cancel) {
+    (void)pthread_mutex_unlock(&reading);
+    dpr_cancel_release(cancel);
+}
+
+/* A thread that forks while another one reads waits for it, so that the child finds the lock free and inherits no open
+ * file. */
 static void before_fork(void) {
-    (void)pthread_mutex_lock(&loading);
+    (void)pthread_mutex_lock(&reading);
 }
 static void after_fork(void) {
-    (void)pthread_mutex_unlock(&loading);
+    (void)pthread_mutex_unlock(&reading);
 }
-static void watch_forks(void) {
+
+/* When the library is loaded. If the first call did it, a child forked during that call would not know whether it has
+ * been done; handlers that are registered twice take the lock twice. */
+__attribute__((constructor(101))) static void watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
+
+/* ---- Loading ---------------------------------------------------------------------------------------------------- */
 
 static hwloc_topology_t load_topology(void) {
     hwloc_topology_t topology;
@@ -132,23 +150,22 @@ static const topo *get(void) {
     const topo *t = atomic_load_explicit(&loaded, memory_order_acquire);
     if (t)
         return t;
-    (void)pthread_once(&fork_once, watch_forks);
-    (void)pthread_mutex_lock(&loading);
+    const int cancel = begin_reading();
     t = atomic_load_explicit(&loaded, memory_order_relaxed);
     if (!t) {
         t = load_topo();
         atomic_store_explicit(&loaded, t, memory_order_release);
     }
-    (void)pthread_mutex_unlock(&loading);
+    end_reading(cancel);
     return t;
 }
 
 void dpr_topo_shutdown(void) {
-    (void)pthread_mutex_lock(&loading);
+    const int cancel = begin_reading();
     const topo *t = atomic_exchange(&loaded, NULL);
     if (t && t != &nothing_known)
         free_topo((topo *)(uintptr_t)t);
-    (void)pthread_mutex_unlock(&loading);
+    end_reading(cancel);
 }
 
 /* ---- Threads and cores ------------------------------------------------------------------------------------------ */
@@ -165,11 +182,19 @@ static int wanted_threads(void) {
     return n < DPR_THREADS_MAX ? (int)n : DPR_THREADS_MAX;
 }
 
+/* The control group's CPU quota in processors, 0 for none. */
+static int read_quota(void) {
+    const int cancel = begin_reading();
+    const int quota = dpr_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    end_reading(cancel);
+    return quota;
+}
+
 int dpr_topo_threads(void) {
     int threads = wanted_threads();
     if (threads > 0)
         return threads;
-    int quota = dpr_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    int quota = read_quota();
     threads = get()->cores;
     if (quota > 0 && quota < threads)
         threads = quota;
@@ -284,16 +309,24 @@ static int sysfs_name(const char *pci_bus_id, char *name, size_t size) {
 
 /* The system says which hardware threads a PCI device is near: that is what hwloc's own helpers for GPUs read. Having
  * hwloc find all devices instead takes three times as long as the rest of the topology. */
+static int read_local_cpus(const char *name, hwloc_cpuset_t cpus) {
+    char path[80];
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpus", name);
+    const int cancel = begin_reading();
+    const int found = hwloc_linux_read_path_as_cpumask(path, cpus) == 0;
+    end_reading(cancel);
+    return found;
+}
+
 int dpr_topo_pci_node(const char *pci_bus_id) {
     const topo *t = get();
-    char name[16], path[80];
+    char name[16];
     int node = -1;
     if (!t->topology || !sysfs_name(pci_bus_id, name, sizeof name))
         return -1;
-    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpus", name);
     hwloc_cpuset_t cpus = hwloc_bitmap_alloc();
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
-    if (cpus && nodes && hwloc_linux_read_path_as_cpumask(path, cpus) == 0) {
+    if (cpus && nodes && read_local_cpus(name, cpus)) {
         (void)hwloc_cpuset_to_nodeset(t->topology, cpus, nodes);
         /* A device that is as near to several nodes is near to none of them. */
         if (hwloc_bitmap_weight(nodes) == 1)

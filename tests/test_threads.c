@@ -1,6 +1,5 @@
 /* Threads, forked processes, shutting down and starting again. */
 #define _GNU_SOURCE /* setenv(), fork() */
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "support.h"
 
 enum { THREADS = 16, CALLS = 200 };
@@ -118,18 +118,6 @@ TEST(Threads, each_has_its_last_error) {
 }
 
 /* ---- Shutting down ---- */
-
-/* Threads of this process, or -1. */
-static int count_threads(void) {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    if (!folder)
-        return -1;
-    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
-        count += entry->d_name[0] != '.';
-    (void)closedir(folder);
-    return count;
-}
 
 static void *idle_thread(void *argument) {
     return argument;

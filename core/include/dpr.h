@@ -10,8 +10,15 @@
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
  *   After any other status the objects passed in are as they were and the next call works.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
- * - Every function may be called from any number of threads at once. A context or a plan may be shared by threads;
- *   it may be destroyed only when no other thread uses it.
+ * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
+ *   shared by threads; it may be destroyed only when no other thread uses it.
+ * - No function is a cancellation point: a request to cancel the calling thread stays pending until the call has
+ *   returned. Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported.
+ * - A process forked at any time may use the library on the CPU, whatever other threads were doing.
+ * - The shared library stays loaded after dlclose(). A plugin that contains the static library may be unloaded when no
+ *   thread is in a call: the library's threads end then. Its memory stays behind unless dpr_shutdown() is called
+ *   before. A plugin that has used a GPU must call it, and destroy its contexts and the graphs that captured their
+ *   calls.
  * - The library does not print, abort or exit, and leaves the calling thread's current CUDA device as it finds it.
  * - Without a GPU or a driver everything works on the CPU.
  *
@@ -152,8 +159,11 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
- * library holds by itself are gone on return; contexts made by dpr_ctx_create() are untouched. The next call starts
- * what it needs again. No other call may be running. */
+ * library holds by itself are gone on return. Contexts made by dpr_ctx_create() and their plans stay valid, and the
+ * next call starts what it needs again.
+ *
+ * No other thread may be in a call of the library, or begin one, before dpr_shutdown() returns. A program need not call
+ * it before it ends. */
 DPR_API void dpr_shutdown(void);
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */

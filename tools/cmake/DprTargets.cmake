@@ -72,6 +72,9 @@ if(NOT DPR_SANITIZE)
     target_link_options(dpr PRIVATE -Wl,-z,defs)
 endif()
 
+# dlclose() leaves the library in place: worker threads run its code, and CUDA and fork() call it back.
+target_link_options(dpr PRIVATE -Wl,-z,nodelete)
+
 add_library(dpr_internal INTERFACE)
 target_link_libraries(dpr_internal INTERFACE dpr_static dpr_options ${dpr_link_libraries})
 target_include_directories(dpr_internal INTERFACE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/host)
