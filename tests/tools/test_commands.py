@@ -252,6 +252,37 @@ class Plan(ToolTest):
         self.bad("none: cannot be read: No such file or directory", "plan", "--machine", self.folder + "/none")
         self.bad("cannot be read: Is a directory", "plan", "--machine", self.folder)
 
+    def range_of(self, text, key):
+        """What `key` may be, from the refusal of a value that is out of every range."""
+        path = self.file("x.caps", re.sub(rf"(?m)^{key} = .*", f"{key} = {-10**30}", text).encode())
+        line = text[:text.index(f"{key} = ")].count("\n") + 1
+        err = self.bad(f"line {line}: {key} is {-10**30}; it should be from ", "plan", "--machine", path)
+        return [int(end) for end in re.findall(r"from (-?\d+) to (\d+)$", err.strip())[0]]
+
+    def check_plan(self, path, *args):
+        """A plan for a machine ends well, with times above 0."""
+        code, out, err = run("plan", "--machine", path, "-n", "2^20", *args)
+        if code and "no strategy reaches" in err:
+            return
+        self.assertEqual((code, err), (0, ""), (path, args))
+        self.assertNotRegex(out, r"\bnan\b|\binf\b|-[0-9.]+ [num]?s")
+        document = json.loads(run("plan", "--machine", path, "-n", "2^20", "--json", *args)[1])
+        times = [s["seconds"] for s in document["strategies"] if "seconds" in s]
+        times += [t for s in document["steps"] for key, t in s.items() if key.startswith("seconds")]
+        self.assertTrue(times and all(t > 0 for t in times), document)
+
+    def test_machines_at_both_ends_of_every_range(self):
+        for name, arguments in (("h200", ([], ["--memory", "host"])), ("one-core", ([], ["-o", "prod", "-t", "c128"]))):
+            with open(f"{SOURCE}/tests/machines/{name}.caps", encoding="utf-8") as f:
+                text = f.read()
+            keys = re.findall(r"(?m)^([cg]pu\.\w+) = ", text)
+            self.assertGreaterEqual(len(keys), 7)
+            for key in keys:
+                for end in self.range_of(text, key):
+                    path = self.file("x.caps", re.sub(rf"(?m)^{key} = .*", f"{key} = {end}", text).encode())
+                    for args in arguments:
+                        self.check_plan(path, *args)
+
 
 class Info(ToolTest):
     def test_json(self):

@@ -33,8 +33,8 @@ typedef struct row {
     const char *key, *text;
     int64_t value;
 } row;
-#define ROW(CAPS, NAME, text) {#NAME, text, (CAPS)->NAME},
-#define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, text) {#NAME, text, (CAPS)->NAME},
+#define ROW(CAPS, NAME, LEAST, MOST, text) {#NAME, text, (CAPS)->NAME},
+#define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, LEAST, MOST, text) {#NAME, text, (CAPS)->NAME},
 #define ROWS(list) (sizeof(list) / sizeof *(list))
 
 static void print_help(void) {
