@@ -157,6 +157,16 @@ class Output(ToolTest):
         results = self.document("reduce", self.file("c.npy", npy("c128", [1.5 - 2j])))["arrays"][0]["results"]
         self.assertEqual(results[0]["value"], ["1.5", "-2"])
 
+    def test_minus_zero_in_json(self):
+        """It stays the number it is; readers take -0 for the integer."""
+        for dtype in ("f16", "f32", "f64"):
+            out = self.good("reduce", "--json", self.file("x.npy", npy(dtype, [0.0, -0.0])), "--op", "min,max,argmin")
+            values = [r["value"] for r in json.loads(out)["arrays"][0]["results"]]
+            self.assertEqual([str(v) for v in values], ["-0.0", "0", "1"], (dtype, out))
+        self.assertEqual(self.values(self.file("x.npy", npy("f64", [-0.0])), "--op", "min"), ["-0"])
+        out = self.good("reduce", "--json", self.file("x.npy", npy("i8", [0])), "--op", "every")
+        self.assertNotRegex(out, r"value\":\s*-")
+
     def test_progress_bar_only_on_a_terminal_and_after_a_second(self):
         path = self.file("\x1b]0;huge\a.bin", b"")
         os.truncate(path, 1 << 40)

@@ -1,11 +1,9 @@
-/* What the commands share: options, messages, numbers on the command line, JSON numbers. */
+/* What the commands share: options, messages, numbers on the command line. */
 #ifndef DPR_TOOLS_CLI_H
 #define DPR_TOOLS_CLI_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cjson/cJSON.h>
 
 #include "dpr.h"
 
@@ -46,7 +44,7 @@ int cli_parse(int argc, char **argv, const cli_syntax *syntax, void *user, int *
  * message. */
 int cli_finish(int code);
 
-/* Messages to stderr, control characters shown as '?'. cli_error() returns CLI_FAILED. cli_usage() adds where to find
+/* Messages to stderr, defused (defuse.h). cli_error() returns CLI_FAILED. cli_usage() adds where to find
  * help, as cli_usage_hint() does alone; both return CLI_USAGE. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -62,12 +60,6 @@ int cli_choice(const char *what, const char *word, const char *(*name)(size_t i)
 
 /* Prints the list of options for a help text. */
 void cli_print_options(const cli_option *options, int count);
-
-/* Replaces control characters, which terminals obey and file names may hold, by '?'. */
-void cli_defuse(char *text);
-
-/* Prints a file's name to stdout, control characters as '?'. */
-void cli_print_name(const char *name);
 
 /* Names of operations, types and strategies by number, NULL past the end. */
 const char *cli_op_name(size_t i);
@@ -86,21 +78,5 @@ int cli_strategy(const char *text, const char **out); /* its name */
 int cli_device(const char *text, int *out);           /* auto, cpu or a CUDA ordinal */
 int cli_block(const char *text, int *out);            /* threads a block */
 int cli_depth(const char *text, int *out);            /* nested launches; the library has the upper limit */
-
-/* "1.5 GiB"; the buffer's text is returned. */
-const char *cli_bytes(uint64_t bytes, char text[32]);
-/* "12.3 us". */
-const char *cli_time(double seconds, char text[32]);
-/* Three digits or so of a number from 0 on, without an exponent: "1.23", "12.3", "1234". */
-const char *cli_digits(double x, char text[32]);
-/* A number of elements: "2^20" or "1000". */
-const char *cli_elements(uint64_t count, char text[32]);
-
-/* A JSON integer that keeps all its digits: cJSON's own numbers are doubles. */
-void cli_json_integer(cJSON *object, const char *key, uint64_t value);
-/* A JSON string; bytes that are not UTF-8 become U+FFFD. */
-void cli_json_string(cJSON *object, const char *key, const char *text);
-/* Prints the document to stdout and deletes it. CLI_OK, or CLI_FAILED after a message. */
-int cli_json_print(cJSON *document);
 
 #endif

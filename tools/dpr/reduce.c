@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cli_json.h"
 #include "commands.h"
 #include "device.h"
+#include "figures.h"
 #include "generate.h"
 #include "jobs.h"
 #include "progress.h"
@@ -197,8 +199,8 @@ static int failed_file(request *r, const char *name, const char *why) {
     cli_error("%s: %s", name, why);
     if (r->json) {
         cJSON *object = cJSON_CreateObject();
-        cli_json_string(object, "file", name);
-        cli_json_string(object, "error", why);
+        cJSON_AddStringToObject(object, "file", name);
+        cJSON_AddStringToObject(object, "error", why);
         cJSON_AddItemToArray(r->document, object);
     }
     return CLI_FAILED;
@@ -254,7 +256,7 @@ static int generated_bytes(uint64_t bytes, void **out) {
     char text[32];
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     if (bytes > memory || posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
-        return cli_error("there is no memory for %s of generated data", cli_bytes(bytes, text));
+        return cli_error("there is no memory for %s of generated data", figure_bytes(bytes, text));
     return CLI_OK;
 }
 

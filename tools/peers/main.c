@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli_json.h"
 #include "dpr_commit.h"
 #include "peer_set.h"
 #include "peers_floors.h"
@@ -178,5 +179,6 @@ static int start(int argc, char **argv, request *r) {
 int main(int argc, char **argv) {
     static request r;
     cli_set_program("dpr_peers");
+    cli_json_watch();
     return cli_finish(start(argc, argv, &r));
 }
