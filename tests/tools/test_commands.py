@@ -124,6 +124,14 @@ class Usage(ToolTest):
         self.file("-q", npy("f64", [1, 5]))
         self.assertEqual(self.good("reduce", "--quiet", "--", "-q"), "6\n")
 
+    def test_more_memory_than_there_is(self):
+        """Of the machine's memory, what is in use is none to take."""
+        with open("/proc/meminfo", encoding="ascii") as f:
+            kib = {line.split()[0]: int(line.split()[1]) for line in f}
+        for size, text in (("1PiB", "1.00 PiB"), (f"{kib['MemTotal:'] - 4}KiB", r"[0-9.]+ [MGT]iB")):
+            err = self.bad("there is no memory for", "reduce", "--generate", size)
+            self.assertRegex(err, rf"no memory for {text} of generated data: [0-9.]+ [KMGT]iB are available$")
+
     def test_no_such_gpu(self):
         path = self.file("x.npy", npy("f64", [1]))
         for args in (["reduce", path, "--device", "1000"], ["plan", "--device", "1000"], ["info", "--device", "1000"]):

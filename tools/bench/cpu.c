@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "ctx.h"
+#include "memory.h"
 
 enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of none */
 
@@ -18,20 +19,6 @@ typedef struct cpu {
     size_t cursor; /* the buffer of the next call, of a cold batch */
     const bench_point *last;
 } cpu;
-
-/* 0 if it cannot be told. */
-static size_t available_bytes(void) {
-    static const char key[] = "MemAvailable:";
-    unsigned long long kib = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && kib == 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, key, sizeof key - 1) == 0)
-            kib = strtoull(line + sizeof key - 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return (size_t)kib * 1024;
-}
 
 static void cpu_close(void *state) {
     cpu *c = state;
@@ -58,7 +45,7 @@ static size_t other_bytes(const dpr_ctx *ctx) {
 }
 
 static size_t most_beside(size_t other) {
-    const size_t available = available_bytes() / 5 * 4;
+    const size_t available = (size_t)memory_available() / 5 * 4;
     return available > other + least_pool ? available - other : least_pool;
 }
 

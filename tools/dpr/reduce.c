@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "cli_json.h"
@@ -10,6 +9,7 @@
 #include "figures.h"
 #include "generate.h"
 #include "jobs.h"
+#include "memory.h"
 #include "progress.h"
 #include "registry.h"
 #include "source.h"
@@ -253,10 +253,14 @@ static int reduce_file(request *r, const char *file) {
 }
 
 static int generated_bytes(uint64_t bytes, void **out) {
-    char text[32];
-    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (bytes > memory || posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
-        return cli_error("there is no memory for %s of generated data", figure_bytes(bytes, text));
+    const uint64_t available = memory_available();
+    char wanted[32], there[32];
+    (void)figure_bytes(bytes, wanted);
+    if (bytes > available)
+        return cli_error("there is no memory for %s of generated data: %s are available", wanted,
+                         figure_bytes(available, there));
+    if (posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
+        return cli_error("there is no memory for %s of generated data", wanted);
     return CLI_OK;
 }
 
