@@ -7,9 +7,9 @@
 
 #include "dpr.h"
 
-/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. 130, as
- * shells have it, after an interrupt; CLI_GO_ON is none. */
-enum { CLI_GO_ON = -1, CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
+/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. After a
+ * signal, as shells have it, CLI_SIGNAL and its number; CLI_GO_ON is none. */
+enum { CLI_GO_ON = -1, CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SIGNAL = 128 };
 
 /* One option. Tables of options come from one list per command, which also gives the option's number. */
 typedef struct cli_option {
