@@ -83,11 +83,12 @@ int bench_goes_on(const bench_watch *watch) {
 
 /* ---- Timers ----------------------------------------------------------------------------------------------------- */
 
-static void describe_gpu(bench_timer *timer) {
+static dpr_status describe_gpu(bench_timer *timer) {
     bench_device *d = &timer->device;
     dpr_gpu_caps caps = {0};
-    if (dpr_device_caps(d->ordinal, &caps, d->name) != DPR_OK)
-        return;
+    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
+    if (status != DPR_OK)
+        return status;
     d->sm_count = (int)caps.sm_count;
     d->sm_clock_khz = (int)caps.sm_clock_khz;
     d->memory_clock_khz = (int)caps.memory_clock_khz;
@@ -95,18 +96,21 @@ static void describe_gpu(bench_timer *timer) {
     d->cache_bytes = (uint64_t)caps.l2_bytes;
     d->memory_bytes = (uint64_t)caps.memory_bytes;
     bench_cuda_versions(&d->driver_version, &d->runtime_version);
+    return DPR_OK;
 }
 
-static void describe_cpu(bench_timer *timer) {
+static dpr_status describe_cpu(bench_timer *timer) {
     bench_device *d = &timer->device;
     dpr_ctx *ctx;
     d->cache_bytes = timer->room.cache_bytes;
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
-        return;
+    const dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
+    if (status != DPR_OK)
+        return status;
     const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
     snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
     d->sm_count = (int)caps->cpu.cores;
     dpr_ctx_destroy(ctx);
+    return DPR_OK;
 }
 
 static const bench_backend *backend_of(int device) {
@@ -134,10 +138,11 @@ int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char wh
         free(results);
         return -1;
     }
-    if (t->room.on_gpu)
-        describe_gpu(t);
-    else
-        describe_cpu(t);
+    if ((t->room.on_gpu ? describe_gpu(t) : describe_cpu(t)) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+        bench_timer_destroy(t);
+        return -1;
+    }
     *out = t;
     return 0;
 }

@@ -134,11 +134,11 @@ static bench_point point_of(const bench_walk *w) {
     return point;
 }
 
-/* Whether the device has room for the array, with the reason if it has not. */
+/* Whether the device has room for the array, with the reason if it has not, as far as that can be told. */
 static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
     const size_t size = dpr_dtypes[w->at.dtype].size;
     char array[32] = "16 EiB or more", room[32];
-    if (w->at.count <= w->most / size)
+    if (w->most == 0 || w->at.count <= w->most / size)
         return 1;
     if (w->at.count <= UINT64_MAX / size)
         (void)figure_bytes(w->at.count * size, array);
