@@ -175,6 +175,20 @@ class Output(ToolTest):
         out = self.good("reduce", "--json", self.file("x.npy", npy("i8", [0])), "--op", "every")
         self.assertNotRegex(out, r"value\":\s*-")
 
+    def test_streams_that_are_closed(self):
+        """No file takes their place."""
+        path, other = self.file("x.npy", npy("f64", [1])), self.file("y.npy", npy("f64", [2]))
+        done = subprocess.run(["sh", "-c", '"$0" reduce -q "$@" <&-', DPR, path, "-", other], capture_output=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, b"1\n2\n"))
+        self.assertEqual(done.stderr, b"dpr: reduce: standard input: cannot be read: Bad file descriptor\n")
+        out = self.folder + "/out.json"
+        done = subprocess.run(["sh", "-c", '"$0" bench -d cpu -n 10,2^62 -a 50% -O "$1" >&- 2>&-', DPR, out],
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 0)
+        with open(out, encoding="utf-8") as f:
+            self.assertTrue(json.load(f)["rows"])
+
     def test_progress_bar_only_on_a_terminal_and_after_a_second(self):
         path = self.file("\x1b]0;huge\a.bin", b"")
         os.truncate(path, 1 << 40)

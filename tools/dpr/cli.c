@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "defuse.h"
 #include "lists.h"
@@ -23,6 +25,13 @@ void cli_set_program(const char *name) {
 
 void cli_set_command(const char *name) {
     command_name = name;
+}
+
+void cli_begin(void) {
+    static const int other_way[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", other_way[fd]);
 }
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */

@@ -71,6 +71,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    cli_begin();
     cli_json_watch();
     if (argc < 2)
         return cli_usage("no command is named");

@@ -178,6 +178,7 @@ static int start(int argc, char **argv, request *r) {
 
 int main(int argc, char **argv) {
     static request r;
+    cli_begin();
     cli_set_program("dpr_peers");
     cli_json_watch();
     return cli_finish(start(argc, argv, &r));
