@@ -76,7 +76,7 @@ TEST(Defuse, characters_are_counted_and_numbered) {
     uint32_t character = 0;
     EXPECT_EQ_U64(4, utf8_next("\xF0\x9F\x98\x80", &character));
     EXPECT_EQ_U64(0x1F600, character);
-    EXPECT_EQ_U64(3, utf8_next("\xE2\x80\xAEx", &character));
+    EXPECT_EQ_U64(3, utf8_next((const char[]){'\xE2', '\x80', '\xAE', 'x', 0}, &character));
     EXPECT_EQ_U64(0x202E, character);
     EXPECT_EQ_U64(1, utf8_next("\xE2\x80", &character));
     EXPECT_EQ_U64(UTF8_NONE, character);
@@ -94,7 +94,8 @@ static void check_json(const char *text, const char *wanted) {
 
 TEST(Json, strings_keep_what_they_hold_without_hurting_terminals) {
     check_json("a\"\\\n\x1B", "\"a\\\"\\\\\\n\\u001b\"");
-    check_json("\x7F\xC2\x9B\xE2\x80\xAE\xE2\x80\xA8\xC3\xA9", "\"\\u007f\\u009b\\u202e\\u2028\xC3\xA9\"");
+    check_json((const char[]){'\x7F', '\xC2', '\x9B', '\xE2', '\x80', '\xAE', '\xE2', '\x80', '\xA8', 'x', 0},
+               "\"\\u007f\\u009b\\u202e\\u2028x\"");
     check_json("\x9B"
                "1m\xE2\x80",
                "\"\xEF\xBF\xBD"

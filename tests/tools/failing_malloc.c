@@ -19,7 +19,8 @@ static int is_of_program(void *caller) {
 
 static int fails(void *caller) {
     const char *number = getenv("DPR_FAIL_AT"), *mark = getenv("DPR_FAIL_MARK");
-    if (!number || !mark || !is_of_program(caller) || __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) != atol(number))
+    if (!number || !mark || !is_of_program(caller)
+        || __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) != strtol(number, NULL, 10))
         return 0;
     (void)close(open(mark, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     errno = ENOMEM;
@@ -33,22 +34,22 @@ void *malloc(size_t size) {
     return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
 }
 
-void *calloc(size_t count, size_t size) {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
+void *calloc(size_t nmemb, size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(nmemb, size);
 }
 
-void *realloc(void *memory, size_t size) {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
+void *realloc(void *ptr, size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(ptr, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
     return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
 }
 
-int posix_memalign(void **out, size_t alignment, size_t size) {
+int posix_memalign(void **memptr, size_t alignment, size_t size) {
     void *memory = fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
     if (!memory)
         return ENOMEM;
-    *out = memory;
+    *memptr = memory;
     return 0;
 }

@@ -35,8 +35,8 @@ typedef struct cli_syntax {
 void cli_set_program(const char *name);
 void cli_set_command(const char *name);
 
-/* The first thing that a program does: a standard stream that is closed stays unusable, but no file that is opened later
- * takes its place. */
+/* The first thing that a program does: a standard stream that is closed stays unusable, but no file that is opened
+ * later takes its place. */
 void cli_begin(void);
 
 /* Calls take() for each option and leaves the operands at the end of argv, *operands being the index of the first;
