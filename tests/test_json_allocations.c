@@ -121,10 +121,10 @@ static int write_failed_part(FILE *f) {
 static int write_values(FILE *f) {
     cJSON *list = cJSON_CreateArray();
     value v = {.c128 = {-0.0, 1}};
-    cJSON_AddItemToArray(list, value_json(DPR_C128, &v));
-    cJSON_AddItemToArray(list, value_json(DPR_F64, &v));
-    cJSON_AddItemToArray(list, value_json(DPR_I64, &v));
-    cJSON_AddItemToArray(list, value_json(DPR_BOOL, &v));
+    cli_json_append(list, value_json(DPR_C128, &v));
+    cli_json_append(list, value_json(DPR_F64, &v));
+    cli_json_append(list, value_json(DPR_I64, &v));
+    cli_json_append(list, value_json(DPR_BOOL, &v));
     char *text = cli_json_take(list, 1);
     if (!text)
         return -1;

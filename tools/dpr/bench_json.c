@@ -8,7 +8,7 @@
 void bench_json_number(cJSON *object, const char *key, double x) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", x);
-    cJSON_AddItemToObject(object, key, isfinite(x) ? cli_json_digits(text) : cJSON_CreateNull());
+    cli_json_add(object, key, isfinite(x) ? cli_json_digits(text) : cJSON_CreateNull());
 }
 
 void bench_json_case(cJSON *object, const bench_case *at) {

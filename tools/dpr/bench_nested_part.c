@@ -33,7 +33,7 @@ static cJSON *costs_json(const bench_costs *costs) {
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "launch", bench_launch_name(i));
         part_cost_json(o, cost);
-        cJSON_AddItemToArray(list, o);
+        cli_json_append(list, o);
     }
     return list;
 }
@@ -58,7 +58,7 @@ int part_write(FILE *f, const bench_costs *costs) {
     cJSON_AddNumberToObject(o, "blocks", costs->blocks);
     cJSON_AddNumberToObject(o, "each", costs->each);
     cJSON_AddBoolToObject(o, "hung", costs->hung);
-    cJSON_AddItemToObject(o, "costs", costs_json(costs));
+    cli_json_add(o, "costs", costs_json(costs));
     return write_line(f, o);
 }
 

@@ -462,7 +462,7 @@ static cJSON *row_json(const nested_results *n, int size, const bench_row *row, 
     if (ratio > 0)
         bench_json_number(o, "ratio", ratio);
     if (cell && cell->ran)
-        cJSON_AddItemToObject(o, "nested", report_json(&cell->report));
+        cli_json_add(o, "nested", report_json(&cell->report));
     cJSON_AddBoolToObject(o, "chosen", row->chosen);
     bench_json_checks(o, &n->bench, row);
     cJSON_AddStringToObject(o, "text", cell ? n->strategies[strategy]->text : choice_text);

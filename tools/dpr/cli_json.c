@@ -28,6 +28,16 @@ cJSON *cli_json_digits(const char *digits) {
     return cJSON_CreateRaw(strcmp(digits, "-0") == 0 ? "-0.0" : digits);
 }
 
+void cli_json_add(cJSON *object, const char *key, cJSON *value) {
+    if (!cJSON_AddItemToObject(object, key, value))
+        cJSON_Delete(value);
+}
+
+void cli_json_append(cJSON *list, cJSON *value) {
+    if (!cJSON_AddItemToArray(list, value))
+        cJSON_Delete(value);
+}
+
 void cli_json_integer(cJSON *object, const char *key, uint64_t value) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, value);

@@ -15,7 +15,12 @@ void cli_json_watch(void);
  * take -0 for an integer, which has no such value. NULL when out of memory. */
 cJSON *cli_json_digits(const char *digits);
 
-/* Members of an object. */
+/* A member of an object, and an item of a list, which own the value from then on. Where there is no memory for it, or
+ * no object or list for want of memory, it is deleted. */
+void cli_json_add(cJSON *object, const char *key, cJSON *value);
+void cli_json_append(cJSON *list, cJSON *value);
+
+/* Numbers as members of an object. */
 void cli_json_integer(cJSON *object, const char *key, uint64_t value);
 void cli_json_signed(cJSON *object, const char *key, int64_t value);
 

@@ -168,7 +168,7 @@ static void json_cpu(cJSON *document, const dpr_caps *caps) {
         cli_json_signed(node, "cores", nodes[i].cores);
         cli_json_signed(node, "threads", nodes[i].threads);
         cJSON_AddStringToObject(node, "cpus", nodes[i].cpus);
-        cJSON_AddItemToArray(list, node);
+        cli_json_append(list, node);
     }
 }
 
@@ -187,7 +187,7 @@ static cJSON *json_gpu(int device) {
     cli_json_signed(gpu, "near_node", node);
     const row rows[] = {DPR_GPU_CAPS_LIST(ATTRIBUTE_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(ROW, &caps.gpu)};
     json_rows(gpu, rows, ROWS(rows));
-    cJSON_AddItemToObject(gpu, "kernels", occupancies_json(device, &caps.gpu));
+    cli_json_add(gpu, "kernels", occupancies_json(device, &caps.gpu));
     return gpu;
 }
 
@@ -199,7 +199,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
     json_cpu(document, cpu);
     cJSON *gpus = cJSON_AddArrayToObject(document, "gpus");
     for (int d = first; d < end; d++)
-        cJSON_AddItemToArray(gpus, json_gpu(d));
+        cli_json_append(gpus, json_gpu(d));
     if (end == 0 && r->device != DPR_DEVICE_CPU)
         cJSON_AddStringToObject(document, "no_gpu", dpr_device_absent());
     cJSON *strategies = cJSON_AddArrayToObject(document, "strategies");
@@ -208,7 +208,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
         cJSON_AddStringToObject(s, "name", dpr_strategy_name(i));
         cJSON_AddStringToObject(s, "text", dpr_strategy_text(i));
         cJSON_AddStringToObject(s, "side", dpr_strategies[i]->side == DPR_ON_GPU ? "gpu" : "cpu");
-        cJSON_AddItemToArray(strategies, s);
+        cli_json_append(strategies, s);
     }
     return cli_json_print(document);
 }

@@ -252,7 +252,7 @@ static cJSON *job_json(const job_list *list, const job *j) {
     if (j->state == JOB_RUNS) {
         dpr_dtype type = dpr_result_dtype(j->fold.op, j->fold.dtype);
         cJSON_AddStringToObject(object, "result_dtype", dpr_dtypes[type].name);
-        cJSON_AddItemToObject(object, "value", value_json(type, &j->result));
+        cli_json_add(object, "value", value_json(type, &j->result));
         cJSON_AddNumberToObject(object, "seconds", j->seconds);
         cJSON_AddNumberToObject(object, "bytes_per_second", bytes_per_second(list, j));
     } else {
@@ -271,7 +271,7 @@ cJSON *jobs_json(const job_list *list) {
     for (int d = 0; d < array->dims; d++) {
         char text[24];
         snprintf(text, sizeof text, "%" PRIu64, array->shape[d]);
-        cJSON_AddItemToArray(shape, cJSON_CreateRaw(text));
+        cli_json_append(shape, cJSON_CreateRaw(text));
     }
     cJSON_AddBoolToObject(object, "fortran_order", array->fortran);
     cJSON_AddBoolToObject(object, "big_endian", array->swapped);
@@ -279,6 +279,6 @@ cJSON *jobs_json(const job_list *list) {
     cli_json_integer(object, "bytes", array->count * dpr_dtypes[array->dtype].size);
     cJSON *results = cJSON_AddArrayToObject(object, "results");
     for (size_t i = 0; i < list->count; i++)
-        cJSON_AddItemToArray(results, job_json(list, &list->items[i]));
+        cli_json_append(results, job_json(list, &list->items[i]));
     return object;
 }

@@ -219,7 +219,7 @@ static void json_steps(cJSON *document, const dpr_choice *choice, const dpr_caps
         cJSON_AddNumberToObject(step, "seconds_at_from", s->strategy->cost(&choice->key, caps, from));
         if (i + 1 < choice->steps)
             cJSON_AddNumberToObject(step, "seconds_at_upto", s->strategy->cost(&choice->key, caps, s->upto));
-        cJSON_AddItemToArray(steps, step);
+        cli_json_append(steps, step);
         from = s->upto + 1;
     }
 }
@@ -235,7 +235,7 @@ static void json_strategies(cJSON *document, const dpr_choice *choice, const dpr
             cJSON_AddStringToObject(object, "refused", refusal);
         else if (r->explain)
             cJSON_AddNumberToObject(object, "seconds", s->cost(&choice->key, caps, r->count));
-        cJSON_AddItemToArray(list, object);
+        cli_json_append(list, object);
     }
 }
 

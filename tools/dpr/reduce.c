@@ -187,7 +187,7 @@ static int show(request *r, job_list *list, const char *remark) {
     size_t failed = jobs_end(list);
     progress_clear();
     if (r->json)
-        cJSON_AddItemToArray(r->document, jobs_json(list));
+        cli_json_append(r->document, jobs_json(list));
     else if (r->quiet)
         jobs_print_values(list);
     else if (failed < list->count || list->count == 0)
@@ -201,7 +201,7 @@ static int failed_file(request *r, const char *name, const char *why) {
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "file", name);
         cJSON_AddStringToObject(object, "error", why);
-        cJSON_AddItemToArray(r->document, object);
+        cli_json_append(r->document, object);
     }
     return CLI_FAILED;
 }
@@ -329,7 +329,7 @@ int command_reduce(int argc, char **argv) {
     if (r.json) {
         cJSON *document = cJSON_CreateObject();
         cJSON_AddStringToObject(document, "version", dpr_version());
-        cJSON_AddItemToObject(document, "arrays", r.document);
+        cli_json_add(document, "arrays", r.document);
         int printed = cli_json_print(document);
         code = printed > code ? printed : code;
     }

@@ -181,8 +181,8 @@ cJSON *value_json(dpr_dtype dtype, const value *v) {
     case DPR_KIND_COMPLEX: {
         re = value_parts(dtype, v, &im);
         cJSON *pair = cJSON_CreateArray();
-        cJSON_AddItemToArray(pair, float_json(part_type(dtype), re));
-        cJSON_AddItemToArray(pair, float_json(part_type(dtype), im));
+        cli_json_append(pair, float_json(part_type(dtype), re));
+        cli_json_append(pair, float_json(part_type(dtype), im));
         return pair;
     }
     default:
