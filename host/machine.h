@@ -15,8 +15,8 @@ dpr_status dpr_machine_parse(const char *text, dpr_caps *out);
 /* Writes the text, at most *len bytes with the terminating zero; as dpr_plan_explain() does. */
 dpr_status dpr_machine_format(const dpr_caps *caps, char *text, size_t *len);
 
-/* Moves every field that is out of its range to the nearer end of it. For capabilities of this machine: some drivers
- * report a memory clock of 0 (CUDA 13.0 on devices of compute capability 11.0), and costs are divided by it. */
+/* Moves every field that is out of its range to the nearer end of it. For capabilities of this machine: drivers have
+ * reported 0 as the memory clock and bus of devices of compute capability 11.0, and costs are divided by these. */
 void dpr_machine_confine(dpr_caps *caps);
 
 #endif
