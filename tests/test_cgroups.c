@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "available.h"
 #include "cpu_quota.h"
-#include "memory.h"
 #include "support.h"
 
 enum { MOST_PATHS = 32, PATH_BYTES = 200 };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "available.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
@@ -9,7 +10,6 @@
 #include "figures.h"
 #include "generate.h"
 #include "jobs.h"
-#include "memory.h"
 #include "progress.h"
 #include "registry.h"
 #include "source.h"

@@ -1,6 +1,6 @@
 /* How much memory there is to take. */
-#ifndef DPR_BENCH_MEMORY_H
-#define DPR_BENCH_MEMORY_H
+#ifndef DPR_BENCH_AVAILABLE_H
+#define DPR_BENCH_AVAILABLE_H
 
 #include <stdint.h>
 

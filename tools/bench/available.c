@@ -1,4 +1,4 @@
-#include "memory.h"
+#include "available.h"
 
 #include <inttypes.h>
 #include <stdio.h>
