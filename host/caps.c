@@ -1,6 +1,7 @@
 #include "caps_read.h"
 
 #include "error.h"
+#include "machine.h"
 #include "topo.h"
 
 dpr_status dpr_caps_read(int device, dpr_caps *out) {
@@ -19,11 +20,12 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
         caps.has_gpu = 1;
     }
     dpr_topo_cpu(&caps.cpu, caps.cpu_name);
+    dpr_machine_confine(&caps);
     *out = caps;
     return DPR_OK;
 }
 
-#define DPR_TAKE_OVER(A, NAME, text) out->gpu.NAME = measured.NAME;
+#define DPR_TAKE_OVER(A, NAME, ...) out->gpu.NAME = measured.NAME;
 
 dpr_status dpr_caps_measure(int device, dpr_caps *out) {
     dpr_device *opened = NULL;

@@ -62,7 +62,7 @@ typedef struct attribute {
     enum cudaDeviceAttr attribute;
 } attribute;
 
-#define DPR_ATTRIBUTE_ROW(A, NAME, ATTRIBUTE, TEXT) {offsetof(dpr_gpu_caps, NAME), cudaDevAttr##ATTRIBUTE},
+#define DPR_ATTRIBUTE_ROW(A, NAME, ATTRIBUTE, ...) {offsetof(dpr_gpu_caps, NAME), cudaDevAttr##ATTRIBUTE},
 
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     static const attribute attributes[] = {DPR_GPU_CAPS_LIST(DPR_ATTRIBUTE_ROW, _)};

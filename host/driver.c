@@ -88,6 +88,9 @@ static void find_later_calls(dpr_driver_calls *calls) {
 
 static void find_driver(void) {
     int devices = 0;
+    if (driver.why_not) /* in a child forked while another thread was here */
+        return;
+    (void)pthread_atfork(NULL, NULL, in_child);
     cudaError_t error = cudaGetDeviceCount(&devices);
     if (error == cudaSuccess && devices == 0)
         error = cudaErrorNoDevice;
@@ -103,7 +106,6 @@ static void find_driver(void) {
     }
     find_later_calls(&driver.calls);
     driver.devices = devices;
-    (void)pthread_atfork(NULL, NULL, in_child);
 }
 
 static void find_driver_uncancelled(void) {

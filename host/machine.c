@@ -7,16 +7,19 @@
 
 #include "error.h"
 #include "text.h"
+#include "topo.h"
 
-/* Every number of a machine: its key and where it lies. */
+/* Every number of a machine: its key, where it lies, and what it may be. */
 typedef struct field {
     const char *key;
     size_t offset;
+    int64_t least, most;
 } field;
 
-#define DPR_GPU_FIELD(A, NAME, ...) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME)},
-#define DPR_CPU_FIELD(A, NAME, ...) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME)},
-static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_FIELD, _)
+#define DPR_GPU_FIELD(A, NAME, LEAST, MOST, text) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME), LEAST, MOST},
+#define DPR_GPU_ATTRIBUTE(A, NAME, ATTRIBUTE, ...) DPR_GPU_FIELD(A, NAME, __VA_ARGS__)
+#define DPR_CPU_FIELD(A, NAME, LEAST, MOST, text) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME), LEAST, MOST},
+static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_ATTRIBUTE, _)
                                    DPR_NESTED_CAPS_LIST(DPR_GPU_FIELD, _)};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -27,10 +30,16 @@ static int is_gpu_field(int i) {
     return fields[i].offset < offsetof(dpr_caps, cpu);
 }
 
-/* Bytes and times of nested launches, which the planner adds up. */
-static int is_cost(int i) {
-    return fields[i].offset >= offsetof(dpr_caps, gpu.nested_level_ns)
-           && fields[i].offset <= offsetof(dpr_caps, gpu.nested_bytes);
+void dpr_machine_confine(dpr_caps *caps) {
+    for (int i = 0; i < FIELDS; i++) {
+        int64_t *value = field_of(caps, i);
+        if (is_gpu_field(i) && !caps->has_gpu)
+            continue;
+        if (*value < fields[i].least)
+            *value = fields[i].least;
+        if (*value > fields[i].most)
+            *value = fields[i].most;
+    }
 }
 
 /* Copies the `length` bytes at `from` without blanks around them; 0 if they do not fit. */
@@ -48,20 +57,29 @@ static int copy_trimmed(char *to, size_t size, const char *from, size_t length) 
     return 1;
 }
 
+/* Reads the value of field i. What is beyond 64 bits is out of every range, too. */
+static dpr_status parse_value(int i, const char *value, int line, int64_t *out) {
+    const field *f = &fields[i];
+    char *end = NULL;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (end == value || *end != '\0')
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s is \"%s\", not a whole number", line, f->key, value);
+    if (errno != 0 || number < f->least || number > f->most)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s is %s; it should be from %lld to %lld", line, f->key,
+                        value, (long long)f->least, (long long)f->most);
+    *out = number;
+    return DPR_OK;
+}
+
 static dpr_status parse_number(const char *key, const char *value, int line, dpr_caps *caps, unsigned char *seen) {
     for (int i = 0; i < FIELDS; i++) {
         if (strcmp(key, fields[i].key) != 0)
             continue;
-        char *end = NULL;
-        errno = 0;
-        const long long number = strtoll(value, &end, 10);
-        if (end == value || *end != '\0' || errno != 0)
-            return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s is \"%s\", not a whole number", line, key, value);
         if (seen[i])
             return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s stands there twice", line, key);
         seen[i] = 1;
-        *field_of(caps, i) = number;
-        return DPR_OK;
+        return parse_value(i, value, line, field_of(caps, i));
     }
     return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is no key of a machine", line, key);
 }
@@ -117,12 +135,6 @@ dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {
         if (!seen[i] && (caps.has_gpu || !is_gpu_field(i)))
             return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is missing", fields[i].key);
     }
-    for (int i = 0; i < FIELDS; i++)
-        if (is_cost(i) && *field_of(&caps, i) < 0)
-            return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is %lld, and a cost is not negative", fields[i].key,
-                            (long long)*field_of(&caps, i));
-    if (caps.cpu.cores < 1 || caps.cpu.threads < 1 || caps.cpu.core_mb_per_s < 1 || caps.cpu.total_mb_per_s < 1)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "cpu.cores, cpu.threads and the CPU's bandwidths must be at least 1");
     *out = caps;
     return DPR_OK;
 }

@@ -8,6 +8,7 @@
 #include "bench_known.h"
 #include "bench_report.h"
 #include "cli.h"
+#include "figures.h"
 #include "grid.h"
 #include "lists.h"
 #include "reference.h"
@@ -228,14 +229,14 @@ TEST(BenchResults, tables_are_of_rows_alike) {
 
 TEST(BenchText, numbers) {
     char text[32];
-    EXPECT_EQ_STR("0", cli_elements(0, text));
-    EXPECT_EQ_STR("2^0", cli_elements(1, text));
-    EXPECT_EQ_STR("2^63", cli_elements(UINT64_C(1) << 63, text));
-    EXPECT_EQ_STR("18446744073709551615", cli_elements(UINT64_MAX, text));
-    EXPECT_EQ_STR("1000", cli_elements(1000, text));
-    EXPECT_EQ_STR("1.23", cli_digits(1.234, text));
-    EXPECT_EQ_STR("12.3", cli_digits(12.34, text));
-    EXPECT_EQ_STR("1234", cli_digits(1234.4, text));
+    EXPECT_EQ_STR("0", figure_elements(0, text));
+    EXPECT_EQ_STR("2^0", figure_elements(1, text));
+    EXPECT_EQ_STR("2^63", figure_elements(UINT64_C(1) << 63, text));
+    EXPECT_EQ_STR("18446744073709551615", figure_elements(UINT64_MAX, text));
+    EXPECT_EQ_STR("1000", figure_elements(1000, text));
+    EXPECT_EQ_STR("1.23", figure_digits(1.234, text));
+    EXPECT_EQ_STR("12.3", figure_digits(12.34, text));
+    EXPECT_EQ_STR("1234", figure_digits(1234.4, text));
 }
 
 /* A character is a column, however many bytes it has. */

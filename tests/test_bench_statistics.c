@@ -147,6 +147,19 @@ TEST(BenchLayout, small_calls_are_far_apart_and_many) {
     EXPECT_TRUE(lay(&room, BENCH_STREAM, BENCH_COLD, 4096).calls >= 200);
 }
 
+/* A larger pool is there for larger arrays. */
+TEST(BenchLayout, small_arrays_of_the_cpu_have_no_more_buffers_than_they_need) {
+    const bench_room small = {0, gib, 64 * KIB, (size_t)60 * MIB}, large = {0, 16 * gib, 64 * KIB, (size_t)60 * MIB};
+    EXPECT_EQ_U64((size_t)240 * MIB, bench_pool_enough(0, small.cache_bytes));
+    for (size_t bytes = 1; bytes <= gib; bytes *= 2) {
+        const bench_layout a = lay(&small, BENCH_BLOCKING, BENCH_COLD, bytes);
+        const bench_layout b = lay(&large, BENCH_BLOCKING, BENCH_COLD, bytes);
+        EXPECT_EQ_U64(a.buffers, b.buffers);
+        EXPECT_EQ_I64(a.calls, b.calls);
+        EXPECT_TRUE(a.buffers == 1 || a.buffers * a.stride <= (size_t)240 * MIB);
+    }
+}
+
 TEST(BenchLayout, hot_calls_read_one_buffer) {
     const bench_room room = {1, gib, 64 * KIB, (size_t)60 * MIB};
     const bench_layout l = lay(&room, BENCH_GRAPH, BENCH_HOT, MIB);

@@ -175,6 +175,22 @@ ENGINE_TEST(an_interrupt_keeps_what_there_is) {
     EXPECT_TRUE(outcomes[0].us.median > 0);
 }
 
+/* A subject that looks at all that it is to read. */
+typedef struct reader {
+    const unsigned char *block;
+    size_t bytes;
+    long calls, bad;
+} reader;
+
+static int read_all(void *user, const void *in, void *host_out) {
+    reader *r = user;
+    (void)host_out;
+    r->calls++;
+    for (size_t at = 0; at < r->bytes; at += BLOCK)
+        r->bad += memcmp((const char *)in + at, r->block, r->bytes - at < BLOCK ? r->bytes - at : BLOCK) != 0;
+    return 0;
+}
+
 static void tick(void *user) {
     ++*(long *)user;
 }
@@ -185,7 +201,83 @@ ENGINE_TEST(ticks_come_with_every_sample) {
     const bench_subject s = subject(&w);
     bench_tick_at(fixture->timer, tick, &ticks);
     ASSERT_THAT(run(fixture, &cold, &s, 1) == 0, "%s", fixture->why);
-    EXPECT_EQ_I64(outcomes[0].us.n, ticks);
+    EXPECT_TRUE(ticks >= outcomes[0].us.n);
+}
+
+/* Calls see the block's bytes in all of the array, whatever was made for smaller ones before. */
+ENGINE_TEST(data_is_made_as_far_as_arrays_reach) {
+    static const size_t sizes[] = {100, BLOCK + 100, 2 * BLOCK, 100, 3 * BLOCK, 5 * BLOCK, (2 << 20) + 1, 3 * BLOCK};
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        reader r = {.block = fixture->block, .bytes = sizes[i]};
+        const bench_subject s = {.name = "reader", .user = &r, .call = read_all};
+        bench_point point = cold;
+        point.bytes = sizes[i];
+        ASSERT_THAT(run(fixture, &point, &s, 1) == 0, "%s", fixture->why);
+        EXPECT_TRUE(r.calls > 7 && r.bad == 0);
+    }
+}
+
+static void check_stopped(engine *e, const witness *w) {
+    EXPECT_EQ_I64(0, w->calls);
+    EXPECT_EQ_I64(BENCH_INTERRUPTED, outcomes[0].state);
+    EXPECT_CONTAINS(outcomes[0].why, "MiB of memory were filled");
+    bench_stop_at(e->timer, NULL);
+    bench_end_at(e->timer, 0);
+    bench_tick_at(e->timer, NULL, NULL);
+}
+
+ENGINE_TEST(making_data_can_be_stopped) {
+    volatile sig_atomic_t flag = 2;
+    witness w = {.answers = 1};
+    const bench_subject s = subject(&w);
+    bench_stop_at(fixture->timer, &flag);
+    ASSERT_THAT(run(fixture, &cold, &s, 1) == 0, "%s", fixture->why);
+    check_stopped(fixture, &w);
+    bench_end_at(fixture->timer, bench_now());
+    ASSERT_THAT(run(fixture, &cold, &s, 1) == 0, "%s", fixture->why);
+    check_stopped(fixture, &w);
+    ASSERT_THAT(run(fixture, &cold, &s, 1) == 0, "%s", fixture->why);
+    EXPECT_EQ_I64(BENCH_DONE, outcomes[0].state);
+    EXPECT_EQ_I64(0, w.bad_data);
+}
+
+/* As soon as data is made that a tick stops. */
+static void stop(void *user) {
+    *(volatile sig_atomic_t *)user = 1;
+}
+
+ENGINE_TEST(making_data_ticks) {
+    volatile sig_atomic_t flag = 0;
+    witness w = {.answers = 1};
+    const bench_subject s = subject(&w);
+    bench_stop_at(fixture->timer, &flag);
+    bench_tick_at(fixture->timer, stop, (void *)(uintptr_t)&flag);
+    ASSERT_THAT(run(fixture, &cold, &s, 1) == 0, "%s", fixture->why);
+    check_stopped(fixture, &w);
+}
+
+/* Time that is over once a subject has made more calls than warm it up. */
+typedef struct hourglass {
+    bench_timer *timer;
+    const witness *w;
+} hourglass;
+
+static void look_at_calls(void *user) {
+    const hourglass *h = user;
+    if (h->w->calls > 3)
+        bench_end_at(h->timer, bench_now());
+}
+
+ENGINE_TEST(sampling_ends_with_the_time) {
+    witness w = {.answers = 1};
+    hourglass h = {fixture->timer, &w};
+    const bench_subject s = subject(&w);
+    const bench_rule endless = {.half_width = 1e-9, .min_samples = 1000, .max_samples = 1000, .seconds = 1e6};
+    bench_tick_at(fixture->timer, look_at_calls, &h);
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &endless, &s, 1, outcomes, fixture->why) == 0, "%s", fixture->why);
+    EXPECT_EQ_I64(BENCH_DONE, outcomes[0].state);
+    EXPECT_EQ_I64(BENCH_MORE, outcomes[0].verdict);
+    EXPECT_EQ_I64(1, outcomes[0].us.n);
 }
 
 ENGINE_TEST(points_that_cannot_be_timed_are_refused) {

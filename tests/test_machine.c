@@ -1,11 +1,14 @@
 /* Captured machines: what is read, written and refused. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine.h"
 #include "machines.h"
+#include "registry.h"
 #include "support.h"
+#include "topo.h"
 
 static void check_round_trip(const char *name) {
     dpr_machine machine;
@@ -93,22 +96,167 @@ TEST(Machine, text_that_is_refused) {
     expect_refused("\x01\xff = 3\n", "line 1");
 }
 
-TEST(Machine, costs_that_are_refused) {
-    static const char *const keys[] = {"gpu.nested_level_ns", "gpu.nested_tail_ns", "gpu.nested_first_ns",
-                                       "gpu.nested_fan_ns", "gpu.nested_bytes"};
-    for (size_t i = 0; i < LENGTH(keys); i++) {
-        dpr_machine machine;
-        char text[4096], bad[4200], says[64];
-        size_t len = sizeof text;
-        ASSERT_TRUE(machine_load("h200", &machine));
-        ASSERT_STATUS(DPR_OK, dpr_machine_format(&machine.caps, text, &len));
-        char *value = strstr(text, keys[i]);
-        ASSERT_TRUE(value != NULL);
-        value += strlen(keys[i]) + strlen(" = ");
-        snprintf(bad, sizeof bad, "%.*s-%s", (int)(value - text), text, value);
-        snprintf(says, sizeof says, "%s is -", keys[i]);
-        expect_refused(bad, says);
+/* ---- Ranges ----------------------------------------------------------------------------------------------------- */
+
+typedef struct field {
+    const char *key;
+    size_t offset;
+    int64_t least, most;
+} field;
+
+#define GPU_FIELD(A, NAME, LEAST, MOST, text) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME), LEAST, MOST},
+#define GPU_ATTRIBUTE(A, NAME, ATTRIBUTE, ...) GPU_FIELD(A, NAME, __VA_ARGS__)
+#define CPU_FIELD(A, NAME, LEAST, MOST, text) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME), LEAST, MOST},
+static const field fields[] = {DPR_CPU_CAPS_LIST(CPU_FIELD, _) DPR_GPU_CAPS_LIST(GPU_ATTRIBUTE, _)
+                                   DPR_NESTED_CAPS_LIST(GPU_FIELD, _)};
+
+/* Whether machines without a GPU have it, too. */
+static int is_there(const field *f, const dpr_caps *caps) {
+    return caps->has_gpu || f->offset >= offsetof(dpr_caps, cpu);
+}
+
+static void set_field(dpr_caps *caps, const field *f, int64_t value) {
+    memcpy((char *)caps + f->offset, &value, sizeof value);
+}
+
+/* The text of the machine with another value of the field. */
+static void text_with(const dpr_caps *caps, const field *f, int64_t value, char text[4096]) {
+    dpr_caps other = *caps;
+    size_t len = 4096;
+    set_field(&other, f, value);
+    ASSERT_STATUS(DPR_OK, dpr_machine_format(&other, text, &len));
+}
+
+static int line_of(const char *text, const char *key) {
+    const char *at = strstr(text, key);
+    int line = 1;
+    for (; at && text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+static void check_refused(const dpr_caps *caps, const field *f, int64_t value) {
+    char text[4096], says[200];
+    text_with(caps, f, value, text);
+    snprintf(says, sizeof says, "line %d: %s is %lld; it should be from %lld to %lld", line_of(text, f->key), f->key,
+             (long long)value, (long long)f->least, (long long)f->most);
+    expect_refused(text, says);
+}
+
+static void check_ranges(const char *name) {
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load(name, &machine));
+    for (size_t i = 0; i < LENGTH(fields); i++) {
+        if (!is_there(&fields[i], &machine.caps))
+            continue;
+        check_refused(&machine.caps, &fields[i], fields[i].least - 1);
+        check_refused(&machine.caps, &fields[i], fields[i].most + 1);
+        check_refused(&machine.caps, &fields[i], INT64_MIN);
+        check_refused(&machine.caps, &fields[i], INT64_MAX);
     }
+}
+
+TEST(Machine, values_out_of_range_are_refused) {
+    check_ranges("h200");
+    check_ranges("cpu-only");
+    expect_refused("\ncpu.cores = 99999999999999999999\n",
+                   "line 2: cpu.cores is 99999999999999999999; it should be from");
+    expect_refused("cpu.cores = -99999999999999999999\n",
+                   "line 1: cpu.cores is -99999999999999999999; it should be from");
+}
+
+/* Every strategy that can run the key takes a time for every size, and the machine can be explained. */
+static void check_costs(const dpr_key *key, const dpr_machine *machine, const char *what) {
+    static const size_t counts[] = {0, 1, 1000, 1 << 20, (size_t)1 << 30, (size_t)1 << 40, SIZE_MAX / 128};
+    dpr_choice choice;
+    size_t len = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        for (size_t c = 0; !dpr_refusal(dpr_strategies[i], key, &machine->caps) && c < LENGTH(counts); c++) {
+            const double seconds = dpr_strategies[i]->cost(key, &machine->caps, counts[c]);
+            EXPECT_THAT(isfinite(seconds) && seconds > 0, "%s: %s takes %g s for %zu elements", what,
+                        dpr_strategies[i]->name, seconds, counts[c]);
+        }
+    const dpr_status status = dpr_choose(key, machine, &choice);
+    if (status == DPR_ERR_MEMORY_KIND || status == DPR_ERR_STRATEGY_UNABLE)
+        return;
+    EXPECT_THAT(status == DPR_OK, "%s: %s", what, dpr_last_error());
+    for (size_t c = 0; status == DPR_OK && c < LENGTH(counts); c++) {
+        const dpr_shape *shape = &dpr_choice_at(&choice, counts[c])->shape;
+        EXPECT_THAT(shape->threads > 0 && shape->max_blocks > 0, "%s: %d blocks of %d threads", what, shape->max_blocks,
+                    shape->threads);
+        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, counts[c], 0, NULL, &len));
+    }
+}
+
+static void check_plans(const dpr_machine *machine, const char *what) {
+    static const struct {
+        dpr_op op;
+        dpr_dtype dtype;
+    } pairs[] = {{DPR_SUM, DPR_I32}, {DPR_ARGMAX, DPR_F64}, {DPR_PROD, DPR_C128}, {DPR_MAX, DPR_U8}};
+    for (size_t p = 0; p < LENGTH(pairs); p++)
+        for (int memory = DPR_MEMORY_HOST; memory <= DPR_MEMORY_DEVICE; memory++) {
+            dpr_key key = {.word = 0};
+            key.f.op = (uint8_t)pairs[p].op;
+            key.f.dtype = (uint8_t)pairs[p].dtype;
+            key.f.in_memory = (uint8_t)memory;
+            check_costs(&key, machine, what);
+            for (size_t s = 0; p == 0 && memory == DPR_MEMORY_DEVICE && s < dpr_strategy_count(); s++) {
+                key.f.strategy = (uint8_t)(s + 1);
+                check_costs(&key, machine, what);
+            }
+        }
+}
+
+static void check_end(const dpr_machine *machine, const field *f, int64_t value) {
+    dpr_machine other = {.resident = NULL};
+    char text[4096], what[100];
+    text_with(&machine->caps, f, value, text);
+    snprintf(what, sizeof what, "%s = %lld", f->key, (long long)value);
+    if (EXPECT_STATUS(DPR_OK, dpr_machine_parse(text, &other.caps)))
+        check_plans(&other, what);
+}
+
+static void check_ends(const char *name) {
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load(name, &machine));
+    for (size_t i = 0; i < LENGTH(fields); i++) {
+        if (!is_there(&fields[i], &machine.caps))
+            continue;
+        check_end(&machine, &fields[i], fields[i].least);
+        check_end(&machine, &fields[i], fields[i].most);
+    }
+}
+
+#define ENDS(ID, NAME)                                                                                                 \
+    TEST(Machine, plans_at_both_ends_of_every_range_##ID) {                                                            \
+        check_ends(NAME);                                                                                              \
+    }
+MACHINE_LIST(ENDS)
+
+TEST(Machine, all_fields_at_one_end) {
+    for (int most = 0; most < 2; most++) {
+        dpr_machine machine = {.caps = {.has_gpu = 1}};
+        for (size_t i = 0; i < LENGTH(fields); i++)
+            set_field(&machine.caps, &fields[i], most ? fields[i].most : fields[i].least);
+        check_plans(&machine, most ? "all at their most" : "all at their least");
+    }
+}
+
+TEST(Machine, what_is_out_of_range_is_confined) {
+    dpr_caps caps, without = {.cpu = {.cores = 1}};
+    memset(&caps, 0, sizeof caps);
+    caps.has_gpu = 1;
+    caps.gpu.numa_node = INT64_MIN;
+    caps.gpu.sm_count = INT64_MAX;
+    caps.gpu.cc_major = 9;
+    dpr_machine_confine(&caps);
+    EXPECT_EQ_I64(-1, caps.gpu.numa_node);
+    EXPECT_EQ_I64(65536, caps.gpu.sm_count);
+    EXPECT_EQ_I64(9, caps.gpu.cc_major);
+    EXPECT_EQ_I64(32, caps.gpu.warp_size);
+    EXPECT_TRUE(caps.gpu.memory_clock_khz > 0 && caps.gpu.memory_bus_bits > 0 && caps.cpu.core_mb_per_s > 0);
+    dpr_machine_confine(&without);
+    EXPECT_EQ_I64(0, without.gpu.memory_clock_khz);
 }
 
 TEST(Machine, long_lines_are_refused) {

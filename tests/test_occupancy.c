@@ -62,7 +62,7 @@ TEST(Occupancy, what_does_not_fit) {
     expect(&gpu, (dpr_kernel_use){2147483647, 2147483647, 2147483647}, 0, 0, "does not fit");
 }
 
-/* A captured machine may hold anything; no value may divide by zero or overflow into a made-up occupancy. */
+/* Whatever a driver reports, no value may divide by zero or overflow into a made-up occupancy. */
 TEST(Occupancy, machines_that_cannot_be) {
     dpr_gpu_caps none;
     memset(&none, 0, sizeof none);

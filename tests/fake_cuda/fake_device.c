@@ -55,7 +55,7 @@ cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     if (device < 0 || device >= FAKE_DEVICES)
         return fake_end(cudaErrorInvalidDevice);
     switch (attribute) {
-#define ATTRIBUTE_CASE(A, NAME, ATTRIBUTE, text)                                                                       \
+#define ATTRIBUTE_CASE(A, NAME, ATTRIBUTE, ...)                                                                        \
     case cudaDevAttr##ATTRIBUTE:                                                                                       \
         *value = (int)fake_machine()->gpu.NAME;                                                                        \
         break;

@@ -16,6 +16,11 @@ fail() {
     exit 1
 }
 
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
 # Installed elsewhere and moved here, so that what names the place of installation does not work.
 check_install() {
     rm -rf "$prefix" "$prefix.first"
@@ -73,6 +78,23 @@ check_pkgconfig_static() {
     # shellcheck disable=SC2046
     "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" -L"$work/lib" $(pc --static --libs)
     ! readelf -d "$work/sum" | grep -E 'NEEDED.*(libdpr|libcuda|libstdc)' || fail "the program is not linked statically"
+    "$work/sum" "$VERSION"
+}
+
+# With hwloc's static library as well, where that and what it needs are installed.
+check_pkgconfig_static_hwloc() {
+    local hwloc
+    hwloc=$(pkg-config --variable=libdir hwloc)/libhwloc.a
+    [ -e "$hwloc" ] || skip "there is no static hwloc"
+    echo 'int main(void) { return 0; }' >"$work/empty.c"
+    # shellcheck disable=SC2046
+    "$CC" "$work/empty.c" -o "$work/empty" $(pkg-config --static --libs hwloc) ||
+        skip "libraries are not installed that hwloc.pc names for a static hwloc"
+    mkdir "$work/lib"
+    ln -s "$prefix/$LIBDIR/libdpr.a" "$hwloc" "$work/lib"
+    # shellcheck disable=SC2046
+    "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" -L"$work/lib" $(pc --static --libs)
+    ! readelf -d "$work/sum" | grep -E 'NEEDED.*(libdpr|libhwloc)' || fail "the program is not linked statically"
     "$work/sum" "$VERSION"
 }
 

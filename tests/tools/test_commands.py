@@ -124,6 +124,14 @@ class Usage(ToolTest):
         self.file("-q", npy("f64", [1, 5]))
         self.assertEqual(self.good("reduce", "--quiet", "--", "-q"), "6\n")
 
+    def test_more_memory_than_there_is(self):
+        """Of the machine's memory, what is in use is none to take."""
+        with open("/proc/meminfo", encoding="ascii") as f:
+            kib = {line.split()[0]: int(line.split()[1]) for line in f}
+        for size, text in (("1PiB", "1.00 PiB"), (f"{kib['MemTotal:'] - 4}KiB", r"[0-9.]+ [MGT]iB")):
+            err = self.bad("there is no memory for", "reduce", "--generate", size)
+            self.assertRegex(err, rf"no memory for {text} of generated data: [0-9.]+ [KMGT]iB are available$")
+
     def test_no_such_gpu(self):
         path = self.file("x.npy", npy("f64", [1]))
         for args in (["reduce", path, "--device", "1000"], ["plan", "--device", "1000"], ["info", "--device", "1000"]):
@@ -156,6 +164,30 @@ class Output(ToolTest):
             self.assertGreater(result["bytes_per_second"], 0)
         results = self.document("reduce", self.file("c.npy", npy("c128", [1.5 - 2j])))["arrays"][0]["results"]
         self.assertEqual(results[0]["value"], ["1.5", "-2"])
+
+    def test_minus_zero_in_json(self):
+        """It stays the number it is; readers take -0 for the integer."""
+        for dtype in ("f16", "f32", "f64"):
+            out = self.good("reduce", "--json", self.file("x.npy", npy(dtype, [0.0, -0.0])), "--op", "min,max,argmin")
+            values = [r["value"] for r in json.loads(out)["arrays"][0]["results"]]
+            self.assertEqual([str(v) for v in values], ["-0.0", "0", "1"], (dtype, out))
+        self.assertEqual(self.values(self.file("x.npy", npy("f64", [-0.0])), "--op", "min"), ["-0"])
+        out = self.good("reduce", "--json", self.file("x.npy", npy("i8", [0])), "--op", "every")
+        self.assertNotRegex(out, r"value\":\s*-")
+
+    def test_streams_that_are_closed(self):
+        """No file takes their place."""
+        path, other = self.file("x.npy", npy("f64", [1])), self.file("y.npy", npy("f64", [2]))
+        done = subprocess.run(["sh", "-c", '"$0" reduce -q "$@" <&-', DPR, path, "-", other], capture_output=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, b"1\n2\n"))
+        self.assertEqual(done.stderr, b"dpr: reduce: standard input: cannot be read: Bad file descriptor\n")
+        out = self.folder + "/out.json"
+        done = subprocess.run(["sh", "-c", '"$0" bench -d cpu -n 10,2^62 -a 50% -O "$1" >&- 2>&-', DPR, out],
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 0)
+        with open(out, encoding="utf-8") as f:
+            self.assertTrue(json.load(f)["rows"])
 
     def test_progress_bar_only_on_a_terminal_and_after_a_second(self):
         path = self.file("\x1b]0;huge\a.bin", b"")
@@ -251,6 +283,37 @@ class Plan(ToolTest):
             self.bad(wanted, "plan", "--machine", path)
         self.bad("none: cannot be read: No such file or directory", "plan", "--machine", self.folder + "/none")
         self.bad("cannot be read: Is a directory", "plan", "--machine", self.folder)
+
+    def range_of(self, text, key):
+        """What `key` may be, from the refusal of a value that is out of every range."""
+        path = self.file("x.caps", re.sub(rf"(?m)^{key} = .*", f"{key} = {-10**30}", text).encode())
+        line = text[:text.index(f"{key} = ")].count("\n") + 1
+        err = self.bad(f"line {line}: {key} is {-10**30}; it should be from ", "plan", "--machine", path)
+        return [int(end) for end in re.findall(r"from (-?\d+) to (\d+)$", err.strip())[0]]
+
+    def check_plan(self, path, *args):
+        """A plan for a machine ends well, with times above 0."""
+        code, out, err = run("plan", "--machine", path, "-n", "2^20", *args)
+        if code and "no strategy reaches" in err:
+            return
+        self.assertEqual((code, err), (0, ""), (path, args))
+        self.assertNotRegex(out, r"\bnan\b|\binf\b|-[0-9.]+ [num]?s")
+        document = json.loads(run("plan", "--machine", path, "-n", "2^20", "--json", *args)[1])
+        times = [s["seconds"] for s in document["strategies"] if "seconds" in s]
+        times += [t for s in document["steps"] for key, t in s.items() if key.startswith("seconds")]
+        self.assertTrue(times and all(t > 0 for t in times), document)
+
+    def test_machines_at_both_ends_of_every_range(self):
+        for name, arguments in (("h200", ([], ["--memory", "host"])), ("one-core", ([], ["-o", "prod", "-t", "c128"]))):
+            with open(f"{SOURCE}/tests/machines/{name}.caps", encoding="utf-8") as f:
+                text = f.read()
+            keys = re.findall(r"(?m)^([cg]pu\.\w+) = ", text)
+            self.assertGreaterEqual(len(keys), 7)
+            for key in keys:
+                for end in self.range_of(text, key):
+                    path = self.file("x.caps", re.sub(rf"(?m)^{key} = .*", f"{key} = {end}", text).encode())
+                    for args in arguments:
+                        self.check_plan(path, *args)
 
 
 class Info(ToolTest):

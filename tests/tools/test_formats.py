@@ -324,10 +324,16 @@ class Failures(ToolTest):
         self.assertEqual((code, out), (1, "3\n"), err)
         self.assertIn("huge.bin: was changed while it was read", err)
 
-    def test_full_disk(self):
+    def commands(self):
+        """One of each that prints, whatever it prints."""
         path = self.file("x.npy", npy("f64", [1]))
-        for args in (["reduce", path], ["reduce", "-q", path], ["reduce", "--json", path], ["info"], ["plan"], ["--help"],
-                     ["--version"], ["help", "reduce"]):
+        bench = ["bench", "-d", "cpu", "-n", "10", "-a", "50%", "-q", "-f"]
+        return (["reduce", path], ["reduce", "-q", path], ["reduce", "--json", path], ["info"], ["info", "--json"],
+                ["info", "--capture"], ["plan"], ["plan", "--json"], ["--help"], ["--version"], ["help", "reduce"],
+                [*bench, "table"], [*bench, "json"])
+
+    def test_full_disk(self):
+        for args in self.commands():
             with open("/dev/full", "wb") as full:
                 code, _, err = run(*args, stdout=full)
             self.assertEqual(code, 1, args)
@@ -348,9 +354,10 @@ class Failures(ToolTest):
                 self.assertEqual((p.returncode, p.stderr), (-signal.SIGPIPE, b""))
 
     def test_closed_output(self):
-        p = subprocess.run([DPR, "--version"], stderr=subprocess.PIPE, check=False, preexec_fn=lambda: os.close(1))
-        self.assertEqual(p.returncode, 1)
-        self.assertIn(b"cannot be written", p.stderr)
+        for args in self.commands():
+            p = subprocess.run([DPR, *args], stderr=subprocess.PIPE, check=False, preexec_fn=lambda: os.close(1))
+            self.assertEqual(p.returncode, 1, args)
+            self.assertIn(b"dpr: standard output cannot be written: Bad file descriptor", p.stderr)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,27 @@ typedef enum bench_status {
     BENCH_GOOD,
     BENCH_CALLBACK, /* the subject's callback returned batch->code */
     BENCH_UNABLE,   /* this subject cannot be timed; others can */
+    BENCH_STOPPED,  /* bench_goes_on() has said no */
     BENCH_BROKEN    /* nothing can be timed with this device any more */
 } bench_status;
+
+/* What may end a measurement before it is done. */
+typedef struct bench_watch {
+    const volatile sig_atomic_t *stop; /* NULL: nothing */
+    double end;                        /* of bench_now(); 0: never */
+    void (*tick)(void *user);          /* NULL: nothing */
+    void *tick_user;
+} bench_watch;
+
+/* Whether the measurement may go on; ticks. */
+int bench_goes_on(const bench_watch *watch);
 
 /* One subject at one point. */
 typedef struct bench_batch {
     const bench_subject *subject;
     const bench_point *point;
     const bench_layout *layout;
+    const bench_watch *watch;
     double seconds;         /* that one batch may take */
     unsigned char *results; /* BENCH_CALLS of them, in host memory; those of the last sample */
     int calls;              /* of one sample, from warm() on */
@@ -35,8 +48,12 @@ typedef struct bench_backend {
      */
     bench_status (*open)(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why);
     void (*close)(void *state);
-    /* Repeats the block over the first `bytes` of the pool. */
+    /* Repeats the block, which stays where it is until the next call, over the first `bytes` of the pool; or leaves
+     * that to make(). */
     bench_status (*fill)(void *state, const void *block, size_t block_bytes, size_t bytes, char *why);
+    /* Sees to it that `bytes` of each buffer that batches of the layout read hold their data. BENCH_STOPPED with a
+     * clause that says how far it came. NULL: fill() has done it. */
+    bench_status (*make)(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch, char *why);
     /* Copies `bytes` to the pool's places at + offset of each buffer that batches of the layout read. */
     bench_status (*mark)(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes, char *why);
     /* Makes a batch ready: first calls, captures. cool() is due in any case. */

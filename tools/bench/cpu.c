@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "available.h"
 #include "backend.h"
 #include "ctx.h"
 
@@ -14,24 +15,13 @@ static const size_t least_pool = (size_t)16 << 20;
 typedef struct cpu {
     dpr_ctx *ctx; /* for reading */
     unsigned char *pool, *other;
-    size_t other_bytes;
+    size_t other_bytes, other_made;
+    const unsigned char *block; /* what the pool holds, again and again */
+    size_t block_bytes;
+    size_t *made;  /* of each repetition, bytes from its begin on that are there */
     size_t cursor; /* the buffer of the next call, of a cold batch */
     const bench_point *last;
 } cpu;
-
-/* 0 if it cannot be told. */
-static size_t available_bytes(void) {
-    static const char key[] = "MemAvailable:";
-    unsigned long long kib = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && kib == 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, key, sizeof key - 1) == 0)
-            kib = strtoull(line + sizeof key - 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return (size_t)kib * 1024;
-}
 
 static void cpu_close(void *state) {
     cpu *c = state;
@@ -40,6 +30,7 @@ static void cpu_close(void *state) {
     dpr_ctx_destroy(c->ctx);
     free(c->pool);
     free(c->other);
+    free(c->made);
     free(c);
 }
 
@@ -58,7 +49,7 @@ static size_t other_bytes(const dpr_ctx *ctx) {
 }
 
 static size_t most_beside(size_t other) {
-    const size_t available = available_bytes() / 5 * 4;
+    const size_t available = (size_t)memory_available() / 5 * 4;
     return available > other + least_pool ? available - other : least_pool;
 }
 
@@ -92,16 +83,58 @@ static bench_status cpu_open(int ordinal, size_t pool_bytes, void **state, bench
         cpu_close(c);
         return BENCH_BROKEN;
     }
-    memset(c->other, 0, c->other_bytes);
     *state = c;
     return BENCH_GOOD;
 }
 
 static bench_status cpu_fill(void *state, const void *block, size_t block_bytes, size_t bytes, char *why) {
-    (void)why;
     cpu *c = state;
-    for (size_t at = 0; at < bytes; at += block_bytes)
-        memcpy(c->pool + at, block, block_bytes);
+    free(c->made);
+    c->made = calloc(bytes / block_bytes, sizeof *c->made);
+    c->block = block;
+    c->block_bytes = block_bytes;
+    if (!c->made)
+        snprintf(why, BENCH_WHY, "no host memory for a pool");
+    return c->made ? BENCH_GOOD : BENCH_BROKEN;
+}
+
+/* Makes the next piece of the memory that fills caches. 0 if there is none. */
+static int make_other(cpu *c) {
+    enum { PIECE = 1 << 20 };
+    const size_t left = c->other_bytes - c->other_made, piece = left < PIECE ? left : PIECE;
+    memset(c->other + c->other_made, 0, piece);
+    c->other_made += piece;
+    return piece > 0;
+}
+
+/* Makes the first `bytes` of repetition i. */
+static void make_block(cpu *c, size_t i, size_t bytes) {
+    if (c->made[i] < bytes) {
+        memcpy(c->pool + i * c->block_bytes + c->made[i], c->block + c->made[i], bytes - c->made[i]);
+        c->made[i] = bytes;
+    }
+}
+
+static bench_status stopped_at(size_t done, size_t all, char *why) {
+    snprintf(why, BENCH_WHY, "%zu of %zu MiB of memory were filled", done >> 20, all >> 20);
+    return BENCH_STOPPED;
+}
+
+/* First touching memory takes longer than reading it, so it is done in pieces that can be stopped between. */
+static bench_status cpu_make(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch,
+                             char *why) {
+    cpu *c = state;
+    const size_t buffers = layout->hop ? layout->buffers : 1, all = c->other_bytes + buffers * bytes;
+    while (make_other(c))
+        if (!bench_goes_on(watch))
+            return stopped_at(c->other_made, all, why);
+    for (size_t i = 0; i < buffers; i++)
+        for (size_t done = 0; done < bytes; done += c->block_bytes) {
+            const size_t left = bytes - done;
+            make_block(c, (i * layout->stride + done) / c->block_bytes, left < c->block_bytes ? left : c->block_bytes);
+            if (!bench_goes_on(watch))
+                return stopped_at(c->other_bytes + i * bytes + done, all, why);
+        }
     return BENCH_GOOD;
 }
 
@@ -117,6 +150,7 @@ static bench_status cpu_mark(void *state, const bench_layout *layout, size_t at,
 /* Fills the caches. *seconds is how long that took. */
 static bench_status read_other(cpu *c, double *seconds, char *why) {
     int64_t sum;
+    while (make_other(c)) {} /* pages that were never written are one page of zeros, which stays in the cache */
     const double begin = bench_now();
     const dpr_status status =
         dpr_reduce_ex(c->ctx, c->other, &sum, c->other_bytes / sizeof(int32_t), DPR_I32, DPR_SUM, NULL);
@@ -180,6 +214,8 @@ static bench_status cpu_warm(void *state, bench_batch *batch, char *why) {
         if (status != BENCH_GOOD)
             return status;
         least = i < 2 || us < least ? us : least;
+        if (!bench_goes_on(batch->watch))
+            break;
     }
     batch->calls = bench_calls(batch->layout, 1e-6 * least, batch->seconds);
     return BENCH_GOOD;
@@ -225,6 +261,7 @@ const bench_backend bench_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .fill = cpu_fill,
+    .make = cpu_make,
     .mark = cpu_mark,
     .warm = cpu_warm,
     .sample = cpu_sample,

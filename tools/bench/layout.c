@@ -24,6 +24,20 @@ static extent extent_of(const bench_room *room, bench_mode mode) {
     }
 }
 
+size_t bench_pool_enough(int on_gpu, size_t cache_bytes) {
+    const size_t least = 64 * mib, most = 1024 * mib, wanted = 4 * cache_bytes;
+    if (on_gpu)
+        return 8192 * mib;
+    return wanted < least ? least : wanted > most ? most : wanted;
+}
+
+/* On the CPU, where data takes long to make, arrays have no more buffers than they need. */
+static size_t buffers_of(const bench_room *room, size_t stride) {
+    const size_t enough = bench_pool_enough(room->on_gpu, room->cache_bytes);
+    const size_t bytes = room->on_gpu || room->pool_bytes < enough ? room->pool_bytes : enough;
+    return bytes > stride ? bytes / stride : 1;
+}
+
 static size_t wanted_calls(const bench_room *room, const bench_point *point) {
     const extent e = extent_of(room, point->mode);
     const size_t calls = point->bytes ? e.bytes / point->bytes : e.most;
@@ -31,13 +45,13 @@ static size_t wanted_calls(const bench_room *room, const bench_point *point) {
 }
 
 static int refusal(const bench_room *room, const bench_point *point, char why[BENCH_WHY]) {
+    const size_t whole = room->block_bytes ? room->pool_bytes / room->block_bytes * room->block_bytes : 0;
     if (!room->on_gpu && point->mode != BENCH_BLOCKING)
         snprintf(why, BENCH_WHY, "the CPU has blocking calls only");
     else if (room->block_bytes == 0)
         snprintf(why, BENCH_WHY, "the buffers are not filled");
-    else if (point->bytes > room->pool_bytes / room->block_bytes * room->block_bytes)
-        snprintf(why, BENCH_WHY, "the array has %zu bytes, and there is memory for %zu", point->bytes,
-                 room->pool_bytes);
+    else if (point->bytes > whole)
+        snprintf(why, BENCH_WHY, "the array has %zu bytes, and there is memory for %zu", point->bytes, whole);
     else if (point->cache == BENCH_HOT && point->bytes > room->cache_bytes / 3 * 2)
         snprintf(why, BENCH_WHY, "the array has %zu bytes, which do not stay in a cache of %zu", point->bytes,
                  room->cache_bytes);
@@ -61,7 +75,7 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
         return -1;
     const size_t blocks = point->bytes ? (point->bytes - 1) / room->block_bytes + 1 : 1;
     bench_layout l = {.stride = blocks * room->block_bytes};
-    l.buffers = room->pool_bytes / l.stride;
+    l.buffers = buffers_of(room, l.stride);
     l.flush = point->bytes < 4 * room->cache_bytes / l.buffers;
     size_t calls = wanted_calls(room, point);
     if (point->cache == BENCH_COLD) {

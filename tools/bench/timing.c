@@ -17,9 +17,7 @@ struct bench_timer {
     unsigned char *block;   /* a copy of what the pool is filled with */
     unsigned char *results; /* BENCH_CALLS of one batch */
     bench_reference best;   /* of all looks */
-    const volatile sig_atomic_t *stop;
-    void (*tick)(void *user);
-    void *tick_user;
+    bench_watch watch;
 };
 
 /* One call of bench_run(). */
@@ -77,17 +75,20 @@ double bench_slowdown(const bench_reference *before, const bench_reference *afte
     return clock > read ? clock : read;
 }
 
-static int stopped(const bench_timer *timer) {
-    return timer->stop && *timer->stop;
+int bench_goes_on(const bench_watch *watch) {
+    if (watch->tick)
+        watch->tick(watch->tick_user);
+    return !(watch->stop && *watch->stop) && (watch->end <= 0 || bench_now() < watch->end);
 }
 
 /* ---- Timers ----------------------------------------------------------------------------------------------------- */
 
-static void describe_gpu(bench_timer *timer) {
+static dpr_status describe_gpu(bench_timer *timer) {
     bench_device *d = &timer->device;
     dpr_gpu_caps caps = {0};
-    if (dpr_device_caps(d->ordinal, &caps, d->name) != DPR_OK)
-        return;
+    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
+    if (status != DPR_OK)
+        return status;
     d->sm_count = (int)caps.sm_count;
     d->sm_clock_khz = (int)caps.sm_clock_khz;
     d->memory_clock_khz = (int)caps.memory_clock_khz;
@@ -95,18 +96,21 @@ static void describe_gpu(bench_timer *timer) {
     d->cache_bytes = (uint64_t)caps.l2_bytes;
     d->memory_bytes = (uint64_t)caps.memory_bytes;
     bench_cuda_versions(&d->driver_version, &d->runtime_version);
+    return DPR_OK;
 }
 
-static void describe_cpu(bench_timer *timer) {
+static dpr_status describe_cpu(bench_timer *timer) {
     bench_device *d = &timer->device;
     dpr_ctx *ctx;
     d->cache_bytes = timer->room.cache_bytes;
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
-        return;
+    const dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
+    if (status != DPR_OK)
+        return status;
     const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
     snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
     d->sm_count = (int)caps->cpu.cores;
     dpr_ctx_destroy(ctx);
+    return DPR_OK;
 }
 
 static const bench_backend *backend_of(int device) {
@@ -134,10 +138,11 @@ int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char wh
         free(results);
         return -1;
     }
-    if (t->room.on_gpu)
-        describe_gpu(t);
-    else
-        describe_cpu(t);
+    if ((t->room.on_gpu ? describe_gpu(t) : describe_cpu(t)) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+        bench_timer_destroy(t);
+        return -1;
+    }
     *out = t;
     return 0;
 }
@@ -160,12 +165,16 @@ size_t bench_pool_bytes(const bench_timer *timer) {
 }
 
 void bench_stop_at(bench_timer *timer, const volatile sig_atomic_t *flag) {
-    timer->stop = flag;
+    timer->watch.stop = flag;
+}
+
+void bench_end_at(bench_timer *timer, double when) {
+    timer->watch.end = when;
 }
 
 void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user) {
-    timer->tick = tick;
-    timer->tick_user = user;
+    timer->watch.tick = tick;
+    timer->watch.tick_user = user;
 }
 
 int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char why[BENCH_WHY]) {
@@ -184,7 +193,7 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
     timer->block = copy;
     room->block_bytes = block_bytes;
     const size_t whole = room->pool_bytes / block_bytes * block_bytes;
-    return timer->backend->fill(timer->state, block, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
+    return timer->backend->fill(timer->state, copy, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
 }
 
 int bench_fits(const bench_timer *timer, const bench_point *point, char why[BENCH_WHY]) {
@@ -221,7 +230,7 @@ static int start(session *s, int i) {
         o->state = BENCH_UNFIT;
         return 0;
     }
-    if (stopped(s->timer))
+    if (!bench_goes_on(&s->timer->watch))
         return 0;
     const int status = note(o, batch, s->timer->backend->warm(s->timer->state, batch, o->why));
     o->calls = batch->calls;
@@ -266,14 +275,12 @@ static int take_rounds(session *s) {
         for (int i = 0; i < s->n; i++) {
             if (!wants[i])
                 continue;
-            if (stopped(s->timer))
+            if (!bench_goes_on(&s->timer->watch))
                 return 0;
             const int status = take(s, i);
             if (status < 0)
                 return -1;
             some |= wants[i] = status;
-            if (s->timer->tick)
-                s->timer->tick(s->timer->tick_user);
         }
     }
     return 0;
@@ -284,6 +291,17 @@ static bench_status set_mark(session *s, const void *from, char *why) {
     if (p->mark_bytes == 0)
         return BENCH_GOOD;
     return s->timer->backend->mark(s->timer->state, &s->layout, p->mark_at, from, p->mark_bytes, why);
+}
+
+static void summarise(bench_outcome *o) {
+    const int n = o->us.n;
+    o->us = bench_summarise(o->samples, n);
+    if (n == 0)
+        o->state = BENCH_INTERRUPTED;
+    else if (o->us.n == 0) {
+        o->state = BENCH_FAILED;
+        snprintf(o->why, sizeof o->why, "out of memory");
+    }
 }
 
 static int run(session *s, char *why) {
@@ -299,9 +317,8 @@ static int run(session *s, char *why) {
         if (status != 0 && o->state == BENCH_FAILED && o->why[0])
             memcpy(why, o->why, BENCH_WHY);
         s->timer->backend->cool(s->timer->state, &s->batches[i]);
-        o->us = bench_summarise(o->samples, o->us.n);
-        if (o->state == BENCH_DONE && o->us.n == 0)
-            o->state = BENCH_INTERRUPTED;
+        if (o->state == BENCH_DONE)
+            summarise(o);
     }
     const size_t mark_in_block = s->point->mark_at % s->timer->room.block_bytes;
     if (status == 0 && set_mark(s, s->timer->block + mark_in_block, why) != BENCH_GOOD)
@@ -314,11 +331,23 @@ static void prepare(session *s, const bench_subject *subjects) {
         s->batches[i] = (bench_batch){.subject = &subjects[i],
                                       .point = s->point,
                                       .layout = &s->layout,
+                                      .watch = &s->timer->watch,
                                       .seconds = s->rule->seconds / s->n / s->rule->min_samples / 2,
                                       .results = s->timer->results};
         memset(&s->outcomes[i], 0, sizeof s->outcomes[i]);
         s->outcomes[i].state = BENCH_INTERRUPTED;
     }
+}
+
+/* Whether the data is made. 0 if that was stopped, with the reason in the outcomes; -1 if it failed. */
+static int make_data(session *s, char *why) {
+    const bench_backend *backend = s->timer->backend;
+    if (!backend->make)
+        return 1;
+    const bench_status status = backend->make(s->timer->state, &s->layout, s->point->bytes, &s->timer->watch, why);
+    for (int i = 0; i < s->n && status == BENCH_STOPPED; i++)
+        memcpy(s->outcomes[i].why, why, BENCH_WHY);
+    return status == BENCH_GOOD ? 1 : status == BENCH_STOPPED ? 0 : -1;
 }
 
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
@@ -332,6 +361,9 @@ int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *ru
     prepare(&s, subjects);
     if (bench_lay(&timer->room, point, &s.layout, why) != 0)
         return -1;
+    const int made = make_data(&s, why);
+    if (made <= 0)
+        return made;
     if (timer->best.clock_mhz <= 0 && bench_look(timer, &reference, why) != 0)
         return -1;
     if (run(&s, why) != 0 || bench_look(timer, &reference, why) != 0)

@@ -37,6 +37,7 @@
 #define DPR_BENCH_TIMING_H
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "dpr.h"
@@ -94,7 +95,7 @@ typedef struct bench_point {
 typedef enum bench_state {
     BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
     BENCH_FAILED,      /* a callback failed (`code`), or the device did (`why`) */
-    BENCH_INTERRUPTED, /* stopped before any sample */
+    BENCH_INTERRUPTED, /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
     BENCH_UNFIT        /* this subject lacks the callback of the mode */
 } bench_state;
 
@@ -144,6 +145,10 @@ typedef struct bench_timer bench_timer;
 /* How large a pool of the device may become, for the memory that is free; 0 if it cannot be told. */
 size_t bench_pool_most(int device);
 
+/* How large a pool is enough for small arrays to lie in buffers of which none is read twice in a batch, on a device
+ * with such a cache. On the CPU a larger pool changes nothing for them. */
+size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
+
 /* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
  *
  * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least 16 MiB.
@@ -157,14 +162,19 @@ void bench_timer_destroy(bench_timer *timer); /* NULL is allowed */
 const bench_device *bench_timer_device(const bench_timer *timer);
 size_t bench_pool_bytes(const bench_timer *timer);
 
-/* Stops bench_run() at the end of the current sample once *flag is not 0. NULL, the default: nothing does. */
+/* Stops bench_run() at the end of the current sample, or at once while data is made, once *flag is not 0. NULL, the
+ * default: nothing does. */
 void bench_stop_at(bench_timer *timer, const volatile sig_atomic_t *flag);
 
-/* Is called between samples, so it should be quick. NULL: nothing. */
+/* Stops bench_run() in the same way once bench_now() is past `when`; 0, the default: never. */
+void bench_end_at(bench_timer *timer, double when);
+
+/* Is called between samples, and while data is made, so it should be quick. NULL: nothing. */
 void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user);
 
-/* Fills the whole pool with repetitions of `block`, which is in host memory. Every buffer begins with the block's first
- * byte, so that all hold the same data: `bytes` of the endless repetition.
+/* Has the pool hold repetitions of `block`, which is in host memory and copied. Every buffer begins with the block's
+ * first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU, where that takes long,
+ * bench_run() makes the data of those buffers that it reads.
  *
  * @param block_bytes  a multiple of BENCH_ALIGNMENT. Buffers lie at multiples of it.
  *

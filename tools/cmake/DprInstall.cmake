@@ -27,11 +27,24 @@ install(FILES ${PROJECT_BINARY_DIR}/package/dprConfig.cmake ${PROJECT_BINARY_DIR
 # pkg-config follows the .pc file's own place when the prefix is given relative to it.
 file(RELATIVE_PATH dpr_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" dpr_pc_prefix "${dpr_pc_prefix}")
-# hwloc by name, not as Requires.private: that would ask for the packages that a static hwloc needs.
-list(JOIN HWLOC_LDFLAGS " " dpr_pc_libs_private)
-string(APPEND dpr_pc_libs_private " -lpthread -ldl -lm")
+# hwloc and the libraries that a static hwloc needs, as its own file lists them. Not by Requires.private, because then
+# pkg-config would ask for hwloc.pc where the shared library is used, too; and without those libraries that are not
+# installed, because the linker would ask for them, although it finds a shared hwloc that needs none.
+set(dpr_pc_libs "")
+foreach(flag IN LISTS HWLOC_STATIC_LDFLAGS)
+    if(flag MATCHES "^-l(.+)")
+        find_library(dpr_pc_${CMAKE_MATCH_1} ${CMAKE_MATCH_1} HINTS ${HWLOC_STATIC_LIBRARY_DIRS} NO_CACHE)
+        if(NOT dpr_pc_${CMAKE_MATCH_1})
+            message(STATUS "dpr.pc leaves out ${flag}, which hwloc.pc names, as it is not installed")
+            continue()
+        endif()
+    endif()
+    list(APPEND dpr_pc_libs ${flag})
+endforeach()
 if(DPR_WITH_CUDA)
-    string(PREPEND dpr_pc_libs_private "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt ")
+    list(PREPEND dpr_pc_libs -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt)
 endif()
+list(APPEND dpr_pc_libs -lpthread -ldl -lm)
+list(JOIN dpr_pc_libs " " dpr_pc_libs_private)
 configure_file(${PROJECT_SOURCE_DIR}/tools/packaging/dpr.pc.in ${PROJECT_BINARY_DIR}/package/dpr.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/dpr.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

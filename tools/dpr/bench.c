@@ -92,11 +92,12 @@ static void print_help(void) {
         "other data first, and every call reads another buffer. 'hot' calls all read the same buffer, and sizes that\n"
         "do not stay in the cache are left out.\n"
         "\n"
-        "Strategies take turns on the same buffers. Sampling ends when the median's 95 % confidence interval is "
-        "within\n"
-        "the accuracy, or the combination's share of the budget is spent; each has a few samples in any case, so that\n"
-        "a small budget may leave combinations out, which is said. Results that are wrong are shown, and so are times\n"
-        "taken while a fixed piece of work ran slower than before (a falling clock, another program).\n"
+        "Strategies take turns on the same buffers. Sampling ends when the median's 95 % confidence interval is\n"
+        "within the accuracy, or the combination's share of the budget is spent; each has a few samples in any case,\n"
+        "until all of the budget is spent. Making the data counts, too, and takes longer than reading it where the\n"
+        "array is in the CPU's memory. What is left out for lack of time or memory is said. Results that are wrong\n"
+        "are shown, and so are times taken while a fixed piece of work ran slower than before (a falling clock,\n"
+        "another program).\n"
         "\n"
         "The ladder is measured in a graph with a cold cache. Its table has, for each strategy:\n"
         "  us, GB/s                 median time of a call, and bytes of the array over it\n"
@@ -129,12 +130,12 @@ static void print_help(void) {
         "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each). Range: LOW:HIGH, LOW:HIGH:xFACTOR, "
         "LOW:HIGH:+STEP.\n"
         "\n"
-        "An interrupt (Ctrl-C) ends the measurement and shows what there is; a second one ends the program. FILE is\n"
-        "kept up to date while it runs.\n"
+        "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
+        "ends the program. FILE is kept up to date while it runs.\n"
         "\n"
-        "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that "
-        "--ladder,\n"
-        "--nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt.");
+        "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that\n"
+        "--ladder, --nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt,\n"
+        "143 after a request to end (SIGTERM).");
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -268,7 +269,7 @@ static int run(bench_asked *asked, outcome *all) {
     code = kind->measure(asked, all);
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = report(asked, results);
-        code = written != CLI_OK ? written : results->interrupted ? CLI_INTERRUPTED : code;
+        code = written != CLI_OK ? written : results->interrupted ? CLI_SIGNAL + *asked->stop : code;
     } else {
         outfile_abandon(asked->file);
     }

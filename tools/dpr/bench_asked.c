@@ -87,11 +87,10 @@ int asked_is_cold_graph(const bench_asked *a) {
     return is_open_or(a->modes, BENCH_GRAPH) && is_open_or(a->caches, BENCH_COLD);
 }
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t caught;
 
 static void on_signal(int number) {
-    (void)number;
-    interrupted = 1;
+    caught = number;
 }
 
 void asked_catch_signals(bench_asked *a) {
@@ -99,5 +98,5 @@ void asked_catch_signals(bench_asked *a) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    a->stop = &interrupted;
+    a->stop = &caught;
 }

@@ -28,7 +28,7 @@ typedef struct bench_asked {
     const char *commit;
     int quiet;                         /* 1: no live line and no notes */
     outfile *file;                     /* kept up to date */
-    const volatile sig_atomic_t *stop; /* becomes not 0 when the measurement should end */
+    const volatile sig_atomic_t *stop; /* becomes the number of the signal when the measurement should end */
 } bench_asked;
 
 /* Takes an option that both have, by its letter: n, o, t, m, c, s, d, b, a, f, O, q, and none for "commit". CLI_OK, or
@@ -41,7 +41,7 @@ int asked_take_pools(bench_asked *a, const char *text);
 /* Whether calls in a graph with a cold cache are all that is asked for, or nothing is, which leaves that open. */
 int asked_is_cold_graph(const bench_asked *a);
 
-/* The first interrupt or request to end from here on makes *a->stop 1; the second has its usual effect. */
+/* The first SIGINT or SIGTERM from here on sets *a->stop; the second has its usual effect. */
 void asked_catch_signals(bench_asked *a);
 
 #endif

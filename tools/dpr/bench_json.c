@@ -1,12 +1,14 @@
 #include "bench_json.h"
 
-#include "cli.h"
+#include <math.h>
+
+#include "cli_json.h"
 #include "lists.h"
 
 void bench_json_number(cJSON *object, const char *key, double x) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", x);
-    cJSON_AddRawToObject(object, key, text);
+    cli_json_add(object, key, isfinite(x) ? cli_json_digits(text) : cJSON_CreateNull());
 }
 
 void bench_json_case(cJSON *object, const bench_case *at) {
@@ -41,7 +43,7 @@ void bench_json_checks(cJSON *object, const bench_results *r, const bench_row *r
     cli_json_integer(object, "wrong", (uint64_t)row->wrong);
     cJSON_AddNumberToObject(object, "late", row->late);
     if (row->why[0])
-        cli_json_string(object, "error", row->why);
+        cJSON_AddStringToObject(object, "error", row->why);
 }
 
 void bench_json_block(cJSON *object, const bench_row *row) {
@@ -52,14 +54,14 @@ void bench_json_block(cJSON *object, const bench_row *row) {
 static cJSON *omission_json(const bench_omission *omission) {
     cJSON *o = cJSON_CreateObject();
     bench_json_case(o, &omission->at);
-    cli_json_string(o, "why", omission->why);
+    cJSON_AddStringToObject(o, "why", omission->why);
     return o;
 }
 
 static cJSON *device_json(const bench_device *d) {
     cJSON *o = cJSON_CreateObject();
     const int gpu = d->ordinal != DPR_DEVICE_CPU;
-    cli_json_string(o, "name", d->name);
+    cJSON_AddStringToObject(o, "name", d->name);
     cJSON_AddStringToObject(o, "kind", gpu ? "gpu" : "cpu");
     cJSON_AddNumberToObject(o, gpu ? "sm_count" : "cores", d->sm_count);
     cli_json_integer(o, "cache_bytes", d->cache_bytes);
@@ -105,22 +107,24 @@ void bench_json_define_block(cJSON *definitions) {
 }
 
 int bench_json_member(FILE *f, const char *key, cJSON *value) {
-    char *text = cJSON_PrintUnformatted(value);
-    cJSON_Delete(value);
-    if (text)
-        fprintf(f, ",\n\"%s\": %s", key, text);
+    char *text = cli_json_take(value, 0);
+    if (!text)
+        return -1;
+    fprintf(f, ",\n\"%s\": ", key);
+    cli_json_put(f, text);
     cJSON_free(text);
-    return text ? 0 : -1;
+    return 0;
 }
 
 int bench_json_item(FILE *f, const char **separator, cJSON *value) {
-    char *text = cJSON_PrintUnformatted(value);
-    cJSON_Delete(value);
-    if (text)
-        fprintf(f, "%s\n  %s", *separator, text);
+    char *text = cli_json_take(value, 0);
+    if (!text)
+        return -1;
+    fprintf(f, "%s\n  ", *separator);
+    cli_json_put(f, text);
     cJSON_free(text);
     *separator = ",";
-    return text ? 0 : -1;
+    return 0;
 }
 
 int bench_json_heads(FILE *f, const bench_results *r, cJSON *definitions) {

@@ -8,7 +8,7 @@
 
 #include "bench_results.h"
 
-/* A number of six digits. */
+/* A number of six digits; null if it is none. */
 void bench_json_number(cJSON *object, const char *key, double x);
 
 /* Members of microseconds: median, interval and spread. */

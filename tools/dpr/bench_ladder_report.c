@@ -4,7 +4,8 @@
 #include "bench_json.h"
 #include "bench_ladder.h"
 #include "bench_tables.h"
-#include "cli.h"
+#include "defuse.h"
+#include "figures.h"
 #include "grid.h"
 #include "lists.h"
 
@@ -52,13 +53,13 @@ static void print_times(char (*line)[GRID_CELL], const ladder_results *l, const 
         snprintf(line[COLUMN_TIME], GRID_CELL, "failed%s", chosen);
         return;
     }
-    snprintf(line[COLUMN_TIME], GRID_CELL, "%s%s%s", cli_digits(row->us.median, number),
+    snprintf(line[COLUMN_TIME], GRID_CELL, "%s%s%s", figure_digits(row->us.median, number),
              tables_marks(&l->bench, row, marks), chosen);
-    snprintf(line[COLUMN_RATE], GRID_CELL, "%s", cli_digits(row->gb_per_s, number));
+    snprintf(line[COLUMN_RATE], GRID_CELL, "%s", figure_digits(row->gb_per_s, number));
     if (share > 0)
         snprintf(line[COLUMN_SHARE], GRID_CELL, "%.1f %%", 100 * share);
     if (speedup > 0)
-        snprintf(line[COLUMN_SPEEDUP], GRID_CELL, "%s", cli_digits(speedup, number));
+        snprintf(line[COLUMN_SPEEDUP], GRID_CELL, "%s", figure_digits(speedup, number));
 }
 
 static int print_rung(grid *g, const ladder_results *l, const ladder_rung *rung) {
@@ -97,9 +98,9 @@ static void print_bandwidth(FILE *f, const ladder_results *l) {
         return;
     }
     fprintf(f, "Read bandwidth: %s%s GB/s, the best of %d samples of " LADDER_READER ", %s of %s of %s\n",
-            cli_digits(ladder_bandwidth(l), rate), tables_marks(&l->bench, row, marks), row->us.n,
+            figure_digits(ladder_bandwidth(l), rate), tables_marks(&l->bench, row, marks), row->us.n,
             dpr_ops[l->read.op].name, dpr_dtypes[l->read.dtype].name,
-            cli_bytes(l->read.count * dpr_dtypes[l->read.dtype].size, bytes));
+            figure_bytes(l->read.count * dpr_dtypes[l->read.dtype].size, bytes));
 }
 
 static void print_heading(FILE *f, const ladder_results *l, int markdown) {
@@ -107,8 +108,8 @@ static void print_heading(FILE *f, const ladder_results *l, int markdown) {
     tables_begin(f, &l->bench, markdown);
     fputs("\n\n", f);
     print_bandwidth(f, l);
-    fprintf(f, "\n%s%s elements (%s), ", markdown ? "### " : "", cli_elements(l->at.count, count),
-            cli_bytes(l->at.count * dpr_dtypes[l->at.dtype].size, bytes));
+    fprintf(f, "\n%s%s elements (%s), ", markdown ? "### " : "", figure_elements(l->at.count, count),
+            figure_bytes(l->at.count * dpr_dtypes[l->at.dtype].size, bytes));
     tables_title(f, &l->at, l->block);
     fputs(markdown ? "\n\n" : ":\n", f);
 }
@@ -142,7 +143,9 @@ static void print_missing(FILE *f, const ladder_results *l, int markdown) {
             fprintf(f, "\nWithout a time:\n%s", markdown ? "\n" : "");
         for (int i = first; i < l->n; i = next_listed(l, i + 1, why))
             fprintf(f, "%s%s", i == first ? "- " : ", ", l->rungs[i].strategy);
-        fprintf(f, ": %s\n", why);
+        fputs(": ", f);
+        defuse_put(f, why);
+        fputs("\n", f);
     }
 }
 
@@ -162,8 +165,6 @@ static int write_table(FILE *f, const ladder_results *l, int markdown) {
 }
 
 /* ---- CSV -------------------------------------------------------------------------------------------------------- */
-
-/* Text that may have commas and quotation marks. */
 
 /* A number of which 0 says that it is not known. */
 static void write_known(FILE *f, double x) {

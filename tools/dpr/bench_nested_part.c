@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "bench_json.h"
-#include "cli.h"
+#include "cli_json.h"
 
 /* ---- The line --------------------------------------------------------------------------------------------------- */
 
 void part_cost_json(cJSON *object, const bench_cost *cost) {
     if (cost->us.n == 0) {
-        cli_json_string(object, "why", cost->why);
+        cJSON_AddStringToObject(object, "why", cost->why);
         return;
     }
     cJSON_AddNumberToObject(object, "samples", cost->us.n);
@@ -33,19 +33,20 @@ static cJSON *costs_json(const bench_costs *costs) {
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "launch", bench_launch_name(i));
         part_cost_json(o, cost);
-        cJSON_AddItemToArray(list, o);
+        cli_json_append(list, o);
     }
     return list;
 }
 
 /* Writes and deletes the object. */
 static int write_line(FILE *f, cJSON *object) {
-    char *text = cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    if (text)
-        fprintf(f, "%s\n", text);
+    char *text = cli_json_take(object, 0);
+    if (!text)
+        return -1;
+    cli_json_put(f, text);
+    putc('\n', f);
     cJSON_free(text);
-    return text ? 0 : -1;
+    return 0;
 }
 
 int part_write(FILE *f, const bench_costs *costs) {
@@ -57,13 +58,13 @@ int part_write(FILE *f, const bench_costs *costs) {
     cJSON_AddNumberToObject(o, "blocks", costs->blocks);
     cJSON_AddNumberToObject(o, "each", costs->each);
     cJSON_AddBoolToObject(o, "hung", costs->hung);
-    cJSON_AddItemToObject(o, "costs", costs_json(costs));
+    cli_json_add(o, "costs", costs_json(costs));
     return write_line(f, o);
 }
 
 int part_write_failure(FILE *f, const char *why) {
     cJSON *o = cJSON_CreateObject();
-    cli_json_string(o, "why", why);
+    cJSON_AddStringToObject(o, "why", why);
     return write_line(f, o);
 }
 

@@ -4,7 +4,9 @@
 #include "bench_json.h"
 #include "bench_nested.h"
 #include "bench_tables.h"
-#include "cli.h"
+#include "cli_json.h"
+#include "defuse.h"
+#include "figures.h"
 #include "grid.h"
 #include "lists.h"
 
@@ -32,12 +34,17 @@ static int end_grid(FILE *f, grid *g, int status, int markdown) {
 /* Times of a launch: two cells. */
 static void print_cost(char (*line)[GRID_CELL], const bench_cost *cost) {
     char number[32];
-    snprintf(line[0], GRID_CELL, "%s%s", cli_digits(cost->us.median, number), cost->settled ? "" : "~");
+    snprintf(line[0], GRID_CELL, "%s%s", figure_digits(cost->us.median, number), cost->settled ? "" : "~");
     snprintf(line[1], GRID_CELL, "%.1f %%", 100 * cost->us.spread);
 }
 
 static int is_unsettled(const bench_cost *cost) {
     return cost->us.n > 0 && !cost->settled;
+}
+
+static void put_line(FILE *f, const char *text) {
+    defuse_put(f, text);
+    fputs("\n", f);
 }
 
 /* What the mark of medians means, if there is one. */
@@ -54,7 +61,7 @@ static void print_pool(FILE *f, const nested_results *n) {
     fprintf(f, "Pool of pending launches: %zu", n->pending);
     if (n->launches.there && costs->reserved_bytes > 0)
         fprintf(f, "; %s of device memory once a kernel has launched one",
-                cli_bytes(costs->loaded_bytes + costs->reserved_bytes, bytes));
+                figure_bytes(costs->loaded_bytes + costs->reserved_bytes, bytes));
     fputs("\n", f);
 }
 
@@ -87,7 +94,8 @@ static void print_missing_launches(FILE *f, const nested_results *n, int markdow
             continue;
         if (lines++ == 0)
             fprintf(f, "\nWithout a time:\n%s", markdown ? "\n" : "");
-        fprintf(f, "- %s: %s\n", bench_launch_name(i), cost->why);
+        fprintf(f, "- %s: ", bench_launch_name(i));
+        put_line(f, cost->why);
     }
 }
 
@@ -95,7 +103,8 @@ static int write_launches(FILE *f, const nested_results *n, int markdown) {
     int unsettled = 0;
     fprintf(f, "%sLaunches%s\n%s", markdown ? "### " : "", markdown ? "" : ":", markdown ? "\n" : "");
     if (!n->launches.there) {
-        fprintf(f, "Not measured: %s\n", n->launches.why[0] ? n->launches.why : "not yet");
+        fputs("Not measured: ", f);
+        put_line(f, n->launches.why[0] ? n->launches.why : "not yet");
         return 0;
     }
     const int status = print_launches(f, n, markdown);
@@ -125,7 +134,7 @@ static int print_pool_line(grid *g, const nested_part *pool) {
     if (!line)
         return -1;
     snprintf(line[POOL_PENDING], GRID_CELL, "%zu", pool->costs.pending);
-    cli_bytes(pool->costs.loaded_bytes + pool->costs.reserved_bytes, line[POOL_BYTES]);
+    figure_bytes(pool->costs.loaded_bytes + pool->costs.reserved_bytes, line[POOL_BYTES]);
     print_cost(&line[POOL_TIME], tail_of(pool));
     return 0;
 }
@@ -150,7 +159,8 @@ static int write_pools(FILE *f, const nested_results *n, int markdown) {
             continue;
         if (missing++ == 0)
             fprintf(f, "\nWithout a time:\n%s", markdown ? "\n" : "");
-        fprintf(f, "- %" PRIu64 ": %s\n", n->pool[i].asked, why_no_tail(&n->pool[i]));
+        fprintf(f, "- %" PRIu64 ": ", n->pool[i].asked);
+        put_line(f, why_no_tail(&n->pool[i]));
     }
     return 0;
 }
@@ -195,12 +205,12 @@ static int print_row(grid *g, const nested_results *n, int size, const bench_row
     snprintf(line[COLUMN_STRATEGY], GRID_CELL, "%s", row->strategy);
     snprintf(line[COLUMN_TEXT], GRID_CELL, "%s", text);
     if (results_timed(row))
-        snprintf(line[COLUMN_TIME], GRID_CELL, "%s%s%s", cli_digits(row->us.median, number),
+        snprintf(line[COLUMN_TIME], GRID_CELL, "%s%s%s", figure_digits(row->us.median, number),
                  tables_marks(&n->bench, row, marks), chosen);
     else
         snprintf(line[COLUMN_TIME], GRID_CELL, "failed%s", chosen);
     if (ratio > 0)
-        snprintf(line[COLUMN_RATIO], GRID_CELL, "%s", cli_digits(ratio, number));
+        snprintf(line[COLUMN_RATIO], GRID_CELL, "%s", figure_digits(ratio, number));
     print_report(line, cell);
     return 0;
 }
@@ -221,8 +231,8 @@ static int print_rows(FILE *f, const nested_results *n, int size, int markdown) 
 static void print_heading(FILE *f, const nested_results *n, int size, int markdown) {
     const bench_case *at = &n->at[size];
     char count[32], bytes[32];
-    fprintf(f, "\n%s%s elements (%s), ", markdown ? "### " : "", cli_elements(at->count, count),
-            cli_bytes(at->count * dpr_dtypes[at->dtype].size, bytes));
+    fprintf(f, "\n%s%s elements (%s), ", markdown ? "### " : "", figure_elements(at->count, count),
+            figure_bytes(at->count * dpr_dtypes[at->dtype].size, bytes));
     tables_title(f, at, n->block);
     if (n->depth)
         fprintf(f, ", at most %d launches below each other", n->depth);
@@ -240,13 +250,16 @@ static void print_notes(FILE *f, const nested_results *n, int size, int markdown
             continue;
         if (lines++ == 0)
             fputs(markdown ? "\n" : "", f);
-        if (missing)
-            fprintf(f, "- %s: without a time: %s\n", name, nested_why_not(n, size, i));
-        else
+        fprintf(f, "- %s: ", name);
+        if (missing) {
+            fputs("without a time: ", f);
+            put_line(f, nested_why_not(n, size, i));
+        } else {
             fprintf(f,
-                    "- %s: the first launch that failed had cudaError_t %" PRId32 ", in block %" PRIu32
-                    " at depth %" PRIu32 "\n",
-                    name, report->error, report->error_block, report->error_depth);
+                    "the first launch that failed had cudaError_t %" PRId32 ", in block %" PRIu32 " at depth %" PRIu32
+                    "\n",
+                    report->error, report->error_block, report->error_depth);
+        }
     }
 }
 
@@ -291,8 +304,6 @@ typedef struct csv_line {
     int settled, depth;
     const char *why, *text;
 } csv_line;
-
-/* Text that may have commas and quotation marks. */
 
 static void write_csv_case(FILE *f, const csv_line *l) {
     fprintf(f, "%s,%s", l->part, l->name);
@@ -413,7 +424,7 @@ static cJSON *pool_json(const nested_part *pool) {
     cJSON *o = cJSON_CreateObject();
     cli_json_integer(o, "asked", pool->asked);
     if (!pool->there) {
-        cli_json_string(o, "why", why_no_tail(pool));
+        cJSON_AddStringToObject(o, "why", why_no_tail(pool));
         return o;
     }
     cli_json_integer(o, "pending", pool->costs.pending);
@@ -450,7 +461,7 @@ static cJSON *row_json(const nested_results *n, int size, const bench_row *row, 
     if (ratio > 0)
         bench_json_number(o, "ratio", ratio);
     if (cell && cell->ran)
-        cJSON_AddItemToObject(o, "nested", report_json(&cell->report));
+        cli_json_add(o, "nested", report_json(&cell->report));
     cJSON_AddBoolToObject(o, "chosen", row->chosen);
     bench_json_checks(o, &n->bench, row);
     cJSON_AddStringToObject(o, "text", cell ? n->strategies[strategy]->text : choice_text);
@@ -461,7 +472,7 @@ static cJSON *missing_json(const nested_results *n, int size, int strategy) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "strategy", n->strategies[strategy]->name);
     cli_json_integer(o, "count", n->at[size].count);
-    cli_json_string(o, "why", nested_why_not(n, size, strategy));
+    cJSON_AddStringToObject(o, "why", nested_why_not(n, size, strategy));
     cJSON_AddStringToObject(o, "text", n->strategies[strategy]->text);
     return o;
 }

@@ -6,7 +6,7 @@
 
 #include "bench_json.h"
 #include "bench_tables.h"
-#include "cli.h"
+#include "defuse.h"
 #include "lists.h"
 
 const char *report_format_name(size_t format) {
@@ -105,8 +105,11 @@ int report_write(FILE *f, const bench_results *r, report_format format) {
 }
 
 void report_write_quoted(FILE *f, const char *text) {
+    char clean[BENCH_WHY];
+    snprintf(clean, sizeof clean, "%s", text);
+    defuse(clean);
     fputs(",\"", f);
-    for (; *text; text++)
-        fprintf(f, *text == '"' ? "\"%c" : "%c", *text);
+    for (const char *at = clean; *at; at++)
+        fprintf(f, *at == '"' ? "\"%c" : "%c", *at);
     fputs("\"", f);
 }

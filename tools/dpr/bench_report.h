@@ -14,7 +14,7 @@ const char *report_format_name(size_t format);
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
 int report_write(FILE *f, const bench_results *r, report_format format);
 
-/* A further field of a line of CSV, in quotes. */
+/* A further field of a line of CSV, in quotes and defused: a sentence, which is cut at BENCH_WHY bytes. */
 void report_write_quoted(FILE *f, const char *text);
 
 #endif

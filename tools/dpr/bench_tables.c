@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "cli.h"
+#include "defuse.h"
+#include "figures.h"
 #include "grid.h"
 #include "lists.h"
 
@@ -20,7 +21,7 @@ static void print_row(char cell[GRID_CELL], const bench_results *r, const bench_
     if (!results_timed(row))
         snprintf(cell, GRID_CELL, "failed%s", chosen);
     else
-        snprintf(cell, GRID_CELL, "%s%s%s", cli_digits(as_rate ? row->gb_per_s : row->us.median, number),
+        snprintf(cell, GRID_CELL, "%s%s%s", figure_digits(as_rate ? row->gb_per_s : row->us.median, number),
                  tables_marks(r, row, marks), chosen);
 }
 
@@ -48,8 +49,8 @@ static int print_line(grid *g, const results_table *t, size_t first, size_t n, i
     char text[32], (*line)[GRID_CELL] = grid_add(g);
     if (!line)
         return -1;
-    snprintf(line[0], GRID_CELL, "%s", cli_elements(rows->at.count, text));
-    snprintf(line[1], GRID_CELL, "%s", cli_bytes(rows->at.count * dpr_dtypes[rows->at.dtype].size, text));
+    snprintf(line[0], GRID_CELL, "%s", figure_elements(rows->at.count, text));
+    snprintf(line[1], GRID_CELL, "%s", figure_bytes(rows->at.count * dpr_dtypes[rows->at.dtype].size, text));
     for (int i = 0; i < t->subjects; i++)
         snprintf(line[2 + i], GRID_CELL, "-");
     for (size_t i = 0; i < n; i++) {
@@ -115,7 +116,7 @@ static void print_title(FILE *f, const results_table *t, int markdown) {
 static void print_case(FILE *f, const bench_case *at) {
     char count[32];
     fprintf(f, "%s of %s, %s, %s, %s elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
-            bench_mode_name(at->mode), bench_cache_name(at->cache), cli_elements(at->count, count));
+            bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
 }
 
 static void print_regret(FILE *f, const bench_results *r) {
@@ -147,9 +148,11 @@ void tables_trouble(FILE *f, const bench_row *row) {
         return;
     print_case(f, &row->at);
     if (row->wrong)
-        fprintf(f, ": %s gave %ld WRONG results of %ld\n", row->subject, row->wrong, row->checked);
+        fprintf(f, ": %s gave %ld WRONG results of %ld", row->subject, row->wrong, row->checked);
     else
-        fprintf(f, ": %s failed: %s\n", row->subject, row->why);
+        fprintf(f, ": %s failed: ", row->subject);
+    defuse_put(f, row->wrong ? "" : row->why);
+    fputs("\n", f);
 }
 
 void tables_omissions(FILE *f, const bench_results *r) {
@@ -166,7 +169,9 @@ void tables_omissions(FILE *f, const bench_results *r) {
         print_case(f, &r->omissions[i].at);
         if (same > 1)
             fprintf(f, ", and %zu more", same - 1);
-        fprintf(f, ": %s\n", r->omissions[i].why);
+        fputs(": ", f);
+        defuse_put(f, r->omissions[i].why);
+        fputs("\n", f);
     }
 }
 
@@ -188,8 +193,10 @@ void tables_legend(FILE *f, const bench_results *r) {
 }
 
 void tables_begin(FILE *f, const bench_results *r, int markdown) {
-    fprintf(f, "%s%s, dpr %s%s%s", markdown ? "## " : "", r->device.name, dpr_version(), *r->commit ? " " : "",
-            r->commit);
+    fputs(markdown ? "## " : "", f);
+    defuse_put(f, r->device.name);
+    fprintf(f, ", dpr %s%s", dpr_version(), *r->commit ? " " : "");
+    defuse_put(f, r->commit);
 }
 
 int tables_write(FILE *f, const bench_results *r, int markdown) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ctx.h"
+#include "figures.h"
 #include "lists.h"
 #include "progress.h"
 
@@ -25,6 +26,13 @@ static int stopped(const bench_walk *w) {
 
 static double elapsed(const bench_walk *w) {
     return bench_now() - w->began;
+}
+
+static void end_if_over(bench_walk *w) {
+    if (stopped(w))
+        end(w, "interrupted");
+    else if (elapsed(w) >= w->asked->budget)
+        end(w, "the budget was spent");
 }
 
 /* Seconds until the end: as the cases so far took, and no more than the budget has. */
@@ -126,15 +134,54 @@ static bench_point point_of(const bench_walk *w) {
     return point;
 }
 
+/* Whether the device has room for the array, with the reason if it has not, as far as that can be told. */
+static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
+    const size_t size = dpr_dtypes[w->at.dtype].size;
+    char array[32] = "16 EiB or more", room[32];
+    if (w->most == 0 || w->at.count <= w->most / size)
+        return 1;
+    if (w->at.count <= UINT64_MAX / size)
+        (void)figure_bytes(w->at.count * size, array);
+    snprintf(why, BENCH_WHY, "the array has %s, and there is memory for %s", array, figure_bytes(w->most, room));
+    return 0;
+}
+
 /* What the case needs. 0, or -1 with the reason why it cannot be measured. */
 static int set_up(bench_walk *w, const bench_point *point, char why[BENCH_WHY]) {
-    if (bench_fits(w->timer, point, why) != 0)
+    if (!has_room(w, why) || bench_fits(w->timer, point, why) != 0)
         return -1;
     if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
         return -1;
     }
     return w->prepare(w, why);
+}
+
+/* Why subjects have no sample: the measurement has ended, maybe while their data was made. */
+static void describe_end(bench_walk *w, const bench_outcome *o, char *text, size_t size) {
+    end_if_over(w);
+    end(w, "the budget was spent");
+    if (stopped(w) || !o->why[0])
+        snprintf(text, size, "%s", w->results->ended);
+    else
+        snprintf(text, size, "%s when %s", w->results->ended, o->why);
+}
+
+/* Leaves the case out if no subject has a sample; else names those that have none. */
+static void say_stopped(bench_walk *w) {
+    char why[BENCH_WHY + 64], what[120];
+    int n = 0;
+    for (int i = 0; i < w->n; i++)
+        if (w->outcomes[i].state == BENCH_INTERRUPTED) {
+            describe_end(w, &w->outcomes[i], why, sizeof why);
+            n++;
+        }
+    if (n > 0 && n == w->n)
+        leave_out(w, why);
+    describe(&w->at, what, sizeof what);
+    for (int i = 0; i < w->n && n < w->n && !w->asked->quiet; i++)
+        if (w->outcomes[i].state == BENCH_INTERRUPTED)
+            cli_note("%s: %s was not measured: %s", what, w->subjects[i].name, why);
 }
 
 static void measure(bench_walk *w) {
@@ -145,20 +192,20 @@ static void measure(bench_walk *w) {
         leave_out(w, why);
         return;
     }
-    if (bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why) != 0) {
+    const int status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
+    if (status != 0) {
         w->code = cli_error("%s", why);
         end(w, "the device failed");
     }
     for (int i = 0; i < w->n; i++)
         keep(w, i);
+    if (status == 0)
+        say_stopped(w);
 }
 
 static void take_case(bench_walk *w) {
     show_progress(w);
-    if (stopped(w))
-        end(w, "interrupted");
-    else if (elapsed(w) >= w->asked->budget)
-        end(w, "the budget was spent");
+    end_if_over(w);
     if (w->results->ended)
         leave_out(w, w->results->ended);
     else
@@ -269,20 +316,19 @@ size_t walk_count(bench_walk *w) {
 }
 
 size_t walk_largest(bench_walk *w) {
-    w->most = bench_pool_most(dpr_ctx_device(w->ctx));
+    w->most = bench_pool_most(dpr_ctx_device(w->ctx)) / KNOWN_BLOCK * KNOWN_BLOCK;
     w->largest = 0;
     each_pair(w, look_at_sizes);
     return w->largest;
 }
 
-/* Two buffers of the largest array, and enough of the small ones that none is read twice in a batch. */
+/* Room for the largest array in whole blocks, on a GPU twice, and for small ones. */
 static size_t wanted_pool(bench_walk *w) {
-    const size_t largest = walk_largest(w), mib = (size_t)1 << 20;
-    if (dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU)
-        return largest > 4096 * mib ? 2 * largest : 8192 * mib;
-    const size_t cache = 4 * (size_t)dpr_ctx_machine(w->cpu)->caps.cpu.cache_bytes;
-    const size_t some = cache > 1024 * mib ? 1024 * mib : cache < 64 * mib ? 64 * mib : cache;
-    return largest > some ? largest : some;
+    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
+    const size_t enough = bench_pool_enough(on_gpu, (size_t)dpr_ctx_machine(w->cpu)->caps.cpu.cache_bytes);
+    const size_t blocks = (walk_largest(w) + KNOWN_BLOCK - 1) / KNOWN_BLOCK;
+    const size_t largest = blocks * KNOWN_BLOCK * (on_gpu ? 2 : 1);
+    return largest > enough ? largest : enough;
 }
 
 int walk_run(bench_walk *w) {
@@ -295,6 +341,7 @@ int walk_run(bench_walk *w) {
     w->results->pool_bytes = bench_pool_bytes(w->timer);
     (void)walk_count(w);
     w->began = bench_now();
+    bench_end_at(w->timer, w->began + w->asked->budget);
     each_pair(w, measure_pair);
     progress_clear();
     if (stopped(w))

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "defuse.h"
 #include "lists.h"
 #include "progress.h"
 
@@ -24,18 +27,19 @@ void cli_set_command(const char *name) {
     command_name = name;
 }
 
-/* ---- Messages --------------------------------------------------------------------------------------------------- */
-
-void cli_defuse(char *text) {
-    for (; *text; text++)
-        if (iscntrl((unsigned char)*text))
-            *text = '?';
+void cli_begin(void) {
+    static const int other_way[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", other_way[fd]);
 }
+
+/* ---- Messages --------------------------------------------------------------------------------------------------- */
 
 static void message(const char *prefix, const char *format, va_list args) {
     char text[8192];
     vsnprintf(text, sizeof text, format, args);
-    cli_defuse(text);
+    defuse(text);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s%s%s%s\n", program_name, command_name, *command_name ? ": " : "", prefix, text);
@@ -118,11 +122,6 @@ int cli_choice(const char *what, const char *word, const char *(*name)(size_t i)
             return CLI_OK;
         }
     return cli_unknown(what, word, name);
-}
-
-void cli_print_name(const char *name) {
-    for (; *name; name++)
-        putchar(iscntrl((unsigned char)*name) ? '?' : *name);
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -368,104 +367,5 @@ int cli_count(const char *what, const char *text, uint64_t *out) {
     if (value != floor(value))
         return cli_usage("%s '%s' is not a whole number", what, text);
     *out = (uint64_t)value;
-    return CLI_OK;
-}
-
-const char *cli_bytes(uint64_t bytes, char text[32]) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    char number[32];
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-        value /= 1024;
-    if (unit == 0)
-        snprintf(text, 32, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(text, 32, "%.20s %s", cli_digits(value, number), units[unit]);
-    return text;
-}
-
-const char *cli_time(double seconds, char text[32]) {
-    static const char *const units[] = {"ns", "us", "ms", "s"};
-    double value = seconds * 1e9;
-    size_t unit = 0;
-    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
-        value /= 1000;
-    snprintf(text, 32, "%.3g %s", value, units[unit]);
-    if (unit == 3 && value >= 999.5)
-        snprintf(text, 32, "%.0f s", value);
-    return text;
-}
-
-const char *cli_digits(double x, char text[32]) {
-    snprintf(text, 32, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, x);
-    return text;
-}
-
-const char *cli_elements(uint64_t count, char text[32]) {
-    int exponent = 0;
-    while (count >> exponent > 1)
-        exponent++;
-    if (count == UINT64_C(1) << exponent)
-        snprintf(text, 32, "2^%d", exponent);
-    else
-        snprintf(text, 32, "%" PRIu64, count);
-    return text;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------------------------- */
-
-void cli_json_integer(cJSON *object, const char *key, uint64_t value) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    cJSON_AddRawToObject(object, key, text);
-}
-
-/* Length of the UTF-8 sequence at `s`, 0 if it is none (overlong forms, surrogates and values past U+10FFFF are none).
- */
-static size_t utf8_length(const unsigned char *s) {
-    static const struct {
-        unsigned char low, high, second_low, second_high;
-        size_t length;
-    } forms[] = {{0x01, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-                 {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-                 {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
-        if (s[0] < forms[f].low || s[0] > forms[f].high)
-            continue;
-        for (size_t i = 1; i < forms[f].length; i++) {
-            unsigned char low = i == 1 ? forms[f].second_low : 0x80, high = i == 1 ? forms[f].second_high : 0xBF;
-            if (s[i] < low || s[i] > high)
-                return 0;
-        }
-        return forms[f].length;
-    }
-    return 0;
-}
-
-void cli_json_string(cJSON *object, const char *key, const char *text) {
-    static const char replacement[] = "\xEF\xBF\xBD";
-    char *clean = malloc(3 * strlen(text) + 1);
-    if (!clean)
-        return;
-    char *to = clean;
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t n = utf8_length(s);
-        memcpy(to, n ? (const char *)s : replacement, n ? n : 3);
-        to += n ? n : 3;
-        s += n ? n : 1;
-    }
-    *to = 0;
-    cJSON_AddStringToObject(object, key, clean);
-    free(clean);
-}
-
-int cli_json_print(cJSON *document) {
-    char *text = cJSON_Print(document);
-    cJSON_Delete(document);
-    if (!text)
-        return cli_error("out of memory");
-    puts(text);
-    free(text);
     return CLI_OK;
 }

@@ -1,17 +1,15 @@
-/* What the commands share: options, messages, numbers on the command line, JSON numbers. */
+/* What the commands share: options, messages, numbers on the command line. */
 #ifndef DPR_TOOLS_CLI_H
 #define DPR_TOOLS_CLI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
-
 #include "dpr.h"
 
-/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. 130, as
- * shells have it, after an interrupt; CLI_GO_ON is none. */
-enum { CLI_GO_ON = -1, CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
+/* Exit codes, as of grep and diff: 1 when some of the work failed, 2 when the command line makes no sense. After a
+ * signal, as shells have it, CLI_SIGNAL and its number; CLI_GO_ON is none. */
+enum { CLI_GO_ON = -1, CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_SIGNAL = 128 };
 
 /* One option. Tables of options come from one list per command, which also gives the option's number. */
 typedef struct cli_option {
@@ -37,6 +35,10 @@ typedef struct cli_syntax {
 void cli_set_program(const char *name);
 void cli_set_command(const char *name);
 
+/* The first thing that a program does: a standard stream that is closed stays unusable, but no file that is opened
+ * later takes its place. */
+void cli_begin(void);
+
 /* Calls take() for each option and leaves the operands at the end of argv, *operands being the index of the first;
  * NULL: there may be none. CLI_GO_ON if there is something to do; else the exit code: CLI_OK after the help text,
  * CLI_USAGE after a message. */
@@ -46,7 +48,7 @@ int cli_parse(int argc, char **argv, const cli_syntax *syntax, void *user, int *
  * message. */
 int cli_finish(int code);
 
-/* Messages to stderr, control characters shown as '?'. cli_error() returns CLI_FAILED. cli_usage() adds where to find
+/* Messages to stderr, defused (defuse.h). cli_error() returns CLI_FAILED. cli_usage() adds where to find
  * help, as cli_usage_hint() does alone; both return CLI_USAGE. */
 int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -62,12 +64,6 @@ int cli_choice(const char *what, const char *word, const char *(*name)(size_t i)
 
 /* Prints the list of options for a help text. */
 void cli_print_options(const cli_option *options, int count);
-
-/* Replaces control characters, which terminals obey and file names may hold, by '?'. */
-void cli_defuse(char *text);
-
-/* Prints a file's name to stdout, control characters as '?'. */
-void cli_print_name(const char *name);
 
 /* Names of operations, types and strategies by number, NULL past the end. */
 const char *cli_op_name(size_t i);
@@ -86,21 +82,5 @@ int cli_strategy(const char *text, const char **out); /* its name */
 int cli_device(const char *text, int *out);           /* auto, cpu or a CUDA ordinal */
 int cli_block(const char *text, int *out);            /* threads a block */
 int cli_depth(const char *text, int *out);            /* nested launches; the library has the upper limit */
-
-/* "1.5 GiB"; the buffer's text is returned. */
-const char *cli_bytes(uint64_t bytes, char text[32]);
-/* "12.3 us". */
-const char *cli_time(double seconds, char text[32]);
-/* Three digits or so of a number from 0 on, without an exponent: "1.23", "12.3", "1234". */
-const char *cli_digits(double x, char text[32]);
-/* A number of elements: "2^20" or "1000". */
-const char *cli_elements(uint64_t count, char text[32]);
-
-/* A JSON integer that keeps all its digits: cJSON's own numbers are doubles. */
-void cli_json_integer(cJSON *object, const char *key, uint64_t value);
-/* A JSON string; bytes that are not UTF-8 become U+FFFD. */
-void cli_json_string(cJSON *object, const char *key, const char *text);
-/* Prints the document to stdout and deletes it. CLI_OK, or CLI_FAILED after a message. */
-int cli_json_print(cJSON *document);
 
 #endif

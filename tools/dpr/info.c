@@ -5,8 +5,11 @@
 
 #include "caps_read.h"
 #include "cli.h"
+#include "cli_json.h"
 #include "commands.h"
+#include "defuse.h"
 #include "device.h"
+#include "figures.h"
 #include "machine.h"
 #include "occupancies.h"
 #include "registry.h"
@@ -33,8 +36,8 @@ typedef struct row {
     const char *key, *text;
     int64_t value;
 } row;
-#define ROW(CAPS, NAME, text) {#NAME, text, (CAPS)->NAME},
-#define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, text) {#NAME, text, (CAPS)->NAME},
+#define ROW(CAPS, NAME, LEAST, MOST, text) {#NAME, text, (CAPS)->NAME},
+#define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, LEAST, MOST, text) {#NAME, text, (CAPS)->NAME},
 #define ROWS(list) (sizeof(list) / sizeof *(list))
 
 static void print_help(void) {
@@ -81,11 +84,13 @@ static void print_cpu(const dpr_caps *caps) {
     char bytes[32];
     int n = dpr_topo_nodes(nodes, MOST_NODES);
     const row rows[] = {DPR_CPU_CAPS_LIST(ROW, &caps->cpu)};
-    printf("CPU: %s\n", caps->cpu_name);
+    fputs("CPU: ", stdout);
+    defuse_put(stdout, caps->cpu_name);
+    putchar('\n');
     print_rows(rows, ROWS(rows));
     for (int i = 0; i < n && i < MOST_NODES; i++)
         printf("  NUMA node %d: %s, %d core%s, %d thread%s (%s)\n", nodes[i].os_index,
-               cli_bytes(nodes[i].memory_bytes, bytes), nodes[i].cores, nodes[i].cores == 1 ? "" : "s",
+               figure_bytes(nodes[i].memory_bytes, bytes), nodes[i].cores, nodes[i].cores == 1 ? "" : "s",
                nodes[i].threads, nodes[i].threads == 1 ? "" : "s", nodes[i].cpus);
 }
 
@@ -105,7 +110,9 @@ static int print_gpu(int device) {
     if (dpr_caps_measure(device, &caps) != DPR_OK)
         return cli_error("GPU %d: %s", device, dpr_last_error());
     int node = near_node(device, &caps.gpu, bus);
-    printf("\nGPU %d: %s, %s, PCI %s, ", device, caps.gpu_name, cli_bytes((size_t)caps.gpu.memory_bytes, memory), bus);
+    defuse(caps.gpu_name);
+    printf("\nGPU %d: %s, %s, PCI %s, ", device, caps.gpu_name, figure_bytes((size_t)caps.gpu.memory_bytes, memory),
+           bus);
     if (node >= 0)
         printf("near NUMA node %d\n", node);
     else
@@ -127,8 +134,11 @@ static int print_all(const request *r, const dpr_caps *cpu) {
     device_range(r, &first, &end);
     printf("dpr %s\n\n", dpr_version());
     print_cpu(cpu);
-    if (end == 0 && r->device != DPR_DEVICE_CPU)
-        printf("\nGPU: none, as %s\n", dpr_device_absent());
+    if (end == 0 && r->device != DPR_DEVICE_CPU) {
+        fputs("\nGPU: none, as ", stdout);
+        defuse_put(stdout, dpr_device_absent());
+        putchar('\n');
+    }
     for (int d = first; d < end; d++)
         if (print_gpu(d) != CLI_OK)
             code = CLI_FAILED;
@@ -138,33 +148,27 @@ static int print_all(const request *r, const dpr_caps *cpu) {
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-static void json_number(cJSON *object, const char *key, int64_t value) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    cJSON_AddRawToObject(object, key, text);
-}
-
 static void json_rows(cJSON *object, const row *rows, size_t count) {
     for (size_t i = 0; i < count; i++)
-        json_number(object, rows[i].key, rows[i].value);
+        cli_json_signed(object, rows[i].key, rows[i].value);
 }
 
 static void json_cpu(cJSON *document, const dpr_caps *caps) {
     static dpr_topo_node nodes[MOST_NODES];
     int n = dpr_topo_nodes(nodes, MOST_NODES);
     cJSON *cpu = cJSON_AddObjectToObject(document, "cpu");
-    cli_json_string(cpu, "name", caps->cpu_name);
+    cJSON_AddStringToObject(cpu, "name", caps->cpu_name);
     const row rows[] = {DPR_CPU_CAPS_LIST(ROW, &caps->cpu)};
     json_rows(cpu, rows, ROWS(rows));
     cJSON *list = cJSON_AddArrayToObject(cpu, "nodes");
     for (int i = 0; i < n && i < MOST_NODES; i++) {
         cJSON *node = cJSON_CreateObject();
-        json_number(node, "node", nodes[i].os_index);
+        cli_json_signed(node, "node", nodes[i].os_index);
         cli_json_integer(node, "memory_bytes", nodes[i].memory_bytes);
-        json_number(node, "cores", nodes[i].cores);
-        json_number(node, "threads", nodes[i].threads);
+        cli_json_signed(node, "cores", nodes[i].cores);
+        cli_json_signed(node, "threads", nodes[i].threads);
         cJSON_AddStringToObject(node, "cpus", nodes[i].cpus);
-        cJSON_AddItemToArray(list, node);
+        cli_json_append(list, node);
     }
 }
 
@@ -172,18 +176,18 @@ static cJSON *json_gpu(int device) {
     dpr_caps caps;
     char bus[16];
     cJSON *gpu = cJSON_CreateObject();
-    json_number(gpu, "device", device);
+    cli_json_signed(gpu, "device", device);
     if (dpr_caps_measure(device, &caps) != DPR_OK) {
-        cli_json_string(gpu, "error", dpr_last_error());
+        cJSON_AddStringToObject(gpu, "error", dpr_last_error());
         return gpu;
     }
     int node = near_node(device, &caps.gpu, bus);
-    cli_json_string(gpu, "name", caps.gpu_name);
+    cJSON_AddStringToObject(gpu, "name", caps.gpu_name);
     cJSON_AddStringToObject(gpu, "pci", bus);
-    json_number(gpu, "near_node", node);
+    cli_json_signed(gpu, "near_node", node);
     const row rows[] = {DPR_GPU_CAPS_LIST(ATTRIBUTE_ROW, &caps.gpu) DPR_NESTED_CAPS_LIST(ROW, &caps.gpu)};
     json_rows(gpu, rows, ROWS(rows));
-    cJSON_AddItemToObject(gpu, "kernels", occupancies_json(device, &caps.gpu));
+    cli_json_add(gpu, "kernels", occupancies_json(device, &caps.gpu));
     return gpu;
 }
 
@@ -195,7 +199,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
     json_cpu(document, cpu);
     cJSON *gpus = cJSON_AddArrayToObject(document, "gpus");
     for (int d = first; d < end; d++)
-        cJSON_AddItemToArray(gpus, json_gpu(d));
+        cli_json_append(gpus, json_gpu(d));
     if (end == 0 && r->device != DPR_DEVICE_CPU)
         cJSON_AddStringToObject(document, "no_gpu", dpr_device_absent());
     cJSON *strategies = cJSON_AddArrayToObject(document, "strategies");
@@ -204,7 +208,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
         cJSON_AddStringToObject(s, "name", dpr_strategy_name(i));
         cJSON_AddStringToObject(s, "text", dpr_strategy_text(i));
         cJSON_AddStringToObject(s, "side", dpr_strategies[i]->side == DPR_ON_GPU ? "gpu" : "cpu");
-        cJSON_AddItemToArray(strategies, s);
+        cli_json_append(strategies, s);
     }
     return cli_json_print(document);
 }
@@ -216,7 +220,11 @@ static int capture(const request *r) {
     char text[8192];
     size_t length = sizeof text;
     int device = r->device != DPR_DEVICE_AUTO ? r->device : dpr_device_count() > 0 ? 0 : DPR_DEVICE_CPU;
-    if (dpr_caps_measure(device, &caps) != DPR_OK || dpr_machine_format(&caps, text, &length) != DPR_OK)
+    if (dpr_caps_measure(device, &caps) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
+    defuse(caps.cpu_name);
+    defuse(caps.gpu_name);
+    if (dpr_machine_format(&caps, text, &length) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     fputs(text, stdout);
     return CLI_OK;

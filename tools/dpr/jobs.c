@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_json.h"
 #include "ctx.h"
+#include "defuse.h"
 #include "device.h"
+#include "figures.h"
 #include "registry.h"
 #include "timing.h"
 
@@ -179,15 +182,21 @@ static void print_shape(const npy_header *array) {
 static void print_heading(const job_list *list, const char *remark) {
     char bytes[32];
     const npy_header *array = &list->array;
-    cli_print_name(list->name);
+    defuse_put(stdout, list->name);
     printf(": %" PRIu64 " %s", array->count, dpr_dtypes[array->dtype].name);
     if (array->dims != 1) {
         printf(", shape ");
         print_shape(array);
     }
-    printf(", %s%s%s%s%s\n", cli_bytes(array->count * dpr_dtypes[array->dtype].size, bytes),
+    printf(", %s%s%s%s%s\n", figure_bytes(array->count * dpr_dtypes[array->dtype].size, bytes),
            array->swapped ? ", big-endian" : "", array->fortran ? ", Fortran order" : "", remark ? ", " : "",
            remark ? remark : "");
+}
+
+static void print_reason(const char *why) {
+    fputs("  ", stdout);
+    defuse_put(stdout, why);
+    putchar('\n');
 }
 
 void jobs_print(const job_list *list, const char *remark) {
@@ -209,9 +218,9 @@ void jobs_print(const job_list *list, const char *remark) {
         outcome_text(j, text);
         printf("  %-*s  %*s  %-*s", op_width, dpr_ops[j->fold.op].name, value_width, text, strategy_width, j->strategy);
         if (j->state != JOB_RUNS)
-            printf("  %s\n", j->why);
+            print_reason(j->why);
         else if (j->seconds > 0)
-            printf("  %8.3f GB/s  %8s\n", bytes_per_second(list, j) / 1e9, cli_time(j->seconds, time));
+            printf("  %8.3f GB/s  %8s\n", bytes_per_second(list, j) / 1e9, figure_time(j->seconds, time));
         else
             printf("%s\n", *j->strategy ? "" : "  no elements");
     }
@@ -247,12 +256,12 @@ static cJSON *job_json(const job_list *list, const job *j) {
     if (j->state == JOB_RUNS) {
         dpr_dtype type = dpr_result_dtype(j->fold.op, j->fold.dtype);
         cJSON_AddStringToObject(object, "result_dtype", dpr_dtypes[type].name);
-        cJSON_AddItemToObject(object, "value", value_json(type, &j->result));
+        cli_json_add(object, "value", value_json(type, &j->result));
         cJSON_AddNumberToObject(object, "seconds", j->seconds);
         cJSON_AddNumberToObject(object, "bytes_per_second", bytes_per_second(list, j));
     } else {
         cJSON_AddNullToObject(object, "value");
-        cli_json_string(object, "error", j->why);
+        cJSON_AddStringToObject(object, "error", j->why);
     }
     return object;
 }
@@ -260,13 +269,13 @@ static cJSON *job_json(const job_list *list, const job *j) {
 cJSON *jobs_json(const job_list *list) {
     cJSON *object = cJSON_CreateObject();
     const npy_header *array = &list->array;
-    cli_json_string(object, "file", list->name);
+    cJSON_AddStringToObject(object, "file", list->name);
     cJSON_AddStringToObject(object, "dtype", dpr_dtypes[array->dtype].name);
     cJSON *shape = cJSON_AddArrayToObject(object, "shape");
     for (int d = 0; d < array->dims; d++) {
         char text[24];
         snprintf(text, sizeof text, "%" PRIu64, array->shape[d]);
-        cJSON_AddItemToArray(shape, cJSON_CreateRaw(text));
+        cli_json_append(shape, cJSON_CreateRaw(text));
     }
     cJSON_AddBoolToObject(object, "fortran_order", array->fortran);
     cJSON_AddBoolToObject(object, "big_endian", array->swapped);
@@ -274,6 +283,6 @@ cJSON *jobs_json(const job_list *list) {
     cli_json_integer(object, "bytes", array->count * dpr_dtypes[array->dtype].size);
     cJSON *results = cJSON_AddArrayToObject(object, "results");
     for (size_t i = 0; i < list->count; i++)
-        cJSON_AddItemToArray(results, job_json(list, &list->items[i]));
+        cli_json_append(results, job_json(list, &list->items[i]));
     return object;
 }

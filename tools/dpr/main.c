@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_json.h"
 #include "commands.h"
 
 typedef struct command {
@@ -70,6 +71,8 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    cli_begin();
+    cli_json_watch();
     if (argc < 2)
         return cli_usage("no command is named");
     return cli_finish(run(argc - 1, argv + 1));

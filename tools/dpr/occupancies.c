@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli_json.h"
 #include "device.h"
 #include "lists.h"
 #include "occupancy.h"
@@ -111,7 +111,7 @@ cJSON *occupancies_json(int device, const dpr_gpu_caps *gpu) {
     for (size_t s = 0; s < dpr_strategy_count(); s++) {
         int count = dpr_strategies[s]->side == DPR_ON_GPU ? measure(device, gpu, dpr_strategies[s], list) : 0;
         for (int i = 0; i < count; i++)
-            cJSON_AddItemToArray(array, kernel_json(dpr_strategies[s], &list[i]));
+            cli_json_append(array, kernel_json(dpr_strategies[s], &list[i]));
     }
     return array;
 }

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_json.h"
 #include "commands.h"
 #include "ctx.h"
+#include "defuse.h"
 #include "device.h"
+#include "figures.h"
 #include "lists.h"
 #include "machine.h"
 #include "planner.h"
@@ -146,9 +149,9 @@ static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
     size_t from = 0;
     for (int i = 0; i < choice->steps; i++) {
         const dpr_choice_step *s = &choice->step[i];
-        cli_time(s->strategy->cost(&choice->key, caps, from), low);
+        figure_time(s->strategy->cost(&choice->key, caps, from), low);
         if (i + 1 < choice->steps) {
-            cli_time(s->strategy->cost(&choice->key, caps, s->upto), high);
+            figure_time(s->strategy->cost(&choice->key, caps, s->upto), high);
             printf("%10zu ..%10zu    %-*s %s .. %s\n", from, s->upto, width, s->strategy->name, low, high);
         } else {
             printf("%10zu ..%10s    %-*s %s ..\n", from, "", width, s->strategy->name, low);
@@ -175,7 +178,7 @@ static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
         for (int c = 0; c < COLUMNS; c++) {
             size_t count = (size_t)1 << exponents[c];
             int chosen = dpr_choice_at(choice, count)->strategy == s;
-            printf(" %9s%c", cli_time(s->cost(&choice->key, caps, count), text), chosen ? '*' : ' ');
+            printf(" %9s%c", figure_time(s->cost(&choice->key, caps, count), text), chosen ? '*' : ' ');
         }
         putchar('\n');
     }
@@ -216,7 +219,7 @@ static void json_steps(cJSON *document, const dpr_choice *choice, const dpr_caps
         cJSON_AddNumberToObject(step, "seconds_at_from", s->strategy->cost(&choice->key, caps, from));
         if (i + 1 < choice->steps)
             cJSON_AddNumberToObject(step, "seconds_at_upto", s->strategy->cost(&choice->key, caps, s->upto));
-        cJSON_AddItemToArray(steps, step);
+        cli_json_append(steps, step);
         from = s->upto + 1;
     }
 }
@@ -232,7 +235,7 @@ static void json_strategies(cJSON *document, const dpr_choice *choice, const dpr
             cJSON_AddStringToObject(object, "refused", refusal);
         else if (r->explain)
             cJSON_AddNumberToObject(object, "seconds", s->cost(&choice->key, caps, r->count));
-        cJSON_AddItemToArray(list, object);
+        cli_json_append(list, object);
     }
 }
 
@@ -242,9 +245,9 @@ static int print_json(const dpr_choice *choice, const dpr_caps *caps, const requ
     cJSON_AddStringToObject(document, "dtype", dpr_dtypes[r->dtype].name);
     cJSON_AddStringToObject(document, "memory", dpr_memory_name((dpr_memory)choice->key.f.in_memory));
     cJSON_AddStringToObject(document, "nan", r->nan == DPR_NAN_IGNORE ? "ignore" : "propagate");
-    cli_json_string(document, "cpu_name", caps->cpu_name);
+    cJSON_AddStringToObject(document, "cpu_name", caps->cpu_name);
     if (caps->has_gpu)
-        cli_json_string(document, "gpu_name", caps->gpu_name);
+        cJSON_AddStringToObject(document, "gpu_name", caps->gpu_name);
     json_steps(document, choice, caps);
     if (r->explain) {
         cli_json_integer(document, "count", r->count);
@@ -269,11 +272,13 @@ static int show(const request *r, const dpr_machine *machine) {
         return cli_error("%s", dpr_last_error());
     if (r->json)
         return print_json(&choice, caps, r);
+    defuse(known.caps.cpu_name);
+    defuse(known.caps.gpu_name);
     printf("%s of %s in %s memory, %s\n", dpr_ops[r->op].name, dpr_dtypes[r->dtype].name,
            dpr_memory_name((dpr_memory)key.f.in_memory), caps->has_gpu ? caps->gpu_name : caps->cpu_name);
     print_steps(&choice, caps);
     print_grid(&choice, caps);
-    return r->explain ? print_explanation(&choice, machine, r->count) : CLI_OK;
+    return r->explain ? print_explanation(&choice, &known, r->count) : CLI_OK;
 }
 
 static int run(const request *r) {

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "defuse.h"
+#include "figures.h"
 #include "timing.h"
 
 static struct {
@@ -16,7 +17,7 @@ static struct {
 void progress_start(const char *name, uint64_t total) {
     progress_clear();
     snprintf(bar.name, sizeof bar.name, "%s", name);
-    cli_defuse(bar.name);
+    defuse(bar.name);
     bar.total = total;
     bar.start = bench_now();
     bar.shown = 0;
@@ -33,15 +34,15 @@ void progress_show(uint64_t done) {
     char a[32], b[32], filled[WIDTH + 1];
     double rate = (double)done / (now - bar.start) / 1e9;
     if (!bar.total) {
-        fprintf(stderr, "\r\033[K%s  %s  %.2f GB/s", bar.name, cli_bytes(done, a), rate);
+        fprintf(stderr, "\r\033[K%s  %s  %.2f GB/s", bar.name, figure_bytes(done, a), rate);
         return;
     }
     double part = (double)done / (double)bar.total;
     for (int i = 0; i < WIDTH; i++)
         filled[i] = i < (int)(part * WIDTH) ? '#' : '.';
     filled[WIDTH] = 0;
-    fprintf(stderr, "\r\033[K%s  [%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, part * 100, cli_bytes(done, a),
-            cli_bytes(bar.total, b), rate);
+    fprintf(stderr, "\r\033[K%s  [%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, part * 100,
+            figure_bytes(done, a), figure_bytes(bar.total, b), rate);
 }
 
 void progress_line(const char *text) {

@@ -1,11 +1,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "available.h"
 #include "cli.h"
+#include "cli_json.h"
 #include "commands.h"
 #include "device.h"
+#include "figures.h"
 #include "generate.h"
 #include "jobs.h"
 #include "progress.h"
@@ -185,7 +187,7 @@ static int show(request *r, job_list *list, const char *remark) {
     size_t failed = jobs_end(list);
     progress_clear();
     if (r->json)
-        cJSON_AddItemToArray(r->document, jobs_json(list));
+        cli_json_append(r->document, jobs_json(list));
     else if (r->quiet)
         jobs_print_values(list);
     else if (failed < list->count || list->count == 0)
@@ -197,9 +199,9 @@ static int failed_file(request *r, const char *name, const char *why) {
     cli_error("%s: %s", name, why);
     if (r->json) {
         cJSON *object = cJSON_CreateObject();
-        cli_json_string(object, "file", name);
-        cli_json_string(object, "error", why);
-        cJSON_AddItemToArray(r->document, object);
+        cJSON_AddStringToObject(object, "file", name);
+        cJSON_AddStringToObject(object, "error", why);
+        cli_json_append(r->document, object);
     }
     return CLI_FAILED;
 }
@@ -251,10 +253,14 @@ static int reduce_file(request *r, const char *file) {
 }
 
 static int generated_bytes(uint64_t bytes, void **out) {
-    char text[32];
-    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (bytes > memory || posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
-        return cli_error("there is no memory for %s of generated data", cli_bytes(bytes, text));
+    const uint64_t available = memory_available();
+    char wanted[32], there[32];
+    (void)figure_bytes(bytes, wanted);
+    if (bytes > available)
+        return cli_error("there is no memory for %s of generated data: %s are available", wanted,
+                         figure_bytes(available, there));
+    if (posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
+        return cli_error("there is no memory for %s of generated data", wanted);
     return CLI_OK;
 }
 
@@ -323,7 +329,7 @@ int command_reduce(int argc, char **argv) {
     if (r.json) {
         cJSON *document = cJSON_CreateObject();
         cJSON_AddStringToObject(document, "version", dpr_version());
-        cJSON_AddItemToObject(document, "arrays", r.document);
+        cli_json_add(document, "arrays", r.document);
         int printed = cli_json_print(document);
         code = printed > code ? printed : code;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_json.h"
 #include "lists.h"
 
 /* ---- 16-bit floating point -------------------------------------------------------------------------------------- */
@@ -166,7 +167,7 @@ void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
 static cJSON *float_json(dpr_dtype dtype, double x) {
     char text[32];
     plain_text(dtype, x, text);
-    return isfinite(x) ? cJSON_CreateRaw(text) : cJSON_CreateString(text);
+    return isfinite(x) ? cli_json_digits(text) : cJSON_CreateString(text);
 }
 
 cJSON *value_json(dpr_dtype dtype, const value *v) {
@@ -180,8 +181,8 @@ cJSON *value_json(dpr_dtype dtype, const value *v) {
     case DPR_KIND_COMPLEX: {
         re = value_parts(dtype, v, &im);
         cJSON *pair = cJSON_CreateArray();
-        cJSON_AddItemToArray(pair, float_json(part_type(dtype), re));
-        cJSON_AddItemToArray(pair, float_json(part_type(dtype), im));
+        cli_json_append(pair, float_json(part_type(dtype), re));
+        cli_json_append(pair, float_json(part_type(dtype), im));
         return pair;
     }
     default:

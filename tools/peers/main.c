@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli_json.h"
 #include "dpr_commit.h"
 #include "peer_set.h"
 #include "peers_floors.h"
@@ -74,7 +75,7 @@ static void print_help(void) {
         "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
         "\n"
         "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, or a floor is missed, 2 if\n"
-        "the command line makes no sense, 130 after an interrupt.");
+        "the command line makes no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).");
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ static int run(request *r) {
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = report(r), judged = judge(r);
         code = code != CLI_OK ? code : written != CLI_OK ? written : judged;
-        code = results->interrupted ? CLI_INTERRUPTED : code;
+        code = results->interrupted ? CLI_SIGNAL + *r->asked.common.stop : code;
     } else {
         outfile_abandon(&r->file);
     }
@@ -177,6 +178,8 @@ static int start(int argc, char **argv, request *r) {
 
 int main(int argc, char **argv) {
     static request r;
+    cli_begin();
     cli_set_program("dpr_peers");
+    cli_json_watch();
     return cli_finish(start(argc, argv, &r));
 }

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "bench_json.h"
-#include "cli.h"
+#include "cli_json.h"
 #include "lists.h"
 #include "peers_floors.h"
 #include "peers_report.h"

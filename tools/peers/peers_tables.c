@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "bench_tables.h"
-#include "cli.h"
+#include "figures.h"
 #include "grid.h"
 #include "lists.h"
 #include "peers_floors.h"
@@ -49,8 +49,8 @@ static int print_heading(grid *g, const table *t) {
 static void print_time(char cell[GRID_CELL], const bench_results *r, const bench_row *row) {
     char number[32], marks[4];
     if (results_timed(row))
-        snprintf(cell, GRID_CELL, "%s%s \u00b1%.1f%%", cli_digits(row->us.median, number), tables_marks(r, row, marks),
-                 50 * row->us.spread);
+        snprintf(cell, GRID_CELL, "%s%s \u00b1%.1f%%", figure_digits(row->us.median, number),
+                 tables_marks(r, row, marks), 50 * row->us.spread);
     else
         snprintf(cell, GRID_CELL, "failed");
 }
@@ -68,7 +68,7 @@ static void print_row(char (*line)[GRID_CELL], const table *t, const bench_row *
         return;
     snprintf(line[1], GRID_CELL, "%s", row->strategy);
     if (results_timed(row))
-        snprintf(line[rate_column(t)], GRID_CELL, "%s", cli_digits(row->gb_per_s, number));
+        snprintf(line[rate_column(t)], GRID_CELL, "%s", figure_digits(row->gb_per_s, number));
 }
 
 /* Of the n rows of a case. */
@@ -76,7 +76,7 @@ static int print_line(grid *g, const table *t, const bench_row *rows, size_t n) 
     char(*line)[GRID_CELL] = grid_add(g), text[32];
     if (!line)
         return -1;
-    snprintf(line[0], GRID_CELL, "%s", cli_elements(rows->at.count, text));
+    snprintf(line[0], GRID_CELL, "%s", figure_elements(rows->at.count, text));
     for (size_t c = 1; c < g->columns; c++)
         snprintf(line[c], GRID_CELL, "-");
     for (size_t i = 0; i < n; i++)
@@ -137,7 +137,7 @@ int peers_write_tables(FILE *f, const peers_results *r, int markdown) {
 
 static void describe_worst(char *text, size_t size, const floor_rule *rule, const floor_verdict *v) {
     char count[32];
-    cli_elements(v->worst_count, count);
+    figure_elements(v->worst_count, count);
     if (rule->kind == FLOOR_RATIO)
         snprintf(text, size, "%.3f [%.3f, %.3f] at %s, ", v->worst, v->low, v->high, count);
     else
@@ -155,7 +155,7 @@ static void print_floor(FILE *f, const floor_rule *rule, const floor_verdict *v,
             markdown ? "| %s of %s | %s, %s | %s to %s | %s | %s | "
                      : "%6s of %-4s  %-8s %-4s  %4s to %-4s  %-16s  %-12s  ",
             dpr_ops[rule->op].name, dpr_dtypes[rule->dtype].name, bench_mode_name(rule->mode),
-            bench_cache_name(rule->cache), cli_elements(rule->low, low), cli_elements(rule->high, high), bound,
+            bench_cache_name(rule->cache), figure_elements(rule->low, low), figure_elements(rule->high, high), bound,
             verdict);
     if (v->counts)
         fprintf(f, "%s%d of %d counts miss", worst, v->missed, v->counts);

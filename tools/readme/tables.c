@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "cli.h"
+#include "defuse.h"
+#include "figures.h"
 #include "lists.h"
 #include "registry.h"
 
@@ -67,6 +69,15 @@ static char *read_text(FILE *file) {
     return NULL;
 }
 
+/* Defuses all strings of a document; NULL is none. */
+static void defuse_strings(cJSON *item) {
+    for (; item; item = item->next) {
+        if (cJSON_IsString(item))
+            defuse(item->valuestring);
+        defuse_strings(item->child);
+    }
+}
+
 static cJSON *read_json(const char *path) {
     FILE *file = fopen(path, "r");
     if (!file)
@@ -75,6 +86,7 @@ static cJSON *read_json(const char *path) {
     (void)fclose(file);
     cJSON *json = text ? cJSON_Parse(text) : NULL;
     free(text);
+    defuse_strings(json);
     return json;
 }
 
@@ -222,7 +234,7 @@ static int print_gpu(const cJSON *results) {
 
 static void print_count(const cJSON *object, const char *name) {
     char text[32];
-    fputs(cli_elements((uint64_t)number_of(object, name), text), stdout);
+    fputs(figure_elements((uint64_t)number_of(object, name), text), stdout);
 }
 
 /* A cell: a number of the row with so many decimals; "-" where it has none. */
@@ -294,14 +306,14 @@ static void print_cost(const cJSON *cost) {
         printf(" - | %s |", string_of(cost, "why"));
         return;
     }
-    printf(" %s |", cli_digits(number_of(cost, "median_us"), number));
+    printf(" %s |", figure_digits(number_of(cost, "median_us"), number));
     print_share(cost, "spread", 1);
 }
 
 static void print_memory(const cJSON *object) {
     char bytes[32];
     const double all = number_of(object, "loaded_bytes") + number_of(object, "reserved_bytes");
-    fputs(all > 0 ? cli_bytes((uint64_t)all, bytes) : "-", stdout);
+    fputs(all > 0 ? figure_bytes((uint64_t)all, bytes) : "-", stdout);
 }
 
 static void print_nested_pools(const cJSON *pools) {
@@ -323,7 +335,7 @@ static void print_nested_row(const cJSON *row) {
     fputs("| ", stdout);
     print_count(row, "count");
     printf(" | `%s` | %s%s |", string_of(row, "strategy"),
-           is_true(row, "ok") ? cli_digits(number_of(row, "median_us"), number) : "failed",
+           is_true(row, "ok") ? figure_digits(number_of(row, "median_us"), number) : "failed",
            is_true(row, "doubtful") ? " (doubtful)" : "");
     print_figure(row, "ratio", 1);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
@@ -510,9 +522,9 @@ static int print_results(size_t kind, const char *path) {
     cJSON *results = read_json(path);
     const int status = results ? files[kind].print(results) : -1;
     if (status != 0)
-        fprintf(stderr, "%s: %s\n", path, results ? "not what this table is made from" : "no JSON");
+        cli_error("%s: %s", path, results ? "not what this table is made from" : "no JSON");
     cJSON_Delete(results);
-    return status == 0 ? 0 : 1;
+    return cli_finish(status == 0 ? CLI_OK : CLI_FAILED);
 }
 
 int main(int argc, char **argv) {
@@ -521,10 +533,11 @@ int main(int argc, char **argv) {
         void (*print)(void);
     } tables[] = {
         {"ops", print_ops}, {"dtypes", print_dtypes}, {"strategies", print_strategies}, {"statuses", print_statuses}};
+    cli_set_program("dpr_readme_tables");
     for (size_t i = 0; argc == 2 && i < sizeof tables / sizeof tables[0]; i++) {
         if (strcmp(argv[1], tables[i].name) == 0) {
             tables[i].print();
-            return 0;
+            return cli_finish(CLI_OK);
         }
     }
     for (size_t i = 0; argc == 3 && i < sizeof files / sizeof files[0]; i++) {

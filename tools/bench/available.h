@@ -1,0 +1,14 @@
+/* How much memory there is to take. */
+#ifndef DPR_BENCH_AVAILABLE_H
+#define DPR_BENCH_AVAILABLE_H
+
+#include <stdint.h>
+
+/* Bytes that this process can take before the system has to swap or to kill: MemAvailable of /proc/meminfo, or what the
+ * process's control groups leave if that is less. All of the machine's memory where the system does not tell. */
+uint64_t memory_available(void);
+
+/* The same from other files than /proc/meminfo, /proc/self/cgroup, and those in /sys/fs/cgroup. */
+uint64_t memory_available_by(const char *meminfo, const char *cgroup_file, const char *mount);
+
+#endif
