@@ -19,7 +19,7 @@ def keys(text):
     return found
 
 
-@unittest.skipUnless(os.environ.get("DPR_FAILING_MALLOC"), "sanitizers have a malloc() of their own")
+@unittest.skipUnless(os.environ.get("DPR_FAILING_MALLOC"), "a build without sanitizers and CUDA can make allocations fail")
 class Memory(ToolTest):
     def check(self, *args, read=timeless):
         whole = read(self.good(*args))
