@@ -19,7 +19,6 @@ def keys(text):
     return found
 
 
-@unittest.skipUnless(os.environ.get("DPR_FAILING_MALLOC"), "a build without sanitizers and CUDA can make allocations fail")
 class Memory(ToolTest):
     def check(self, *args, read=timeless):
         whole = read(self.good(*args))
