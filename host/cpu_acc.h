@@ -151,11 +151,14 @@ DPR_INLINE double dpr_acc_total(double value, double low) {
 DPR_INLINE void dpr_acc_write_float(dpr_dtype wide, double re, double im, void *out) {
     float pair32[2] = {(float)re, (float)im};
     double pair64[2] = {re, im};
-    size_t size = dpr_element_size(wide);
-    if (wide == DPR_F32 || wide == DPR_C64)
-        memcpy(out, pair32, size);
+    if (wide == DPR_F32)
+        memcpy(out, pair32, sizeof pair32[0]);
+    else if (wide == DPR_C64)
+        memcpy(out, pair32, sizeof pair32);
+    else if (wide == DPR_F64)
+        memcpy(out, pair64, sizeof pair64[0]);
     else
-        memcpy(out, pair64, size);
+        memcpy(out, pair64, sizeof pair64);
 }
 
 /* Writes an integer's low bytes. */
