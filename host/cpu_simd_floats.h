@@ -43,13 +43,13 @@ DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
         __builtin_prefetch(at + AHEAD + i);
 }
 
-/* How many vectors of F32 the elements of a vector in memory make. */
+/* How many vectors of F32 the elements of a vector make. */
 DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {
     return sizeof(float) / dpr_part_size(dtype);
 }
 
 /* The elements of the vector at `at` as F32, in any order, but the parts of complex numbers in pairs of lanes. */
-DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 out[2]) {
+DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 out[sizeof(float)]) {
     vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
     out[0] = (vec_f4)x;
     if (dtype == DPR_BF16) { /* the upper half of an F32 */
@@ -67,6 +67,34 @@ DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 out[2]
     }
 }
 
+/* ---- In F32 ---- */
+
+/* The first `half` of `count` vectors become sums with those after them, if there are any. */
+DPR_INLINE void add_upper_half(vec_f4 *x, size_t count, size_t half) {
+    DPR_UNROLL
+    for (size_t i = 0; count > half && i < half; i++)
+        x[i] += x[i + half];
+}
+
+/* The sum of `vectors` vectors of elements, which make 1, 2, 4, 8 or 16 vectors of F32. */
+DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
+    vec_f4 x[TREE], y[sizeof(float)];
+    size_t parts = vectors_of_f32(dtype), count = vectors * parts;
+    DPR_UNROLL
+    for (size_t i = 0; i < vectors; i++) {
+        f32_from(dtype, at + i * VECTOR, y);
+        for (size_t k = 0; k < parts; k++)
+            x[i + k * vectors] = y[k];
+    }
+    add_upper_half(x, count, 8);
+    add_upper_half(x, count, 4);
+    add_upper_half(x, count, 2);
+    add_upper_half(x, count, 1);
+    return x[0];
+}
+
+/* ---- In F64 ---- */
+
 /* Lanes that are NaN, with their twins for complex types, become neutral. */
 DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
     if (nan != DPR_NAN_IGNORE)
@@ -74,58 +102,59 @@ DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x)
     vec absent = (vec)(x != x);
     if (dpr_acc_is_complex(dtype))
         absent |= swap_twins(absent);
-    vec present = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
-    return (vec_f8)select(absent, present, (vec)x);
+    vec neutral = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
+    return (vec_f8)select(absent, neutral, (vec)x);
 }
 
 DPR_INLINE vec_f8 meet(dpr_op op, vec_f8 a, vec_f8 b) {
     return op == DPR_PROD ? a * b : a + b;
 }
 
-/* The F32 or F64 of the vector at `at` as one vector of F64. */
-DPR_INLINE vec_f8 meet_1(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
-    if (dpr_part_size(dtype) == 8)
-        return without_nan(op, dtype, nan, (vec_f8)load(at));
-    return meet(op, without_nan(op, dtype, nan, DPR_F64_FROM_F32(at)),
-                without_nan(op, dtype, nan, DPR_F64_FROM_F32(at + VECTOR / 2)));
+DPR_INLINE void meet_upper_half(dpr_op op, vec_f8 *x, size_t count, size_t half) {
+    DPR_UNROLL
+    for (size_t i = 0; count > half && i < half; i++)
+        x[i] = meet(op, x[i], x[i + half]);
 }
 
-/* 1, 2 or 8 vectors, as a tree. */
+/* 1, 2, 4 or 8 vectors of F32 or F64, as a tree. */
 DPR_INLINE vec_f8 meet_tree(dpr_op op, dpr_dtype dtype, dpr_nan nan, const void *in, size_t vectors) {
     const unsigned char *at = in;
     vec_f8 x[8];
     DPR_UNROLL
-    for (size_t i = 0; i < vectors; i++)
-        x[i] = meet_1(op, dtype, nan, at + i * VECTOR);
-    if (vectors == 1)
-        return x[0];
-    if (vectors == 2)
-        return meet(op, x[0], x[1]);
-    vec_f8 low = meet(op, meet(op, x[0], x[1]), meet(op, x[2], x[3]));
-    vec_f8 high = meet(op, meet(op, x[4], x[5]), meet(op, x[6], x[7]));
-    return meet(op, low, high);
+    for (size_t i = 0; i < vectors; i++, at += VECTOR) {
+        if (dpr_part_size(dtype) == 8)
+            x[i] = without_nan(op, dtype, nan, (vec_f8)load(at));
+        else
+            x[i] = meet(op, without_nan(op, dtype, nan, DPR_F64_FROM_F32(at)),
+                        without_nan(op, dtype, nan, DPR_F64_FROM_F32(at + VECTOR / 2)));
+    }
+    meet_upper_half(op, x, vectors, 4);
+    meet_upper_half(op, x, vectors, 2);
+    meet_upper_half(op, x, vectors, 1);
+    return x[0];
 }
 
-/* 1, 2 or 8 vectors of F32 from vectors of 16-bit elements, or with `pairs` of products of two of these. The compiler
- * must not keep them in registers, from where a conversion to F64 takes more instructions than from memory.
+/* The same for narrower elements, which make `count` vectors of F32, or with `pairs` that many of products of two. The
+ * compiler must put these into memory: from there a conversion to F64 takes fewer instructions than from a register.
  *
- * Products of two F16 are exact in F32, those of two BF16 if they are in its range: not too small if all elements are
- * at least 2^-63, and infinite if they are too large. The bit of `exact` below an element's sign stays set if the upper
- * two bits of all exponents differ, and the elements are so from 2^-63 to 2^65. */
-DPR_INLINE vec_f8 meet_halves(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *at,
-                              size_t vectors, vec *exact) {
-    vec_f4 stage[8], x[2];
+ * In F32 products of two F16 are exact. Products of two BF16 are exact or infinite if both are at least 2^-63 in
+ * magnitude. The second highest bit of elements of `exact` stays set if the two upper bits of all exponents differ,
+ * which makes magnitudes from 2^-63 to 2^65. */
+DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *at, size_t count,
+                              vec *exact) {
+    vec_f4 stage[8], x[sizeof(float)];
     DPR_UNROLL
-    for (size_t i = 0, k = 0; k < vectors; i++) {
-        vec_u4 bits = (vec_u4)load(at + i * VECTOR);
-        f32_from(dtype, at + i * VECTOR, x);
+    for (size_t i = 0; i < count; at += VECTOR) {
+        vec_u4 bits = (vec_u4)load(at);
         *exact &= (vec)(bits ^ (bits + bits));
-        stage[k++] = pairs ? x[0] * x[1] : x[0];
-        if (!pairs)
-            stage[k++] = x[1];
+        f32_from(dtype, at, x);
+        if (pairs)
+            stage[i++] = x[0] * x[1];
+        for (size_t k = 0; !pairs && k < vectors_of_f32(dtype); k++)
+            stage[i++] = x[k];
     }
     __asm__("" : "+m"(stage));
-    return meet_tree(op, DPR_F32, nan, stage, vectors);
+    return meet_tree(op, DPR_F32, nan, stage, count);
 }
 
 /* In every lane: dpr_two_sum() of x, or without `low` the sum or product. */
@@ -142,7 +171,7 @@ DPR_INLINE void take_in_lanes(dpr_op op, vec_f8 *value, vec_f8 *low, int apart) 
     take_in(op, value, low, swap_lanes(*value, apart));
 }
 
-/* All lanes, of complex types the even and the odd ones, as one accumulator. */
+/* All lanes, for complex types the even and the odd ones, as one accumulator. */
 DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f8 *low) {
     size_t im = dpr_acc_is_complex(dtype) ? 1 : 0;
     if (LANES > 4)
@@ -159,56 +188,9 @@ DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f
     return acc;
 }
 
-/* In F64. With `pairs`, pairs of 16-bit elements are multiplied in F32; the result is NaN if that is not exact. */
-DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *in,
-                               size_t vectors) {
-    vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), lost = {0};
-    vec_f8 *low = op == DPR_SUM && dpr_part_size(dtype) == 8 ? &lost : NULL;
-    vec exact = splat(8, UINT64_MAX);
-    int halves = dpr_part_size(dtype) == 2;
-    size_t i = 0, makes = halves && !pairs ? 2 : 1, most = 8 / makes;
-    for (; i + most <= vectors; i += most) {
-        if (op == DPR_PROD)
-            prefetch(in + i * VECTOR, most * VECTOR);
-        take_in(op, &value, low,
-                halves ? meet_halves(op, dtype, nan, pairs, in + i * VECTOR, 8, &exact)
-                       : meet_tree(op, dtype, nan, in + i * VECTOR, 8));
-    }
-    for (; i < vectors; i++)
-        take_in(op, &value, low,
-                halves ? meet_halves(op, dtype, nan, pairs, in + i * VECTOR, makes, &exact)
-                       : meet_tree(op, dtype, nan, in + i * VECTOR, 1));
-    dpr_acc acc = gather_floats(op, dtype, value, low);
-    if (pairs && dtype == DPR_BF16 && any_bit(~exact & splat(2, 0x4000)))
-        acc.re = (double)NAN;
-    return acc;
-}
+/* ---- Ways to fold a run ---- */
 
-DPR_INLINE void add_upper_half(vec_f4 *x, size_t count, size_t half) {
-    DPR_UNROLL
-    for (size_t i = 0; count > half && i < half; i++)
-        x[i] += x[i + half];
-}
-
-/* The sum of `vectors` vectors of elements, which make 1, 2, 4, 8 or 16 vectors of F32. */
-DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
-    vec_f4 x[TREE], y[2];
-    size_t count = vectors * vectors_of_f32(dtype);
-    DPR_UNROLL
-    for (size_t i = 0; i < vectors; i++) {
-        f32_from(dtype, at + i * VECTOR, y);
-        x[i] = y[0];
-        if (count > vectors)
-            x[i + vectors] = y[1];
-    }
-    add_upper_half(x, count, 8);
-    add_upper_half(x, count, 4);
-    add_upper_half(x, count, 2);
-    add_upper_half(x, count, 1);
-    return x[0];
-}
-
-/* Adds a tree of the next `vectors` vectors to `sum`. */
+/* Adds the next `vectors` vectors of elements to `sum`. */
 DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t vectors, vec_f8 sum[2]) {
     vec_f4 x = add_tree(dtype, *at, vectors);
     sum[0] += DPR_F64_FROM_F32(&x);
@@ -216,7 +198,8 @@ DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t v
     *at += vectors * VECTOR;
 }
 
-/* A sum of elements of at most 32 bits by trees in F32. It is infinite or NaN if one of them overflows. */
+/* A sum of elements of at most 32 bits by trees in F32, which are added up in F64. It is infinite or NaN if one of
+ * them overflows. */
 DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
     size_t most = TREE / vectors_of_f32(dtype);
     vec_f8 sum[2] = {{0}};
@@ -224,13 +207,39 @@ DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_
         take_in_tree(dtype, &at, most, sum);
     if (most > 8 && vectors & 8)
         take_in_tree(dtype, &at, 8, sum);
-    if (vectors & 4)
+    if (most > 4 && vectors & 4)
         take_in_tree(dtype, &at, 4, sum);
     if (vectors & 2)
         take_in_tree(dtype, &at, 2, sum);
     if (vectors & 1)
         take_in_tree(dtype, &at, 1, sum);
     return gather_floats(DPR_SUM, dtype, sum[0] + sum[1], NULL);
+}
+
+/* In F64 throughout, but with `pairs` for products of two 16-bit floats. The result is NaN if one is not exact. */
+DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *in,
+                               size_t vectors) {
+    vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), lost = {0};
+    vec_f8 *low = op == DPR_SUM && dpr_part_size(dtype) == 8 ? &lost : NULL;
+    vec exact = splat(8, UINT64_MAX);
+    int narrow = dpr_part_size(dtype) < 4;
+    size_t i = 0, makes = narrow && !pairs ? vectors_of_f32(dtype) : 1, most = 8 / makes;
+    for (; i + most <= vectors; i += most) {
+        const unsigned char *at = in + i * VECTOR;
+        if (op == DPR_PROD)
+            prefetch(at, most * VECTOR);
+        take_in(op, &value, low,
+                narrow ? meet_narrow(op, dtype, nan, pairs, at, 8, &exact) : meet_tree(op, dtype, nan, at, 8));
+    }
+    for (; i < vectors; i++) {
+        const unsigned char *at = in + i * VECTOR;
+        take_in(op, &value, low,
+                narrow ? meet_narrow(op, dtype, nan, pairs, at, makes, &exact) : meet_tree(op, dtype, nan, at, 1));
+    }
+    dpr_acc acc = gather_floats(op, dtype, value, low);
+    if (pairs && dtype == DPR_BF16 && any_bit(~exact & splat(2, 0x4000)))
+        acc.re = (double)NAN;
+    return acc;
 }
 
 /* Complex numbers, one in every lane. */
