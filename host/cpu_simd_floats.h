@@ -49,7 +49,7 @@ DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {
 }
 
 /* The elements of the vector at `at` as F32, in any order, but the parts of complex numbers in pairs of lanes. */
-DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 out[sizeof(float)]) {
+DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 *out) {
     vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
     out[0] = (vec_f4)x;
     if (dtype == DPR_BF16) { /* the upper half of an F32 */

@@ -62,10 +62,12 @@ static uint64_t greatest(format f, int negative) {
     return infinity(f, negative) - 1;
 }
 
-/* 2^exponent, which may be a subnormal. */
+/* 2^exponent, or the least number above 0 if that is more. */
 static uint64_t power(format f, int exponent) {
-    const int below = 1 - f.bias - exponent; /* the least normal */
-    return below > 0 ? (uint64_t)1 << (f.fraction_bits - below) : compose(f, 0, exponent, 0);
+    const int below = 1 - f.bias - exponent; /* the least normal number */
+    if (below <= 0)
+        return compose(f, 0, exponent, 0);
+    return below < f.fraction_bits ? (uint64_t)1 << (f.fraction_bits - below) : 1;
 }
 
 /* Quiet, with sign and payload, so that a result with the canonical pattern was made and not copied. */
