@@ -19,8 +19,7 @@ void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later) {
 }
 
 void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void *out) {
-    if (init->present)
-        dpr_acc_add_init(op_of(key), dtype_of(key), (dpr_nan)key->f.nan, acc, init);
+    dpr_acc_add_init(op_of(key), dtype_of(key), (dpr_nan)key->f.nan, acc, init);
     dpr_acc_write(op_of(key), dtype_of(key), acc, out);
 }
 

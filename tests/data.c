@@ -243,6 +243,10 @@ static void power_float(unsigned char *at, format f, size_t index) {
     put_parts(at, f, bits, bits);
 }
 
+static void greatest_float(unsigned char *at, format f, int negative) {
+    put_parts(at, f, greatest(f, negative), greatest(f, negative));
+}
+
 static void put_specials(unsigned char *out, dpr_dtype dtype, data_pattern pattern, size_t count) {
     const format f = format_of(dtype);
     const size_t size = ref_size(dtype), last = count - 1, middle = count / 2;
@@ -295,9 +299,9 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
         else if (pattern == DATA_POWERS)
             power_float(at, f, i);
         else if (pattern == DATA_ALTERNATING)
-            put_parts(at, f, greatest(f, i % 2), greatest(f, i % 2));
+            greatest_float(at, f, i % 2 == 1);
         else if (pattern == DATA_HALVES)
-            put_parts(at, f, greatest(f, i >= (count + 1) / 2), greatest(f, i >= (count + 1) / 2));
+            greatest_float(at, f, i >= (count + 1) / 2);
         else if (real)
             random_float(at, op, f, &state);
         else

@@ -85,9 +85,9 @@ typedef struct dpr_c128 {
  * DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
  * - SUM, PROD: integers wrap modulo 2^64.
- * - SUM of DPR_F16, DPR_BF16 or DPR_F32, and either part of a sum of DPR_C64: the error is at most 8 roundings in F32 of
- *   the sum of the magnitudes, 8 * 2^-24 * (|x[0]| + |x[1]| + ...), for any number of elements; an initial value is one
- *   of them. It overflows only if the exact sum does.
+ * - SUM of DPR_F16, DPR_BF16 and DPR_F32, and of DPR_C64 in each part: the error is at most 8 roundings in F32 of the
+ *   sum of the magnitudes, 8 * 2^-24 * (|x[0]| + |x[1]| + ...), for any number of elements, of which an initial value
+ *   is one. The sum overflows only if the exact one does.
  * - SUM of DPR_F64 or DPR_C128: there is no wider type, so where the sum of the magnitudes overflows the result may be
  *   infinite or NaN, which depends on the strategy.
  * - PROD of floating-point and complex types: which partial products are formed depends on the strategy. DPR_F16,
