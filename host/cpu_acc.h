@@ -132,9 +132,9 @@ DPR_INLINE void dpr_acc_add(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *ac
 
 /* Takes in a value of the result type. */
 DPR_INLINE void dpr_acc_add_init(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *acc, const dpr_init *init) {
+    dpr_dtype result = dpr_pair_result(op, dtype);
     if (!init->present || op == DPR_ARGMIN || op == DPR_ARGMAX)
         return;
-    dpr_dtype result = dpr_pair_result(op, dtype);
     dpr_element e = dpr_element_load(result, init->bytes);
     if (op == DPR_COUNT)
         acc->bits += e.bits;
