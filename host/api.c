@@ -78,7 +78,7 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice
         status = dpr_ctx_choice(ctx, c->request.key, choice);
     if (status != DPR_OK)
         return status;
-    *run = dpr_request_run(&c->request);
+    dpr_request_run(&c->request, run);
     run->in = c->in;
     return DPR_OK;
 }
@@ -91,25 +91,25 @@ static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes)
     return DPR_OK;
 }
 
-/* On the CPU, by way of a buffer of our own, so that *out changes at the end or not at all. */
+/* On the CPU. What can fail comes first: a strategy cannot, and writes *out at its end. */
 static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const call *c) {
     union {
         unsigned char bytes[16];
         dpr_c128 widest;
     } result;
-    if (c->in_place.device >= 0) {
-        const dpr_status status = dpr_device_wait(c->in_place);
-        if (status != DPR_OK)
-            return status;
-    }
-    run->out = &result;
-    run->shape = step->shape;
-    (void)step->strategy->launch(run);
     const dpr_nested none = {0};
     dpr_status status = DPR_OK;
-    if (run->nested)
+    if (c->in_place.device >= 0)
+        status = dpr_device_wait(c->in_place);
+    if (status == DPR_OK && run->nested)
         status = put(c->nested_place, run->nested, &none, sizeof none);
-    return status == DPR_OK ? put(c->out_place, c->out, &result, c->request.result->size) : status;
+    if (status != DPR_OK)
+        return status;
+    const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
+    run->out = reaches_out ? c->out : &result;
+    run->shape = step->shape;
+    (void)step->strategy->launch(run);
+    return reaches_out ? DPR_OK : put(c->out_place, c->out, &result, c->request.result->size);
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {

@@ -65,14 +65,18 @@ DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {
     *a_low += b_low + lost;
 }
 
+/* A complex number is never multiplied by the 1 of an accumulator without elements: that makes NaN of infinity. */
 DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
-    double re = a->re * b->re;
-    if (dpr_acc_is_complex(dtype)) {
-        re -= a->im * b->im;
+    if (!dpr_acc_is_complex(dtype)) {
+        a->re *= b->re;
+        a->bits *= b->bits;
+    } else if (a->index >= 0 && b->index >= 0) {
+        double re = a->re * b->re - a->im * b->im;
         a->im = a->re * b->im + a->im * b->re;
+        a->re = re;
+    } else if (b->index >= 0) {
+        *a = *b;
     }
-    a->re = re;
-    a->bits *= b->bits;
 }
 
 /* a becomes the reduction of a's elements followed by b's. */
@@ -147,11 +151,14 @@ DPR_INLINE double dpr_acc_total(double value, double low) {
 DPR_INLINE void dpr_acc_write_float(dpr_dtype wide, double re, double im, void *out) {
     float pair32[2] = {(float)re, (float)im};
     double pair64[2] = {re, im};
-    size_t size = dpr_element_size(wide);
-    if (wide == DPR_F32 || wide == DPR_C64)
-        memcpy(out, pair32, size);
+    if (wide == DPR_F32)
+        memcpy(out, pair32, sizeof pair32[0]);
+    else if (wide == DPR_C64)
+        memcpy(out, pair32, sizeof pair32);
+    else if (wide == DPR_F64)
+        memcpy(out, pair64, sizeof pair64[0]);
     else
-        memcpy(out, pair64, size);
+        memcpy(out, pair64, sizeof pair64);
 }
 
 /* Writes an integer's low bytes. */

@@ -20,12 +20,12 @@ DPR_PAIRS
 
 static void (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run) = DPR_PAIRS_TABLE;
 
+/* A call through a table, and for each part of each element a dependent addition or comparison with its loop: 25 ns for
+ * 16 sums on an EPYC 7003 and on a Xeon of 3 GHz, and 46 for 16 complex ones. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    (void)key;
+    const int parts = dpr_dtypes[key->f.dtype].kind == DPR_KIND_COMPLEX ? 2 : 1;
     (void)caps;
-    /* A call through a table, and a dependent addition or comparison with its loop: 25 ns for 16 sums on an EPYC 7003.
-     */
-    return 5e-9 + 1.5e-9 * (double)count;
+    return 5e-9 + 1.5e-9 * parts * (double)count;
 }
 
 static int launch(const dpr_run *run) {

@@ -5,10 +5,7 @@
 #define DPR_VECTOR_BYTES 32
 #define DPR_KERNELS dpr_cpu_kernels_avx2
 #define DPR_KERNELS_NAME "avx2"
-#define DPR_F16_AT(at) _mm_loadl_epi64((const __m128i *)(const void *)(at))
-#define DPR_F64_FROM_F16(at) (vec_f8) _mm256_cvtps_pd(_mm_cvtph_ps(DPR_F16_AT(at)))
-#define DPR_F64_FROM_BF16(at)                                                                                          \
-    (vec_f8) _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(DPR_F16_AT(at)), 16)))
+#define DPR_F32_FROM_F16(at) (vec_f4) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(at)))
 #define DPR_F64_FROM_F32(at) (vec_f8) _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)(at)))
 #include "cpu_simd_template.h"
 #else

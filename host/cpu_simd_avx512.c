@@ -5,10 +5,7 @@
 #define DPR_VECTOR_BYTES 64
 #define DPR_KERNELS dpr_cpu_kernels_avx512
 #define DPR_KERNELS_NAME "avx512"
-#define DPR_F16_AT(at) _mm_loadu_si128((const __m128i *)(const void *)(at))
-#define DPR_F64_FROM_F16(at) (vec_f8) _mm512_cvtps_pd(_mm256_cvtph_ps(DPR_F16_AT(at)))
-#define DPR_F64_FROM_BF16(at)                                                                                          \
-    (vec_f8) _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(DPR_F16_AT(at)), 16)))
+#define DPR_F32_FROM_F16(at) (vec_f4) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at)))
 #define DPR_F64_FROM_F32(at) (vec_f8) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
 #include "cpu_simd_template.h"
 #else

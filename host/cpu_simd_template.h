@@ -4,8 +4,8 @@
  *   DPR_VECTOR_BYTES        16, 32 or 64
  *   DPR_KERNELS             name of the dpr_cpu_kernels to define
  *   DPR_KERNELS_NAME        its string
- *   DPR_F64_FROM_F16(at), DPR_F64_FROM_BF16(at), DPR_F64_FROM_F32(at)
- *                           optional, all or none: vector of F64 from as many elements in memory of any alignment
+ *   DPR_F32_FROM_F16(at), DPR_F64_FROM_F32(at)
+ *                           optional, both or none: vector from as many elements in memory of any alignment
  *
  * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
@@ -48,7 +48,7 @@ enum {
             X(5, __VA_ARGS__), X(6, __VA_ARGS__), X(7, __VA_ARGS__)                                                    \
     }
 #endif
-#define DPR_LANE_OF_TWIN(I, from) (from)[(I) ^ 1]
+#define DPR_LANE_APART(I, from, apart) (from)[((I) ^ (apart)) % LANES]
 #define DPR_LANE_IS_EVEN(I, ...) ((I)&1) ^ 1
 
 /* ---- Lanes ------------------------------------------------------------------------------------------------------ */
@@ -107,10 +107,13 @@ DPR_INLINE vec select(vec mask, vec yes, vec no) {
     return (mask & yes) | (~mask & no);
 }
 
-/* Lanes of 64 bits change places two by two. */
+/* Lanes of 64 bits, which a power of two lies between, change places. */
+DPR_INLINE vec_f8 swap_lanes(vec_f8 x, int apart) {
+    return (vec_f8)DPR_EACH_LANE(DPR_LANE_APART, x, apart);
+}
+
 DPR_INLINE vec swap_twins(vec x) {
-    vec_u8 from = (vec_u8)x;
-    return (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_OF_TWIN, from);
+    return (vec)swap_lanes((vec_f8)x, 1);
 }
 
 DPR_INLINE int any_bit(vec x) {
@@ -331,25 +334,38 @@ DPR_INLINE dpr_acc gather(dpr_op op, dpr_dtype dtype, vec x) {
     return acc;
 }
 
+/* ---- The whole vectors of a range ------------------------------------------------------------------------------- */
+
+/* A range of elements: whole vectors, and what is left. */
+typedef struct span {
+    const unsigned char *in;
+    size_t first, count, vectors, rest;
+} span;
+
+DPR_INLINE span span_of(dpr_dtype dtype, const void *in, size_t first, size_t count) {
+    size_t size = dpr_element_size(dtype), vectors = count / (VECTOR / size);
+    if (dtype == DPR_C128) /* factors_at() takes two vectors */
+        vectors -= vectors % 2;
+    return (span){(const unsigned char *)in + first * size, first, count, vectors, count - vectors * (VECTOR / size)};
+}
+
 /* Operations whose vectors of accumulators simply become one. */
-DPR_INLINE dpr_acc fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
-    dpr_acc acc = gather(op, dtype, fold_vectors(op, dtype, nan, in, vectors));
+DPR_INLINE void fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    dpr_acc whole = gather(op, dtype, fold_vectors(op, dtype, nan, range.in, range.vectors));
     if (op == DPR_SUM && dpr_element_kind(dtype) == DPR_KIND_SINT)
-        acc.bits -= vectors * (VECTOR / dpr_element_size(dtype)) * dpr_sign_bit(dtype);
-    return acc;
+        whole.bits -= range.vectors * (VECTOR / dpr_element_size(dtype)) * dpr_sign_bit(dtype);
+    dpr_acc_combine(op, dtype, acc, &whole);
 }
 
 /* ALL and ANY: block by block, until it is decided. */
-DPR_INLINE dpr_acc fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
-    dpr_acc acc = dpr_acc_neutral(op, dtype);
-    for (size_t i = 0; i < vectors; i += BLOCK) {
-        size_t block = vectors - i < BLOCK ? vectors - i : BLOCK;
-        if (any_bit(fold_vectors(op, dtype, nan, in + i * VECTOR, block))) {
-            acc.bits = op == DPR_ANY;
+DPR_INLINE void fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    for (size_t i = 0; i < range.vectors; i += BLOCK) {
+        size_t block = range.vectors - i < BLOCK ? range.vectors - i : BLOCK;
+        if (any_bit(fold_vectors(op, dtype, nan, range.in + i * VECTOR, block))) {
+            acc->bits = op == DPR_ANY;
             break;
         }
     }
-    return acc;
 }
 
 /* Index of the first element of this rank; there is one in these vectors. */
@@ -365,215 +381,58 @@ DPR_INLINE size_t find_rank(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsig
 }
 
 /* ARGMIN and ARGMAX: the best rank of each block, and its place only where it is better than all before. */
-DPR_INLINE dpr_acc fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+DPR_INLINE void fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
     dpr_op best_op = dpr_rank_reversed(op) ? DPR_MAX : DPR_MIN;
-    dpr_acc acc = dpr_acc_neutral(op, dtype);
-    for (size_t i = 0; i < vectors; i += BLOCK) {
-        size_t block = vectors - i < BLOCK ? vectors - i : BLOCK;
-        const unsigned char *at = in + i * VECTOR;
+    for (size_t i = 0; i < range.vectors; i += BLOCK) {
+        size_t block = range.vectors - i < BLOCK ? range.vectors - i : BLOCK;
+        const unsigned char *at = range.in + i * VECTOR;
         dpr_acc best = gather(best_op, dtype, fold_vectors(op, dtype, nan, at, block));
         if (has_none && best.rank == dpr_rank_greatest(dtype))
             continue;
-        if (acc.index < 0 || best.rank < acc.rank) {
-            acc.rank = best.rank;
-            acc.index = (int64_t)(i * (VECTOR / dpr_element_size(dtype)) + find_rank(op, dtype, nan, at, best.rank));
+        if (acc->index < 0 || best.rank < acc->rank) {
+            size_t index = i * (VECTOR / dpr_element_size(dtype)) + find_rank(op, dtype, nan, at, best.rank);
+            acc->rank = best.rank;
+            acc->index = (int64_t)(range.first + index);
         }
     }
-    return acc;
 }
 
-/* ---- Sums and products of floats -------------------------------------------------------------------------------- */
-
-#if !defined(DPR_F64_FROM_F32)
-/* F16 in the upper halves of the lanes. The exponent is rebiased by an integer addition; what has exponent 0 becomes
- * 2^-14 + value, exactly, from which 2^-14 is taken again. */
-DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
-    const vec_f4 two_to_minus_14 = (vec_f4){0} + 0x1p-14F;
-    vec_u4 sign = x & 0x80000000, magnitude = (x & 0x7fff0000) >> 3;
-    vec_u4 rebias = (vec_u4)((vec_s4)magnitude > 0x0f7fffff) & ((127 - 15) << 23); /* infinity or NaN: twice */
-    vec_u4 tiny = (vec_u4)((vec_s4)magnitude < 0x00800000);
-    vec_u4 normal = magnitude + ((127 - 15) << 23) + rebias;
-    vec_u4 subnormal = (vec_u4)((vec_f4)(magnitude + (113 << 23)) - two_to_minus_14);
-    return (vec_f4)(sign | (tiny & subnormal) | (~tiny & normal));
+/* What is left, one after another: in registers, which *acc is not. */
+DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    size_t size = dpr_element_size(dtype);
+    dpr_acc rest = dpr_acc_neutral(op, dtype);
+    for (size_t i = range.count - range.rest; i < range.count; i++)
+        dpr_acc_add(op, dtype, nan, &rest, dpr_element_load(dtype, range.in + i * size), range.first + i);
+    dpr_acc_combine(op, dtype, acc, &rest);
 }
 
-#define DPR_LANE_TO_F64(I, from, first) (double)(from)[(first) + (I)]
-
-DPR_INLINE void f64_from_f32(vec_f4 x, vec_f8 out[2]) {
-    out[0] = (vec_f8)DPR_EACH_LANE(DPR_LANE_TO_F64, x, 0);
-    out[1] = (vec_f8)DPR_EACH_LANE(DPR_LANE_TO_F64, x, LANES);
-}
-#endif
-
-/* The elements of the vector at `at` as F64: 8 / size vectors, in any order, but the parts of complex numbers in pairs
- * of lanes, real parts in the even ones. */
-DPR_INLINE void decode(dpr_dtype dtype, const unsigned char *at, vec_f8 out[4]) {
-#if defined(DPR_F64_FROM_F32)
-#define DPR_DECODE(I, FROM, PARTS) out[I] = FROM(at + (I) * (VECTOR / (PARTS)))
-    if (dtype == DPR_F16) {
-        DPR_DECODE(0, DPR_F64_FROM_F16, 4);
-        DPR_DECODE(1, DPR_F64_FROM_F16, 4);
-        DPR_DECODE(2, DPR_F64_FROM_F16, 4);
-        DPR_DECODE(3, DPR_F64_FROM_F16, 4);
-    }
-    if (dtype == DPR_BF16) {
-        DPR_DECODE(0, DPR_F64_FROM_BF16, 4);
-        DPR_DECODE(1, DPR_F64_FROM_BF16, 4);
-        DPR_DECODE(2, DPR_F64_FROM_BF16, 4);
-        DPR_DECODE(3, DPR_F64_FROM_BF16, 4);
-    }
-    if (dtype == DPR_F32 || dtype == DPR_C64) {
-        DPR_DECODE(0, DPR_F64_FROM_F32, 2);
-        DPR_DECODE(1, DPR_F64_FROM_F32, 2);
-    }
-#else
-    vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
-    if (dtype == DPR_F16 || dtype == DPR_BF16) {
-        /* A BF16 is the upper half of an F32. */
-        f64_from_f32(dtype == DPR_F16 ? f32_from_f16(x << 16) : (vec_f4)(x << 16), out);
-        f64_from_f32(dtype == DPR_F16 ? f32_from_f16(upper) : (vec_f4)upper, out + 2);
-    }
-    if (dtype == DPR_F32 || dtype == DPR_C64)
-        f64_from_f32((vec_f4)x, out);
-#endif
-    if (dtype == DPR_F64 || dtype == DPR_C128)
-        out[0] = (vec_f8)load(at);
-}
-
-/* Lanes that are NaN, with their twins for complex types, become neutral. */
-DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
-    if (nan != DPR_NAN_IGNORE)
-        return x;
-    vec absent = (vec)(x != x);
-    if (dpr_acc_is_complex(dtype))
-        absent |= swap_twins(absent);
-    vec present = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
-    return (vec_f8)select(absent, present, (vec)x);
-}
-
-DPR_INLINE vec_f8 meet(dpr_op op, vec_f8 a, vec_f8 b) {
-    return op == DPR_PROD ? a * b : a + b;
-}
-
-/* The elements of the vector at `at`, met in pairs until one vector is left. */
-DPR_INLINE vec_f8 meet_1(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
-    vec_f8 x[4];
-    decode(dtype, at, x);
-    x[0] = without_nan(op, dtype, nan, x[0]);
-    if (dpr_part_size(dtype) == 8)
-        return x[0];
-    x[0] = meet(op, x[0], without_nan(op, dtype, nan, x[1]));
-    if (dpr_part_size(dtype) == 4)
-        return x[0];
-    x[2] = meet(op, without_nan(op, dtype, nan, x[2]), without_nan(op, dtype, nan, x[3]));
-    return meet(op, x[0], x[2]);
-}
-
-/* Eight vectors: pairwise, so that the error bound is that of pairwise summation, whatever the width. */
-DPR_INLINE vec_f8 meet_8(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
-    vec_f8 x[8];
-#if defined(__clang__)
-#pragma clang loop unroll(full)
-#else
-#pragma GCC unroll 8
-#endif
-    for (int i = 0; i < 8; i++)
-        x[i] = meet_1(op, dtype, nan, at + i * VECTOR);
-    vec_f8 low = meet(op, meet(op, x[0], x[1]), meet(op, x[2], x[3]));
-    vec_f8 high = meet(op, meet(op, x[4], x[5]), meet(op, x[6], x[7]));
-    return meet(op, low, high);
-}
-
-/* dpr_two_sum() or the product, in every lane. */
-DPR_INLINE void take_in(dpr_op op, vec_f8 *value, vec_f8 *low, vec_f8 x) {
-    vec_f8 sum = *value + x, x_part = sum - *value;
-    if (op == DPR_PROD) {
-        *value *= x;
-        return;
-    }
-    *low += (*value - (sum - x_part)) + (x - x_part);
-    *value = sum;
-}
-
-DPR_INLINE dpr_acc fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
-    vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), low = {0};
-    size_t i = 0, step = dpr_acc_is_complex(dtype) ? 2 : 1;
-    for (; i + 8 <= vectors; i += 8)
-        take_in(op, &value, &low, meet_8(op, dtype, nan, in + i * VECTOR));
-    for (; i < vectors; i++)
-        take_in(op, &value, &low, meet_1(op, dtype, nan, in + i * VECTOR));
-    dpr_acc acc = dpr_acc_neutral(op, dtype);
-    for (size_t lane = 0; lane < LANES; lane += step) {
-        dpr_acc one = {
-            .re = value[lane], .re_low = low[lane], .im = value[lane + step - 1], .im_low = low[lane + step - 1]};
-        dpr_acc_combine(op, dtype, &acc, &one);
-    }
-    return acc;
-}
-
-/* Products of complex numbers: four at a time, which hides the latency of the multiplications. */
-DPR_INLINE dpr_acc fold_complex_product(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in,
-                                        size_t vectors) {
-    size_t size = dpr_element_size(dtype), count = vectors * VECTOR / size, i = 0;
-    dpr_acc acc[4];
-    for (int lane = 0; lane < 4; lane++)
-        acc[lane] = dpr_acc_neutral(op, dtype);
-    for (; i + 4 <= count; i += 4)
-        for (size_t lane = 0; lane < 4; lane++)
-            dpr_acc_add(op, dtype, nan, &acc[lane], dpr_element_load(dtype, in + (i + lane) * size), 0);
-    for (; i < count; i++)
-        dpr_acc_add(op, dtype, nan, &acc[0], dpr_element_load(dtype, in + i * size), 0);
-    for (int lane = 1; lane < 4; lane++)
-        dpr_acc_combine(op, dtype, &acc[0], &acc[lane]);
-    return acc[0];
-}
+#include "cpu_simd_floats.h"
 
 /* ---- All together ----------------------------------------------------------------------------------------------- */
 
 /* Which template folds the whole vectors of a pair. */
 #define DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE)                                                                             \
     ((DPR_##OP == DPR_SUM || DPR_##OP == DPR_PROD) && !((int)DPR_KIND_OF_##DTYPE & (int)DPR_DOMAIN_BITS))
-#define DPR_IS_COMPLEX_PRODUCT(OP, DTYPE) (DPR_##OP == DPR_PROD && (int)DPR_KIND_OF_##DTYPE == (int)DPR_KIND_COMPLEX)
 #define DPR_IS_INDEX(OP) (DPR_##OP == DPR_ARGMIN || DPR_##OP == DPR_ARGMAX)
 #define DPR_IS_TRUTH(OP) (DPR_##OP == DPR_ALL || DPR_##OP == DPR_ANY)
 
-/* A range of elements and how many whole vectors it has. */
-typedef struct span {
-    const unsigned char *in;
-    size_t first, count, vectors;
-} span;
-
-DPR_INLINE span span_of(dpr_dtype dtype, const void *in, size_t first, size_t count) {
-    size_t size = dpr_element_size(dtype);
-    return (span){(const unsigned char *)in + first * size, first, count, count / (VECTOR / size)};
-}
-
-/* Takes the whole vectors' accumulator in, then the elements after them. */
-DPR_INLINE void finish(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc whole, dpr_acc *acc) {
-    size_t size = dpr_element_size(dtype), done = range.vectors * (VECTOR / size);
-    if (whole.index >= 0)
-        whole.index += (int64_t)range.first;
-    if (range.vectors > 0)
-        dpr_acc_combine(op, dtype, acc, &whole);
-    for (size_t i = done; i < range.count; i++)
-        dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, range.in + i * size), range.first + i);
-}
-
 #define DPR_PAIR_FOLD(OP, DTYPE)                                                                                       \
-    (DPR_IS_COMPLEX_PRODUCT(OP, DTYPE)    ? fold_complex_product                                                       \
-     : DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_floats                                                                \
-     : DPR_IS_INDEX(OP)                   ? fold_index                                                                 \
-     : DPR_IS_TRUTH(OP)                   ? fold_truth                                                                 \
-                                          : fold_lanes)
+    (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_floats                                                                  \
+     : DPR_IS_INDEX(OP)                 ? fold_index                                                                   \
+     : DPR_IS_TRUTH(OP)                 ? fold_truth                                                                   \
+                                        : fold_lanes)
+#define DPR_PAIR_FOLD_REST(OP, DTYPE) (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_rest_of_floats : fold_rest)
 
 #define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
     static void DPR_PAIR_NAME(OP, DTYPE, NAN)(const void *in, size_t first, size_t count, dpr_acc *acc) {              \
         if (!DPR_PAIR_IS_VALID(OP, DTYPE))                                                                             \
             return;                                                                                                    \
         span range = span_of(DPR_##DTYPE, in, first, count);                                                           \
-        dpr_acc whole = DPR_PAIR_FOLD(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range.in, range.vectors);       \
-        finish(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, whole, acc);                                               \
+        if (range.vectors > 0)                                                                                         \
+            DPR_PAIR_FOLD(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                                \
+        if (range.rest > 0)                                                                                            \
+            DPR_PAIR_FOLD_REST(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                           \
     }
 DPR_PAIRS
 

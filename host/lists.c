@@ -30,6 +30,10 @@ static int is_op(dpr_op op) {
 static int is_dtype(dpr_dtype dtype) {
     return (unsigned)dtype < DPR_DTYPE_COUNT;
 }
+/* For this file: a function of the API is called, not inlined, as a program may replace it. */
+static int is_supported(dpr_op op, dpr_dtype dtype) {
+    return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
+}
 static int is_status(dpr_status status) {
     return (unsigned)status < DPR_STATUS_COUNT;
 }
@@ -84,18 +88,22 @@ dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
 }
 
 int dpr_supported(dpr_op op, dpr_dtype dtype) {
-    return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
+    return is_supported(op, dtype);
 }
 
 dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
-    if (!dpr_supported(op, dtype))
+    if (!is_supported(op, dtype))
         return (dpr_dtype)DPR_DTYPE_COUNT;
-    const dpr_dtype of_rule[] = {
-        [DPR_RESULT_WIDE] = dpr_dtypes[dtype].wide,
-        [DPR_RESULT_SAME] = dtype,
-        [DPR_RESULT_INDEX] = DPR_I64,
-        [DPR_RESULT_NUMBER] = DPR_I64,
-        [DPR_RESULT_TRUTH] = DPR_BOOL,
-    };
-    return of_rule[dpr_ops[op].result];
+    switch (dpr_ops[op].result) {
+    case DPR_RESULT_WIDE:
+        return dpr_dtypes[dtype].wide;
+    case DPR_RESULT_INDEX:
+    case DPR_RESULT_NUMBER:
+        return DPR_I64;
+    case DPR_RESULT_TRUTH:
+        return DPR_BOOL;
+    case DPR_RESULT_SAME:
+        break;
+    }
+    return dtype;
 }

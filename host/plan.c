@@ -7,9 +7,9 @@
 struct dpr_plan {
     dpr_ctx *ctx;
     dpr_request request;
-    const dpr_choice *choice;     /* of the context's cache */
-    const dpr_choice_step *step;  /* for request.count */
-    const uint64_t *device_count; /* the problem's */
+    const dpr_choice *choice;    /* of the context's cache */
+    const dpr_choice_step *step; /* for request.count */
+    dpr_run run;                 /* lacks its arrays and its stream */
 };
 
 /* The memory of the runs, resolved, and whether they go into a stream. */
@@ -48,7 +48,7 @@ static dpr_status check_reach(const dpr_plan *plan, const void *at, const char *
 }
 
 static dpr_status check_device_count(const dpr_plan *plan) {
-    const uint64_t *at = plan->device_count;
+    const uint64_t *at = plan->run.device_count;
     if ((uintptr_t)at % sizeof *at != 0)
         return dpr_fail(DPR_ERR_MISALIGNED, "problem->device_count is %p, which is not aligned to the %zu bytes of u64",
                         (const void *)at, sizeof *at);
@@ -70,7 +70,9 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     if (status != DPR_OK)
         return status;
     plan.step = dpr_choice_at(plan.choice, p.count);
-    plan.device_count = p.device_count;
+    dpr_request_run(&plan.request, &plan.run);
+    plan.run.shape = plan.step->shape;
+    plan.run.device_count = p.device_count;
     status = check_device_count(&plan);
     if (status == DPR_OK)
         status = check_reach(&plan, plan.request.nested, "options->nested");
@@ -90,18 +92,16 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     const dpr_status status = dpr_request_check(&plan->request, in, out);
     if (status != DPR_OK)
         return status;
-    dpr_run run = dpr_request_run(&plan->request);
+    dpr_run run = plan->run;
     run.in = in;
     run.out = out;
-    run.device_count = plan->device_count;
-    run.shape = plan->step->shape;
     run.stream = stream;
     if (plan->step->strategy->side == DPR_ON_GPU)
         return dpr_ctx_run(plan->ctx, plan->choice, &run, NULL);
     if (stream)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the plan runs on the CPU", (void *)stream);
-    if (plan->device_count && *plan->device_count < run.count)
-        run.count = (size_t)*plan->device_count;
+    if (run.device_count && *run.device_count < run.count)
+        run.count = (size_t)*run.device_count;
     run.device_count = NULL;
     (void)plan->step->strategy->launch(&run);
     if (run.nested)

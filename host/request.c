@@ -99,25 +99,22 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
         return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
     if ((unsigned)dtype >= DPR_DTYPE_COUNT)
         return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
-    dpr_request request = {.op = &dpr_ops[op], .dtype = &dpr_dtypes[dtype], .count = count};
-    if (!(request.op->domain & request.dtype->kind))
-        return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", request.op->name,
-                        request.dtype->name);
-    if (count > PTRDIFF_MAX / request.dtype->size)
+    const dpr_op_info *o = &dpr_ops[op];
+    const dpr_dtype_info *d = &dpr_dtypes[dtype];
+    size_t bytes;
+    if (!(o->domain & d->kind))
+        return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", o->name, d->name);
+    if (__builtin_mul_overflow(count, d->size, &bytes) || bytes > PTRDIFF_MAX)
         return dpr_fail(DPR_ERR_SIZE, "count is %zu; an array has at most %td bytes, so %td elements of %s", count,
-                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / request.dtype->size, request.dtype->name);
-    if (count == 0 && request.op->result == DPR_RESULT_INDEX)
-        return dpr_fail(DPR_ERR_EMPTY, "count is 0, and %s of nothing is no index", request.op->name);
-    request.result = &dpr_dtypes[dpr_result_dtype(op, dtype)];
-    request.key.f.op = (uint8_t)op;
-    request.key.f.dtype = (uint8_t)dtype;
-    if (options) {
-        const dpr_status status = take_options(options, &request);
-        if (status != DPR_OK)
-            return status;
-    }
-    *out = request;
-    return DPR_OK;
+                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / d->size, d->name);
+    if (count == 0 && o->result == DPR_RESULT_INDEX)
+        return dpr_fail(DPR_ERR_EMPTY, "count is 0, and %s of nothing is no index", o->name);
+    *out = (dpr_request){.op = o,
+                         .dtype = d,
+                         .result = &dpr_dtypes[dpr_result_dtype(op, dtype)],
+                         .count = count,
+                         .key.f = {.op = (uint8_t)op, .dtype = (uint8_t)dtype}};
+    return options ? take_options(options, out) : DPR_OK;
 }
 
 dpr_status dpr_nested_status(const dpr_nested *nested) {
@@ -133,13 +130,14 @@ dpr_status dpr_nested_status(const dpr_nested *nested) {
                     nested->in_line);
 }
 
-dpr_run dpr_request_run(const dpr_request *request) {
-    return (dpr_run){.count = request->count,
-                     .key = request->key,
-                     .init = request->init,
-                     .max_pending = request->max_pending,
-                     .report = request->nested,
-                     .nested = request->nested};
+void dpr_request_run(const dpr_request *request, dpr_run *out) {
+    static const dpr_run nothing; /* to copy: memory of this size is cleared by a string instruction, which is slow */
+    *out = nothing;
+    out->count = request->count;
+    out->key = request->key;
+    out->init = request->init;
+    out->max_pending = request->max_pending;
+    out->report = out->nested = request->nested;
 }
 
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {

@@ -19,8 +19,8 @@ typedef struct dpr_request {
 /* Checks everything but pointers. `options` may be NULL. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
 
-/* A run of the request, which lacks its arrays and what the choice says. */
-dpr_run dpr_request_run(const dpr_request *request);
+/* Makes *out a run of the request, which lacks its arrays and what the choice says. */
+void dpr_request_run(const dpr_request *request, dpr_run *out);
 
 /* Checks `in` and `out` for NULL and alignment. */
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);

@@ -11,7 +11,9 @@ const char *data_pattern_name(data_pattern pattern) {
     return names[pattern];
 }
 
-int data_pattern_applies(data_pattern pattern, dpr_dtype dtype) {
+int data_pattern_applies(data_pattern pattern, dpr_op op, dpr_dtype dtype) {
+    if (pattern >= DATA_POWERS && op != DPR_SUM)
+        return 0;
     return pattern < DATA_ZEROS || ref_is_float(dtype) || ref_is_complex(dtype);
 }
 
@@ -58,6 +60,14 @@ static uint64_t infinity(format f, int negative) {
 
 static uint64_t greatest(format f, int negative) {
     return infinity(f, negative) - 1;
+}
+
+/* 2^exponent, or the least number above 0 if that is more. */
+static uint64_t power(format f, int exponent) {
+    const int below = 1 - f.bias - exponent; /* the least normal number */
+    if (below <= 0)
+        return compose(f, 0, exponent, 0);
+    return below < f.fraction_bits ? (uint64_t)1 << (f.fraction_bits - below) : 1;
 }
 
 /* Quiet, with sign and payload, so that a result with the canonical pattern was made and not copied. */
@@ -204,6 +214,39 @@ static void extreme_integer(unsigned char *at, dpr_op op, dpr_dtype dtype, uint6
     memcpy(at, &word, size);
 }
 
+/* Kinds that the array has, each with some chance, besides ones. Half of the arrays have but a few that are not ones.
+ */
+static void special_float(unsigned char *at, format f, size_t count, uint64_t kinds, uint64_t *state) {
+    const uint64_t r = data_next(state), part[2] = {r >> 8 & 7, r >> 16 & 7};
+    const int negative = (int)(r & 1), rare = (int)(kinds >> 8 & 1) && (r >> 24) % (count / 2 + 1) != 0;
+    const uint64_t sign = (uint64_t)negative << (f.bytes * 8 - 1), one = compose(f, negative, 0, 0);
+    const uint64_t values[8] = {infinity(f, negative),
+                                nan_bits(f, r),
+                                sign,
+                                greatest(f, negative),
+                                sign | 1,
+                                infinity(f, 0),
+                                infinity(f, 1),
+                                sign | power(f, 1 - f.bias)};
+    uint64_t bits[2];
+    for (int i = 0; i < 2; i++)
+        bits[i] = kinds >> part[i] & 1 && !rare ? values[part[i]] : one;
+    put_parts(at, f, bits[0], bits[1]);
+}
+
+/* The tree of a sum, whoever adds what to what, has the first element meet other parts of the array one after another,
+ * as a rule half of it, a quarter and so on, or neighbours, the next two and so on. Each of these parts has one number
+ * that is lost if it is added by itself. */
+static void power_float(unsigned char *at, format f, size_t index) {
+    const uint64_t one = compose(f, 0, 0, 0), lost = power(f, f.bytes == 8 ? -53 : -24);
+    const uint64_t bits = index == 0 ? one : (index & (index - 1)) == 0 ? lost : 0;
+    put_parts(at, f, bits, bits);
+}
+
+static void greatest_float(unsigned char *at, format f, int negative) {
+    put_parts(at, f, greatest(f, negative), greatest(f, negative));
+}
+
 static void put_specials(unsigned char *out, dpr_dtype dtype, data_pattern pattern, size_t count) {
     const format f = format_of(dtype);
     const size_t size = ref_size(dtype), last = count - 1, middle = count / 2;
@@ -238,6 +281,7 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
     const int real = ref_is_float(dtype) || ref_is_complex(dtype);
     const format f = format_of(dtype);
     uint64_t state = (uint64_t)op << 40 | (uint64_t)dtype << 32 | (uint64_t)pattern << 24;
+    uint64_t of_count = state + count, kinds = data_next(&of_count) & data_next(&of_count);
     unsigned char *at = out;
     for (size_t i = 0; i < count; i++, at += size) {
         if (pattern == DATA_CONSTANT)
@@ -250,6 +294,14 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
             put_parts(at, f, (data_next(&state) & 1) << (f.bytes * 8 - 1), 0);
         else if (pattern == DATA_NAN_ALL)
             put_parts(at, f, nan_bits(f, i), nan_bits(f, i));
+        else if (pattern == DATA_SPECIALS)
+            special_float(at, f, count, kinds, &of_count);
+        else if (pattern == DATA_POWERS)
+            power_float(at, f, i);
+        else if (pattern == DATA_ALTERNATING)
+            greatest_float(at, f, i % 2 == 1);
+        else if (pattern == DATA_HALVES)
+            greatest_float(at, f, i >= (count + 1) / 2);
         else if (real)
             random_float(at, op, f, &state);
         else
@@ -262,8 +314,13 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
 }
 
 void data_init(void *out, dpr_op op, dpr_dtype result, data_pattern pattern) {
-    const int nan = pattern == DATA_NAN_ALL && data_pattern_applies(pattern, result);
-    data_fill(out, op, result, nan ? DATA_NAN_ALL : DATA_CONSTANT, 1);
+    const int follows = pattern == DATA_NAN_ALL || pattern >= DATA_SPECIALS;
+    data_fill(out, op, result, follows && data_pattern_applies(pattern, op, result) ? pattern : DATA_CONSTANT, 1);
+    if (op == DPR_SUM && pattern >= DATA_POWERS) { /* what comes after others */
+        unsigned char three[3 * 16];
+        data_fill(three, op, result, pattern, 3);
+        memcpy(out, three + (pattern == DATA_HALVES ? 2 : 1) * ref_size(result), ref_size(result));
+    }
     if (op == DPR_ALL || op == DPR_ANY || op == DPR_BAND || op == DPR_BOR) /* a value that changes the result */
         memset(out, op == DPR_ALL || op == DPR_BAND ? 0 : 0x5a, ref_size(result));
 }

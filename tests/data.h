@@ -15,7 +15,11 @@
     X(NAN_ALL)                                                                                                         \
     X(INF_FIRST)                                                                                                       \
     X(INF_MIDDLE)                                                                                                      \
-    X(INF_LAST)
+    X(INF_LAST)                                                                                                        \
+    X(SPECIALS)    /* infinities, NaNs, zeros, the greatest and the least, of some of these kinds */                   \
+    X(POWERS)      /* sums: 1, and half a unit of its last place where trees add something to it */                    \
+    X(ALTERNATING) /* sums: the greatest number with either sign by turns */                                           \
+    X(HALVES)      /* sums: the greatest numbers, and then their negatives */
 
 #define DATA_ENTRY_(NAME) DATA_##NAME,
 typedef enum data_pattern { DATA_PATTERN_LIST(DATA_ENTRY_) DATA_PATTERNS } data_pattern;
@@ -23,8 +27,8 @@ typedef enum data_pattern { DATA_PATTERN_LIST(DATA_ENTRY_) DATA_PATTERNS } data_
 
 const char *data_pattern_name(data_pattern pattern);
 
-/* Patterns from ZEROS on are for floating-point and complex types alone. */
-int data_pattern_applies(data_pattern pattern, dpr_dtype dtype);
+/* Patterns from ZEROS on are for floating-point and complex types alone, those from POWERS on for their sums. */
+int data_pattern_applies(data_pattern pattern, dpr_op op, dpr_dtype dtype);
 
 /* Pseudo-random bits from a state that the caller seeds (splitmix64). */
 uint64_t data_next(uint64_t *state);
@@ -32,7 +36,7 @@ uint64_t data_next(uint64_t *state);
 /* Fills count elements at `out`, which needs no alignment. The same arguments give the same elements. */
 void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t count);
 
-/* An initial value of the result type; NaN for NAN_ALL. */
+/* An initial value of the result type, in keeping with the pattern. */
 void data_init(void *out, dpr_op op, dpr_dtype result, data_pattern pattern);
 
 #endif

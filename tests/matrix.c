@@ -12,12 +12,15 @@
 
 /* Sanitized code takes some ten times as long, so the largest array is smaller there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { LARGEST = 65539 };
+enum { LARGEST = 65539, LARGEST_SUM = 262145 };
 #else
-enum { LARGEST = 1000003 };
+enum { LARGEST = 1000003, LARGEST_SUM = 4000037 };
 #endif
 
-static const size_t sizes[] = {0, 1, 2, 3, 31, 32, 33, 1000, 4095, 4096, 4097, LARGEST};
+/* The last ones are for the patterns that are sums' alone. */
+enum { USUAL_SIZES = 12 };
+static const size_t sizes[] = {0,    1,    2,    3,       31,    32,     33,     1000,
+                               4095, 4096, 4097, LARGEST, 65537, 131073, 135174, LARGEST_SUM};
 
 /* In units of the type's alignment, so that complex elements also start halfway. */
 static const size_t offsets[] = {0, 1, 3, 7, 13};
@@ -74,8 +77,14 @@ static size_t alignment(dpr_dtype dtype) {
     return ref_is_complex(dtype) ? ref_size(dtype) / 2 : ref_size(dtype);
 }
 
-static size_t most_bytes(dpr_dtype dtype) {
-    return LARGEST * ref_size(dtype) + offsets[LENGTH(offsets) - 1] * alignment(dtype);
+/* Whether there are arrays of the pattern of this length. */
+static int is_wanted(dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t size_index) {
+    return data_pattern_applies(pattern, op, dtype) && (size_index < USUAL_SIZES || pattern >= DATA_POWERS);
+}
+
+static size_t most_bytes(dpr_op op, dpr_dtype dtype) {
+    const size_t most = data_pattern_applies(DATA_POWERS, op, dtype) ? LARGEST_SUM : LARGEST;
+    return most * ref_size(dtype) + offsets[LENGTH(offsets) - 1] * alignment(dtype);
 }
 
 /* ---- What is common to a pair ---- */
@@ -119,7 +128,7 @@ static pair *pair_of(const matrix_test *test) {
     last.gpu = test->gpu;
     last.op = test->op;
     last.dtype = test->dtype;
-    last.open = pair_alloc(&last, most_bytes(test->dtype));
+    last.open = pair_alloc(&last, most_bytes(test->op, test->dtype));
     return EXPECT_THAT(last.open, "no memory for the test: %s", gpu_error()) ? &last : NULL;
 }
 
@@ -344,6 +353,70 @@ static int check_pattern(bench *b, data_pattern pattern, size_t size_index) {
     return 1;
 }
 
+/* ---- What a sum may lose ---- */
+
+/* An array for a sum that is to be 1. */
+typedef struct trap {
+    run r;
+    unsigned char *elements; /* in host memory */
+    size_t size;             /* of one */
+} trap;
+
+static void set_element(const bench *b, const trap *t, size_t index, const unsigned char *element) {
+    unsigned char *to = b->pair->in[t->r.in_kind] + t->r.offset + index * t->size;
+    memcpy(t->elements + index * t->size, element, t->size);
+    move(t->r.in_kind, to, element, t->size);
+}
+
+static int is_one(const bench *b, const trap *t, int *good) {
+    unsigned char *out = b->pair->out[DPR_MEMORY_HOST] + OUT_AT;
+    const unsigned char *in = b->pair->in[t->r.in_kind] + t->r.offset;
+    const dpr_options options = options_of(b, &t->r);
+    *good = check_status(b, &t->r, dpr_reduce_ex(b->ctx, in, out, t->r.count, b->test->dtype, b->test->op, &options));
+    return *good && ref_value(ref_result_dtype(b->test->op, b->test->dtype), out, 0) == 1;
+}
+
+/* Adds elements of half a unit in the last place of 1 that get lost, wherever the strategy loses them: each meets the
+ * 1, or what that has become part of, alone. Those that do not get lost are taken away again. This finds out how often
+ * the strategy rounds on the way from the 1, at `at`, to the result, without knowing who adds what to what. */
+static void spring(bench *b, const trap *t, size_t at) {
+    enum { TRIES = 200, PROMISED = 8 };
+    unsigned char first[2 * 16], zero[16] = {0};
+    uint64_t state = t->r.count + at;
+    size_t lost = 0;
+    int good = 1;
+    data_fill(first, b->test->op, b->test->dtype, DATA_POWERS, 2);
+    move(t->r.in_kind, b->pair->in[t->r.in_kind] + t->r.offset, t->elements, t->r.count * t->size);
+    set_element(b, t, at, first);
+    for (size_t i = 0; i < TRIES && good; i++) {
+        const size_t index = (i < 32 ? at ^ (size_t)1 << i : (size_t)data_next(&state)) % t->r.count;
+        if (memcmp(t->elements + index * t->size, zero, t->size) != 0)
+            continue;
+        set_element(b, t, index, first + t->size);
+        if (is_one(b, t, &good))
+            lost++;
+        else
+            set_element(b, t, index, zero);
+    }
+    EXPECT_THAT(lost <= PROMISED, "%s\n  rounds %zu times, beginning with element %zu", describe(b, &t->r), lost, at);
+}
+
+static void check_losses(bench *b) {
+    static const size_t counts[] = {5, 300, 4097, 65537, 135174};
+    const dpr_memory in_kind = in_kind_of(b, 0);
+    for (size_t i = 0; i < LENGTH(counts) && counts[i] <= test_largest(); i++) {
+        for (size_t at = 0; at < counts[i] && !test_failed(); at += counts[i] / 2) {
+            trap t = {
+                .r = {.count = counts[i], .pattern = DATA_POWERS, .in_kind = in_kind, .out_kind = DPR_MEMORY_HOST},
+                .elements = calloc(counts[i], ref_size(b->test->dtype)),
+                .size = ref_size(b->test->dtype)};
+            if (EXPECT_THAT(t.elements != NULL, "no memory for the test"))
+                spring(b, &t, at);
+            free(t.elements);
+        }
+    }
+}
+
 /* Whether the strategy says of itself that it cannot run the pair on an array there. */
 static int is_refused(const matrix_test *test, dpr_memory memory) {
     for (size_t i = 0; test->gpu && i < gpu_strategy_count(); i++)
@@ -411,8 +484,11 @@ static void matrix_body(void *context) {
     if (bench_open(&b))
         for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= test_largest() && !test_failed(); s++)
             for (int pattern = 0; pattern < DATA_PATTERNS && !test_failed(); pattern++)
-                if (data_pattern_applies((data_pattern)pattern, test->dtype))
+                if (is_wanted(test->op, test->dtype, (data_pattern)pattern, s))
                     check_pattern(&b, (data_pattern)pattern, s);
+    if (!test_failed() && data_pattern_applies(DATA_POWERS, test->op, test->dtype)
+        && ref_result_dtype(test->op, test->dtype) != DPR_F64 && test->dtype != DPR_C128)
+        check_losses(&b);
     bench_close(&b);
 }
 

@@ -209,6 +209,10 @@ static void sum_add(ref_sum *sum, long double x) {
 }
 
 static void prod_add(ref_state *state, long double re, long double im) {
+    if (state->present <= REF_FACTORS) {
+        state->prod.factors[state->present - 1][0] = (double)re;
+        state->prod.factors[state->present - 1][1] = (double)im;
+    }
     if (isnan(re) || isnan(im)) {
         state->prod.nans++;
         return;
@@ -224,12 +228,10 @@ static void prod_add(ref_state *state, long double re, long double im) {
         return;
     }
     const long double magnitude = im == 0 ? fabsl(re) : sqrtl(re * re + im * im);
-    int exponent;
-    frexpl(magnitude, &exponent);
-    if (exponent > 1)
-        state->prod.log2_above += exponent;
-    else if (exponent < 0)
-        state->prod.log2_below += exponent - 1;
+    if (magnitude > 1.25L)
+        state->prod.log2_above += log2l(magnitude);
+    else if (magnitude < 0.8L)
+        state->prod.log2_below += log2l(magnitude);
     const long double old = state->prod.re;
     state->prod.re = old * re - state->prod.im * im;
     state->prod.im = old * im + state->prod.im * re;
@@ -397,30 +399,31 @@ static int ceil_log2(size_t n) {
 
 typedef struct bounds {
     long double value, error;
-    int nan;          /* the result must be NaN */
-    int may_overflow; /* infinity and NaN are right too: an intermediate sum can leave the type's range */
+    int nan;       /* the result must be NaN */
+    int may_leave; /* an intermediate result can leave the type's range: infinity and NaN are right too */
+    int may_lose;  /* and so is every number, as it can be too small to be precise, or zero */
 } bounds;
 
-/* Pairwise summation of n terms has an error of at most g sum|x|, g = k u / (1 - k u), k = ceil(log2 n) (Higham,
- * Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 4.6); the header promises this for F32, F16 and BF16
- * with u = 2^-24. Practical pairwise summation adds runs of up to 8 in a row, which costs 7 u where log2 n is less, and
- * one u is for rounding to the result type. F64 and C128: the same with u = 2^-53. */
+/* The header promises 8 roundings for results of F32, whatever the number of elements, and that nothing overflows but
+ * the result. A sum of n elements rounds n - 1 times, and n times where it is rounded to the result type.
+ *
+ * F64 and C128: pairwise summation has an error of at most g sum|x|, g = k u / (1 - k u), k = ceil(log2 n) (Higham,
+ * Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 4.6); practical pairwise summation adds runs of up to 8
+ * in a row, which costs 7 u where log2 n is less. A partial sum overflows only if the sum of magnitudes does. */
 static bounds sum_bounds(const ref_state *state, const ref_sum *sum) {
     const int in_f64 = state->result == DPR_F64 || state->result == DPR_C128;
     const long double unit = in_f64 ? 0x1p-53L : 0x1p-24L;
-    const long double greatest = in_f64 ? (long double)DBL_MAX : (long double)FLT_MAX;
     const size_t n = state->present;
-    const int pairwise = ceil_log2(n) > 8 ? ceil_log2(n) : 8;
-    const long double k = n <= 1 ? 0 : (n - 1 < (size_t)pairwise ? (long double)(n - 1) : pairwise) + 1;
-    bounds b = {sum->value + sum->correction, 0, 0, 0};
+    const size_t most = in_f64 ? (size_t)(ceil_log2(n) > 8 ? ceil_log2(n) : 8) + 1 : 8;
+    const long double k = n <= 1 ? 0 : (long double)(n < most ? n : most);
+    bounds b = {.value = sum->value + sum->correction};
     b.error = sum->magnitude * (k * unit / (1 - k * unit) + (n > 1 ? 0x1p-60L : 0));
     b.nan = sum->nans > 0 || (sum->plus_infs > 0 && sum->minus_infs > 0);
     if (sum->plus_infs > 0)
         b.value = INFINITY;
     else if (sum->minus_infs > 0)
         b.value = -INFINITY;
-    else
-        b.may_overflow = n > 1 && sum->magnitude * 2 > greatest;
+    b.may_leave = in_f64 && n > 1 && sum->magnitude * (1 + 0x1p-40L) > (long double)DBL_MAX;
     return b;
 }
 
@@ -432,10 +435,11 @@ static bounds prod_bounds(const ref_state *state, int part) {
     const int complex = ref_is_complex(state->result);
     const long double n = (long double)state->present;
     const long double rounding = in_f64 ? 0 : 0x1p-24L, step = in_f64 ? 0x1p-1074L : 0x1p-149L;
-    bounds b = {part ? state->prod.im : state->prod.re, 0, 0, 0};
+    bounds b = {.value = part ? state->prod.im : state->prod.re};
     b.nan = state->prod.nans > 0 || (state->prod.infs > 0 && state->prod.zeros > 0);
-    /* A product that leaves F64's range on the way, in some order, may come back as anything. */
-    b.may_overflow = state->prod.log2_above > 960 || state->prod.log2_below < -960;
+    /* Partial products in some order. */
+    b.may_leave = state->prod.log2_above > 960 || state->prod.log2_below < -960;
+    b.may_lose = b.may_leave && state->prod.infs == 0 && state->prod.zeros == 0;
     if (state->prod.infs > 0)
         b.value = INFINITY;
     else if (state->prod.zeros > 0)
@@ -449,11 +453,11 @@ static bounds prod_bounds(const ref_state *state, int part) {
     return b;
 }
 
-/* Whether a part is right. The sign of a zero sum is left open. */
+/* Whether a part is right. The sign of a zero is left open. */
 static int part_is_right(const bounds *b, long double got, long double greatest) {
     if (b->nan)
         return isnan(got) != 0;
-    if (b->may_overflow && !isfinite(got))
+    if (b->may_lose || (b->may_leave && !isfinite(got)))
         return 1;
     if (isnan(got))
         return 0;
@@ -464,19 +468,58 @@ static int part_is_right(const bounds *b, long double got, long double greatest)
     return fabsl(got - b->value) <= b->error;
 }
 
+/* Whether one part can be the other, as far as their values are not compared elsewhere. */
+static int is_alike(const ref_state *state, double part, long double got) {
+    const double p = state->result == DPR_C64 ? (float)part : part;
+    return (isnan(p) && isnan(got)) || (long double)p == got || (isfinite(p) && isfinite(got) && state->present > 1);
+}
+
+/* Whether multiplying `count` factors two at a time, by (ac - bd) + (ad + bc)i in F64, can give such a result. */
+static int is_some_product(const ref_state *state, double factors[][2], size_t count, const long double got[2]) {
+    if (count == 1)
+        return is_alike(state, factors[0][0], got[0]) && is_alike(state, factors[0][1], got[1]);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = i + 1; j < count; j++) {
+            const double a = factors[i][0], b = factors[i][1], c = factors[j][0], d = factors[j][1];
+            double fewer[REF_FACTORS][2];
+            memcpy(fewer, factors, count * sizeof *factors);
+            memcpy(fewer[j], factors[count - 1], sizeof fewer[j]);
+            fewer[i][0] = a * c - b * d;
+            fewer[i][1] = a * d + b * c;
+            if (is_some_product(state, fewer, count - 1, got))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* (a + bi)(c + di) mixes the parts, and where one is infinite or NaN the mix depends on the order. */
+static int complex_product_is_right(const ref_state *state, const long double got[2], char *why, size_t size) {
+    double factors[REF_FACTORS][2];
+    const size_t n = state->present;
+    int right = 1;
+    memcpy(factors, state->prod.factors, sizeof factors);
+    if (n > 0 && n <= REF_FACTORS)
+        right = is_some_product(state, factors, n, got);
+    else if (state->prod.nans > 0)
+        right = isnan(got[0]) || isnan(got[1]);
+    else if (state->prod.infs > 0)
+        right = !isfinite(got[0]) || !isfinite(got[1]);
+    if (!right)
+        snprintf(why, size, "got (%.17Lg, %.17Lg), which no order of the %zu factors gives", got[0], got[1], n);
+    return right;
+}
+
 static int check_float(const ref_state *state, const void *got, char *why, size_t size) {
     const int complex = ref_is_complex(state->result);
     const long double greatest =
         ref_size(state->result) / (complex ? 2 : 1) == 8 ? (long double)DBL_MAX : (long double)FLT_MAX;
     const long double parts[2] = {ref_value(state->result, got, 0), complex ? ref_value(state->result, got, 1) : 0};
-    if (state->op == DPR_PROD && complex && (state->prod.nans > 0 || state->prod.infs > 0)) {
-        /* (a + bi)(c + di) mixes the parts, and the mix depends on the order. */
-        const int right =
-            state->prod.nans > 0 ? isnan(parts[0]) || isnan(parts[1]) : !isfinite(parts[0]) || !isfinite(parts[1]);
-        if (!right)
-            snprintf(why, size, "got (%.9Lg, %.9Lg), expected it to be %s", parts[0], parts[1],
-                     state->prod.nans > 0 ? "NaN" : "infinite or NaN");
-        return right;
+    if (state->op == DPR_PROD && complex) {
+        if (!complex_product_is_right(state, parts, why, size))
+            return 0;
+        if (state->prod.nans > 0 || state->prod.infs > 0)
+            return 1;
     }
     for (int part = 0; part <= complex; part++) {
         const bounds b = state->op == DPR_SUM ? sum_bounds(state, &state->sum[part]) : prod_bounds(state, part);

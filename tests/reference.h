@@ -11,6 +11,9 @@ typedef struct ref_sum {
     size_t nans, plus_infs, minus_infs;
 } ref_sum;
 
+/* Complex products of so many elements, or fewer, must be those of some way to multiply two at a time. */
+enum { REF_FACTORS = 5 };
+
 typedef struct ref_state {
     dpr_op op;
     dpr_dtype dtype, result;
@@ -20,9 +23,10 @@ typedef struct ref_state {
     ref_sum sum[2];
     struct {
         long double re, im, magnitude;
-        long double log2_above, log2_below; /* sums of the positive and of the negative log2 of the magnitudes */
+        long double log2_above, log2_below; /* sums of the log2 of magnitudes above and below 1, but for those near 1 */
         size_t nans, infs, zeros;
         int negative;
+        double factors[REF_FACTORS][2]; /* the first ones */
     } prod;
     struct {
         long double value;

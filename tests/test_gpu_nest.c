@@ -203,7 +203,7 @@ NEST_TEST(every_pair_and_length) {
     for (size_t i = 0; i < n && !test_failed(); i++) {
         fill(fixture, pairs[i].op, pairs[i].dtype);
         check_pair(fixture, &pairs[i], &nest, &without);
-        if (!data_pattern_applies(DATA_NAN_FIRST, pairs[i].dtype))
+        if (!data_pattern_applies(DATA_NAN_FIRST, pairs[i].op, pairs[i].dtype))
             continue;
         fill_with(fixture, pairs[i].op, pairs[i].dtype, DATA_NAN_FIRST);
         check_pair(fixture, &pairs[i], &nest, &without);

@@ -104,6 +104,26 @@ TEST(Reference, refuses_a_naive_sum) {
     EXPECT_TRUE(!accepts(&state, &off));
 }
 
+/* Trees in F32 over all elements, whose parts of 2^k elements have one that is lost, round once for every k. */
+TEST(Reference, refuses_a_tree_in_f32_unless_it_is_low) {
+    enum { MANY = 1 << 17, LOW = 64 };
+    static float in[MANY], tree[MANY];
+    double low = 0;
+    ref_state state;
+    data_fill(in, DPR_SUM, DPR_F32, DATA_POWERS, MANY);
+    ref_reduce(&state, DPR_SUM, DPR_F32, DPR_NAN_PROPAGATE, in, MANY);
+    memcpy(tree, in, sizeof tree);
+    for (int n = MANY / 2; n > 0; n /= 2) {
+        for (int i = 0; i < n; i++)
+            tree[i] = tree[2 * i] + tree[2 * i + 1];
+        for (int i = 0; n == MANY / LOW && i < n; i++)
+            low += (double)tree[i];
+    }
+    const float got = (float)low;
+    EXPECT_TRUE(accepts(&state, &got));
+    EXPECT_TRUE(!accepts(&state, tree));
+}
+
 /* Leaving out, or taking twice, any one element of the random data must show. */
 TEST(Reference, refuses_a_sum_that_lacks_an_element) {
     enum { N = 4097 };
@@ -150,6 +170,16 @@ TEST(Reference, complex_products) {
     ref_state state;
     ref_reduce(&state, DPR_PROD, DPR_C64, DPR_NAN_PROPAGATE, in, 3);
     EXPECT_TRUE(accepts(&state, &right) && !accepts(&state, &wrong));
+}
+
+TEST(Reference, complex_products_of_infinities) {
+    const dpr_c64 one[] = {{1, INFINITY}}, mixed = {NAN, INFINITY}, finite = {1, 2};
+    const dpr_c64 two[] = {{1, INFINITY}, {2, 0}};
+    ref_state state;
+    ref_reduce(&state, DPR_PROD, DPR_C64, DPR_NAN_PROPAGATE, one, 1);
+    EXPECT_TRUE(accepts(&state, one) && !accepts(&state, &mixed));
+    ref_reduce(&state, DPR_PROD, DPR_C64, DPR_NAN_PROPAGATE, two, 2);
+    EXPECT_TRUE(accepts(&state, &mixed) && !accepts(&state, one) && !accepts(&state, &finite));
 }
 
 TEST(Reference, initial_values) {

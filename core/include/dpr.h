@@ -91,8 +91,17 @@ typedef struct dpr_c128 {
 /** What to reduce with: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY, DPR_BAND,
  * DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
- * - SUM, PROD: integers wrap modulo 2^64. The error of a sum of n elements of DPR_F16, DPR_BF16 or DPR_F32 is at most
- *   log2(n) + 4 roundings in F32 of the sum of their magnitudes: pairwise summation's, and four.
+ * - SUM, PROD: integers wrap modulo 2^64.
+ * - SUM of DPR_F16, DPR_BF16 and DPR_F32, and of DPR_C64 in each part: the error is at most 8 roundings in F32 of the
+ *   sum of the magnitudes, 8 * 2^-24 * (|x[0]| + |x[1]| + ...), for any number of elements, of which an initial value
+ *   is one. The sum overflows only if the exact one does.
+ * - SUM of DPR_F64 or DPR_C128: there is no wider type, so where the sum of the magnitudes overflows the result may be
+ *   infinite or NaN, which depends on the strategy.
+ * - PROD of floating-point and complex types: which partial products are formed depends on the strategy. DPR_F16,
+ *   DPR_BF16, DPR_F32 and DPR_C64 are multiplied in F64, so that partial products overflow or vanish only beyond F64's
+ *   range. Where one overflows, underflows or loses precision among the subnormal numbers, the result depends on which
+ *   were formed; with a zero among the elements it can be 0 or NaN. The product of one element is that element;
+ *   (a + bi)(c + di) is (ac - bd) + (ad + bc)i, also for infinities.
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is

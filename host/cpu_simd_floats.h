@@ -1,0 +1,336 @@
+/* Sums and products of floats and complex numbers: a part of cpu_simd_template.h. */
+
+/* ---- Sums and products of floats -------------------------------------------------------------------------------- */
+
+#if defined(__clang__)
+#define DPR_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define DPR_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum {
+    TREE = 16,        /* vectors of F32 that are added in F32, as a tree, which rounds four times */
+    RUN = 16 * BLOCK, /* vectors that are folded again if the first way fails */
+    AHEAD = 2048      /* bytes; where arithmetic takes the time, what is to be read soon must be asked for */
+};
+
+#if !defined(DPR_F64_FROM_F32)
+typedef float half_f4 __attribute__((vector_size(DPR_VECTOR_BYTES / 2)));
+
+DPR_INLINE vec_f8 f64_from_f32(const void *at) {
+    half_f4 x;
+    memcpy(&x, at, sizeof x);
+    return __builtin_convertvector(x, vec_f8);
+}
+#define DPR_F64_FROM_F32 f64_from_f32
+
+/* F16 in the upper halves of the lanes. The exponent is rebiased by an integer addition; what has exponent 0 becomes
+ * 2^-14 + value, exactly, from which 2^-14 is taken again. */
+DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
+    const vec_f4 two_to_minus_14 = (vec_f4){0} + 0x1p-14F;
+    vec_u4 sign = x & 0x80000000, magnitude = (x & 0x7fff0000) >> 3;
+    vec_u4 rebias = (vec_u4)((vec_s4)magnitude > 0x0f7fffff) & ((127 - 15) << 23); /* infinity or NaN: twice */
+    vec_u4 tiny = (vec_u4)((vec_s4)magnitude < 0x00800000);
+    vec_u4 normal = magnitude + ((127 - 15) << 23) + rebias;
+    vec_u4 subnormal = (vec_u4)((vec_f4)(magnitude + (113 << 23)) - two_to_minus_14);
+    return (vec_f4)(sign | (tiny & subnormal) | (~tiny & normal));
+}
+#endif
+
+DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
+    DPR_UNROLL
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(at + AHEAD + i);
+}
+
+/* How many vectors of F32 the elements of a vector make. */
+DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {
+    return sizeof(float) / dpr_part_size(dtype);
+}
+
+/* The elements of the vector at `at` as F32, in any order, but the parts of complex numbers in pairs of lanes. */
+DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 *out) {
+    vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
+    out[0] = (vec_f4)x;
+    if (dtype == DPR_BF16) { /* the upper half of an F32 */
+        out[0] = (vec_f4)(x << 16);
+        out[1] = (vec_f4)upper;
+    }
+    if (dtype == DPR_F16) {
+#if defined(DPR_F32_FROM_F16)
+        out[0] = DPR_F32_FROM_F16(at);
+        out[1] = DPR_F32_FROM_F16(at + VECTOR / 2);
+#else
+        out[0] = f32_from_f16(x << 16);
+        out[1] = f32_from_f16(upper);
+#endif
+    }
+}
+
+/* ---- In F32 ---- */
+
+/* The first `half` of `count` vectors become sums with those after them, if there are any. */
+DPR_INLINE void add_upper_half(vec_f4 *x, size_t count, size_t half) {
+    DPR_UNROLL
+    for (size_t i = 0; count > half && i < half; i++)
+        x[i] += x[i + half];
+}
+
+/* The sum of `vectors` vectors of elements, which make 1, 2, 4, 8 or 16 vectors of F32. */
+DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
+    vec_f4 x[TREE], y[sizeof(float)];
+    size_t parts = vectors_of_f32(dtype), count = vectors * parts;
+    DPR_UNROLL
+    for (size_t i = 0; i < vectors; i++) {
+        f32_from(dtype, at + i * VECTOR, y);
+        for (size_t k = 0; k < parts; k++)
+            x[i + k * vectors] = y[k];
+    }
+    add_upper_half(x, count, 8);
+    add_upper_half(x, count, 4);
+    add_upper_half(x, count, 2);
+    add_upper_half(x, count, 1);
+    return x[0];
+}
+
+/* ---- In F64 ---- */
+
+/* Lanes that are NaN, with their twins for complex types, become neutral. */
+DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
+    if (nan != DPR_NAN_IGNORE)
+        return x;
+    vec absent = (vec)(x != x);
+    if (dpr_acc_is_complex(dtype))
+        absent |= swap_twins(absent);
+    vec neutral = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
+    return (vec_f8)select(absent, neutral, (vec)x);
+}
+
+DPR_INLINE vec_f8 meet(dpr_op op, vec_f8 a, vec_f8 b) {
+    return op == DPR_PROD ? a * b : a + b;
+}
+
+DPR_INLINE void meet_upper_half(dpr_op op, vec_f8 *x, size_t count, size_t half) {
+    DPR_UNROLL
+    for (size_t i = 0; count > half && i < half; i++)
+        x[i] = meet(op, x[i], x[i + half]);
+}
+
+/* 1, 2, 4 or 8 vectors of F32 or F64, as a tree. */
+DPR_INLINE vec_f8 meet_tree(dpr_op op, dpr_dtype dtype, dpr_nan nan, const void *in, size_t vectors) {
+    const unsigned char *at = in;
+    vec_f8 x[8];
+    DPR_UNROLL
+    for (size_t i = 0; i < vectors; i++, at += VECTOR) {
+        if (dpr_part_size(dtype) == 8)
+            x[i] = without_nan(op, dtype, nan, (vec_f8)load(at));
+        else
+            x[i] = meet(op, without_nan(op, dtype, nan, DPR_F64_FROM_F32(at)),
+                        without_nan(op, dtype, nan, DPR_F64_FROM_F32(at + VECTOR / 2)));
+    }
+    meet_upper_half(op, x, vectors, 4);
+    meet_upper_half(op, x, vectors, 2);
+    meet_upper_half(op, x, vectors, 1);
+    return x[0];
+}
+
+/* The same for narrower elements, which make `count` vectors of F32, or with `pairs` that many of products of two. The
+ * compiler must put these into memory: from there a conversion to F64 takes fewer instructions than from a register.
+ *
+ * In F32 products of two F16 are exact. Products of two BF16 are exact or infinite if both are at least 2^-63 in
+ * magnitude. The second highest bit of elements of `exact` stays set if the two upper bits of all exponents differ,
+ * which makes magnitudes from 2^-63 to 2^65. */
+DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *at, size_t count,
+                              vec *exact) {
+    vec_f4 stage[8], x[sizeof(float)];
+    DPR_UNROLL
+    for (size_t i = 0; i < count; at += VECTOR) {
+        vec_u4 bits = (vec_u4)load(at);
+        *exact &= (vec)(bits ^ (bits + bits));
+        f32_from(dtype, at, x);
+        if (pairs)
+            stage[i++] = x[0] * x[1];
+        for (size_t k = 0; !pairs && k < vectors_of_f32(dtype); k++)
+            stage[i++] = x[k];
+    }
+    __asm__("" : "+m"(stage));
+    return meet_tree(op, DPR_F32, nan, stage, count);
+}
+
+/* In every lane: dpr_two_sum() of x, or without `low` the sum or product. */
+DPR_INLINE void take_in(dpr_op op, vec_f8 *value, vec_f8 *low, vec_f8 x) {
+    vec_f8 sum = meet(op, *value, x), x_part = sum - *value;
+    if (low)
+        *low += (*value - (sum - x_part)) + (x - x_part);
+    *value = sum;
+}
+
+DPR_INLINE void take_in_lanes(dpr_op op, vec_f8 *value, vec_f8 *low, int apart) {
+    if (low)
+        *low += swap_lanes(*low, apart);
+    take_in(op, value, low, swap_lanes(*value, apart));
+}
+
+/* All lanes, for complex types the even and the odd ones, as one accumulator. */
+DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f8 *low) {
+    size_t im = dpr_acc_is_complex(dtype) ? 1 : 0;
+    if (LANES > 4)
+        take_in_lanes(op, &value, low, 4);
+    if (LANES > 2)
+        take_in_lanes(op, &value, low, 2);
+    if (im == 0)
+        take_in_lanes(op, &value, low, 1);
+    dpr_acc acc = {.re = value[0], .im = value[im]};
+    if (low) {
+        acc.re_low = (*low)[0];
+        acc.im_low = (*low)[im];
+    }
+    return acc;
+}
+
+/* ---- Ways to fold a run ---- */
+
+/* Adds the next `vectors` vectors of elements to `sum`. */
+DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t vectors, vec_f8 sum[2]) {
+    vec_f4 x = add_tree(dtype, *at, vectors);
+    sum[0] += DPR_F64_FROM_F32(&x);
+    sum[1] += DPR_F64_FROM_F32((const unsigned char *)&x + VECTOR / 2);
+    *at += vectors * VECTOR;
+}
+
+/* A sum of elements of at most 32 bits by trees in F32, which are added up in F64. It is infinite or NaN if one of
+ * them overflows. */
+DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
+    size_t most = TREE / vectors_of_f32(dtype);
+    vec_f8 sum[2] = {{0}};
+    for (const unsigned char *end = at + vectors / most * most * VECTOR; at < end;)
+        take_in_tree(dtype, &at, most, sum);
+    if (most > 8 && vectors & 8)
+        take_in_tree(dtype, &at, 8, sum);
+    if (most > 4 && vectors & 4)
+        take_in_tree(dtype, &at, 4, sum);
+    if (vectors & 2)
+        take_in_tree(dtype, &at, 2, sum);
+    if (vectors & 1)
+        take_in_tree(dtype, &at, 1, sum);
+    return gather_floats(DPR_SUM, dtype, sum[0] + sum[1], NULL);
+}
+
+/* In F64 throughout, but with `pairs` for products of two 16-bit floats. The result is NaN if one is not exact. */
+DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *in,
+                               size_t vectors) {
+    vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), lost = {0};
+    vec_f8 *low = op == DPR_SUM && dpr_part_size(dtype) == 8 ? &lost : NULL;
+    vec exact = splat(8, UINT64_MAX);
+    int narrow = dpr_part_size(dtype) < 4;
+    size_t i = 0, makes = narrow && !pairs ? vectors_of_f32(dtype) : 1, most = 8 / makes;
+    for (; i + most <= vectors; i += most) {
+        const unsigned char *at = in + i * VECTOR;
+        if (op == DPR_PROD)
+            prefetch(at, most * VECTOR);
+        take_in(op, &value, low,
+                narrow ? meet_narrow(op, dtype, nan, pairs, at, 8, &exact) : meet_tree(op, dtype, nan, at, 8));
+    }
+    for (; i < vectors; i++) {
+        const unsigned char *at = in + i * VECTOR;
+        take_in(op, &value, low,
+                narrow ? meet_narrow(op, dtype, nan, pairs, at, makes, &exact) : meet_tree(op, dtype, nan, at, 1));
+    }
+    dpr_acc acc = gather_floats(op, dtype, value, low);
+    if (pairs && dtype == DPR_BF16 && any_bit(~exact & splat(2, 0x4000)))
+        acc.re = (double)NAN;
+    return acc;
+}
+
+/* Complex numbers, one in every lane. */
+typedef struct factors {
+    vec_f8 re, im;
+    vec present; /* with DPR_NAN_IGNORE, the lanes that have one */
+} factors;
+
+#define DPR_LANE_RE(I, a, b) ((I)&1) ? (b)[(I) & ~1] : (a)[I]
+#define DPR_LANE_IM(I, a, b) ((I)&1) ? (b)[I] : (a)[(I) | 1]
+
+/* The elements of a vector of C64, or of two of C128. */
+DPR_INLINE factors factors_at(dpr_dtype dtype, const unsigned char *at) {
+    vec_f8 a = dtype == DPR_C64 ? DPR_F64_FROM_F32(at) : (vec_f8)load(at);
+    vec_f8 b = dtype == DPR_C64 ? DPR_F64_FROM_F32(at + VECTOR / 2) : (vec_f8)load(at + VECTOR);
+    factors f = {(vec_f8)DPR_EACH_LANE(DPR_LANE_RE, a, b), (vec_f8)DPR_EACH_LANE(DPR_LANE_IM, a, b), {0}};
+    f.present = (vec)(f.re == f.re) & (vec)(f.im == f.im);
+    return f;
+}
+
+/* A lane without one stays as it is. A neutral factor would not do: 1 + 0i times infinity has a part that is NaN. */
+DPR_INLINE void multiply(dpr_nan nan, factors *a, factors b) {
+    vec_f8 re = a->re * b.re - a->im * b.im, im = a->re * b.im + a->im * b.re;
+    if (nan == DPR_NAN_IGNORE) {
+        re = (vec_f8)select(a->present, select(b.present, (vec)re, (vec)a->re), (vec)b.re);
+        im = (vec_f8)select(a->present, select(b.present, (vec)im, (vec)a->im), (vec)b.im);
+    }
+    *a = (factors){re, im, a->present | b.present};
+}
+
+DPR_INLINE dpr_acc gather_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, factors f) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t lane = 0; lane < LANES; lane++) {
+        int present = nan != DPR_NAN_IGNORE || ((vec_u8)f.present)[lane];
+        dpr_acc one = {.re = f.re[lane], .im = f.im[lane], .index = present ? 0 : -1};
+        dpr_acc_combine(op, dtype, &acc, &one);
+    }
+    return acc;
+}
+
+/* A product of complex numbers, of which there are some: four at a time, which hides the multiplications' latency. */
+DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    size_t step = dtype == DPR_C64 ? VECTOR : 2 * VECTOR, count = vectors * VECTOR / step, i = 1;
+    factors f[4] = {factors_at(dtype, in)};
+    if (count >= 4) {
+        for (; i < 4; i++)
+            f[i] = factors_at(dtype, in + i * step);
+        for (; i + 4 <= count; i += 4) {
+            prefetch(in + i * step, 4 * step);
+            DPR_UNROLL
+            for (size_t k = 0; k < 4; k++)
+                multiply(nan, &f[k], factors_at(dtype, in + (i + k) * step));
+        }
+        multiply(nan, &f[0], f[1]);
+        multiply(nan, &f[2], f[3]);
+        multiply(nan, &f[0], f[2]);
+    }
+    for (; i < count; i++)
+        multiply(nan, &f[0], factors_at(dtype, in + i * step));
+    return gather_factors(op, dtype, nan, f[0]);
+}
+
+/* A run at a time, first without looking for NaNs, and with F32 where that is exact or not more than TREE numbers are
+ * added. If that gives no finite number the run is folded again. */
+DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    int complex_product = op == DPR_PROD && dpr_acc_is_complex(dtype);
+    int in_f32 = op == DPR_SUM ? dpr_part_size(dtype) < 8 : dpr_part_size(dtype) == 2;
+    for (size_t i = 0; i < range.vectors; i += RUN) {
+        size_t run = range.vectors - i < RUN ? range.vectors - i : RUN;
+        const unsigned char *at = range.in + i * VECTOR;
+        dpr_acc part = complex_product           ? fold_factors(op, dtype, DPR_NAN_PROPAGATE, at, run)
+                       : op == DPR_SUM && in_f32 ? fold_in_trees(dtype, at, run)
+                                                 : fold_in_f64(op, dtype, DPR_NAN_PROPAGATE, in_f32, at, run);
+        if ((in_f32 || nan == DPR_NAN_IGNORE) && !(isfinite(part.re) && isfinite(part.im)))
+            part = complex_product ? fold_factors(op, dtype, nan, at, run) : fold_in_f64(op, dtype, nan, 0, at, run);
+        dpr_acc_combine(op, dtype, acc, &part);
+    }
+}
+
+#define DPR_LANE_OF_ONES(I, ...) UINT64_MAX
+
+/* Sums with narrow elements read the last vector of the range, and add of it what has not been added. */
+DPR_INLINE void fold_rest_of_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    static const vec_u8 masks[2] = {{0}, DPR_EACH_LANE(DPR_LANE_OF_ONES, _)};
+    size_t size = dpr_element_size(dtype);
+    if (op == DPR_PROD || dpr_part_size(dtype) == 8 || range.vectors == 0) {
+        fold_rest(op, dtype, nan, range, acc);
+        return;
+    }
+    vec last = load(range.in + range.count * size - VECTOR);
+    last &= load((const unsigned char *)masks + range.rest * size);
+    dpr_acc rest = fold_in_f64(op, dtype, nan, 0, (const unsigned char *)&last, 1);
+    dpr_acc_combine(op, dtype, acc, &rest);
+}
