@@ -19,7 +19,8 @@
  *   thread is in a call: the library's threads end then. Its memory stays behind unless dpr_shutdown() is called
  *   before. A plugin that has used a GPU must call it, and destroy its contexts and the graphs that captured their
  *   calls.
- * - The library does not print, abort or exit, and leaves the calling thread's current CUDA device as it finds it.
+ * - The library does not print, abort or exit, and leaves the calling thread's CUDA contexts, its device and what other
+ *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
  *
  * Environment: DPR_NUM_THREADS, a whole number from 1, sets the threads of cpu.threads in place of one for each core
@@ -157,12 +158,17 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  *               MAX.
  *
  * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
- * legacy default stream; host memory is reduced on the CPU. The first call on a GPU initialises it (some 0.1 s).
- * Time: O(count). Device memory held from then on: at most 4 MiB.
+ * legacy default stream; host memory is reduced on the CPU. The call works in the calling thread's current CUDA context
+ * if that is one of the GPU's, else in the context that owns the memory, else in the GPU's primary one. While a stream
+ * that waits for the legacy default stream is captured, that stream must not be used; then the call works in a stream
+ * of its own.
+ *
+ * The first call on a GPU initialises it (some 0.1 s). Time: O(count). Device memory held from then on: at most 4 MiB
+ * for each CUDA context that calls have worked in. There may be 64 of those at a time, and DPR_ERR_NO_DEVICE past them.
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot use the
+ * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot use the
  * device again in this process) calls that need the device give DPR_ERR_CUDA; host memory is reduced on the CPU as
  * before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
@@ -196,9 +202,16 @@ enum {
  * Initialises the device and takes 4 MiB of its memory, beside what CUDA itself takes. That is enough for 512 streams
  * and captured calls at a time; the first call past them takes another 4 MiB, and so on. A context that has seen more
  * than 4096 streams waits for the device before it takes yet more, and gives the memory of streams that are silent then
- * to others. It belongs to the CUDA context that the device has then, and does not outlive it: after cudaDeviceReset()
- * make a new one, and destroy the old one before. Errors: DPR_ERR_NULL_POINTER,
- * DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * to others.
+ *
+ * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
+ * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must be of
+ * the same CUDA context, or of a green context made from it, whose SMs the calls then keep to; of others the calls end
+ * with DPR_ERR_WRONG_DEVICE. When the CUDA context is gone, destroyed or reset with its device, calls end with
+ * DPR_ERR_CUDA, and dpr_ctx_destroy() alone is of use.
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY,
+ * DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
 
 /** What a context may do to its device. Start from DPR_CTX_OPTIONS_INIT. */
@@ -207,10 +220,8 @@ typedef struct dpr_ctx_options {
     /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
      * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is loaded,
-     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). Of the pool the library
-     * uses half of what is left beside 56 places. Runs in flight, captured graphs and nests keep the number of launches
-     * that they were allowed, so while there are such the pool must not be made smaller: by this option, by
-     * dpr_ctx_destroy() of the last context with it, or by the program itself. */
+     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). A launch that finds no place
+     * in the pool is refused, and its parent does the work; so a larger pool admits more launches at a time. */
     size_t pending_launches;
 } dpr_ctx_options;
 
@@ -244,11 +255,12 @@ typedef enum dpr_nan {
 } dpr_nan;
 
 /** What the launches that kernels made in one run came to: of strategies dp.*, and all 0 of others. Whatever happens to
- * a launch, the result is right, as a parent does itself what it could not launch. */
+ * a launch, the result is right, because a parent does itself what it could not launch. */
 typedef struct dpr_nested {
     uint32_t launched;    /**< launches that kernels made */
-    uint32_t refused;     /**< not made, as too many were pending */
-    uint32_t failed;      /**< tried, and refused by CUDA */
+    uint32_t refused;     /**< not made, because the device's pool of pending launches had no place for them, or because
+                             the run had made as many as it may */
+    uint32_t failed;      /**< tried, and failed for any other reason */
     uint32_t in_line;     /**< sub-trees that a parent did itself, for one of these reasons or at the limit of depth */
     uint32_t deepest;     /**< depth of the deepest launch; kernels that the host launches are at 0 */
     int32_t error;        /**< of the first failed launch the cudaError_t; 0: none has failed */
@@ -277,9 +289,9 @@ typedef struct dpr_options {
                   call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
                         to 24; 0: as many as the device is known to take, which is 24 */
-    int max_pending; /**< launches of kernels that may be pending on the device at a time for this call to make another
-                        one; 0: as many as its pool of them safely holds; DPR_NO_LAUNCHES: it makes none, and parents do
-                        everything themselves */
+    int max_pending; /**< launches that the kernels of this call make, at most; 0: as many as the device's pool of
+                        pending launches has places; DPR_NO_LAUNCHES: they make none, and parents do everything
+                        themselves */
     int reserved;    /**< 0 */
     dpr_nested *nested; /**< NULL, or where the run leaves what its nested launches came to: memory like that of `out`,
                            and complete when the result is; after a call that failed it may be as it was, or all 0. A
@@ -302,9 +314,13 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
 /** Enqueues the reduction in `stream` and returns at once; *out is written in stream order.
  *
  * `in` and `out` are where the GPU reaches them: device, pinned or managed memory, and stay valid until the work is
- * done. May be captured in a CUDA graph, which keeps its workspace until it is destroyed; two instances of one captured
- * graph must not run at once, those of different graphs may. On a CPU context `stream`
- * must be NULL and the result is there on return. Errors as of dpr_reduce_ex(). */
+ * done. On a CPU context `stream` must be NULL and the result is there on return. Errors as of dpr_reduce_ex(), and
+ * DPR_ERR_WRONG_DEVICE for a stream of another device or CUDA context.
+ *
+ * May be captured in a CUDA graph. The captured call has a workspace of its own, which lives as long as the graph and
+ * every copy of it, and which all copies share: instances of the graph, clones, child nodes made from it, and captures
+ * of its launches. Two copies of one captured call must not run at once: their results are mixed up, or they wait for
+ * each other and never end. What was captured by separate calls may run at once. */
 DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                     const dpr_options *options, dpr_stream stream);
 
@@ -384,15 +400,15 @@ typedef struct dpr_nest {
 
 /** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.
  *
- * @param launches  how many of its launches may be pending at a time, at most 2048; of larger numbers that many. 0: as
- *                  many as the library uses of the device's pool of them (ctx_options->pending_launches), and never
- *                  more, as strategies dp.* and other nests have the same share of it.
+ * @param launches  how many of its launches may be pending at a time; 0, or more than that: as many as the device's
+ *                  pool of pending launches has places (ctx_options->pending_launches), 2048 at most. Strategies dp.*
+ *                  and other nests launch into the same pool.
  *                  DPR_NO_LAUNCHES: it makes none, and threads do everything in line.
  * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
  *
- * Takes 64 KiB of device memory, and 1.1 KiB for each launch, 2.3 MiB at most. The pool must not be made smaller while
- * the nest is there. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS,
- * or no code for the device), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * Takes 0.9 MiB of device memory, and 1.1 KiB for each launch, 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION,
+ * DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or a stack of less than 1 KiB a thread, which
+ * cudaLimitStackSize sets), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
 /** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.

@@ -22,7 +22,7 @@
  * - `in` and `out` must not be shared or local memory, nor `then` hold pointers to such.
  * - Not in kernels that are launched cooperatively or from a device graph. In a captured graph another kernel follows
  *   the calling one, if only an empty one: an H200 (driver 580) may take a graph for done at the end of its last
- * kernel, whatever that has launched.
+ *   kernel, whatever that has launched.
  * - Your kernels launch none of their own next to dpr's, nor do other kernels at that time: where launches of several
  *   kernels are pending, an H200 (driver 580) hangs sooner or later. All of dpr's launches are of one kernel, and one
  *   thread of a warp makes them at a time; then the device refuses what its pool of pending launches has no place for. */
