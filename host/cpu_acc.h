@@ -65,7 +65,7 @@ DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {
     *a_low += b_low + lost;
 }
 
-/* A complex number is never multiplied by the 1 of an accumulator without elements: that makes NaN of infinity. */
+/* An accumulator without elements is not multiplied by: (1 + 0i) times an infinity has a part that is NaN. */
 DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
     if (!dpr_acc_is_complex(dtype)) {
         a->re *= b->re;

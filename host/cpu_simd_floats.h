@@ -1,6 +1,8 @@
-/* Sums and products of floats and complex numbers: a part of cpu_simd_template.h. */
-
-/* ---- Sums and products of floats -------------------------------------------------------------------------------- */
+/* Sums and products of floats and complex numbers: a part of cpu_simd_template.h.
+ *
+ * A run of vectors is first folded without regard to NaNs, and in F32 as far as that is exact or rounds only a few
+ * times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is infinite or NaN. Then the run
+ * is folded again, in F64 and with the NaN policy. */
 
 #if defined(__clang__)
 #define DPR_UNROLL _Pragma("clang loop unroll(full)")
@@ -9,9 +11,9 @@
 #endif
 
 enum {
-    TREE = 16,        /* vectors of F32 that are added in F32, as a tree, which rounds four times */
-    RUN = 16 * BLOCK, /* vectors that are folded again if the first way fails */
-    AHEAD = 2048      /* bytes; where arithmetic takes the time, what is to be read soon must be asked for */
+    TREE = 16,        /* vectors of F32 that are added in F32: as a tree, which rounds four times */
+    RUN = 16 * BLOCK, /* vectors of a run, 256 KiB */
+    AHEAD = 2048      /* bytes from what is read to what is prefetched */
 };
 
 #if !defined(DPR_F64_FROM_F32)
@@ -37,13 +39,14 @@ DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
 }
 #endif
 
+/* Products read more slowly than memory delivers, and then the hardware prefetches too late. */
 DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
     DPR_UNROLL
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(at + AHEAD + i);
 }
 
-/* How many vectors of F32 the elements of a vector make. */
+/* How many vectors of F32 a vector of elements makes. */
 DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {
     return sizeof(float) / dpr_part_size(dtype);
 }
@@ -69,7 +72,7 @@ DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 *out) 
 
 /* ---- In F32 ---- */
 
-/* The first `half` of `count` vectors become sums with those after them, if there are any. */
+/* Adds the second of two halves of an array to the first; none if `count` is no more than half. */
 DPR_INLINE void add_upper_half(vec_f4 *x, size_t count, size_t half) {
     DPR_UNROLL
     for (size_t i = 0; count > half && i < half; i++)
@@ -134,12 +137,13 @@ DPR_INLINE vec_f8 meet_tree(dpr_op op, dpr_dtype dtype, dpr_nan nan, const void 
     return x[0];
 }
 
-/* The same for narrower elements, which make `count` vectors of F32, or with `pairs` that many of products of two. The
- * compiler must put these into memory: from there a conversion to F64 takes fewer instructions than from a register.
+/* The same for narrower elements, which make `count` vectors of F32, or with `pairs` that many vectors of products of
+ * two. The asm statement makes these go through memory, from where a conversion to F64 takes fewer instructions than
+ * from a register.
  *
- * In F32 products of two F16 are exact. Products of two BF16 are exact or infinite if both are at least 2^-63 in
- * magnitude. The second highest bit of elements of `exact` stays set if the two upper bits of all exponents differ,
- * which makes magnitudes from 2^-63 to 2^65. */
+ * Products of two F16 are exact in F32. Products of two BF16 are exact or infinite if both magnitudes are at least
+ * 2^-63. Bit 14 of the elements of `exact` stays set while the upper two bits of the exponents differ, which is so from
+ * 2^-63 to 2^65. */
 DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *at, size_t count,
                               vec *exact) {
     vec_f4 stage[8], x[sizeof(float)];
@@ -198,8 +202,7 @@ DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t v
     *at += vectors * VECTOR;
 }
 
-/* A sum of elements of at most 32 bits by trees in F32, which are added up in F64. It is infinite or NaN if one of
- * them overflows. */
+/* The sum of elements of at most 32 bits: trees in F32, added up in F64. It is infinite or NaN if a tree overflows. */
 DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
     size_t most = TREE / vectors_of_f32(dtype);
     vec_f8 sum[2] = {{0}};
@@ -216,7 +219,7 @@ DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_
     return gather_floats(DPR_SUM, dtype, sum[0] + sum[1], NULL);
 }
 
-/* In F64 throughout, but with `pairs` for products of two 16-bit floats. The result is NaN if one is not exact. */
+/* In F64, but with `pairs` for the products of two 16-bit floats. The result is NaN if one of them is not exact. */
 DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *in,
                                size_t vectors) {
     vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), lost = {0};
@@ -260,7 +263,7 @@ DPR_INLINE factors factors_at(dpr_dtype dtype, const unsigned char *at) {
     return f;
 }
 
-/* A lane without one stays as it is. A neutral factor would not do: 1 + 0i times infinity has a part that is NaN. */
+/* A lane without a number has no part in it, as in dpr_acc_multiply(). */
 DPR_INLINE void multiply(dpr_nan nan, factors *a, factors b) {
     vec_f8 re = a->re * b.re - a->im * b.im, im = a->re * b.im + a->im * b.re;
     if (nan == DPR_NAN_IGNORE) {
@@ -280,7 +283,7 @@ DPR_INLINE dpr_acc gather_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, facto
     return acc;
 }
 
-/* A product of complex numbers, of which there are some: four at a time, which hides the multiplications' latency. */
+/* A product of at least one vector's complex numbers: four at a time, which hides the multiplications' latency. */
 DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
     size_t step = dtype == DPR_C64 ? VECTOR : 2 * VECTOR, count = vectors * VECTOR / step, i = 1;
     factors f[4] = {factors_at(dtype, in)};
@@ -302,8 +305,6 @@ DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const u
     return gather_factors(op, dtype, nan, f[0]);
 }
 
-/* A run at a time, first without looking for NaNs, and with F32 where that is exact or not more than TREE numbers are
- * added. If that gives no finite number the run is folded again. */
 DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     int complex_product = op == DPR_PROD && dpr_acc_is_complex(dtype);
     int in_f32 = op == DPR_SUM ? dpr_part_size(dtype) < 8 : dpr_part_size(dtype) == 2;
@@ -321,7 +322,7 @@ DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range,
 
 #define DPR_LANE_OF_ONES(I, ...) UINT64_MAX
 
-/* Sums with narrow elements read the last vector of the range, and add of it what has not been added. */
+/* For sums of narrow elements the last vector of the range, without the elements that have been added. */
 DPR_INLINE void fold_rest_of_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     static const vec_u8 masks[2] = {{0}, DPR_EACH_LANE(DPR_LANE_OF_ONES, _)};
     size_t size = dpr_element_size(dtype);

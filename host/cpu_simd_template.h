@@ -107,7 +107,7 @@ DPR_INLINE vec select(vec mask, vec yes, vec no) {
     return (mask & yes) | (~mask & no);
 }
 
-/* Lanes of 64 bits, which a power of two lies between, change places. */
+/* Every lane gets the one `apart` from it, a power of two. */
 DPR_INLINE vec_f8 swap_lanes(vec_f8 x, int apart) {
     return (vec_f8)DPR_EACH_LANE(DPR_LANE_APART, x, apart);
 }
@@ -398,7 +398,7 @@ DPR_INLINE void fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, 
     }
 }
 
-/* What is left, one after another: in registers, which *acc is not. */
+/* The elements after the whole vectors, one after another, in an accumulator that stays in registers. */
 DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     size_t size = dpr_element_size(dtype);
     dpr_acc rest = dpr_acc_neutral(op, dtype);

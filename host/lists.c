@@ -30,7 +30,7 @@ static int is_op(dpr_op op) {
 static int is_dtype(dpr_dtype dtype) {
     return (unsigned)dtype < DPR_DTYPE_COUNT;
 }
-/* For this file: a function of the API is called, not inlined, as a program may replace it. */
+/* dpr_supported() for this file. Compilers do not inline that one, because a program may replace it. */
 static int is_supported(dpr_op op, dpr_dtype dtype) {
     return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
 }

@@ -131,7 +131,7 @@ dpr_status dpr_nested_status(const dpr_nested *nested) {
 }
 
 void dpr_request_run(const dpr_request *request, dpr_run *out) {
-    static const dpr_run nothing; /* to copy: memory of this size is cleared by a string instruction, which is slow */
+    static const dpr_run nothing; /* copied, because compilers clear a struct of this size by a slow instruction */
     *out = nothing;
     out->count = request->count;
     out->key = request->key;

@@ -16,7 +16,7 @@ typedef struct dpr_request {
     dpr_nested *nested; /* where the caller wants to know what they came to, or NULL */
 } dpr_request;
 
-/* Checks everything but pointers. `options` may be NULL. */
+/* Checks everything but pointers. `options` may be NULL. After a failure *out means nothing. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
 
 /* Makes *out a run of the request, which lacks its arrays and what the choice says. */
