@@ -27,6 +27,7 @@ dpr_status dpr_device_pci(int ordinal, char bus_id[16]);
 /* A CUDA context: whatever the library has on a device belongs to one. */
 typedef struct dpr_home {
     void *context; /* CUcontext */
+    void *regular; /* the regular context that it is, or that it was made from; once the device is open */
     uint64_t id;   /* unique in the process, also after the context is gone */
     int ordinal;   /* of its device */
 } dpr_home;

@@ -204,7 +204,7 @@ static cudaError_t open_here(dpr_device *device) {
     size_t pending = 0;
     cudaError_t error = check_code(&device->code);
     if (error == cudaSuccess)
-        error = dpr_home_stream_sms(&device->home, NULL, &device->sms);
+        error = dpr_home_examine(&device->home, &device->sms);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&device->concurrent_managed, cudaDevAttrConcurrentManagedAccess,
                                        device->home.ordinal);

@@ -33,7 +33,7 @@ static int find_alive(CUcontext context, int ordinal, dpr_home *out) {
     unsigned long long id = 0;
     if (!context || dpr_driver()->ctx_get_id(context, &id) != CUDA_SUCCESS)
         return 0;
-    *out = (dpr_home){context, id, ordinal};
+    *out = (dpr_home){.context = context, .id = id, .ordinal = ordinal};
     return 1;
 }
 
@@ -136,30 +136,43 @@ void dpr_home_leave(const dpr_visit *visit) {
 /* ---- On the current context ---- */
 
 /* A green context shares all with the regular context that it was made from, but the SMs. */
-static CUresult count_sms(cudaStream_t stream, CUcontext regular_of_home, int *out) {
+static CUresult contexts_of(cudaStream_t stream, CUcontext *regular, int *sms) {
     const dpr_driver_calls *driver = dpr_driver();
     CUdevResource of_sms;
     CUgreenCtx green = NULL;
-    CUcontext regular = NULL;
-    CUresult result = driver->stream_get_contexts(stream, &regular, &green);
-    if (result == CUDA_SUCCESS && regular != regular_of_home)
-        result = CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = driver->stream_get_contexts(stream, regular, &green);
     if (result == CUDA_SUCCESS)
         result = green ? driver->green_get_resource(green, &of_sms, CU_DEV_RESOURCE_TYPE_SM)
-                       : driver->ctx_get_resource(regular, &of_sms, CU_DEV_RESOURCE_TYPE_SM);
+                       : driver->ctx_get_resource(*regular, &of_sms, CU_DEV_RESOURCE_TYPE_SM);
     if (result == CUDA_SUCCESS)
-        *out = (int)of_sms.sm.smCount;
+        *sms = (int)of_sms.sm.smCount;
     return result;
 }
 
 /* Drivers that do not know green contexts have no streams of such. */
+static cudaError_t all_sms(const dpr_home *home, int *out) {
+    return cudaDeviceGetAttribute(out, cudaDevAttrMultiProcessorCount, home->ordinal);
+}
+
+/* By a stream of its own: to ask for the default stream spoils the capture of a blocking one. */
+cudaError_t dpr_home_examine(dpr_home *home, int *sms) {
+    CUcontext regular = NULL;
+    cudaStream_t stream;
+    if (!dpr_driver()->stream_get_contexts)
+        return all_sms(home, sms);
+    cudaError_t error = dpr_home_begin_apart(&stream);
+    if (error == cudaSuccess)
+        error = dpr_home_end_apart(stream, (cudaError_t)contexts_of(stream, &regular, sms));
+    home->regular = regular;
+    return error;
+}
+
 cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out) {
-    CUgreenCtx green = NULL;
     CUcontext regular = NULL;
     if (!dpr_driver()->stream_get_contexts)
-        return cudaDeviceGetAttribute(out, cudaDevAttrMultiProcessorCount, home->ordinal);
-    const CUresult result = dpr_driver()->stream_get_contexts(NULL, &regular, &green);
-    return (cudaError_t)(result == CUDA_SUCCESS ? count_sms(stream, regular, out) : result);
+        return all_sms(home, out);
+    const CUresult result = contexts_of(stream, &regular, out);
+    return result == CUDA_SUCCESS && regular != home->regular ? cudaErrorInvalidResourceHandle : (cudaError_t)result;
 }
 
 /* Asking does the capture no harm. */

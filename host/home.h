@@ -28,8 +28,11 @@ void dpr_home_leave(const dpr_visit *visit);
 
 /* ---- On the current context, which is the home's ---- */
 
+/* Finds out the home's regular context, and the SMs on which the work of streams created in the home runs. */
+cudaError_t dpr_home_examine(dpr_home *home, int *sms);
+
 /* SMs on which the work of `stream` runs: all of the device's, unless it belongs to a green context.
- * cudaErrorInvalidResourceHandle if the stream does not belong to the home. */
+ * cudaErrorInvalidResourceHandle if the stream does not belong to the home, which has been examined. */
 cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out);
 
 /* Whether the legacy default stream may be used: not while a blocking stream is captured, because that stream would

@@ -189,6 +189,8 @@ CUresult CUDAAPI fake_stream_get_contexts(CUstream stream, CUcontext *regular, C
     const CUresult injected = (CUresult)fake_begin_in_context("cuStreamGetCtx");
     if (injected != CUDA_SUCCESS)
         return injected;
+    if (fake_legacy_spoils(stream))
+        return end(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     CUcontext of = fake_context_of_stream(stream);
     if (!of)
         return end(CUDA_ERROR_INVALID_HANDLE);
