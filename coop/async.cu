@@ -31,12 +31,6 @@ template <class T> struct stage_walk {
         return left < vectors() ? static_cast<unsigned>(left) : vectors();
     }
 
-    /* What this thread reads of a stage. */
-    __device__ vectors_read<T> read(uint64_t i) const {
-        const unsigned left = size(i), own = threadIdx.x;
-        return {d, d.body() + first(i) + own, blockDim.x, left > own ? (left - own - 1) / blockDim.x + 1 : 0};
-    }
-
     /* All threads of the block. Without a stage there is nothing to copy, and the turn is taken all the same. */
     __device__ void fetch(const cg::thread_block &block, P *shared, uint64_t i) const {
         const size_t bytes = has(i) ? size(i) * sizeof(P) : 0;
@@ -62,7 +56,7 @@ template <class M> __device__ typename M::acc reduce_stages(const stage_walk<typ
             if (at < walk.size(i))
                 t.add(stage[i % stages * walk.vectors() + at], v);
         }
-        a = t.fold_into(a, walk.read(i));
+        a = t.fold_into(a, [](unsigned) { return uint64_t{0}; });
         block.sync(); /* before this stage is copied over */
     }
     cg::wait(block);

@@ -39,12 +39,6 @@ template <class T> struct stage_walk {
         return static_cast<unsigned>(left < stage ? left : stage);
     }
 
-    /* What this thread reads of a stage. */
-    __device__ vectors_read<T> read(uint64_t i) const {
-        const unsigned left = size(i), own = threadIdx.x;
-        return {d, d.body() + first(i) + own, block_threads, left > own ? (left - own - 1) / block_threads + 1 : 0};
-    }
-
     /* One thread. */
     __device__ void fetch(ring &r, uint64_t i) const {
         namespace ptx = cuda::ptx;
@@ -103,7 +97,8 @@ template <class M> __device__ typename M::acc reduce_stages(ring &r, const stage
             if (v * block_threads + threadIdx.x < size)
                 s.add(p[v], v);
         }
-        a = s.fold_into(a, walk.read(i));
+        a = s.fold_into(
+            a, [&](unsigned v) { return walk.d.head + (walk.first(i) + v * block_threads + threadIdx.x) * P::size; });
     }
     return a;
 }

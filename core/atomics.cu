@@ -106,7 +106,7 @@ struct each_warp {
         for (uint64_t first = thread_of_grid() - lane; first < count; first += threads_of_grid()) {
             const bool there = first + lane < count;
             typename M::acc a;
-            if constexpr (has_redux && is_wide_sum<M>)
+            if constexpr (has_redux && is_sum_of_i32<M>)
                 a = sum_in_hardware(there ? in[first + lane] : 0);
             else
                 a = X::unpack(reduce_warp<M>(there ? X::of_element(in[first + lane], first + lane) : X::identity()));

@@ -21,9 +21,9 @@ template <dpr_dtype D, dpr_nan N> constexpr bool is_demonstrated<monoid<DPR_MAX,
 
 constexpr const char *why_not_demonstrated = "it is there to show sums, minima and maxima of i32, i64, f32 and f64";
 
-/* Of these pairs those whose threads exchange more bytes than elements have. */
-template <class M> constexpr bool is_wide_sum = false;
-template <dpr_dtype D, dpr_nan N> constexpr bool is_wide_sum<monoid<DPR_SUM, D, N>> = D == DPR_I32 || D == DPR_F32;
+/* Of these pairs the one whose sums are wider than its elements. */
+template <class M> constexpr bool is_sum_of_i32 = false;
+template <dpr_nan N> constexpr bool is_sum_of_i32<monoid<DPR_SUM, DPR_I32, N>> = true;
 
 /* The most that threads exchange of such a pair. */
 constexpr int demonstrated_bytes = 8;

@@ -132,6 +132,7 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
     constexpr int each = 5; /* partials that a lane looks at together */
     const unsigned lane = threadIdx.x % 32;
     typename X::type x = lane == 0 ? own : X::identity();
+    typename M::acc earlier = M::identity(); /* of many, all but the last round: not to round in each */
     for (unsigned from = 0; from < n; from += 32 * each) {
         const int left = static_cast<int>(n - from) - static_cast<int>(lane);
         uint64_t *mine = partial_of<M>(args, from + lane);
@@ -163,8 +164,14 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
                 partial::clear(mine + k * 32 * partial::words);
             }
         }
-        x = X::combine(x, reduce_array<M>(values));
+        const typename X::type round = reduce_array<M>(values);
+        if (from + 32 * each < n)
+            earlier = M::merge(earlier, X::unpack(round));
+        else
+            x = X::combine(x, round);
     }
+    if (n > 32 * each)
+        x = X::combine(X::pack(earlier), x);
     x = reduce_warp<M>(x);
     if (lane == 0)
         write_result<M>(args, count, X::unpack(x));

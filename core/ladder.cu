@@ -29,7 +29,7 @@ __device__ void fold_tiles(tiles_of<M, Tiles> &tiles, typename M::acc &total) {
 template <class M, unsigned Elements, class Fold>
 __global__ void __launch_bounds__(most_threads, 1) ladder_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
-    static_assert(sizeof(typename X::type) == (is_wide_sum<M> ? demonstrated_bytes : sizeof(typename M::storage)));
+    static_assert(sizeof(typename X::type) == (is_sum_of_i32<M> ? demonstrated_bytes : sizeof(typename M::storage)));
     constexpr unsigned side_by_side = bytes_at_once<Elements> / (Elements * sizeof(typename M::storage)),
                        each = side_by_side * Elements;
     extern __shared__ __align__(16) unsigned char shared[];
@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(most_threads, 1) ladder_kernel(const __grid_co
 
 /* What rungs of so many elements a thread have in common. */
 template <unsigned Elements> struct rung_form : demonstrated_form {
-    /* A word for each tile: of the element's size, but of 8 bytes for sums. */
+    /* A word for each tile: of the element's size, but of 8 bytes for sums of 32-bit integers. */
     static int shared_bytes(const dpr_key *key) {
         const int element = dpr_dtypes[key->f.dtype].size;
-        const int word = key->f.op == DPR_SUM ? demonstrated_bytes : element;
+        const int word = key->f.op == DPR_SUM && key->f.dtype == DPR_I32 ? demonstrated_bytes : element;
         return static_cast<int>(bytes_at_once<Elements> / Elements) / element * word;
     }
 };

@@ -12,15 +12,11 @@
  *   lanes              independent lanes a thread keeps
  *   vectors            16-byte loads a thread has in flight
  *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
- *                      the tile, in falling order; fold_into(acc, read), with the tile's vectors_read (tile.cuh)
+ *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
+ *                      of that vector's first element
  *
  *   by_word            whether a tile's lanes take four bytes of elements at a time: add_word(lane, word), and then
  *                      settle(lane), which makes a lane as above of it
- *
- *   in_trees           whether the vectors of a tile are added as a tree, so that rounding errors grow with its depth
- *
- *   may_overflow       whether a tile's total may be infinite or NaN where the accumulator would not be: then
- *                      is_finite(lane) tells
  *
  *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
  *
@@ -111,8 +107,6 @@ enum class warp_op { none, min, max, band, bor, bxor };
 struct common {
     static constexpr int lanes = 4;
     static constexpr int vectors = 8;
-    static constexpr bool in_trees = false;
-    static constexpr bool may_overflow = false;
     static constexpr bool narrow_exchange = false;
     static constexpr bool by_word = false;
     static constexpr bool located = false;
@@ -168,7 +162,7 @@ template <dpr_dtype D> struct sum_of_halves {
         }
     }
 
-    template <class Read> __device__ uint64_t fold_into(uint64_t a, const Read &) {
+    template <class IndexOf> __device__ uint64_t fold_into(uint64_t a, IndexOf) {
         const uint32_t modulo = low[0] + low[1] + low[2] + low[3], upper = high[0] + high[1] + high[2] + high[3];
         const uint64_t least =
             (is_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(upper))) : upper) << 16;
@@ -188,10 +182,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     /* What takes more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
-    static constexpr bool in_trees = !is_integer;
-    /* F32 adds up a tile alone, which rounds five times at most; F64 is exchanged without what was lost. */
-    static constexpr bool narrow_exchange = D == DPR_F64 || D == DPR_C128;
-    static constexpr bool may_overflow = D == DPR_BF16 || D == DPR_F32 || D == DPR_C64;
+    static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -239,18 +230,11 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static __device__ acc fold(acc a, lane l) { return a + raise(l); }
     static __device__ acc merge(acc a, acc b) { return a + b; }
 
-    static __device__ bool is_finite(lane l) {
-        if constexpr (is_complex<D>)
-            return isfinite(l.re) && isfinite(l.im);
-        else
-            return isfinite(l);
-    }
-
     static __device__ lane lower(acc a) {
         if constexpr (is_complex<D>)
-            return {total(a.re), total(a.im)};
+            return {static_cast<decltype(lane::re)>(total(a.re)), static_cast<decltype(lane::re)>(total(a.im))};
         else
-            return total(a);
+            return static_cast<lane>(total(a));
     }
 
     static __device__ result finish(acc a) {
@@ -370,7 +354,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
             l[i % lanes] = pairs::with_word(l[i % lanes], p.w[i]);
     }
 
-    template <class Read> __device__ key_of<D> fold_into(key_of<D> a, const Read &) {
+    template <class IndexOf> __device__ key_of<D> fold_into(key_of<D> a, IndexOf) {
         const uint32_t all = pairs::best_of(pairs::best_of(l[0], l[2]), pairs::best_of(l[1], l[3]));
         return order<Least, D>::best_of(a, pairs::key(all));
     }
@@ -409,7 +393,7 @@ template <bool Least, dpr_nan N> struct float_tile {
             l[i] = extreme<Least, N>(l[i], p[i]);
     }
 
-    template <class Read> __device__ key_of<DPR_F32> fold_into(key_of<DPR_F32> a, const Read &) {
+    template <class IndexOf> __device__ key_of<DPR_F32> fold_into(key_of<DPR_F32> a, IndexOf) {
         const float all = extreme<Least, N>(extreme<Least, N>(l[0], l[2]), extreme<Least, N>(l[1], l[3]));
         return order<Least, DPR_F32>::best_of(a, order<Least, DPR_F32>::template of<N>(all));
     }
@@ -510,10 +494,10 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
 
     /* Earlier tiles have lower indices, so this one must be better; but anything is better than nothing, unless the
      * worst key means that all elements are absent. */
-    template <class Read> __device__ typename arg::acc fold_into(typename arg::acc a, const Read &read) {
+    template <class IndexOf> __device__ typename arg::acc fold_into(typename arg::acc a, IndexOf index_of) {
         const bool first = !is_float<D> && a.index == arg::none;
         const bool take = vector != none && (first || (Least ? best < a.key : best > a.key));
-        return take ? typename arg::acc{best, read.index(vector)} : a;
+        return take ? typename arg::acc{best, index_of(vector)} : a;
     }
 };
 

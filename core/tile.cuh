@@ -7,57 +7,7 @@
 
 namespace dpr {
 
-/* ---- An array ---- */
-
-/* An array as it is read: `head` elements before the first 16-byte boundary, whole vectors, and what is left. */
-template <class T> struct division {
-    const T *data;
-    uint64_t count, vectors;
-    uint32_t head;
-    bool ends; /* some elements are not in whole vectors */
-
-    /* As the host has divided it. */
-    __device__ explicit division(const dpr_kernel_args &args)
-        : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
-          ends(args.reading & DPR_READ_ENDS) {}
-
-    /* The first `n` elements of it. */
-    __device__ division(const dpr_kernel_args &args, uint64_t n)
-        : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
-        vectors = (n - head) / packet<T>::size;
-        ends = head > 0 || tail() < n;
-    }
-
-    __device__ const packet<T> *body() const { return reinterpret_cast<const packet<T> *>(data + head); }
-    __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
-
-    /* Index of the first element of a vector. */
-    __device__ uint64_t index(const packet<T> *p) const { return head + (p - body()) * packet<T>::size; }
-};
-
-/* The vectors of a tile that a thread has read: where they are. */
-template <class T> struct vectors_read {
-    const division<T> &d;
-    const packet<T> *first;
-    unsigned stride, count;
-
-    __device__ const packet<T> &operator[](unsigned v) const { return first[static_cast<uint64_t>(v) * stride]; }
-    __device__ uint64_t index(unsigned v) const { return d.index(&(*this)[v]); }
-};
-
 /* ---- What one thread accumulates ---- */
-
-/* The accumulator with the elements of a tile one by one: what lanes cannot add up. */
-template <class M> __device__ typename M::acc fold_elements(typename M::acc a, vectors_read<typename M::storage> read) {
-#pragma unroll 1
-    for (unsigned v = 0; v < read.count; ++v) {
-        const packet<typename M::storage> p = read[v];
-#pragma unroll
-        for (int e = 0; e < p.size; ++e)
-            a = M::fold(a, M::lane_from(p[e]));
-    }
-    return a;
-}
 
 /* The lanes of one thread within one tile, and their fold in a fixed order. */
 template <class M> struct lane_set {
@@ -109,13 +59,8 @@ template <class M> struct lane_set {
         return l[0];
     }
 
-    template <class Read> __device__ typename M::acc fold_into(typename M::acc a, const Read &read) {
-        const typename M::lane all = total();
-        if constexpr (M::may_overflow) {
-            if (!M::is_finite(all))
-                return fold_elements<M>(a, read);
-        }
-        return M::fold(a, all);
+    template <class IndexOf> __device__ typename M::acc fold_into(typename M::acc a, IndexOf) {
+        return M::fold(a, total());
     }
 };
 
@@ -125,7 +70,7 @@ using tile_of = cuda::std::conditional_t<cuda::std::is_void_v<typename M::tile>,
 /* `K` vectors, a power of two, which are those from number `first` of the tile on. Floats are added as a tree, and what
  * needs an order comes in falling order. */
 template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, const P *p, unsigned first) {
-    if constexpr (M::in_trees) {
+    if constexpr (cuda::std::is_void_v<typename M::tile> && M::narrow_exchange) {
         lane_set<M> s[K];
 #pragma unroll
         for (int k = 0; k < K; ++k)
@@ -191,6 +136,29 @@ template <class M> struct exchange {
 
 /* ---- Reading ---- */
 
+/* An array as it is read: `head` elements before the first 16-byte boundary, whole vectors, and what is left. */
+template <class T> struct division {
+    const T *data;
+    uint64_t count, vectors;
+    uint32_t head;
+    bool ends; /* some elements are not in whole vectors */
+
+    /* As the host has divided it. */
+    __device__ explicit division(const dpr_kernel_args &args)
+        : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
+          ends(args.reading & DPR_READ_ENDS) {}
+
+    /* The first `n` elements of it. */
+    __device__ division(const dpr_kernel_args &args, uint64_t n)
+        : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
+        vectors = (n - head) / packet<T>::size;
+        ends = head > 0 || tail() < n;
+    }
+
+    __device__ const packet<T> *body() const { return reinterpret_cast<const packet<T> *>(data + head); }
+    __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
+};
+
 /* Not through the path for read-only data: the kernel has been running since before the array was written. */
 template <bool Streaming, class T> __device__ packet<T> load_packet(const packet<T> *p) {
     const uint4 *q = reinterpret_cast<const uint4 *>(p);
@@ -228,6 +196,9 @@ template <class M> struct share {
         const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* or one less */
         divide(args, d.vectors - rounds * threads < threads ? rounds : rounds + 1);
     }
+
+    /* Index of the first element of a vector. */
+    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
 
     /* Brings the first vectors to L2: one thread in eight, for a line of 128 bytes. Only a hint, so it may come before
      * the elements are written. */
@@ -327,7 +298,7 @@ template <class M, bool Streaming, class Share> __device__ typename M::acc reduc
         }
         tile_of<M> t;
         add_vectors<vectors, M>(t, p, 0);
-        a = t.fold_into(a, vectors_read<typename M::storage>{mine.d, first, blockDim.x, vectors});
+        a = t.fold_into(a, [&](unsigned v) { return mine.index(first + v * blockDim.x); });
         first += mine.tile_step;
     }
     return a;
@@ -436,8 +407,8 @@ __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, 
         const typename M::lane l = t.total();
         return e.with(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
     } else {
-        const vectors_read<T> read = {mine.d, mine.first_of_rest, threads_of_grid(), mine.rows + mine.has_last};
-        const typename M::acc a = t.fold_into(M::identity(), read);
+        const auto index_of = [&](unsigned v) { return mine.index(mine.first_of_rest + v * threads_of_grid()); };
+        const typename M::acc a = t.fold_into(M::identity(), index_of);
         return e.with(X::pack(tiles ? M::merge(of_tiles(), a) : a));
     }
 }
@@ -498,49 +469,39 @@ template <class M, int N> __device__ typename exchange<M>::type reduce_array(typ
     return x[0];
 }
 
-template <class M> constexpr bool in_one_instruction = has_redux &&M::in_hardware != warp_op::none;
-
-/* Of the first `Lanes` lanes; valid in lane 0. All lanes of the warp take part. */
-template <class M, int Lanes = 32> __device__ typename exchange<M>::type reduce_warp(typename exchange<M>::type x) {
-    if constexpr (in_one_instruction<M>) {
+/* Valid in lane 0. All lanes of the warp take part. */
+template <class M> __device__ typename exchange<M>::type reduce_warp(typename exchange<M>::type x) {
+    if constexpr (has_redux && M::in_hardware != warp_op::none) {
         return redux<M::in_hardware>(x);
     } else {
 #pragma unroll
-        for (int delta = Lanes / 2; delta > 0; delta /= 2)
+        for (int delta = 16; delta > 0; delta /= 2)
             x = exchange<M>::combine(x, shuffle_down(x, delta));
         return x;
     }
 }
 
-constexpr int most_warps = 32; /* of a block */
-
-/* Valid in thread 0. All threads of the block take part, a multiple of 32; `of_warp` is shared memory for most_warps
- * values, aligned to 16. In the end a lane reads several values, which takes less time than to exchange them. */
+/* Valid in thread 0. All threads of the block take part, a multiple of 32; `of_warp` is shared memory for a value of
+ * each warp. */
 template <class M>
 __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x, typename exchange<M>::type *of_warp) {
     using X = exchange<M>;
-    constexpr unsigned each = in_one_instruction<M> ? 1 : 4, lanes = most_warps / each;
-    const unsigned warp = threadIdx.x / 32, from = threadIdx.x % lanes * each, warps = blockDim.x / 32;
+    const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
     x = reduce_warp<M>(x);
-    if (threadIdx.x % 32 == 0)
+    if (blockDim.x == 32)
+        return x;
+    if (in_warp == 0)
         of_warp[warp] = x;
     __syncthreads();
-    if (warp != 0)
-        return x;
-    typename X::type part[each];
-#pragma unroll
-    for (unsigned k = 0; k < each; ++k)
-        part[k] = of_warp[from + k];
-#pragma unroll
-    for (unsigned k = 0; k < each; ++k)
-        part[k] = from + k < warps ? part[k] : X::identity();
-    return reduce_warp<M, lanes>(reduce_array<M>(part));
+    if (warp == 0)
+        x = reduce_warp<M>(in_warp < blockDim.x / 32 ? of_warp[in_warp] : X::identity());
+    return x;
 }
 
 /* The same with memory of its own. May be called again after a barrier. */
 template <class M> __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x) {
-    __shared__ __align__(16) typename exchange<M>::type of_warp[most_warps];
-    return blockDim.x == 32 ? reduce_warp<M>(x) : reduce_block<M>(x, of_warp);
+    __shared__ typename exchange<M>::type of_warp[32];
+    return reduce_block<M>(x, of_warp);
 }
 
 } // namespace dpr

@@ -31,13 +31,15 @@ template <class M> struct leaf {
         end = d.body() + from + size;
     }
 
+    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
+
     __device__ typename M::acc reduce(bool streaming) const {
         typename M::acc a = streaming ? reduce_tiles<M, true>(*this) : reduce_tiles<M, false>(*this);
         for (const P *p = rest; p < end; p += blockDim.x) {
             const P one = load_packet<false>(p);
             tile_of<M> t;
             add_vectors<1, M>(t, &one, 0);
-            a = t.fold_into(a, vectors_read<T>{d, p, 0, 1});
+            a = t.fold_into(a, [&](unsigned) { return index(p); });
         }
         return a;
     }
@@ -58,7 +60,7 @@ template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_n
 /* As reduce_block(), in dynamic memory: of DPR_FOLD_BYTES, as the one kernel that is launched has for all pairs. */
 template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
     extern __shared__ __align__(16) unsigned char shared[];
-    static_assert(sizeof x <= DPR_PARTIAL_BYTES && most_warps * sizeof x <= DPR_FOLD_BYTES);
+    static_assert(sizeof x <= DPR_PARTIAL_BYTES);
     return reduce_block<M>(x, reinterpret_cast<typename exchange<M>::type *>(shared));
 }
 

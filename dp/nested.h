@@ -37,8 +37,8 @@ typedef struct dpr_nested_args {
  * the launches for a tile return their values: one for each depth, for halvings of the largest block. */
 enum { DPR_PARTIAL_BYTES = 16, DPR_BOOK_BYTES = 8, DPR_BOOK_DEPTHS = 12 };
 
-/* Of every launched kernel, and of those of the tree: threads a block, at most, and dynamic shared memory, in which
- * warps leave their partial results. */
-enum { DPR_NESTED_THREADS = 512, DPR_FOLD_BYTES = 32 * DPR_PARTIAL_BYTES };
+/* Of every launched kernel, and of those of the tree: threads a block, at most, and dynamic shared memory, a partial
+ * result of each warp. */
+enum { DPR_NESTED_THREADS = 512, DPR_FOLD_BYTES = DPR_NESTED_THREADS / 32 * DPR_PARTIAL_BYTES };
 
 #endif

@@ -112,9 +112,9 @@ __device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
 /* ---- Calls that wait for the thread which made them ---- */
 
 /* Calls of continuations whose launches were refused. The thread does them in line when the continuation has returned,
- * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which
- * is all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds
- * while there are such. */
+ * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which is
+ * all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds while
+ * there are such. */
 struct waiting_line {
     dpr_nest_call first;
     bool has_first;
@@ -197,8 +197,9 @@ template <class Begin> __device__ void with_line(const dpr_nest &of, Begin begin
 __device__ __noinline__ inline void end_launch(dpr_nest_slot &slot, const void *out) {
     __threadfence();
     if (slot.follow)
-        with_line(slot.nest,
-                  [&](const dpr_nest &nest) { reinterpret_cast<follower>(slot.follow)(nest, out, slot.then); });
+        with_line(slot.nest, [&](const dpr_nest &nest) {
+            reinterpret_cast<follower>(slot.follow)(nest, out, slot.then);
+        });
     close_launch(slot.nest, slot.nest.within - 1);
 }
 

@@ -37,7 +37,11 @@ typedef struct dpr_nest_slot {
 } dpr_nest_slot;
 
 /* Words of free slots and of free queues, and of turns. */
-enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32, DPR_NEST_QUEUE_WORDS = DPR_NEST_QUEUES / 32, DPR_NEST_TURNS = 16384 };
+enum {
+    DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32,
+    DPR_NEST_QUEUE_WORDS = DPR_NEST_QUEUES / 32,
+    DPR_NEST_TURNS = 16384
+};
 
 /* The nest's memory begins with this; behind it lie the slots, and behind these the queues. */
 typedef struct dpr_nest_state {

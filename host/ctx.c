@@ -82,6 +82,27 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
     return DPR_OK;
 }
 
+/* Homes in which load_kernels() is done, by their numbers. Each has one place, which others may take. */
+static _Atomic uint64_t loaded[64];
+
+/* Loads the kernels that the planner may choose, because to choose one is to ask what the device holds of it. CUDA
+ * would load each when it is first used, and wait for all work on the device. A kernel that cannot be loaded is no
+ * reason to fail before somebody needs it. */
+static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
+    _Atomic uint64_t *const done = &loaded[home->id % (sizeof loaded / sizeof *loaded)];
+    dpr_choice unused;
+    if (atomic_load(done) == home->id)
+        return;
+    for (int i = 0; i < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; i++) {
+        dpr_key key = {.f = {.nan = (uint8_t)(i % 2), .in_memory = DPR_MEMORY_DEVICE}};
+        key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
+        key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
+        if (dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype) && dpr_choose(&key, machine, &unused) != DPR_OK)
+            return;
+    }
+    atomic_store(done, home->id);
+}
+
 static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **out) {
     dpr_home home;
     dpr_caps unused;
@@ -93,7 +114,11 @@ static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **o
     dpr_status status = dpr_caps_read(device, &unused); /* whether there is such a device */
     if (status == DPR_OK)
         status = dpr_device_home(device, NULL, &home);
-    return status == DPR_OK ? create_in(&home, options, out) : status;
+    if (status == DPR_OK)
+        status = create_in(&home, options, out);
+    if (status == DPR_OK)
+        load_kernels(&(*out)->machine, &home);
+    return status;
 }
 
 dpr_status dpr_ctx_create(int device, dpr_ctx **out) {

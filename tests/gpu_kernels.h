@@ -16,6 +16,9 @@ typedef enum gpu_fault {
 /* Enqueues a kernel that faults after `seconds`. Returns the cudaError_t of the launch. */
 int gpu_fault_later(gpu_fault fault, double seconds, dpr_stream stream);
 
+/* Enqueues a kernel that takes `seconds`. Returns the cudaError_t of the launch. */
+int gpu_be_busy(double seconds, dpr_stream stream);
+
 /* The host address of a kernel that takes what every kernel of the library takes and does nothing. */
 const void *gpu_empty_kernel(void);
 

@@ -404,18 +404,19 @@ typedef struct bounds {
     int may_lose;  /* and so is every number, as it can be too small to be precise, or zero */
 } bounds;
 
-/* The header promises 8 roundings for results of F32, whatever the number of elements, and that nothing overflows but
- * the result. A sum of n elements rounds n - 1 times, and n times where it is rounded to the result type.
+/* The header promises log2 n + 8 roundings for results of F32. A sum of n elements rounds n - 1 times, and n times where
+ * it is rounded to the result type. A partial sum overflows only if the sum of magnitudes does.
  *
  * F64 and C128: pairwise summation has an error of at most g sum|x|, g = k u / (1 - k u), k = ceil(log2 n) (Higham,
  * Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 4.6); practical pairwise summation adds runs of up to 8
- * in a row, which costs 7 u where log2 n is less. A partial sum overflows only if the sum of magnitudes does. */
+ * in a row, which costs 7 u where log2 n is less. */
 static bounds sum_bounds(const ref_state *state, const ref_sum *sum) {
     const int in_f64 = state->result == DPR_F64 || state->result == DPR_C128;
     const long double unit = in_f64 ? 0x1p-53L : 0x1p-24L;
     const size_t n = state->present;
-    const size_t most = in_f64 ? (size_t)(ceil_log2(n) > 8 ? ceil_log2(n) : 8) + 1 : 8;
-    const long double k = n <= 1 ? 0 : (long double)(n < most ? n : most);
+    const long double greatest = in_f64 ? (long double)DBL_MAX : (long double)FLT_MAX;
+    const long double most = in_f64 ? (ceil_log2(n) > 8 ? ceil_log2(n) : 8) + 1 : log2l((long double)n) + 8;
+    const long double k = n <= 1 ? 0 : fminl((long double)n, most);
     bounds b = {.value = sum->value + sum->correction};
     b.error = sum->magnitude * (k * unit / (1 - k * unit) + (n > 1 ? 0x1p-60L : 0));
     b.nan = sum->nans > 0 || (sum->plus_infs > 0 && sum->minus_infs > 0);
@@ -423,7 +424,7 @@ static bounds sum_bounds(const ref_state *state, const ref_sum *sum) {
         b.value = INFINITY;
     else if (sum->minus_infs > 0)
         b.value = -INFINITY;
-    b.may_leave = in_f64 && n > 1 && sum->magnitude * (1 + 0x1p-40L) > (long double)DBL_MAX;
+    b.may_leave = n > 1 && sum->magnitude * (1 + k * unit) > greatest;
     return b;
 }
 

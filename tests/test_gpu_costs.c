@@ -8,6 +8,7 @@
 #include "gpu_kernels.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
+#include "lists.h"
 #include "support.h"
 
 /* Batches of calls, fewer than a stream takes before it holds up the host. */
@@ -158,6 +159,42 @@ TEST(GpuCosts, run_of_a_plan_of_2_to_10) {
 
 TEST(GpuCosts, run_of_a_plan_of_2_to_18) {
     beyond_launch(run_plan, (size_t)1 << 18);
+}
+
+/* ---- Waiting for kernels of others ---- */
+
+static void expect_no_wait(dpr_ctx *ctx, const void *in, size_t count, dpr_op op, dpr_dtype dtype) {
+    unsigned char out[16];
+    const double start = test_now();
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, out, count, dtype, op, NULL));
+    const double seconds = test_now() - start;
+    EXPECT_THAT(seconds < 0.15, "%s of %zu %s takes %.3f s", dpr_op_name(op), count, dpr_dtype_name(dtype), seconds);
+}
+
+/* CUDA waits for the other kernel wherever it loads code. */
+TEST(GpuCosts, first_calls_do_not_wait_for_other_kernels) {
+    static const size_t counts[] = {1, 1000, 20000, 300000, 2000000};
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    void *in = gpu_alloc(DPR_MEMORY_DEVICE, counts[LENGTH(counts) - 1] * 16);
+    dpr_stream stream = gpu_stream_create();
+    dpr_ctx *ctx = NULL;
+    ASSERT_THAT(in && stream, "%s", gpu_error());
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    EXPECT_TRUE(gpu_be_busy(0.001, stream) == 0 && gpu_stream_wait(stream)); /* which loads that kernel */
+    for (int pair = 0; pair < DPR_OP_COUNT * DPR_DTYPE_COUNT && !test_failed(); pair += 5) {
+        const dpr_op op = (dpr_op)(pair / DPR_DTYPE_COUNT);
+        const dpr_dtype dtype = (dpr_dtype)(pair % DPR_DTYPE_COUNT);
+        if (!dpr_supported(op, dtype))
+            continue;
+        EXPECT_TRUE(gpu_be_busy(0.3, stream) == 0);
+        for (size_t i = 0; i < LENGTH(counts); i++)
+            expect_no_wait(ctx, in, counts[i], op, dtype);
+        EXPECT_TRUE(gpu_stream_wait(stream));
+    }
+    dpr_ctx_destroy(ctx);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    gpu_free(DPR_MEMORY_DEVICE, in);
 }
 
 /* ---- Device memory ---- */

@@ -93,11 +93,12 @@ typedef struct dpr_c128 {
  * DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
  * - SUM, PROD: integers wrap modulo 2^64.
- * - SUM of DPR_F16, DPR_BF16 and DPR_F32, and of DPR_C64 in each part: the error is at most 8 roundings in F32 of the
- *   sum of the magnitudes, 8 * 2^-24 * (|x[0]| + |x[1]| + ...), for any number of elements, of which an initial value
- *   is one. The sum overflows only if the exact one does.
- * - SUM of DPR_F64 or DPR_C128: there is no wider type, so where the sum of the magnitudes overflows the result may be
- *   infinite or NaN, which depends on the strategy.
+ * - SUM of DPR_F16, DPR_BF16 and DPR_F32, and of DPR_C64 in each part: the error is at most log2(n) + 8 roundings in F32
+ *   of the sum of the magnitudes, (log2(n) + 8) * 2^-24 * (|x[0]| + |x[1]| + ...), an initial value being one of the n
+ *   numbers.
+ * - SUM of floating-point and complex types: as long as the sum of the magnitudes (of each part) is in the range of the
+ *   result's type, nothing overflows. Where it is not, partial sums may overflow, and the result may be infinite or NaN
+ *   although the exact sum is not; that depends on the strategy. {3e38, -3e38, 3e38, -3e38} in DPR_F32 can be 0 or NaN.
  * - PROD of floating-point and complex types: which partial products are formed depends on the strategy. DPR_F16,
  *   DPR_BF16, DPR_F32 and DPR_C64 are multiplied in F64, so that partial products overflow or vanish only beyond F64's
  *   range. Where one overflows, underflows or loses precision among the subnormal numbers, the result depends on which
@@ -203,6 +204,13 @@ enum {
  * and captured calls at a time; the first call past them takes another 4 MiB, and so on. A context that has seen more
  * than 4096 streams waits for the device before it takes yet more, and gives the memory of streams that are silent then
  * to others.
+ *
+ * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 30 ms and 12 MiB. CUDA loads a
+ * kernel at the latest when it is first used, and waits then for all work on the device. So in a program without other
+ * code to load, what comes after does not wait for kernels of others, but for these: the first dpr_reduce() of each
+ * operation and type in a CUDA context where dpr_ctx_create() was never called, the first call that names a strategy
+ * which is not chosen otherwise, the first use of nested launches, and what gives memory back: dpr_ctx_destroy() and
+ * dpr_shutdown().
  *
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
  * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must be of
