@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(most_threads, 1) async_kernel(const __grid_con
     const ends<M> e(mine.d);
     const auto own = X::pack(reduce_stages<M>(stage_walk<typename M::storage>{mine.d}));
     const auto x = reduce_block<M>(e.with(own));
-    meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
+    meet<M, true>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
 struct async_form : demonstrated_form {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(most_threads, 1) tile_kernel(const __grid_cons
         const unsigned rank = tile.thread_rank();
         x = cg::reduce(tile, rank < tile.meta_group_size() ? of_tile[rank] : X::identity(), op());
     }
-    meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
+    meet<M, true>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
 struct tile_form : demonstrated_form {

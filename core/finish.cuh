@@ -25,12 +25,17 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 /* Writes the result of in[0 .. count-1]. One thread calls it. */
 template <class M> __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     using R = typename M::result;
+    const auto *in = static_cast<const typename M::storage *>(args.in);
     if constexpr (M::located)
-        a = M::locate(a, static_cast<const typename M::storage *>(args.in), count);
+        a = M::locate(a, in, count);
+    if constexpr (!M::has_neutral) {
+        if (count == 1)
+            a = M::lift(in[0]);
+    }
     if (args.init.present) {
         R init;
         memcpy(&init, args.init.bytes, sizeof init);
-        a = M::merge(a, M::lift(init));
+        a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
     }
     const R result = M::finish(a);
     if (args.tag == 0) {
@@ -124,15 +129,16 @@ template <class M> __device__ uint64_t *partial_of(const dpr_kernel_args &args, 
 }
 
 /* Waits for `n` tagged partials, folds them with `own` in a fixed order and writes the result. One warp calls it, with
- * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. */
-template <class M>
+ * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. With `Many`
+ * there may be so many that they take several rounds, whose results are not to be rounded each time. */
+template <class M, bool Many>
 __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
     using X = exchange<M>;
     using partial = tagged_partial<typename X::type>;
     constexpr int each = 5; /* partials that a lane looks at together */
     const unsigned lane = threadIdx.x % 32;
     typename X::type x = lane == 0 ? own : X::identity();
-    typename M::acc earlier = M::identity(); /* of many, all but the last round: not to round in each */
+    typename M::acc rounds = M::identity();
     for (unsigned from = 0; from < n; from += 32 * each) {
         const int left = static_cast<int>(n - from) - static_cast<int>(lane);
         uint64_t *mine = partial_of<M>(args, from + lane);
@@ -165,13 +171,13 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
             }
         }
         const typename X::type round = reduce_array<M>(values);
-        if (from + 32 * each < n)
-            earlier = M::merge(earlier, X::unpack(round));
+        if constexpr (Many)
+            rounds = M::merge(rounds, X::unpack(round));
         else
             x = X::combine(x, round);
     }
-    if (n > 32 * each)
-        x = X::combine(X::pack(earlier), x);
+    if constexpr (Many)
+        x = X::combine(x, X::pack(rounds));
     x = reduce_warp<M>(x);
     if (lane == 0)
         write_result<M>(args, count, X::unpack(x));
@@ -180,12 +186,12 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
 /* How those meet whose partial results are numbered from 0 to `last`: all but the last post theirs and are done, and
  * the last, which has started when all others have, gathers them. Threads of its block call it, the first warp among
  * them, with the partial `x` in thread 0. */
-template <class M>
+template <class M, bool Many = false>
 __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x, unsigned self,
                      unsigned last) {
     if (self == last) {
         if (threadIdx.x < 32)
-            gather<M>(args, count, x, last);
+            gather<M, Many>(args, count, x, last);
     } else if (threadIdx.x == 0) {
         tagged_partial<typename exchange<M>::type>::post(partial_of<M>(args, self), x);
     }

@@ -18,6 +18,8 @@
  *   by_word            whether a tile's lanes take four bytes of elements at a time: add_word(lane, word), and then
  *                      settle(lane), which makes a lane as above of it
  *
+ *   has_neutral        whether identity() changes nothing that it is combined with
+ *
  *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
  *
  *   in_hardware        the instruction that combines what a warp exchanges, where there is one
@@ -85,17 +87,8 @@ template <class T> __device__ complex<T> operator+(complex<T> a, complex<T> b) {
     return {a.re + b.re, a.im + b.im};
 }
 
-/* The product of no complex numbers has a real part with this upper half, which is that of a NaN. It is not 1 + 0i,
- * because times that infinity is not infinity: one part is NaN. */
-constexpr int no_factor = 0x7ffdf00d;
-
-__device__ inline bool is_no_factor(complex<double> a) {
-    return __double2hiint(a.re) == no_factor;
-}
-
-__device__ inline complex<double> operator*(complex<double> a, complex<double> b) {
-    const complex<double> both = {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-    return is_no_factor(a) ? b : is_no_factor(b) ? a : both;
+template <class T> __device__ complex<T> operator*(complex<T> a, complex<T> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
 /* Reductions of 32-bit words over a warp in one instruction (redux, compute capability 8.0). */
@@ -107,6 +100,7 @@ enum class warp_op { none, min, max, band, bor, bxor };
 struct common {
     static constexpr int lanes = 4;
     static constexpr int vectors = 8;
+    static constexpr bool has_neutral = true;
     static constexpr bool narrow_exchange = false;
     static constexpr bool by_word = false;
     static constexpr bool located = false;
@@ -264,37 +258,23 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     static constexpr int vectors = sizeof(storage) <= 2 || D == DPR_F32 || D == DPR_C64 ? 2 : 4;
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
+    static constexpr bool has_neutral = !is_complex<D>; /* (1 + 0i) times an infinity: one part is NaN */
 
-    static __device__ acc identity() {
+    static constexpr __device__ acc identity() {
         if constexpr (is_complex<D>)
-            return {__hiloint2double(no_factor, 0), 0};
+            return {1, 0};
         else
             return 1;
     }
 
-    /* A NaN of an array's, whatever its bits, becomes one that is not no_factor. */
-    template <dpr_dtype From> static __device__ acc factor(storage_of<From> x) {
-        if constexpr (is_complex<From>)
-            x.re = isnan(x.re) ? static_cast<decltype(x.re)>(NAN) : x.re;
-        return widen<From>(x);
-    }
-
-    static __device__ lane lane_identity() { return identity(); }
-    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l * factor<D>(x); }
+    static constexpr __device__ lane lane_identity() { return identity(); }
+    static __device__ lane add(lane l, storage x) { return is_absent<D, N>(x) ? l : l * widen<D>(x); }
     static __device__ lane join(lane a, lane b) { return a * b; }
     static __device__ acc fold(acc a, lane l) { return a * l; }
     static __device__ acc merge(acc a, acc b) { return a * b; }
-
-    static __device__ result finish(acc a) {
-        if constexpr (is_complex<D>) {
-            if (is_no_factor(a))
-                a = {1, 0};
-        }
-        return narrow<D>(a);
-    }
-
+    static __device__ result finish(acc a) { return narrow<D>(a); }
     static __device__ acc lift(result r) {
-        return is_absent<element<D>::wide, N>(r) ? identity() : factor<element<D>::wide>(r);
+        return is_absent<element<D>::wide, N>(r) ? identity() : widen<element<D>::wide>(r);
     }
 };
 

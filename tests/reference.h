@@ -11,14 +11,12 @@ typedef struct ref_sum {
     size_t nans, plus_infs, minus_infs;
 } ref_sum;
 
-/* Complex products of so many elements, or fewer, must be those of some way to multiply two at a time. */
-enum { REF_FACTORS = 5 };
-
 typedef struct ref_state {
     dpr_op op;
     dpr_dtype dtype, result;
     dpr_nan nan;
-    size_t present; /* elements that count, the initial value included */
+    size_t count;   /* elements, the initial value included */
+    size_t present; /* those that count: not the NaNs that are ignored */
     uint64_t word;  /* integer, bitwise and logical results */
     ref_sum sum[2];
     struct {
@@ -26,7 +24,7 @@ typedef struct ref_state {
         long double log2_above, log2_below; /* sums of the log2 of magnitudes above and below 1, but for those near 1 */
         size_t nans, infs, zeros;
         int negative;
-        double factors[REF_FACTORS][2]; /* the first ones */
+        long double first[2]; /* the parts of the first element, if it is not ignored */
     } prod;
     struct {
         long double value;

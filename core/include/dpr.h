@@ -102,8 +102,10 @@ typedef struct dpr_c128 {
  * - PROD of floating-point and complex types: which partial products are formed depends on the strategy. DPR_F16,
  *   DPR_BF16, DPR_F32 and DPR_C64 are multiplied in F64, so that partial products overflow or vanish only beyond F64's
  *   range. Where one overflows, underflows or loses precision among the subnormal numbers, the result depends on which
- *   were formed; with a zero among the elements it can be 0 or NaN. The product of one element is that element;
- *   (a + bi)(c + di) is (ac - bd) + (ad + bc)i, also for infinities.
+ *   were formed; with a zero among the elements it can be 0 or NaN.
+ * - PROD of complex types: (a + bi)(c + di) is (ac - bd) + (ad + bc)i. The product of one element is that element. Where
+ *   a part of one of several is infinite or NaN, a part of the product is infinite or NaN; which part, and which of the
+ *   two, depends on the strategy.
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is

@@ -60,6 +60,12 @@ void fake_set_busy(int on);
 /* Has reports of runs say that a launch was refused: others have the pool's places. */
 void fake_refuse_launches(int on);
 
+/* Whether there is work in any stream that is not done. */
+int fake_is_working(void);
+
+/* Whether the host may touch managed memory while a kernel runs, from the next context on; it may at first. */
+void fake_set_concurrent_managed(int on);
+
 /* Calls so far that wait for all work: cudaDeviceSynchronize(), and those that give memory back. */
 int fake_device_waits(void);
 

@@ -49,6 +49,12 @@ cudaError_t __wrap_cudaGetDeviceCount(int *count) {
     return fake_end(cudaSuccess);
 }
 
+static int concurrent_managed = 1;
+
+void fake_set_concurrent_managed(int on) {
+    concurrent_managed = on;
+}
+
 WRAP(cudaDeviceGetAttribute);
 cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
     FAKE_BEGIN();
@@ -64,6 +70,8 @@ cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     default:
         return fake_end(cudaErrorInvalidValue);
     }
+    if (attribute == cudaDevAttrConcurrentManagedAccess)
+        *value = concurrent_managed;
     return fake_end(cudaSuccess);
 }
 

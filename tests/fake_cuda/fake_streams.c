@@ -36,6 +36,15 @@ void fake_set_busy(int on) {
     fake_unlock();
 }
 
+int fake_is_working(void) {
+    int found = 0;
+    fake_lock();
+    for (cudaStream_t s = fake_streams(); s && !found; s = s->next)
+        found = s->work.first != NULL;
+    fake_unlock();
+    return found;
+}
+
 /* ---- Work ---- */
 
 cudaStream_t fake_stream_of(cudaStream_t stream) {

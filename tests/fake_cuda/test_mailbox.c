@@ -81,6 +81,38 @@ MAIL_TEST(quick_kernels_need_no_wait_of_the_driver) {
     }
 }
 
+/* Who may not touch managed memory while a kernel runs would fault after a call that returns before its kernel ends. */
+MAIL_TEST(kernels_have_ended_where_they_keep_the_host_from_managed_memory) {
+    dpr_ctx *const concurrent = ((scene *)fixture)->ctx;
+    int64_t out;
+    fake_set_concurrent_managed(0);
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &((scene *)fixture)->ctx));
+    fake_set_concurrent_managed(1);
+    fake_set_eager(1);
+    EXPECT_STATUS(DPR_OK, sum(fixture, NULL, &out));
+    EXPECT_EQ_I64(expected_sum, out);
+    EXPECT_EQ_I64(1, waits_for_the_driver(fixture, NULL));
+    dpr_ctx_destroy(((scene *)fixture)->ctx);
+    ((scene *)fixture)->ctx = concurrent;
+}
+
+/* Wherever array and result are. */
+MAIL_TEST(nothing_is_under_way_after_a_blocking_call) {
+    const scene *s = fixture;
+    int64_t host, *const out[] = {&host, gpu_alloc(DPR_MEMORY_DEVICE, sizeof host),
+                                  gpu_alloc(DPR_MEMORY_PINNED, sizeof host)};
+    for (size_t i = 0; i < LENGTH(out); i++) {
+        EXPECT_STATUS(DPR_OK, dpr_reduce(s->host, out[i], COUNT, DPR_I32, DPR_SUM));
+        EXPECT_TRUE(!fake_is_working());
+        EXPECT_STATUS(DPR_OK, dpr_reduce(s->in, out[i], COUNT, DPR_I32, DPR_SUM));
+        EXPECT_TRUE(!fake_is_working());
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, out[i], 0, DPR_I32, DPR_SUM, NULL));
+        EXPECT_TRUE(!fake_is_working());
+    }
+    gpu_free(DPR_MEMORY_DEVICE, out[1]);
+    gpu_free(DPR_MEMORY_PINNED, out[2]);
+}
+
 /* Of 1 to 16 bytes, one after the other in the same mailbox. */
 MAIL_TEST(results_of_every_size) {
     const dpr_c128 complex_in[2] = {{1.5, -2.5}, {4, 8}};
