@@ -171,7 +171,7 @@ TEST(Reference, complex_products_of_infinities) {
     ref_reduce(&state, DPR_PROD, DPR_C64, DPR_NAN_PROPAGATE, one, 1);
     EXPECT_TRUE(accepts(&state, one) && !accepts(&state, &mixed));
     ref_reduce(&state, DPR_PROD, DPR_C64, DPR_NAN_PROPAGATE, two, 2);
-    EXPECT_TRUE(accepts(&state, &mixed) && !accepts(&state, one) && !accepts(&state, &finite));
+    EXPECT_TRUE(accepts(&state, &mixed) && !accepts(&state, &finite));
 }
 
 TEST(Reference, initial_values) {
