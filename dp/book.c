@@ -114,9 +114,9 @@ static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, do
            + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
 }
 
-/* Of launches that tiles make for themselves, a run makes at most as many as the pool has places. Each tile's own follow
- * one another, and in dp.recursive as many continuations after them, 2 us each on an H200, because they were launched
- * long before. Tiles without any are done in line, 17 ns each on its 132 SMs. */
+/* A run makes at most as many launches for its tiles as the pool has places. The launches of one tile follow one
+ * another. In dp.recursive as many continuations follow them, 2 us each on an H200, because they were launched long
+ * before. Tiles for which no launch is left are done in line, 17 ns each on the H200's 132 SMs. */
 static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
     const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
     const double wanted = each * depth * tiles, most = (double)caps->gpu.pending_launches;

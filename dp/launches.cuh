@@ -14,8 +14,8 @@ constexpr bool makes_launches = false;
 constexpr bool makes_launches = true;
 #endif
 
-/* Adds up to `wanted` to *taken, which may grow to `most`: how many it added. While others take the last ones that may
- * be fewer than are left. */
+/* Adds up to `wanted` to *taken, which may grow to `most`, and returns how many it added. That may be fewer than are
+ * left while other threads take the last ones. */
 __device__ inline unsigned take_free(unsigned *taken, unsigned wanted, unsigned most) {
     const unsigned before = atomicAdd(taken, wanted), left = before < most ? most - before : 0;
     if (left >= wanted)

@@ -28,7 +28,8 @@ __device__ inline dpr_nest_slot &slot_of(const dpr_nest &nest, uint32_t slot) {
     return reinterpret_cast<dpr_nest_slot *>(static_cast<dpr_nest_state *>(nest.memory) + 1)[slot];
 }
 
-/* Takes a bit that is 1 of `words` words, beginning at word `first`: its number, or none after `looks` looks. */
+/* Clears a set bit in one of `words` words and returns its number. Looks from word `first` on, at `looks` words at
+ * most; `none` if it gets no bit. */
 __device__ inline uint32_t take_bit(uint32_t *bits, uint32_t words, uint32_t first, uint32_t looks) {
     for (uint32_t i = 0; i < looks; ++i) {
         const uint32_t w = (first + i) % words;
@@ -112,9 +113,9 @@ __device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
 /* ---- Calls that wait for the thread which made them ---- */
 
 /* Calls of continuations whose launches were refused. The thread does them in line when the continuation has returned,
- * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which is
- * all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds while
- * there are such. */
+ * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which
+ * is all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds
+ * while there are such. */
 struct waiting_line {
     dpr_nest_call first;
     bool has_first;
@@ -127,8 +128,8 @@ __device__ inline dpr_nest_call &call_in(const dpr_nest &nest, const waiting_lin
     return queues[line.queue * DPR_NEST_QUEUE_CALLS + (line.head + i) % DPR_NEST_QUEUE_CALLS];
 }
 
-/* A queue, or none if there is still none after some seconds. Who holds one waits for no further one, so each comes
- * back. */
+/* A queue, or none if no queue has become free in some seconds. A thread that holds a queue never waits for another, so
+ * each queue comes back. */
 __device__ inline uint32_t take_queue(dpr_nest_state &state) {
     for (int tries = 0; tries < 1 << 22; ++tries) {
         const uint32_t queue = take_bit(state.free_queues, DPR_NEST_QUEUE_WORDS, warp_number(), DPR_NEST_QUEUE_WORDS);
@@ -192,14 +193,13 @@ template <class Begin> __device__ void with_line(const dpr_nest &of, Begin begin
 
 /* ---- The end of a launched grid ---- */
 
-/* The grid that has the slot has written its result. One thread calls it, last of all. Not in line, so that what it
- * keeps on the stack is no part of the many functions that call it. */
+/* The grid that has the slot has written its result. One thread calls it, last of all. __noinline__, so that what
+ * it keeps on the stack is not part of the many functions that call it. */
 __device__ __noinline__ inline void end_launch(dpr_nest_slot &slot, const void *out) {
     __threadfence();
     if (slot.follow)
-        with_line(slot.nest, [&](const dpr_nest &nest) {
-            reinterpret_cast<follower>(slot.follow)(nest, out, slot.then);
-        });
+        with_line(slot.nest,
+                  [&](const dpr_nest &nest) { reinterpret_cast<follower>(slot.follow)(nest, out, slot.then); });
     close_launch(slot.nest, slot.nest.within - 1);
 }
 

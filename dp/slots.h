@@ -4,8 +4,8 @@
 
 #include "dpr.h"
 
-/* Launches of one nest that may be pending, so that its memory stays at 2.3 MiB; blocks of a launched grid; bytes of
- * the largest partial result. */
+/* Launches of one nest that may be pending, so that its memory stays at 3.1 MiB, queues included; blocks of a launched
+ * grid; bytes of the largest partial result. */
 enum { DPR_NEST_LAUNCHES = 2048, DPR_NEST_BLOCKS = 64, DPR_NEST_PARTIAL_BYTES = 16 };
 
 /* Bytes of a continuation object, at most; it is aligned to 8. */
@@ -37,11 +37,7 @@ typedef struct dpr_nest_slot {
 } dpr_nest_slot;
 
 /* Words of free slots and of free queues, and of turns. */
-enum {
-    DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32,
-    DPR_NEST_QUEUE_WORDS = DPR_NEST_QUEUES / 32,
-    DPR_NEST_TURNS = 16384
-};
+enum { DPR_NEST_WORDS = DPR_NEST_LAUNCHES / 32, DPR_NEST_QUEUE_WORDS = DPR_NEST_QUEUES / 32, DPR_NEST_TURNS = 16384 };
 
 /* The nest's memory begins with this; behind it lie the slots, and behind these the queues. */
 typedef struct dpr_nest_state {

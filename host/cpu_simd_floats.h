@@ -27,7 +27,7 @@ DPR_INLINE vec_f8 f64_from_f32(const void *at) {
 #define DPR_F64_FROM_F32 f64_from_f32
 
 /* F16 in the upper halves of the lanes. The exponent is rebiased by an integer addition; what has exponent 0 becomes
- * 2^-14 + value, exactly, from which 2^-14 is taken again. */
+ * 2^-14 + value, exactly, from which 2^-14 is subtracted. */
 DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
     const vec_f4 two_to_minus_14 = (vec_f4){0} + 0x1p-14F;
     vec_u4 sign = x & 0x80000000, magnitude = (x & 0x7fff0000) >> 3;

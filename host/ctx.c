@@ -107,7 +107,8 @@ static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **o
     dpr_home home;
     dpr_caps unused;
     if (device == DPR_DEVICE_CPU && options->pending_launches > 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, and the context is the CPU's",
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "ctx_options->pending_launches is %zu; it must be 0 for a context of the CPU",
                         options->pending_launches);
     if (device == DPR_DEVICE_CPU)
         return create_in(NULL, options, out);
@@ -357,7 +358,7 @@ static dpr_status add_default(uint64_t home, dpr_ctx *made, dpr_ctx **out) {
         i += atomic_load(&place->home) == there; /* unless it has changed: then another look */
     }
     dpr_ctx_destroy(made);
-    return dpr_fail(DPR_ERR_NO_DEVICE, "dpr_reduce() serves %d CUDA contexts at a time, and there are more",
+    return dpr_fail(DPR_ERR_NO_DEVICE, "dpr_reduce() serves at most %d CUDA contexts at a time, and all are in use",
                     MOST_HOMES);
 }
 

@@ -455,9 +455,7 @@ dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu) {
 
 static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
     (void)cudaGetLastError();
-    return dpr_fail(DPR_ERR_WRONG_DEVICE,
-                    "stream is %p, which is no stream of the context's device %d, or of another "
-                    "CUDA context there",
+    return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which does not belong to the CUDA context of ctx on device %d",
                     (void *)stream, device->home.ordinal);
 }
 
@@ -470,8 +468,7 @@ static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *st
         return dpr_cuda_failed(error, strategy->name);
     (void)cudaGetLastError();
     return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
-                    "strategy \"%s\" cannot run this: the %d SMs of the stream have no room for "
-                    "its blocks at a time (%s)",
+                    "strategy \"%s\" cannot run in this stream: its %d SMs cannot hold all blocks at once (%s)",
                     strategy->name, run->sms, cudaGetErrorName(error));
 }
 

@@ -69,7 +69,7 @@ dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
     if (dpr_driver_devices(&why) == 0)
         return dpr_fail(DPR_ERR_NO_DEVICE, "device %d cannot be used: %s", ordinal, why);
     if (ordinal >= MOST_DEVICES)
-        return dpr_fail(DPR_ERR_NO_DEVICE, "device %d is past the %d that dpr serves", ordinal, MOST_DEVICES);
+        return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d; dpr serves devices 0 to %d only", ordinal, MOST_DEVICES - 1);
     if (find_current(ordinal, out) || find_alive(owner, ordinal, out))
         return DPR_OK;
     const int cancel = dpr_cancel_hold();
@@ -110,11 +110,11 @@ dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
         return DPR_OK;
     dpr_cancel_release(visit->cancel);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        return dpr_fail(
-            DPR_ERR_CUDA,
-            "the CUDA context on device %d that this belongs to is gone: it was destroyed, or reset with its "
-            "device",
-            home->ordinal);
+        return dpr_fail(DPR_ERR_CUDA,
+                        "the CUDA context on device %d in which this dpr_ctx or dpr_nest was made is gone: it was "
+                        "destroyed, or reset with its "
+                        "device",
+                        home->ordinal);
     return dpr_cuda_failed((cudaError_t)result, "entering a CUDA context");
 }
 

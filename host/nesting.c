@@ -90,8 +90,8 @@ static dpr_status allow(const dpr_home *home, size_t pending) {
     dpr_status status = DPR_OK;
     if (!l)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "ctx_options->pending_launches is %zu, and %d CUDA contexts have a "
-                        "limit of the library's already",
+                        "ctx_options->pending_launches is %zu, but %d other CUDA contexts have a number of their own, "
+                        "which is the most",
                         pending, MOST_HOMES);
     if (l->contexts == 0)
         status = set_limit(l, home, pending);

@@ -108,7 +108,7 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
         return dpr_fail(DPR_ERR_SIZE, "count is %zu; an array has at most %td bytes, so %td elements of %s", count,
                         (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / d->size, d->name);
     if (count == 0 && o->result == DPR_RESULT_INDEX)
-        return dpr_fail(DPR_ERR_EMPTY, "count is 0, and %s of nothing is no index", o->name);
+        return dpr_fail(DPR_ERR_EMPTY, "count is 0; %s has no result for zero elements", o->name);
     *out = (dpr_request){.op = o,
                          .dtype = d,
                          .result = &dpr_dtypes[dpr_result_dtype(op, dtype)],

@@ -1,8 +1,10 @@
 /* The CPU's arithmetic on data in its caches, on one thread with the best instruction set or that of DPR_CPU_ISA.
  *
- *     bench_cache sums [OFFSET]     sums of F32, in ns: a loop made for this processor, the fold of cpu.simd, a run of
- * a plan, a call; the array begins OFFSET bytes after the begin of a page bench_cache pairs [RATE]      GB/s of the
- * folds of all pairs in L1, L2 and L3 (16 KiB, 512 KiB, 8 MiB), those that are slower than RATE in L3 alone
+ * bench_cache sums [OFFSET]: times of sums of F32 in ns. Contenders are a loop made for this processor, the fold of
+ * cpu.simd, a run of a plan, and a call. The array begins OFFSET bytes after the beginning of a page.
+ *
+ * bench_cache pairs [RATE]: GB/s of the folds of all pairs in L1, L2 and L3 (16 KiB, 512 KiB, 8 MiB); only of those
+ * that are slower than RATE in L3.
  *
  * Contenders take turns, and each figure is a median. Elements are ones, and zeros for ANY. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */

@@ -402,11 +402,11 @@ typedef struct bounds {
     long double value, error;
     int nan;       /* the result must be NaN */
     int may_leave; /* an intermediate result can leave the type's range: infinity and NaN are right too */
-    int may_lose;  /* and so is every number, as it can be too small to be precise, or zero */
+    int may_lose;  /* and so is every number, because it can be too small to be precise, or zero */
 } bounds;
 
-/* The header promises log2 n + 8 roundings for results of F32. A sum of n elements rounds n - 1 times, and n times where
- * it is rounded to the result type. A partial sum overflows only if the sum of magnitudes does.
+/* The header promises log2 n + 8 roundings for results of F32. A sum of n elements rounds n - 1 times, and n times
+ * where it is rounded to the result type. A partial sum overflows only if the sum of magnitudes does.
  *
  * F64 and C128: pairwise summation has an error of at most g sum|x|, g = k u / (1 - k u), k = ceil(log2 n) (Higham,
  * Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 4.6); practical pairwise summation adds runs of up to 8

@@ -12,13 +12,13 @@
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
  *   shared by threads; it may be destroyed only when no other thread uses it.
- * - No function is a cancellation point: a request to cancel the calling thread stays pending until the call has
- *   returned. Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported.
+ * - No function is a cancellation point: a request to cancel the calling thread acts at the first cancellation point of
+ *   the caller's own code after the call. Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported.
  * - A process forked at any time may use the library on the CPU, whatever other threads were doing.
- * - The shared library stays loaded after dlclose(). A plugin that contains the static library may be unloaded when no
- *   thread is in a call: the library's threads end then. Its memory stays behind unless dpr_shutdown() is called
- *   before. A plugin that has used a GPU must call it, and destroy its contexts and the graphs that captured their
- *   calls.
+ * - The shared library stays loaded after dlclose(). A plugin that contains the static library may be unloaded while no
+ *   thread is in a call; the library's threads end then. The library's memory is lost unless dpr_shutdown() is called
+ *   before. A plugin that has used a GPU must, before it is unloaded, call dpr_shutdown() and destroy its contexts and
+ *   the graphs that captured their calls.
  * - The library does not print, abort or exit, and leaves the calling thread's CUDA contexts, its device and what other
  *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
@@ -93,9 +93,9 @@ typedef struct dpr_c128 {
  * DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
  * - SUM, PROD: integers wrap modulo 2^64.
- * - SUM of DPR_F16, DPR_BF16 and DPR_F32, and of DPR_C64 in each part: the error is at most log2(n) + 8 roundings in F32
- *   of the sum of the magnitudes, (log2(n) + 8) * 2^-24 * (|x[0]| + |x[1]| + ...), an initial value being one of the n
- *   numbers.
+ * - SUM of n elements of DPR_F16, DPR_BF16 or DPR_F32, and each part of one of DPR_C64: the error is at most
+ *   (log2(n) + 8) * 2^-24 * (|x[0]| + |x[1]| + ...), that is log2(n) + 8 roundings in F32 of the sum of the magnitudes.
+ *   An initial value counts as one of the n elements.
  * - SUM of floating-point and complex types: as long as the sum of the magnitudes (of each part) is in the range of the
  *   result's type, nothing overflows. Where it is not, partial sums may overflow, and the result may be infinite or NaN
  *   although the exact sum is not; that depends on the strategy. {3e38, -3e38, 3e38, -3e38} in DPR_F32 can be 0 or NaN.
@@ -103,9 +103,9 @@ typedef struct dpr_c128 {
  *   DPR_BF16, DPR_F32 and DPR_C64 are multiplied in F64, so that partial products overflow or vanish only beyond F64's
  *   range. Where one overflows, underflows or loses precision among the subnormal numbers, the result depends on which
  *   were formed; with a zero among the elements it can be 0 or NaN.
- * - PROD of complex types: (a + bi)(c + di) is (ac - bd) + (ad + bc)i. The product of one element is that element. Where
- *   a part of one of several is infinite or NaN, a part of the product is infinite or NaN; which part, and which of the
- *   two, depends on the strategy.
+ * - PROD of complex types: (a + bi)(c + di) is (ac - bd) + (ad + bc)i. The product of one element is that element. If
+ * one of several elements has an infinite or NaN part, at least one part of the product is infinite or NaN. Which part
+ * it is, and whether it is infinite or NaN, depends on the strategy.
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
@@ -163,17 +163,18 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
  * legacy default stream; host memory is reduced on the CPU. The call works in the calling thread's current CUDA context
  * if that is one of the GPU's, else in the context that owns the memory, else in the GPU's primary one. While a stream
- * that waits for the legacy default stream is captured, that stream must not be used; then the call works in a stream
- * of its own.
+ * that waits for the legacy default stream is captured, CUDA forbids use of the legacy default stream. The call then
+ * waits for all work of the CUDA context and runs in a stream of its own.
  *
  * The first call on a GPU initialises it (some 0.1 s). Time: O(count). Device memory held from then on: at most 4 MiB
- * for each CUDA context that calls have worked in. There may be 64 of those at a time, and DPR_ERR_NO_DEVICE past them.
+ * for each CUDA context that calls have worked in. dpr_reduce() serves at most 64 CUDA contexts at a time; a call in a
+ * further one ends with DPR_ERR_NO_DEVICE.
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot use the
- * device again in this process) calls that need the device give DPR_ERR_CUDA; host memory is reduced on the CPU as
- * before. */
+ * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot
+ * use the device again in this process) calls that need the device give DPR_ERR_CUDA; host memory is reduced on the CPU
+ * as before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -204,21 +205,20 @@ enum {
  *
  * Initialises the device and takes 4 MiB of its memory, beside what CUDA itself takes. That is enough for 512 streams
  * and captured calls at a time; the first call past them takes another 4 MiB, and so on. A context that has seen more
- * than 4096 streams waits for the device before it takes yet more, and gives the memory of streams that are silent then
- * to others.
+ * than 4096 streams waits for the device before it takes more, and reuses the scratch memory of idle streams.
  *
- * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 30 ms and 12 MiB. CUDA loads a
- * kernel at the latest when it is first used, and waits then for all work on the device. So in a program without other
- * code to load, what comes after does not wait for kernels of others, but for these: the first dpr_reduce() of each
- * operation and type in a CUDA context where dpr_ctx_create() was never called, the first call that names a strategy
- * which is not chosen otherwise, the first use of nested launches, and what gives memory back: dpr_ctx_destroy() and
- * dpr_shutdown().
+ * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 25 ms and 10 MiB. CUDA loads a
+ * kernel at its first use at the latest, and then waits for all work on the device. If the program loads no other code,
+ * only these calls wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type in a CUDA
+ * context without a dpr_ctx_create(); the first call that names a strategy which the planner does not choose by itself;
+ * the first use of nested launches; blocking calls while a stream that waits for the legacy default stream is captured;
+ * and dpr_ctx_destroy() and dpr_shutdown(), which give memory back.
  *
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
- * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must be of
- * the same CUDA context, or of a green context made from it, whose SMs the calls then keep to; of others the calls end
- * with DPR_ERR_WRONG_DEVICE. When the CUDA context is gone, destroyed or reset with its device, calls end with
- * DPR_ERR_CUDA, and dpr_ctx_destroy() alone is of use.
+ * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must belong
+ * to the same CUDA context, or to a green context made from it; then the calls use only the green context's SMs. For
+ * any other stream a call ends with DPR_ERR_WRONG_DEVICE. After the CUDA context is destroyed, or reset with its
+ * device, every call ends with DPR_ERR_CUDA; only dpr_ctx_destroy() may still be called.
  *
  * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY,
  * DPR_ERR_CUDA. */
@@ -230,8 +230,8 @@ typedef struct dpr_ctx_options {
     /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
      * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
      * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is loaded,
-     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). A launch that finds no place
-     * in the pool is refused, and its parent does the work; so a larger pool admits more launches at a time. */
+     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). A launch that finds no
+     * place in the pool is refused, and its parent does the work; so a larger pool admits more launches at a time. */
     size_t pending_launches;
 } dpr_ctx_options;
 
@@ -239,7 +239,8 @@ typedef struct dpr_ctx_options {
     { sizeof(dpr_ctx_options), 0 }
 
 /** dpr_ctx_create() with options (NULL: the defaults). DPR_ERR_INVALID_OPTION also for a number of pending launches
- * that the device does not take, that differs from what another context has set, or that is not 0 on a CPU context. */
+ * that the device does not take, that differs from what another dpr_ctx in the same CUDA context has set, or that is
+ * not 0 on a CPU context, and if 64 other CUDA contexts have such a number already. */
 DPR_API dpr_status dpr_ctx_create_ex(int device, const dpr_ctx_options *ctx_options, dpr_ctx **out);
 
 /** Gives back all that the context holds, after the work that it has in flight. NULL is allowed. Plans made from it
@@ -253,8 +254,8 @@ DPR_API int dpr_ctx_device(const dpr_ctx *ctx);
 
 /** How the arithmetic is done. */
 typedef enum dpr_mode {
-    DPR_FAST = 0 /**< as fast as the device allows; the same bits on every run of the same plan on the same device, for
-                       arrays that lie equally with regard to 16 bytes */
+    DPR_FAST = 0 /**< as fast as the device allows; bitwise reproducible for the same plan, device, number of SMs of the
+                       stream, and address modulo 16 */
 } dpr_mode;
 
 /** What a NaN element does (floating-point and complex types; a complex element is NaN when a part is). */
@@ -264,12 +265,12 @@ typedef enum dpr_nan {
                               there the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
 } dpr_nan;
 
-/** What the launches that kernels made in one run came to: of strategies dp.*, and all 0 of others. Whatever happens to
- * a launch, the result is right, because a parent does itself what it could not launch. */
+/** Counters of the nested launches of one run. All are 0 unless a strategy dp.* ran. The result is right whatever
+ * happens to a launch, because a parent does itself what it could not launch. */
 typedef struct dpr_nested {
     uint32_t launched;    /**< launches that kernels made */
-    uint32_t refused;     /**< not made, because the device's pool of pending launches had no place for them, or because
-                             the run had made as many as it may */
+    uint32_t refused;     /**< not made, because the device's pool of pending launches had no place, because the run had
+                             made as many as it may, or because dpr_nest.launches of the nest were pending */
     uint32_t failed;      /**< tried, and failed for any other reason */
     uint32_t in_line;     /**< sub-trees that a parent did itself, for one of these reasons or at the limit of depth */
     uint32_t deepest;     /**< depth of the deepest launch; kernels that the host launches are at 0 */
@@ -299,9 +300,8 @@ typedef struct dpr_options {
                   call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
                         to 24; 0: as many as the device is known to take, which is 24 */
-    int max_pending; /**< launches that the kernels of this call make, at most; 0: as many as the device's pool of
-                        pending launches has places; DPR_NO_LAUNCHES: they make none, and parents do everything
-                        themselves */
+    int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
+                        pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
     int reserved;    /**< 0 */
     dpr_nested *nested; /**< NULL, or where the run leaves what its nested launches came to: memory like that of `out`,
                            and complete when the result is; after a call that failed it may be as it was, or all 0. A
@@ -387,7 +387,8 @@ DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_s
  * DPR_ERR_BUFFER_TOO_SMALL leaves `text` alone and sets *len. */
 DPR_API dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len);
 
-/** The name of the strategy that the plan runs. Static storage. */
+/** The name of the plan's strategy. A run in a stream with fewer SMs than the context (a green context's) may use
+ * another one. Static storage. */
 DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
 
 /** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
@@ -410,15 +411,15 @@ typedef struct dpr_nest {
 
 /** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.
  *
- * @param launches  how many of its launches may be pending at a time; 0, or more than that: as many as the device's
- *                  pool of pending launches has places (ctx_options->pending_launches), 2048 at most. Strategies dp.*
- *                  and other nests launch into the same pool.
- *                  DPR_NO_LAUNCHES: it makes none, and threads do everything in line.
+ * @param launches  how many launches of the nest may be pending at a time: at most the places of the device's pool
+ *                  (ctx_options->pending_launches), and at most 2048. 0 and larger numbers mean that maximum.
+ *                  Strategies dp.* and other nests launch into the same pool. DPR_NO_LAUNCHES: none, and threads do
+ *                  everything in line.
  * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
  *
- * Takes 0.9 MiB of device memory, and 1.1 KiB for each launch, 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION,
- * DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or a stack of less than 1 KiB a thread, which
- * cudaLimitStackSize sets), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * Takes 0.8 MiB of device memory and 1.1 KiB for each launch: 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER,
+ * DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or cudaLimitStackSize
+ * below 1 KiB), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
 /** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.

@@ -23,9 +23,10 @@
  * - Not in kernels that are launched cooperatively or from a device graph. In a captured graph another kernel follows
  *   the calling one, if only an empty one: an H200 (driver 580) may take a graph for done at the end of its last
  *   kernel, whatever that has launched.
- * - Your kernels launch none of their own next to dpr's, nor do other kernels at that time: where launches of several
- *   kernels are pending, an H200 (driver 580) hangs sooner or later. All of dpr's launches are of one kernel, and one
- *   thread of a warp makes them at a time; then the device refuses what its pool of pending launches has no place for. */
+ * - Neither your kernels nor any others may launch kernels of their own while launches of dpr's are pending: with
+ *   launches of several kernels pending, an H200 (driver 580) hangs sooner or later. All of dpr's launches are of one
+ *   kernel, and one thread of a warp makes them at a time; under these conditions the device refuses a launch for which
+ *   its pool has no place. */
 #ifndef DPR_NESTED_CUH
 #define DPR_NESTED_CUH
 
@@ -65,17 +66,18 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
 /* Reduces in[0 .. count-1] to *out, by a grid that starts at once and which nobody waits for ("fire and forget").
  *
  * One thread calls it; any number of threads may, each for an array of its own. Where the device's pool of pending
- * launches has no place, or `nest.launches` of the nest are pending, the launch is refused, and the thread does the work
- * in line, one element after the other: that is right too, but slow, and a floating-point sum or product may then be
- * rounded differently. dpr_nest_report() says how many calls were launched and how many refused. A larger pool
+ * launches has no place, or `nest.launches` of the nest are pending, the launch is refused, and the thread does the
+ * work in line, one element after the other: that is right too, but slow, and a floating-point sum or product may then
+ * be rounded differently. dpr_nest_report() says how many calls were launched and how many refused. A larger pool
  * (dpr_ctx_options.pending_launches) admits more.
  *
  * `in` is aligned as dpr_dtype_alignment() says, and `out` as its type; `in` may be NULL where count is 0. On an H200
  * the device makes a launch each 0.3 us, and the grid starts some 10 us later: short arrays are better done by the
  * caller.
  *
- * @param then  a trivially copyable object of up to 64 bytes. One thread calls then(result) once *out is written: of
- *              the launched grid, or the calling one in line. What it writes is seen after *out.
+ * @param then  a trivially copyable object of up to 64 bytes. One thread calls then(result) once *out is written: a
+ *              thread of the launched grid or, in line, the calling thread. Writes of the continuation become visible
+ *              after *out.
  *
  *              A continuation that asks for reductions itself, by nested_reduce(), is called as then(result, nest), and
  *              asks on that nest and on no other. Where a launch is refused whose continuation may ask as well, the
@@ -90,10 +92,10 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *              There it also has the stack that the kernel leaves of the device's limit (cudaLimitStackSize): 512 bytes
  *              where that is 1024, as CUDA sets it, and more by as much as the program raises it. More stack than there
  *              is ends the kernel with an error. What a continuation takes, nvcc -Xptxas -v prints as the "stack frame"
- *              of dpr::nested::follow<..., Then>; functions that it calls take theirs on top. A continuation may say how
- *              much that is by a member `static constexpr unsigned stack_bytes`: if it is more than
- *              DPR_NEST_THEN_STACK, it does not compile. That is 512, unless the program, which raises the limit,
- *              defines it as more before it includes this header. */
+ *              of dpr::nested::follow<..., Then>; functions that it calls take theirs on top. A continuation may say
+ * how much that is by a member `static constexpr unsigned stack_bytes`: if it is more than DPR_NEST_THEN_STACK, it does
+ * not compile. That is 512; a program that raises the device's limit may define it as more before it includes this
+ * header. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then = {});
@@ -193,9 +195,8 @@ __device__ bool launch_grid(const dpr_nest &nest, cudaStream_t order, const dpr_
         args.slot = &slot;
         args.go_on = reinterpret_cast<void *>(grid);
     };
-    return launch_noted(&state_of(nest).account, slot.depth, [&] {
-        return launch_filled(launcher_of(nest).kernel, d.blocks, threads, order, fill);
-    });
+    return launch_noted(&state_of(nest).account, slot.depth,
+                        [&] { return launch_filled(launcher_of(nest).kernel, d.blocks, threads, order, fill); });
 }
 
 /* Whether a launched grid does it. */
@@ -217,9 +218,9 @@ __device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_n
     return launched;
 }
 
-/* The same, one thread of a warp at a time: an H200 hangs where several of them launch at once. A thread that does not
- * get its turn, after a time that is longer than all turns of a warp, is refused. Not in line, so that a continuation's
- * stack has it once. */
+/* The same, one thread of a warp at a time: an H200 hangs where several of them launch at once. If a thread does
+ * not get its turn within a time that is longer than all turns of a warp, the launch is refused. __noinline__, so that
+ * a continuation's stack has this function's frame only once. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ __noinline__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call) {
     unsigned *turn = &state_of(nest).turns[warp_number() % DPR_NEST_TURNS];
