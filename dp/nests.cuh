@@ -128,10 +128,10 @@ __device__ inline dpr_nest_call &call_in(const dpr_nest &nest, const waiting_lin
     return queues[line.queue * DPR_NEST_QUEUE_CALLS + (line.head + i) % DPR_NEST_QUEUE_CALLS];
 }
 
-/* A queue, or none if no queue has become free in some seconds. A thread that holds a queue never waits for another, so
- * each queue comes back. */
+/* A queue, or none if no queue has become free in more than a quarter of an hour. A thread that holds a queue never
+ * waits for another, so each queue comes back. */
 __device__ inline uint32_t take_queue(dpr_nest_state &state) {
-    for (int tries = 0; tries < 1 << 22; ++tries) {
+    for (uint32_t tries = 0; tries < 1u << 30; ++tries) {
         const uint32_t queue = take_bit(state.free_queues, DPR_NEST_QUEUE_WORDS, warp_number(), DPR_NEST_QUEUE_WORDS);
         if (queue != none)
             return queue;

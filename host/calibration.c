@@ -263,11 +263,9 @@ static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_nesting *n
     if (gpu->pending_launches < LEAST_BLOCKS)
         return DPR_OK;
     t.blocks = gpu->pending_launches < MOST_BLOCKS ? (uint32_t)gpu->pending_launches : MOST_BLOCKS;
-    const int mode = dpr_capture_relax();
     const cudaError_t error = set_up(&t, c, nesting);
     const dpr_status status = error == cudaSuccess ? find_times(&t, c) : outcome_of(error);
     tear_down(&t);
-    dpr_capture_restore(mode);
     return status;
 }
 

@@ -120,7 +120,7 @@ dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residen
 dpr_status dpr_device_nested(void *user, int measure, dpr_gpu_caps *gpu);
 
 /* Why a choice does not fit the stream that it is to run in, so that another must be made. The status is
- * DPR_ERR_STRATEGY_UNABLE then, and nothing was enqueued. */
+ * DPR_ERR_STRATEGY_UNABLE then, and no kernel was enqueued. */
 typedef struct dpr_misfit {
     int sms;       /* the SMs of the stream, if they are not run->sms; else 0 */
     int too_large; /* 1: more blocks must be resident at a time than the SMs have room for */

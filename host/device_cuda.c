@@ -64,7 +64,7 @@ typedef struct attribute {
 
 #define DPR_ATTRIBUTE_ROW(A, NAME, ATTRIBUTE, ...) {offsetof(dpr_gpu_caps, NAME), cudaDevAttr##ATTRIBUTE},
 
-dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
+static dpr_status read_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     static const attribute attributes[] = {DPR_GPU_CAPS_LIST(DPR_ATTRIBUTE_ROW, _)};
     dpr_gpu_caps caps = {0};
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
@@ -85,22 +85,27 @@ dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     return DPR_OK;
 }
 
+dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
+    const int cancel = dpr_cancel_hold();
+    const dpr_status status = read_caps(ordinal, gpu, name);
+    dpr_cancel_release(cancel);
+    return status;
+}
+
 dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
     const cudaError_t error = cudaDeviceGetPCIBusId(bus_id, 16, ordinal);
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "cudaDeviceGetPCIBusId");
 }
 
-/* Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no kernels at
- * all from then on. With a margin, because how much it takes is known of that device alone. */
+/* In a home, relaxed. Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can
+ * launch no kernels at all from then on. With a margin, because how much it takes is known of that device alone. */
 static dpr_status check_room(int ordinal, const dpr_module *module) {
     size_t pending = 0, available = 0, total = 0;
     if (dpr_module_arrived(module).context)
         return DPR_OK;
-    const int mode = dpr_capture_relax();
     cudaError_t error = dpr_nesting_pending(&pending);
     if (error == cudaSuccess)
         error = cudaMemGetInfo(&available, &total);
-    dpr_capture_restore(mode);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "asking for a device's memory");
     const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
@@ -153,7 +158,7 @@ dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kern
 /* A copy from pageable memory may return before it has arrived, so there is a wait after it. */
 static cudaError_t copy_in_legacy(void *to, const void *from, size_t bytes) {
     const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, NULL);
-    return error == cudaSuccess ? cudaStreamSynchronize(NULL) : error;
+    return error == cudaSuccess ? dpr_home_wait_for_legacy() : error;
 }
 
 static cudaError_t copy_after_legacy(void *to, const void *from, size_t bytes) {
@@ -274,11 +279,7 @@ const dpr_home *dpr_device_home_of(const dpr_device *device) {
 }
 
 int dpr_device_is_gone(const dpr_device *device) {
-    dpr_visit visit;
-    if (dpr_home_enter(&device->home, &visit) != DPR_OK)
-        return 1;
-    dpr_home_leave(&visit);
-    return 0;
+    return dpr_home_is_gone(&device->home);
 }
 
 dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out) {
@@ -488,15 +489,15 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
     dpr_slot *slot = NULL;
     cudaGraph_t graph = NULL;
     cudaError_t error = cudaSuccess;
+    int sms = run->sms;
     if (run->shape.scratch_bytes > 0)
-        error = dpr_scratch_pin(device->scratch, run->stream, &slot, &graph);
+        error = dpr_scratch_pin(device->scratch, run->stream, &sms, &slot, &graph);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return wrong_stream(device, run->stream);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "taking scratch memory");
-    if (slot && dpr_slot_sms(slot) != run->sms) {
-        misfit->sms = dpr_slot_sms(slot);
-        dpr_scratch_unpin(slot);
+    if (sms != run->sms) {
+        misfit->sms = sms;
         return DPR_ERR_STRATEGY_UNABLE;
     }
     run->scratch = slot ? dpr_slot_memory(slot) : NULL;
@@ -508,13 +509,22 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
     return error == cudaSuccess ? DPR_OK : launch_failed(device, strategy, run, error, misfit);
 }
 
+/* CUDA would refuse to use it, and spoil the other stream's capture. */
+static int is_usable(cudaStream_t stream) {
+    return (stream && stream != cudaStreamLegacy) || dpr_home_has_legacy();
+}
+
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
     dpr_visit visit;
     dpr_status status = dpr_home_enter(&device->home, &visit);
     if (status != DPR_OK)
         return status;
+    if (!is_usable(run->stream))
+        status = dpr_fail(DPR_ERR_CUDA, "stream is the legacy default stream, and a stream that waits for it is being "
+                                        "captured");
     run->programmatic = waits_by_itself(device) && run->stream && run->stream != cudaStreamLegacy;
-    status = launch(device, strategy, run, misfit);
+    if (status == DPR_OK)
+        status = launch(device, strategy, run, misfit);
     dpr_home_leave(&visit);
     return status;
 }
@@ -551,8 +561,9 @@ static dpr_status stream_for_blocking(dpr_device *device, cudaStream_t *out) {
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "running while a stream is captured");
 }
 
+/* A capture may have begun since the run was enqueued that forbids the legacy default stream. */
 static dpr_status synchronise(const dpr_strategy *strategy, cudaStream_t stream) {
-    const cudaError_t error = cudaStreamSynchronize(stream);
+    const cudaError_t error = stream ? cudaStreamSynchronize(stream) : dpr_home_wait_for_legacy();
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, strategy->name);
 }
 

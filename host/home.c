@@ -25,7 +25,7 @@ enum { MOST_DEVICES = 64 };
 /* Contexts of the runtime's, which stay while the process does, unless it resets a device. */
 static struct {
     pthread_mutex_t lock;
-    CUcontext of[MOST_DEVICES];
+    dpr_home of[MOST_DEVICES];
 } primaries = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Whether the context is there, and then what it is as a home. */
@@ -46,15 +46,18 @@ static int find_current(int ordinal, dpr_home *out) {
 
 /* With the lock held. */
 static CUresult find_primary(int ordinal, dpr_home *out) {
-    CUcontext *there = &primaries.of[ordinal];
-    if (find_alive(*there, ordinal, out))
+    dpr_home *there = &primaries.of[ordinal];
+    CUcontext context = NULL;
+    if (find_alive(there->context, ordinal, out) && out->id == there->id)
         return CUDA_SUCCESS;
-    const CUresult result = dpr_driver()->primary_retain(there, ordinal);
+    *there = (dpr_home){0};
+    const CUresult result = dpr_driver()->primary_retain(&context, ordinal);
     if (result != CUDA_SUCCESS)
-        *there = NULL;
-    else if (!find_alive(*there, ordinal, out))
+        return result;
+    if (!find_alive(context, ordinal, there))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    return result;
+    *out = *there;
+    return CUDA_SUCCESS;
 }
 
 dpr_status dpr_device_home_owning(const dpr_place *place, dpr_home *out) {
@@ -68,7 +71,7 @@ dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
     dpr_home home;
     if (dpr_driver_devices(&why) == 0)
         return dpr_fail(DPR_ERR_NO_DEVICE, "device %d cannot be used: %s", ordinal, why);
-    if (ordinal >= MOST_DEVICES)
+    if (ordinal < 0 || ordinal >= MOST_DEVICES)
         return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d; dpr serves devices 0 to %d only", ordinal, MOST_DEVICES - 1);
     if (find_current(ordinal, out) || find_alive(owner, ordinal, out))
         return DPR_OK;
@@ -97,6 +100,12 @@ static CUresult push(const dpr_home *home, dpr_visit *visit) {
         result = dpr_driver()->ctx_push_current(home->context);
     visit->pushed = result == CUDA_SUCCESS;
     return result;
+}
+
+int dpr_home_is_gone(const dpr_home *home) {
+    unsigned long long id = 0;
+    const CUresult result = dpr_driver()->ctx_get_id(home->context, &id);
+    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || (result == CUDA_SUCCESS && id != home->id);
 }
 
 dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
@@ -164,7 +173,7 @@ cudaError_t dpr_home_examine(dpr_home *home, int *sms) {
     if (error == cudaSuccess)
         error = dpr_home_end_apart(stream, (cudaError_t)contexts_of(stream, &regular, sms));
     home->regular = regular;
-    return error;
+    return error == cudaErrorNotSupported ? all_sms(home, sms) : error;
 }
 
 cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out) {

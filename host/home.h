@@ -26,6 +26,9 @@ dpr_status dpr_home_enter_relaxed(const dpr_home *home, dpr_visit *visit);
 
 void dpr_home_leave(const dpr_visit *visit);
 
+/* Whether the context is gone. Any other error that CUDA has is no reason to think so. */
+int dpr_home_is_gone(const dpr_home *home);
+
 /* ---- On the current context, which is the home's ---- */
 
 /* Finds out the home's regular context, and the SMs on which the work of streams created in the home runs. */

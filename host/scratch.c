@@ -289,36 +289,44 @@ static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGra
 
 /* The slot of a stream that has not been here lately, or for a graph. */
 static cudaError_t pin_new(dpr_scratch *scratch, cudaStream_t stream, unsigned long long id, cudaGraph_t graph,
-                           dpr_slot **out) {
-    int sms = 0;
-    cudaError_t error = dpr_home_stream_sms(&scratch->home, stream, &sms);
-    if (error != cudaSuccess)
+                           int *sms, dpr_slot **out) {
+    const int wanted = *sms;
+    cudaError_t error = dpr_home_stream_sms(&scratch->home, stream, sms);
+    if (error != cudaSuccess || *sms != wanted)
         return error;
     pthread_mutex_lock(&scratch->lock);
-    error = graph ? pin_for_graph(scratch, graph, sms, out) : pin_for_stream(scratch, id, sms, out);
+    error = graph ? pin_for_graph(scratch, graph, wanted, out) : pin_for_stream(scratch, id, wanted, out);
     pthread_mutex_unlock(&scratch->lock);
     return error;
 }
 
-cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, dpr_slot **out, cudaGraph_t *captured_to) {
-    unsigned long long id;
-    cudaGraph_t graph;
-    cudaError_t error = identify(stream, &id, &graph);
-    if (error != cudaSuccess)
-        return error;
+static cudaError_t pin(dpr_scratch *scratch, cudaStream_t stream, unsigned long long id, cudaGraph_t graph, int *sms,
+                       dpr_slot **out) {
     dpr_slot *slot = graph ? NULL : pin_recent(scratch, id);
+    *out = NULL;
     if (!slot)
-        error = pin_new(scratch, stream, id, graph, &slot);
-    if (error != cudaSuccess)
-        return error;
-    pthread_mutex_lock(&slot->enqueuing);
-    if (state_of(slot) == SPOILT) { /* by the run before */
-        dpr_scratch_unpin(slot);
-        return dpr_scratch_pin(scratch, stream, out, captured_to);
-    }
-    *out = slot;
-    *captured_to = graph;
+        return pin_new(scratch, stream, id, graph, sms, out);
+    if (slot->sms == *sms)
+        *out = slot;
+    else
+        atomic_fetch_sub(&slot->use, ONE_PIN);
+    *sms = slot->sms;
     return cudaSuccess;
+}
+
+cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, int *sms, dpr_slot **out,
+                            cudaGraph_t *captured_to) {
+    unsigned long long id;
+    cudaError_t error = identify(stream, &id, captured_to);
+    if (error == cudaSuccess)
+        error = pin(scratch, stream, id, *captured_to, sms, out);
+    if (error != cudaSuccess || !*out)
+        return error;
+    pthread_mutex_lock(&(*out)->enqueuing);
+    if (state_of(*out) != SPOILT)
+        return cudaSuccess;
+    dpr_scratch_unpin(*out); /* by the run before */
+    return dpr_scratch_pin(scratch, stream, sms, out, captured_to);
 }
 
 void dpr_scratch_unpin(dpr_slot *slot) {
@@ -336,7 +344,4 @@ void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream) {
 
 void *dpr_slot_memory(const dpr_slot *slot) {
     return slot->memory;
-}
-int dpr_slot_sms(const dpr_slot *slot) {
-    return slot->sms;
 }

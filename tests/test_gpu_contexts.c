@@ -1,6 +1,7 @@
 /* CUDA contexts other than the one that a program of the runtime's has: whose they are, which of them calls work in,
  * and what is left of those that are gone; green contexts; and calls while another thread captures a stream. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,6 +269,8 @@ TEST(GpuContexts, simple_calls_work_after_a_reset) {
 
 /* ---- A thread that is to be cancelled ---- */
 
+static atomic_int calls_completed;
+
 /* The request acts where the caller lets it, and not inside a call. */
 static void *call_and_be_cancelled(void *array) {
     dpr_ctx *ctx = NULL;
@@ -283,6 +286,7 @@ static void *call_and_be_cancelled(void *array) {
     EXPECT_STATUS(DPR_OK, dpr_reduce(array, &sum, COUNT, DPR_I32, DPR_SUM));
     EXPECT_EQ_I64(expected_sum, sum);
     dpr_shutdown();
+    atomic_fetch_add(&calls_completed, 1);
     pthread_testcancel();
     EXPECT_TRUE(0); /* it should have been cancelled */
     return NULL;
@@ -298,6 +302,7 @@ TEST(GpuContexts, calls_are_no_cancellation_points) {
         ASSERT_EQ_I64(0, pthread_create(&thread, NULL, call_and_be_cancelled, in));
         ASSERT_EQ_I64(0, pthread_join(thread, &result));
         EXPECT_TRUE(result == PTHREAD_CANCELED);
+        EXPECT_EQ_I64(i + 1, atomic_load(&calls_completed));
     }
     expect_simple_sum(in, "after threads that were cancelled");
     dpr_shutdown();

@@ -104,8 +104,9 @@ typedef struct dpr_c128 {
  *   range. Where one overflows, underflows or loses precision among the subnormal numbers, the result depends on which
  *   were formed; with a zero among the elements it can be 0 or NaN.
  * - PROD of complex types: (a + bi)(c + di) is (ac - bd) + (ad + bc)i. The product of one element is that element. If
- * one of several elements has an infinite or NaN part, at least one part of the product is infinite or NaN. Which part
- * it is, and whether it is infinite or NaN, depends on the strategy.
+ *   one of several elements has an infinite or NaN part, at least one part of the product is infinite or NaN. Which
+ *   part it is, and whether it is infinite or NaN, depends on the strategy. An initial value counts as one of several,
+ *   and so does an element that DPR_NAN_IGNORE leaves out.
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is

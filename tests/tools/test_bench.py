@@ -195,7 +195,7 @@ class Measurement(BenchTest):
         document = self.measured("-n", "0", "-o", "sum,argmax,min")
         self.assertEqual({r["op"] for r in document["rows"]}, {"sum", "min"})
         self.assertEqual([(o["op"], o["count"]) for o in document["left_out"]], [("argmax", 0)])
-        self.assertIn("argmax of nothing", document["left_out"][0]["why"])
+        self.assertIn("argmax has no result for zero elements", document["left_out"][0]["why"])
 
     def test_sizes_that_do_not_fit_are_left_out(self):
         document = self.measured("-n", "100,2^62", "-c", "cold")
@@ -443,8 +443,8 @@ class Time(BenchTest):
         self.assertLess(spent, 20)
         self.assertTrue(document["rows"])
         self.assertTrue(all(o["why"].startswith("the budget was spent") for o in document["left_out"]))
-        self.assertRegex(err, rf"^dpr: bench: note: {len(document['left_out'])} combinations were left out; the first: "
-                              r"the budget was spent( when .*)?\n$")
+        self.assertRegex(err, rf"(?m)^dpr: bench: note: {len(document['left_out'])} combinations were left out; the first: "
+                              r"the budget was spent( when .*)?$")
 
     def interrupt(self, number, path):
         """Exit code and output after a signal, sent when something has been measured."""

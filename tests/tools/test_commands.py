@@ -105,7 +105,7 @@ class Usage(ToolTest):
                 ("plan: count is 9223372036854775808; an array has at most", "plan", "-n", "2^63"),
                 ("plan: count is 2305843009213693952; an array has at most", "plan", "-n", "2^61", "--dtype", "f32"),
                 ("plan: count is 18446744073709551615; an array", "plan", "-n", "18446744073709551615", "-t", "u8"),
-                ("plan: count is 0, and argmax of nothing", "plan", "-n", "0", "--op", "argmax"),
+                ("plan: count is 0; argmax has no result for zero elements", "plan", "-n", "0", "--op", "argmax"),
                 ("plan: count '-5' is no number", "plan", "-n", "-5"),
                 ("plan: block '100' is none of 32", "plan", "--block", "100"),
                 ("plan: depth '0' is no number of launches", "plan", "--depth", "0"),
