@@ -19,6 +19,7 @@
 #include "nesting.h"
 #include "registry.h"
 #include "scratch.h"
+#include "uncancelled.h"
 
 struct dpr_device {
     dpr_home home;
