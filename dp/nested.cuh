@@ -41,11 +41,9 @@ __device__ inline unsigned take_launches(const dpr_nested_args &args, unsigned w
 __device__ inline bool launch_next(const dpr_nested_args &args, dpr_nested_args &next, unsigned blocks,
                                    unsigned threads, cudaStream_t stream) {
     next.depth = args.depth + 1;
-    return launch_noted(&account_of(args).report, args.depth,
-                        [&] {
-                            return launch_filled(dpr_go_on, blocks, threads, stream,
-                                                 [&](dpr_nested_args &filled) { filled = next; });
-                        });
+    return launch_noted(&account_of(args).report, args.depth, [&] {
+        return launch_filled(dpr_go_on, blocks, threads, stream, [&](dpr_nested_args &filled) { filled = next; });
+    });
 }
 
 template <continuation GoOn>

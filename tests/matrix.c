@@ -400,8 +400,8 @@ static void spring(bench *b, const trap *t, size_t at) {
         else
             set_element(b, t, index, zero);
     }
-    EXPECT_THAT((double)lost <= promised, "%s\n  rounds %zu times, beginning with element %zu", describe(b, &t->r), lost,
-                at);
+    EXPECT_THAT((double)lost <= promised, "%s\n  rounds %zu times, beginning with element %zu", describe(b, &t->r),
+                lost, at);
 }
 
 static void check_losses(bench *b) {

@@ -532,8 +532,8 @@ NESTED_TEST(json) {
 
 /* What the definitions say is what members are, so none is without. */
 NESTED_TEST(json_defines_its_members) {
-    static const char *const keys[] = {"pending", "launches",       "pools", "length", "fan",
-                                       "nested",  "loaded_bytes", "reserved_bytes", "ratio", "depth",  "block"};
+    static const char *const keys[] = {"pending",      "launches",       "pools", "length", "fan",  "nested",
+                                       "loaded_bytes", "reserved_bytes", "ratio", "depth",  "block"};
     cJSON *document = report_json(fixture);
     const cJSON *definitions = cJSON_GetObjectItem(document, "definitions");
     for (size_t i = 0; i < LENGTH(keys); i++)

@@ -428,11 +428,11 @@ static void go_down(const scene *s, int launches, unsigned threads, unsigned dep
     ASSERT_STATUS(DPR_OK, dpr_nest_create(s->ctx, launches, &nest));
     ASSERT_TRUE(gpu_copy(s->sums, sums, sizeof sums));
     EXPECT_EQ_I64(0, nest_go_down(&nest, (const int32_t *)s->in, threads, depth, fan, side, s->sums, s->stream));
-    ASSERT_THAT(gpu_stream_wait(s->stream) && gpu_copy(sums, s->sums, sizeof sums),
-                "%u threads, %u levels of %u: %s", threads, depth, fan, gpu_error());
+    ASSERT_THAT(gpu_stream_wait(s->stream) && gpu_copy(sums, s->sums, sizeof sums), "%u threads, %u levels of %u: %s",
+                threads, depth, fan, gpu_error());
     EXPECT_THAT(sums[1] == threads * calls && sums[0] == 3 * threads * calls,
-                "%u threads, %u levels of %u: %" PRIu64 " results, their sum %" PRIu64 ", expected %" PRIu64, threads, depth,
-                fan, sums[1], sums[0], threads * calls);
+                "%u threads, %u levels of %u: %" PRIu64 " results, their sum %" PRIu64 ", expected %" PRIu64, threads,
+                depth, fan, sums[1], sums[0], threads * calls);
     ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
     EXPECT_STATUS(DPR_OK, dpr_nested_status(&report));
     EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.in_line);

@@ -127,8 +127,7 @@ static void run_strategy(const scene *s, dpr_ctx *ctx, lane *l) {
     l->count = 1 + random_below(1u << random_below(20));
     options.strategy = forms[random_below(LENGTH(forms))];
     options.nested = l->nested;
-    EXPECT_STATUS(DPR_OK,
-                  dpr_reduce_async(ctx, s->in, l->sum, l->count, DPR_I32, DPR_SUM, &options, l->stream));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, s->in, l->sum, l->count, DPR_I32, DPR_SUM, &options, l->stream));
 }
 
 static int64_t sum_of(const scene *s, const storm_row *row) {

@@ -326,8 +326,8 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
  *
  * `in` and `out` are where the GPU reaches them: device, pinned or managed memory, and stay valid until the work is
  * done. On a CPU context `stream` must be NULL and the result is there on return. Errors as of dpr_reduce_ex(), and
- * DPR_ERR_WRONG_DEVICE for a stream of another device or CUDA context. DPR_ERR_CUDA for the legacy default stream while a
- * stream that waits for it is captured, because CUDA forbids its use.
+ * DPR_ERR_WRONG_DEVICE for a stream of another device or CUDA context. DPR_ERR_CUDA for the legacy default stream while
+ * a stream that waits for it is captured, because CUDA forbids its use.
  *
  * May be captured in a CUDA graph. The captured call has a workspace of its own, which lives as long as the graph and
  * every copy of it, and which all copies share: instances of the graph, clones, child nodes made from it, and captures

@@ -8,8 +8,8 @@ struct CUctx_st {
     struct CUctx_st *next;
     unsigned long long id; /* 0: a primary context that is not made */
     int device;
-    int sms;              /* on which its work runs */
-    CUcontext regular;    /* itself, or what a green context was made from */
+    int sms;           /* on which its work runs */
+    CUcontext regular; /* itself, or what a green context was made from */
     int gone;
 };
 

@@ -378,8 +378,9 @@ NESTING_TEST(runs_are_allowed_as_many_launches_as_the_pool_holds) {
         dpr_nested nested;
         set_limit_of(0, cases[c].limit); /* anybody may, at any time */
         run_limited(fixture, fixture->ctx, form, 0, cases[c].max_pending, &nested);
-        EXPECT_THAT(fake_nested_launches() == cases[c].launches, "%s, limit %zu, max_pending %d: %u launches are allowed",
-                    form, cases[c].limit, cases[c].max_pending, fake_nested_launches());
+        EXPECT_THAT(fake_nested_launches() == cases[c].launches,
+                    "%s, limit %zu, max_pending %d: %u launches are allowed", form, cases[c].limit,
+                    cases[c].max_pending, fake_nested_launches());
         EXPECT_EQ_U64(cases[c].launches > 0, nested.launched);
         EXPECT_EQ_U64(cases[c].launches == 0, nested.refused);
         EXPECT_EQ_U64(cases[c].launches == 0, nested.in_line);
