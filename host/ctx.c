@@ -376,7 +376,7 @@ static dpr_status default_for_cpu(dpr_ctx **out) {
 dpr_status dpr_ctx_default(const dpr_place *at, dpr_ctx **out) {
     const dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
     dpr_home home;
-    dpr_ctx *made;
+    dpr_ctx *made = NULL;
     if (at->device < 0) {
         *out = atomic_load_explicit(&default_of_cpu, memory_order_acquire);
         return *out ? DPR_OK : default_for_cpu(out);

@@ -408,7 +408,7 @@ static int in_child(const attempt *a) {
 
 static void fail_every_call(void *context) {
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
-    for (size_t i = 0; i < 2 * LENGTH(errors); i++) {
+    for (int i = 0; i < 2 * (int)LENGTH(errors); i++) {
         attempt a = {.of = context, .fail = 1, .error = errors[i / 2], .loaded = i % 2};
         int outcome = RIGHT;
         while (a.fail < MOST_CALLS && outcome == RIGHT) {
