@@ -4,17 +4,23 @@
 #include "machine.h"
 #include "topo.h"
 
+dpr_status dpr_caps_check(int device) {
+    const int devices = dpr_device_count();
+    if (device < 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "device is %d, which is no CUDA ordinal", device);
+    if (devices == 0)
+        return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d, but %s", device, dpr_device_absent());
+    if (device >= devices)
+        return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d, but there are only %d, from 0", device, devices);
+    return DPR_OK;
+}
+
 dpr_status dpr_caps_read(int device, dpr_caps *out) {
     dpr_caps caps = {0};
     if (device != DPR_DEVICE_CPU) {
-        const int devices = dpr_device_count();
-        if (device < 0)
-            return dpr_fail(DPR_ERR_INVALID_OPTION, "device is %d, which is no CUDA ordinal", device);
-        if (devices == 0)
-            return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d, but %s", device, dpr_device_absent());
-        if (device >= devices)
-            return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d, but there are only %d, from 0", device, devices);
-        const dpr_status status = dpr_device_caps(device, &caps.gpu, caps.gpu_name);
+        dpr_status status = dpr_caps_check(device);
+        if (status == DPR_OK)
+            status = dpr_device_caps(device, &caps.gpu, caps.gpu_name);
         if (status != DPR_OK)
             return status;
         caps.has_gpu = 1;

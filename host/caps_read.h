@@ -6,6 +6,9 @@
 #include "device.h"
 #include "dpr.h"
 
+/* DPR_OK if there is this CUDA device. Initialises nothing. */
+dpr_status dpr_caps_check(int device);
+
 /* Of the CPU and, unless `device` is DPR_DEVICE_CPU, of that CUDA device. DPR_ERR_NO_DEVICE if there is none. */
 dpr_status dpr_caps_read(int device, dpr_caps *out);
 

@@ -64,7 +64,7 @@ DPR_INLINE dpr_result_rule dpr_op_rule(dpr_op op) {
     return DPR_RESULT_SAME;
 }
 
-/* dpr_result_dtype(), inlined. */
+/* dpr_result_dtype() of a valid pair, inlined. */
 DPR_INLINE dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
     switch (dpr_op_rule(op)) {
     case DPR_RESULT_WIDE:

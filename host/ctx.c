@@ -17,7 +17,7 @@ typedef struct entry {
 
 enum { BUCKETS = 256 };
 
-/* The choices for streams whose work runs on so many SMs. */
+/* The choices for streams whose work runs on `sms` SMs. */
 typedef struct view {
     struct view *next;
     int sms;
@@ -105,14 +105,13 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
 
 static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **out) {
     dpr_home home;
-    dpr_caps unused;
     if (device == DPR_DEVICE_CPU && options->pending_launches > 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "ctx_options->pending_launches is %zu; it must be 0 for a context of the CPU",
                         options->pending_launches);
     if (device == DPR_DEVICE_CPU)
         return create_in(NULL, options, out);
-    dpr_status status = dpr_caps_read(device, &unused); /* whether there is such a device */
+    dpr_status status = dpr_caps_check(device);
     if (status == DPR_OK)
         status = dpr_device_home(device, NULL, &home);
     if (status == DPR_OK)
@@ -263,7 +262,7 @@ static uint64_t bit_of(const dpr_strategy *strategy) {
     return UINT64_C(1) << i;
 }
 
-/* The choice to make in place of `*choice`, of which `strategy` does not fit the stream. */
+/* Replaces `*choice`, whose `strategy` does not fit the stream. */
 static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const dpr_misfit *misfit, dpr_stream stream,
                                const dpr_choice **choice) {
     view *v = view_of(ctx, misfit->sms ? misfit->sms : (*choice)->sms);
@@ -293,8 +292,8 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
 
 /* ---- The contexts of dpr_reduce() ---- */
 
-/* One for each CUDA context. Whose it is says `home`, the number of a dpr_home, so that nobody looks at the context of
- * a CUDA context that is gone; 0: there is none; CHANGING: a thread is looking at it alone. */
+/* One for each CUDA context. `home` is the number of its dpr_home, so that nobody touches a context whose CUDA context
+ * is gone. 0: the place is empty. CHANGING: one thread has the place to itself. */
 typedef struct default_ctx {
     _Atomic uint64_t home;
     _Atomic(dpr_ctx *) ctx;
@@ -306,7 +305,7 @@ static const uint64_t CHANGING = UINT64_MAX;
 static default_ctx defaults[MOST_HOMES];
 static _Atomic(dpr_ctx *) default_of_cpu;
 
-/* The number that the place has when no thread changes it, which is soon. */
+/* The place's number, after a thread that is changing it has finished, which is soon. */
 static uint64_t settled(const default_ctx *place) {
     uint64_t home;
     while ((home = atomic_load_explicit(&place->home, memory_order_acquire)) == CHANGING)
@@ -327,7 +326,8 @@ static dpr_ctx *find_default(uint64_t home) {
     return NULL;
 }
 
-/* Puts the context there if the place is free, or its own one's CUDA context gone. Whether it did. */
+/* Puts ctx there if the place is empty, or if the CUDA context of the one that is there is gone. Returns whether it
+ * did. */
 static int put_default(default_ctx *place, uint64_t there, uint64_t home, dpr_ctx *ctx) {
     if (!atomic_compare_exchange_strong(&place->home, &there, CHANGING))
         return 0;

@@ -20,7 +20,7 @@ typedef struct dpr_host_result {
 } dpr_host_result;
 
 /* Runs a choice of GPU strategies for run->count elements: blocking, or in run->stream if `result` is NULL. If it does
- * not fit the SMs of the stream, another choice is made for these. Sets of the run what the choice is about. */
+ * not fit the stream's SMs, another choice is made for them. Sets the fields of *run that depend on the choice. */
 dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const dpr_host_result *result);
 
 /* The context in which dpr_reduce() works for memory at `at`, made on first use: that of the CPU for memory of no

@@ -107,7 +107,7 @@ typedef struct dpr_residence {
     int sms;
 } dpr_residence;
 
-/* That of the device's context. */
+/* The residence of streams that were created in the device's CUDA context. */
 dpr_residence dpr_device_residence(dpr_device *device);
 
 /* A dpr_resident: `user` is a dpr_residence. A kernel that needs more shared memory or larger clusters than devices

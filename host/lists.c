@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu_element.h"
 #include "error.h"
 
 #define DPR_TEXT_OF_(x) #x
@@ -92,18 +93,5 @@ int dpr_supported(dpr_op op, dpr_dtype dtype) {
 }
 
 dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
-    if (!is_supported(op, dtype))
-        return (dpr_dtype)DPR_DTYPE_COUNT;
-    switch (dpr_ops[op].result) {
-    case DPR_RESULT_WIDE:
-        return dpr_dtypes[dtype].wide;
-    case DPR_RESULT_INDEX:
-    case DPR_RESULT_NUMBER:
-        return DPR_I64;
-    case DPR_RESULT_TRUTH:
-        return DPR_BOOL;
-    case DPR_RESULT_SAME:
-        break;
-    }
-    return dtype;
+    return is_supported(op, dtype) ? dpr_pair_result(op, dtype) : (dpr_dtype)DPR_DTYPE_COUNT;
 }

@@ -306,11 +306,12 @@ static cudaError_t pin(dpr_scratch *scratch, cudaStream_t stream, unsigned long 
     *out = NULL;
     if (!slot)
         return pin_new(scratch, stream, id, graph, sms, out);
-    if (slot->sms == *sms)
+    const int wanted = *sms;
+    *sms = slot->sms;
+    if (*sms == wanted)
         *out = slot;
     else
         atomic_fetch_sub(&slot->use, ONE_PIN);
-    *sms = slot->sms;
     return cudaSuccess;
 }
 

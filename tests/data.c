@@ -24,6 +24,10 @@ uint64_t data_next(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+uint32_t data_below(uint64_t *state, uint32_t n) {
+    return (uint32_t)(data_next(state) >> 32) % n;
+}
+
 /* ---- Floating point, by its bits ---- */
 
 /* A binary format; complex types are two of it. */

@@ -33,6 +33,9 @@ int data_pattern_applies(data_pattern pattern, dpr_op op, dpr_dtype dtype);
 /* Pseudo-random bits from a state that the caller seeds (splitmix64). */
 uint64_t data_next(uint64_t *state);
 
+/* A number below n from them. */
+uint32_t data_below(uint64_t *state, uint32_t n);
+
 /* Fills count elements at `out`, which needs no alignment. The same arguments give the same elements. */
 void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t count);
 

@@ -377,9 +377,10 @@ static int is_one(const bench *b, const trap *t, int *good) {
     return *good && ref_value(ref_result_dtype(b->test->op, b->test->dtype), out, 0) == 1;
 }
 
-/* Adds elements of half a unit in the last place of 1 that get lost, wherever the strategy loses them: each meets the
- * 1, or what that has become part of, alone. Those that do not get lost are taken away again. This finds out how often
- * the strategy rounds on the way from the 1, at `at`, to the result, without knowing who adds what to what. */
+/* Finds out how often the strategy rounds on the way from the element at `at`, which is 1, to the result. Makes other
+ * elements half a unit in the last place of 1, one after another, and makes those zero again that change the result.
+ * The strategy loses each of the others in an addition of its own to the partial sum that has the 1, so their number is
+ * a number of roundings. Nobody needs to know in which order the strategy adds. */
 static void spring(bench *b, const trap *t, size_t at) {
     enum { TRIES = 200 };
     const double promised = log2((double)t->r.count) + 8;

@@ -431,6 +431,28 @@ GREEN_TEST(plans_and_graphs_fit_the_stream) {
     }
 }
 
+/* The context's scratch memory is enough for so many captured calls if each takes one part of it. */
+GREEN_TEST(captured_calls_take_scratch_memory_once) {
+    enum { CALLS = 500, MOST_TAKEN = 2 << 20 };
+    dpr_options options = DPR_OPTIONS_INIT;
+    NEED_GREEN();
+    options.strategy = "flat.lookback";
+    *fixture->out = 0;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->out, 1000, DPR_F32, DPR_SUM, &options,
+                                           fixture->stream));
+    expect_ones(fixture, 1000, options.strategy);
+    const size_t before = gpu_free_bytes();
+    ASSERT_TRUE(gpu_capture_begin(fixture->stream));
+    for (int i = 0; i < CALLS && !test_failed(); i++)
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->out, 1000, DPR_F32, DPR_SUM,
+                                               &options, fixture->stream));
+    gpu_graph *graph = gpu_capture_end(fixture->stream);
+    const size_t after = gpu_free_bytes();
+    EXPECT_THAT(graph != NULL, "%s", gpu_error());
+    EXPECT_THAT(after + MOST_TAKEN >= before, "%zu bytes of device memory are taken", before - after);
+    gpu_graph_destroy(graph);
+}
+
 /* A context that is made in a green context has that one's SMs for its own. */
 GREEN_TEST(contexts_in_green_contexts) {
     dpr_ctx *ctx = NULL;

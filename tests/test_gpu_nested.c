@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctx.h"
+#include "data.h"
 #include "gpu_pools.h"
 #include "gpu_watch.h"
 
@@ -177,10 +178,7 @@ static int run(const world *w, dpr_ctx *ctx, const trial *t) {
 static uint64_t random_state = 88172645463325252u;
 
 static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32) % n;
+    return data_below(&random_state, n);
 }
 
 /* As many small ones as large. */

@@ -1,8 +1,10 @@
-/* Storms: kernels in several streams whose threads all ask for reductions at once, beside strategies dp.*, in pools of
- * pending launches of every size. Every result is checked, no launch may fail, and the device must not hang. */
+/* Storms: every thread of kernels in several streams asks for reductions, while strategies dp.* run in the same
+ * streams. The pools of pending launches have four sizes. Every result is checked, no launch may fail, and the device
+ * must not hang. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "data.h"
 #include "gpu_pools.h"
 #include "gpu_watch.h"
 #include "storm_kernels.h"
@@ -34,10 +36,7 @@ typedef struct scene {
 static uint64_t random_state = 88172645463325252u;
 
 static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 32) % n;
+    return data_below(&random_state, n);
 }
 
 static int fill_array(scene *s) {
@@ -197,8 +196,9 @@ TEST_FIXTURE(GpuStorms, nothing_fails_or_hangs_in_pools_of_all_sizes, scene, sce
     scene *s = fixture;
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
-    for (size_t p = 0; p < LENGTH(pools) && !test_failed(); p++)
-        storm_in(s, pools[p], storm_seconds() / LENGTH(pools));
+    const size_t count = LENGTH(pools);
+    for (size_t p = 0; p < count && !test_failed(); p++)
+        storm_in(s, pools[p], storm_seconds() / (double)count);
     test_record("calls", "%llu in %llu waves", (unsigned long long)s->calls, (unsigned long long)s->waves);
     test_record("launched", "%llu, %.0f a second", (unsigned long long)s->launched, (double)s->launched / s->seconds);
     test_record("refused", "%llu", (unsigned long long)s->refused);

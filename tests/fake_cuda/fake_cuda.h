@@ -51,7 +51,7 @@ enum {
 /* Stack of a thread; 1024 bytes at first. */
 void fake_set_stack(size_t bytes);
 
-/* Free memory of each device but for what modules take; 1 GiB at first. */
+/* Memory of each device; 1 GiB at first. */
 void fake_set_memory(size_t bytes);
 
 /* Has no event be reached when it is asked for; and whoever waits, which could be for ever, violates. */

@@ -273,7 +273,8 @@ void fake_set_memory(size_t bytes) {
 WRAP(cudaMemGetInfo);
 cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
     FAKE_BEGIN();
-    const size_t taken = fake_module_bytes(fake_current_device());
+    const int device = fake_current_device();
+    const size_t taken = fake_module_bytes(device) + fake_taken(device);
     *total = memory_bytes;
     *available = memory_bytes > taken ? memory_bytes - taken : 0;
     return fake_end(cudaSuccess);

@@ -60,6 +60,14 @@ const fake_block *fake_find(const void *memory, size_t size) {
     return NULL;
 }
 
+size_t fake_taken(int device) {
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        if (blocks[i].kind == FAKE_DEVICE && blocks[i].device == device)
+            bytes += blocks[i].size;
+    return bytes;
+}
+
 int fake_blocks(void) {
     return count;
 }

@@ -30,6 +30,9 @@ void fake_give_all_of(CUcontext context);
 
 int fake_blocks(void);
 
+/* Bytes of device memory that is taken on the device. */
+size_t fake_taken(int device);
+
 /* Lets the host touch device memory, or not. */
 void fake_expose(int visible);
 

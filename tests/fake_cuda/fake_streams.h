@@ -68,12 +68,12 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
 /* The driver's. */
 CUresult CUDAAPI fake_event_query(CUevent event);
 
-/* Whether some capture forbids the calling thread what is no work of a stream, because the thread is not prepared for
- * captures: then that capture is spoilt from here on (fake_graphs.c). */
+/* Whether a capture forbids the calling thread calls that are not work of a stream, because the thread's capture mode
+ * is not relaxed; the capture is spoilt from here on (fake_graphs.c). */
 int fake_capture_spoilt(void);
 
-/* Whether this is the legacy default stream while a stream is captured that would wait for it; and the same for a call
- * that uses it all the same, which spoils the capture. */
+/* Whether this is the legacy default stream while a stream is captured that would wait for it. The second is for a call
+ * that uses the stream: it also spoils the capture if so. */
 int fake_legacy_is_forbidden(cudaStream_t stream);
 int fake_legacy_spoils(cudaStream_t stream);
 

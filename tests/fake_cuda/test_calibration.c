@@ -246,9 +246,12 @@ CALIBRATION_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
     dpr_nest nest;
     int64_t out = canary;
     dpr_options options = DPR_OPTIONS_INIT;
+    size_t available;
+    size_t total;
     if (fake_module_loads() > 0)
         SKIP("the module was loaded before, by another test in this process");
-    fake_set_memory((size_t)120 << 20);
+    ASSERT_EQ_I64(cudaSuccess, cudaMemGetInfo(&available, &total));
+    fake_set_memory(total - available + ((size_t)120 << 20));
     for (size_t i = 0; i < LENGTH(forms); i++) {
         options.strategy = forms[i];
         EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY,

@@ -498,17 +498,18 @@ static int print_cpu(const cJSON *results) {
     if (!item_of(results, "threads_ratio"))
         return -1;
     const int gpus = (int)number_of(results, "gpus");
-    printf("%s, %d threads, sum of %.0f MiB of F32, beside OpenMP loops (`simd reduction`) with the same flags in the "
-           "same run:\n\n",
-           string_of(results, "device"), (int)number_of(results, "threads"), number_of(results, "bytes") / (1 << 20));
+    printf(
+        "An %s with %d threads sums %.0f MiB of F32. The ratio compares dpr with OpenMP loops (`simd reduction`) that "
+        "are compiled with the same flags and take turns with it:\n\n",
+        string_of(results, "device"), (int)number_of(results, "threads"), number_of(results, "bytes") / (1 << 20));
     puts("| strategy | GB/s | ratio to OpenMP |\n|---|---|---|");
     printf("| `cpu.threads` | %.1f | %.2f |\n", number_of(results, "cpu.threads_gb_per_s"),
            number_of(results, "threads_ratio"));
     printf("| `cpu.simd` | %.1f | %.2f |\n", number_of(results, "cpu.simd_gb_per_s"), number_of(results, "simd_ratio"));
-    printf(
-        "\n`dpr_reduce()` sums 16 doubles in the L1 cache in %.0f ns there (%d GPU%s), a bare loop in %.0f ns: medians "
-        "of calls in a row.\n",
-        number_of(results, "small_call_ns"), gpus, gpus == 1 ? "" : "s", number_of(results, "small_loop_ns"));
+    printf("\n`dpr_reduce()` takes %.0f ns to sum 16 doubles that are in the L1 cache on this machine, which has %d "
+           "GPU%s; "
+           "a bare loop takes %.0f ns (medians of calls one after another).\n",
+           number_of(results, "small_call_ns"), gpus, gpus == 1 ? "" : "s", number_of(results, "small_loop_ns"));
     return 0;
 }
 
