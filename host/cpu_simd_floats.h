@@ -11,14 +11,14 @@
 #endif
 
 enum {
-    TREE = 16,        /* vectors of F32 that are added in F32: as a tree, which rounds four times */
+    TREE = 16,        /* vectors of F32 that are added in F32: as a tree, and then its halves; that rounds five times */
     RUN = 16 * BLOCK, /* vectors of a run, 256 KiB */
     AHEAD = 2048      /* bytes from what is read to what is prefetched */
 };
 
-#if !defined(DPR_F64_FROM_F32)
 typedef float half_f4 __attribute__((vector_size(DPR_VECTOR_BYTES / 2)));
 
+#if !defined(DPR_F64_FROM_F32)
 DPR_INLINE vec_f8 f64_from_f32(const void *at) {
     half_f4 x;
     memcpy(&x, at, sizeof x);
@@ -195,28 +195,30 @@ DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f
 /* ---- Ways to fold a run ---- */
 
 /* Adds the next `vectors` vectors of elements to `sum`. */
-DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t vectors, vec_f8 sum[2]) {
+DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t vectors, vec_f8 *sum) {
+    half_f4 halves[2];
     vec_f4 x = add_tree(dtype, *at, vectors);
-    sum[0] += DPR_F64_FROM_F32(&x);
-    sum[1] += DPR_F64_FROM_F32((const unsigned char *)&x + VECTOR / 2);
+    memcpy(halves, &x, sizeof x);
+    halves[0] += halves[1];
+    *sum += DPR_F64_FROM_F32(halves);
     *at += vectors * VECTOR;
 }
 
 /* The sum of elements of at most 32 bits: trees in F32, added up in F64. It is infinite or NaN if a tree overflows. */
 DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
     size_t most = TREE / vectors_of_f32(dtype);
-    vec_f8 sum[2] = {{0}};
+    vec_f8 sum = {0};
     for (const unsigned char *end = at + vectors / most * most * VECTOR; at < end;)
-        take_in_tree(dtype, &at, most, sum);
+        take_in_tree(dtype, &at, most, &sum);
     if (most > 8 && vectors & 8)
-        take_in_tree(dtype, &at, 8, sum);
+        take_in_tree(dtype, &at, 8, &sum);
     if (most > 4 && vectors & 4)
-        take_in_tree(dtype, &at, 4, sum);
+        take_in_tree(dtype, &at, 4, &sum);
     if (vectors & 2)
-        take_in_tree(dtype, &at, 2, sum);
+        take_in_tree(dtype, &at, 2, &sum);
     if (vectors & 1)
-        take_in_tree(dtype, &at, 1, sum);
-    return gather_floats(DPR_SUM, dtype, sum[0] + sum[1], NULL);
+        take_in_tree(dtype, &at, 1, &sum);
+    return gather_floats(DPR_SUM, dtype, sum, NULL);
 }
 
 /* In F64, but with `pairs` for the products of two 16-bit floats. The result is NaN if one of them is not exact. */
@@ -305,6 +307,17 @@ DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const u
     return gather_factors(op, dtype, nan, f[0]);
 }
 
+/* Takes in the sum or product of a run. What a sum in F64 loses of F32 is too little to be kept apart. */
+DPR_INLINE void take_in_run(dpr_op op, dpr_dtype dtype, dpr_acc *acc, const dpr_acc *run) {
+    if (op == DPR_PROD || dpr_part_size(dtype) == 8) {
+        dpr_acc_combine(op, dtype, acc, run);
+    } else {
+        acc->re += run->re;
+        if (dpr_acc_is_complex(dtype))
+            acc->im += run->im;
+    }
+}
+
 DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     int complex_product = op == DPR_PROD && dpr_acc_is_complex(dtype);
     int in_f32 = op == DPR_SUM ? dpr_part_size(dtype) < 8 : dpr_part_size(dtype) == 2;
@@ -316,7 +329,7 @@ DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range,
                                                  : fold_in_f64(op, dtype, DPR_NAN_PROPAGATE, in_f32, at, run);
         if ((in_f32 || nan == DPR_NAN_IGNORE) && !(isfinite(part.re) && isfinite(part.im)))
             part = complex_product ? fold_factors(op, dtype, nan, at, run) : fold_in_f64(op, dtype, nan, 0, at, run);
-        dpr_acc_combine(op, dtype, acc, &part);
+        take_in_run(op, dtype, acc, &part);
     }
 }
 
@@ -333,5 +346,5 @@ DPR_INLINE void fold_rest_of_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, spa
     vec last = load(range.in + range.count * size - VECTOR);
     last &= load((const unsigned char *)masks + range.rest * size);
     dpr_acc rest = fold_in_f64(op, dtype, nan, 0, (const unsigned char *)&last, 1);
-    dpr_acc_combine(op, dtype, acc, &rest);
+    take_in_run(op, dtype, acc, &rest);
 }
