@@ -20,12 +20,8 @@ struct once_more {
     __device__ void operator()(int64_t, const dpr_nest &nest) const;
 };
 
-__device__ unsigned row_of(unsigned thread, unsigned level, unsigned n) {
-    return (thread + 7 * level) % n;
-}
-
 __device__ void ask(const dpr_nest &nest, const once_more &by) {
-    const storm_row &row = by.of.rows[row_of(by.thread, by.level, by.of.n)];
+    const storm_row &row = by.of.rows[storm_row_of(by.thread, by.level, by.of.n)];
     const int32_t *in = by.of.x + row.first;
     int64_t *out = by.of.sums + static_cast<size_t>(by.level) * by.of.n + by.thread;
     if (by.level < by.of.rows[by.thread].again)

@@ -17,8 +17,14 @@ typedef struct storm_row {
 
 enum { STORM_MOST_AGAIN = 2 };
 
+#ifdef __CUDACC__
+#define STORM_HOST_DEVICE __host__ __device__
+#else
+#define STORM_HOST_DEVICE
+#endif
+
 /* The row that thread `thread` of `n` asks for when `level` sums came before. */
-static inline unsigned storm_row_of(unsigned thread, unsigned level, unsigned n) {
+static inline STORM_HOST_DEVICE unsigned storm_row_of(unsigned thread, unsigned level, unsigned n) {
     return (thread + 7 * level) % n;
 }
 

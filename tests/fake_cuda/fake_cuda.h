@@ -15,6 +15,11 @@ enum { FAKE_DEVICES = 2 };
  * is a wait, the work waited for is lost. Calls that only describe an error are not counted. */
 void fake_fail_call(int call, cudaError_t error);
 
+/* Begins to capture a stream, as another thread would in the global mode, right before the call number `call` from here
+ * on; 0: never. And the name of that call, or NULL before it. */
+void fake_capture_at(int call, cudaStream_t stream);
+const char *fake_captured_call(void);
+
 /* Has work done as soon as it is enqueued, in place of when its stream is waited for. */
 void fake_set_eager(int on);
 

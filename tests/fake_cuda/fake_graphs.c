@@ -91,19 +91,23 @@ CUresult CUDAAPI fake_exchange_capture_mode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-WRAP(cudaStreamBeginCapture);
-cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
-    FAKE_BEGIN();
-    if (!stream || !fake_stream_is_live(stream) || mode != cudaStreamCaptureModeGlobal)
-        return fake_end(cudaErrorStreamCaptureUnsupported);
+cudaError_t fake_capture(cudaStream_t stream) {
+    if (!stream || !fake_stream_is_live(stream))
+        return cudaErrorStreamCaptureUnsupported;
     stream->captured = calloc(1, sizeof *stream->captured);
     if (!stream->captured)
-        return fake_end(cudaErrorMemoryAllocation);
+        return cudaErrorMemoryAllocation;
     stream->captured->owners = 1;
     stream->captured->origin = stream;
     globally++;
     fake_count_objects(1);
-    return fake_end(cudaSuccess);
+    return cudaSuccess;
+}
+
+WRAP(cudaStreamBeginCapture);
+cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    FAKE_BEGIN();
+    return fake_end(mode == cudaStreamCaptureModeGlobal ? fake_capture(stream) : cudaErrorStreamCaptureUnsupported);
 }
 
 WRAP(cudaStreamEndCapture);

@@ -6,11 +6,13 @@
 #include "fake_contexts.h"
 #include "fake_cuda.h"
 #include "fake_memory.h"
+#include "fake_streams.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int objects_alive, calls, fail_at, eager, vanishing, faulting;
+static int objects_alive, calls, fail_at, capture_at, eager, vanishing, faulting;
 static cudaError_t fail_with, fault_with, broken;
-static const char *failed_call, *violation;
+static const char *failed_call, *captured_call, *violation;
+static cudaStream_t to_capture;
 static _Thread_local cudaError_t recorded;
 
 /* ---- For the tests ---- */
@@ -24,6 +26,19 @@ void fake_fail_call(int call, cudaError_t error) {
         failed_call = NULL;
     }
     pthread_mutex_unlock(&lock);
+}
+
+void fake_capture_at(int call, cudaStream_t stream) {
+    pthread_mutex_lock(&lock);
+    capture_at = call;
+    to_capture = stream;
+    calls = 0;
+    captured_call = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+const char *fake_captured_call(void) {
+    return captured_call;
 }
 
 void fake_set_eager(int on) {
@@ -81,6 +96,8 @@ cudaError_t fake_begin_quietly(const char *name) {
     pthread_mutex_lock(&lock);
     calls++;
     cudaError_t error = broken;
+    if (calls == capture_at && fake_capture(to_capture) == cudaSuccess)
+        captured_call = name;
     if (calls == fail_at) {
         failed_call = name;
         error = fail_with;

@@ -65,6 +65,9 @@ cudaError_t fake_enqueue(cudaStream_t stream, const fake_work *item);
 /* Enqueues a kernel; what is wrong with the launch is a violation. */
 cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments);
 
+/* Begins to capture the stream in the global mode. */
+cudaError_t fake_capture(cudaStream_t stream);
+
 /* The driver's. */
 CUresult CUDAAPI fake_event_query(CUevent event);
 

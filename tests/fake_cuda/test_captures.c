@@ -1,0 +1,152 @@
+/* Captures of other threads that begin at the worst moment: right before each CUDA call that the library makes. */
+#include "fake_cuda.h"
+#include "gpu_contexts.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { COUNT = 1000 };
+static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0x5a5a5a5a;
+
+/* The array 1, 2, ... COUNT on device 0, and a place for a result there. */
+typedef struct scene {
+    int32_t *in;
+    int64_t *device_out;
+    dpr_stream stream, blocking;
+} scene;
+
+static void scene_open(void *state) {
+    scene *s = state;
+    int32_t host[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        host[i] = i + 1;
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof host);
+    s->device_out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *s->device_out);
+    s->stream = gpu_stream_create();
+    s->blocking = gpu_blocking_stream_create();
+    ASSERT_TRUE(s->in && s->device_out && s->stream && s->blocking && gpu_copy(s->in, host, sizeof host));
+}
+
+static void scene_close(void *state) {
+    scene *s = state;
+    dpr_shutdown();
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_DEVICE, s->device_out);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream) && gpu_stream_destroy(s->blocking));
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define CAPTURES_TEST(NAME) TEST_FIXTURE(Captures, NAME, scene, scene_open, scene_close)
+
+/* ---- What a thread may do that knows nothing of the capture: returns the status of what fails first ---- */
+
+static dpr_status call_simply(const scene *s) {
+    int64_t sum = canary;
+    const dpr_status status = dpr_reduce(s->in, &sum, COUNT, DPR_I32, DPR_SUM);
+    EXPECT_EQ_I64(status == DPR_OK ? expected_sum : canary, sum);
+    return status;
+}
+
+static dpr_status call_for_device_memory(const scene *s) {
+    return dpr_reduce(s->in, s->device_out, COUNT, DPR_I32, DPR_SUM);
+}
+
+static dpr_status put_a_result(const scene *s) {
+    static const int32_t host[4] = {1, 2, 3, 4};
+    return dpr_reduce(host, s->device_out, 4, DPR_I32, DPR_SUM);
+}
+
+static dpr_status use_a_context(const scene *s) {
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_nested nested;
+    int64_t sum = canary;
+    options.strategy = "dp.tree";
+    options.nested = &nested;
+    dpr_status status = dpr_ctx_create(0, &ctx);
+    if (status != DPR_OK)
+        return status;
+    status = dpr_reduce_ex(ctx, s->in, &sum, COUNT, DPR_I32, DPR_SUM, &options);
+    EXPECT_EQ_I64(status == DPR_OK ? expected_sum : canary, sum);
+    dpr_ctx_destroy(ctx);
+    return status;
+}
+
+static dpr_status use_a_nest(const scene *s) {
+    dpr_ctx *ctx = NULL;
+    dpr_nest nest;
+    dpr_nested report;
+    (void)s;
+    dpr_status status = dpr_ctx_create(0, &ctx);
+    if (status != DPR_OK)
+        return status;
+    status = dpr_nest_create(ctx, 0, &nest);
+    if (status == DPR_OK) {
+        status = dpr_nest_report(&nest, &report);
+        dpr_nest_destroy(&nest);
+    }
+    dpr_ctx_destroy(ctx);
+    return status;
+}
+
+static dpr_status shut_down(const scene *s) {
+    const dpr_status status = call_simply(s);
+    dpr_shutdown();
+    return status;
+}
+
+static dpr_status (*const works[])(const scene *s) = {
+    call_simply, call_for_device_memory, put_a_result, use_a_context, use_a_nest, shut_down};
+
+/* ---- The moments ---- */
+
+/* Does the work while a capture of the stream begins before the given call. Returns that call's name; NULL: there are
+ * not so many. *graph is what was captured; NULL if it was spoilt. */
+static const char *work_at(const scene *s, size_t i, int call, dpr_stream stream, dpr_status *status,
+                           gpu_graph **graph) {
+    fake_capture_at(call, stream);
+    *status = works[i](s);
+    const char *began = fake_captured_call();
+    fake_capture_at(0, NULL);
+    *graph = began ? gpu_capture_end(stream) : NULL;
+    return began;
+}
+
+CAPTURES_TEST(may_begin_at_any_time) {
+    const scene *s = fixture;
+    gpu_graph *graph;
+    dpr_status status;
+    for (size_t i = 0; i < LENGTH(works); i++) {
+        int call = 1;
+        for (const char *began; !test_failed() && (began = work_at(s, i, call, s->stream, &status, &graph)); call++) {
+            EXPECT_THAT(status == DPR_OK, "work %zu, before %s: %s", i, began, dpr_last_error());
+            EXPECT_THAT(graph != NULL, "work %zu spoils a capture that begins before %s", i, began);
+            gpu_graph_destroy(graph);
+        }
+        EXPECT_THAT(call > 5, "work %zu makes only %d calls", i, call);
+    }
+}
+
+/* That of a stream which waits for the legacy default stream may begin between a look and the use of that stream. The
+ * call then fails, nothing is lost, and the next one works. */
+CAPTURES_TEST(of_blocking_streams_are_spoilt_by_use_of_the_default_stream_alone) {
+    const scene *s = fixture;
+    gpu_graph *graph;
+    dpr_status status;
+    for (size_t i = 0; i < LENGTH(works); i++) {
+        int failed = 0, call = 1;
+        dpr_shutdown();
+        const int objects = fake_live_objects();
+        for (const char *began; !test_failed() && (began = work_at(s, i, call, s->blocking, &status, &graph)); call++) {
+            EXPECT_THAT(status == DPR_OK || status == DPR_ERR_CUDA, "work %zu, before %s: %s", i, began,
+                        dpr_last_error());
+            EXPECT_THAT((status == DPR_OK) == (graph != NULL), "work %zu, before %s: %s", i, began,
+                        graph ? dpr_last_error() : "the capture is spoilt");
+            failed += status != DPR_OK;
+            gpu_graph_destroy(graph);
+            EXPECT_STATUS(DPR_OK, works[i](s));
+            dpr_shutdown();
+            EXPECT_EQ_I64(objects, fake_live_objects());
+        }
+        EXPECT_THAT(failed < call / 5, "work %zu fails at %d of %d calls", i, failed, call);
+    }
+}
