@@ -1,5 +1,6 @@
 /* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc
- * (host/caps.c) or read from a captured machine (host/machine.c). The planner sees the hardware only through this. */
+ * (host/plan/caps_read.c) or read from a captured machine (host/plan/machine.c). The planner sees the hardware only
+ * through this. */
 #ifndef DPR_CORE_CAPS_H
 #define DPR_CORE_CAPS_H
 
@@ -57,7 +58,7 @@
  *
  * The pool's size is asked for where the device is initialised. How deep launches may nest cannot be asked, and is what
  * the CUDA programming guide has as the maximum. Costs are measured where a strategy with nested launches is first
- * asked for (host/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
+ * asked for (dp/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
 #define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
     X(A, memory_bytes, 1 << 20, INT64_C(1) << 50, "device memory, bytes")                                              \
     X(A, pending_launches, 0, INT32_MAX, "nested launches that may be pending at a time")                              \
@@ -69,6 +70,9 @@
     X(A, nested_bytes, 0, INT64_C(1) << 50, "memory of nested launches' code and pool, bytes")                         \
     X(A, nested_times_measured, 0, 1, "times of nested launches were measured here")                                   \
     X(A, nested_bytes_measured, 0, 1, "memory of nested launches was measured here")
+
+/* Threads that DPR_NUM_THREADS may ask for at most; greater numbers are taken as this one. */
+enum { DPR_THREADS_MAX = 1024 };
 
 /* The same for the CPU.   X(A, NAME, LEAST, MOST, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \

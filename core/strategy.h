@@ -1,7 +1,7 @@
 /* The contract between the planner and a strategy.
  *
  * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
- * host/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
+ * host/plan/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
  * answer, nothing is allocated, launched or asked of the hardware. `launch` neither allocates nor synchronises, except
  * that a CPU strategy is done when it returns, and that cpu.threads starts its pool of threads when there is none. */
 #ifndef DPR_CORE_STRATEGY_H
@@ -36,6 +36,9 @@ typedef struct dpr_init {
 typedef struct dpr_module {
     const char *name;
     const void *image;
+    /* Before its first kernel is loaded in the current CUDA context, which is of device `ordinal`: DPR_OK if there is
+     * room, else a status with its sentence. NULL: always. */
+    dpr_status (*admit)(int ordinal);
 } dpr_module;
 
 /* One kernel of a strategy, as the occupancy calculation and the launch see it. */
@@ -49,6 +52,13 @@ typedef struct dpr_kernel {
     int cluster;      /* blocks a cluster, at most 16; 0: no clusters */
     const dpr_module *module; /* NULL: of the program's own */
 } dpr_kernel;
+
+/* What a kernel uses. */
+typedef struct dpr_kernel_use {
+    int threads;      /* a block */
+    int registers;    /* a thread */
+    int shared_bytes; /* a block, static and dynamic together */
+} dpr_kernel_use;
 
 /* What a device holds of a kernel at a time. */
 typedef struct dpr_residency {
@@ -109,6 +119,15 @@ struct dpr_run {
     dpr_enqueue *enqueue; /* for strategies on a GPU */
     void *enqueuer;       /* enqueue()'s own */
 };
+
+/* Nested launches that a run makes at most, on a device whose pool of pending launches has `pending` places, if its
+ * caller asks for `max_pending` (dpr_options). */
+static inline uint32_t dpr_launches_of(size_t pending, int max_pending) {
+    const uint32_t places = pending < UINT32_MAX ? (uint32_t)pending : UINT32_MAX;
+    if (max_pending == DPR_NO_LAUNCHES)
+        return 0;
+    return max_pending > 0 && (uint32_t)max_pending < places ? (uint32_t)max_pending : places;
+}
 
 typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;
 

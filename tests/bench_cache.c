@@ -10,7 +10,7 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
 #include "bench_loop.h"
-#include "cpu_ops.h"
+#include "cpu/ops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 
 #include <dpr.h>
 
-#include "device.h"
-#include "topo.h"
+#include "cuda/device.h"
+#include "plan/topo.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

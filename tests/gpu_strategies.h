@@ -2,9 +2,9 @@
 #ifndef DPR_TESTS_GPU_STRATEGIES_H
 #define DPR_TESTS_GPU_STRATEGIES_H
 
-#include "caps_read.h"
-#include "planner.h"
-#include "registry.h"
+#include "plan/caps_read.h"
+#include "plan/planner.h"
+#include "plan/registry.h"
 
 /* GPU strategy number i, from 0; NULL past the last one. */
 static inline const dpr_strategy *gpu_strategy_entry(size_t i) {

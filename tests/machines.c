@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "machine.h"
+#include "plan/machine.h"
 #include "support.h"
 
 char *machine_file(const char *name, const char *ending) {

@@ -2,7 +2,7 @@
 #ifndef DPR_TESTS_MACHINES_H
 #define DPR_TESTS_MACHINES_H
 
-#include "planner.h"
+#include "plan/planner.h"
 
 /* Names of the files in machines/, without ".caps". */
 #define MACHINE_LIST(X)                                                                                                \

@@ -8,7 +8,7 @@
 #include "bench_ladder.h"
 #include "cli.h"
 #include "grid.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */

@@ -7,9 +7,9 @@
 
 #include "bench_nested.h"
 #include "cli.h"
-#include "device.h"
+#include "cuda/device.h"
 #include "grid.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */

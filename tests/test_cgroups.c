@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "available.h"
-#include "cpu_quota.h"
+#include "cpu/quota.h"
 #include "support.h"
 
 enum { MOST_PATHS = 32, PATH_BYTES = 200 };

@@ -2,7 +2,7 @@
  * is loaded. Others must leave the device's memory alone meanwhile. */
 #include <stdio.h>
 
-#include "ctx.h"
+#include "api/ctx.h"
 #include "gpu_pools.h"
 
 enum { COUNT = 1 << 20, MIB = 1 << 20 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "args.h"
-#include "driver.h"
+#include "cuda/driver.h"
 #include "gpu_kernels.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../host/strategies.def"
 #include "gpu_kernels.h"
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
+#include "plan/strategies.def"
 #include "support.h"
 
 /* Memory of this size goes back to the system when it is freed, with its addresses. */

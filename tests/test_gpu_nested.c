@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctx.h"
+#include "api/ctx.h"
 #include "data.h"
 #include "gpu_pools.h"
 #include "gpu_watch.h"

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine.h"
 #include "machines.h"
-#include "registry.h"
+#include "plan/machine.h"
+#include "plan/registry.h"
+#include "plan/topo.h"
 #include "support.h"
-#include "topo.h"
 
 static void check_round_trip(const char *name) {
     dpr_machine machine;

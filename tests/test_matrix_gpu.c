@@ -1,8 +1,8 @@
 /* The matrix for the GPU strategies of the registry, which are listed, and skip, in builds without CUDA too. */
 #include <string.h>
 
-#include "../host/strategies.def"
 #include "matrix.h"
+#include "plan/strategies.def"
 #include "support.h"
 
 /* The registry's identifiers as names: "flat_ticket" is "flat.ticket". */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "machines.h"
-#include "occupancy.h"
+#include "plan/occupancy.h"
 #include "support.h"
 
 static int load(const char *name, dpr_gpu_caps *out) {

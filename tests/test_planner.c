@@ -5,7 +5,7 @@
 
 #include "lists.h"
 #include "machines.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 /* ---- Keys ---- */

@@ -7,7 +7,7 @@
 #include "lists.h"
 #include "machines.h"
 #include "nested_host.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 static const char *const names[] = {"dp.tree", "dp.recursive2", "dp.nosync", "dp.recursive"};

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plan/topo.h"
 #include "process.h"
 #include "support.h"
-#include "topo.h"
 
 /* Large enough for cpu.threads to use its workers. */
 enum { COUNT = 3000001, THREADS = 4 };

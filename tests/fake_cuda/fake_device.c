@@ -13,7 +13,7 @@
 #include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
-#include "machine.h"
+#include "plan/machine.h"
 
 static dpr_caps machine;
 static int code = 90;

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "cuda/device.h"
 #include "fake_cuda.h"
 #include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_modules.h"
 #include "lists.h"
-#include "registry.h"
+#include "plan/registry.h"
 
 extern const dpr_strategy dpr_cpu_serial;
 

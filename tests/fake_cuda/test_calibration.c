@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "ctx.h"
+#include "api/ctx.h"
 #include "nested_host.h"
 #include "one_sum.h"
-#include "planner.h"
+#include "plan/planner.h"
 #include "pool_contexts.h"
 
 static const int64_t canary = 0x5a5a5a5a;

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "cuda/driver.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 TEST(FakeCuda, notes_violations) {

@@ -8,7 +8,7 @@
 
 #include "fake_cuda.h"
 #include "gpu_memory.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "support.h"
 
 enum { COUNT = 1000, MAILBOXES = 64, NEVER = 1000000 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "cuda/device.h"
 #include "fake_cuda.h"
 #include "gpu_strategies.h"
 #include "lists.h"

@@ -2,7 +2,7 @@
  * kernel is run here. */
 #include <string.h>
 
-#include "device.h"
+#include "cuda/device.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
 #include "slots.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cgroup.h"
+#include "cpu/cgroup.h"
 
 /* The number behind a word at the begin of a line; 0 if there is no such line. */
 static uint64_t number_of(const char *path, const char *word) {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
 #include "available.h"
 #include "backend.h"
-#include "ctx.h"
 
 enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of none */
 

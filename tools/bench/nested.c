@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "cuda/device.h"
 #include "kernels.h"
 #include "nested_stage.h"
 

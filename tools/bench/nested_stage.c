@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "driver.h"
+#include "cuda/driver.h"
+#include "cuda/module.h"
 #include "kernels.h"
-#include "module.h"
 
 extern const dpr_module bench_nested_module, bench_graph_module;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/ctx.h"
 #include "backend.h"
-#include "ctx.h"
-#include "device.h"
+#include "cuda/device.h"
 
 struct bench_timer {
     const bench_backend *backend;

@@ -1,9 +1,9 @@
-# dpr_module(NAME "what it is" SOURCES a.cu ... INCLUDES folder ... [REGISTERS n])
+# dpr_module(NAME "what it is" SOURCES a.cu ... INCLUDES folder ... [ADMIT function] [REGISTERS n])
 #
 # Compiles the sources to relocatable device code, links it with the device runtime to a fat binary, and adds an object
 # library NAME, which defines it as `const dpr_module NAME` (core/strategy.h). Kernels that launch kernels need all this, and are
 # kept away from the library's other code by it: whoever links the library needs no device linker, and nothing of it is
-# loaded before a kernel of it is asked for. REGISTERS is the most that a thread has: functions that kernels call by their
+# loaded before a kernel of it is asked for. ADMIT is the module's admit(). REGISTERS is the most that a thread has: functions that kernels call by their
 # addresses take as many as they like else.
 
 set(dpr_module_template ${CMAKE_CURRENT_LIST_DIR}/module.c.in)
@@ -26,7 +26,7 @@ function(dpr_machine_code out)
 endfunction()
 
 function(dpr_module name what)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "REGISTERS" "SOURCES;INCLUDES")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "REGISTERS;ADMIT" "SOURCES;INCLUDES")
     dpr_machine_code(code)
     set(nvcc ${CMAKE_CUDA_COMPILER})
     if(CMAKE_CUDA_HOST_COMPILER)
@@ -59,6 +59,12 @@ function(dpr_module name what)
     add_custom_command(OUTPUT ${image}
         COMMAND ${nvcc} -dlink -fatbin ${code} -Xnvlink=--ignore-host-info -Xfatbin=-compress-all ${objects} -lcudadevrt -o ${image}
         DEPENDS ${objects} COMMENT "Linking the module of ${what}" VERBATIM)
+    set(admit NULL)
+    set(admit_declaration "")
+    if(arg_ADMIT)
+        set(admit ${arg_ADMIT})
+        set(admit_declaration "extern dpr_status ${admit}(int ordinal);")
+    endif()
     set(definition ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
     configure_file(${dpr_module_template} ${definition} @ONLY)
     set_source_files_properties(${definition} PROPERTIES OBJECT_DEPENDS ${image})

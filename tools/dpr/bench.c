@@ -7,7 +7,7 @@
 #include "bench_run.h"
 #include "commands.h"
 #include "dpr_commit.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "tables.h"
 
 #define BENCH_OPTIONS(X)                                                                                               \

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "registry.h"
+#include "plan/registry.h"
 
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
     bench_caller c = {

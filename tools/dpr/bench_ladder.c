@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "lists.h"
-#include "registry.h"
+#include "plan/registry.h"
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */
 

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
+#include "api/request.h"
 #include "bench_ladder.h"
 #include "bench_walk.h"
-#include "ctx.h"
 #include "lists.h"
 #include "occupancies.h"
-#include "request.h"
 
 typedef struct scene {
     bench_asked asked; /* the ladder's case and the bandwidth's */

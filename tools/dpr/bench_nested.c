@@ -2,11 +2,11 @@
 
 #include <string.h>
 
+#include "api/request.h"
 #include "cli.h"
-#include "device.h"
+#include "cuda/device.h"
 #include "lists.h"
-#include "registry.h"
-#include "request.h"
+#include "plan/registry.h"
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */
 

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/ctx.h"
 #include "bench_nested.h"
 #include "bench_walk.h"
-#include "ctx.h"
+#include "plan/registry.h"
 #include "progress.h"
-#include "registry.h"
 
 /* A caller that leaves a report of one call. */
 typedef struct nested_caller {

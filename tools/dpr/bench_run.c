@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench_walk.h"
-#include "registry.h"
+#include "plan/registry.h"
 
 typedef struct scene {
     bench_asked asked; /* with the device's defaults */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctx.h"
+#include "api/ctx.h"
 #include "figures.h"
 #include "lists.h"
 #include "progress.h"

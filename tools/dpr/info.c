@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "caps_read.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
+#include "cuda/device.h"
 #include "defuse.h"
-#include "device.h"
 #include "figures.h"
-#include "machine.h"
 #include "occupancies.h"
-#include "registry.h"
+#include "plan/caps_read.h"
+#include "plan/machine.h"
+#include "plan/registry.h"
+#include "plan/topo.h"
 #include "tables.h"
-#include "topo.h"
 
 #define INFO_OPTIONS(X)                                                                                                \
     X(JSON, 0, "json", NULL, "one JSON document, with the occupancy of every kernel")                                  \

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
 #include "cli.h"
 #include "cli_json.h"
-#include "ctx.h"
+#include "cuda/device.h"
 #include "defuse.h"
-#include "device.h"
 #include "figures.h"
-#include "registry.h"
+#include "plan/registry.h"
 #include "timing.h"
 
 static void job_stop(job *j, job_state state, const char *why) {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cli_json.h"
-#include "device.h"
+#include "cuda/device.h"
 #include "lists.h"
-#include "occupancy.h"
-#include "registry.h"
+#include "plan/occupancy.h"
+#include "plan/registry.h"
 
 #ifdef DPR_WITH_CUDA
 

@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "occupancy.h"
+#include "plan/occupancy.h"
 #include "strategy.h"
 
 /* What the kernel that runs the key uses on a device, and its occupancy there. 0, or -1 if the runtime does not tell.

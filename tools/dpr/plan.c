@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
+#include "api/request.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
-#include "ctx.h"
+#include "cuda/device.h"
 #include "defuse.h"
-#include "device.h"
 #include "figures.h"
 #include "lists.h"
-#include "machine.h"
-#include "planner.h"
-#include "registry.h"
-#include "request.h"
+#include "plan/machine.h"
+#include "plan/planner.h"
+#include "plan/registry.h"
 #include "tables.h"
 
 #define PLAN_OPTIONS(X)                                                                                                \

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "lists.h"
-#include "registry.h"
+#include "plan/registry.h"
 
 void tables_print_ops(void) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",

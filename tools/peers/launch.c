@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "driver.h"
+#include "cuda/driver.h"
 #include "peer_set.h"
 
 /* Larger arrays take so much longer than a launch that it does not matter. */

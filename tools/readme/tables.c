@@ -14,7 +14,7 @@
 #include "defuse.h"
 #include "figures.h"
 #include "lists.h"
-#include "registry.h"
+#include "plan/registry.h"
 
 static void print_ops(void) {
     puts("| operation | `enum dpr_op` | result | element types |\n|---|---|---|---|");

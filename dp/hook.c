@@ -1,0 +1,106 @@
+/* What strategies with nested launches need of every device (host/cuda/hook.h). */
+#include "cuda/hook.h"
+
+#include <stdlib.h>
+
+#include "calibration.h"
+#include "cuda/home.h"
+#include "error.h"
+#include "nested_host.h"
+#include "nesting.h"
+
+/* On one device. */
+typedef struct state {
+    int64_t pending; /* launches from kernels that may be pending */
+    dpr_nesting *nesting;
+    dpr_calibration *calibration;
+} state;
+
+static void assume(dpr_gpu_caps *gpu) {
+    dpr_nested_assume(gpu, DPR_FIRST_PENDING);
+}
+
+static void close_state(void *of, int there) {
+    state *s = of;
+    if (!s)
+        return;
+    dpr_nesting_destroy(s->nesting, there);
+    dpr_calibration_destroy(s->calibration, there);
+    free(s);
+}
+
+static int open_state(const dpr_home *home, void **out) {
+    size_t pending = 0;
+    const cudaError_t error = dpr_nesting_pending(&pending);
+    if (error != cudaSuccess)
+        return error;
+    state *s = calloc(1, sizeof *s);
+    if (!s)
+        return cudaErrorMemoryAllocation;
+    s->pending = (int64_t)pending;
+    s->nesting = dpr_nesting_create(home);
+    s->calibration = dpr_calibration_create();
+    *out = s;
+    return s->nesting && s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static void limit(const void *of, dpr_gpu_caps *gpu) {
+    const state *s = of;
+    dpr_nested_assume(gpu, s->pending);
+}
+
+static dpr_status allow(void *of, size_t pending) {
+    state *s = of;
+    const dpr_status status = dpr_nesting_allow(s->nesting, pending);
+    if (status == DPR_OK)
+        s->pending = (int64_t)pending;
+    return status;
+}
+
+static dpr_status measure(void *of, dpr_device *device, const dpr_gpu_caps *gpu) {
+    state *s = of;
+    return dpr_nested_refusal(gpu) ? DPR_OK : dpr_calibrate(s->calibration, device, s->nesting, gpu);
+}
+
+static void read_measured(const void *of, dpr_gpu_caps *gpu) {
+    const state *s = of;
+    dpr_calibration_read(s->calibration, gpu);
+}
+
+static int begin(void *of, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph) {
+    state *s = of;
+    return dpr_nesting_begin(s->nesting, strategy, run, graph);
+}
+
+static int end(dpr_run *run, int launched, struct CUgraph_st *graph) {
+    return dpr_nesting_end(run, launched, graph);
+}
+
+/* Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no kernels at
+ * all from then on. With a margin, because how much it takes is known of that device alone. */
+dpr_status dpr_dp_admit(int ordinal) {
+    size_t pending = 0, available = 0, total = 0;
+    cudaError_t error = dpr_nesting_pending(&pending);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&available, &total);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "asking for a device's memory");
+    const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
+    if (available >= needed + needed / 4)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
+                    "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
+                    dpr_dp_module.name, pending, needed >> 20, ordinal, available >> 20);
+}
+
+const dpr_hook dpr_dp_hook = {
+    .assume = assume,
+    .open = open_state,
+    .close = close_state,
+    .limit = limit,
+    .allow = allow,
+    .measure = measure,
+    .read = read_measured,
+    .begin = begin,
+    .end = end,
+};

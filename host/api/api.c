@@ -1,0 +1,198 @@
+/* dpr_reduce() and its kin: check once, find out where the memory is, choose, run. */
+#include <string.h>
+
+#include "cpu/cores.h"
+#include "cpu/pool.h"
+#include "ctx.h"
+#include "error.h"
+#include "request.h"
+
+/* A request with its arrays. */
+typedef struct call {
+    dpr_request request;
+    const void *in;
+    void *out;
+    dpr_place in_place, out_place;
+    dpr_place nested_place; /* of the report; of host memory where none is wanted */
+} call;
+
+/* An empty array may be NULL or point anywhere: where that says nothing, it lies where the context likes it, and
+ * without a context where the result is. */
+static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place out) {
+    dpr_place place;
+    if (in && dpr_device_place(in, "in", &place) == DPR_OK)
+        return place;
+    if (!ctx)
+        return out;
+    if (dpr_ctx_gpu(ctx))
+        return (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    return (dpr_place){DPR_MEMORY_HOST, -1, NULL};
+}
+
+/* Checks everything and finds out where the arrays lie; `ctx` is NULL where that decides on the context. */
+static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                            const dpr_options *options, call *c) {
+    dpr_status status = dpr_request_make(op, dtype, count, options, &c->request);
+    if (status == DPR_OK)
+        status = dpr_request_check(&c->request, in, out);
+    if (status == DPR_OK)
+        status = dpr_device_place(out, "out", &c->out_place);
+    if (status == DPR_OK && count > 0)
+        status = dpr_device_place(in, "in", &c->in_place);
+    c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
+    if (status == DPR_OK && c->request.nested)
+        status = dpr_device_place(c->request.nested, "options->nested", &c->nested_place);
+    if (status != DPR_OK)
+        return status;
+    if (count == 0)
+        c->in_place = place_of_nothing(ctx, in, c->out_place);
+    c->in = in;
+    c->out = out;
+    c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
+    return DPR_OK;
+}
+
+static int on_device(dpr_place place) {
+    return place.memory == DPR_MEMORY_DEVICE;
+}
+
+/* Whether the context's device reaches the array. */
+static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_place place) {
+    if (!on_device(place) || place.device == dpr_ctx_device(ctx))
+        return DPR_OK;
+    if (dpr_ctx_device(ctx) == DPR_DEVICE_CPU)
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the context is the CPU's", argument,
+                        place.device);
+    return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
+                    place.device, dpr_ctx_device(ctx));
+}
+
+/* The choice for the call on the context, and a run that lacks only its destination and what the choice is about. */
+static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
+    dpr_status status = check_place(ctx, "in", c->in_place);
+    if (status == DPR_OK)
+        status = check_place(ctx, "out", c->out_place);
+    if (status == DPR_OK)
+        status = check_place(ctx, "options->nested", c->nested_place);
+    if (status == DPR_OK)
+        status = dpr_ctx_choice(ctx, c->request.key, choice);
+    if (status != DPR_OK)
+        return status;
+    dpr_request_run(&c->request, run);
+    run->in = c->in;
+    return DPR_OK;
+}
+
+/* From host memory to where the result, or the report, belongs. */
+static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes) {
+    if (place.memory == DPR_MEMORY_DEVICE || place.memory == DPR_MEMORY_MANAGED)
+        return dpr_device_put(place, to, from, bytes);
+    memcpy(to, from, bytes);
+    return DPR_OK;
+}
+
+/* On the CPU. What can fail comes first: a strategy cannot, and writes *out at its end. */
+static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const call *c) {
+    union {
+        unsigned char bytes[16];
+        dpr_c128 widest;
+    } result;
+    const dpr_nested none = {0};
+    dpr_status status = DPR_OK;
+    if (c->in_place.device >= 0)
+        status = dpr_device_wait(c->in_place);
+    if (status == DPR_OK && run->nested)
+        status = put(c->nested_place, run->nested, &none, sizeof none);
+    if (status != DPR_OK)
+        return status;
+    const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
+    run->out = reaches_out ? c->out : &result;
+    run->shape = step->shape;
+    (void)step->strategy->launch(run);
+    return reaches_out ? DPR_OK : put(c->out_place, c->out, &result, c->request.result->size);
+}
+
+static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
+    const dpr_choice *choice = NULL;
+    dpr_run run;
+    const dpr_status status = prepare(ctx, c, &choice, &run);
+    if (status != DPR_OK)
+        return status;
+    const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
+    if (step->strategy->side == DPR_ON_CPU)
+        return run_on_cpu(step, &run, c);
+    run.out = c->out;
+    if (c->nested_place.memory == DPR_MEMORY_HOST)
+        run.report = NULL;
+    const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
+    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){to_host ? c->out : NULL, c->request.result->size});
+}
+
+dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op) {
+    call c;
+    dpr_status status = make_call(NULL, in, out, count, dtype, op, NULL, &c);
+    if (status != DPR_OK)
+        return status;
+    /* Pinned memory stays with the CPU, also where the result goes to a device. */
+    static const dpr_place on_cpu = {DPR_MEMORY_HOST, -1, NULL};
+    const int on_gpu = c.in_place.memory == DPR_MEMORY_DEVICE || c.in_place.memory == DPR_MEMORY_MANAGED;
+    dpr_ctx *ctx;
+    status = dpr_ctx_default(on_gpu ? &c.in_place : on_device(c.out_place) ? &c.out_place : &on_cpu, &ctx);
+    return status == DPR_OK ? run_blocking(ctx, &c) : status;
+}
+
+dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                         const dpr_options *options) {
+    if (!ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    call c;
+    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
+    return status == DPR_OK ? run_blocking(ctx, &c) : status;
+}
+
+static dpr_status check_reachable(const char *argument, const void *pointer, dpr_place place) {
+    if (place.memory != DPR_MEMORY_HOST)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
+                    pointer);
+}
+
+dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                            const dpr_options *options, dpr_stream stream) {
+    if (!ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    call c;
+    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
+    if (status != DPR_OK)
+        return status;
+    if (!dpr_ctx_gpu(ctx)) {
+        if (stream)
+            return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the context is the CPU's", (void *)stream);
+        return run_blocking(ctx, &c);
+    }
+    if (count == 0)
+        c.in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    status = check_reachable("in", in, c.in_place);
+    if (status == DPR_OK)
+        status = check_reachable("out", out, c.out_place);
+    if (status == DPR_OK && c.request.nested)
+        status = check_reachable("options->nested", c.request.nested, c.nested_place);
+    if (status != DPR_OK)
+        return status;
+    c.request.key.f.in_memory = (uint8_t)c.in_place.memory;
+    c.request.key.f.gpu_only = 1;
+    const dpr_choice *choice = NULL;
+    dpr_run run;
+    status = prepare(ctx, &c, &choice, &run);
+    if (status != DPR_OK)
+        return status;
+    run.out = c.out;
+    run.stream = stream;
+    return dpr_ctx_run(ctx, choice, &run, NULL);
+}
+
+void dpr_shutdown(void) {
+    dpr_ctx_drop_defaults();
+    if (dpr_pool_shutdown())
+        dpr_cores_shutdown();
+}

@@ -1,0 +1,89 @@
+/* The functions of dpr.h that only look things up in the lists. */
+#include "lists.h"
+
+#include <string.h>
+
+#include "cpu/element.h"
+#include "error.h"
+
+#define DPR_TEXT_OF_(x) #x
+#define DPR_TEXT_OF(x) DPR_TEXT_OF_(x)
+
+typedef struct status_info {
+    const char *name, *text;
+} status_info;
+
+#define DPR_STATUS_ROW(A, NAME, TEXT) [DPR_##NAME] = {"DPR_" #NAME, TEXT},
+static const status_info statuses[DPR_STATUS_COUNT] = {DPR_STATUS_LIST(DPR_STATUS_ROW, _)};
+
+/* Enum arguments come from callers and may hold anything; the cast makes negative values large. */
+static int is_op(dpr_op op) {
+    return (unsigned)op < DPR_OP_COUNT;
+}
+static int is_dtype(dpr_dtype dtype) {
+    return (unsigned)dtype < DPR_DTYPE_COUNT;
+}
+/* dpr_supported() for this file. Compilers do not inline that one, because a program may replace it. */
+static int is_supported(dpr_op op, dpr_dtype dtype) {
+    return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
+}
+static int is_status(dpr_status status) {
+    return (unsigned)status < DPR_STATUS_COUNT;
+}
+
+const char *dpr_status_name(dpr_status status) {
+    return is_status(status) ? statuses[status].name : "DPR_ERR_?";
+}
+
+const char *dpr_status_text(dpr_status status) {
+    return is_status(status) ? statuses[status].text : "not a status of this library";
+}
+
+const char *dpr_version(void) {
+    return DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH);
+}
+
+const char *dpr_op_name(dpr_op op) {
+    return is_op(op) ? dpr_ops[op].name : NULL;
+}
+const char *dpr_dtype_name(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].name : NULL;
+}
+size_t dpr_dtype_size(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].size : 0;
+}
+size_t dpr_dtype_alignment(dpr_dtype dtype) {
+    return is_dtype(dtype) ? dpr_dtypes[dtype].align : 0;
+}
+
+dpr_status dpr_op_parse(const char *name, dpr_op *out) {
+    if (!name || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
+    for (int i = 0; i < DPR_OP_COUNT; i++) {
+        if (strcmp(name, dpr_ops[i].name) == 0) {
+            *out = (dpr_op)i;
+            return DPR_OK;
+        }
+    }
+    return dpr_fail(DPR_ERR_INVALID_OP, "there is no operation \"%.64s\"", name);
+}
+
+dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
+    if (!name || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
+    for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
+        if (strcmp(name, dpr_dtypes[i].name) == 0) {
+            *out = (dpr_dtype)i;
+            return DPR_OK;
+        }
+    }
+    return dpr_fail(DPR_ERR_INVALID_DTYPE, "there is no element type \"%.64s\"", name);
+}
+
+int dpr_supported(dpr_op op, dpr_dtype dtype) {
+    return is_supported(op, dtype);
+}
+
+dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
+    return is_supported(op, dtype) ? dpr_pair_result(op, dtype) : (dpr_dtype)DPR_DTYPE_COUNT;
+}

@@ -1,0 +1,155 @@
+#include "request.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "plan/registry.h"
+
+/* What the CUDA programming guide has as the greatest nesting depth. */
+enum { MOST_DEPTH = 24 };
+
+dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    /* No version's struct is larger than a page, and a garbage size must not lead past the caller's memory. */
+    if (size < sizeof size || size % sizeof size != 0 || size > 4096)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(dpr_%s)", what, size, what);
+    const unsigned char *bytes = from;
+    for (size_t i = own_size; i < size; i++) {
+        if (bytes[i] != 0)
+            return dpr_fail(DPR_ERR_INVALID_OPTION,
+                            "%s->size is %zu, and a field past byte %zu, which this version "
+                            "does not know, is set",
+                            what, size, own_size);
+    }
+    memset(to, 0, own_size);
+    memcpy(to, from, size < own_size ? size : own_size);
+    return DPR_OK;
+}
+
+static dpr_status take_init(const dpr_options *options, dpr_request *request) {
+    if (!options->init)
+        return DPR_OK;
+    if (request->op->result == DPR_RESULT_INDEX)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set, but an index (%s) has no initial value",
+                        request->op->name);
+    memcpy(request->init.bytes, options->init, request->result->size);
+    request->init.present = 1;
+    return DPR_OK;
+}
+
+static dpr_status take_block(const dpr_options *options, dpr_request *request) {
+    const int block = options->block;
+    if (block == 0)
+        return DPR_OK;
+    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->block is %d; it should be 0, 32, 64, 128, 256, 512 or 1024",
+                        block);
+    for (int rest = block; rest > 1; rest /= 2)
+        request->key.f.block++;
+    return DPR_OK;
+}
+
+static dpr_status take_nesting(const dpr_options *options, dpr_request *request) {
+    if (options->max_depth < 0 || options->max_depth > MOST_DEPTH)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %d; it should be from 0 to %d",
+                        options->max_depth, MOST_DEPTH);
+    if (options->max_pending < DPR_NO_LAUNCHES)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->max_pending is %d; it should be a number of launches, 0 or DPR_NO_LAUNCHES",
+                        options->max_pending);
+    if (options->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
+    if ((uintptr_t)options->nested % _Alignof(dpr_nested) != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "options->nested is %p, which is not aligned to %zu bytes",
+                        (void *)options->nested, _Alignof(dpr_nested));
+    request->key.f.depth = (uint8_t)options->max_depth;
+    request->max_pending = options->max_pending;
+    request->nested = options->nested;
+    return DPR_OK;
+}
+
+static dpr_status take_options(const dpr_options *given, dpr_request *request) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_status status = dpr_request_adopt("options", given, &options, sizeof options);
+    if (status != DPR_OK)
+        return status;
+    if (options.mode != DPR_FAST)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->mode is %d, which is no dpr_mode", (int)options.mode);
+    if (options.nan != DPR_NAN_PROPAGATE && options.nan != DPR_NAN_IGNORE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->nan is %d, which is no dpr_nan", (int)options.nan);
+    if (options.strategy) {
+        const int i = dpr_strategy_find(options.strategy);
+        if (i < 0)
+            return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY,
+                            "options->strategy is \"%.64s\", and no strategy of this build has that name",
+                            options.strategy);
+        request->key.f.strategy = (uint8_t)(i + 1);
+    }
+    request->key.f.mode = options.mode & 15;
+    request->key.f.nan = (uint8_t)options.nan;
+    status = take_block(&options, request);
+    if (status == DPR_OK)
+        status = take_nesting(&options, request);
+    return status == DPR_OK ? take_init(&options, request) : status;
+}
+
+dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out) {
+    if ((unsigned)op >= DPR_OP_COUNT)
+        return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
+    if ((unsigned)dtype >= DPR_DTYPE_COUNT)
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
+    const dpr_op_info *o = &dpr_ops[op];
+    const dpr_dtype_info *d = &dpr_dtypes[dtype];
+    size_t bytes;
+    if (!(o->domain & d->kind))
+        return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", o->name, d->name);
+    if (__builtin_mul_overflow(count, d->size, &bytes) || bytes > PTRDIFF_MAX)
+        return dpr_fail(DPR_ERR_SIZE, "count is %zu; an array has at most %td bytes, so %td elements of %s", count,
+                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / d->size, d->name);
+    if (count == 0 && o->result == DPR_RESULT_INDEX)
+        return dpr_fail(DPR_ERR_EMPTY, "count is 0; %s has no result for zero elements", o->name);
+    *out = (dpr_request){.op = o,
+                         .dtype = d,
+                         .result = &dpr_dtypes[dpr_result_dtype(op, dtype)],
+                         .count = count,
+                         .key.f = {.op = (uint8_t)op, .dtype = (uint8_t)dtype}};
+    return options ? take_options(options, out) : DPR_OK;
+}
+
+dpr_status dpr_nested_status(const dpr_nested *nested) {
+    if (!nested)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "nested is NULL");
+    if (nested->failed == 0)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_NESTED_LAUNCH,
+                    "%u %s failed, the first with cudaError_t %d in block %u at depth %u; of the others "
+                    "%u were made and %u refused, and %u sub-trees were done in line",
+                    nested->failed, nested->failed == 1 ? "launch from a kernel" : "launches from kernels",
+                    nested->error, nested->error_block, nested->error_depth, nested->launched, nested->refused,
+                    nested->in_line);
+}
+
+void dpr_request_run(const dpr_request *request, dpr_run *out) {
+    static const dpr_run nothing; /* copied, because compilers clear a struct of this size by a slow instruction */
+    *out = nothing;
+    out->count = request->count;
+    out->key = request->key;
+    out->init = request->init;
+    out->max_pending = request->max_pending;
+    out->report = out->nested = request->nested;
+}
+
+dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {
+    if (!in && request->count > 0)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "in is NULL, and count is %zu", request->count);
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (in && (uintptr_t)in % request->dtype->align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "in is %p, which is not aligned to the %d bytes of %s", in,
+                        request->dtype->align, request->dtype->name);
+    if ((uintptr_t)out % request->result->align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "out is %p, which is not aligned to the %d bytes of the result type %s",
+                        out, request->result->align, request->result->name);
+    return DPR_OK;
+}

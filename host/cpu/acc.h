@@ -1,0 +1,200 @@
+/* The algebra of the operations on the CPU: for each, its neutral accumulator, how one element becomes an accumulator,
+ * how two of them meet, and how one becomes the result.
+ *
+ * Inlined with constant operation and type, like cpu_element.h. A new operation is a case in dpr_acc_lift() and
+ * dpr_acc_combine(), and in dpr_acc_neutral() unless it starts from zero. */
+#ifndef DPR_HOST_CPU_ACC_H
+#define DPR_HOST_CPU_ACC_H
+
+#include <math.h>
+
+#include "element.h"
+#include "ops.h"
+
+/* An integer that wraps, a sum of floats, ...: which of its fields an accumulator uses. */
+DPR_INLINE int dpr_acc_is_integer(dpr_dtype dtype) {
+    return (dpr_element_kind(dtype) & DPR_DOMAIN_BITS) != 0;
+}
+DPR_INLINE int dpr_acc_is_complex(dpr_dtype dtype) {
+    return dpr_element_kind(dtype) == DPR_KIND_COMPLEX;
+}
+
+/* What reducing no elements gives. */
+DPR_INLINE dpr_acc dpr_acc_neutral(dpr_op op, dpr_dtype dtype) {
+    dpr_acc acc = {.rank = dpr_rank_greatest(dtype), .index = -1};
+    if (op == DPR_PROD) {
+        acc.re = 1;
+        acc.bits = 1;
+    }
+    if (op == DPR_ALL)
+        acc.bits = 1;
+    if (op == DPR_BAND)
+        acc.bits = UINT64_MAX;
+    return acc;
+}
+
+/* What reducing the element with this index alone gives. */
+DPR_INLINE dpr_acc dpr_acc_lift(dpr_op op, dpr_dtype dtype, dpr_element e, size_t index) {
+    switch (op) {
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return (dpr_acc){.rank = dpr_rank_of(op, dtype, e), .index = (int64_t)index};
+    case DPR_ALL:
+    case DPR_ANY:
+    case DPR_COUNT:
+        return (dpr_acc){.bits = (uint64_t)dpr_element_is_nonzero(dtype, e)};
+    case DPR_SUM:
+    case DPR_PROD:
+    case DPR_BAND:
+    case DPR_BOR:
+    case DPR_BXOR:
+        break;
+    }
+    return (dpr_acc){.re = e.re, .im = e.im, .bits = e.bits};
+}
+
+/* Adds (b, b_low) to (*a, *a_low). What the addition of a and b loses is found exactly (Knuth's TwoSum: The Art of
+ * Computer Programming, vol. 2, 4.2.2, theorem B), so that a long sum is as good as one in twice the precision (Ogita,
+ * Rump, Oishi: Accurate Sum and Dot Product, 2005). */
+DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {
+    double sum = *a + b, b_part = sum - *a;
+    double lost = (*a - (sum - b_part)) + (b - b_part);
+    *a = sum;
+    *a_low += b_low + lost;
+}
+
+/* An accumulator without elements is not multiplied by: (1 + 0i) times an infinity has a part that is NaN. */
+DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
+    if (!dpr_acc_is_complex(dtype)) {
+        a->re *= b->re;
+        a->bits *= b->bits;
+    } else if (a->index >= 0 && b->index >= 0) {
+        double re = a->re * b->re - a->im * b->im;
+        a->im = a->re * b->im + a->im * b->re;
+        a->re = re;
+    } else if (b->index >= 0) {
+        *a = *b;
+    }
+}
+
+/* a becomes the reduction of a's elements followed by b's. */
+DPR_INLINE void dpr_acc_combine(dpr_op op, dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
+    switch (op) {
+    case DPR_SUM:
+        if (dpr_acc_is_integer(dtype))
+            a->bits += b->bits;
+        else
+            dpr_two_sum(&a->re, &a->re_low, b->re, b->re_low);
+        if (dpr_acc_is_complex(dtype))
+            dpr_two_sum(&a->im, &a->im_low, b->im, b->im_low);
+        break;
+    case DPR_PROD:
+        dpr_acc_multiply(dtype, a, b);
+        break;
+    case DPR_MIN:
+    case DPR_MAX:
+        if (b->rank < a->rank)
+            a->rank = b->rank;
+        break;
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        if (b->index >= 0 && (a->index < 0 || b->rank < a->rank)) {
+            a->rank = b->rank;
+            a->index = b->index;
+        }
+        break;
+    case DPR_ALL:
+    case DPR_BAND:
+        a->bits &= b->bits;
+        break;
+    case DPR_ANY:
+    case DPR_BOR:
+        a->bits |= b->bits;
+        break;
+    case DPR_BXOR:
+        a->bits ^= b->bits;
+        break;
+    case DPR_COUNT:
+        a->bits += b->bits;
+        break;
+    }
+}
+
+/* Takes in the element with this index. */
+DPR_INLINE void dpr_acc_add(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *acc, dpr_element e, size_t index) {
+    if (nan == DPR_NAN_IGNORE && dpr_element_is_nan(dtype, e))
+        return;
+    dpr_acc one = dpr_acc_lift(op, dtype, e, index);
+    dpr_acc_combine(op, dtype, acc, &one);
+}
+
+/* Takes in a value of the result type. */
+DPR_INLINE void dpr_acc_add_init(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *acc, const dpr_init *init) {
+    dpr_dtype result = dpr_pair_result(op, dtype);
+    if (!init->present || op == DPR_ARGMIN || op == DPR_ARGMAX)
+        return;
+    dpr_element e = dpr_element_load(result, init->bytes);
+    if (op == DPR_COUNT)
+        acc->bits += e.bits;
+    else
+        dpr_acc_add(op, result, nan, acc, e, 0);
+}
+
+/* A sum of (value, low). After an overflow `low` is no number, and the value alone is what IEEE arithmetic gives. */
+DPR_INLINE double dpr_acc_total(double value, double low) {
+    return isfinite(low) ? value + low : value;
+}
+
+/* Writes a sum or product of floats as the type that sums have. */
+DPR_INLINE void dpr_acc_write_float(dpr_dtype wide, double re, double im, void *out) {
+    float pair32[2] = {(float)re, (float)im};
+    double pair64[2] = {re, im};
+    if (wide == DPR_F32)
+        memcpy(out, pair32, sizeof pair32[0]);
+    else if (wide == DPR_C64)
+        memcpy(out, pair32, sizeof pair32);
+    else if (wide == DPR_F64)
+        memcpy(out, pair64, sizeof pair64[0]);
+    else
+        memcpy(out, pair64, sizeof pair64);
+}
+
+/* Writes an integer's low bytes. */
+DPR_INLINE void dpr_acc_write_bits(size_t size, uint64_t bits, void *out) {
+    uint8_t u8 = (uint8_t)bits;
+    uint16_t u16 = (uint16_t)bits;
+    uint32_t u32 = (uint32_t)bits;
+    if (size == sizeof u8)
+        memcpy(out, &u8, sizeof u8);
+    else if (size == sizeof u16)
+        memcpy(out, &u16, sizeof u16);
+    else if (size == sizeof u32)
+        memcpy(out, &u32, sizeof u32);
+    else
+        memcpy(out, &bits, sizeof bits);
+}
+
+/* Writes the result to *out. */
+DPR_INLINE void dpr_acc_write(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, void *out) {
+    dpr_dtype result = dpr_pair_result(op, dtype);
+    uint64_t bits = acc->bits;
+    if (op == DPR_SUM && !dpr_acc_is_integer(dtype)) {
+        dpr_acc_write_float(result, dpr_acc_total(acc->re, acc->re_low), dpr_acc_total(acc->im, acc->im_low), out);
+        return;
+    }
+    if (op == DPR_PROD && !dpr_acc_is_integer(dtype)) {
+        dpr_acc_write_float(result, acc->re, acc->im, out);
+        return;
+    }
+    if (op == DPR_MIN || op == DPR_MAX)
+        bits = dpr_rank_bits(op, dtype, acc->rank);
+    if (op == DPR_ARGMIN || op == DPR_ARGMAX)
+        bits = (uint64_t)acc->index;
+    if (result == DPR_BOOL) /* the neutral elements have all bits of a byte's key */
+        bits &= 1;
+    dpr_acc_write_bits(dpr_element_size(result), bits, out);
+}
+
+#endif

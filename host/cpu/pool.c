@@ -1,0 +1,365 @@
+#define _GNU_SOURCE /* syscall, gettid, pthread_setname_np */
+#include "pool.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cores.h"
+#include "uncancelled.h"
+
+/* Looks at a word that another core is about to write this often before going to sleep: some 20 to 50 microseconds,
+ * about what sleeping and waking costs. */
+enum { SPINS = 1000 };
+
+typedef _Atomic uint32_t futex_word;
+_Static_assert(sizeof(futex_word) == sizeof(uint32_t), "a futex is 32 bits");
+
+/* The parts of one thread that nobody has taken: job number << 32 | next << 16 | end. Taking one is a compare-and-swap,
+ * which fails for a thread that still thinks of an earlier job; so that who has taken a part can rely on the pool's
+ * description of the job, which changes only when all parts are done. */
+typedef struct seat {
+    _Alignas(64) _Atomic uint64_t parts;
+} seat;
+
+typedef struct worker {
+    dpr_pool *pool;
+    pthread_t thread;
+    _Atomic pid_t id; /* the kernel's; 0 before the thread runs */
+    int seat;
+} worker;
+
+/* Words that many cores look at, on cache lines of their own. */
+typedef struct start_line {
+    _Alignas(64) futex_word job; /* counts the jobs; workers sleep on it */
+    atomic_uint sleepers;
+    atomic_int stopping;
+} start_line;
+
+typedef struct finish_line {
+    _Alignas(64) futex_word undone; /* parts not done; the caller sleeps on it */
+    atomic_int caller_sleeps;
+} finish_line;
+
+struct dpr_pool {
+    start_line start;
+    finish_line finish;
+
+    seat *seat;
+    dpr_pool_cell *cells;
+    worker *worker;
+    dpr_pool *abandoned; /* the parent's pool, in a child process */
+    int seats;           /* threads it was made for */
+    int workers;         /* threads there are: fewer if some could not be created */
+    int spins;
+
+    /* The job: written by the caller while no part is left to take. Workers that come late also read the numbers, and
+     * any value will do for them. */
+    _Atomic int threads, caller_seat;
+    dpr_pool_task task;
+    void *user;
+};
+
+static atomic_int taken;   /* 1 while a caller, or shutdown, has the pool, and when this code is about to be unmapped */
+static dpr_pool *the_pool; /* belongs to whoever has set `taken` */
+
+/* ---- Waiting ---------------------------------------------------------------------------------------------------- */
+
+static void futex_wait(futex_word *word, uint32_t value) {
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(futex_word *word, int threads) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+}
+
+static void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Returns the word when it is no longer `value`, or after so many looks. */
+static uint32_t spin_while(futex_word *word, uint32_t value, int spins) {
+    uint32_t now = atomic_load(word);
+    for (int i = 0; i < spins && now == value; i++) {
+        pause_briefly();
+        now = atomic_load(word);
+    }
+    return now;
+}
+
+static uint32_t await_job(dpr_pool *pool, uint32_t last, int spins) {
+    uint32_t job = spin_while(&pool->start.job, last, spins);
+    if (job != last)
+        return job;
+    (void)atomic_fetch_add(&pool->start.sleepers, 1);
+    while ((job = atomic_load(&pool->start.job)) == last)
+        futex_wait(&pool->start.job, last);
+    (void)atomic_fetch_sub(&pool->start.sleepers, 1);
+    return job;
+}
+
+static void await_parts(dpr_pool *pool) {
+    uint32_t undone = atomic_load(&pool->finish.undone);
+    for (int i = 0; i < pool->spins && undone != 0; i++)
+        undone = spin_while(&pool->finish.undone, undone, 1);
+    if (undone == 0)
+        return;
+    atomic_store(&pool->finish.caller_sleeps, 1);
+    while ((undone = atomic_load(&pool->finish.undone)) != 0)
+        futex_wait(&pool->finish.undone, undone);
+    atomic_store(&pool->finish.caller_sleeps, 0);
+}
+
+/* ---- Working ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t pack(uint32_t job, int next, int end) {
+    return (uint64_t)job << 32 | (uint64_t)next << 16 | (uint64_t)end;
+}
+
+/* Takes a part from a seat: its number, or -1 if the job has none left there. */
+static int take_part(seat *from, uint32_t job) {
+    uint64_t parts = atomic_load(&from->parts);
+    while ((uint32_t)(parts >> 32) == job) {
+        int next = (int)(parts >> 16 & 0xffff), end = (int)(parts & 0xffff);
+        if (next >= end)
+            return -1;
+        if (atomic_compare_exchange_weak(&from->parts, &parts, pack(job, next + 1, end)))
+            return next;
+    }
+    return -1;
+}
+
+/* Does parts until none is left: those of the own seat first, then those of the following ones. */
+static void work(dpr_pool *pool, int own, uint32_t job) {
+    for (int i = 0; i < pool->seats; i++) {
+        int part;
+        while ((part = take_part(&pool->seat[(own + i) % pool->seats], job)) >= 0) {
+            pool->task(pool->user, part, &pool->cells[part]);
+            if (atomic_fetch_sub(&pool->finish.undone, 1) == 1 && atomic_load(&pool->finish.caller_sleeps))
+                futex_wake(&pool->finish.undone, 1);
+        }
+    }
+}
+
+/* The core of a seat: spread over all cores, in order, so that neighbouring parts are near in memory. */
+static int core_of(const dpr_pool *pool, int seat_number) {
+    return (int)((int64_t)seat_number * dpr_cores_count() / pool->seats);
+}
+
+static void *worker_main(void *argument) {
+    worker *self = argument;
+    dpr_pool *pool = self->pool;
+    char name[16];
+    uint32_t job = 0;
+    int spins = pool->spins;
+    atomic_store(&self->id, gettid());
+    dpr_cores_pin(core_of(pool, self->seat));
+    (void)snprintf(name, sizeof name, "dpr-%d", self->seat);
+    (void)pthread_setname_np(pthread_self(), name);
+    for (;;) {
+        job = await_job(pool, job, spins);
+        if (atomic_load(&pool->start.stopping))
+            return NULL;
+        /* The caller is on this core, or the job has fewer threads: sleep at once. */
+        int unwanted = self->seat == atomic_load(&pool->caller_seat) || self->seat >= atomic_load(&pool->threads);
+        spins = unwanted ? 0 : pool->spins;
+        if (!unwanted)
+            work(pool, self->seat, job);
+    }
+}
+
+const dpr_pool_cell *dpr_pool_run(dpr_pool *pool, int threads, int parts, dpr_pool_task task, void *user) {
+    int here = dpr_cores_here(), caller_seat = threads - 1;
+    uint32_t job = atomic_load(&pool->start.job) + 1;
+    for (int i = 0; i < threads; i++)
+        if (core_of(pool, i) == here) {
+            caller_seat = i;
+            break;
+        }
+    pool->task = task;
+    pool->user = user;
+    atomic_store(&pool->threads, threads);
+    atomic_store(&pool->caller_seat, caller_seat);
+    atomic_store(&pool->finish.undone, (uint32_t)parts);
+    for (int i = 0; i < threads; i++)
+        atomic_store(&pool->seat[i].parts, pack(job, i * parts / threads, (i + 1) * parts / threads));
+    atomic_store(&pool->start.job, job);
+    if (atomic_load(&pool->start.sleepers) > 0)
+        futex_wake(&pool->start.job, INT_MAX);
+    work(pool, caller_seat, job);
+    await_parts(pool);
+    return pool->cells;
+}
+
+/* ---- Starting and ending ---------------------------------------------------------------------------------------- */
+
+static void free_pool(dpr_pool *pool) {
+    if (!pool)
+        return;
+    free(pool->seat);
+    free(pool->cells);
+    free(pool->worker);
+    free(pool);
+}
+
+static dpr_pool *allocate_pool(int seats) {
+    size_t n = (size_t)seats;
+    dpr_pool *pool = aligned_alloc(_Alignof(dpr_pool), sizeof *pool);
+    if (!pool)
+        return NULL;
+    memset(pool, 0, sizeof *pool);
+    pool->seats = seats;
+    pool->spins = seats <= dpr_cores_count() ? SPINS : 0;
+    pool->seat = aligned_alloc(_Alignof(seat), n * sizeof(seat));
+    pool->cells = aligned_alloc(_Alignof(dpr_pool_cell), n * DPR_POOL_PARTS_PER_THREAD * sizeof(dpr_pool_cell));
+    pool->worker = calloc(n, sizeof(worker));
+    if (!pool->seat || !pool->cells || !pool->worker) {
+        free_pool(pool);
+        return NULL;
+    }
+    memset(pool->seat, 0, n * sizeof(seat));
+    return pool;
+}
+
+static dpr_pool *start_pool(int seats) {
+    sigset_t all, before;
+    dpr_pool *pool = allocate_pool(seats);
+    if (!pool)
+        return NULL;
+    /* The program's signals are for its own threads; but the program may handle faults of memory that it passes in,
+     * such as SIGBUS of a mapped file, and a blocked fault ends the process. */
+    (void)sigfillset(&all);
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        (void)sigdelset(&all, faults[i]);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 0; i < seats; i++) {
+        worker *w = &pool->worker[pool->workers];
+        w->pool = pool;
+        w->seat = i;
+        if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
+            break;
+        pool->workers++;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pool;
+}
+
+static void stop_workers(dpr_pool *pool) {
+    atomic_store(&pool->start.stopping, 1);
+    (void)atomic_fetch_add(&pool->start.job, 1);
+    futex_wake(&pool->start.job, INT_MAX);
+}
+
+static void end_pool(dpr_pool *pool) {
+    if (!pool)
+        return;
+    stop_workers(pool);
+    for (int i = 0; i < pool->workers; i++)
+        (void)pthread_join(pool->worker[i].thread, NULL);
+    free_pool(pool);
+}
+
+/* Makes the pool one of `seats` threads; 0: there is none. For whoever has set `taken`. */
+static void restart_pool(int seats) {
+    const int cancel = dpr_cancel_hold();
+    dpr_pool *old = the_pool;
+    the_pool = NULL; /* first: a process forked from here on must not look at it */
+    end_pool(old);
+    if (seats > 0)
+        the_pool = start_pool(seats);
+    dpr_cancel_release(cancel);
+}
+
+/* The parent's threads do not exist in the child, and its pool may be in any state. */
+static void in_child(void) {
+    static dpr_pool *abandoned;
+    if (the_pool) {
+        the_pool->abandoned = abandoned;
+        abandoned = the_pool;
+    }
+    the_pool = NULL;
+    atomic_store(&taken, 0);
+}
+
+/* When the library is loaded, for the reason that cores.c gives. */
+__attribute__((constructor(101))) static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+dpr_pool *dpr_pool_acquire(int threads) {
+    if (atomic_exchange(&taken, 1))
+        return NULL;
+    if (!the_pool || the_pool->seats < threads)
+        restart_pool(threads);
+    dpr_pool *pool = the_pool;
+    if (!pool)
+        atomic_store(&taken, 0);
+    return pool;
+}
+
+void dpr_pool_release(dpr_pool *pool) {
+    (void)pool;
+    atomic_store(&taken, 0);
+}
+
+int dpr_pool_shutdown(void) {
+    if (atomic_exchange(&taken, 1))
+        return 0;
+    restart_pool(0);
+    atomic_store(&taken, 0);
+    return 1;
+}
+
+/* ---- Unloading -------------------------------------------------------------------------------------------------- */
+
+/* Two seconds, and some for the system's timers. Threads that were told to end need far less, unless the waiting thread
+ * holds a lock that they need. */
+enum { NAPS = 20000, NAP_NS = 100000 };
+
+/* Whether the kernel has ended the thread: up to then it may still return through this code. The thread that asks will
+ * not. */
+static int is_gone(const worker *w) {
+    const pid_t id = atomic_load(&w->id);
+    return id == gettid() || (id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0);
+}
+
+static void await_ends(const worker *w, int workers) {
+    static const struct timespec nap = {.tv_nsec = NAP_NS};
+    for (int i = 0, naps = 0; i < workers && naps < NAPS;) {
+        if (is_gone(&w[i])) {
+            i++;
+        } else {
+            (void)nanosleep(&nap, NULL);
+            naps++;
+        }
+    }
+}
+
+/* The workers end before this code is unmapped, and no others are started. exit() runs this too, and may be called
+ * anywhere: by a signal handler in the middle of a call or of malloc(), on a worker. So a pool that is in use stays as
+ * it is, no thread is waited for without a limit, and nothing is joined or freed. The priority makes it the last
+ * destructor: others may still reduce, or end threads that do. */
+__attribute__((destructor(101))) static void end_workers(void) {
+    if (atomic_exchange(&taken, 1) || !the_pool)
+        return;
+    const int cancel = dpr_cancel_hold();
+    for (int i = 0; i < the_pool->workers; i++)
+        (void)pthread_detach(the_pool->worker[i].thread);
+    stop_workers(the_pool);
+    await_ends(the_pool->worker, the_pool->workers);
+    dpr_cancel_release(cancel);
+}

@@ -1,0 +1,32 @@
+#include "quota.h"
+
+#include "cgroup.h"
+
+/* Processors for `quota` microseconds in every `period`. */
+static int64_t processors(int64_t quota, int64_t period) {
+    enum { MOST = 1 << 20 };
+    if (quota <= 0 || period <= 0)
+        return -1;
+    const int64_t whole = quota / period + (quota % period != 0);
+    return whole < MOST ? whole : MOST;
+}
+
+/* cpu.max holds "max 100000" where there is no limit, cpu.cfs_quota_us -1. */
+static int64_t quota_v2(const char *folder) {
+    int64_t of[2];
+    return dpr_cgroup_numbers(folder, "cpu.max", of, 2) == 2 ? processors(of[0], of[1]) : -1;
+}
+
+static int64_t quota_v1(const char *folder) {
+    int64_t quota, period;
+    if (dpr_cgroup_numbers(folder, "cpu.cfs_quota_us", &quota, 1) != 1
+        || dpr_cgroup_numbers(folder, "cpu.cfs_period_us", &period, 1) != 1)
+        return -1;
+    return processors(quota, period);
+}
+
+int dpr_cpu_quota(const char *cgroup_file, const char *mount) {
+    static const dpr_cgroup_resource cpu = {"cpu", quota_v1, quota_v2};
+    const int64_t least = dpr_cgroup_least(&cpu, cgroup_file, mount);
+    return least > 0 ? (int)least : 0;
+}

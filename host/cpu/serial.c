@@ -1,0 +1,43 @@
+/* cpu.serial: the reference. One element after another, with the algebra of cpu_acc.h. */
+#include "acc.h"
+#include "pairs.h"
+
+DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run) {
+    const unsigned char *in = run->in;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    for (size_t i = 0; i < run->count; i++)
+        dpr_acc_add(op, dtype, nan, &acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
+    dpr_acc_add_init(op, dtype, nan, &acc, &run->init);
+    dpr_acc_write(op, dtype, &acc, run->out);
+}
+
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static void DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_run *run) {                                                    \
+        if (DPR_PAIR_IS_VALID(OP, DTYPE))                                                                              \
+            reduce(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, run);                                                         \
+    }
+DPR_PAIRS
+
+static void (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run) = DPR_PAIRS_TABLE;
+
+/* A call through a table, and for each part of each element a dependent addition or comparison with its loop: 25 ns for
+ * 16 sums on an EPYC 7003 and on a Xeon of 3 GHz, and 46 for 16 complex ones. */
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const int parts = dpr_dtypes[key->f.dtype].kind == DPR_KIND_COMPLEX ? 2 : 1;
+    (void)caps;
+    return 5e-9 + 1.5e-9 * parts * (double)count;
+}
+
+static int launch(const dpr_run *run) {
+    reduce_pair[run->key.f.nan][run->key.f.op][run->key.f.dtype](run);
+    return 0;
+}
+
+const dpr_strategy dpr_cpu_serial = {
+    .name = "cpu.serial",
+    .text = "one element after another: the reference",
+    .side = DPR_ON_CPU,
+    .cost = cost,
+    .shape = dpr_cpu_one_thread,
+    .launch = launch,
+};

@@ -1,0 +1,80 @@
+/* cpu.simd: one thread, with the best instruction set that the processor has. */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops.h"
+
+#if defined(__x86_64__)
+/* Clang does not know it in __builtin_cpu_supports(). The operating system's part of it is that of AVX. */
+static int has_f16c(void) {
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+#endif
+
+static const dpr_cpu_kernels *choose(void) {
+    const dpr_cpu_kernels *best = NULL;
+    const char *wanted = getenv("DPR_CPU_ISA");
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#endif
+#define DPR_TRY(A, NAME, supported)                                                                                    \
+    if (supported) {                                                                                                   \
+        if (wanted && strcmp(wanted, #NAME) == 0)                                                                      \
+            return &dpr_cpu_kernels_##NAME;                                                                            \
+        if (!best)                                                                                                     \
+            best = &dpr_cpu_kernels_##NAME;                                                                            \
+    }
+    DPR_CPU_KERNELS_LIST(DPR_TRY, _)
+#undef DPR_TRY
+    return best;
+}
+
+const dpr_cpu_kernels *dpr_cpu_kernels_best(void) {
+    static _Atomic(const dpr_cpu_kernels *) chosen;
+    const dpr_cpu_kernels *kernels = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (!kernels) {
+        kernels = choose(); /* the same for every thread that comes here at once */
+        atomic_store_explicit(&chosen, kernels, memory_order_release);
+    }
+    return kernels;
+}
+
+dpr_fold dpr_cpu_fold(const dpr_key *key) {
+    return dpr_cpu_kernels_best()->fold[key->f.nan][key->f.op][key->f.dtype];
+}
+
+/* Products of one-byte integers take 8 to 12 GB/s with AVX2 from the L1 cache of an EPYC 7003, whose cores read 14.7
+ * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, take 24
+ * GB/s with AVX2 on a Xeon of 3 GHz. */
+double dpr_cpu_rate(const dpr_key *key) {
+    const dpr_dtype_info *type = &dpr_dtypes[key->f.dtype];
+    return key->f.op == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
+}
+
+/* 15 ns: what a call costs before the first element. */
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    double rate = 1e6 * (double)caps->cpu.core_mb_per_s * dpr_cpu_rate(key);
+    return 15e-9 + (double)count * dpr_dtypes[key->f.dtype].size / rate;
+}
+
+static int launch(const dpr_run *run) {
+    dpr_acc acc;
+    dpr_acc_start(&run->key, &acc);
+    dpr_cpu_fold (&run->key)(run->in, 0, run->count, &acc);
+    dpr_acc_finish(&run->key, &acc, &run->init, run->out);
+    return 0;
+}
+
+const dpr_strategy dpr_cpu_simd = {
+    .name = "cpu.simd",
+    .text = "vector instructions, one thread",
+    .side = DPR_ON_CPU,
+    .cost = cost,
+    .shape = dpr_cpu_one_thread,
+    .launch = launch,
+};

@@ -1,0 +1,443 @@
+/* The vector loops of cpu.simd. One small file per instruction set includes this once, compiled for that set, after
+ * defining
+ *
+ *   DPR_VECTOR_BYTES        16, 32 or 64
+ *   DPR_KERNELS             name of the dpr_cpu_kernels to define
+ *   DPR_KERNELS_NAME        its string
+ *   DPR_F32_FROM_F16(at), DPR_F64_FROM_F32(at)
+ *                           optional, both or none: vector from as many elements in memory of any alignment
+ *
+ * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
+ * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
+ * or zeros. Whole vectors go through the loops, the elements after the last whole vector through cpu_acc.h. */
+
+#include "acc.h"
+#include "pairs.h"
+
+#define DPR_VECTOR __attribute__((vector_size(DPR_VECTOR_BYTES)))
+
+typedef uint8_t vec DPR_VECTOR;
+typedef int8_t vec_s1 DPR_VECTOR;
+typedef int16_t vec_s2 DPR_VECTOR;
+typedef int32_t vec_s4 DPR_VECTOR;
+typedef int64_t vec_s8 DPR_VECTOR;
+typedef uint8_t vec_u1 DPR_VECTOR;
+typedef uint16_t vec_u2 DPR_VECTOR;
+typedef uint32_t vec_u4 DPR_VECTOR;
+typedef uint64_t vec_u8 DPR_VECTOR;
+typedef float vec_f4 DPR_VECTOR;
+typedef double vec_f8 DPR_VECTOR;
+
+enum {
+    VECTOR = DPR_VECTOR_BYTES,
+    LANES = DPR_VECTOR_BYTES / 8, /* of 64 bits */
+    BLOCK = 16384 / VECTOR        /* vectors looked at before an answer may end the search; half of an L1 cache */
+};
+
+/* A vector of 64-bit lanes from an expression of the lane number. */
+#if DPR_VECTOR_BYTES == 16
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    { X(0, __VA_ARGS__), X(1, __VA_ARGS__) }
+#elif DPR_VECTOR_BYTES == 32
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    { X(0, __VA_ARGS__), X(1, __VA_ARGS__), X(2, __VA_ARGS__), X(3, __VA_ARGS__) }
+#else
+#define DPR_EACH_LANE(X, ...)                                                                                          \
+    {                                                                                                                  \
+        X(0, __VA_ARGS__), X(1, __VA_ARGS__), X(2, __VA_ARGS__), X(3, __VA_ARGS__), X(4, __VA_ARGS__),                 \
+            X(5, __VA_ARGS__), X(6, __VA_ARGS__), X(7, __VA_ARGS__)                                                    \
+    }
+#endif
+#define DPR_LANE_APART(I, from, apart) (from)[((I) ^ (apart)) % LANES]
+#define DPR_LANE_IS_EVEN(I, ...) ((I)&1) ^ 1
+
+/* ---- Lanes ------------------------------------------------------------------------------------------------------ */
+
+DPR_INLINE vec load(const unsigned char *at) {
+    vec x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+/* Every lane the low bits of `value`. */
+DPR_INLINE vec splat(size_t size, uint64_t value) {
+    uint8_t u1 = (uint8_t)value;
+    uint16_t u2 = (uint16_t)value;
+    uint32_t u4 = (uint32_t)value;
+    switch (size) {
+    case 1:
+        return (vec)((vec_u1){0} + u1);
+    case 2:
+        return (vec)((vec_u2){0} + u2);
+    case 4:
+        return (vec)((vec_u4){0} + u4);
+    default:
+        return (vec)((vec_u8){0} + value);
+    }
+}
+
+/* Signed a < b. */
+DPR_INLINE vec less(size_t size, vec a, vec b) {
+    switch (size) {
+    case 1:
+        return (vec)((vec_s1)a < (vec_s1)b);
+    case 2:
+        return (vec)((vec_s2)a < (vec_s2)b);
+    case 4:
+        return (vec)((vec_s4)a < (vec_s4)b);
+    default:
+        return (vec)((vec_s8)a < (vec_s8)b);
+    }
+}
+
+DPR_INLINE vec equal(size_t size, vec a, vec b) {
+    switch (size) {
+    case 1:
+        return (vec)((vec_s1)a == (vec_s1)b);
+    case 2:
+        return (vec)((vec_s2)a == (vec_s2)b);
+    case 4:
+        return (vec)((vec_s4)a == (vec_s4)b);
+    default:
+        return (vec)((vec_s8)a == (vec_s8)b);
+    }
+}
+
+DPR_INLINE vec select(vec mask, vec yes, vec no) {
+    return (mask & yes) | (~mask & no);
+}
+
+/* Every lane gets the one `apart` from it, a power of two. */
+DPR_INLINE vec_f8 swap_lanes(vec_f8 x, int apart) {
+    return (vec_f8)DPR_EACH_LANE(DPR_LANE_APART, x, apart);
+}
+
+DPR_INLINE vec swap_twins(vec x) {
+    return (vec)swap_lanes((vec_f8)x, 1);
+}
+
+DPR_INLINE int any_bit(vec x) {
+    vec_u8 lanes = (vec_u8)x;
+    uint64_t bits = 0;
+    for (int i = 0; i < LANES; i++)
+        bits |= lanes[i];
+    return bits != 0;
+}
+
+/* From lanes of `size` to lanes of twice the size: the sum or product of each pair of neighbours. */
+DPR_INLINE vec join_signed(size_t size, int multiply, vec x) {
+    vec_s2 a2 = (vec_s2)((vec_u2)x << 8) >> 8, b2 = (vec_s2)x >> 8;
+    vec_s4 a4 = (vec_s4)((vec_u4)x << 16) >> 16, b4 = (vec_s4)x >> 16;
+    vec_s8 a8 = (vec_s8)((vec_u8)x << 32) >> 32, b8 = (vec_s8)x >> 32;
+    switch (size) {
+    case 1:
+        return (vec)(multiply ? a2 * b2 : a2 + b2);
+    case 2:
+        return (vec)(multiply ? a4 * b4 : a4 + b4);
+    default:
+        return (vec)(multiply ? a8 * b8 : a8 + b8);
+    }
+}
+
+DPR_INLINE vec join_unsigned(size_t size, int multiply, vec x) {
+    vec_u2 a2 = (vec_u2)x & 0xff, b2 = (vec_u2)x >> 8;
+    vec_u4 a4 = (vec_u4)x & 0xffff, b4 = (vec_u4)x >> 16;
+    vec_u8 a8 = (vec_u8)x & 0xffffffff, b8 = (vec_u8)x >> 32;
+    switch (size) {
+    case 1:
+        return (vec)(multiply ? a2 * b2 : a2 + b2);
+    case 2:
+        return (vec)(multiply ? a4 * b4 : a4 + b4);
+    default:
+        return (vec)(multiply ? a8 * b8 : a8 + b8);
+    }
+}
+
+/* Sums or products of neighbours in lanes of 64 bits. Each step's results fit its lanes. */
+DPR_INLINE vec widen(size_t size, int is_signed, int multiply, vec x) {
+    if (size == 1)
+        x = is_signed ? join_signed(1, multiply, x) : join_unsigned(1, multiply, x);
+    if (size <= 2)
+        x = is_signed ? join_signed(2, multiply, x) : join_unsigned(2, multiply, x);
+    if (size <= 4)
+        x = is_signed ? join_signed(4, multiply, x) : join_unsigned(4, multiply, x);
+    return x;
+}
+
+/* ---- Elements as lanes ------------------------------------------------------------------------------------------ */
+
+/* Lane size of flags(): C128 has a pair of lanes for each element. */
+DPR_INLINE size_t flag_size(dpr_dtype dtype) {
+    return dtype == DPR_C128 ? 8 : dpr_element_size(dtype);
+}
+
+/* Both parts of complex elements, where `part` tells of each. */
+DPR_INLINE vec either_part(dpr_dtype dtype, vec part) {
+    if (dtype == DPR_C64)
+        return part | (vec)((vec_u8)part << 32 | (vec_u8)part >> 32);
+    return part | swap_twins(part);
+}
+
+DPR_INLINE vec magnitudes(dpr_dtype dtype, vec x) {
+    return x & ~splat(dpr_part_size(dtype), dpr_sign_bit(dtype));
+}
+
+DPR_INLINE vec are_nan(dpr_dtype dtype, vec x) {
+    size_t size = dpr_part_size(dtype);
+    if (dpr_acc_is_integer(dtype))
+        return (vec){0};
+    vec nan = less(size, splat(size, dpr_infinity(dtype)), magnitudes(dtype, x));
+    return dpr_acc_is_complex(dtype) ? either_part(dtype, nan) : nan;
+}
+
+DPR_INLINE vec are_zero(dpr_dtype dtype, vec x) {
+    if (!dpr_acc_is_integer(dtype))
+        x = magnitudes(dtype, x);
+    vec zero = equal(flag_size(dtype), x, (vec){0});
+    return dtype == DPR_C128 ? ~either_part(dtype, ~zero) : zero;
+}
+
+/* For ALL the elements that spoil it, for ANY those that make it true, for COUNT those that count. */
+DPR_INLINE vec flags(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    vec zero = are_zero(dtype, x);
+    if (op == DPR_ALL)
+        return zero;
+    return nan == DPR_NAN_IGNORE ? ~(zero | are_nan(dtype, x)) : ~zero;
+}
+
+DPR_INLINE vec truths(vec x) {
+    return ~equal(1, x, (vec){0}) & splat(1, 1);
+}
+
+/* dpr_rank_of() of every lane. NaNs that are ignored have the rank that stands for none. */
+DPR_INLINE vec ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    size_t size = dpr_element_size(dtype);
+    int64_t rank_of_nan = nan == DPR_NAN_IGNORE ? dpr_rank_greatest(dtype) : dpr_rank_least(dtype);
+    vec nans = are_nan(dtype, x);
+    switch (dpr_element_kind(dtype)) {
+    case DPR_KIND_BOOL:
+        x = truths(x);
+        break;
+    case DPR_KIND_UINT:
+        x ^= splat(size, dpr_sign_bit(dtype));
+        break;
+    case DPR_KIND_FLOAT:
+        x ^= less(size, x, (vec){0}) & ~splat(size, dpr_sign_bit(dtype));
+        break;
+    default:
+        break;
+    }
+    if (dpr_rank_reversed(op))
+        x = ~x;
+    return dpr_element_kind(dtype) == DPR_KIND_FLOAT ? select(nans, splat(size, (uint64_t)rank_of_nan), x) : x;
+}
+
+/* ---- Operations on integers, ranks and flags -------------------------------------------------------------------- */
+
+/* Bytes of the lanes that lift() makes and combine() takes. */
+DPR_INLINE size_t lane_size(dpr_op op, dpr_dtype dtype) {
+    return op == DPR_SUM || op == DPR_PROD || op == DPR_COUNT ? 8 : flag_size(dtype);
+}
+
+/* A vector of elements as accumulators. Sums of signed elements are of element + 2^(width-1), which is not negative:
+ * extending with zeros takes fewer instructions than with signs. fold_lanes() takes the excess off again. */
+DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
+    size_t size = dpr_element_size(dtype);
+    int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
+    switch (op) {
+    case DPR_SUM:
+        x = dtype == DPR_BOOL ? truths(x) : x;
+        return widen(size, 0, 0, is_signed ? x ^ splat(size, dpr_sign_bit(dtype)) : x);
+    case DPR_PROD:
+        return widen(size, is_signed, 1, dtype == DPR_BOOL ? truths(x) : x);
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return ranks(op, dtype, nan, x);
+    case DPR_ALL:
+    case DPR_ANY:
+        return flags(op, dtype, nan, x);
+    case DPR_COUNT:
+        x = flags(op, dtype, nan, x);
+        if (dtype == DPR_C128)
+            return x & (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_IS_EVEN, _);
+        return widen(flag_size(dtype), 0, 0, x & splat(flag_size(dtype), 1));
+    case DPR_BAND:
+    case DPR_BOR:
+    case DPR_BXOR:
+        break;
+    }
+    return dtype == DPR_BOOL ? truths(x) : x;
+}
+
+/* Two vectors of accumulators into one. */
+DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
+    switch (op) {
+    case DPR_SUM:
+    case DPR_COUNT:
+        return (vec)((vec_u8)a + (vec_u8)b);
+    case DPR_PROD:
+        return (vec)((vec_u8)a * (vec_u8)b);
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return select(less(dpr_element_size(dtype), b, a), b, a);
+    case DPR_ALL:
+    case DPR_ANY:
+    case DPR_BOR:
+        return a | b;
+    case DPR_BAND:
+        return a & b;
+    case DPR_BXOR:
+        break;
+    }
+    return a ^ b;
+}
+
+/* Accumulators of no elements. */
+DPR_INLINE vec neutral(dpr_op op, dpr_dtype dtype) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    int is_rank = op == DPR_MIN || op == DPR_MAX || op == DPR_ARGMIN || op == DPR_ARGMAX;
+    int is_flag = op == DPR_ALL || op == DPR_ANY;
+    return splat(lane_size(op, dtype), is_rank ? (uint64_t)acc.rank : is_flag ? 0 : acc.bits);
+}
+
+/* The elements of so many vectors. Four accumulators hide the latency of combine(). */
+DPR_INLINE vec fold_vectors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
+    vec a = neutral(op, dtype), b = a, c = a, d = a;
+    size_t i = 0;
+    for (; i + 4 <= vectors; i += 4) {
+        a = combine(op, dtype, a, lift(op, dtype, nan, load(in + i * VECTOR)));
+        b = combine(op, dtype, b, lift(op, dtype, nan, load(in + (i + 1) * VECTOR)));
+        c = combine(op, dtype, c, lift(op, dtype, nan, load(in + (i + 2) * VECTOR)));
+        d = combine(op, dtype, d, lift(op, dtype, nan, load(in + (i + 3) * VECTOR)));
+    }
+    for (; i < vectors; i++)
+        a = combine(op, dtype, a, lift(op, dtype, nan, load(in + i * VECTOR)));
+    return combine(op, dtype, combine(op, dtype, a, b), combine(op, dtype, c, d));
+}
+
+/* The lanes of a vector of accumulators into one. */
+DPR_INLINE dpr_acc gather(dpr_op op, dpr_dtype dtype, vec x) {
+    unsigned char bytes[VECTOR];
+    size_t size = lane_size(op, dtype);
+    dpr_dtype lane = size == 8 ? DPR_I64 : size == 4 ? DPR_I32 : size == 2 ? DPR_I16 : DPR_I8;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    memcpy(bytes, &x, sizeof x);
+    for (size_t at = 0; at < VECTOR; at += size) {
+        uint64_t bits = dpr_element_load(lane, bytes + at).bits;
+        dpr_acc one = {.bits = bits, .rank = (int64_t)bits};
+        dpr_acc_combine(op, dtype, &acc, &one);
+    }
+    return acc;
+}
+
+/* ---- The whole vectors of a range ------------------------------------------------------------------------------- */
+
+/* A range of elements: whole vectors, and what is left. */
+typedef struct span {
+    const unsigned char *in;
+    size_t first, count, vectors, rest;
+} span;
+
+DPR_INLINE span span_of(dpr_dtype dtype, const void *in, size_t first, size_t count) {
+    size_t size = dpr_element_size(dtype), vectors = count / (VECTOR / size);
+    if (dtype == DPR_C128) /* factors_at() takes two vectors */
+        vectors -= vectors % 2;
+    return (span){(const unsigned char *)in + first * size, first, count, vectors, count - vectors * (VECTOR / size)};
+}
+
+/* Operations whose vectors of accumulators simply become one. */
+DPR_INLINE void fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    dpr_acc whole = gather(op, dtype, fold_vectors(op, dtype, nan, range.in, range.vectors));
+    if (op == DPR_SUM && dpr_element_kind(dtype) == DPR_KIND_SINT)
+        whole.bits -= range.vectors * (VECTOR / dpr_element_size(dtype)) * dpr_sign_bit(dtype);
+    dpr_acc_combine(op, dtype, acc, &whole);
+}
+
+/* ALL and ANY: block by block, until it is decided. */
+DPR_INLINE void fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    for (size_t i = 0; i < range.vectors; i += BLOCK) {
+        size_t block = range.vectors - i < BLOCK ? range.vectors - i : BLOCK;
+        if (any_bit(fold_vectors(op, dtype, nan, range.in + i * VECTOR, block))) {
+            acc->bits = op == DPR_ANY;
+            break;
+        }
+    }
+}
+
+/* Index of the first element of this rank; there is one in these vectors. */
+DPR_INLINE size_t find_rank(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, int64_t rank) {
+    size_t size = dpr_element_size(dtype);
+    vec wanted = splat(size, (uint64_t)rank);
+    const unsigned char *at = in;
+    while (!any_bit(equal(size, ranks(op, dtype, nan, load(at)), wanted)))
+        at += VECTOR;
+    while (dpr_rank_of(op, dtype, dpr_element_load(dtype, at)) != rank)
+        at += size;
+    return (size_t)(at - in) / size;
+}
+
+/* ARGMIN and ARGMAX: the best rank of each block, and its place only where it is better than all before. */
+DPR_INLINE void fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
+    dpr_op best_op = dpr_rank_reversed(op) ? DPR_MAX : DPR_MIN;
+    for (size_t i = 0; i < range.vectors; i += BLOCK) {
+        size_t block = range.vectors - i < BLOCK ? range.vectors - i : BLOCK;
+        const unsigned char *at = range.in + i * VECTOR;
+        dpr_acc best = gather(best_op, dtype, fold_vectors(op, dtype, nan, at, block));
+        if (has_none && best.rank == dpr_rank_greatest(dtype))
+            continue;
+        if (acc->index < 0 || best.rank < acc->rank) {
+            size_t index = i * (VECTOR / dpr_element_size(dtype)) + find_rank(op, dtype, nan, at, best.rank);
+            acc->rank = best.rank;
+            acc->index = (int64_t)(range.first + index);
+        }
+    }
+}
+
+/* The elements after the whole vectors, one after another, in an accumulator that stays in registers. */
+DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    size_t size = dpr_element_size(dtype);
+    dpr_acc rest = dpr_acc_neutral(op, dtype);
+    for (size_t i = range.count - range.rest; i < range.count; i++)
+        dpr_acc_add(op, dtype, nan, &rest, dpr_element_load(dtype, range.in + i * size), range.first + i);
+    dpr_acc_combine(op, dtype, acc, &rest);
+}
+
+#include "simd_floats.h"
+
+/* ---- All together ----------------------------------------------------------------------------------------------- */
+
+/* Which template folds the whole vectors of a pair. */
+#define DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE)                                                                             \
+    ((DPR_##OP == DPR_SUM || DPR_##OP == DPR_PROD) && !((int)DPR_KIND_OF_##DTYPE & (int)DPR_DOMAIN_BITS))
+#define DPR_IS_INDEX(OP) (DPR_##OP == DPR_ARGMIN || DPR_##OP == DPR_ARGMAX)
+#define DPR_IS_TRUTH(OP) (DPR_##OP == DPR_ALL || DPR_##OP == DPR_ANY)
+
+#define DPR_PAIR_FOLD(OP, DTYPE)                                                                                       \
+    (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_floats                                                                  \
+     : DPR_IS_INDEX(OP)                 ? fold_index                                                                   \
+     : DPR_IS_TRUTH(OP)                 ? fold_truth                                                                   \
+                                        : fold_lanes)
+#define DPR_PAIR_FOLD_REST(OP, DTYPE) (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_rest_of_floats : fold_rest)
+
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static void DPR_PAIR_NAME(OP, DTYPE, NAN)(const void *in, size_t first, size_t count, dpr_acc *acc) {              \
+        if (!DPR_PAIR_IS_VALID(OP, DTYPE))                                                                             \
+            return;                                                                                                    \
+        span range = span_of(DPR_##DTYPE, in, first, count);                                                           \
+        if (range.vectors > 0)                                                                                         \
+            DPR_PAIR_FOLD(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                                \
+        if (range.rest > 0)                                                                                            \
+            DPR_PAIR_FOLD_REST(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                           \
+    }
+DPR_PAIRS
+
+const dpr_cpu_kernels DPR_KERNELS = {
+    .name = DPR_KERNELS_NAME,
+    .vector_bytes = DPR_VECTOR_BYTES,
+    .fold = DPR_PAIRS_TABLE,
+};

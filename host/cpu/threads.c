@@ -1,0 +1,94 @@
+/* cpu.threads: contiguous parts of the array, each folded by the kernels of cpu.simd on a thread of the pool.
+ *
+ * The parts follow from the number of threads and the count alone, and their accumulators are merged in order, so the
+ * bits of the result do too. A caller that finds the pool in use by another thread does all the parts itself, with the
+ * same result: it does not wait, since the cores are busy anyway. */
+#include "ops.h"
+#include "pool.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(dpr_acc) <= sizeof(dpr_pool_cell), "an accumulator fits a cell");
+
+enum {
+    PART_BYTES = 65536,  /* a smaller part is not worth the handing over */
+    BORDER_BYTES = 4096, /* parts begin on multiples of this from the beginning */
+};
+
+typedef struct fold_job {
+    const dpr_run *run;
+    dpr_fold fold;
+    int parts;
+} fold_job;
+
+/* Where part p begins. Rounding keeps parts whole lines and pages for every alignment that malloc() gives. */
+static size_t border(const dpr_run *run, int parts, int p) {
+    size_t n = (size_t)parts, i = (size_t)p, grain = BORDER_BYTES / dpr_dtypes[run->key.f.dtype].size;
+    if (p == parts)
+        return run->count;
+    return (run->count / n * i + run->count % n * i / n) / grain * grain;
+}
+
+static void fold_part(const fold_job *job, int part, dpr_acc *acc) {
+    size_t first = border(job->run, job->parts, part), end = border(job->run, job->parts, part + 1);
+    dpr_acc_start(&job->run->key, acc);
+    job->fold(job->run->in, first, end - first, acc);
+}
+
+static void task(void *user, int part, dpr_pool_cell *cell) {
+    dpr_acc acc;
+    fold_part(user, part, &acc);
+    memcpy(cell->bytes, &acc, sizeof acc);
+}
+
+static int parts_for(const dpr_run *run, int threads) {
+    size_t bytes = run->count * dpr_dtypes[run->key.f.dtype].size;
+    size_t most = (size_t)threads * DPR_POOL_PARTS_PER_THREAD, worth = bytes / PART_BYTES;
+    return worth >= most ? (int)most : worth > 1 ? (int)worth : 1;
+}
+
+static int launch(const dpr_run *run) {
+    int threads = run->shape.threads < 1 ? 1 : run->shape.threads;
+    if (threads > DPR_THREADS_MAX)
+        threads = DPR_THREADS_MAX;
+    fold_job job = {.run = run, .fold = dpr_cpu_fold(&run->key), .parts = parts_for(run, threads)};
+    dpr_pool *pool = threads > 1 && job.parts > 1 ? dpr_pool_acquire(threads) : NULL;
+    const dpr_pool_cell *cells = pool ? dpr_pool_run(pool, threads, job.parts, task, &job) : NULL;
+    dpr_acc whole, part;
+    dpr_acc_start(&run->key, &whole);
+    for (int i = 0; i < job.parts; i++) {
+        if (cells)
+            memcpy(&part, cells[i].bytes, sizeof part);
+        else
+            fold_part(&job, i, &part);
+        dpr_acc_merge(&run->key, &whole, &part);
+    }
+    if (pool)
+        dpr_pool_release(pool);
+    dpr_acc_finish(&run->key, &whole, &run->init, run->out);
+    return 0;
+}
+
+/* Waking the workers and waiting for the last of them: 10 us, and a little for each. */
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const dpr_cpu_caps *cpu = &caps->cpu;
+    double together = 1e6 * (double)cpu->core_mb_per_s * dpr_cpu_rate(key) * (double)cpu->threads;
+    double memory = 1e6 * (double)cpu->total_mb_per_s;
+    double rate = together < memory ? together : memory;
+    return 10e-6 + 0.5e-6 * (double)cpu->threads + (double)count * dpr_dtypes[key->f.dtype].size / rate;
+}
+
+static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    (void)key;
+    (void)resident;
+    return (dpr_shape){.threads = (int)caps->cpu.threads, .max_blocks = 1};
+}
+
+const dpr_strategy dpr_cpu_threads = {
+    .name = "cpu.threads",
+    .text = "vector instructions on one thread for each core",
+    .side = DPR_ON_CPU,
+    .cost = cost,
+    .shape = shape,
+    .launch = launch,
+};

@@ -1,5 +1,0 @@
-/* cpu.simd with what every processor of the architecture has: SSE2, NEON, ... */
-#define DPR_VECTOR_BYTES 16
-#define DPR_KERNELS dpr_cpu_kernels_baseline
-#define DPR_KERNELS_NAME "baseline"
-#include "cpu_simd_template.h"

@@ -1,0 +1,62 @@
+/* Working in a CUDA context. Only in builds with CUDA. */
+#ifndef DPR_HOST_CUDA_HOME_H
+#define DPR_HOST_CUDA_HOME_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "device.h"
+
+/* What dpr_home_leave() puts back. */
+typedef struct dpr_visit {
+    int pushed; /* whether a context was */
+    int cancel; /* of dpr_cancel_hold() */
+    int mode;   /* of dpr_capture_relax() */
+} dpr_visit;
+
+/* Makes the home's context the calling thread's current one until dpr_home_leave(), and holds back requests to cancel
+ * the thread, which could otherwise end it inside CUDA. The thread's own contexts stay as they are: the home's is
+ * pushed on top of them. DPR_ERR_CUDA with a sentence if the context is gone. */
+dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit);
+
+/* The same for calls that CUDA forbids while a stream is captured in the global mode, by whatever thread, and that
+ * would spoil the capture: allocations, waits, and others. Here they are allowed, because they do not touch that
+ * stream. cudaDeviceSynchronize() stays forbidden. */
+dpr_status dpr_home_enter_relaxed(const dpr_home *home, dpr_visit *visit);
+
+void dpr_home_leave(const dpr_visit *visit);
+
+/* Whether the context is gone. Any other error that CUDA has is no reason to think so. */
+int dpr_home_is_gone(const dpr_home *home);
+
+/* ---- On the current context, which is the home's ---- */
+
+/* Finds out the home's regular context, and the SMs on which the work of streams created in the home runs. */
+cudaError_t dpr_home_examine(dpr_home *home, int *sms);
+
+/* SMs on which the work of `stream` runs: all of the device's, unless it belongs to a green context.
+ * cudaErrorInvalidResourceHandle if the stream does not belong to the home, which has been examined. */
+cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out);
+
+/* Whether the legacy default stream may be used: not while a blocking stream is captured, because that stream would
+ * have to wait for it, and using it spoils the capture. */
+int dpr_home_has_legacy(void);
+
+/* Waits for all work of the context, also where cudaDeviceSynchronize() is forbidden. */
+cudaError_t dpr_home_wait(void);
+
+/* Waits for the work that the legacy default stream waits for; for all, where that stream may not be used. */
+cudaError_t dpr_home_wait_for_legacy(void);
+
+/* A stream for a piece of work apart from all others; and the wait for what is in it, after which the stream is gone.
+ * Returns `error` unless that is cudaSuccess, else the error of the wait. */
+cudaError_t dpr_home_begin_apart(cudaStream_t *out);
+cudaError_t dpr_home_end_apart(cudaStream_t stream, cudaError_t error);
+
+/* Copies between any two kinds of memory in such a stream; done on return. */
+cudaError_t dpr_home_copy_apart(void *to, const void *from, size_t bytes);
+
+/* A status and a sentence for an error of CUDA's. */
+dpr_status dpr_cuda_failed(cudaError_t error, const char *what);
+
+#endif

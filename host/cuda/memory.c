@@ -1,0 +1,80 @@
+/* Copies to device memory, waits for what is on its way from there, and memory that a caller keeps. */
+#include "device.h"
+
+#include <cuda_runtime_api.h>
+
+#include "driver.h"
+#include "error.h"
+#include "home.h"
+
+dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place *out) {
+    return dpr_driver_place(pointer, argument, out);
+}
+
+/* Enters the home for work with memory of device `ordinal`. */
+static dpr_status enter_device(int ordinal, void *owner, dpr_visit *visit) {
+    dpr_home home;
+    const dpr_status status = dpr_device_home(ordinal, owner, &home);
+    return status == DPR_OK ? dpr_home_enter_relaxed(&home, visit) : status;
+}
+
+/* A copy from pageable memory may return before it has arrived, so there is a wait after it. */
+static cudaError_t copy_in_legacy(void *to, const void *from, size_t bytes) {
+    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, NULL);
+    return error == cudaSuccess ? dpr_home_wait_for_legacy() : error;
+}
+
+static cudaError_t copy_after_legacy(void *to, const void *from, size_t bytes) {
+    if (dpr_home_has_legacy())
+        return copy_in_legacy(to, from, bytes);
+    const cudaError_t error = dpr_home_wait();
+    return error == cudaSuccess ? dpr_home_copy_apart(to, from, bytes) : error;
+}
+
+dpr_status dpr_device_put(dpr_place place, void *to, const void *host, size_t bytes) {
+    dpr_visit visit;
+    const dpr_status status = enter_device(place.device, place.owner, &visit);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = copy_after_legacy(to, host, bytes);
+    dpr_home_leave(&visit);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "copying the result to the device");
+}
+
+dpr_status dpr_device_wait(dpr_place place) {
+    dpr_visit visit;
+    const dpr_status status = enter_device(place.device, place.owner, &visit);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = dpr_home_wait_for_legacy();
+    dpr_home_leave(&visit);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "waiting for the default stream");
+}
+
+dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out) {
+    dpr_visit visit;
+    const dpr_status status = dpr_home_enter_relaxed(dpr_device_home_of(device), &visit);
+    if (status != DPR_OK)
+        return status;
+    void *memory = NULL;
+    cudaError_t error = cudaMalloc(&memory, room);
+    if (error == cudaSuccess) {
+        error = dpr_home_copy_apart(memory, host, bytes);
+        if (error != cudaSuccess)
+            (void)cudaFree(memory);
+    }
+    dpr_home_leave(&visit);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "copying to the device");
+    *out = memory;
+    return DPR_OK;
+}
+
+void dpr_device_free(const dpr_device *device, void *memory) {
+    dpr_visit visit;
+    if (dpr_home_enter_relaxed(dpr_device_home_of(device), &visit) != DPR_OK)
+        return;
+    if (cudaFree(memory) != cudaSuccess)
+        (void)cudaGetLastError();
+    dpr_home_leave(&visit);
+}

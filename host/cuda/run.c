@@ -1,0 +1,200 @@
+/* Runs of strategies: in a stream, and blocking, where the host waits for the result. */
+#include "opened.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "home.h"
+
+/* ---- In a stream ---- */
+
+/* Whether kernels may be launched ahead of the work before them: compiled for less they do not wait for it. */
+static int waits_by_itself(const dpr_device *device) {
+    return device->code >= 90;
+}
+
+static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
+    (void)cudaGetLastError();
+    return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which does not belong to the CUDA context of ctx on device %d",
+                    (void *)stream, device->home.ordinal);
+}
+
+static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *strategy, const dpr_run *run,
+                                cudaError_t error, dpr_misfit *misfit) {
+    if (error == cudaErrorInvalidResourceHandle && run->stream)
+        return wrong_stream(device, run->stream);
+    misfit->too_large = error == cudaErrorCooperativeLaunchTooLarge || error == cudaErrorInvalidClusterSize;
+    if (!misfit->too_large)
+        return dpr_cuda_failed(error, strategy->name);
+    (void)cudaGetLastError();
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                    "strategy \"%s\" cannot run in this stream: its %d SMs cannot hold all blocks at once (%s)",
+                    strategy->name, run->sms, cudaGetErrorName(error));
+}
+
+/* The report of a run without nested launches, unless it is to be in pageable memory. Before the run's kernels, as
+ * nothing may fail after them: they write *out. */
+static cudaError_t report_none(const dpr_run *run) {
+    if (!run->report)
+        return cudaSuccess;
+    return cudaMemsetAsync(run->report, 0, sizeof *run->report, run->stream);
+}
+
+/* With run->scratch set. */
+static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
+    run->enqueue = dpr_kernels_enqueue;
+    run->enqueuer = device->kernels;
+    cudaError_t error = strategy->work_bytes ? (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph)
+                                             : report_none(run);
+    if (error == cudaSuccess)
+        error = (cudaError_t)strategy->launch(run);
+    if (!run->work)
+        return error;
+    const cudaError_t ended = (cudaError_t)device->hook->end(run, error == cudaSuccess, graph);
+    return error == cudaSuccess ? ended : error;
+}
+
+/* In the home. */
+static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
+    dpr_slot *slot = NULL;
+    cudaGraph_t graph = NULL;
+    cudaError_t error = cudaSuccess;
+    int sms = run->sms;
+    if (run->shape.scratch_bytes > 0)
+        error = dpr_scratch_pin(device->scratch, run->stream, &sms, &slot, &graph);
+    if (error == cudaErrorInvalidResourceHandle && run->stream)
+        return wrong_stream(device, run->stream);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "taking scratch memory");
+    if (sms != run->sms) {
+        misfit->sms = sms;
+        return DPR_ERR_STRATEGY_UNABLE;
+    }
+    run->scratch = slot ? dpr_slot_memory(slot) : NULL;
+    error = enqueue(device, strategy, run, graph);
+    if (slot && error != cudaSuccess)
+        dpr_scratch_clean(slot, run->stream);
+    if (slot)
+        dpr_scratch_unpin(slot);
+    return error == cudaSuccess ? DPR_OK : launch_failed(device, strategy, run, error, misfit);
+}
+
+/* CUDA would refuse to use it, and spoil the other stream's capture. */
+static int is_usable(cudaStream_t stream) {
+    return (stream && stream != cudaStreamLegacy) || dpr_home_has_legacy();
+}
+
+dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
+    dpr_visit visit;
+    dpr_status status = dpr_home_enter(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    if (!is_usable(run->stream))
+        status = dpr_fail(DPR_ERR_CUDA, "stream is the legacy default stream, and a stream that waits for it is being "
+                                        "captured");
+    run->programmatic = waits_by_itself(device) && run->stream && run->stream != cudaStreamLegacy;
+    if (status == DPR_OK)
+        status = launch(device, strategy, run, misfit);
+    dpr_home_leave(&visit);
+    return status;
+}
+
+/* ---- Blocking runs ---- */
+
+/* A stream of the device's own, made on first use. */
+static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
+    cudaStream_t made, there = NULL;
+    *out = atomic_load(&device->own);
+    if (*out)
+        return cudaSuccess;
+    const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return error;
+    if (atomic_compare_exchange_strong(&device->own, &there, made)) {
+        *out = made;
+    } else { /* another thread was quicker */
+        (void)cudaStreamDestroy(made);
+        *out = there;
+    }
+    return cudaSuccess;
+}
+
+/* The legacy default stream, because blocking calls come after what the caller has enqueued there or in streams that it
+ * waits for. While it may not be used, the device's own stream, after all work. */
+static dpr_status stream_for_blocking(dpr_device *device, cudaStream_t *out) {
+    *out = NULL;
+    if (dpr_home_has_legacy())
+        return DPR_OK;
+    cudaError_t error = dpr_home_wait();
+    if (error == cudaSuccess)
+        error = own_stream(device, out);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "running while a stream is captured");
+}
+
+/* A capture may have begun since the run was enqueued that forbids the legacy default stream. */
+static dpr_status synchronise(const dpr_strategy *strategy, cudaStream_t stream) {
+    const cudaError_t error = stream ? cudaStreamSynchronize(stream) : dpr_home_wait_for_legacy();
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, strategy->name);
+}
+
+/* The result of an enqueued run. Polling spares the driver's wait; it also ends where the kernel has failed, whose
+ * error the driver's wait then tells. */
+static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, const dpr_mailbox *box, void *host_out,
+                          size_t result_bytes) {
+    if (!dpr_mailbox_wait(box, result_bytes)) {
+        const dpr_status status = synchronise(strategy, run->stream);
+        if (status != DPR_OK)
+            return status;
+        if (!dpr_mailbox_arrived(box, result_bytes))
+            return dpr_fail(DPR_ERR_CUDA, "%s: the kernel ended without a result", strategy->name);
+    }
+    dpr_mailbox_read(box, host_out, result_bytes);
+    return DPR_OK;
+}
+
+/* Whether the kernel must be at its end, and not only its result there: the report comes after the result, and
+ * *host_out changes last; and the caller may touch managed memory next. */
+static int must_end(const dpr_device *device, const dpr_run *run) {
+    return run->nested || !device->concurrent_managed;
+}
+
+/* In the home. */
+static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                              size_t result_bytes, dpr_misfit *misfit) {
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
+    if (!box)
+        return dpr_fail(DPR_ERR_CUDA, "device %d has failed: none of the runs before has written its result",
+                        device->home.ordinal);
+    dpr_status status = launch(device, strategy, run, misfit);
+    const int enqueued = status == DPR_OK;
+    if (enqueued && must_end(device, run))
+        status = synchronise(strategy, run->stream);
+    if (status == DPR_OK)
+        status = collect(strategy, run, box, host_out, result_bytes);
+    dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
+    return status;
+}
+
+static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                               size_t result_bytes, dpr_misfit *misfit) {
+    dpr_status status = stream_for_blocking(device, &run->stream);
+    if (status != DPR_OK)
+        return status;
+    if (host_out)
+        return run_to_host(device, strategy, run, host_out, result_bytes, misfit);
+    status = launch(device, strategy, run, misfit);
+    return status == DPR_OK ? synchronise(strategy, run->stream) : status;
+}
+
+dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                   size_t result_bytes, dpr_misfit *misfit) {
+    dpr_visit visit;
+    dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
+    dpr_home_leave(&visit);
+    if (status == DPR_OK && run->nested && !run->report) /* in pageable memory, of a run without nested launches */
+        *run->nested = (dpr_nested){0};
+    return status;
+}

@@ -1,0 +1,94 @@
+#include "cuda/device.h"
+#include "lists.h"
+#include "planner.h"
+#include "registry.h"
+#include "text.h"
+
+static void explain_machine(dpr_text *text, const dpr_caps *caps) {
+    if (caps->has_gpu)
+        dpr_text_add(text, "machine:   %s (CC %lld.%lld, %lld SMs) and %s (%lld cores)\n", caps->gpu_name,
+                     (long long)caps->gpu.cc_major, (long long)caps->gpu.cc_minor, (long long)caps->gpu.sm_count,
+                     caps->cpu_name, (long long)caps->cpu.cores);
+    else
+        dpr_text_add(text, "machine:   %s (%lld cores), no GPU\n", caps->cpu_name, (long long)caps->cpu.cores);
+}
+
+typedef struct explanation {
+    const dpr_choice *choice;
+    const dpr_machine *machine;
+    size_t count;
+    int max_pending;
+} explanation;
+
+static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
+    if (step->strategy->side == DPR_ON_GPU)
+        dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
+                     step->shape.max_blocks, step->shape.threads, step->shape.scratch_bytes);
+    else
+        dpr_text_add(text, "launch:    %d thread%s\n", step->shape.threads, step->shape.threads == 1 ? "" : "s");
+}
+
+static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
+    const dpr_run run = {.count = of->count, .key = of->choice->key, .shape = step->shape};
+    const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
+    const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->max_pending);
+    char form[160];
+    if (!step->strategy->describe)
+        return;
+    step->strategy->describe(&run, form, sizeof form);
+    dpr_text_add(text, "nesting:   %s\n", form);
+    dpr_text_add(text, "limits:    %d launches deep%s; at most %u launches%s, and the device's pool holds %lld\n",
+                 step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", launches,
+                 launches < gpu->pending_launches ? " (asked for)" : "", (long long)gpu->pending_launches);
+    dpr_text_add(text, "costs:     %.3g us a level of launches (%s), %.0f MiB of memory for code and pool (%s)\n",
+                 1e6 * step->shape.launch_seconds, step->shape.measured ? "measured" : "assumed",
+                 (double)gpu->nested_bytes / (1 << 20), gpu->nested_bytes_measured ? "measured" : "assumed");
+}
+
+static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
+    dpr_text_add(text, "by size:  ");
+    for (int i = 0; i < choice->steps; i++) {
+        const dpr_choice_step *step = &choice->step[i];
+        if (i < choice->steps - 1)
+            dpr_text_add(text, " %s up to %zu,", step->strategy->name, step->upto);
+        else
+            dpr_text_add(text, " %s%s\n", step->strategy->name, i > 0 ? " beyond" : " for every size");
+    }
+}
+
+static void explain(dpr_text *text, const void *subject) {
+    const explanation *of = subject;
+    const dpr_caps *caps = &of->machine->caps;
+    const dpr_key *key = &of->choice->key;
+    const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
+    const int width = dpr_strategy_width();
+    dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
+                 dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
+                 key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
+    if (key->f.block)
+        dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
+    explain_machine(text, caps);
+    dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
+                 key->f.strategy ? "asked for by name" : "the cheapest by prediction");
+    explain_shape(text, step);
+    explain_nesting(text, step, of);
+    explain_sizes(text, of->choice);
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        const char *refusal = dpr_refusal(strategy, key, caps);
+        if (refusal)
+            dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
+        else
+            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == step->strategy ? '*' : ' ', width, strategy->name,
+                         1e6 * strategy->cost(key, caps, of->count));
+    }
+}
+
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
+                       size_t *len) {
+    dpr_machine known;
+    const dpr_status status = dpr_machine_known(machine, 0, &known);
+    if (status != DPR_OK)
+        return status;
+    return dpr_text_fill(explain, &(explanation){choice, &known, count, max_pending}, text, len);
+}

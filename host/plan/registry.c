@@ -1,0 +1,48 @@
+#include "registry.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert(DPR_STRATEGY_COUNT < 64, "dpr_machine has a bit, and dpr_key one byte, for a strategy's number");
+
+#define DPR_NONE(id)
+#define DPR_DECLARE(id) extern const dpr_strategy dpr_##id;
+#define DPR_ADDRESS(id) &dpr_##id,
+
+#ifdef DPR_WITH_CUDA
+DPR_STRATEGY_LIST(DPR_DECLARE, DPR_DECLARE)
+const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
+extern const dpr_hook DPR_HOOK;
+const dpr_build dpr_this_build = {&dpr_flat_block, &DPR_HOOK};
+#else
+DPR_STRATEGY_LIST(DPR_DECLARE, DPR_NONE)
+const dpr_build dpr_this_build = {NULL, NULL};
+const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
+#endif
+
+size_t dpr_strategy_count(void) {
+    return DPR_STRATEGY_COUNT;
+}
+const char *dpr_strategy_name(size_t i) {
+    return i < dpr_strategy_count() ? dpr_strategies[i]->name : NULL;
+}
+const char *dpr_strategy_text(size_t i) {
+    return i < dpr_strategy_count() ? dpr_strategies[i]->text : NULL;
+}
+
+int dpr_strategy_find(const char *name) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        if (strcmp(name, dpr_strategies[i]->name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+int dpr_strategy_width(void) {
+    size_t width = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const size_t length = strlen(dpr_strategies[i]->name);
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}

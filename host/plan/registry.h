@@ -1,0 +1,30 @@
+/* The strategies of this build, in the order of strategies.def. */
+#ifndef DPR_HOST_PLAN_REGISTRY_H
+#define DPR_HOST_PLAN_REGISTRY_H
+
+#include "cuda/hook.h"
+#include "strategies.def"
+#include "strategy.h"
+
+#define DPR_STRATEGY_ONE(id) +1
+#define DPR_STRATEGY_NONE(id)
+#ifdef DPR_WITH_CUDA
+enum { DPR_STRATEGY_COUNT = 0 DPR_STRATEGY_LIST(DPR_STRATEGY_ONE, DPR_STRATEGY_ONE) };
+#else
+enum { DPR_STRATEGY_COUNT = 0 DPR_STRATEGY_LIST(DPR_STRATEGY_ONE, DPR_STRATEGY_NONE) };
+#endif
+#undef DPR_STRATEGY_ONE
+#undef DPR_STRATEGY_NONE
+
+extern const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT];
+
+/* Index of the strategy called `name`, or -1. */
+int dpr_strategy_find(const char *name);
+
+/* What opened devices need of this build, in builds with CUDA. */
+extern const dpr_build dpr_this_build;
+
+/* Characters of the longest name: how wide a table's column of strategies is. */
+int dpr_strategy_width(void);
+
+#endif
