@@ -1,7 +1,7 @@
 /* The algebra of the operations on the CPU: for each, its neutral accumulator, how one element becomes an accumulator,
  * how two of them meet, and how one becomes the result.
  *
- * Inlined with constant operation and type, like cpu_element.h. A new operation is a case in dpr_acc_lift() and
+ * Inlined with constant operation and type, like element.h. A new operation is a case in dpr_acc_lift() and
  * dpr_acc_combine(), and in dpr_acc_neutral() unless it starts from zero. */
 #ifndef DPR_HOST_CPU_ACC_H
 #define DPR_HOST_CPU_ACC_H

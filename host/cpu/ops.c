@@ -1,4 +1,4 @@
-/* The algebra of cpu_acc.h for run-time keys. */
+/* The algebra of acc.h for run-time keys. */
 #include "ops.h"
 
 #include "acc.h"

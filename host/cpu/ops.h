@@ -22,7 +22,7 @@ typedef struct dpr_acc {
     double re, im;         /* sum or product of a floating-point or complex type */
     double re_low, im_low; /* what the sums have lost to rounding */
     uint64_t bits;         /* sum, product or bitwise result of an integer type; a count; a truth value */
-    int64_t rank;          /* of the best element (cpu_element.h) */
+    int64_t rank;          /* of the best element (element.h) */
     int64_t index;         /* the first place it is at, for a complex product 0; -1 while there is no element */
 } dpr_acc;
 

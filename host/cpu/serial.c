@@ -1,4 +1,4 @@
-/* cpu.serial: the reference. One element after another, with the algebra of cpu_acc.h. */
+/* cpu.serial: the reference. One element after another, with the algebra of acc.h. */
 #include "acc.h"
 #include "pairs.h"
 

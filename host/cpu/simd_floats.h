@@ -1,4 +1,4 @@
-/* Sums and products of floats and complex numbers: a part of cpu_simd_template.h.
+/* Sums and products of floats and complex numbers: a part of simd_template.h.
  *
  * A run of vectors is first folded without regard to NaNs, and in F32 as far as that is exact or rounds only a few
  * times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is infinite or NaN. Then the run

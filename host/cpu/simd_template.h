@@ -9,7 +9,7 @@
  *
  * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
- * or zeros. Whole vectors go through the loops, the elements after the last whole vector through cpu_acc.h. */
+ * or zeros. Whole vectors go through the loops, the elements after the last whole vector through acc.h. */
 
 #include "acc.h"
 #include "pairs.h"
