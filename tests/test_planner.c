@@ -153,12 +153,20 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, 0, text, &len));
     EXPECT_CONTAINS(text, "12345");
     EXPECT_CONTAINS(text, dpr_choice_at(&choice, 12345)->strategy->name);
+    int left_out = 0;
+    char line[64];
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const char *refusal = dpr_refusal(dpr_strategies[i], key, &machine->caps);
+        if (dpr_strategies[i]->side == DPR_ON_GPU && !machine->caps.has_gpu) {
+            left_out++;
+            continue;
+        }
         EXPECT_CONTAINS(text, dpr_strategies[i]->name);
         if (refusal)
             EXPECT_CONTAINS(text, refusal);
     }
+    snprintf(line, sizeof line, "  %d more strategies need a GPU\n", left_out);
+    EXPECT_EQ_I64(left_out > 0, strstr(text, line) != NULL);
 }
 
 #define CHECK_ALL(ID, NAME)                                                                                            \

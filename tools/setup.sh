@@ -80,17 +80,38 @@ dpr_say_without_nvcc() {
     fi
 }
 
+# Shows on a terminal, until it is killed, how much of the build is done that writes to LOG, and how long it has taken.
+dpr_show_progress() {
+    local start=$SECONDS seconds steps
+    while sleep 1; do
+        seconds=$((SECONDS - start))
+        steps=$(grep -o '^\[[0-9]*/[0-9]*\]' "$1" | tail -n 1 | tr -d '[]') || true
+        printf '\r\033[K%s, %d:%02d' "${steps:-configuring}" $((seconds / 60)) $((seconds % 60)) >&2
+    done
+}
+
 # dpr_build PRESET [TARGET]: configures and builds quietly; shows the output where it fails.
 dpr_build() {
-    local preset=$1 log
+    local preset=$1 log progress='' failed=''
     mkdir -p "$dpr_root/build/$preset"
     log=$dpr_root/build/$preset/build.log
     [ -e "$dpr_root/build/$preset/build.ninja" ] || dpr_say "Building (preset $preset; the first time takes minutes)"
-    if ! (
+    : >>"$log"
+    if [ -t 2 ]; then
+        dpr_show_progress "$log" &
+        progress=$!
+    fi
+    (
         cd "$dpr_root" || exit
         flock 9
         nice cmake --preset "$preset" && nice cmake --build --preset "$preset" -j "$(nproc)" ${2+--target "$2"}
-    ) </dev/null >"$log" 2>&1 9>"$dpr_root/build/$preset/.lock"; then
+    ) </dev/null >"$log" 2>&1 9>"$dpr_root/build/$preset/.lock" || failed=1
+    if [ -n "$progress" ]; then
+        kill "$progress" 2>/dev/null || true
+        wait "$progress" 2>/dev/null || true
+        printf '\r\033[K' >&2
+    fi
+    if [ -n "$failed" ]; then
         grep -v -e '^\[[0-9]*/[0-9]*\] Building' -e '^-- ' "$log" | tail -n 60 >&2
         dpr_say "The build failed; its whole output is in $log"
         return 1

@@ -383,7 +383,7 @@ DPR_API dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr
 DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream);
 
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
- * time or the reason it was refused.
+ * time or the reason it was refused; where there is no GPU, one line says how many strategies need one.
  *
  * @param text  receives the zero-terminated text; may be NULL to ask for the size.
  * @param len   in: bytes at `text` (ignored when `text` is NULL); out: bytes needed, the terminating zero included.

@@ -56,12 +56,36 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
     }
 }
 
+/* Those of a GPU are one line where there is none. */
+static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
+    const dpr_key *key = &of->choice->key;
+    const dpr_caps *caps = &of->machine->caps;
+    const int width = dpr_strategy_width();
+    int without_gpu = 0, on_cpu = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        const char *refusal = dpr_refusal(strategy, key, caps);
+        if (strategy->side == DPR_ON_GPU && !caps->has_gpu)
+            without_gpu++;
+        else if (refusal)
+            dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
+        else
+            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == chosen ? '*' : ' ', width, strategy->name,
+                         1e6 * strategy->cost(key, caps, of->count));
+        on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
+    }
+    if (without_gpu > 0)
+        dpr_text_add(text, "  %d more strategies need a GPU\n", without_gpu);
+    if (on_cpu)
+        dpr_text_add(text, "  It is assumed, not measured, that one core reads %.1f GB/s and all cores %.1f\n",
+                     1e-3 * (double)caps->cpu.core_mb_per_s, 1e-3 * (double)caps->cpu.total_mb_per_s);
+}
+
 static void explain(dpr_text *text, const void *subject) {
     const explanation *of = subject;
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
     const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
-    const int width = dpr_strategy_width();
     dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
                  dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
                  key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
@@ -73,15 +97,7 @@ static void explain(dpr_text *text, const void *subject) {
     explain_shape(text, step);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);
-    for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        const dpr_strategy *strategy = dpr_strategies[i];
-        const char *refusal = dpr_refusal(strategy, key, caps);
-        if (refusal)
-            dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
-        else
-            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == step->strategy ? '*' : ' ', width, strategy->name,
-                         1e6 * strategy->cost(key, caps, of->count));
-    }
+    explain_strategies(text, step->strategy, of);
 }
 
 dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,

@@ -233,7 +233,8 @@ class Plan(ToolTest):
         self.assertRegex(text, r"(?m)^ +0 \.\. *\d* +cpu\.\w+ +[0-9.]+ ns")
         self.assertIn("problem:   max of 65536 i8 in host memory", text)
         for strategy in self.document("info")["strategies"]:
-            self.assertIn(strategy["name"], text)
+            self.assertEqual(strategy["name"] in text, strategy["side"] == "cpu")
+        self.assertIn("It is assumed, not measured, that one core reads ", text)
 
     def test_refusals_have_reasons(self):
         document = self.document("plan", "--device", "cpu")
@@ -316,6 +317,37 @@ class Plan(ToolTest):
                         self.check_plan(path, *args)
 
 
+class WithoutGpu(ToolTest):
+    """Strategies that need a GPU are one line where there is none, and a list on request."""
+
+    def setUp(self):
+        super().setUp()
+        info = json.loads(self.good("info", "--json"))
+        self.names = [s["name"] for s in info["strategies"] if s["side"] == "gpu"]
+        if info["gpus"] or not self.names:
+            self.skipTest("there is a GPU, or a build without strategies for one")
+
+    def expect_line(self, text, listed=()):
+        self.assertEqual(text.count(f"{len(self.names)} more strategies need a GPU"), 1, text)
+        for name in self.names:
+            self.assertEqual(name in text, name in listed, text)
+
+    def test_info(self):
+        self.expect_line(self.good("info"))
+        everything = self.good("info", "--all")
+        self.assertNotIn("more strategies", everything)
+        for name in self.names:
+            self.assertIn(name, everything)
+
+    def test_plan(self):
+        self.expect_line(self.good("plan"))
+        self.expect_line(self.good("plan", "-n", "1000"))
+
+    def test_reduce(self):
+        path = self.file("x.npy", npy("f32", [1, 2, 3]))
+        self.expect_line(self.good("reduce", path, "--op", "sum,max", "--strategy", "all"))
+
+
 class Info(ToolTest):
     def test_json(self):
         document = self.document("info")
@@ -336,7 +368,7 @@ class Info(ToolTest):
                 self.assertTrue(kernel["limited_by"], kernel)
 
     def test_text(self):
-        text = self.good("info")
+        text = self.good("info", "--all")
         document = self.document("info")
         self.assertIn(document["cpu"]["name"], text)
         self.assertIn("NUMA node", text)

@@ -78,7 +78,7 @@ static void print_help(void) {
     cli_print_options(options, OPTION_COUNT);
     tables_print_ops();
     tables_print_dtypes();
-    tables_print_strategies();
+    tables_print_strategies(1);
     print_demonstrations();
     puts(
         "\n"

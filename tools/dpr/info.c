@@ -19,6 +19,7 @@
 #define INFO_OPTIONS(X)                                                                                                \
     X(JSON, 0, "json", NULL, "one JSON document, with the occupancy of every kernel")                                  \
     X(CAPTURE, 0, "capture", NULL, "this machine as text for 'dpr plan --machine FILE'")                               \
+    X(ALL, 0, "all", NULL, "also the strategies that need a GPU, where there is none")                                 \
     X(DEVICE, 'd', "device", "DEVICE", "only this device: auto (default: all), cpu, or a GPU's number")                \
     X(HELP, 'h', "help", NULL, "this text")
 
@@ -26,7 +27,7 @@ enum { INFO_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
 static const cli_option options[] = {INFO_OPTIONS(CLI_OPTION_ENTRY)};
 
 typedef struct request {
-    int device, json, capture;
+    int device, json, capture, all;
 } request;
 
 enum { MOST_NODES = 64 };
@@ -66,6 +67,9 @@ static int take_option(void *user, int number, const char *text) {
         return CLI_OK;
     case OPTION_CAPTURE:
         r->capture = 1;
+        return CLI_OK;
+    case OPTION_ALL:
+        r->all = 1;
         return CLI_OK;
     default:
         return cli_device(text, &r->device);
@@ -142,7 +146,7 @@ static int print_all(const request *r, const dpr_caps *cpu) {
     for (int d = first; d < end; d++)
         if (print_gpu(d) != CLI_OK)
             code = CLI_FAILED;
-    tables_print_strategies();
+    tables_print_strategies(r->all || dpr_device_count() > 0);
     return code;
 }
 

@@ -12,6 +12,7 @@
 #include "defuse.h"
 #include "figures.h"
 #include "plan/registry.h"
+#include "tables.h"
 #include "timing.h"
 
 static void job_stop(job *j, job_state state, const char *why) {
@@ -60,6 +61,7 @@ static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtyp
     } else if (!j->fold.ctx) {
         snprintf(why, sizeof why, "%s needs a GPU", strategy);
         job_stop(j, j->optional ? JOB_REFUSED : JOB_FAILED, why);
+        j->no_gpu = j->optional;
     } else if (a->init) {
         set_init(j, a->init);
     }
@@ -102,6 +104,8 @@ static void job_add(job *j, const fold_window *w, const npy_header *array, int r
     dpr_status status = fold_prepare(&j->fold, w, &strategy);
     if (!*j->strategy)
         j->strategy = strategy;
+    if (status == DPR_OK && repeats == 1 && j->fold.elements == 0)
+        fold_warm_up(&j->fold, w);
     while (status == DPR_OK && done < repeats && done < MOST && (done < 3 || bench_now() - begun < 1)) {
         if (repeats > 1)
             fold_start(&j->fold);
@@ -200,10 +204,13 @@ static void print_reason(const char *why) {
 }
 
 void jobs_print(const job_list *list, const char *remark) {
-    int op_width = 0, value_width = 0, strategy_width = 0;
+    int op_width = 0, value_width = 0, strategy_width = 0, left_out = 0;
     char text[VALUE_TEXT], time[32];
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
+        left_out |= j->no_gpu;
+        if (j->no_gpu)
+            continue;
         outcome_text(j, text);
         int widths[] = {(int)strlen(dpr_ops[j->fold.op].name), (int)strlen(text), (int)strlen(j->strategy)};
         op_width = widths[0] > op_width ? widths[0] : op_width;
@@ -213,7 +220,7 @@ void jobs_print(const job_list *list, const char *remark) {
     print_heading(list, remark);
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
-        if (j->state == JOB_FAILED)
+        if (j->state == JOB_FAILED || j->no_gpu)
             continue;
         outcome_text(j, text);
         printf("  %-*s  %*s  %-*s", op_width, dpr_ops[j->fold.op].name, value_width, text, strategy_width, j->strategy);
@@ -224,6 +231,8 @@ void jobs_print(const job_list *list, const char *remark) {
         else
             printf("%s\n", *j->strategy ? "" : "  no elements");
     }
+    if (left_out)
+        tables_print_left_out();
 }
 
 void jobs_print_values(const job_list *list) {

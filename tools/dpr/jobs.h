@@ -33,6 +33,7 @@ typedef struct job {
     char why[512]; /* unless the state is JOB_RUNS */
     int on_gpu;
     int optional;         /* 1: one of all strategies, which may be unable */
+    int no_gpu;           /* 1: refused because there is no GPU */
     int misused;          /* 1: failed because the command line makes no sense for the array */
     const char *strategy; /* the one that ran, "" before the first window */
     value init, result;

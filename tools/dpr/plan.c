@@ -65,7 +65,7 @@ static void print_help(void) {
     cli_print_options(options, OPTION_COUNT);
     tables_print_ops();
     tables_print_dtypes();
-    tables_print_strategies();
+    tables_print_strategies(1);
     puts("\n"
          "Times are predictions from call to result. A '*' marks the choice.\n"
          "\n"
@@ -278,6 +278,8 @@ static int show(const request *r, const dpr_machine *machine) {
            dpr_memory_name((dpr_memory)key.f.in_memory), caps->has_gpu ? caps->gpu_name : caps->cpu_name);
     print_steps(&choice, caps);
     print_grid(&choice, caps);
+    if (!caps->has_gpu && !r->explain)
+        tables_print_left_out();
     return r->explain ? print_explanation(&choice, &known, r->count) : CLI_OK;
 }
 

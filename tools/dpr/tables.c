@@ -27,9 +27,20 @@ void tables_print_dtypes(void) {
                *dpr_dtypes[i].npy ? dpr_dtypes[i].npy : "-", dpr_dtypes[dpr_dtypes[i].wide].name);
 }
 
-void tables_print_strategies(void) {
+void tables_print_strategies(int with_gpu) {
     const int width = dpr_strategy_width();
     puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
+        if (with_gpu || dpr_strategies[i]->side == DPR_ON_CPU)
+            printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
+    if (!with_gpu)
+        tables_print_left_out();
+}
+
+void tables_print_left_out(void) {
+    int on_gpu = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        on_gpu += dpr_strategies[i]->side == DPR_ON_GPU;
+    if (on_gpu > 0)
+        printf("  %d more strategies need a GPU ('dpr info --all' lists them)\n", on_gpu);
 }

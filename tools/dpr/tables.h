@@ -4,6 +4,10 @@
 
 void tables_print_ops(void);
 void tables_print_dtypes(void);
-void tables_print_strategies(void);
+/* Those of a GPU are left out unless `with_gpu`; then a line says how many there are. */
+void tables_print_strategies(int with_gpu);
+
+/* That line alone; nothing in a build that has none. */
+void tables_print_left_out(void);
 
 #endif
