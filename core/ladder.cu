@@ -1,4 +1,5 @@
-/* ladder.*: the reduction kernels of the literature, one rung after the other. Each block works on tiles in shared
+/* ladder.*: the reduction kernels of the literature (J. Cheng, M. Grossman and T. McKercher, Professional CUDA C
+ * Programming, 2014, chapter 3), one rung after the other. Each block works on tiles in shared
  * memory, as the rung has it, and the block that is done last adds up what all blocks have. */
 #include "demonstration.cuh"
 #include "ladder.cuh"

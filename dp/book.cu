@@ -1,6 +1,7 @@
-/* dp.recursive, dp.nosync and dp.recursive2: the recursions of the literature, in which a block halves what it has and
- * a launched kernel goes on. The first kernel's blocks have a tile of the array each; its words, after the first
- * halving, are in work memory, and are halved in place there. */
+/* dp.recursive, dp.nosync and dp.recursive2: the recursions of the literature (J. Cheng, M. Grossman and T. McKercher,
+ * Professional CUDA C Programming, 2014, chapter 3: gpuRecursiveReduce and what follows it), in which a block halves
+ * what it has and a launched kernel goes on. The first kernel's blocks have a tile of the array each; its words, after
+ * the first halving, are in work memory, and are halved in place there. */
 #include "demonstration.cuh"
 #include "nested.cuh"
 #include "nests.cuh"

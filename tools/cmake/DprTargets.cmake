@@ -1,4 +1,4 @@
-# The library's targets. core/ and host/ add their sources to dpr_objects.
+# The library's targets. core/, coop/, dp/ and host/ add their sources to dpr_objects.
 #
 #   dpr, dpr_static   the library, shared and static; dpr::dpr and dpr::static to users
 #   dpr_internal      the static library with the internal headers: for the command and the tests

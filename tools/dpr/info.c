@@ -9,6 +9,7 @@
 #include "cuda/device.h"
 #include "defuse.h"
 #include "figures.h"
+#include "lists.h"
 #include "occupancies.h"
 #include "plan/caps_read.h"
 #include "plan/machine.h"
@@ -195,6 +196,36 @@ static cJSON *json_gpu(int device) {
     return gpu;
 }
 
+/* The lists of operations, types and statuses. */
+static void json_lists(cJSON *document) {
+    cJSON *ops = cJSON_AddArrayToObject(document, "ops");
+    cJSON *dtypes = cJSON_AddArrayToObject(document, "dtypes");
+    cJSON *statuses = cJSON_AddArrayToObject(document, "statuses");
+    for (int i = 0; i < DPR_OP_COUNT; i++) {
+        cJSON *op = cJSON_CreateObject();
+        cJSON_AddStringToObject(op, "name", dpr_ops[i].name);
+        cJSON_AddStringToObject(op, "id", dpr_ops[i].id);
+        cJSON_AddStringToObject(op, "text", dpr_ops[i].text);
+        cJSON_AddStringToObject(op, "types", tables_domain(i));
+        cli_json_append(ops, op);
+    }
+    for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
+        cJSON *dtype = cJSON_CreateObject();
+        cJSON_AddStringToObject(dtype, "name", dpr_dtypes[i].name);
+        cJSON_AddStringToObject(dtype, "id", dpr_dtypes[i].id);
+        cJSON_AddStringToObject(dtype, "text", dpr_dtypes[i].text);
+        cli_json_integer(dtype, "bytes", dpr_dtypes[i].size);
+        cJSON_AddStringToObject(dtype, "sum", dpr_dtypes[dpr_dtypes[i].wide].name);
+        cli_json_append(dtypes, dtype);
+    }
+    for (int i = 0; i < DPR_STATUS_COUNT; i++) {
+        cJSON *status = cJSON_CreateObject();
+        cJSON_AddStringToObject(status, "id", dpr_status_name((dpr_status)i));
+        cJSON_AddStringToObject(status, "text", dpr_status_text((dpr_status)i));
+        cli_json_append(statuses, status);
+    }
+}
+
 static int print_json(const request *r, const dpr_caps *cpu) {
     int first, end;
     device_range(r, &first, &end);
@@ -214,6 +245,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
         cJSON_AddStringToObject(s, "side", dpr_strategies[i]->side == DPR_ON_GPU ? "gpu" : "cpu");
         cli_json_append(strategies, s);
     }
+    json_lists(document);
     return cli_json_print(document);
 }
 

@@ -5,6 +5,12 @@
 #include "lists.h"
 #include "plan/registry.h"
 
+const char *tables_domain(int op) {
+    return dpr_ops[op].domain == DPR_DOMAIN_ANY       ? "all types"
+           : dpr_ops[op].domain == DPR_DOMAIN_ORDERED ? "all but complex"
+                                                      : "bool and integers";
+}
+
 void tables_print_ops(void) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
                                           [DPR_RESULT_SAME] = "the elements' type",
@@ -13,10 +19,8 @@ void tables_print_ops(void) {
                                           [DPR_RESULT_TRUTH] = "bool"};
     puts("\nOperations:");
     for (int i = 0; i < DPR_OP_COUNT; i++) {
-        const char *domain = dpr_ops[i].domain == DPR_DOMAIN_ANY       ? "all types"
-                             : dpr_ops[i].domain == DPR_DOMAIN_ORDERED ? "all but complex"
-                                                                       : "bool and integers";
-        printf("  %-8s %-40s %-18s -> %s\n", dpr_ops[i].name, dpr_ops[i].text, domain, results[dpr_ops[i].result]);
+        printf("  %-8s %-40s %-18s -> %s\n", dpr_ops[i].name, dpr_ops[i].text, tables_domain(i),
+               results[dpr_ops[i].result]);
     }
 }
 

@@ -2,6 +2,9 @@
 #ifndef DPR_TOOLS_TABLES_H
 #define DPR_TOOLS_TABLES_H
 
+/* Which element types an operation takes, in words. */
+const char *tables_domain(int op);
+
 void tables_print_ops(void);
 void tables_print_dtypes(void);
 /* Those of a GPU are left out unless `with_gpu`; then a line says how many there are. */

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Puts the generated tables into the documents: between "<!-- table: NAME -->" or "<!-- table: NAME FILE -->" and
+"<!-- end -->". FILE, relative to the project, is what dpr bench, dpr_peers or dpr_bench_cpu wrote.
+
+    tables.py DPR [--check]      DPR is the command, of a build with CUDA
+
+With --check the documents are left alone, and the exit code is 1 if one is out of date.
+"""
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIZES = (0, 4, 8, 12, 16, 20, 24, 28, 30)  # exponents of the numbers of elements that tables of sizes show
+
+# ---- Cells ----
+
+
+def table(headings, rows):
+    return ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings),
+            *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def number(value, form):
+    return "-" if value is None else format(value, form)
+
+
+def percent(value, decimals):
+    if value is None:
+        return "-"
+    return f"{100 * value:.{1 if value < 0.0995 and decimals < 1 else decimals}f} %"
+
+
+def digits(value):
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def elements(count):
+    return f"2^{count.bit_length() - 1}" if count & (count - 1) == 0 else str(count)
+
+
+def size(count):
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    unit = 0
+    while count >= 1024 and unit + 1 < len(units):
+        count, unit = count / 1024, unit + 1
+    return f"{digits(count)} {units[unit]}"
+
+
+def doubt(row):
+    return " (doubtful)" if row["doubtful"] else ""
+
+
+def time(row, unit=""):
+    """The time of a row, and whether it is to be believed."""
+    if not row:
+        return "-"
+    return f"{row['median_us']:.4g}{unit}{doubt(row)}" if row["ok"] else "failed"
+
+
+def rate(row):
+    return f"{row['gb_per_s']:.4g}" if row and row["ok"] else "-"
+
+
+def strategy(row):
+    return f"`{row['strategy']}`" if row else "-"
+
+
+def code(text):
+    return f"`{text}`"
+
+
+def heading(results, rest):
+    return [f"{results['device']['name']}, commit {results['commit']}; {rest}:", ""]
+
+
+# ---- Lists ----
+
+
+def list_table(info, name):
+    if name == "ops":
+        return table(["operation", "`enum dpr_op`", "result", "element types"],
+                     [[code(o["name"]), code(o["id"]), o["text"], o["types"]] for o in info["ops"]])
+    if name == "dtypes":
+        return table(["type", "`enum dpr_dtype`", "element", "bytes", "type of a sum"],
+                     [[code(d["name"]), code(d["id"]), d["text"], str(d["bytes"]), code(d["sum"])]
+                      for d in info["dtypes"]])
+    if name == "strategies":
+        return table(["strategy", "runs on", "how"],
+                     [[code(s["name"]), s["side"].upper(), s["text"]] for s in info["strategies"]])
+    return table(["status", "meaning"], [[code(s["id"]), s["text"]] for s in info["statuses"]])
+
+
+# ---- dpr bench ----
+
+
+def find(rows, exponent, op="sum", dtype="f32", mode="graph", **more):
+    """Rows of a problem with 2^exponent elements and a cold cache."""
+    wanted = {"op": op, "dtype": dtype, "mode": mode, "cache": "cold", "count": 1 << exponent, **more}
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+
+
+def first(rows):
+    return rows[0] if rows else None
+
+
+def gpu(results, info):
+    rows = results["rows"]
+    lines = heading(results, "sum of f32" + (", interrupted" if results.get("interrupted") else ""))
+    cells = []
+    for e in SIZES:
+        chosen = first(find(rows, e, chosen=True))
+        quickest = min((r for r in find(rows, e) if r["ok"]), key=lambda r: r["median_us"], default=None)
+        cells.append([f"2^{e}", strategy(chosen), time(chosen, " us"), rate(chosen), strategy(quickest),
+                      time(quickest, " us")])
+    lines += table(["elements", "planner's choice", "time", "GB/s", "quickest", "its time"], cells)
+    lines += ["", "The planner's choice for others, at 2^20 and at 2^28 elements:", ""]
+    cells = []
+    for op in (o["name"] for o in info["ops"]):
+        for dtype in (d["name"] for d in info["dtypes"]):
+            both = [first(find(rows, e, op, dtype, chosen=True)) for e in (20, 28)]
+            if any(both) and (op, dtype) != ("sum", "f32"):
+                cells.append([f"{op} of {dtype}", *(cell for row in both
+                                                    for cell in (strategy(row), time(row, " us"), rate(row)))])
+    return lines + table(["problem", "2^20", "time", "GB/s", "2^28", "time", "GB/s"], cells)
+
+
+def ladder(results, _):
+    rows = results["rows"]
+    start = rows[0]
+    about = f"{start['op']} of {elements(start['count'])} {start['dtype']}"
+    if start.get("threads") is not None:
+        about += f" in blocks of {start['threads']}"
+    if results.get("read_gb_per_s") is not None:
+        about += f"; this GPU reads {results['read_gb_per_s']:.0f} GB/s at best"
+    lines = heading(results, about + ("; interrupted" if results.get("interrupted") else ""))
+    lines += table(["strategy", "us", "GB/s", "of bandwidth", "speed-up", "registers", "shared bytes", "occupancy",
+                    "what it changes"],
+                   [[strategy(r), time(r), rate(r), percent(r.get("share"), 1), number(r.get("speedup"), ".2f"),
+                     number(r.get("registers"), "d"), number(r.get("shared_bytes"), "d"), percent(r.get("occupancy"), 0),
+                     r["text"]] for r in rows])
+    fewer = [f"`{r['strategy']}` ({r['blocks']})" for r in rows if r.get("limited_by") == "grid"]
+    if fewer:
+        lines += ["", f"Fewer blocks than the SMs hold are launched by {', '.join(fewer)}, at most."]
+    return lines
+
+
+def cost(row):
+    """A median in microseconds and its spread; or why there is none."""
+    if row.get("median_us") is None:
+        return ["-", row.get("why", "?")]
+    return [digits(row["median_us"]), percent(row.get("spread"), 1)]
+
+
+def nested(results, _):
+    rows = results["rows"]
+    lines = heading(results, f"{results['pending']} launches may be pending"
+                    + ("; interrupted" if results.get("interrupted") else ""))
+    lines += table(["launch", "us", "spread", "what it is"],
+                   [[code(r["launch"]), *cost(r), r["text"]] for r in results["launches"]])
+    pools = []
+    for pool in results["pools"]:
+        taken = (pool.get("loaded_bytes") or 0) + (pool.get("reserved_bytes") or 0)
+        pools.append([str(pool.get("pending") or pool["asked"]), size(taken) if taken > 0 else "-", *cost(pool)])
+    lines += ["", *table(["pending launches, at most", "device memory", "tail launch, us", "spread"], pools)]
+    lines += ["", f"{rows[0]['op']} of {rows[0]['dtype']}, with what the launches of a call came to:", ""]
+    cells = []
+    for r in rows:
+        came_to = r.get("nested") or {}
+        cells.append([elements(r["count"]), strategy(r), (digits(r["median_us"]) if r["ok"] else "failed") + doubt(r),
+                      number(r.get("ratio"), ".1f"),
+                      *(number(came_to.get(key), "d") for key in ("launched", "refused", "in_line", "deepest")),
+                      r["text"]])
+    return lines + table(["elements", "strategy", "us", "ratio", "launched", "refused", "in line", "deepest", "how"],
+                         cells)
+
+
+# ---- dpr_peers ----
+
+
+def worst(floor):
+    """The worst of one pair, in bold where the floor is missed."""
+    text = f"{floor['op']} of {floor['dtype']} "
+    if floor["counts"] == 0:
+        text += "not measured"
+    elif floor.get("worst") is None:
+        text += "failed"
+    else:
+        text += f"{floor['worst']:.4g} at {elements(floor['worst_count'])}"
+    return f"**{text}**" if floor["missed"] > 0 else text
+
+
+def floors_of(floors):
+    groups = {}
+    for f in floors:
+        key = tuple(f[name] for name in ("mode", "cache", "what", "low_count", "high_count", "bound"))
+        groups.setdefault(key, []).append(f)
+    missed = sum(f["missed"] > 0 for f in floors)
+    unmeasured = sum(f["counts"] == 0 for f in floors)
+    cells = []
+    for (mode, cache, what, low, high, bound), group in groups.items():
+        side = "most" if what in ("us", "growth") else "least"
+        cells.append([f"{mode}, {cache}", elements(low) + (f" to {elements(high)}" if high > low else ""),
+                      f"{what} at {side} {bound:.4g}", ", ".join(map(worst, group))])
+    return ["", f"Floors: {len(floors) - missed - unmeasured} held, {missed} missed, {unmeasured} not measured. "
+            "The worst of each, missed ones in bold:", "", *table(["calls", "elements", "floor", "worst"], cells)]
+
+
+def peers(results, _):
+    rows, modes = results["rows"], ("graph", "stream", "blocking")
+    ended = results.get("ended_early")
+    lines = heading(results, f"sum of f32 beside CUB {results['libraries']['cub']}, in microseconds"
+                    + (f"; ended early: {ended}" if ended else ""))
+    cells = []
+    for e in SIZES:
+        line = [f"2^{e}"]
+        for mode in modes:
+            of = {s: first(find(rows, e, mode=mode, subject=s)) for s in ("dpr", "cub", "launch")}
+            line += [time(of["dpr"]), time(of["cub"]), number((of["cub"] or {}).get("ratio"), ".3g"), time(of["launch"])]
+        cells.append(line)
+    lines += table(["elements", *(h for mode in modes for h in (f"{mode}: dpr", "CUB", "ratio", "launch"))], cells)
+    return lines + (floors_of(results["floors"]) if results.get("floors") else [])
+
+
+# ---- dpr_bench_cpu ----
+
+
+def cpu(results, _):
+    gpus = results["gpus"]
+    return [f"An {results['device']} with {results['threads']} threads sums {results['bytes'] >> 20} MiB of F32. The "
+            "ratio compares dpr with OpenMP loops (`simd reduction`) that are compiled with the same flags and take "
+            "turns with it:", "",
+            *table(["strategy", "GB/s", "ratio to OpenMP"],
+                   [["`cpu.threads`", f"{results['cpu.threads_gb_per_s']:.1f}", f"{results['threads_ratio']:.2f}"],
+                    ["`cpu.simd`", f"{results['cpu.simd_gb_per_s']:.1f}", f"{results['simd_ratio']:.2f}"]]), "",
+            f"`dpr_reduce()` takes {results['small_call_ns']:.0f} ns to sum 16 doubles that are in the L1 cache on this "
+            f"machine, which has {gpus} GPU{'' if gpus == 1 else 's'}; a bare loop takes "
+            f"{results['small_loop_ns']:.0f} ns (medians of calls one after another)."]
+
+
+# ---- Documents ----
+
+MEASURED = {"gpu": gpu, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu}
+
+
+def fill(text, info):
+    """The document with its tables made anew."""
+    def table_of(match):
+        name, file = match.group(2), match.group(3)
+        lines = MEASURED[name](json.loads((ROOT / file).read_text()), info) if file else list_table(info, name)
+        return match.group(1) + "\n".join(lines) + "\n" + match.group(4)
+    return re.sub(r"(<!-- table: (\w+)(?: (\S+))? -->\n).*?(<!-- end -->\n)", table_of, text, flags=re.S)
+
+
+def main():
+    check = sys.argv[2:] == ["--check"]
+    info = json.loads(subprocess.run([sys.argv[1], "info", "--json"], check=True, capture_output=True).stdout)
+    code_of_exit = 0
+    for document in [ROOT / "README.md", *(d for f in ("core", "dp", "tests", "tools") for d in (ROOT / f).rglob("*.md"))]:
+        old = document.read_text(encoding="utf-8")
+        new = fill(old, info)
+        if new == old:
+            continue
+        if check:
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(document), "new"))
+            print(f"{document.name} is out of date: run tools/readme/tables.py {sys.argv[1]}")
+            code_of_exit = 1
+        else:
+            document.write_text(new, encoding="utf-8")
+    return code_of_exit
+
+
+if __name__ == "__main__":
+    sys.exit(main())
