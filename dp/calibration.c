@@ -136,7 +136,7 @@ static cudaError_t create_events(trials *t) {
     return cudaSuccess;
 }
 
-static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_nesting *nesting) {
+static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_work_memory *work) {
     cudaError_t error = cudaSuccess;
     if (!c->reports)
         error = cudaHostAlloc((void **)&c->reports, RUNS * sizeof *c->reports, cudaHostAllocDefault);
@@ -144,7 +144,7 @@ static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_nesting *nesting) {
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
-        error = dpr_nesting_allocate(nesting, sizeof *t->memory, t->stream, (void **)&t->memory);
+        error = dpr_work_memory_allocate(work, sizeof *t->memory, t->stream, (void **)&t->memory);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(t->memory, 0, sizeof *t->memory, t->stream);
     return error == cudaSuccess ? create_events(t) : error;
@@ -258,18 +258,18 @@ static dpr_status find_times(const trials *t, dpr_calibration *c) {
 }
 
 /* With a stream of its own, which is not being captured. */
-static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu) {
+static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_work_memory *work, const dpr_gpu_caps *gpu) {
     trials t = {.device = device, .caps = {.has_gpu = 1, .gpu = *gpu}};
     if (gpu->pending_launches < LEAST_BLOCKS)
         return DPR_OK;
     t.blocks = gpu->pending_launches < MOST_BLOCKS ? (uint32_t)gpu->pending_launches : MOST_BLOCKS;
-    const cudaError_t error = set_up(&t, c, nesting);
+    const cudaError_t error = set_up(&t, c, work);
     const dpr_status status = error == cudaSuccess ? find_times(&t, c) : outcome_of(error);
     tear_down(&t);
     return status;
 }
 
-dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_nesting *nesting, const dpr_gpu_caps *gpu) {
+dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_work_memory *work, const dpr_gpu_caps *gpu) {
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
@@ -277,7 +277,7 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_nesting *ne
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);
         if (status == DPR_OK)
-            status = measure(c, device, nesting, gpu);
+            status = measure(c, device, work, gpu);
         atomic_store(&c->done, status == DPR_OK);
     }
     pthread_mutex_unlock(&measuring);

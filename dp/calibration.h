@@ -3,7 +3,7 @@
 #define DPR_DP_CALIBRATION_H
 
 #include "cuda/device.h"
-#include "nesting.h"
+#include "work_memory.h"
 
 /* Any number of threads may use one at once. */
 typedef struct dpr_calibration dpr_calibration;
@@ -18,7 +18,7 @@ void dpr_calibration_destroy(dpr_calibration *calibration, int there);
  * device so busy that the runs, once they are enqueued, are not done in a twentieth of a second. Allowed while a stream
  * is being captured. A status other than DPR_OK, after which the next call tries again: the code cannot be loaded, or
  * CUDA failed. */
-dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_nesting *nesting,
+dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_work_memory *work,
                          const dpr_gpu_caps *gpu);
 
 /* Puts what was measured so far into the capabilities (DPR_NESTED_CAPS_LIST). */

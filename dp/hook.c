@@ -7,12 +7,15 @@
 #include "cuda/home.h"
 #include "error.h"
 #include "nested_host.h"
-#include "nesting.h"
+#include "pending.h"
+#include "work_memory.h"
 
 /* On one device. */
 typedef struct state {
+    dpr_home home;
+    int allowed;     /* whether this device has set the limit */
     int64_t pending; /* launches from kernels that may be pending */
-    dpr_nesting *nesting;
+    dpr_work_memory *work;
     dpr_calibration *calibration;
 } state;
 
@@ -24,24 +27,27 @@ static void close_state(void *of, int there) {
     state *s = of;
     if (!s)
         return;
-    dpr_nesting_destroy(s->nesting, there);
+    dpr_work_memory_destroy(s->work, there);
+    if (s->allowed)
+        dpr_pending_put_back(&s->home, there);
     dpr_calibration_destroy(s->calibration, there);
     free(s);
 }
 
 static int open_state(const dpr_home *home, void **out) {
     size_t pending = 0;
-    const cudaError_t error = dpr_nesting_pending(&pending);
+    const cudaError_t error = dpr_pending_count(&pending);
     if (error != cudaSuccess)
         return error;
     state *s = calloc(1, sizeof *s);
     if (!s)
         return cudaErrorMemoryAllocation;
+    s->home = *home;
     s->pending = (int64_t)pending;
-    s->nesting = dpr_nesting_create(home);
+    s->work = dpr_work_memory_create(home);
     s->calibration = dpr_calibration_create();
     *out = s;
-    return s->nesting && s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
+    return s->work && s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 static void limit(const void *of, dpr_gpu_caps *gpu) {
@@ -51,15 +57,17 @@ static void limit(const void *of, dpr_gpu_caps *gpu) {
 
 static dpr_status allow(void *of, size_t pending) {
     state *s = of;
-    const dpr_status status = dpr_nesting_allow(s->nesting, pending);
-    if (status == DPR_OK)
+    const dpr_status status = dpr_pending_allow(&s->home, pending);
+    if (status == DPR_OK) {
         s->pending = (int64_t)pending;
+        s->allowed = 1;
+    }
     return status;
 }
 
 static dpr_status measure(void *of, dpr_device *device, const dpr_gpu_caps *gpu) {
     state *s = of;
-    return dpr_nested_refusal(gpu) ? DPR_OK : dpr_calibrate(s->calibration, device, s->nesting, gpu);
+    return dpr_nested_refusal(gpu) ? DPR_OK : dpr_calibrate(s->calibration, device, s->work, gpu);
 }
 
 static void read_measured(const void *of, dpr_gpu_caps *gpu) {
@@ -69,18 +77,18 @@ static void read_measured(const void *of, dpr_gpu_caps *gpu) {
 
 static int begin(void *of, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph) {
     state *s = of;
-    return dpr_nesting_begin(s->nesting, strategy, run, graph);
+    return dpr_work_memory_begin(s->work, strategy, run, graph);
 }
 
 static int end(dpr_run *run, int launched, struct CUgraph_st *graph) {
-    return dpr_nesting_end(run, launched, graph);
+    return dpr_work_memory_end(run, launched, graph);
 }
 
 /* Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no kernels at
  * all from then on. With a margin, because how much it takes is known of that device alone. */
 dpr_status dpr_dp_admit(int ordinal) {
     size_t pending = 0, available = 0, total = 0;
-    cudaError_t error = dpr_nesting_pending(&pending);
+    cudaError_t error = dpr_pending_count(&pending);
     if (error == cudaSuccess)
         error = cudaMemGetInfo(&available, &total);
     if (error != cudaSuccess)

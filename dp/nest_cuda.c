@@ -5,7 +5,7 @@
 #include "cuda/module.h"
 #include "error.h"
 #include "nested_host.h"
-#include "nesting.h"
+#include "pending.h"
 
 extern const dpr_strategy dpr_dp_tree;
 
@@ -44,7 +44,7 @@ static dpr_status find_launcher(int ordinal, void **launcher, size_t *pending) {
         return status;
     cudaError_t error = dpr_module_variable(&dpr_dp_module, "dpr_launcher", launcher);
     if (error == cudaSuccess)
-        error = dpr_nesting_pending(pending);
+        error = dpr_pending_count(pending);
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "asking for the pool of pending launches");
 }
 

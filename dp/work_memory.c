@@ -1,0 +1,246 @@
+#include "work_memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "cuda/capture.h"
+#include "cuda/driver.h"
+#include "cuda/home.h"
+#include "pending.h"
+
+/* Work memory of a captured run. */
+typedef struct graph_memory {
+    struct graph_memory *next;
+    dpr_work_memory *owner;
+    void *memory;
+    atomic_int ended; /* its graph is gone, and nobody uses it any more */
+} graph_memory;
+
+struct dpr_work_memory {
+    dpr_home home;
+    atomic_int users; /* the device, and graphs that are there: the last one frees host memory */
+    atomic_int ended; /* graphs that are gone, and whose memory is not given back yet */
+    _Atomic(cudaMemPool_t) pool;
+    pthread_mutex_t lock; /* of the list */
+    graph_memory *of_graphs;
+};
+
+dpr_work_memory *dpr_work_memory_create(const dpr_home *home) {
+    dpr_work_memory *work = calloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    work->home = *home;
+    atomic_init(&work->users, 1);
+    pthread_mutex_init(&work->lock, NULL);
+    return work;
+}
+
+/* Takes those whose graphs are gone out of the list, and returns them as one. */
+static graph_memory *take_ended(dpr_work_memory *work) {
+    graph_memory *taken = NULL;
+    pthread_mutex_lock(&work->lock);
+    atomic_store(&work->ended, 0); /* before it looks: one that comes now may be found by this look or the next */
+    for (graph_memory **at = &work->of_graphs; *at;) {
+        graph_memory *m = *at;
+        if (!atomic_load(&m->ended)) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->next = taken;
+        taken = m;
+    }
+    pthread_mutex_unlock(&work->lock);
+    return taken;
+}
+
+static void let_go(dpr_work_memory *work) {
+    if (atomic_fetch_sub(&work->users, 1) != 1)
+        return;
+    for (graph_memory *m = work->of_graphs, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    pthread_mutex_destroy(&work->lock);
+    free(work);
+}
+
+void dpr_work_memory_destroy(dpr_work_memory *work, int there) {
+    if (!work)
+        return;
+    int failures = 0;
+    for (graph_memory *m = work->of_graphs; m && there; m = m->next)
+        failures += cudaFree(m->memory) != cudaSuccess;
+    if (there && atomic_load(&work->pool))
+        failures += cudaMemPoolDestroy(atomic_load(&work->pool)) != cudaSuccess;
+    if (failures > 0)
+        (void)cudaGetLastError();
+    let_go(work);
+}
+
+/* ---- Memory ---- */
+
+/* What a run gives back stays with the pool for the next one. */
+static cudaError_t create_pool(int ordinal, cudaMemPool_t *out) {
+    const struct cudaMemPoolProps properties = {
+        .allocType = cudaMemAllocationTypePinned,
+        .location = {.type = cudaMemLocationTypeDevice, .id = ordinal},
+    };
+    cudaError_t error = cudaMemPoolCreate(out, &properties);
+    if (error != cudaSuccess)
+        return error;
+    uint64_t all = UINT64_MAX;
+    error = cudaMemPoolSetAttribute(*out, cudaMemPoolAttrReleaseThreshold, &all);
+    if (error != cudaSuccess)
+        (void)cudaMemPoolDestroy(*out);
+    return error;
+}
+
+static cudaError_t pool_of(dpr_work_memory *work, cudaMemPool_t *out) {
+    *out = atomic_load(&work->pool);
+    if (*out)
+        return cudaSuccess;
+    cudaMemPool_t made, there = NULL;
+    const int mode = dpr_capture_relax();
+    const cudaError_t error = create_pool(work->home.ordinal, &made);
+    dpr_capture_restore(mode);
+    if (error != cudaSuccess)
+        return error;
+    if (atomic_compare_exchange_strong(&work->pool, &there, made)) {
+        *out = made;
+    } else { /* another thread was quicker */
+        (void)cudaMemPoolDestroy(made);
+        *out = there;
+    }
+    return cudaSuccess;
+}
+
+/* ---- Runs ---- */
+
+/* A report that the kernels do not write to where the caller wants it comes first in a run's memory, and then its work
+ * memory. */
+enum { REPORT_BYTES = 256 };
+
+/* Asked for each run, as the limit is anybody's to change. */
+static cudaError_t find_launches(dpr_run *run) {
+    size_t pending = 0;
+    const cudaError_t error = dpr_pending_count(&pending);
+    run->launches = dpr_launches_of(pending, run->max_pending);
+    return error;
+}
+
+/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. Takes no lock either, because whoever holds
+ * one may be waiting for the device, and the device for the thread that calls this. */
+static void CUDART_CB graph_ended(void *user) {
+    graph_memory *m = user;
+    dpr_work_memory *work = m->owner;
+    atomic_store(&m->ended, 1); /* the last look at it: who finds it now frees it */
+    atomic_fetch_add(&work->ended, 1);
+    let_go(work);
+}
+
+/* Gives the memory of graphs that are gone back in the order of a stream, which may be any. */
+static void free_ended(dpr_work_memory *work, cudaStream_t stream) {
+    if (atomic_load(&work->ended) == 0)
+        return;
+    for (graph_memory *m = take_ended(work), *next; m; m = next) {
+        next = m->next;
+        if (cudaFreeAsync(m->memory, stream) != cudaSuccess)
+            (void)cudaGetLastError();
+        free(m);
+    }
+}
+
+/* From the pool, apart, because the run's stream is being captured. Also gives back what dead graphs had, because there
+ * may never be a run that is not captured. */
+static cudaError_t allocate_apart(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, void **out) {
+    cudaStream_t stream;
+    cudaError_t error = dpr_home_begin_apart(&stream);
+    if (error != cudaSuccess)
+        return error;
+    free_ended(work, stream);
+    const cudaError_t allocated = cudaMallocFromPoolAsync(out, bytes, pool, stream);
+    error = dpr_home_end_apart(stream, allocated);
+    if (error != cudaSuccess && allocated == cudaSuccess)
+        (void)cudaFree(*out);
+    return error;
+}
+
+/* Memory that is the graph's. */
+static cudaError_t allocate_for_graph(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, cudaGraph_t graph,
+                                      void **out) {
+    graph_memory *m = calloc(1, sizeof *m);
+    if (!m)
+        return cudaErrorMemoryAllocation;
+    cudaUserObject_t object;
+    cudaError_t error = allocate_apart(work, pool, bytes, &m->memory);
+    if (error != cudaSuccess) {
+        free(m);
+        return error;
+    }
+    m->owner = work;
+    error = cudaUserObjectCreate(&object, m, graph_ended, 1, cudaUserObjectNoDestructorSync);
+    if (error != cudaSuccess) {
+        (void)cudaFree(m->memory);
+        free(m);
+        return error;
+    }
+    atomic_fetch_add(&work->users, 1);
+    pthread_mutex_lock(&work->lock);
+    m->next = work->of_graphs;
+    work->of_graphs = m;
+    pthread_mutex_unlock(&work->lock);
+    *out = m->memory;
+    error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+    if (error != cudaSuccess)
+        (void)cudaUserObjectRelease(object, 1); /* which calls graph_ended() */
+    return error;
+}
+
+cudaError_t dpr_work_memory_allocate(dpr_work_memory *work, size_t bytes, cudaStream_t stream, void **out) {
+    cudaMemPool_t pool = NULL;
+    const cudaError_t error = pool_of(work, &pool);
+    if (error != cudaSuccess)
+        return error;
+    free_ended(work, stream);
+    return cudaMallocFromPoolAsync(out, bytes, pool, stream);
+}
+
+/* While the run's stream is being captured to `graph`. */
+static cudaError_t allocate_captured(dpr_work_memory *work, size_t bytes, cudaGraph_t graph, void **out) {
+    cudaMemPool_t pool = NULL;
+    cudaError_t error = pool_of(work, &pool);
+    if (error != cudaSuccess)
+        return error;
+    const int mode = dpr_capture_relax();
+    error = allocate_for_graph(work, pool, bytes, graph, out);
+    dpr_capture_restore(mode);
+    return error;
+}
+
+cudaError_t dpr_work_memory_begin(dpr_work_memory *work, const dpr_strategy *strategy, dpr_run *run,
+                                  cudaGraph_t graph) {
+    void *memory = NULL;
+    cudaError_t error = find_launches(run);
+    if (error != cudaSuccess)
+        return error;
+    const size_t bytes = REPORT_BYTES + strategy->work_bytes(run);
+    error = graph ? allocate_captured(work, bytes, graph, &memory)
+                  : dpr_work_memory_allocate(work, bytes, run->stream, &memory);
+    if (error != cudaSuccess)
+        return error;
+    if (!run->report)
+        run->report = memory;
+    run->work = (char *)memory + REPORT_BYTES;
+    return cudaSuccess;
+}
+
+cudaError_t dpr_work_memory_end(dpr_run *run, int launched, cudaGraph_t graph) {
+    cudaError_t error = cudaSuccess;
+    if (launched && run->nested && run->nested != run->report)
+        error = cudaMemcpyAsync(run->nested, run->report, sizeof *run->nested, cudaMemcpyDefault, run->stream);
+    if (!graph && cudaFreeAsync((char *)run->work - REPORT_BYTES, run->stream) != cudaSuccess)
+        (void)cudaGetLastError(); /* the result will be there all the same */
+    return error;
+}
