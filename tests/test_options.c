@@ -414,7 +414,8 @@ TEST(Plans, explanation_fills_a_buffer_of_the_size_it_asks_for) {
     EXPECT_EQ_U64(needed, strlen(text) + 1);
     EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        EXPECT_CONTAINS(text, dpr_strategy_name(i));
+        if (strncmp(dpr_strategy_name(i), "cpu.", 4) == 0)
+            EXPECT_CONTAINS(text, dpr_strategy_name(i));
     EXPECT_CONTAINS(text, "1000");
 
     len = needed - 1;

@@ -8,4 +8,5 @@ dpr_setup lint
 dpr_say_without_nvcc
 dpr_build dev
 cd "$dpr_root"
+dpr_say "Set up and built in $SECONDS s. libdpr.so: $(du -hL build/dev/libdpr.so | cut -f1), build/dev: $(du -sh build/dev | cut -f1)."
 exec ctest --preset dev -j "$(nproc)" "$@"
