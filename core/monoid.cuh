@@ -432,7 +432,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     }
     static __device__ acc lift(result) {
         return identity();
-    } /* no initial value (api.c) */
+    } /* no initial value (host/api/request.c) */
 };
 
 /* The best vector of a tile. Vectors come in falling order, so of equals the later is taken. */

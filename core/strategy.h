@@ -31,15 +31,19 @@ typedef struct dpr_init {
     int32_t present;         /* 0: there is none */
 } dpr_init;
 
+typedef struct dpr_module dpr_module;
+
+/* Before a module's first kernel is loaded in the current CUDA context, which is of device `ordinal`: DPR_OK if there
+ * is room, else a status with its sentence. */
+typedef dpr_status dpr_admit(const dpr_module *module, int ordinal);
+
 /* Kernels that are loaded when the first of them is needed, and not with the program: a fat binary in read-only data.
  */
-typedef struct dpr_module {
+struct dpr_module {
     const char *name;
     const void *image;
-    /* Before its first kernel is loaded in the current CUDA context, which is of device `ordinal`: DPR_OK if there is
-     * room, else a status with its sentence. NULL: always. */
-    dpr_status (*admit)(int ordinal);
-} dpr_module;
+    dpr_admit *admit; /* NULL: always */
+};
 
 /* One kernel of a strategy, as the occupancy calculation and the launch see it. */
 typedef struct dpr_kernel {

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "calibration.h"
-#include "cuda/home.h"
-#include "error.h"
 #include "nested_host.h"
 #include "pending.h"
 #include "work_memory.h"
@@ -82,23 +80,6 @@ static int begin(void *of, const dpr_strategy *strategy, dpr_run *run, struct CU
 
 static int end(dpr_run *run, int launched, struct CUgraph_st *graph) {
     return dpr_work_memory_end(run, launched, graph);
-}
-
-/* Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no kernels at
- * all from then on. With a margin, because how much it takes is known of that device alone. */
-dpr_status dpr_dp_admit(int ordinal) {
-    size_t pending = 0, available = 0, total = 0;
-    cudaError_t error = dpr_pending_count(&pending);
-    if (error == cudaSuccess)
-        error = cudaMemGetInfo(&available, &total);
-    if (error != cudaSuccess)
-        return dpr_cuda_failed(error, "asking for a device's memory");
-    const size_t needed = (size_t)dpr_nested_bytes((int64_t)pending);
-    if (available >= needed + needed / 4)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
-                    "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
-                    dpr_dp_module.name, pending, needed >> 20, ordinal, available >> 20);
 }
 
 const dpr_hook dpr_dp_hook = {

@@ -8,6 +8,7 @@
 
 /* Their kernels. */
 extern const dpr_module dpr_dp_module;
+extern dpr_admit dpr_dp_admit;
 
 /* Leaves of dp.tree have a multiple of so many vectors of 16 bytes: whole tiles for each thread, whatever the pair. */
 enum { DPR_TREE_UNIT = 8 * DPR_NESTED_THREADS };

@@ -1,7 +1,8 @@
-"""Links in the documents lead to files and headings that are there.
+"""Links in the documents lead to files and headings that are there, and each room's README names the room's sources.
 
 usage: test_documents.py SOURCE_FOLDER
 """
+import fnmatch
 import pathlib
 import re
 import sys
@@ -32,6 +33,20 @@ def problem_of(document, link):
     return None
 
 
+def unnamed(source, room):
+    """What is wrong with a room's README: files that it names and that are not there, and C files that it leaves out."""
+    document = source / room / "README.md"
+    names = set(re.findall(r"`([\w/*]+\.(?:c|h|cu|cuh|def))`", document.read_text(encoding="utf-8")))
+    files = {str(f.relative_to(document.parent)) for f in document.parent.rglob("*") if f.is_file()}
+    for name in sorted(names):
+        elsewhere = [*source.glob(name), *(source / "core/include").glob(name), *(source / "dp/include").glob(name)]
+        if not any(fnmatch.fnmatch(file, name) for file in files) and not elsewhere:
+            yield f"{room}/README.md: {name}: there is no such file"
+    for file in sorted(files):
+        if file.endswith((".c", ".cu")) and not any(fnmatch.fnmatch(file, name) for name in names):
+            yield f"{room}/README.md does not name {file}"
+
+
 def main():
     source = pathlib.Path(sys.argv[1]).resolve()
     folders = [source, *(source / room for room in ("core", "coop", "dp", "host", "tests", "tools", "examples"))]
@@ -43,9 +58,13 @@ def main():
             problem = problem_of(document, link)
             if problem:
                 bad.append(f"{document.relative_to(source)}: {link}: {problem}")
+    for room in ("core", "coop", "dp", "host/api", "host/plan", "host/cuda", "host/cpu"):
+        bad += unnamed(source, room)
     print(f"{links} links in {len(documents)} documents")
+    if links < 20:
+        bad.append("there are hardly any links: are they found?")
     print("\n".join(bad))
-    return 1 if bad or links < 20 else 0
+    return 1 if bad else 0
 
 
 sys.exit(main())

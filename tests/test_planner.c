@@ -165,7 +165,7 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
         if (refusal)
             EXPECT_CONTAINS(text, refusal);
     }
-    snprintf(line, sizeof line, "  %d more strategies need a GPU\n", left_out);
+    snprintf(line, sizeof line, "  %d more strategies run on a GPU\n", left_out);
     EXPECT_EQ_I64(left_out > 0, strstr(text, line) != NULL);
 }
 

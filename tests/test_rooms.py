@@ -1,10 +1,11 @@
 """The rooms of the library and the arrows between them: includes, and what object files need of each other.
 
-usage: test_rooms.py SOURCE_FOLDER OBJECT_FOLDER
+usage: test_rooms.py SOURCE_FOLDER BUILD_FOLDER
 
 ARCHITECTURE.md, "Rooms", says the same in words.
 """
 import collections
+import json
 import pathlib
 import re
 import subprocess
@@ -20,8 +21,10 @@ MAY_USE = {
     "host/plan": {"core", "host/cuda", "host/cpu"},
     "host/api": {"core", "host/plan", "host/cuda", "host/cpu"},
 }
-# Beside that the registry has the addresses of all strategies.
-REGISTRY, STRATEGIES = "host/plan/registry.c", {"core", "coop", "dp", "host/cpu"}
+# Beside that the registry has the addresses of what strategies.def names.
+REGISTRY = "host/plan/registry.c"
+# Included by names that they have in the build tree and where they are installed.
+INSTALLED = re.compile(r"^dpr/(device/)?")
 
 
 def room_of(path):
@@ -32,34 +35,51 @@ def room_of(path):
 
 def may_use(user, used):
     room, other = room_of(user), room_of(used)
-    return room == other or other in MAY_USE[room] or (user == REGISTRY and other in STRATEGIES)
+    return room == other or other in MAY_USE[room]
 
 
 def includes(source):
-    """Pairs of files, the first of which includes the second."""
-    files = [f for room in MAY_USE for f in (source / room).rglob("*") if f.suffix in (".c", ".h", ".cu", ".cuh")]
+    """Pairs of files, the first of which includes the second. Quoted names that are not found are an error."""
+    kinds = (".c", ".h", ".cu", ".cuh", ".def")
+    files = [f for room in MAY_USE for f in (source / room).rglob("*") if f.suffix in kinds]
     for file in files:
-        for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
-            for folder in (file.parent, source / "core", source / "core/include", source / "dp", source / "host"):
-                if (folder / name).exists():
-                    yield str(file.relative_to(source)), str((folder / name).resolve().relative_to(source))
-                    break
+        folders = (file.parent, *(source / f for f in ("core", "core/include", "dp", "dp/include", "host")))
+        for mark, name in re.findall(r"^\s*#\s*include\s*([\"<])([^\">]+)", file.read_text(), re.M):
+            found = [f / INSTALLED.sub("", name) for f in folders if (f / INSTALLED.sub("", name)).exists()]
+            if found:
+                yield str(file.relative_to(source)), str(found[0].resolve().relative_to(source))
+            elif mark == '"':
+                sys.exit(f"{file} includes \"{name}\", which is not found")
 
 
-def calls(source, objects):
-    """Pairs of source files, the first of which needs a symbol that the second defines."""
+def objects_of(source, build):
+    """Pairs of a source file and its object, of all that the library is made of."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        file, target = pathlib.Path(entry["file"]), re.search(r" -o (\S+)", entry["command"]).group(1)
+        if "dpr_objects.dir" in target:
+            yield str(file.relative_to(source)), build / target
+        elif "dpr_dp_module.dir" in target:  # made by tools/cmake/DprModule.cmake
+            yield "dp/" + file.name, build / target
+
+
+def calls(source, build):
+    """Triples of a source file, a file that defines a symbol that the first needs, and the symbol."""
     defined, needed = {}, []
-    for file in sorted(objects.rglob("*.o")):
-        user = str(file.relative_to(objects))[: -len(".o")]
-        if not (source / user).exists():  # left over from an earlier build
-            continue
-        for line in subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout.splitlines():
+    for user, target in objects_of(source, build):
+        for line in subprocess.run(["nm", target], capture_output=True, text=True, check=True).stdout.splitlines():
             kind, symbol = line.split()[-2:]
             if kind == "U":
                 needed.append((user, symbol))
             elif kind.isupper():
                 defined[symbol] = user
-    return {(user, defined[symbol]) for user, symbol in needed if symbol in defined and defined[symbol] != user}
+    return {(user, defined[s], s) for user, s in needed if s in defined and defined[s] != user}
+
+
+def registered(source):
+    """The symbols that strategies.def names."""
+    text = (source / "host/plan/strategies.def").read_text()
+    names = re.findall(r"^ +[CG]PU\((\w+)\)", text, re.M)
+    return {f"dpr_{name}" for name in names} | set(re.findall(r"^#define DPR_HOOK (\w+)", text, re.M))
 
 
 def find_cycle(arrows):
@@ -86,16 +106,18 @@ def find_cycle(arrows):
 
 
 def main():
-    source, objects = (pathlib.Path(folder).resolve() for folder in sys.argv[1:3])
-    problems = []
-    for what, arrows in (("includes", set(includes(source))), ("needs", calls(source, objects))):
-        print(f"{len(arrows)} times a file {what} another one")
-        if len(arrows) < 50:
-            problems.append(f"only {len(arrows)} are found where a file {what} another one")
-        problems += [f"{user} {what} {used}" for user, used in sorted(arrows) if not may_use(user, used)]
+    source, build = (pathlib.Path(folder).resolve() for folder in sys.argv[1:3])
+    included, called, named = set(includes(source)), calls(source, build), registered(source)
+    print(f"{len(included)} includes, {len(called)} uses of a symbol of another file")
+    problems = [f"{user} includes {used}" for user, used in sorted(included) if not may_use(user, used)]
+    problems += [f"{user} uses {symbol} of {used}" for user, used, symbol in sorted(called)
+                 if not may_use(user, used) and not (user == REGISTRY and symbol in named)]
+    for what, arrows in (("includes", included), ("uses", {call[:2] for call in called})):
         cycle = find_cycle(arrows)
         if cycle:
             problems.append(f"a cycle, where each {what} the next: " + ", ".join(cycle))
+    if not included or not called:
+        problems.append("no includes or no uses are found")
     print("\n".join(problems))
     return 1 if problems else 0
 

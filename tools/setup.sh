@@ -80,10 +80,10 @@ dpr_say_without_nvcc() {
     fi
 }
 
-# Shows on a terminal, until it is killed, how much of the build is done that writes to LOG, and how long it has taken.
+# Shows on a terminal, until it is killed or this script has ended, how much of the build is done that writes to LOG, and how long it has taken.
 dpr_show_progress() {
     local start=$SECONDS seconds steps
-    while sleep 1; do
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
         seconds=$((SECONDS - start))
         steps=$(grep -o '^\[[0-9]*/[0-9]*\]' "$1" | tail -n 1 | tr -d '[]') || true
         printf '\r\033[K%s, %d:%02d' "${steps:-configuring}" $((seconds / 60)) $((seconds % 60)) >&2
@@ -98,7 +98,7 @@ dpr_build() {
     [ -e "$dpr_root/build/$preset/build.ninja" ] || dpr_say "Building (preset $preset; the first time takes minutes)"
     : >>"$log"
     if [ -t 2 ]; then
-        dpr_show_progress "$log" &
+        dpr_show_progress "$log" >/dev/null &
         progress=$!
     fi
     (

@@ -165,9 +165,9 @@ DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
  * legacy default stream; host memory is reduced on the CPU. The call works in the calling thread's current CUDA context
  * if that is one of the GPU's, else in the context that owns the memory, else in the GPU's primary one. While a stream
  * that waits for the legacy default stream is captured, CUDA forbids use of the legacy default stream. The call then
- * waits for all work of the CUDA context and runs in a stream of its own. Where such a capture begins in another thread
- * while the call is about to use the legacy default stream, the call ends with DPR_ERR_CUDA, and CUDA spoils the
- * capture. Captures of other streams may begin at any time.
+ * waits for all work of the CUDA context and runs in a stream of its own. If a capture of such a stream begins in
+ * another thread while the call is about to use the legacy default stream, the call ends with DPR_ERR_CUDA, and CUDA
+ * invalidates the capture (cudaErrorStreamCaptureInvalidated). Captures of other streams may begin at any time.
  *
  * The first call on a GPU initialises it (some 0.1 s). Time: O(count). Device memory held from then on: at most 4 MiB
  * for each CUDA context that calls have worked in. dpr_reduce() serves at most 64 CUDA contexts at a time; a call in a

@@ -307,7 +307,8 @@ DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const u
     return gather_factors(op, dtype, nan, f[0]);
 }
 
-/* Takes in the sum or product of a run. What a sum in F64 loses of F32 is too little to be kept apart. */
+/* Takes in the sum or product of a run. Sums of narrow elements need no compensation: each addition in F64 rounds by
+ * 2^-53, and the 2^22 runs of 1 TiB together stay far below the 2^-24 of an F32. */
 DPR_INLINE void take_in_run(dpr_op op, dpr_dtype dtype, dpr_acc *acc, const dpr_acc *run) {
     if (op == DPR_PROD || dpr_part_size(dtype) == 8) {
         dpr_acc_combine(op, dtype, acc, run);

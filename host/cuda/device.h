@@ -67,7 +67,7 @@ dpr_status dpr_device_wait(dpr_place place);
 typedef struct dpr_build {
     const dpr_strategy *any; /* a strategy on GPUs, whose kernels tell what all are compiled for */
     const struct dpr_hook *hook;
-} dpr_build;
+} dpr_build; /* both NULL in a build without CUDA, where nothing is opened */
 
 /* A device with its scratch memory and mailboxes. Any number of threads may use one at once. */
 typedef struct dpr_device dpr_device;

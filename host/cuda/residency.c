@@ -8,7 +8,7 @@
 
 /* In a home, relaxed. */
 static dpr_status admit(const dpr_module *module, int ordinal) {
-    return !module->admit || dpr_module_arrived(module).context ? DPR_OK : module->admit(ordinal);
+    return !module->admit || dpr_module_arrived(module).context ? DPR_OK : module->admit(module, ordinal);
 }
 
 /* ---- What a kernel uses ---- */

@@ -75,10 +75,12 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
         on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
     }
     if (without_gpu > 0)
-        dpr_text_add(text, "  %d more strategies need a GPU\n", without_gpu);
+        dpr_text_add(text, "  %d more strategies run on a GPU\n", without_gpu);
     if (on_cpu)
-        dpr_text_add(text, "  It is assumed, not measured, that one core reads %.1f GB/s and all cores %.1f\n",
-                     1e-3 * (double)caps->cpu.core_mb_per_s, 1e-3 * (double)caps->cpu.total_mb_per_s);
+        dpr_text_add(text,
+                     "  assumed, not measured: one core reads %.1f GB/s, and cpu.threads %.1f with %lld threads\n",
+                     1e-3 * (double)caps->cpu.core_mb_per_s, 1e-3 * (double)caps->cpu.total_mb_per_s,
+                     (long long)caps->cpu.threads);
 }
 
 static void explain(dpr_text *text, const void *subject) {

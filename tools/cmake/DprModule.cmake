@@ -1,10 +1,10 @@
 # dpr_module(NAME "what it is" SOURCES a.cu ... INCLUDES folder ... [ADMIT function] [REGISTERS n])
 #
 # Compiles the sources to relocatable device code, links it with the device runtime to a fat binary, and adds an object
-# library NAME, which defines it as `const dpr_module NAME` (core/strategy.h). Kernels that launch kernels need all this, and are
-# kept away from the library's other code by it: whoever links the library needs no device linker, and nothing of it is
-# loaded before a kernel of it is asked for. ADMIT is the module's admit(). REGISTERS is the most that a thread has: functions that kernels call by their
-# addresses take as many as they like else.
+# library NAME, which defines it as `const dpr_module NAME` (core/strategy.h). Kernels that launch kernels need all this,
+# and are kept away from the library's other code by it: whoever links the library needs no device linker, and nothing of
+# it is loaded before a kernel of it is asked for. ADMIT names the module's dpr_admit. REGISTERS is the most that a thread
+# has. Without a limit, functions called through pointers may use any number of registers.
 
 set(dpr_module_template ${CMAKE_CURRENT_LIST_DIR}/module.c.in)
 
@@ -63,7 +63,7 @@ function(dpr_module name what)
     set(admit_declaration "")
     if(arg_ADMIT)
         set(admit ${arg_ADMIT})
-        set(admit_declaration "extern dpr_status ${admit}(int ordinal);")
+        set(admit_declaration "extern dpr_admit ${admit};")
     endif()
     set(definition ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
     configure_file(${dpr_module_template} ${definition} @ONLY)

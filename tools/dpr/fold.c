@@ -228,18 +228,21 @@ dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy) {
     return DPR_OK;
 }
 
-/* What fails here fails again in fold_add(), which reports it. */
+/* What fails here fails again in fold_add(), which reports it. Its call has another key than the plan, so that on a GPU
+ * it is planned by a call of its own. */
 void fold_warm_up(const fold *f, const fold_window *w) {
-    static unsigned char zeros[1 << 20];
+    static _Alignas(64) unsigned char zeros[1 << 20];
     size_t count = sizeof zeros / dpr_dtypes[f->dtype].size;
     value unused;
     dpr_options options = options_of(f, 0);
-    options.strategy = dpr_plan_strategy(f->plan);
     if (dpr_ctx_device(f->ctx) == DPR_DEVICE_CPU) {
+        options.strategy = dpr_plan_strategy(f->plan);
         (void)reduce_with(f->ctx, zeros, &unused, count, f->dtype, f->op, &options);
         return;
     }
     count = w->count < count ? w->count : count;
+    (void)dpr_reduce_ex(f->ctx, w->in, &unused, count, f->dtype, f->op, &options);
+    options.strategy = dpr_plan_strategy(f->plan);
     (void)dpr_reduce_ex(f->ctx, w->in, &unused, count, f->dtype, f->op, &options);
 }
 

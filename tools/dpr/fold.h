@@ -43,8 +43,8 @@ void fold_start(fold *f);
  * itself. *strategy receives the name. On an error dpr_last_error() has the sentence. */
 dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy);
 
-/* Starts the threads and loads the kernel that fold_add() needs, if that was not done before, by a reduction of at most
- * 1 MiB. After fold_prepare(). */
+/* Runs reductions of at most 1 MiB, so that threads are started, calls planned and kernels loaded before fold_add() is
+ * timed. After fold_prepare(). */
 void fold_warm_up(const fold *f, const fold_window *w);
 
 /* Takes one more window of `array`, in order. On an error dpr_last_error() has the sentence. */

@@ -46,5 +46,5 @@ void tables_print_left_out(void) {
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         on_gpu += dpr_strategies[i]->side == DPR_ON_GPU;
     if (on_gpu > 0)
-        printf("  %d more strategies need a GPU ('dpr info --all' lists them)\n", on_gpu);
+        printf("  %d more strategies run on a GPU ('dpr info --all' lists them)\n", on_gpu);
 }

@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """Puts the generated tables into the documents: between "<!-- table: NAME -->" or "<!-- table: NAME FILE -->" and
 "<!-- end -->". FILE, relative to the project, is what dpr bench, dpr_peers or dpr_bench_cpu wrote.
-
-    tables.py DPR [--check]      DPR is the command, of a build with CUDA
-
-With --check the documents are left alone, and the exit code is 1 if one is out of date.
 """
+import argparse
 import difflib
 import json
 import pathlib
@@ -91,7 +88,9 @@ def list_table(info, name):
     if name == "strategies":
         return table(["strategy", "runs on", "how"],
                      [[code(s["name"]), s["side"].upper(), s["text"]] for s in info["strategies"]])
-    return table(["status", "meaning"], [[code(s["id"]), s["text"]] for s in info["statuses"]])
+    if name == "statuses":
+        return table(["status", "meaning"], [[code(s["id"]), s["text"]] for s in info["statuses"]])
+    raise SystemExit(f"there is no table '{name}' that needs no file")
 
 
 # ---- dpr bench ----
@@ -230,7 +229,7 @@ def peers(results, _):
 
 def cpu(results, _):
     gpus = results["gpus"]
-    return [f"An {results['device']} with {results['threads']} threads sums {results['bytes'] >> 20} MiB of F32. The "
+    return [f"Commit {results['commit']}: an {results['device']} with {results['threads']} threads sums {results['bytes'] >> 20} MiB of F32. The "
             "ratio compares dpr with OpenMP loops (`simd reduction`) that are compiled with the same flags and take "
             "turns with it:", "",
             *table(["strategy", "GB/s", "ratio to OpenMP"],
@@ -255,22 +254,33 @@ def fill(text, info):
     return re.sub(r"(<!-- table: (\w+)(?: (\S+))? -->\n).*?(<!-- end -->\n)", table_of, text, flags=re.S)
 
 
+def documents():
+    folders = ("core", "coop", "dp", "host", "tests", "tools", "examples")
+    return [*ROOT.glob("*.md"), *(d for folder in folders for d in (ROOT / folder).rglob("*.md"))]
+
+
 def main():
-    check = sys.argv[2:] == ["--check"]
-    info = json.loads(subprocess.run([sys.argv[1], "info", "--json"], check=True, capture_output=True).stdout)
-    code_of_exit = 0
-    for document in [ROOT / "README.md", *(d for f in ("core", "dp", "tests", "tools") for d in (ROOT / f).rglob("*.md"))]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dpr", help="the command, of a build with CUDA")
+    parser.add_argument("--check", action="store_true", help="leave the documents alone; exit with 1 if one is out of date")
+    asked = parser.parse_args()
+    info = json.loads(subprocess.run([asked.dpr, "info", "--json"], check=True, capture_output=True).stdout)
+    if all(s["side"] == "cpu" for s in info["strategies"]):
+        raise SystemExit(f"{asked.dpr} has no strategies for GPUs: a build with CUDA is needed")
+    exit_code = 0
+    for document in documents():
         old = document.read_text(encoding="utf-8")
         new = fill(old, info)
+        name = str(document.relative_to(ROOT))
         if new == old:
             continue
-        if check:
-            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(document), "new"))
-            print(f"{document.name} is out of date: run tools/readme/tables.py {sys.argv[1]}")
-            code_of_exit = 1
+        if asked.check:
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, "new"))
+            print(f"{name} is out of date: run tools/readme/tables.py {asked.dpr}")
+            exit_code = 1
         else:
             document.write_text(new, encoding="utf-8")
-    return code_of_exit
+    return exit_code
 
 
 if __name__ == "__main__":
