@@ -241,6 +241,6 @@ cudaError_t dpr_work_memory_end(dpr_run *run, int launched, cudaGraph_t graph) {
     if (launched && run->nested && run->nested != run->report)
         error = cudaMemcpyAsync(run->nested, run->report, sizeof *run->nested, cudaMemcpyDefault, run->stream);
     if (!graph && cudaFreeAsync((char *)run->work - REPORT_BYTES, run->stream) != cudaSuccess)
-        (void)cudaGetLastError(); /* the result will be there all the same */
+        (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
     return error;
 }

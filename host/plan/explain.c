@@ -56,7 +56,7 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
     }
 }
 
-/* Those of a GPU are one line where there is none. */
+/* Where there is no GPU, one line counts the strategies that need one. */
 static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
     const dpr_key *key = &of->choice->key;
     const dpr_caps *caps = &of->machine->caps;

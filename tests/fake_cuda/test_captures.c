@@ -150,8 +150,9 @@ static int precedes_default_stream(const char *call) {
     return 0;
 }
 
-/* That of a stream which waits for the legacy default stream may begin between a look and the use of that stream. The
- * call then fails, nothing is lost, and the next one works. */
+/* A blocking stream waits for the legacy default stream. Its capture may begin after the library has looked whether it
+ * may use the legacy default stream, and before it does. The call then fails, nothing is lost, and the next one works.
+ */
 CAPTURES_TEST(of_blocking_streams_are_spoilt_by_use_of_the_default_stream_alone) {
     const scene *s = fixture;
     gpu_graph *graph;

@@ -242,7 +242,9 @@ void fold_warm_up(const fold *f, const fold_window *w) {
     }
     count = w->count < count ? w->count : count;
     (void)dpr_reduce_ex(f->ctx, w->in, &unused, count, f->dtype, f->op, &options);
-    options.strategy = dpr_plan_strategy(f->plan);
+    if (f->strategy)
+        return;
+    options.strategy = dpr_plan_strategy(f->plan); /* of the whole window, which may not be that of its beginning */
     (void)dpr_reduce_ex(f->ctx, w->in, &unused, count, f->dtype, f->op, &options);
 }
 

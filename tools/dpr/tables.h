@@ -7,10 +7,10 @@ const char *tables_domain(int op);
 
 void tables_print_ops(void);
 void tables_print_dtypes(void);
-/* Those of a GPU are left out unless `with_gpu`; then a line says how many there are. */
+/* Lists the strategies. Without `with_gpu` one line counts those that run on a GPU, instead of listing them. */
 void tables_print_strategies(int with_gpu);
 
-/* That line alone; nothing in a build that has none. */
+/* Prints that line alone; nothing in a build without strategies for GPUs. */
 void tables_print_left_out(void);
 
 #endif

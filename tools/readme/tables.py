@@ -211,7 +211,7 @@ def floors_of(floors):
 def peers(results, _):
     rows, modes = results["rows"], ("graph", "stream", "blocking")
     ended = results.get("ended_early")
-    lines = heading(results, f"sum of f32 beside CUB {results['libraries']['cub']}, in microseconds"
+    lines = heading(results, f"sum of f32 compared with CUB {results['libraries']['cub']}, in microseconds"
                     + (f"; ended early: {ended}" if ended else ""))
     cells = []
     for e in SIZES:
