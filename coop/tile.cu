@@ -25,7 +25,7 @@ template <class M> struct grouped;
 template <dpr_op O, dpr_dtype D, dpr_nan N> struct grouped<monoid<O, D, N>> {
     template <class T> using op = typename group_op<O>::template of<T>;
     static constexpr bool is_bitwise =
-        (O == DPR_BAND || O == DPR_BOR || O == DPR_BXOR) && (D == DPR_I32 || D == DPR_I64);
+        (O == DPR_BAND || O == DPR_BOR || O == DPR_BXOR) && sizeof(storage_of<D>) >= sizeof(uint32_t);
 };
 
 template <class M>
@@ -57,7 +57,8 @@ struct tile_form : demonstrated_form {
     }
     static const void *of(const dpr_key *key) { return instances<tile_form>::of(key); }
     static const char *why_not(const dpr_key *) {
-        return "it is there to show sums, minima, maxima and bit operations of i32, i64, f32 and f64";
+        return "it is there to show sums, minima and maxima of i32, i64, f32 and f64, and bit operations of 32 and 64 "
+               "bits";
     }
 };
 

@@ -25,6 +25,7 @@ struct dpr_kernel_args {
     uint32_t ahead;               /* vectors that a thread may bring to L2 while the work before is still running */
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* of a second pass: how many it folds */
+    uint32_t meeting;             /* how partial results meet, where a kernel has several ways (meetings.h) */
     dpr_init init;
 };
 
@@ -37,6 +38,7 @@ struct dpr_launch {
     unsigned cluster;  /* blocks a cluster; 0: no clusters */
     int cooperative;   /* 1: the grid synchronises */
     unsigned partials; /* as in dpr_kernel_args */
+    uint32_t meeting;  /* the same */
 };
 
 #endif

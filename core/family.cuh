@@ -12,29 +12,32 @@ namespace dpr {
 
 using kernel_entry = void (*)(dpr_kernel_args);
 
-/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. The
- * policy makes no difference to types without NaN, which have one instance for both. */
+/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. Pairs
+ * that do the same share an instance (stand_in()), and so do both policies of types without NaN. */
 template <class Family> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 
     static constexpr int index(int op, int dtype, int nan) { return (op * DPR_DTYPE_COUNT + dtype) * 2 + nan; }
 
+    template <int I> struct pair {
+        static constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
+        static constexpr dpr_dtype asked = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
+        static constexpr bool valid = domain_has(op, element<asked>::kind);
+        static constexpr bool has_nan = element<asked>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
+        static constexpr dpr_nan nan = has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        using functor = monoid<op, stand_in(op, asked, nan == DPR_NAN_IGNORE), nan>;
+    };
+
     template <int I> static constexpr kernel_entry entry() {
-        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
-        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
-        constexpr int kind = element<dtype>::kind;
-        constexpr bool has_nan = kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-        if constexpr (domain_has(op, kind))
-            return Family::template entry<monoid<op, dtype, has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE>>();
+        if constexpr (pair<I>::valid)
+            return Family::template entry<typename pair<I>::functor>();
         else
             return nullptr;
     }
 
     template <int I> static constexpr int vectors() {
-        constexpr dpr_op op = static_cast<dpr_op>(I / 2 / DPR_DTYPE_COUNT);
-        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(I / 2 % DPR_DTYPE_COUNT);
-        if constexpr (domain_has(op, element<dtype>::kind))
-            return monoid<op, dtype, DPR_NAN_PROPAGATE>::vectors;
+        if constexpr (pair<I>::valid)
+            return pair<I>::functor::vectors;
         else
             return 0;
     }

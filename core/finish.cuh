@@ -128,31 +128,32 @@ template <class M> __device__ uint64_t *partial_of(const dpr_kernel_args &args, 
     return static_cast<uint64_t *>(args.scratch) + i * words;
 }
 
-/* Waits for `n` tagged partials, folds them with `own` in a fixed order and writes the result. One warp calls it, with
- * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. With `Many`
- * there may be so many that they take several rounds, whose results are not to be rounded each time. */
-template <class M, bool Many>
-__device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
+/* The partials that a lane reads in one round of gather(), 32 apart. */
+template <class M> struct gathered {
     using X = exchange<M>;
     using partial = tagged_partial<typename X::type>;
-    constexpr int each = 5; /* partials that a lane looks at together */
-    const unsigned lane = threadIdx.x % 32;
-    typename X::type x = lane == 0 ? own : X::identity();
-    typename M::acc rounds = M::identity();
-    for (unsigned from = 0; from < n; from += 32 * each) {
-        const int left = static_cast<int>(n - from) - static_cast<int>(lane);
-        uint64_t *mine = partial_of<M>(args, from + lane);
-        partial in[each];
+    static constexpr int each = 5;
+
+    uint64_t *first; /* where the lane's first one is */
+    int left;        /* how many there are from that one on, the other lanes' among them */
+    partial in[each];
+
+    __device__ bool exists(int k) const { return k * 32 < left; }
+
+    __device__ uint64_t *at(int k) const { return first + k * 32 * partial::words; }
+
+    /* Returns when those of all lanes are there. */
+    __device__ void wait() {
         /* Known for all before the first is looked at, so that no look waits for another. */
         bool pending[each], any;
 #pragma unroll
         for (int k = 0; k < each; ++k)
-            pending[k] = k * 32 < left;
+            pending[k] = exists(k);
         do {
 #pragma unroll
             for (int k = 0; k < each; ++k) {
                 if (pending[k])
-                    in[k].look(mine + k * 32 * partial::words);
+                    in[k].look(at(k));
             }
             any = false;
 #pragma unroll
@@ -161,20 +162,39 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
                 any |= pending[k];
             }
         } while (__any_sync(~0u, any));
+    }
+
+    /* All of them in one, when they are there. Their places are clear for the next run. */
+    __device__ typename X::type take() const {
         typename X::type values[each];
 #pragma unroll
         for (int k = 0; k < each; ++k) {
             values[k] = X::identity();
-            if (k * 32 < left) {
+            if (exists(k)) {
                 values[k] = in[k].value();
-                partial::clear(mine + k * 32 * partial::words);
+                partial::clear(at(k));
             }
         }
-        const typename X::type round = reduce_array<M>(values);
+        return reduce_array<M>(values);
+    }
+};
+
+/* Waits for `n` tagged partials, folds them with `own` in a fixed order and writes the result. One warp calls it, with
+ * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. With `Many`
+ * there may be so many that they take several rounds, whose results are not to be rounded each time. */
+template <class M, bool Many>
+__device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
+    using X = exchange<M>;
+    const unsigned lane = threadIdx.x % 32;
+    typename X::type x = lane == 0 ? own : X::identity();
+    typename M::acc rounds = M::identity();
+    for (unsigned from = 0; from < n; from += 32 * gathered<M>::each) {
+        gathered<M> round = {partial_of<M>(args, from + lane), static_cast<int>(n - from) - static_cast<int>(lane)};
+        round.wait();
         if constexpr (Many)
-            rounds = M::merge(rounds, X::unpack(round));
+            rounds = M::merge(rounds, X::unpack(round.take()));
         else
-            x = X::combine(x, round);
+            x = X::combine(x, round.take());
     }
     if constexpr (Many)
         x = X::combine(x, X::pack(rounds));

@@ -86,6 +86,7 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     args.scratch = run->scratch;
     args.tag = run->tag;
     args.partials = launch->partials;
+    args.meeting = launch->meeting;
     args.init = run->init;
     dpr_read_as(&args, launch, run);
     return args;

@@ -56,18 +56,19 @@ template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigne
     }
 }
 
-template <class M> __device__ void do_level(const dpr_nested_args &args);
-
-/* Thread 0 calls it: whether the level above is on its way. */
-template <class M> __device__ bool launch_level_above(const dpr_nested_args &args) {
+/* Has the level above done as `go_on` says; thread 0 calls it. Whether it is on its way. One copy for all pairs. */
+__device__ __noinline__ bool launch_level_above(const dpr_nested_args &args, continuation go_on) {
     if (take_launches(args, 1) == 0) {
         note_refusal(args);
         return false;
     }
     const unsigned width = gridDim.x;
-    return launch_nested<do_level<M>>(args, level_above(args, width), dpr_tree_above(width, args.tree.fan), blockDim.x,
-                                      cudaStreamTailLaunch);
+    dpr_nested_args next = level_above(args, width);
+    next.go_on = reinterpret_cast<void *>(go_on);
+    return launch_next(args, next, dpr_tree_above(width, args.tree.fan), blockDim.x, cudaStreamTailLaunch);
 }
+
+template <class M> __device__ void do_level(const dpr_nested_args &args);
 
 /* The last block of a level to be done sees to the level above: what it cannot launch it does itself. */
 template <class M> __device__ void end_level(const dpr_nested_args &args) {
@@ -77,7 +78,7 @@ template <class M> __device__ void end_level(const dpr_nested_args &args) {
         return;
     if (threadIdx.x == 0) {
         account.ticket = 0;
-        launched = launch_level_above<M>(args);
+        launched = launch_level_above(args, do_level<M>);
         if (!launched)
             note_in_line(args);
     }

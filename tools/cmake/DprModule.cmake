@@ -57,7 +57,7 @@ function(dpr_module name what)
     # Kernels are asked for by their names, which the linker does not see: else it leaves out those that no other launches.
     set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
     add_custom_command(OUTPUT ${image}
-        COMMAND ${nvcc} -dlink -fatbin ${code} -Xnvlink=--ignore-host-info -Xfatbin=-compress-all ${objects} -lcudadevrt -o ${image}
+        COMMAND ${nvcc} -dlink -fatbin ${code} -Xnvlink=--ignore-host-info ${dpr_compression} ${objects} -lcudadevrt -o ${image}
         DEPENDS ${objects} COMMENT "Linking the module of ${what}" VERBATIM)
     set(admit NULL)
     set(admit_declaration "")

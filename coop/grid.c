@@ -1,0 +1,30 @@
+/* coop.grid: a cooperative launch. Every block leaves its partial result in scratch memory; then, in as many rounds as
+ * it takes, the grid synchronises and blocks fold the partials, a block's worth each, until one is left. */
+#include "cost.h"
+#include "meetings.h"
+
+static const char *probe(const dpr_key *key, const dpr_caps *caps) {
+    return caps->gpu.cooperative_launch ? dpr_meeting_probe(key, caps) : "needs cooperative launches";
+}
+
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* beside reading, on an H200 */
+    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+}
+
+static int launch(const dpr_run *run) {
+    dpr_launch launch = dpr_meeting_spread(run, DPR_MEET_IN_GRID);
+    launch.cooperative = 1;
+    return dpr_launch_run(&launch, run);
+}
+
+const dpr_strategy dpr_coop_grid = {
+    .name = "coop.grid",
+    .text = "all SMs read; the grid synchronises, and one block folds partial results",
+    .side = DPR_ON_GPU,
+    .probe = probe,
+    .cost = cost,
+    .kernel = dpr_meeting_kernel,
+    .shape = dpr_meeting_shape,
+    .launch = launch,
+};

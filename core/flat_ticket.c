@@ -1,0 +1,25 @@
+/* flat.ticket: every block leaves its partial result in scratch memory and takes a ticket; the block with the last one
+ * folds the partials in block order. One launch, and nothing is assumed of the order in which blocks start. */
+#include "cost.h"
+#include "meetings.h"
+
+static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+    const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* beside reading, on an H200 */
+    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+}
+
+static int launch(const dpr_run *run) {
+    const dpr_launch launch = dpr_meeting_spread(run, DPR_MEET_BY_TICKET);
+    return dpr_launch_run(&launch, run);
+}
+
+const dpr_strategy dpr_flat_ticket = {
+    .name = "flat.ticket",
+    .text = "all SMs read; the block that finishes last folds the partial results",
+    .side = DPR_ON_GPU,
+    .probe = dpr_meeting_probe,
+    .cost = cost,
+    .kernel = dpr_meeting_kernel,
+    .shape = dpr_meeting_shape,
+    .launch = launch,
+};

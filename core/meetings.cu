@@ -1,0 +1,98 @@
+#include "meetings.h"
+
+#include <cooperative_groups.h>
+
+#include "family.cuh"
+#include "finish.cuh"
+
+namespace dpr {
+namespace {
+
+template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_kernel_args &args) {
+    return static_cast<typename exchange<M>::type *>(args.scratch);
+}
+
+/* The partials of a round lie after those of the round before, so that no block overtakes another. */
+template <class M>
+__device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
+    using X = exchange<M>;
+    const auto grid = cooperative_groups::this_grid();
+    auto *partials = partials_of<M>(args);
+    for (unsigned n = gridDim.x; n > 1; n = (n + blockDim.x - 1) / blockDim.x) {
+        if (threadIdx.x == 0 && blockIdx.x < n)
+            partials[blockIdx.x] = x;
+        grid.sync();
+        const unsigned i = thread_of_grid();
+        x = X::identity();
+        if (i < n) {
+            x = partials[i];
+            memset(&partials[i], 0, sizeof partials[i]);
+        }
+        if (blockIdx.x * blockDim.x < n)
+            x = reduce_block<M>(x);
+        partials += n;
+    }
+    if (thread_of_grid() == 0)
+        write_result<M>(args, count, X::unpack(x));
+}
+
+/* What the blocks of the launch before have left. */
+template <class M> __device__ void meet_now(const dpr_kernel_args &args) {
+    using X = exchange<M>;
+    let_next_launch();
+    wait_for_work_before();
+    typename X::type *partials = partials_of<M>(args), x = X::identity();
+    for (unsigned i = threadIdx.x; i < args.partials; i += blockDim.x) {
+        x = X::combine(x, partials[i]);
+        memset(&partials[i], 0, sizeof partials[i]);
+    }
+    x = reduce_block<M>(x);
+    if (threadIdx.x == 0)
+        write_result<M>(args, elements(args), X::unpack(x));
+}
+
+template <class M>
+__global__ void __launch_bounds__(DPR_MEETING_THREADS, 1)
+    meetings_kernel(const __grid_constant__ dpr_kernel_args args) {
+    static_assert(sizeof(typename exchange<M>::type) <= DPR_MEETING_BYTES);
+    if (args.meeting == DPR_MEET_NOW) {
+        meet_now<M>(args);
+        return;
+    }
+    const share<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
+    if (args.meeting == DPR_MEET_BY_TICKET)
+        finish_by_ticket<M, folded_by::warp>(args, mine.d.count, x);
+    else if (args.meeting == DPR_MEET_IN_GRID)
+        meet_in_grid<M>(args, mine.d.count, x);
+    else if (threadIdx.x == 0)
+        partials_of<M>(args)[blockIdx.x] = x;
+}
+
+struct meetings_family {
+    template <class M> static constexpr kernel_entry entry() { return meetings_kernel<M>; }
+};
+
+using strategy = block_per_sm<meetings_family, most_partials>;
+static_assert(strategy::threads == DPR_MEETING_THREADS && most_partials <= most_tickets(DPR_MEETING_BYTES));
+
+} // namespace
+} // namespace dpr
+
+const char *dpr_meeting_probe(const dpr_key *key, const dpr_caps *caps) {
+    return dpr::strategy::probe(key, caps);
+}
+
+dpr_kernel dpr_meeting_kernel(const dpr_key *key) {
+    return dpr::strategy::kernel(key);
+}
+
+dpr_shape dpr_meeting_shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    return dpr::strategy::shape(key, caps, resident);
+}
+
+dpr_launch dpr_meeting_spread(const dpr_run *run, uint32_t meeting) {
+    dpr_launch launch = dpr::strategy::spread(run);
+    launch.meeting = meeting;
+    return launch;
+}
