@@ -1,7 +1,7 @@
 /* coop.async: a block copies stages of the array to shared memory by cg::memcpy_async(), one ahead of the one that it
  * reads there, so that threads do not wait for what they will need next. Copies are of 16 bytes from 16-byte
  * boundaries, which go past L1 and registers from compute capability 8.0 on; the elements before the first
- * boundary and after the last are read as they are. Blocks meet as those of flat.lookback do. */
+ * boundary and after the last are read as they are. Blocks meet as those of flat.lastblock do. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>

@@ -1,5 +1,5 @@
 /* coop.bulk: the copy engine (TMA) brings stages of the array to shared memory, where barriers count their bytes in;
- * the threads read them there, so that what is in flight takes no registers. Blocks meet as those of flat.lookback do.
+ * the threads read them there, so that what is in flight takes no registers. Blocks meet as those of flat.lastblock do.
  */
 #include <cuda/ptx>
 
@@ -176,7 +176,7 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_coop_bulk;
 const dpr_strategy dpr_coop_bulk = {
     .name = "coop.bulk",
-    .text = "the copy engine fills shared memory; blocks meet as in flat.lookback",
+    .text = "the copy engine fills shared memory; blocks meet as in flat.lastblock",
     .side = DPR_ON_GPU,
     .block_sizes = 0,
     .probe = dpr::probe,

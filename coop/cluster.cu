@@ -1,6 +1,6 @@
 /* coop.cluster: the blocks of a thread-block cluster send the partial results of their warps to the shared memory of
  * the cluster's first block, where a transaction barrier counts them in. With one cluster that is all: nothing goes
- * through L2. Several clusters meet as the blocks of flat.lookback do. */
+ * through L2. Several clusters meet as the blocks of flat.lastblock do. */
 #include <cooperative_groups.h>
 #include <cuda/ptx>
 

@@ -1,5 +1,5 @@
 /* coop.tile: cooperative groups' own reduction: tiles of 32 threads reduce by cg::reduce(), and the first tile of each
- * block what the tiles have. Blocks meet as those of flat.lookback do. */
+ * block what the tiles have. Blocks meet as those of flat.lastblock do. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -68,4 +68,4 @@ using tiles = demonstration<tile_form, vector_bytes, demonstrated_partials>;
 } // namespace dpr
 
 DPR_DEMONSTRATION(coop_tile, "coop.tile", dpr::tiles, 1.0,
-                  "tiles of 32 threads reduce by cg::reduce(); blocks meet as in flat.lookback")
+                  "tiles of 32 threads reduce by cg::reduce(); blocks meet as in flat.lastblock")

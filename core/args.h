@@ -25,8 +25,8 @@ struct dpr_kernel_args {
     uint32_t ahead;               /* vectors that a thread may bring to L2 while the work before is still running */
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* of a second pass: how many it folds */
-    uint32_t meeting;             /* how partial results meet, where a kernel has several ways (meetings.h) */
     dpr_init init;
+    uint32_t meeting; /* how partial results meet, where a kernel has several ways (meetings.h) */
 };
 
 /* What a launch consists of, beside the kernel's arguments. */

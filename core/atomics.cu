@@ -204,7 +204,7 @@ using strategy = demonstration<form<Before, How>, bytes_of_atomics, INT32_MAX, T
 constexpr int enough_to_read = 512;
 
 using global = strategy<each_element, natively>;
-using tls = strategy<each_thread, natively, enough_to_read>;
+using in_thread = strategy<each_thread, natively, enough_to_read>;
 using warp = strategy<each_warp, natively>;
 using block = strategy<each_block, natively, enough_to_read>;
 using cas = strategy<each_reduced_block, by_compare_and_swap, enough_to_read>;
@@ -213,7 +213,8 @@ using cas = strategy<each_reduced_block, by_compare_and_swap, enough_to_read>;
 } // namespace dpr
 
 DPR_DEMONSTRATION(atomic_global, "atomic.global", dpr::global, 0.001, "every element by an atomic of its own")
-DPR_DEMONSTRATION(atomic_tls, "atomic.tls", dpr::tls, 0.8, "threads add up in registers, and make one atomic each")
+DPR_DEMONSTRATION(atomic_thread, "atomic.thread", dpr::in_thread, 0.8,
+                  "threads add up in registers, and make one atomic each")
 DPR_DEMONSTRATION(atomic_warp, "atomic.warp", dpr::warp, 0.035, "warps add up 32 elements, and make one atomic of it")
 DPR_DEMONSTRATION(atomic_block, "atomic.block", dpr::block, 0.93,
                   "blocks add up by atomics in shared memory, and make one in device memory")

@@ -193,14 +193,14 @@ CONTEXT_TEST(contexts_know_where_they_belong) {
     ASSERT_TRUE(own && out && gpu_context_pop());
     expect_sum_on(ctx, fixture->in[OWN]);
     *out = canary;
-    EXPECT_STATUS(DPR_OK, call_in(ctx, fixture->in[OWN], out, "flat.lookback", own));
+    EXPECT_STATUS(DPR_OK, call_in(ctx, fixture->in[OWN], out, "flat.lastblock", own));
     EXPECT_TRUE(gpu_stream_wait(own));
     EXPECT_EQ_I64(expected_sum, *out);
     const size_t before = gpu_free_bytes();
     for (int i = 0; i < TIMES && !test_failed(); i++) {
         *out = canary;
         EXPECT_STATUS(DPR_ERR_WRONG_DEVICE,
-                      call_in(ctx, fixture->in[OWN], out, i % 2 ? "flat.lookback" : "flat.block", foreign));
+                      call_in(ctx, fixture->in[OWN], out, i % 2 ? "flat.lastblock" : "flat.block", foreign));
         EXPECT_CONTAINS(dpr_last_error(), "stream is 0x");
         EXPECT_EQ_I64(canary, *out);
     }
@@ -436,7 +436,7 @@ GREEN_TEST(captured_calls_take_scratch_memory_once) {
     enum { CALLS = 500, MOST_TAKEN = 2 << 20 };
     dpr_options options = DPR_OPTIONS_INIT;
     NEED_GREEN();
-    options.strategy = "flat.lookback";
+    options.strategy = "flat.lastblock";
     *fixture->out = 0;
     EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->out, 1000, DPR_F32, DPR_SUM, &options,
                                            fixture->stream));
@@ -560,10 +560,10 @@ TEST(GpuCaptures, of_other_threads_outlast_thousands_of_streams) {
     ASSERT_TRUE(gpu_capture_begin(captured));
     for (int i = 0; i < 4500 && !test_failed(); i++) {
         dpr_stream stream = gpu_stream_create();
-        EXPECT_STATUS(DPR_OK, call_in(ctx, in, out, "flat.lookback", stream));
+        EXPECT_STATUS(DPR_OK, call_in(ctx, in, out, "flat.lastblock", stream));
         EXPECT_TRUE(gpu_stream_destroy(stream));
     }
-    EXPECT_STATUS(DPR_OK, call_in(ctx, in, out, "flat.lookback", captured));
+    EXPECT_STATUS(DPR_OK, call_in(ctx, in, out, "flat.lastblock", captured));
     gpu_graph *graph = gpu_capture_end(captured);
     EXPECT_THAT(graph != NULL, "the capture is spoilt: %s", gpu_error());
     gpu_graph_destroy(graph);

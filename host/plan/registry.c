@@ -30,7 +30,19 @@ const char *dpr_strategy_text(size_t i) {
     return i < dpr_strategy_count() ? dpr_strategies[i]->text : NULL;
 }
 
+/* What the names of some strategies were until version 0.1. */
+static const char *const former_names[][2] = {{"flat.lookback", "flat.lastblock"}, {"atomic.tls", "atomic.thread"}};
+
+static const char *name_today(const char *name) {
+    for (size_t i = 0; i < sizeof former_names / sizeof *former_names; i++) {
+        if (strcmp(name, former_names[i][0]) == 0)
+            return former_names[i][1];
+    }
+    return name;
+}
+
 int dpr_strategy_find(const char *name) {
+    name = name_today(name);
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         if (strcmp(name, dpr_strategies[i]->name) == 0)
             return (int)i;

@@ -21,7 +21,7 @@ static void scene_teardown(void *state) {
 static int call_in_new_stream(const scene *s) {
     const dpr_stream stream = gpu_stream_create();
     dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "flat.lookback";
+    options.strategy = "flat.lastblock";
     return EXPECT_TRUE(stream != NULL)
            && EXPECT_STATUS(DPR_OK, dpr_reduce_async(s->ctx, s->in, s->out, COUNT, DPR_I32, DPR_SUM, &options, stream))
            && EXPECT_TRUE(gpu_stream_destroy(stream));

@@ -14,8 +14,8 @@ from support import DPR, SOURCE, ToolTest, npy, run
 
 
 def names_of(list_file):
-    """Names and texts of a list of core/."""
-    with open(f"{SOURCE}/core/{list_file}", encoding="utf-8") as f:
+    """Names and texts of a list of dpr.h's."""
+    with open(f"{SOURCE}/core/include/dpr/{list_file}", encoding="utf-8") as f:
         rows = [re.findall(r'"([^"]*)"', line) for line in f if line.startswith("    X(A, ")]
     return [(row[0], row[-1]) for row in rows]
 
@@ -353,7 +353,7 @@ class Info(ToolTest):
         document = self.document("info")
         for key, file, kind in (("ops", "ops.def", "name"), ("dtypes", "dtypes.def", "name"),
                                 ("statuses", "status.def", "id")):
-            with open(os.path.join(SOURCE, "core", file), encoding="utf-8") as f:
+            with open(os.path.join(SOURCE, "core/include/dpr", file), encoding="utf-8") as f:
                 entries = re.findall(r'^    X\(A, (\w+), "([^"]*)"', f.read(), re.M)
             wanted = [name for _, name in entries] if kind == "name" else [f"DPR_{id}" for id, _ in entries]
             self.assertGreater(len(wanted), 5)

@@ -270,7 +270,7 @@ class Strategies(ToolTest):
                 self.assertEqual((result["value"], result["strategy"]), ("6", strategy["name"]))
 
     def test_every_type_is_tested_here(self):
-        with open(SOURCE + "/core/dtypes.def", encoding="utf-8") as f:
+        with open(SOURCE + "/core/include/dpr/dtypes.def", encoding="utf-8") as f:
             names = [line.split('"')[1] for line in f if line.startswith("    X(A, ")]
         self.assertEqual(set(names), set(DTYPES) | {"bf16"})
 

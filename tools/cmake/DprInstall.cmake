@@ -3,10 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(dpr_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dpr)
 
-install(FILES ${PROJECT_SOURCE_DIR}/core/include/dpr.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/core/ops.def ${PROJECT_SOURCE_DIR}/core/dtypes.def
-              ${PROJECT_SOURCE_DIR}/core/status.def
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(DPR_WITH_CUDA) # dp/include has put them together
     install(FILES ${PROJECT_BINARY_DIR}/include/dpr_nested.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/include/dpr/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)

@@ -12,7 +12,7 @@
 
 /* The first rung, which speed-ups are over, and the strategy whose rate at a large array is the device's bandwidth. */
 #define LADDER_FIRST "ladder.neighbored"
-#define LADDER_READER "flat.lookback"
+#define LADDER_READER "flat.lastblock"
 
 /* What limits the occupancy where the strategy launches fewer blocks than the device holds. */
 #define LADDER_GRID "grid"

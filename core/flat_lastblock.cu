@@ -1,4 +1,4 @@
-/* flat.lookback: every block but the last posts its partial result as tagged words, which need no fence, and is done;
+/* flat.lastblock: every block but the last posts its partial result as tagged words, which need no fence, and is done;
  * the last one, which starts when all others have started, looks until it has seen them all. One launch, one trip
  * through L2, and the same bits every time. */
 #include "cost.h"
@@ -9,17 +9,17 @@ namespace dpr {
 namespace {
 
 template <class M>
-__global__ void __launch_bounds__(most_threads, 1) lookback_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(most_threads, 1) lastblock_kernel(const __grid_constant__ dpr_kernel_args args) {
     const share<M> mine = begin<M>(args);
     const auto x = reduce_block<M>(reduce_share<M>(args, mine));
     meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
-struct lookback_family {
-    template <class M> static constexpr kernel_entry entry() { return lookback_kernel<M>; }
+struct lastblock_family {
+    template <class M> static constexpr kernel_entry entry() { return lastblock_kernel<M>; }
 };
 
-using strategy = block_per_sm<lookback_family, most_partials>;
+using strategy = block_per_sm<lastblock_family, most_partials>;
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double ends = dpr_seeks_index(key) ? 1.75e-6 : 0.78e-6; /* beside reading, on an H200 */
@@ -29,10 +29,10 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
 } // namespace
 } // namespace dpr
 
-extern "C" const dpr_strategy dpr_flat_lookback;
-const dpr_strategy dpr_flat_lookback = {
-    .name = "flat.lookback",
-    .text = "all SMs read and post partial results; the last block looks back and folds",
+extern "C" const dpr_strategy dpr_flat_lastblock;
+const dpr_strategy dpr_flat_lastblock = {
+    .name = "flat.lastblock",
+    .text = "all SMs read and post partial results; the last block gathers them",
     .side = DPR_ON_GPU,
     .block_sizes = 0,
     .probe = dpr::strategy::probe,
