@@ -271,7 +271,7 @@ LADDER_TEST(table) {
     static const char *const parts[] = {
         "Test device, dpr ",
         "abc123\n\n"
-        "Read bandwidth: 4194 GB/s, the best of 9 samples of flat.lookback, sum of f32 of 1.00 GiB\n\n"
+        "Read bandwidth: 4194 GB/s, the best of 9 samples of flat.lastblock, sum of f32 of 1.00 GiB\n\n"
         "2^24 elements (64.0 MiB), sum of i32, calls in a graph, cold cache:\n"
         "strategy               us  GB/s  of bandwidth  speed-up  blocks  threads  registers  shared bytes  occupancy  "
         "what it changes\n"
@@ -279,7 +279,7 @@ LADDER_TEST(table) {
         "threads add \"neighbours\", further apart\n"
         "ladder.unroll8     40.0~?  1678        40.0 %      2.50      30      512         40          4096      2.5 %  "
         "eight elements\n"
-        "flat.lookback       20.0*  3355        80.0 %      5.00       -        -          -             -          -  "
+        "flat.lastblock      20.0*  3355        80.0 %      5.00       -        -          -             -          -  "
         "all SMs read\n\n"
         "Marks: * the planner's choice; ~ the median is not certain to 1 %; ? the machine was slower than before, by "
         "up to 5 "
@@ -298,10 +298,10 @@ LADDER_TEST(table_of_trouble) {
         ", 256 threads a block where that can be chosen:\n",
         "ladder.neighbored  failed     -             -         -      40      512 ",
         "ladder.unroll8      40.0!  1678             -         -      30      512 ",
-        "flat.lookback        20.0  3355             -         -       -        - ",
+        "flat.lastblock       20.0  3355             -         -       -        - ",
         "2^24 elements: ladder.neighbored failed: some fault\n",
         "2^24 elements: ladder.unroll8 gave 3 WRONG results of 288\n",
-        "2^28 elements: flat.lookback gave 1 WRONG results of 288\n",
+        "2^28 elements: flat.lastblock gave 1 WRONG results of 288\n",
     };
     bench_row *rows = fixture->bench.rows;
     fixture->block = 256;
@@ -335,7 +335,7 @@ LADDER_TEST(csv) {
         "1,0,256,4194.3,\"\",\"threads add \"\"neighbours\"\", further apart\"\n",
         "\nladder.unroll8,sum,i32,16777216,graph,cold,0,32,,,,,,,,512,40,4096,3,30,0.75,registers,0,0,1,0,0,4194.3,"
         "\"a fault\",\"eight elements\"\n",
-        "\nflat.lookback,sum,i32,16777216,graph,cold,9,32,20,20,20,0,3355.44,0.8,5,,,,,,,,1,1,1,0,0,4194.3,\"\",\"all "
+        "\nflat.lastblock,sum,i32,16777216,graph,cold,9,32,20,20,20,0,3355.44,0.8,5,,,,,,,,1,1,1,0,0,4194.3,\"\",\"all "
         "SMs read\"\n",
         "\ncoop.tile,sum,i32,16777216,graph,cold,0,0,,,,,,,,,,,,,,,0,0,0,0,0,4194.3,\"is for other "
         "types\",\"tiles\"\n"};
@@ -425,7 +425,7 @@ LADDER_TEST(case_that_was_left_out) {
 
 /* The file is written while the measurement goes on, so also before there is anything in it. */
 LADDER_TEST(reports_of_nothing) {
-    static const char *const parts[] = {"- ladder.neighbored, ladder.unroll8, flat.lookback: interrupted\n",
+    static const char *const parts[] = {"- ladder.neighbored, ladder.unroll8, flat.lastblock: interrupted\n",
                                         "- coop.tile: is for other types\n"};
     results_free(&fixture->bench);
     fixture->bench = (bench_results){.device = {.name = "Test device"}, .commit = "", .ended = "interrupted"};

@@ -55,8 +55,8 @@ static void check_allocations(int (*write)(FILE *f)) {
 /* ---- Documents -------------------------------------------------------------------------------------------------- */
 
 static bench_row rows[] = {{.at = {.count = 1000},
-                            .subject = "flat.lookback",
-                            .strategy = "flat.lookback",
+                            .subject = "flat.lastblock",
+                            .strategy = "flat.lastblock",
                             .chosen = 1,
                             .us = {.n = 7, .median = 2}},
                            {.at = {.count = 1000},
@@ -85,8 +85,8 @@ static int write_ladder(FILE *f) {
     static ladder_results l;
     l = (ladder_results){.bench = results(), .at = rows[0].at, .read = rows[0].at, .n = 2};
     l.rungs[0] =
-        (ladder_rung){.strategy = "flat.lookback", .text = "text", .use = {.threads = 1}, .occupancy = {.limit = "x"}};
-    l.rungs[1] = (ladder_rung){.strategy = "atomic.tls", .text = "text", .refusal = "why"};
+        (ladder_rung){.strategy = "flat.lastblock", .text = "text", .use = {.threads = 1}, .occupancy = {.limit = "x"}};
+    l.rungs[1] = (ladder_rung){.strategy = "atomic.thread", .text = "text", .refusal = "why"};
     return ladder_write(f, &l, REPORT_JSON);
 }
 

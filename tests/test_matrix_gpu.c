@@ -18,12 +18,13 @@ static int begins(const char *text, const char *with) {
 
 /* Strategies that are there to be looked at take a few pairs. */
 static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
-    const int of_types = dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_F32 || dtype == DPR_F64,
+    const int of_words = dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_U32 || dtype == DPR_U64,
               is_float = dtype == DPR_F32 || dtype == DPR_F64,
+              of_types = dtype == DPR_I32 || dtype == DPR_I64 || is_float,
               is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX),
               is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
     if (strcmp(strategy, "coop.tile") == 0)
-        return is_usual || (is_bitwise && of_types && !is_float);
+        return is_usual || (is_bitwise && of_words);
     if (begins(strategy, "atomic."))
         return is_usual && !(is_float && op == DPR_SUM);
     if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")

@@ -396,7 +396,7 @@ TEST(Planner, demonstrations_take_their_pairs) {
     const struct {
         const char *family; /* what their names begin with */
         size_t strategies, pairs;
-    } of[] = {{"ladder.", 9, 12},    {"atomic.", 5, 10},      {"coop.tile", 1, 18},
+    } of[] = {{"ladder.", 9, 12},    {"atomic.", 5, 10},      {"coop.tile", 1, 24},
               {"coop.async", 1, 12}, {"dp.recursive", 2, 12}, {"dp.nosync", 1, 12}};
     size_t seen[LENGTH(of)] = {0}, of_families = 0, all = 0;
     dpr_machine machine;

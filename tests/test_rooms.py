@@ -43,7 +43,7 @@ def includes(source):
     kinds = (".c", ".h", ".cu", ".cuh", ".def")
     files = [f for room in MAY_USE for f in (source / room).rglob("*") if f.suffix in kinds]
     for file in files:
-        folders = (file.parent, *(source / f for f in ("core", "core/include", "dp", "dp/include", "host")))
+        folders = (file.parent, *(source / f for f in ("core", "core/include", "core/include/dpr", "dp", "dp/include", "host")))
         for mark, name in re.findall(r"^\s*#\s*include\s*([\"<])([^\">]+)", file.read_text(), re.M):
             found = [f / INSTALLED.sub("", name) for f in folders if (f / INSTALLED.sub("", name)).exists()]
             if found:

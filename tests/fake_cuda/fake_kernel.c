@@ -12,6 +12,7 @@
 #include "fake_memory.h"
 #include "fake_modules.h"
 #include "lists.h"
+#include "meetings.h"
 #include "plan/registry.h"
 
 extern const dpr_strategy dpr_cpu_serial;
@@ -242,7 +243,7 @@ static void keep_open(const fake_launch *launch) {
         *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
 }
 
-/* A kernel that no strategy declares. */
+/* A kernel that no strategy declares, or that folds what a launch before has left. */
 static const char *prepare_further(fake_launch *out) {
     if (!out->of_module)
         return NULL;
@@ -277,7 +278,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         wrong = check_module_launch(config, &out->args);
     if (wrong)
         return wrong;
-    if (!kernel)
+    if (!kernel || out->args.run.meeting == DPR_MEET_NOW)
         return prepare_further(out);
     const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
