@@ -45,7 +45,7 @@ TEST(BenchAxes, sets) {
     ASSERT_EQ_I64(CLI_OK, axis_parse_set("all", cli_op_name, in));
     for (int i = 0; i < AXIS_SET; i++)
         EXPECT_EQ_I64(i < DPR_OP_COUNT, in[i]);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("cpu.*", cli_strategy_name, in));
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("cpu.*", dpr_strategy_name, in));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, in[i]);
 }

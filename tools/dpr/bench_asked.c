@@ -19,7 +19,7 @@ int asked_take_modes(const char *text, void *in) {
 int asked_take_strategies(const char *text, void *asked) {
     bench_asked *a = asked;
     a->strategies_named = strcmp(text, "all") != 0;
-    return axis_parse_set(text, cli_strategy_name, a->strategies);
+    return axis_parse_set(text, dpr_strategy_name, a->strategies);
 }
 
 /* The device has the upper limit, and memory. */

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "defuse.h"
-#include "lists.h"
 #include "progress.h"
 
 static const char *program_name = "dpr", *command_name = "";
@@ -203,13 +202,10 @@ int cli_finish(int code) {
 /* ---- Arguments of options --------------------------------------------------------------------------------------- */
 
 const char *cli_op_name(size_t i) {
-    return i < DPR_OP_COUNT ? dpr_ops[i].name : NULL;
+    return dpr_op_name((dpr_op)i);
 }
 const char *cli_dtype_name(size_t i) {
-    return i < DPR_DTYPE_COUNT ? dpr_dtypes[i].name : NULL;
-}
-const char *cli_strategy_name(size_t i) {
-    return dpr_strategy_name(i);
+    return dpr_dtype_name((dpr_dtype)i);
 }
 
 int cli_next_word(const char **text, char separator, char word[CLI_WORD]) {
@@ -257,9 +253,9 @@ int cli_nan(const char *text, void *out) {
 
 int cli_strategy(const char *text, void *out) {
     size_t i = 0;
-    const int code = cli_choice(text, cli_strategy_name, &i);
+    const int code = cli_choice(text, dpr_strategy_name, &i);
     if (code == CLI_OK)
-        *(const char **)out = cli_strategy_name(i);
+        *(const char **)out = dpr_strategy_name(i);
     return code;
 }
 

@@ -68,10 +68,9 @@ int cli_choice(const char *word, const char *(*name)(size_t i), size_t *out);
 enum { CLI_WORD = 128 };
 int cli_next_word(const char **text, char separator, char word[CLI_WORD]);
 
-/* Names of operations, types and strategies by number, NULL past the end. */
+/* Names of operations and types by number, NULL past the end; those of strategies are dpr_strategy_name(). */
 const char *cli_op_name(size_t i);
 const char *cli_dtype_name(size_t i);
-const char *cli_strategy_name(size_t i);
 
 /* Where it matters that no device is named: no argument of cli_device(). */
 enum { CLI_NO_DEVICE = INT_MIN };

@@ -9,10 +9,8 @@
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
-#include "cuda/device.h"
 #include "defuse.h"
 #include "figures.h"
-#include "lists.h"
 #include "plan/machine.h"
 #include "plan/planner.h"
 #include "plan/registry.h"
@@ -210,8 +208,8 @@ static void json_strategies(cJSON *document, const dpr_choice *choice, const dpr
 
 static int print_json(const dpr_choice *choice, const dpr_caps *caps, const request *r) {
     cJSON *document = cJSON_CreateObject();
-    cJSON_AddStringToObject(document, "op", dpr_ops[r->op].name);
-    cJSON_AddStringToObject(document, "dtype", dpr_dtypes[r->dtype].name);
+    cJSON_AddStringToObject(document, "op", dpr_op_name(r->op));
+    cJSON_AddStringToObject(document, "dtype", dpr_dtype_name(r->dtype));
     cJSON_AddStringToObject(document, "memory", dpr_memory_name((dpr_memory)choice->key.f.in_memory));
     cJSON_AddStringToObject(document, "nan", r->nan == DPR_NAN_IGNORE ? "ignore" : "propagate");
     cJSON_AddStringToObject(document, "cpu_name", caps->cpu_name);
@@ -243,7 +241,7 @@ static int show(const request *r, const dpr_machine *machine) {
         return print_json(&choice, caps, r);
     defuse(known.caps.cpu_name);
     defuse(known.caps.gpu_name);
-    printf("%s of %s in %s memory, %s\n", dpr_ops[r->op].name, dpr_dtypes[r->dtype].name,
+    printf("%s of %s in %s memory, %s\n", dpr_op_name(r->op), dpr_dtype_name(r->dtype),
            dpr_memory_name((dpr_memory)key.f.in_memory), caps->has_gpu ? caps->gpu_name : caps->cpu_name);
     print_steps(&choice, caps);
     print_grid(&choice, caps);
@@ -274,7 +272,7 @@ int command_plan(int argc, char **argv) {
     if (r.machine_file && r.device != CLI_NO_DEVICE)
         return cli_usage("--machine and --device exclude each other");
     if (!dpr_supported(r.op, r.dtype))
-        return cli_usage("%s has no meaning for %s", dpr_ops[r.op].name, dpr_dtypes[r.dtype].name);
+        return cli_usage("%s has no meaning for %s", dpr_op_name(r.op), dpr_dtype_name(r.dtype));
     dpr_options asked = DPR_OPTIONS_INIT;
     dpr_request checked;
     asked.nan = r.nan;

@@ -6,7 +6,6 @@
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
-#include "cuda/device.h"
 #include "figures.h"
 #include "generate.h"
 #include "jobs.h"
@@ -152,14 +151,17 @@ static int wants_gpu(const request *r) {
 }
 
 static int open_places(request *r) {
-    int must = r->device >= 0;
     if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     r->place.prefer_gpu = is_named(r) || r->generating;
-    if (!wants_gpu(r) || (!must && dpr_device_count() == 0))
+    if (!wants_gpu(r))
         return CLI_OK;
-    if (dpr_ctx_create(must ? r->device : 0, &r->place.gpu) != DPR_OK)
+    if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->place.gpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
+    if (dpr_ctx_device(r->place.gpu) == DPR_DEVICE_CPU) { /* there is no GPU */
+        dpr_ctx_destroy(r->place.gpu);
+        r->place.gpu = NULL;
+    }
     return CLI_OK;
 }
 
@@ -200,7 +202,7 @@ static int reduce_windows(request *r, source *s, job_list *list) {
         jobs_add(list, &r->place, &w, 1);
         if (source_check(s) != 0)
             return -1;
-        done += count * dpr_dtypes[s->array.dtype].size;
+        done += count * dpr_dtype_size(s->array.dtype);
         progress_show(done);
         first = 0;
     }
@@ -209,7 +211,7 @@ static int reduce_windows(request *r, source *s, job_list *list) {
 
 static int reduce_source(request *r, source *s, const char *name) {
     job_list list;
-    size_t element = dpr_dtypes[s->array.dtype].size;
+    size_t element = dpr_dtype_size(s->array.dtype);
     int code = CLI_FAILED;
     if (jobs_make(&list, &r->asked, &r->place, &s->array, name) == 0) {
         progress_start(name, s->array.count == UINT64_MAX ? 0 : s->array.count * element);
@@ -250,13 +252,13 @@ static int generated_bytes(uint64_t bytes, void **out) {
 static int reduce_generated(request *r) {
     enum { PIECE = 1 << 20, REPEATS = 15 };
     npy_header array = {.dtype = r->raw ? r->dtype : DPR_F32, .dims = 1};
-    size_t element = dpr_dtypes[array.dtype].size;
+    size_t element = dpr_dtype_size(array.dtype);
     void *data = NULL;
     job_list list;
     array.count = array.shape[0] = r->generate / element;
     if (r->generate % element)
         return cli_usage("%llu bytes are no whole number of %s elements", (unsigned long long)r->generate,
-                         dpr_dtypes[array.dtype].name);
+                         dpr_dtype_name(array.dtype));
     int code = generated_bytes(r->generate, &data);
     if (code != CLI_OK)
         return code;
