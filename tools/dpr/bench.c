@@ -75,18 +75,6 @@ static const cli_help help = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static const char *cache_name(size_t i) {
-    return i == BENCH_CACHES ? "both" : bench_cache_name(i);
-}
-
-static int take_cache(const char *text, void *out) {
-    unsigned char in[AXIS_SET], *caches = out;
-    const int code = axis_parse_set(text, cache_name, in);
-    for (int i = 0; code == CLI_OK && i < BENCH_CACHES; i++)
-        caches[i] = in[i] | in[BENCH_CACHES];
-    return code;
-}
-
 static int parse(int argc, char **argv, bench_asked *a) {
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
@@ -102,7 +90,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
          "elements)"},
         {'m', "mode", "MODE,...", asked_take_modes, a->modes,
          "graph, stream, blocking, or 'all'\n(default: graph on a GPU; the CPU has blocking alone)"},
-        {'c', "cache", "CACHE", take_cache, a->caches, "cold (default), hot, or both"},
+        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies, families such as 'flat.*', or 'all' that can\n"
          "(default: all but dp.* and demonstrations, which are\nbelow). The planner's choice comes along"},

@@ -16,6 +16,19 @@ int asked_take_modes(const char *text, void *in) {
     return axis_parse_set(text, bench_mode_name, in);
 }
 
+/* "both", after the caches. */
+static const char *cache_name(size_t i) {
+    return i == BENCH_CACHES ? "both" : bench_cache_name(i);
+}
+
+int asked_take_caches(const char *text, void *in) {
+    unsigned char named[AXIS_SET], *caches = in;
+    const int code = axis_parse_set(text, cache_name, named);
+    for (int i = 0; code == CLI_OK && i < BENCH_CACHES; i++)
+        caches[i] = named[i] | named[BENCH_CACHES];
+    return code;
+}
+
 int asked_take_strategies(const char *text, void *asked) {
     bench_asked *a = asked;
     a->strategies_named = strcmp(text, "all") != 0;
@@ -23,8 +36,9 @@ int asked_take_strategies(const char *text, void *asked) {
 }
 
 /* The device has the upper limit, and memory. */
-static int add_pool(bench_asked *a, const char *word) {
+static int add_pool(const char *word, void *asked) {
     static const uint64_t least = 16, most = UINT64_C(1) << 24;
+    bench_asked *a = asked;
     uint64_t pool;
     const int code = cli_count(word, &pool);
     if (code != CLI_OK)
@@ -39,16 +53,8 @@ static int add_pool(bench_asked *a, const char *word) {
 }
 
 int asked_take_pools(const char *text, void *asked) {
-    bench_asked *a = asked;
-    char word[CLI_WORD];
-    int code = CLI_OK;
-    a->pool_count = 0;
-    while (text && code == CLI_OK) {
-        code = cli_next_word(&text, ',', word);
-        if (code == CLI_OK)
-            code = add_pool(a, word);
-    }
-    return code;
+    ((bench_asked *)asked)->pool_count = 0;
+    return cli_each(text, add_pool, asked);
 }
 
 /* Whether nothing is asked for, or that alone. */

@@ -35,6 +35,7 @@ typedef struct bench_asked {
 int asked_take_ops(const char *text, void *in);
 int asked_take_dtypes(const char *text, void *in);
 int asked_take_modes(const char *text, void *in);
+int asked_take_caches(const char *text, void *in); /* also "both" */
 
 /* Options for a bench_asked: strategies, and sizes of the pool of pending launches. */
 int asked_take_strategies(const char *text, void *asked);

@@ -51,17 +51,19 @@ static uint64_t after(uint64_t count, uint64_t low, int step, const stride *s) {
     return (uint64_t)next > count ? (uint64_t)next : count;
 }
 
-static int add_range(axis_counts *c, const char *low_text, const char *rest) {
-    char high_text[CLI_WORD];
+static int add_range(axis_counts *c, const char *text) {
+    char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
     stride s;
-    int code = cli_next_word(&rest, ':', high_text);
+    int code = cli_next_word(&text, ':', low_text);
+    if (code == CLI_OK)
+        code = cli_next_word(&text, ':', high_text);
     if (code == CLI_OK)
         code = cli_count(low_text, &low);
     if (code == CLI_OK)
         code = cli_count(high_text, &high);
     if (code == CLI_OK)
-        code = parse_stride(rest, &s);
+        code = parse_stride(text, &s);
     if (code != CLI_OK)
         return code;
     if (low > high)
@@ -94,26 +96,20 @@ static void sort_once(axis_counts *c) {
     c->n = kept;
 }
 
+static int add_word(const char *word, void *out) {
+    uint64_t count;
+    if (strchr(word, ':'))
+        return add_range(out, word);
+    const int code = cli_count(word, &count);
+    return code == CLI_OK ? add_count(out, count) : code;
+}
+
 int axis_parse_counts(const char *text, void *out) {
     axis_counts *counts = out;
-    char word[CLI_WORD], low[CLI_WORD];
     counts->n = 0;
-    while (text) {
-        int code = cli_next_word(&text, ',', word);
-        const char *rest = word;
-        uint64_t count;
-        if (code == CLI_OK && strchr(word, ':')) {
-            code = cli_next_word(&rest, ':', low);
-            if (code == CLI_OK)
-                code = add_range(counts, low, rest);
-        } else if (code == CLI_OK && (code = cli_count(word, &count)) == CLI_OK) {
-            code = add_count(counts, count);
-        }
-        if (code != CLI_OK)
-            return code;
-    }
+    const int code = cli_each(text, add_word, counts);
     sort_once(counts);
-    return CLI_OK;
+    return code;
 }
 
 /* ---- Sets of names ---------------------------------------------------------------------------------------------- */

@@ -219,6 +219,17 @@ int cli_next_word(const char **text, char separator, char word[CLI_WORD]) {
     return CLI_OK;
 }
 
+int cli_each(const char *text, int (*take)(const char *word, void *out), void *out) {
+    char word[CLI_WORD];
+    int code = CLI_OK;
+    while (text && code == CLI_OK) {
+        code = cli_next_word(&text, ',', word);
+        if (code == CLI_OK)
+            code = take(word, out);
+    }
+    return code;
+}
+
 int cli_flag(const char *text, void *out) {
     (void)text;
     *(int *)out = 1;

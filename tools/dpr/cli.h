@@ -68,6 +68,9 @@ int cli_choice(const char *word, const char *(*name)(size_t i), size_t *out);
 enum { CLI_WORD = 128 };
 int cli_next_word(const char **text, char separator, char word[CLI_WORD]);
 
+/* take() for each word of a list separated by commas. CLI_OK, or what it returned instead. */
+int cli_each(const char *text, int (*take)(const char *word, void *out), void *out);
+
 /* Names of operations and types by number, NULL past the end; those of strategies are dpr_strategy_name(). */
 const char *cli_op_name(size_t i);
 const char *cli_dtype_name(size_t i);

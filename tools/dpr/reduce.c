@@ -61,31 +61,26 @@ static const cli_help help = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int is_asked(const asked *a, dpr_op op) {
-    int i = 0;
-    while (i < a->op_count && a->ops[i] != op)
-        i++;
-    return i < a->op_count;
+static int add_op(const char *word, void *out) {
+    asked *a = out;
+    dpr_op op;
+    const int code = cli_op(word, &op);
+    if (code != CLI_OK)
+        return code;
+    for (int i = 0; i < a->op_count; i++)
+        if (a->ops[i] == op)
+            return cli_usage("'%s' is asked for twice", word);
+    a->ops[a->op_count++] = op;
+    return CLI_OK;
 }
 
 static int take_ops(const char *text, void *out) {
     asked *a = out;
-    char word[CLI_WORD];
-    dpr_op op = DPR_SUM;
-    int code = CLI_OK;
+    a->op_count = 0;
     a->every_op = strcmp(text, "every") == 0;
-    for (a->op_count = 0; a->every_op && a->op_count < DPR_OP_COUNT; a->op_count++)
-        a->ops[a->op_count] = (dpr_op)a->op_count;
-    while (!a->every_op && text && code == CLI_OK) {
-        code = cli_next_word(&text, ',', word);
-        if (code == CLI_OK)
-            code = cli_op(word, &op);
-        if (code == CLI_OK && is_asked(a, op))
-            code = cli_usage("'%s' is asked for twice", word);
-        if (code == CLI_OK)
-            a->ops[a->op_count++] = op;
-    }
-    return code;
+    for (int i = 0; a->every_op && i < DPR_OP_COUNT; i++)
+        a->ops[a->op_count++] = (dpr_op)i;
+    return a->every_op ? CLI_OK : cli_each(text, add_op, a);
 }
 
 static int take_dtype(const char *text, void *out) {

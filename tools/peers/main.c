@@ -22,7 +22,7 @@ static const cli_help help = {
     "\n"
     "Examples:\n"
     "  dpr_peers                                     sum of f32\n"
-    "  dpr_peers -o sum,max -t f32,f64 -m all -c all -b 10m -O peers.json\n"
+    "  dpr_peers -o sum,max -t f32,f64 -m all -c both -b 10m -O peers.json\n"
     "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
     "  dpr_peers --floors -O h200-peers.json         what dpr has to reach\n"
     "  dpr_peers --floors -o sum -t f32 -m stream    a part of that\n",
@@ -47,10 +47,6 @@ static const cli_help help = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int take_caches(const char *text, void *in) {
-    return axis_parse_set(text, bench_cache_name, in);
-}
-
 static int take_groups(const char *text, void *in) {
     return axis_parse_set(text, peer_group_name, in);
 }
@@ -63,7 +59,7 @@ static int parse(int argc, char **argv, request *r) {
         {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
         {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
         {'m', "mode", "MODE,...", asked_take_modes, a->modes, "graph (default), stream, blocking, or 'all'"},
-        {'c', "cache", "CACHE", take_caches, a->caches, "cold (default), hot, or 'all'"},
+        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
         {'p', "peer", "PEER,...", take_groups, r->asked.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
