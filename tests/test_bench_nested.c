@@ -72,20 +72,20 @@ TEST(BenchNested, what_it_does_not_have_is_refused) {
 TEST(BenchNested, pools) {
     static const char *const bad[] = {"", "64,", ",64", "15", "2^25", "x", "64;128", "-64", "64 "};
     bench_asked a = {.pool_count = 0};
-    ASSERT_EQ_I64(CLI_OK, asked_take_pools(&a, "2048,64,2^16"));
+    ASSERT_EQ_I64(CLI_OK, asked_take_pools("2048,64,2^16", &a));
     ASSERT_EQ_I64(3, a.pool_count);
     EXPECT_EQ_U64(2048, a.pools[0]);
     EXPECT_EQ_U64(64, a.pools[1]);
     EXPECT_EQ_U64(65536, a.pools[2]);
     for (size_t i = 0; i < LENGTH(bad); i++)
-        EXPECT_THAT(asked_take_pools(&a, bad[i]) == CLI_USAGE, "'%s' was taken", bad[i]);
+        EXPECT_THAT(asked_take_pools(bad[i], &a) == CLI_USAGE, "'%s' was taken", bad[i]);
     char many[ASKED_POOLS * 3 + 3] = "16";
     for (int i = 1; i < ASKED_POOLS; i++)
         strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_OK, asked_take_pools(&a, many));
+    EXPECT_EQ_I64(CLI_OK, asked_take_pools(many, &a));
     EXPECT_EQ_I64(ASKED_POOLS, a.pool_count);
     strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools(&a, many));
+    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools(many, &a));
 }
 
 TEST(BenchNested, depths) {

@@ -40,12 +40,12 @@ TEST(BenchAxes, counts) {
 
 TEST(BenchAxes, sets) {
     unsigned char in[AXIS_SET];
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("operation", "sum,max", cli_op_name, in));
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("sum,max", cli_op_name, in));
     EXPECT_TRUE(in[DPR_SUM] && in[DPR_MAX] && !in[DPR_MIN]);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("operation", "all", cli_op_name, in));
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("all", cli_op_name, in));
     for (int i = 0; i < AXIS_SET; i++)
         EXPECT_EQ_I64(i < DPR_OP_COUNT, in[i]);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("strategy", "cpu.*", cli_strategy_name, in));
+    ASSERT_EQ_I64(CLI_OK, axis_parse_set("cpu.*", dpr_strategy_name, in));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, in[i]);
 }
@@ -68,12 +68,12 @@ TEST(BenchAxes, times_and_shares) {
     } times[] = {{"60", 60}, {"60s", 60}, {"1.5m", 90}, {"2min", 120}, {"1h", 3600}, {"250ms", 0.25}};
     double got = 0;
     for (size_t i = 0; i < LENGTH(times); i++) {
-        EXPECT_EQ_I64(CLI_OK, axis_parse_seconds("budget", times[i].text, &got));
+        EXPECT_EQ_I64(CLI_OK, axis_parse_seconds(times[i].text, &got));
         EXPECT_NEAR_F64(times[i].seconds, got, 1e-12);
     }
-    EXPECT_EQ_I64(CLI_OK, axis_parse_share("accuracy", "0.5%", &got));
+    EXPECT_EQ_I64(CLI_OK, axis_parse_share("0.5%", &got));
     EXPECT_NEAR_F64(0.005, got, 1e-12);
-    EXPECT_EQ_I64(CLI_OK, axis_parse_share("accuracy", "2", &got));
+    EXPECT_EQ_I64(CLI_OK, axis_parse_share("2", &got));
     EXPECT_NEAR_F64(0.02, got, 1e-12);
 }
 

@@ -31,12 +31,15 @@ typedef struct bench_asked {
     const volatile sig_atomic_t *stop; /* becomes the number of the signal when the measurement should end */
 } bench_asked;
 
-/* Takes an option that both have, by its letter: n, o, t, m, c, s, d, b, a, f, O, q, and none for "commit". CLI_OK, or
- * CLI_USAGE after a message. */
-int asked_take(bench_asked *a, const cli_option *option, const char *text);
+/* Sets of names as options (cli.h) for members of it, which are arrays of AXIS_SET. */
+int asked_take_ops(const char *text, void *in);
+int asked_take_dtypes(const char *text, void *in);
+int asked_take_modes(const char *text, void *in);
+int asked_take_caches(const char *text, void *in); /* also "both" */
 
-/* Takes a list of sizes of the pool of pending launches. CLI_OK, or CLI_USAGE after a message. */
-int asked_take_pools(bench_asked *a, const char *text);
+/* Options for a bench_asked: strategies, and sizes of the pool of pending launches. */
+int asked_take_strategies(const char *text, void *asked);
+int asked_take_pools(const char *text, void *asked);
 
 /* Whether calls in a graph with a cold cache are all that is asked for, or nothing is, which leaves that open. */
 int asked_is_cold_graph(const bench_asked *a);

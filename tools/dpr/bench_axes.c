@@ -8,22 +8,6 @@
 
 #include "cli.h"
 
-/* ---- Words of a list -------------------------------------------------------------------------------------------- */
-
-enum { WORD = 128 };
-
-/* Copies the text up to the separator, and moves *text behind it; to NULL after the last word. */
-static int next_word(const char *what, const char **text, char separator, char word[WORD]) {
-    const char *from = *text ? *text : "", *end = strchr(from, separator);
-    const size_t length = end ? (size_t)(end - from) : strlen(from);
-    if (length >= WORD)
-        return cli_usage("%s '%s' is too long", what, from);
-    memcpy(word, from, length);
-    word[length] = 0;
-    *text = end ? end + 1 : NULL;
-    return CLI_OK;
-}
-
 /* ---- Counts ----------------------------------------------------------------------------------------------------- */
 
 static int add_count(axis_counts *c, uint64_t count) {
@@ -46,7 +30,7 @@ static int parse_stride(const char *text, stride *out) {
         return CLI_OK;
     if (*text == '+') {
         out->factor = 0;
-        const int code = cli_count("step", text + 1, &out->addend);
+        const int code = cli_count(text + 1, &out->addend);
         return code == CLI_OK && out->addend == 0 ? cli_usage("a step of 0 goes nowhere") : code;
     }
     errno = 0;
@@ -67,17 +51,19 @@ static uint64_t after(uint64_t count, uint64_t low, int step, const stride *s) {
     return (uint64_t)next > count ? (uint64_t)next : count;
 }
 
-static int add_range(axis_counts *c, const char *low_text, const char *rest) {
-    char high_text[WORD];
+static int add_range(axis_counts *c, const char *text) {
+    char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
     stride s;
-    int code = next_word("range", &rest, ':', high_text);
+    int code = cli_next_word(&text, ':', low_text);
     if (code == CLI_OK)
-        code = cli_count("count", low_text, &low);
+        code = cli_next_word(&text, ':', high_text);
     if (code == CLI_OK)
-        code = cli_count("count", high_text, &high);
+        code = cli_count(low_text, &low);
     if (code == CLI_OK)
-        code = parse_stride(rest, &s);
+        code = cli_count(high_text, &high);
+    if (code == CLI_OK)
+        code = parse_stride(text, &s);
     if (code != CLI_OK)
         return code;
     if (low > high)
@@ -110,25 +96,20 @@ static void sort_once(axis_counts *c) {
     c->n = kept;
 }
 
-int axis_parse_counts(const char *text, axis_counts *out) {
-    char word[WORD], low[WORD];
-    out->n = 0;
-    while (text) {
-        int code = next_word("count", &text, ',', word);
-        const char *rest = word;
-        uint64_t count;
-        if (code == CLI_OK && strchr(word, ':')) {
-            code = next_word("range", &rest, ':', low);
-            if (code == CLI_OK)
-                code = add_range(out, low, rest);
-        } else if (code == CLI_OK && (code = cli_count("count", word, &count)) == CLI_OK) {
-            code = add_count(out, count);
-        }
-        if (code != CLI_OK)
-            return code;
-    }
-    sort_once(out);
-    return CLI_OK;
+static int add_word(const char *word, void *out) {
+    uint64_t count;
+    if (strchr(word, ':'))
+        return add_range(out, word);
+    const int code = cli_count(word, &count);
+    return code == CLI_OK ? add_count(out, count) : code;
+}
+
+int axis_parse_counts(const char *text, void *out) {
+    axis_counts *counts = out;
+    counts->n = 0;
+    const int code = cli_each(text, add_word, counts);
+    sort_once(counts);
+    return code;
 }
 
 /* ---- Sets of names ---------------------------------------------------------------------------------------------- */
@@ -141,16 +122,16 @@ static int matches(const char *word, const char *name) {
     return length > 2 && strcmp(word + length - 2, ".*") == 0 && strncmp(word, name, length - 1) == 0;
 }
 
-int axis_parse_set(const char *what, const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]) {
-    char word[WORD];
+int axis_parse_set(const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]) {
+    char word[CLI_WORD];
     memset(in, 0, AXIS_SET);
     while (text) {
-        int code = next_word(what, &text, ',', word), found = 0;
+        int code = cli_next_word(&text, ',', word), found = 0;
         for (size_t i = 0; code == CLI_OK && i < AXIS_SET && name(i); i++)
             if (matches(word, name(i)))
                 found = in[i] = 1;
         if (code == CLI_OK && !found)
-            code = strstr(word, ".*") ? cli_usage("no %s is '%s'", what, word) : cli_unknown(what, word, name);
+            code = strstr(word, ".*") ? cli_usage("no name is of the family '%s'", word) : cli_unknown(word, name);
         if (code != CLI_OK)
             return code;
     }
@@ -180,7 +161,7 @@ static double positive(const char *text, char **end) {
     return errno == 0 && isfinite(x) && x > 0 ? x : 0;
 }
 
-int axis_parse_seconds(const char *what, const char *text, double *out) {
+int axis_parse_seconds(const char *text, void *out) {
     static const struct {
         const char *name;
         double seconds;
@@ -189,17 +170,17 @@ int axis_parse_seconds(const char *what, const char *text, double *out) {
     const double x = positive(text, &end);
     for (size_t i = 0; x > 0 && i < sizeof units / sizeof units[0]; i++)
         if (strcmp(end, units[i].name) == 0) {
-            *out = x * units[i].seconds;
+            *(double *)out = x * units[i].seconds;
             return CLI_OK;
         }
-    return cli_usage("%s '%s' is no time such as 60s, 5m or 500ms", what, text);
+    return cli_usage("'%s' is no time such as 60s, 5m or 500ms", text);
 }
 
-int axis_parse_share(const char *what, const char *text, double *out) {
+int axis_parse_share(const char *text, void *out) {
     char *end = "";
     const double x = positive(text, &end);
     if (x <= 0 || x > 100 || (*end && strcmp(end, "%") != 0))
-        return cli_usage("%s '%s' is no share such as 1%% or 0.5%%", what, text);
-    *out = x / 100;
+        return cli_usage("'%s' is no share such as 1%% or 0.5%%", text);
+    *(double *)out = x / 100;
     return CLI_OK;
 }

@@ -178,10 +178,10 @@ int nested_part_main(int argc, char **argv) {
     uint64_t pending;
     if (argc != 7)
         return cli_usage(NESTED_PART " takes DEVICE PENDING SECONDS ACCURACY LAUNCHES");
-    if (cli_device(argv[2], &asked.device) != CLI_OK || cli_count("pool", argv[3], &pending) != CLI_OK
-        || axis_parse_seconds("time", argv[4], &asked.rule.seconds) != CLI_OK
-        || axis_parse_share("accuracy", argv[5], &asked.rule.half_width) != CLI_OK
-        || axis_parse_set("launch", argv[6], bench_launch_name, launches) != CLI_OK)
+    if (cli_device(argv[2], &asked.device) != CLI_OK || cli_count(argv[3], &pending) != CLI_OK
+        || axis_parse_seconds(argv[4], &asked.rule.seconds) != CLI_OK
+        || axis_parse_share(argv[5], &asked.rule.half_width) != CLI_OK
+        || axis_parse_set(argv[6], bench_launch_name, launches) != CLI_OK)
         return CLI_USAGE;
     asked.pending = (size_t)pending;
     memcpy(asked.wanted, launches, sizeof asked.wanted);

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "lists.h"
-
 static int is_arg(dpr_op op) {
     return op == DPR_ARGMIN || op == DPR_ARGMAX;
 }
@@ -84,7 +82,7 @@ static dpr_status compress(fold *f) {
 }
 
 static dpr_status push(fold *f, const value *v) {
-    size_t size = dpr_dtypes[carry_type(f)].size;
+    size_t size = dpr_dtype_size(carry_type(f));
     if (f->used == FOLD_PARTIALS) {
         dpr_status status = compress(f);
         if (status != DPR_OK)
@@ -103,7 +101,7 @@ static dpr_status add_widened(fold *f, const fold_window *w) {
     for (size_t at = 0; at < w->count; at += PIECE) {
         size_t n = w->count - at < PIECE ? w->count - at : PIECE;
         value v;
-        value_widen(f->dtype, (const unsigned char *)w->host + at * dpr_dtypes[f->dtype].size, wide, n);
+        value_widen(f->dtype, (const unsigned char *)w->host + at * dpr_dtype_size(f->dtype), wide, n);
         dpr_status status = reduce(f->cpu, wide, &v, n, carry, f->op, f->nan);
         if (status == DPR_OK)
             status = push(f, &v);
@@ -142,10 +140,10 @@ static int64_t row_major(const npy_header *array, uint64_t at) {
 /* Whether two elements tie in the order of MIN and MAX. */
 static int ties(dpr_dtype dtype, const value *a, const void *b) {
     value other = {{0}};
-    memcpy(other.bytes, b, dpr_dtypes[dtype].size);
+    memcpy(other.bytes, b, dpr_dtype_size(dtype));
     if (dtype == DPR_BOOL)
         return !a->bytes[0] == !other.bytes[0];
-    return memcmp(a->bytes, other.bytes, dpr_dtypes[dtype].size) == 0
+    return memcmp(a->bytes, other.bytes, dpr_dtype_size(dtype)) == 0
            || (value_is_nan(dtype, a) && value_is_nan(dtype, &other));
 }
 
@@ -153,7 +151,7 @@ static int ties(dpr_dtype dtype, const value *a, const void *b) {
  * before all others in memory. */
 static int64_t lowest_index(const fold *f, const fold_window *w, const npy_header *array, size_t first,
                             const value *winner) {
-    size_t size = dpr_dtypes[f->dtype].size;
+    size_t size = dpr_dtype_size(f->dtype);
     int64_t lowest = INT64_MAX;
     for (size_t i = first; i < w->count; i++) {
         if (!ties(f->dtype, winner, (const unsigned char *)w->host + i * size))
@@ -167,7 +165,7 @@ static int64_t lowest_index(const fold *f, const fold_window *w, const npy_heade
 
 /* 1 if a comes before b, 0 if they tie, -1 if b comes before a. */
 static int compare(const fold *f, const value *a, const value *b, dpr_status *status) {
-    size_t size = dpr_dtypes[f->dtype].size;
+    size_t size = dpr_dtype_size(f->dtype);
     if (ties(f->dtype, a, b->bytes))
         return 0;
     value pair[2];
@@ -181,7 +179,7 @@ static int compare(const fold *f, const value *a, const value *b, dpr_status *st
 static dpr_status add_index(fold *f, const fold_window *w, const npy_header *array, int64_t at) {
     if (at < 0) /* nothing but NaN, and they are ignored */
         return DPR_OK;
-    size_t size = dpr_dtypes[f->dtype].size;
+    size_t size = dpr_dtype_size(f->dtype);
     value winner = {{0}};
     memcpy(winner.bytes, (const unsigned char *)w->host + (size_t)at * size, size);
     int64_t index = (int64_t)f->elements + at;
@@ -232,7 +230,7 @@ dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy) {
  * it is planned by a call of its own. */
 void fold_warm_up(const fold *f, const fold_window *w) {
     static _Alignas(64) unsigned char zeros[1 << 20];
-    size_t count = sizeof zeros / dpr_dtypes[f->dtype].size;
+    size_t count = sizeof zeros / dpr_dtype_size(f->dtype);
     value unused;
     dpr_options options = options_of(f, 0);
     if (dpr_ctx_device(f->ctx) == DPR_DEVICE_CPU) {

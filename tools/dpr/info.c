@@ -17,16 +17,6 @@
 #include "plan/topo.h"
 #include "tables.h"
 
-#define INFO_OPTIONS(X)                                                                                                \
-    X(JSON, 0, "json", NULL, "one JSON document, with the occupancy of every kernel")                                  \
-    X(CAPTURE, 0, "capture", NULL, "this machine as text for 'dpr plan --machine FILE'")                               \
-    X(ALL, 0, "all", NULL, "also the strategies that need a GPU, where there is none")                                 \
-    X(DEVICE, 'd', "device", "DEVICE", "only this device: auto (default: all), cpu, or a GPU's number")                \
-    X(HELP, 'h', "help", NULL, "this text")
-
-enum { INFO_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
-static const cli_option options[] = {INFO_OPTIONS(CLI_OPTION_ENTRY)};
-
 typedef struct request {
     int device, json, capture, all;
 } request;
@@ -42,39 +32,30 @@ typedef struct row {
 #define ATTRIBUTE_ROW(CAPS, NAME, ATTRIBUTE, LEAST, MOST, text) {#NAME, text, (CAPS)->NAME},
 #define ROWS(list) (sizeof(list) / sizeof *(list))
 
-static void print_help(void) {
-    puts("Usage: dpr info [OPTION]...\n"
-         "Shows what dpr finds on this machine: processors, NUMA nodes, GPUs and which node each is near, the\n"
-         "strategies of this build, and how well their kernels fill each GPU. Short runs measure what\n"
-         "launches from kernels cost there.\n"
-         "\n"
-         "Examples:\n"
-         "  dpr info                          all of it\n"
-         "  dpr info --json                   the same for programs\n"
-         "  dpr info --capture > this.caps    to see elsewhere what 'dpr plan' would choose here\n"
-         "\n"
-         "Options:");
-    cli_print_options(options, OPTION_COUNT);
-    puts("\n"
-         "Occupancy is the share of an SM's threads that the kernel's blocks can fill, by the CUDA toolkit's\n"
-         "calculation, and 'limited by' is what leaves no room for one more block.");
-}
+static const cli_help help = {
+    "Usage: dpr info [OPTION]...\n"
+    "Shows what dpr finds on this machine: processors, NUMA nodes, GPUs and which node each is near, the\n"
+    "strategies of this build, and how well their kernels fill each GPU. Short runs measure what\n"
+    "launches from kernels cost there.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr info                          all of it\n"
+    "  dpr info --json                   the same for programs\n"
+    "  dpr info --capture > this.caps    to see elsewhere what 'dpr plan' would choose here\n",
+    NULL,
+    "Occupancy is the share of an SM's threads that the kernel's blocks can fill, by the CUDA toolkit's\n"
+    "calculation, and 'limited by' is what leaves no room for one more block.\n"};
 
-static int take_option(void *user, int number, const char *text) {
-    request *r = user;
-    switch (number) {
-    case OPTION_JSON:
-        r->json = 1;
-        return CLI_OK;
-    case OPTION_CAPTURE:
-        r->capture = 1;
-        return CLI_OK;
-    case OPTION_ALL:
-        r->all = 1;
-        return CLI_OK;
-    default:
-        return cli_device(text, &r->device);
-    }
+static int parse(int argc, char **argv, request *r) {
+    const cli_option options[] = {
+        {0, "json", NULL, cli_flag, &r->json, "one JSON document, with the occupancy of every kernel"},
+        {0, "capture", NULL, cli_flag, &r->capture, "this machine as text for 'dpr plan --machine FILE'"},
+        {0, "all", NULL, cli_flag, &r->all, "also the strategies that need a GPU, where there is none"},
+        {'d', "device", "DEVICE", cli_device, &r->device,
+         "only this device: auto (default: all), cpu, or a GPU's number"},
+        cli_help_option,
+        {0}};
+    return cli_parse(argc, argv, &help, options, NULL);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
@@ -267,10 +248,9 @@ static int capture(const request *r) {
 }
 
 int command_info(int argc, char **argv) {
-    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
     request r = {.device = DPR_DEVICE_AUTO};
     dpr_caps cpu;
-    const int code = cli_parse(argc, argv, &syntax, &r, NULL);
+    const int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
     if (r.capture && r.json)

@@ -23,14 +23,13 @@ static void job_stop(job *j, job_state state, const char *why) {
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
 
 static void set_init(job *j, const char *text) {
-    const dpr_op_info *op = &dpr_ops[j->fold.op];
     dpr_dtype type = dpr_result_dtype(j->fold.op, j->fold.dtype);
     char why[256] = "";
     if (j->fold.op == DPR_ARGMIN || j->fold.op == DPR_ARGMAX) {
-        snprintf(why, sizeof why, "%s takes no initial value", op->name);
+        snprintf(why, sizeof why, "%s takes no initial value", dpr_op_name(j->fold.op));
     } else if (value_parse(type, text, &j->init) != 0) {
         snprintf(why, sizeof why, "the initial value '%.64s' is no %s, the type of this result", text,
-                 dpr_dtypes[type].name);
+                 dpr_dtype_name(type));
     } else {
         j->fold.init = &j->init;
         return;
@@ -56,7 +55,7 @@ static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtyp
         j->strategy = strategy;
     char why[128];
     if (!dpr_supported(op, dtype)) {
-        snprintf(why, sizeof why, "%s has no meaning for %s", dpr_ops[op].name, dpr_dtypes[dtype].name);
+        snprintf(why, sizeof why, "%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
         job_stop(j, JOB_FAILED, why);
     } else if (!j->fold.ctx) {
         snprintf(why, sizeof why, "%s needs a GPU", strategy);
@@ -134,7 +133,7 @@ void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats)
         if (j->state != JOB_RUNS)
             continue;
         if (j->on_gpu && !device && uploaded == DPR_OK)
-            uploaded = upload(p->gpu, w->host, w->count * dpr_dtypes[j->fold.dtype].size, &device);
+            uploaded = upload(p->gpu, w->host, w->count * dpr_dtype_size(j->fold.dtype), &device);
         if (j->on_gpu && uploaded != DPR_OK) {
             job_stop(j, JOB_FAILED, dpr_last_error());
             continue;
@@ -172,7 +171,7 @@ static void outcome_text(const job *j, char text[VALUE_TEXT]) {
 }
 
 static double bytes_per_second(const job_list *list, const job *j) {
-    double bytes = (double)list->array.count * dpr_dtypes[list->array.dtype].size;
+    double bytes = (double)(list->array.count * dpr_dtype_size(list->array.dtype));
     return j->seconds > 0 ? bytes / j->seconds : 0;
 }
 
@@ -187,12 +186,12 @@ static void print_heading(const job_list *list, const char *remark) {
     char bytes[32];
     const npy_header *array = &list->array;
     defuse_put(stdout, list->name);
-    printf(": %" PRIu64 " %s", array->count, dpr_dtypes[array->dtype].name);
+    printf(": %" PRIu64 " %s", array->count, dpr_dtype_name(array->dtype));
     if (array->dims != 1) {
         printf(", shape ");
         print_shape(array);
     }
-    printf(", %s%s%s%s%s\n", figure_bytes(array->count * dpr_dtypes[array->dtype].size, bytes),
+    printf(", %s%s%s%s%s\n", figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes),
            array->swapped ? ", big-endian" : "", array->fortran ? ", Fortran order" : "", remark ? ", " : "",
            remark ? remark : "");
 }
@@ -212,7 +211,7 @@ void jobs_print(const job_list *list, const char *remark) {
         if (j->no_gpu)
             continue;
         outcome_text(j, text);
-        int widths[] = {(int)strlen(dpr_ops[j->fold.op].name), (int)strlen(text), (int)strlen(j->strategy)};
+        int widths[] = {(int)strlen(dpr_op_name(j->fold.op)), (int)strlen(text), (int)strlen(j->strategy)};
         op_width = widths[0] > op_width ? widths[0] : op_width;
         value_width = widths[1] > value_width ? widths[1] : value_width;
         strategy_width = widths[2] > strategy_width ? widths[2] : strategy_width;
@@ -223,7 +222,7 @@ void jobs_print(const job_list *list, const char *remark) {
         if (j->state == JOB_FAILED || j->no_gpu)
             continue;
         outcome_text(j, text);
-        printf("  %-*s  %*s  %-*s", op_width, dpr_ops[j->fold.op].name, value_width, text, strategy_width, j->strategy);
+        printf("  %-*s  %*s  %-*s", op_width, dpr_op_name(j->fold.op), value_width, text, strategy_width, j->strategy);
         if (j->state != JOB_RUNS)
             print_reason(j->why);
         else if (j->seconds > 0)
@@ -260,11 +259,11 @@ int jobs_report_failures(const job_list *list) {
 
 static cJSON *job_json(const job_list *list, const job *j) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "op", dpr_ops[j->fold.op].name);
+    cJSON_AddStringToObject(object, "op", dpr_op_name(j->fold.op));
     cJSON_AddStringToObject(object, "strategy", j->strategy);
     if (j->state == JOB_RUNS) {
         dpr_dtype type = dpr_result_dtype(j->fold.op, j->fold.dtype);
-        cJSON_AddStringToObject(object, "result_dtype", dpr_dtypes[type].name);
+        cJSON_AddStringToObject(object, "result_dtype", dpr_dtype_name(type));
         cli_json_add(object, "value", value_json(type, &j->result));
         cJSON_AddNumberToObject(object, "seconds", j->seconds);
         cJSON_AddNumberToObject(object, "bytes_per_second", bytes_per_second(list, j));
@@ -279,7 +278,7 @@ cJSON *jobs_json(const job_list *list) {
     cJSON *object = cJSON_CreateObject();
     const npy_header *array = &list->array;
     cJSON_AddStringToObject(object, "file", list->name);
-    cJSON_AddStringToObject(object, "dtype", dpr_dtypes[array->dtype].name);
+    cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(array->dtype));
     cJSON *shape = cJSON_AddArrayToObject(object, "shape");
     for (int d = 0; d < array->dims; d++) {
         char text[24];
@@ -289,7 +288,7 @@ cJSON *jobs_json(const job_list *list) {
     cJSON_AddBoolToObject(object, "fortran_order", array->fortran);
     cJSON_AddBoolToObject(object, "big_endian", array->swapped);
     cli_json_integer(object, "count", array->count);
-    cli_json_integer(object, "bytes", array->count * dpr_dtypes[array->dtype].size);
+    cli_json_integer(object, "bytes", array->count * dpr_dtype_size(array->dtype));
     cJSON *results = cJSON_AddArrayToObject(object, "results");
     for (size_t i = 0; i < list->count; i++)
         cli_json_append(results, job_json(list, &list->items[i]));

@@ -67,7 +67,7 @@ static int run(int argc, char **argv) {
     }
     if (argv[0][0] == '-')
         return cli_usage("unknown option '%s'", argv[0]);
-    return cli_unknown("command", argv[0], command_name);
+    return cli_unknown(argv[0], command_name);
 }
 
 int main(int argc, char **argv) {

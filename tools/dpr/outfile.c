@@ -49,9 +49,10 @@ static int is_replaceable(const char *file) {
     return lstat(file, &s) != 0 || S_ISREG(s.st_mode);
 }
 
-int outfile_set_format(outfile *o, const char *text) {
+int outfile_set_format(const char *text, void *out) {
+    outfile *o = out;
     size_t format = 0;
-    const int code = cli_choice("format", text, o->format_name, &format);
+    const int code = cli_choice(text, o->format_name, &format);
     if (code == CLI_OK)
         o->format = (int)format;
     return code;

@@ -21,8 +21,8 @@ typedef struct outfile {
  * first. */
 enum { OUTFILE_GUESS = -1 };
 
-/* Takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
-int outfile_set_format(outfile *o, const char *text);
+/* As an option (cli.h) for an outfile: takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
+int outfile_set_format(const char *text, void *out);
 
 /* Settles the format and finds out, before there is anything to report, whether the file can be written. CLI_OK, or
  * CLI_FAILED after a message. */

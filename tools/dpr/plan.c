@@ -9,32 +9,12 @@
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
-#include "cuda/device.h"
 #include "defuse.h"
 #include "figures.h"
-#include "lists.h"
 #include "plan/machine.h"
 #include "plan/planner.h"
 #include "plan/registry.h"
 #include "tables.h"
-
-#define PLAN_OPTIONS(X)                                                                                                \
-    X(OP, 'o', "op", "OP", "the operation (default: sum)")                                                             \
-    X(DTYPE, 't', "dtype", "TYPE", "type of the elements (default: f32)")                                              \
-    X(NUMBER, 'n', "count", "N", "explain the choice for N elements")                                                  \
-    X(NAN, 0, "nan", "RULE", "propagate (default) or ignore")                                                          \
-    X(STRATEGY, 's', "strategy", "NAME", "ask for a strategy by name")                                                 \
-    X(BLOCK, 0, "block", "N", "threads a block, of demonstrations: 32, 64, ... or 1024")                               \
-    X(DEPTH, 0, "depth", "N", "nested launches below each other, at most\n(default: as many as the GPU takes)")        \
-    X(MEMORY, 0, "memory", "KIND",                                                                                     \
-      "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)")                    \
-    X(DEVICE, 'd', "device", "DEVICE", "auto (default), cpu, or a GPU's number")                                       \
-    X(MACHINE, 'm', "machine", "FILE", "another machine, as 'dpr info --capture' wrote it")                            \
-    X(JSON, 0, "json", NULL, "one JSON document")                                                                      \
-    X(HELP, 'h', "help", NULL, "this text")
-
-enum { PLAN_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
-static const cli_option options[] = {PLAN_OPTIONS(CLI_OPTION_ENTRY)};
 
 typedef struct request {
     dpr_op op;
@@ -42,35 +22,28 @@ typedef struct request {
     dpr_nan nan;
     dpr_memory memory;
     const char *strategy, *machine_file;
-    int device, device_named;
+    int device; /* or CLI_NO_DEVICE */
     uint64_t count;
     int explain, json;
     int block, depth; /* 0: none is asked for */
     dpr_key key;      /* what was asked for, but for memory and strategy */
 } request;
 
-static void print_help(void) {
-    puts("Usage: dpr plan [OPTION]...\n"
-         "Shows which strategy is chosen for which number of elements, and why. Nothing is run, except\n"
-         "that short runs measure what launches cost if a strategy dp.* of this machine is asked for.\n"
-         "\n"
-         "Examples:\n"
-         "  dpr plan                                     sum of f32 on this machine\n"
-         "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
-         "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
-         "  dpr info --capture > this.caps               and elsewhere:\n"
-         "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n"
-         "\n"
-         "Options:");
-    cli_print_options(options, OPTION_COUNT);
-    tables_print_ops();
-    tables_print_dtypes();
-    tables_print_strategies(1);
-    puts("\n"
-         "Times are predictions from call to result. A '*' marks the choice.\n"
-         "\n"
-         "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).");
-}
+static const cli_help help = {
+    "Usage: dpr plan [OPTION]...\n"
+    "Shows which strategy is chosen for which number of elements, and why. Nothing is run, except\n"
+    "that short runs measure what launches cost if a strategy dp.* of this machine is asked for.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr plan                                     sum of f32 on this machine\n"
+    "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
+    "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
+    "  dpr info --capture > this.caps               and elsewhere:\n"
+    "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
+    tables_print_all,
+    "Times are predictions from call to result. A '*' marks the choice.\n"
+    "\n"
+    "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
@@ -78,44 +51,38 @@ static const char *memory_name(size_t i) {
     return i + 1 <= DPR_MEMORY_DEVICE ? dpr_memory_name((dpr_memory)(i + 1)) : NULL;
 }
 
-static int take_memory(const char *text, dpr_memory *out) {
+static int take_memory(const char *text, void *out) {
     size_t i = 0;
-    const int code = cli_choice("kind of memory", text, memory_name, &i);
+    const int code = cli_choice(text, memory_name, &i);
     if (code == CLI_OK)
-        *out = (dpr_memory)(i + 1);
+        *(dpr_memory *)out = (dpr_memory)(i + 1);
     return code;
 }
 
-static int take_option(void *user, int number, const char *text) {
-    request *r = user;
-    switch (number) {
-    case OPTION_OP:
-        return cli_op(text, &r->op);
-    case OPTION_DTYPE:
-        return cli_dtype(text, &r->dtype);
-    case OPTION_NUMBER:
-        r->explain = 1;
-        return cli_count("count", text, &r->count);
-    case OPTION_NAN:
-        return cli_nan(text, &r->nan);
-    case OPTION_STRATEGY:
-        return cli_strategy(text, &r->strategy);
-    case OPTION_BLOCK:
-        return cli_block(text, &r->block);
-    case OPTION_DEPTH:
-        return cli_depth(text, &r->depth);
-    case OPTION_MEMORY:
-        return take_memory(text, &r->memory);
-    case OPTION_DEVICE:
-        r->device_named = 1;
-        return cli_device(text, &r->device);
-    case OPTION_MACHINE:
-        r->machine_file = text;
-        return CLI_OK;
-    default:
-        r->json = 1;
-        return CLI_OK;
-    }
+static int take_count(const char *text, void *out) {
+    request *r = out;
+    r->explain = 1;
+    return cli_count(text, &r->count);
+}
+
+static int parse(int argc, char **argv, request *r) {
+    const cli_option options[] = {
+        {'o', "op", "OP", cli_op, &r->op, "the operation (default: sum)"},
+        {'t', "dtype", "TYPE", cli_dtype, &r->dtype, "type of the elements (default: f32)"},
+        {'n', "count", "N", take_count, r, "explain the choice for N elements"},
+        {0, "nan", "RULE", cli_nan, &r->nan, "propagate (default) or ignore"},
+        {'s', "strategy", "NAME", cli_strategy, &r->strategy, "ask for a strategy by name"},
+        {0, "block", "N", cli_block, &r->block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
+        {0, "depth", "N", cli_depth, &r->depth,
+         "nested launches below each other, at most\n(default: as many as the GPU takes)"},
+        {0, "memory", "KIND", take_memory, &r->memory,
+         "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)"},
+        {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
+        {'m', "machine", "FILE", cli_text, &r->machine_file, "another machine, as 'dpr info --capture' wrote it"},
+        {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
+        cli_help_option,
+        {0}};
+    return cli_parse(argc, argv, &help, options, NULL);
 }
 
 /* ---- Machines --------------------------------------------------------------------------------------------------- */
@@ -241,8 +208,8 @@ static void json_strategies(cJSON *document, const dpr_choice *choice, const dpr
 
 static int print_json(const dpr_choice *choice, const dpr_caps *caps, const request *r) {
     cJSON *document = cJSON_CreateObject();
-    cJSON_AddStringToObject(document, "op", dpr_ops[r->op].name);
-    cJSON_AddStringToObject(document, "dtype", dpr_dtypes[r->dtype].name);
+    cJSON_AddStringToObject(document, "op", dpr_op_name(r->op));
+    cJSON_AddStringToObject(document, "dtype", dpr_dtype_name(r->dtype));
     cJSON_AddStringToObject(document, "memory", dpr_memory_name((dpr_memory)choice->key.f.in_memory));
     cJSON_AddStringToObject(document, "nan", r->nan == DPR_NAN_IGNORE ? "ignore" : "propagate");
     cJSON_AddStringToObject(document, "cpu_name", caps->cpu_name);
@@ -274,7 +241,7 @@ static int show(const request *r, const dpr_machine *machine) {
         return print_json(&choice, caps, r);
     defuse(known.caps.cpu_name);
     defuse(known.caps.gpu_name);
-    printf("%s of %s in %s memory, %s\n", dpr_ops[r->op].name, dpr_dtypes[r->dtype].name,
+    printf("%s of %s in %s memory, %s\n", dpr_op_name(r->op), dpr_dtype_name(r->dtype),
            dpr_memory_name((dpr_memory)key.f.in_memory), caps->has_gpu ? caps->gpu_name : caps->cpu_name);
     print_steps(&choice, caps);
     print_grid(&choice, caps);
@@ -290,7 +257,7 @@ static int run(const request *r) {
         return code == CLI_OK ? show(r, &machine) : code;
     }
     dpr_ctx *ctx;
-    if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
+    if (dpr_ctx_create(r->device == CLI_NO_DEVICE ? DPR_DEVICE_AUTO : r->device, &ctx) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     int code = show(r, dpr_ctx_machine(ctx));
     dpr_ctx_destroy(ctx);
@@ -298,15 +265,14 @@ static int run(const request *r) {
 }
 
 int command_plan(int argc, char **argv) {
-    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
-    request r = {.op = DPR_SUM, .dtype = DPR_F32, .device = DPR_DEVICE_AUTO};
-    const int code = cli_parse(argc, argv, &syntax, &r, NULL);
+    request r = {.op = DPR_SUM, .dtype = DPR_F32, .device = CLI_NO_DEVICE};
+    const int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
-    if (r.machine_file && r.device_named)
+    if (r.machine_file && r.device != CLI_NO_DEVICE)
         return cli_usage("--machine and --device exclude each other");
     if (!dpr_supported(r.op, r.dtype))
-        return cli_usage("%s has no meaning for %s", dpr_ops[r.op].name, dpr_dtypes[r.dtype].name);
+        return cli_usage("%s has no meaning for %s", dpr_op_name(r.op), dpr_dtype_name(r.dtype));
     dpr_options asked = DPR_OPTIONS_INIT;
     dpr_request checked;
     asked.nan = r.nan;

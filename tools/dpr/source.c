@@ -12,8 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lists.h"
-
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
 static int fail(source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -122,8 +120,8 @@ static int open_npy(source *s, const source_request *request) {
     s->has_header = 1;
     s->ahead_at = s->array.bytes;
     if (request->raw && *request->raw != s->array.dtype)
-        return fail(s, "is a .npy file of %s, not of %s as asked for", dpr_dtypes[s->array.dtype].name,
-                    dpr_dtypes[*request->raw].name);
+        return fail(s, "is a .npy file of %s, not of %s as asked for", dpr_dtype_name(s->array.dtype),
+                    dpr_dtype_name(*request->raw));
     return 0;
 }
 
@@ -137,10 +135,10 @@ static int open_raw(source *s, const source_request *request, uint64_t size) {
     s->array.dims = 1;
     s->array.count = UINT64_MAX;
     if (s->regular) {
-        size_t element = dpr_dtypes[s->array.dtype].size;
+        size_t element = dpr_dtype_size(s->array.dtype);
         if (size % element)
             return fail(s, "has %" PRIu64 " bytes, which is no multiple of the %zu of an element of %s", size, element,
-                        dpr_dtypes[s->array.dtype].name);
+                        dpr_dtype_name(s->array.dtype));
         s->array.count = s->array.shape[0] = size / element;
     }
     return 0;
@@ -148,13 +146,13 @@ static int open_raw(source *s, const source_request *request, uint64_t size) {
 
 /* Decides how a regular file is read; `start` is where its first byte of interest is. */
 static int plan_regular(source *s, uint64_t start) {
-    size_t element = dpr_dtypes[s->array.dtype].size;
+    size_t element = dpr_dtype_size(s->array.dtype);
     uint64_t size = (uint64_t)s->at_start.st_size - start - s->array.bytes, wanted = s->array.count * element;
     if (size < wanted)
         return fail_short(s, wanted - size);
     s->ignored = size - wanted;
     s->data = start + s->array.bytes;
-    s->mapped = !s->array.swapped && s->data % dpr_dtypes[s->array.dtype].align == 0;
+    s->mapped = !s->array.swapped && s->data % dpr_dtype_alignment(s->array.dtype) == 0;
     if (s->mapped && s->array.count) { /* some file systems cannot map */
         void *probe = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, s->fd, 0);
         if (probe == MAP_FAILED)
@@ -195,7 +193,7 @@ int source_open(source *s, const source_request *request) {
         return -1;
     if (s->regular && plan_regular(s, (uint64_t)start) != 0)
         return -1;
-    size_t element = dpr_dtypes[s->array.dtype].size;
+    size_t element = dpr_dtype_size(s->array.dtype);
     s->window = request->window / element + (request->window < element);
     if (s->window > s->array.count)
         s->window = (size_t)s->array.count;
@@ -214,7 +212,7 @@ static void unmap(source *s) {
 }
 
 static int map_window(source *s, size_t count, const void **in) {
-    size_t element = dpr_dtypes[s->array.dtype].size, bytes = count * element;
+    size_t element = dpr_dtype_size(s->array.dtype), bytes = count * element;
     uint64_t at = s->data + s->given * element;
     size_t lead = (size_t)(at % guard.page);
     s->map_bytes = bytes + lead;
@@ -234,8 +232,8 @@ static int map_window(source *s, size_t count, const void **in) {
 
 /* To the machine's byte order; each part of a complex number by itself. */
 static void swap_bytes(unsigned char *at, size_t count, dpr_dtype dtype) {
-    size_t width = dpr_dtypes[dtype].align;
-    for (unsigned char *end = at + count * dpr_dtypes[dtype].size; at < end; at += width)
+    size_t width = dpr_dtype_alignment(dtype);
+    for (unsigned char *end = at + count * dpr_dtype_size(dtype); at < end; at += width)
         for (size_t i = 0; i < width / 2; i++) {
             unsigned char low = at[i];
             at[i] = at[width - 1 - i];
@@ -245,7 +243,7 @@ static void swap_bytes(unsigned char *at, size_t count, dpr_dtype dtype) {
 
 /* A window of a pipe has no end to go by, so the buffer is that of a whole window from the start. */
 static int read_window(source *s, size_t count, const void **in, size_t *got) {
-    size_t element = dpr_dtypes[s->array.dtype].size;
+    size_t element = dpr_dtype_size(s->array.dtype);
     if (!s->buffer && posix_memalign((void **)&s->buffer, 64, s->window * element) != 0) {
         s->buffer = NULL;
         return fail(s, "cannot be read: no memory for a window of %zu bytes", s->window * element);

@@ -11,7 +11,7 @@ const char *tables_domain(int op) {
                                                       : "bool and integers";
 }
 
-void tables_print_ops(void) {
+static void print_ops(void) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
                                           [DPR_RESULT_SAME] = "the elements' type",
                                           [DPR_RESULT_INDEX] = "i64",
@@ -24,11 +24,21 @@ void tables_print_ops(void) {
     }
 }
 
-void tables_print_dtypes(void) {
+static void print_dtypes(void) {
     puts("\nTypes:");
     for (int i = 0; i < DPR_DTYPE_COUNT; i++)
         printf("  %-8s %-50s .npy: %-4s widened: %s\n", dpr_dtypes[i].name, dpr_dtypes[i].text,
                *dpr_dtypes[i].npy ? dpr_dtypes[i].npy : "-", dpr_dtypes[dpr_dtypes[i].wide].name);
+}
+
+void tables_print_pairs(void) {
+    print_ops();
+    print_dtypes();
+}
+
+void tables_print_all(void) {
+    tables_print_pairs();
+    tables_print_strategies(1);
 }
 
 void tables_print_strategies(int with_gpu) {

@@ -5,8 +5,9 @@
 /* Which element types an operation takes, in words. */
 const char *tables_domain(int op);
 
-void tables_print_ops(void);
-void tables_print_dtypes(void);
+/* Lists operations and types; and strategies, too. */
+void tables_print_pairs(void);
+void tables_print_all(void);
 /* Lists the strategies. Without `with_gpu` one line counts those that run on a GPU, instead of listing them. */
 void tables_print_strategies(int with_gpu);
 

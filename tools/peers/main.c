@@ -9,119 +9,98 @@
 #include "peers_report.h"
 #include "peers_run.h"
 
-#define PEERS_OPTIONS(X)                                                                                               \
-    X(NUMBER, 'n', "count", "N,...",                                                                                   \
-      "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: 2^0:2^33:x2)")                \
-    X(OP, 'o', "op", "OP,...", "operations, or 'all' (default: sum)")                                                  \
-    X(DTYPE, 't', "dtype", "TYPE,...", "types of the elements, or 'all' (default: f32)")                               \
-    X(MODE, 'm', "mode", "MODE,...", "graph (default), stream, blocking, or 'all'")                                    \
-    X(CACHE, 'c', "cache", "CACHE", "cold (default), hot, or 'all'")                                                   \
-    X(PEER, 'p', "peer", "PEER,...", "cub, cublas, copy, launch, or 'all' (default: all)")                             \
-    X(STRATEGY, 's', "strategy", "NAME,...",                                                                           \
-      "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)")                 \
-    X(FLOORS, 'F', "floors", NULL,                                                                                     \
-      "measure what dpr has to reach, and say whether it does;\nother options may narrow it (default: all of it)")     \
-    X(DEVICE, 'd', "device", "DEVICE", "auto (default), or a GPU's number")                                            \
-    X(BUDGET, 'b', "budget", "TIME", "for all together: 60s, 5m, 1h (default: 60s;\nwith --floors 8m)")                \
-    X(ACCURACY, 'a', "accuracy", "SHARE", "how certain medians shall be (default: 0.5%)")                              \
-    X(FORMAT, 'f', "format", "FORMAT", "table, json or markdown (default: as FILE ends: .json,\n.md; else table)")     \
-    X(OUTPUT, 'O', "output", "FILE",                                                                                   \
-      "write there; with another format than 'table' the table\nstill goes to standard output")                        \
-    X(COMMIT, 0, "commit", "TEXT", "what JSON names as the commit\n(default: the one that was built)")                 \
-    X(QUIET, 'q', "quiet", NULL, "no live line")                                                                       \
-    X(HELP, 'h', "help", NULL, "this text")
-
-enum { PEERS_OPTIONS(CLI_OPTION_ENUM) OPTION_COUNT };
-static const cli_option options[] = {PEERS_OPTIONS(CLI_OPTION_ENTRY)};
-
 typedef struct request {
     peers_asked asked;
     peers_results results;
     outfile file;
-    unsigned char named[OPTION_COUNT]; /* 1: the option is on the command line */
 } request;
 
-static void print_help(void) {
-    puts("Usage: dpr_peers [OPTION]...\n"
-         "Times dpr beside CUB, cuBLAS, copies and empty kernels on one GPU: in turn, on the same rotating buffers.\n"
-         "Every result is checked.\n"
-         "\n"
-         "Examples:\n"
-         "  dpr_peers                                     sum of f32\n"
-         "  dpr_peers -o sum,max -t f32,f64 -m all -c all -b 10m -O peers.json\n"
-         "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
-         "  dpr_peers --floors -O h200-peers.json         what dpr has to reach\n"
-         "  dpr_peers --floors -o sum -t f32 -m stream    a part of that\n"
-         "\n"
-         "Options:");
-    cli_print_options(options, OPTION_COUNT);
-    puts(
-        "\n"
-        "Subjects:\n"
-        "  dpr             the planner's choice, as a plan; dpr_reduce_ex() in blocking mode\n"
-        "  dpr.async       the same through dpr_reduce_async() (stream mode)\n"
-        "  cub             CUB's function for it, accumulating as dpr does; in blocking mode with a copy in the "
-        "stream\n"
-        "  cub.memcpy      with cudaMemcpy() in its place; cub.pinned: with the result in pinned memory (blocking)\n"
-        "  cub.native      sums of 32-bit integers in 32 bits; cub.transform: widened by a transform iterator (graph)\n"
-        "  cublas.asum, cublas.dot (with itself), cublas.iamax\n"
-        "                  beside sums and argmax of f32 and f64\n"
-        "  copy            of half the array to other device memory: as many bytes read and written as others read;\n"
-        "                  not of more than a quarter of the device's memory\n"
-        "  launch          a kernel of one thread that reads nothing, launched as dpr's are: what a call takes at "
-        "least;\n"
-        "                  beside arrays of up to 8 MiB\n"
-        "\n"
-        "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
-        "\n"
-        "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, or a floor is missed, 2 if\n"
-        "the command line makes no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).");
-}
+static const cli_help help = {
+    "Usage: dpr_peers [OPTION]...\n"
+    "Times dpr beside CUB, cuBLAS, copies and empty kernels on one GPU: in turn, on the same rotating buffers.\n"
+    "Every result is checked.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr_peers                                     sum of f32\n"
+    "  dpr_peers -o sum,max -t f32,f64 -m all -c both -b 10m -O peers.json\n"
+    "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
+    "  dpr_peers --floors -O h200-peers.json         what dpr has to reach\n"
+    "  dpr_peers --floors -o sum -t f32 -m stream    a part of that\n",
+    NULL,
+    "Subjects:\n"
+    "  dpr             the planner's choice, as a plan; dpr_reduce_ex() in blocking mode\n"
+    "  dpr.async       the same through dpr_reduce_async() (stream mode)\n"
+    "  cub             CUB's function for it, accumulating as dpr does; in blocking mode with a copy in the stream\n"
+    "  cub.memcpy      with cudaMemcpy() in its place; cub.pinned: with the result in pinned memory (blocking)\n"
+    "  cub.native      sums of 32-bit integers in 32 bits; cub.transform: widened by a transform iterator (graph)\n"
+    "  cublas.asum, cublas.dot (with itself), cublas.iamax\n"
+    "                  beside sums and argmax of f32 and f64\n"
+    "  copy            of half the array to other device memory: as many bytes read and written as others read;\n"
+    "                  not of more than a quarter of the device's memory\n"
+    "  launch          a kernel of one thread that reads nothing, launched as dpr's are: the least time of a call;\n"
+    "                  beside arrays of up to 8 MiB\n"
+    "\n"
+    "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
+    "\n"
+    "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, or a floor is missed, 2 if\n"
+    "the command line makes no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int take_option(void *user, int number, const char *text) {
-    request *r = user;
-    r->named[number] = 1;
-    switch (number) {
-    case OPTION_FLOORS:
-        r->asked.floors = 1;
-        return CLI_OK;
-    case OPTION_PEER:
-        return axis_parse_set("peer", text, peer_group_name, r->asked.groups);
-    default:
-        return asked_take(&r->asked.common, &options[number], text);
-    }
+static int take_groups(const char *text, void *in) {
+    return axis_parse_set(text, peer_group_name, in);
 }
 
-/* The default of an axis: one of its values, or with --floors all. */
-static void default_axis(const request *r, int option, unsigned char in[AXIS_SET], size_t one) {
-    if (r->named[option])
+static int parse(int argc, char **argv, request *r) {
+    bench_asked *a = &r->asked.common;
+    const cli_option options[] = {
+        {'n', "count", "N,...", axis_parse_counts, &a->counts,
+         "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: 2^0:2^33:x2)"},
+        {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
+        {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
+        {'m', "mode", "MODE,...", asked_take_modes, a->modes, "graph (default), stream, blocking, or 'all'"},
+        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
+        {'p', "peer", "PEER,...", take_groups, r->asked.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
+        {'s', "strategy", "NAME,...", asked_take_strategies, a,
+         "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
+        {'F', "floors", NULL, cli_flag, &r->asked.floors,
+         "measure what dpr has to reach, and say whether it does;\nother options may narrow it (default: all of it)"},
+        {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
+        {'b', "budget", "TIME", axis_parse_seconds, &a->budget,
+         "for all together: 60s, 5m, 1h (default: 60s;\nwith --floors 8m)"},
+        {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 0.5%)"},
+        {'f', "format", "FORMAT", outfile_set_format, a->file,
+         "table, json or markdown (default: as FILE ends: .json,\n.md; else table)"},
+        {'O', "output", "FILE", cli_text, &a->file->name,
+         "write there; with another format than 'table' the table\nstill goes to standard output"},
+        {0, "commit", "TEXT", cli_text, &a->commit, "what JSON names as the commit\n(default: the one that was built)"},
+        {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line"},
+        cli_help_option,
+        {0}};
+    return cli_parse(argc, argv, &help, options, NULL);
+}
+
+/* What an axis has that is not on the command line: one of its values, or with --floors all. */
+static void default_axis(const request *r, unsigned char in[AXIS_SET], size_t one) {
+    if (axis_members(in))
         return;
     memset(in, r->asked.floors, AXIS_SET);
     in[one] = 1;
 }
 
-static int set_defaults(request *r) {
-    char all_counts[] = "2^0:2^33:x2";
+static int complete(request *r) {
     bench_asked *a = &r->asked.common;
-    default_axis(r, OPTION_OP, a->ops, DPR_SUM);
-    default_axis(r, OPTION_DTYPE, a->dtypes, DPR_F32);
-    default_axis(r, OPTION_MODE, a->modes, BENCH_GRAPH);
-    default_axis(r, OPTION_CACHE, a->caches, BENCH_COLD);
-    if (!r->named[OPTION_PEER])
+    default_axis(r, a->ops, DPR_SUM);
+    default_axis(r, a->dtypes, DPR_F32);
+    default_axis(r, a->modes, BENCH_GRAPH);
+    default_axis(r, a->caches, BENCH_COLD);
+    if (!axis_members(r->asked.groups))
         memset(r->asked.groups, 1, PEER_GROUPS);
-    if (!r->named[OPTION_DEVICE])
-        a->device = DPR_DEVICE_AUTO;
-    if (!r->named[OPTION_BUDGET])
+    if (a->budget <= 0)
         a->budget = r->asked.floors ? 480 : 60;
-    if (!r->named[OPTION_ACCURACY])
-        a->accuracy = 0.005;
-    if (!r->named[OPTION_COMMIT])
-        a->commit = DPR_COMMIT;
     if (r->asked.floors && !r->asked.groups[PEER_CUB])
         return cli_usage("--floors needs CUB among the peers");
-    return r->named[OPTION_NUMBER] ? CLI_OK : axis_parse_counts(all_counts, &a->counts);
+    return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */
@@ -166,13 +145,13 @@ static int run(request *r) {
 }
 
 static int start(int argc, char **argv, request *r) {
-    static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
     r->file = (outfile){.format_name = peers_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
-    r->asked.common.file = &r->file;
-    int code = cli_parse(argc, argv, &syntax, r, NULL);
+    r->asked.common =
+        (bench_asked){.device = DPR_DEVICE_AUTO, .accuracy = 0.005, .commit = DPR_COMMIT, .file = &r->file};
+    int code = parse(argc, argv, r);
     if (code != CLI_GO_ON)
         return code;
-    code = set_defaults(r);
+    code = complete(r);
     return code == CLI_OK ? run(r) : code;
 }
 
