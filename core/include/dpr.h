@@ -23,9 +23,9 @@
  *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
  *
- * Environment: DPR_NUM_THREADS, a whole number from 1, sets the threads of cpu.threads in place of one for each core
- * that the process may use; DPR_CPU_ISA=baseline or avx2 keeps cpu.simd and cpu.threads from wider vector instructions.
- * Other values mean nothing. Both are read once.
+ * Environment: DPR_NUM_THREADS, a whole number from 1, sets the number of threads of cpu.threads, which by default has
+ * one for each core that the process may use; DPR_CPU_ISA=baseline or avx2 keeps cpu.simd and cpu.threads from
+ * wider vector instructions. Other values are ignored. Both variables are read once.
  */
 #ifndef DPR_H
 #define DPR_H
@@ -55,7 +55,7 @@ extern "C" {
 
 #define DPR_ENUM_ENTRY_(A, NAME, ...) DPR_##NAME,
 
-/** What a call came to. The names and texts are those of status.def: DPR_OK (0), DPR_ERR_NULL_POINTER, ... */
+/** The outcome of a call. The names and texts are those of status.def: DPR_OK (0), DPR_ERR_NULL_POINTER, ... */
 typedef enum dpr_status { DPR_STATUS_LIST(DPR_ENUM_ENTRY_, _) } dpr_status;
 
 /** The status's identifier, e.g. "DPR_ERR_EMPTY"; "DPR_ERR_?" for a value that is no status. Static storage. */
@@ -89,8 +89,8 @@ typedef struct dpr_c128 {
     double re, im;
 } dpr_c128;
 
-/** What to reduce with: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY, DPR_BAND,
- * DPR_BOR, DPR_BXOR, DPR_COUNT.
+/** The operation of a reduction: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY,
+ * DPR_BAND, DPR_BOR, DPR_BXOR, DPR_COUNT.
  *
  * - SUM, PROD: integers wrap modulo 2^64.
  * - SUM of n elements of DPR_F16, DPR_BF16 or DPR_F32, and each part of one of DPR_C64: the error is at most
@@ -190,10 +190,10 @@ DPR_API void dpr_shutdown(void);
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-/** A device, its workspaces and its plan cache. */
+/** A context holds a device, its workspaces and its plan cache. */
 typedef struct dpr_ctx dpr_ctx;
 
-/** A cudaStream_t. NULL is the legacy default stream. */
+/** This is a cudaStream_t. NULL is the legacy default stream. */
 typedef struct CUstream_st *dpr_stream;
 
 enum {
@@ -206,9 +206,10 @@ enum {
  * @param device  CUDA ordinal (0, 1, ...), DPR_DEVICE_CPU or DPR_DEVICE_AUTO.
  * @param out     receives the context; the caller gives it back with dpr_ctx_destroy().
  *
- * Initialises the device and takes 4 MiB of its memory, beside what CUDA itself takes. That is enough for 512 streams
- * and captured calls at a time; the first call past them takes another 4 MiB, and so on. A context that has seen more
- * than 4096 streams waits for the device before it takes more, and reuses the scratch memory of idle streams.
+ * Initialises the device and takes 4 MiB of its memory, in addition to what CUDA itself takes. That is enough for 512
+ * streams and captured calls at a time; the first call beyond that number takes another 4 MiB, and so on. A context
+ * that has seen more than 4096 streams waits for the device before it takes more, and reuses the scratch memory of idle
+ * streams.
  *
  * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 25 ms and 10 MiB. CUDA loads a
  * kernel at its first use at the latest, and then waits for all work on the device. If the program loads no other code,
@@ -227,14 +228,15 @@ enum {
  * DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_ctx_create(int device, dpr_ctx **out);
 
-/** What a context may do to its device. Start from DPR_CTX_OPTIONS_INIT. */
+/** Options of a context. Start from DPR_CTX_OPTIONS_INIT. */
 typedef struct dpr_ctx_options {
     size_t size; /**< sizeof(dpr_ctx_options), set by DPR_CTX_OPTIONS_INIT */
     /** 0: the device's limit of launches from kernels that may be pending (cudaLimitDevRuntimePendingLaunchCount, 2048
-     * at first) stays as it is. Else the library sets it to this number, and dpr_ctx_destroy() of the last context that
-     * has set it puts back what was found. CUDA reserves memory for them when code that launches kernels is loaded,
-     * some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`). A launch that finds no
-     * place in the pool is refused, and its parent does the work; so a larger pool admits more launches at a time. */
+     * by default) stays as it is. Any other number is the limit that the library sets; dpr_ctx_destroy() of the last
+     * context that has set it restores the limit that was found. CUDA reserves memory for these launches when code that
+     * launches kernels is loaded, some 9 KiB each, and a larger pool makes tail launches slower (`dpr bench --nested`).
+     * A launch that finds no place in the pool is refused, and its parent does the work. A larger pool admits more
+     * launches at a time. */
     size_t pending_launches;
 } dpr_ctx_options;
 
@@ -242,8 +244,8 @@ typedef struct dpr_ctx_options {
     { sizeof(dpr_ctx_options), 0 }
 
 /** dpr_ctx_create() with options (NULL: the defaults). DPR_ERR_INVALID_OPTION also for a number of pending launches
- * that the device does not take, that differs from what another dpr_ctx in the same CUDA context has set, or that is
- * not 0 on a CPU context, and if 64 other CUDA contexts have such a number already. */
+ * that the device does not take, that differs from the number of another dpr_ctx in the same CUDA context, or that
+ * is not 0 on a CPU context, and also if 64 other CUDA contexts have such a number already. */
 DPR_API dpr_status dpr_ctx_create_ex(int device, const dpr_ctx_options *ctx_options, dpr_ctx **out);
 
 /** Gives back all that the context holds, after the work that it has in flight. NULL is allowed. Plans made from it
@@ -261,11 +263,11 @@ typedef enum dpr_mode {
                        stream, and address modulo 16 */
 } dpr_mode;
 
-/** What a NaN element does (floating-point and complex types; a complex element is NaN when a part is). */
+/** The effect of a NaN element (floating-point and complex types; a complex element is NaN when a part is). */
 typedef enum dpr_nan {
     DPR_NAN_PROPAGATE = 0, /**< SUM, PROD, MIN, MAX give NaN, ARGMIN and ARGMAX the index of the first NaN */
-    DPR_NAN_IGNORE = 1     /**< as if the NaN elements were not there, also for COUNT, ALL and ANY; when nothing else is
-                              there the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
+    DPR_NAN_IGNORE = 1     /**< NaN elements are left out, also by COUNT, ALL and ANY. If no other elements are there,
+                              the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
 } dpr_nan;
 
 /** Counters of the nested launches of one run. All are 0 unless a strategy dp.* ran. The result is right whatever
@@ -277,13 +279,13 @@ typedef struct dpr_nested {
     uint32_t failed;      /**< tried, and failed for any other reason */
     uint32_t in_line;     /**< sub-trees that a parent did itself, for one of these reasons or at the limit of depth */
     uint32_t deepest;     /**< depth of the deepest launch; kernels that the host launches are at 0 */
-    int32_t error;        /**< of the first failed launch the cudaError_t; 0: none has failed */
-    uint32_t error_depth; /**< and the depth and the block of the kernel that tried it */
+    int32_t error;        /**< cudaError_t of the first failed launch; 0: none has failed */
+    uint32_t error_depth; /**< depth and block of the kernel that tried that launch */
     uint32_t error_block;
 } dpr_nested;
 
-/** DPR_OK, or DPR_ERR_NESTED_LAUNCH if a launch failed, with a sentence in dpr_last_error() that says which, where, and
- * what was launched, refused and done in line. DPR_ERR_NULL_POINTER. */
+/** DPR_OK, or DPR_ERR_NESTED_LAUNCH if a launch failed, with a sentence in dpr_last_error() that names the launch and
+ * its kernel, and has the counters. DPR_ERR_NULL_POINTER. */
 DPR_API dpr_status dpr_nested_status(const dpr_nested *nested);
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
@@ -298,17 +300,18 @@ typedef struct dpr_options {
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
     int block; /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*, atomic.*,
-                  coop.tile, coop.async and the book's dp.*, whose blocks have so many words to begin with, and in
-                  dp.recursive2 a thread for two of them); 0: their own choice. It leaves the planner no others, and a
-                  call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
-    int max_depth;   /**< nested launches below the host's kernel, one below the other, that strategies dp.* may make: 1
-                        to 24; 0: as many as the device is known to take, which is 24 */
+                  coop.tile, coop.async, dp.recursive, dp.nosync and dp.recursive2). Blocks of the dp.* among them
+                  begin with this many words, and dp.recursive2 has a thread for two words. 0: the strategy's default.
+                  If it is set, only demonstrations are considered, and a call that none of them can run ends with
+                  DPR_ERR_STRATEGY_UNABLE */
+    int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
+                        depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
     int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
                         pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
     int reserved;    /**< 0 */
-    dpr_nested *nested; /**< NULL, or where the run leaves what its nested launches came to: memory like that of `out`,
-                           and complete when the result is; after a call that failed it may be as it was, or all 0. A
-                           plan's runs all leave it there */
+    dpr_nested *nested; /**< NULL, or receives the run's counters of nested launches: memory like that of `out`,
+                           complete when the result is. After a call that failed it may be unchanged, or all 0. All runs
+                           of a plan write it */
 } dpr_options;
 
 enum { DPR_NO_LAUNCHES = -1 };
@@ -326,8 +329,8 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
 
 /** Enqueues the reduction in `stream` and returns at once; *out is written in stream order.
  *
- * `in` and `out` are where the GPU reaches them: device, pinned or managed memory, and stay valid until the work is
- * done. On a CPU context `stream` must be NULL and the result is there on return. Errors as of dpr_reduce_ex(), and
+ * `in` and `out` are in memory that the GPU reaches (device, pinned or managed), and must stay valid until the work is
+ * done. On a CPU context `stream` must be NULL and the result is there on return. Errors: those of dpr_reduce_ex(), and
  * DPR_ERR_WRONG_DEVICE for a stream of another device or CUDA context. DPR_ERR_CUDA for the legacy default stream while
  * a stream that waits for it is captured, because CUDA forbids its use.
  *
@@ -349,37 +352,36 @@ typedef enum dpr_memory {
     DPR_MEMORY_DEVICE
 } dpr_memory;
 
-/** What a plan is for. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
+/** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
 typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
     dpr_dtype dtype;
-    size_t count;               /**< number of elements of every run; with `device_count` at most */
-    dpr_memory memory;          /**< where the arrays of the runs will lie */
+    size_t count;      /**< number of elements of every run; with `device_count`, the most that a run may have */
+    dpr_memory memory; /**< where the arrays of the runs will lie */
     const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value */
-    /** NULL, or where each run finds its number of elements: eight bytes that whatever runs the plan can reach, so
-     * device, pinned or managed memory for a GPU and host memory for the CPU. A run in a stream reads it when its turn
-     * comes, so that a captured graph follows it from one launch to the next. `count` is then the most there may be,
-     * and what the choice is made for: a larger number counts as `count`; 0 gives the identity, and -1 for ARGMIN and
-     * ARGMAX, whose `count` must be at least 1 all the same. It must stay valid as long as runs, or graphs that
-     * captured them, may read it. */
+    /** NULL, or the place where each run reads its number of elements: device, pinned or managed memory for a GPU, host
+     * memory for the CPU. A run in a stream reads it when its turn comes, so that a captured graph follows it from one
+     * launch to the next. The choice is made for `count`, and a larger number is taken for `count`. 0 gives the
+     * identity, and -1 for ARGMIN and ARGMAX; `count` itself must be at least 1 for these two. The memory must stay
+     * valid as long as runs, or graphs that captured them, may read it. */
     const uint64_t *device_count;
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
     { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, NULL, NULL }
 
-/** A choice made once, to be run often. */
+/** A plan is a choice that is made once and run often. */
 typedef struct dpr_plan dpr_plan;
 
 /** Chooses how to solve the problem on the context's device. The context must outlive the plan; the caller gives the
- * plan back with dpr_plan_destroy(). Errors: those of dpr_reduce_ex(), also for where `device_count` points to. */
+ * plan back with dpr_plan_destroy(). Errors: those of dpr_reduce_ex(), which `device_count` can cause, too. */
 DPR_API dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out);
 
 /** Enqueues one run in `stream` and returns at once; a plan of a CPU context needs a NULL stream and is done on return.
  *
- * Checks `in` and `out` for NULL and alignment only: where they point to must be as the problem said. Runs of one plan
- * may be in flight in several streams at once. Allocates nothing after the first run in a stream. */
+ * Checks `in` and `out` for NULL and alignment only; they must point to the kind of memory that the problem named. Runs
+ * of one plan may be in flight in several streams at once. Allocates nothing after the first run in a stream. */
 DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream);
 
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
@@ -400,22 +402,22 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 
 /* ---- Reductions from kernels ------------------------------------------------------------------------------------ */
 
-/** What reductions share that kernels of the caller's own ask for, by dpr::nested_reduce() and dpr::tail_reduce() of
+/** A nest serves reductions that the caller's own kernels ask for, by dpr::nested_reduce() and dpr::tail_reduce() of
  * dpr_nested.cuh (CUDA C++17; the header says how to compile and what a kernel may do). Kernels take it by value, any
  * number of them at once in any streams of its device. The fields are for that header. */
 typedef struct dpr_nest {
     int32_t device;    /**< CUDA ordinal */
-    uint32_t launches; /**< of its own that may be pending at a time */
+    uint32_t launches; /**< number of its launches that may be pending at a time */
     uint32_t within;   /**< 0 on the host's copy; in a continuation, 1 + the index of the launch that it continues */
     uint32_t reserved; /**< 0 */
-    void *launcher;    /**< device memory of the library's: the kernel that is launched */
+    void *launcher;    /**< the library's device memory: the kernel that is launched */
     void *memory;      /**< device memory: the account, a slot for each launch, and queues */
-    void *line;        /**< NULL on the host's copy; in a continuation that a thread calls in line, what waits for it */
+    void *line;        /**< NULL on the host's copy; in a continuation called in line, the call that waits for it */
 } dpr_nest;
 
-/** Makes a nest on the context's device, which gets the code for nested launches if it has it not yet.
+/** Makes a nest on the context's device, and loads the code for nested launches there if that is not done yet.
  *
- * @param launches  how many launches of the nest may be pending at a time: at most the places of the device's pool
+ * @param launches  number of the nest's launches that may be pending at a time: at most the size of the device's pool
  *                  (ctx_options->pending_launches), and at most 2048. 0 and larger numbers mean that maximum.
  *                  Strategies dp.* and other nests launch into the same pool. DPR_NO_LAUNCHES: none, and threads do
  *                  everything in line.
@@ -426,26 +428,26 @@ typedef struct dpr_nest {
  * below 1 KiB), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
 
-/** What the calls came to since the nest was made or last reported on, in *out; then counting starts anew.
+/** Writes the nest's counters since it was made or last reported on to *out, and sets them to 0.
  *
- * Calls were `launched + refused + failed`, a tail_reduce() by all blocks of a grid being one; those that were refused,
- * or failed, the calling threads did `in_line`. Depths count from the calling kernel. dpr_nested_status() tells whether
- * a launch failed.
+ * The number of calls is `launched + refused + failed`, where a tail_reduce() by all blocks of a grid is one call.
+ * The calling threads did those that were refused or failed, `in_line`. Depths count from the calling kernel.
+ * dpr_nested_status() tells whether a launch failed.
  *
- * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in others
- * (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */
+ * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in other
+ * streams (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_nest_report(const dpr_nest *nest, dpr_nested *out);
 
-/** Gives back what the nest holds, after the device's work, and makes it all zero. NULL, and a nest of zeros, are
+/** Waits for the device's work, gives back what the nest holds, and sets it to zeros. NULL, and a nest of zeros, are
  * allowed. */
 DPR_API void dpr_nest_destroy(dpr_nest *nest);
 
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */
 
-/** How many strategies this build has. */
+/** The number of strategies in this build. */
 DPR_API size_t dpr_strategy_count(void);
 
-/** Name of strategy i, e.g. "flat.ticket", and what it does in one line; NULL for i >= dpr_strategy_count(). */
+/** The name of strategy i, e.g. "flat.ticket", and what it does in one line; NULL for i >= dpr_strategy_count(). */
 DPR_API const char *dpr_strategy_name(size_t i);
 DPR_API const char *dpr_strategy_text(size_t i);
 
