@@ -128,14 +128,14 @@ static int set_defaults(request *r) {
 
 static int write_report(void *user, FILE *f, int format) {
     const request *r = user;
-    return peers_write(f, &r->results, (peers_format)format, r->asked.floors);
+    return peers_write(f, &r->results, (report_format)format, r->asked.floors);
 }
 
 /* The table also goes to standard output where the file has something else. */
 static int report(request *r) {
-    outfile table = {.format = PEERS_TABLE, .write = write_report, .user = r};
+    outfile table = {.format = REPORT_TABLE, .write = write_report, .user = r};
     const int code = outfile_finish(&r->file);
-    return code == CLI_OK && r->file.name && r->file.format != PEERS_TABLE ? outfile_finish(&table) : code;
+    return code == CLI_OK && r->file.name && r->file.format != REPORT_TABLE ? outfile_finish(&table) : code;
 }
 
 /* Floors that were not measured because it ended early are not held either. */
@@ -167,7 +167,7 @@ static int run(request *r) {
 
 static int start(int argc, char **argv, request *r) {
     static const cli_syntax syntax = {options, OPTION_COUNT, print_help, take_option};
-    r->file = (outfile){.format_name = peers_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
+    r->file = (outfile){.format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
     r->asked.common.file = &r->file;
     int code = cli_parse(argc, argv, &syntax, r, NULL);
     if (code != CLI_GO_ON)
