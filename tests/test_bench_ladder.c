@@ -7,8 +7,8 @@
 #include "bench_caller.h"
 #include "bench_ladder.h"
 #include "cli.h"
-#include "grid.h"
 #include "plan/registry.h"
+#include "reports.h"
 #include "support.h"
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */
@@ -104,13 +104,6 @@ TEST(BenchLadder, order_of_teaching) {
             before < after
                 || (before == after && dpr_strategy_find(order[i - 1]->name) < dpr_strategy_find(order[i]->name)),
             "%s comes before %s", order[i - 1]->name, order[i]->name);
-    }
-}
-
-TEST(BenchLadder, every_strategy_fits_the_table) {
-    for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        EXPECT_THAT(strlen(dpr_strategy_text(i)) < GRID_CELL, "what %s says is cut", dpr_strategy_name(i));
-        EXPECT_THAT(strlen(dpr_strategy_name(i)) < GRID_CELL, "%s is cut", dpr_strategy_name(i));
     }
 }
 
@@ -247,82 +240,35 @@ LADDER_TEST(why_there_is_no_time) {
 
 /* ---- Reports ---------------------------------------------------------------------------------------------------- */
 
-/* The report as text. The caller frees it. */
-static char *report(const ladder_results *l, report_format format) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    EXPECT_EQ_I64(0, ladder_write(f, l, format));
-    (void)fclose(f);
-    return text;
-}
-
-static void check_report(const ladder_results *l, report_format format, const char *const *parts, size_t n) {
-    char *text = report(l, format);
-    ASSERT_TRUE(text != NULL);
-    for (size_t i = 0; i < n; i++)
-        EXPECT_CONTAINS(text, parts[i]);
-    free(text);
+static int write_ladder(FILE *f, const void *what, report_format format) {
+    return ladder_write(f, what, format);
 }
 
 LADDER_TEST(table) {
     static const char *const parts[] = {
-        "Test device, dpr ",
-        "abc123\n\n"
-        "Read bandwidth: 4194 GB/s, the best of 9 samples of flat.lastblock, sum of f32 of 1.00 GiB\n\n"
-        "2^24 elements (64.0 MiB), sum of i32, calls in a graph, cold cache:\n"
-        "strategy               us  GB/s  of bandwidth  speed-up  blocks  threads  registers  shared bytes  occupancy  "
+        "\nRead bandwidth: 4194 GB/s, the best of 9 samples of flat.lastblock, sum of f32 of 1.00 GiB\n\n"
+        "2^24 elements (64.0 MiB), sum of i32, calls in a graph, cold cache, 256 threads a block where that can be "
+        "chosen:\n"
+        "strategy               us  GB/s  of bandwidth  speed-up  blocks  threads  registers  shared bytes  occupancy "
+        " "
         "what it changes\n"
-        "ladder.neighbored     100   671        16.0 %      1.00      40      512         20          4096      100 %  "
+        "ladder.neighbored     100   671        16.0 %      1.00      40      512         20          4096    100.0 % "
+        " "
         "threads add \"neighbours\", further apart\n"
-        "ladder.unroll8     40.0~?  1678        40.0 %      2.50      30      512         40          4096      2.5 %  "
+        "ladder.unroll8     failed     -             -         -      30      512         40          4096     75.0 % "
+        " "
         "eight elements\n"
-        "flat.lastblock      20.0*  3355        80.0 %      5.00       -        -          -             -          -  "
-        "all SMs read\n\n"
-        "Marks: * the planner's choice; ~ the median is not certain to 1 %; ? the machine was slower than before, by "
-        "up to 5 "
-        "%\n",
-        "\nWithout a time:\n- coop.tile: is for other types\n"};
-    fixture->rungs[SECOND].occupancy.fraction = 0.025;
-    fixture->bench.rows[1].verdict = BENCH_OUT_OF_TIME;
-    fixture->bench.rows[1].slowdown = 0.05;
-    fixture->bench.rows[2].chosen = 1;
-    check_report(fixture, REPORT_TABLE, parts, LENGTH(parts));
-}
-
-LADDER_TEST(table_of_trouble) {
-    static const char *const parts[] = {
-        "Read bandwidth: unknown\n",
-        ", 256 threads a block where that can be chosen:\n",
-        "ladder.neighbored  failed     -             -         -      40      512 ",
-        "ladder.unroll8      40.0!  1678             -         -      30      512 ",
-        "flat.lastblock       20.0  3355             -         -       -        - ",
-        "2^24 elements: ladder.neighbored failed: some fault\n",
-        "2^24 elements: ladder.unroll8 gave 3 WRONG results of 288\n",
-        "2^28 elements: flat.lastblock gave 1 WRONG results of 288\n",
-    };
-    bench_row *rows = fixture->bench.rows;
+        "flat.lastblock     20.0~*  3355        80.0 %      5.00       -        -          -             -          - "
+        " "
+        "all SMs read\n",
+        "\nWithout a time:\nstrategy   why\ncoop.tile  is for other types\n",
+        "2^24 elements: ladder.unroll8 failed: a fault\n", NULL};
     fixture->block = 256;
-    rows[0].state = BENCH_FAILED;
-    snprintf(rows[0].why, sizeof rows[0].why, "some fault");
-    rows[1].wrong = 3;
-    rows[3].wrong = 1;
-    check_report(fixture, REPORT_TABLE, parts, LENGTH(parts));
-}
-
-LADDER_TEST(markdown) {
-    static const char *const parts[] = {
-        "## Test device, dpr ",
-        "\n\nRead bandwidth: 4194 GB/s",
-        "\n\n### 2^24 elements (64.0 MiB), sum of i32, calls in a graph, cold cache\n\n| strategy          |",
-        "|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|:--|\n",
-        "| ladder.unroll8    | 40.0 | 1678 |       40.0 % |     2.50 |     30 |     512 |        40 |         4096 | ",
-        "    75 % | eight elements                          |\n",
-        "|\n\nMarks: * the planner's choice\n",
-        "\n\nWithout a time:\n\n- coop.tile: is for other types\n"};
-    check_report(fixture, REPORT_MARKDOWN, parts, LENGTH(parts));
+    fixture->bench.rows[1].state = BENCH_FAILED;
+    snprintf(fixture->bench.rows[1].why, sizeof fixture->bench.rows[1].why, "a fault");
+    fixture->bench.rows[2].chosen = 1;
+    fixture->bench.rows[2].verdict = BENCH_OUT_OF_TIME;
+    check_report(write_ladder, fixture, REPORT_TABLE, parts);
 }
 
 LADDER_TEST(csv) {
@@ -331,93 +277,59 @@ LADDER_TEST(csv) {
         "threads,registers,shared_bytes,blocks_per_sm,blocks,occupancy,limited_by,ok,chosen,settled,doubtful,block,"
         "read_gb_per_s,why,text\n",
         "\nladder.neighbored,sum,i32,16777216,graph,cold,9,32,100,100,100,0,671.089,0.16,1,512,20,4096,4,40,1,threads,"
-        "1,0,"
-        "1,0,256,4194.3,\"\",\"threads add \"\"neighbours\"\", further apart\"\n",
-        "\nladder.unroll8,sum,i32,16777216,graph,cold,0,32,,,,,,,,512,40,4096,3,30,0.75,registers,0,0,1,0,0,4194.3,"
-        "\"a fault\",\"eight elements\"\n",
-        "\nflat.lastblock,sum,i32,16777216,graph,cold,9,32,20,20,20,0,3355.44,0.8,5,,,,,,,,1,1,1,0,0,4194.3,\"\",\"all "
-        "SMs read\"\n",
-        "\ncoop.tile,sum,i32,16777216,graph,cold,0,0,,,,,,,,,,,,,,,0,0,0,0,0,4194.3,\"is for other "
-        "types\",\"tiles\"\n"};
+        "1,0,1,0,256,4194.3,,\"threads add \"\"neighbours\"\", further apart\"\n",
+        "\nladder.unroll8,sum,i32,16777216,graph,cold,9,32,,,,,,,,512,40,4096,3,30,0.75,registers,0,0,1,0,0,4194.3,"
+        "a fault,eight elements\n",
+        "\ncoop.tile,sum,i32,16777216,graph,cold,,,,,,,,,,,,,,,,,,,,,,4194.3,is for other types,tiles\n", NULL};
     bench_row *rows = fixture->bench.rows;
     rows[0].block = 256;
     rows[1].state = BENCH_FAILED;
     snprintf(rows[1].why, sizeof rows[1].why, "a fault");
-    rows[2].chosen = 1;
-    check_report(fixture, REPORT_CSV, parts, LENGTH(parts));
-}
-
-static double number(const cJSON *object, const char *key) {
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, key));
-}
-
-static const char *string(const cJSON *object, const char *key) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, key));
-    return text ? text : "(none)";
-}
-
-static cJSON *report_json(const ladder_results *l) {
-    char *text = report(l, REPORT_JSON);
-    cJSON *document = text ? cJSON_Parse(text) : NULL;
-    EXPECT_THAT(document != NULL, "no JSON: %s", text ? text : "");
-    free(text);
-    return document;
+    check_report(write_ladder, fixture, REPORT_CSV, parts);
 }
 
 LADDER_TEST(json) {
     fixture->bench.rows[2].wrong = 2;
-    cJSON *document = report_json(fixture);
-    const cJSON *rows = cJSON_GetObjectItem(document, "rows"), *row = cJSON_GetArrayItem(rows, SECOND),
-                *flat = cJSON_GetArrayItem(rows, FLAT), *read = cJSON_GetObjectItem(document, "read"),
-                *missing = cJSON_GetObjectItem(document, "without_time");
-    EXPECT_EQ_STR("dpr bench --ladder", string(document, "benchmark"));
-    EXPECT_NEAR_F64(4194.3, number(document, "read_gb_per_s"), 1e-9);
-    EXPECT_EQ_STR(LADDER_READER, string(read, "strategy"));
-    EXPECT_NEAR_F64(256, number(read, "best_us"), 0);
-    EXPECT_NEAR_F64(1 << 28, number(read, "count"), 0);
-    EXPECT_EQ_I64(3, cJSON_GetArraySize(rows));
-    EXPECT_EQ_STR("ladder.unroll8", string(row, "strategy"));
-    EXPECT_EQ_STR("eight elements", string(row, "text"));
-    EXPECT_EQ_STR("registers", string(row, "limited_by"));
-    static const struct {
-        const char *key;
-        double value;
-    } members[] = {{"count", 1 << 24},   {"median_us", 40}, {"gb_per_s", 1677.72}, {"share", 0.4},
-                   {"speedup", 2.5},     {"threads", 512},  {"registers", 40},     {"shared_bytes", 4096},
-                   {"blocks_per_sm", 3}, {"blocks", 30},    {"occupancy", 0.75}};
-    for (size_t i = 0; i < LENGTH(members); i++)
-        EXPECT_THAT(number(row, members[i].key) == members[i].value, "%s is %g", members[i].key,
-                    number(row, members[i].key));
-    EXPECT_TRUE(cJSON_IsTrue(cJSON_GetObjectItem(row, "ok")) && cJSON_IsFalse(cJSON_GetObjectItem(flat, "ok")));
-    EXPECT_TRUE(!cJSON_HasObjectItem(flat, "share") && !cJSON_HasObjectItem(flat, "threads"));
-    EXPECT_EQ_I64(1, cJSON_GetArraySize(missing));
-    EXPECT_EQ_STR("is for other types", string(cJSON_GetArrayItem(missing, 0), "why"));
-    cJSON_Delete(document);
-}
-
-/* What the definitions say is what members are, so none is without. */
-LADDER_TEST(json_defines_its_members) {
-    static const char *const keys[] = {"share",  "speedup",   "block",      "threads",      "blocks_per_sm",
-                                       "blocks", "occupancy", "limited_by", "read_gb_per_s"};
-    cJSON *document = report_json(fixture);
-    const cJSON *definitions = cJSON_GetObjectItem(document, "definitions");
-    for (size_t i = 0; i < LENGTH(keys); i++)
-        EXPECT_THAT(cJSON_IsString(cJSON_GetObjectItem(definitions, keys[i])), "%s is not defined", keys[i]);
+    cJSON *document = report_json_of(write_ladder, fixture);
+    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,read_gb_per_s,read,rows,"
+                  "without_time,left_out",
+                  keys_of(document));
+    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,read_gb_per_s,share,speedup,threads,"
+                  "blocks_per_sm,blocks,occupancy,limited_by",
+                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
+                  "settled,doubtful,checked,wrong,late,best_us",
+                  keys_of(member_of(document, "read")));
+    EXPECT_EQ_STR(
+        "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
+        "settled,doubtful,checked,wrong,late,share,speedup,threads,registers,shared_bytes,blocks_per_sm,blocks,"
+        "occupancy,limited_by,text",
+        keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,why,text", keys_of(member_of(document, "without_time.0")));
+    EXPECT_EQ_I64(3, cJSON_GetArraySize(member_of(document, "rows")));
+    EXPECT_NEAR_F64(4194.3, number_of(document, "read_gb_per_s"), 1e-9);
+    EXPECT_NEAR_F64(256, number_of(document, "read.best_us"), 0);
+    EXPECT_NEAR_F64(0.4, number_of(document, "rows.1.share"), 0);
+    EXPECT_NEAR_F64(2.5, number_of(document, "rows.1.speedup"), 0);
+    EXPECT_NEAR_F64(0.75, number_of(document, "rows.1.occupancy"), 0);
+    EXPECT_EQ_STR("registers", string_of(document, "rows.1.limited_by"));
+    EXPECT_EQ_STR("is for other types", string_of(document, "without_time.0.why"));
+    /* Wrong results have no share, and no kernel is known there. */
+    EXPECT_TRUE(!member_of(document, "rows.2.share") && !member_of(document, "rows.2.threads"));
     cJSON_Delete(document);
 }
 
 /* A reason that all have is said once. */
 LADDER_TEST(case_that_was_left_out) {
-    static const char *const parts[] = {"Left out: sum of i32, graph, cold, 2^24 elements: no room\n"
-                                        "\nWithout a time:\n- coop.tile: is for other types\n"};
+    static const char *const parts[] = {"\nWithout a time:\nstrategy   why\ncoop.tile  is for other types\n", NULL};
     results_free(&fixture->bench);
     fixture->bench = (bench_results){.device = {.name = "Test device"}, .commit = ""};
     bench_omission *omission = results_add_omission(&fixture->bench);
     ASSERT_TRUE(omission != NULL);
     omission->at = ladder_case;
     snprintf(omission->why, sizeof omission->why, "no room");
-    check_report(fixture, REPORT_TABLE, parts, LENGTH(parts));
-    char *text = report(fixture, REPORT_TABLE);
+    check_report(write_ladder, fixture, REPORT_TABLE, parts);
+    char *text = report_text_of(write_ladder, fixture, REPORT_TABLE);
     const char *said = text ? strstr(text, "no room") : NULL;
     EXPECT_TRUE(said && !strstr(said + 1, "no room"));
     free(text);
@@ -425,14 +337,15 @@ LADDER_TEST(case_that_was_left_out) {
 
 /* The file is written while the measurement goes on, so also before there is anything in it. */
 LADDER_TEST(reports_of_nothing) {
-    static const char *const parts[] = {"- ladder.neighbored, ladder.unroll8, flat.lastblock: interrupted\n",
-                                        "- coop.tile: is for other types\n"};
+    static const char *const parts[] = {"Read bandwidth: unknown\n", "\nladder.neighbored  interrupted\n",
+                                        "\ncoop.tile          is for other types\n", NULL};
     results_free(&fixture->bench);
     fixture->bench = (bench_results){.device = {.name = "Test device"}, .commit = "", .ended = "interrupted"};
-    check_report(fixture, REPORT_TABLE, parts, LENGTH(parts));
-    cJSON *document = report_json(fixture);
-    EXPECT_TRUE(cJSON_IsNull(cJSON_GetObjectItem(document, "read_gb_per_s")));
-    EXPECT_EQ_I64(0, cJSON_GetArraySize(cJSON_GetObjectItem(document, "rows")));
-    EXPECT_EQ_I64(RUNGS, cJSON_GetArraySize(cJSON_GetObjectItem(document, "without_time")));
+    check_report(write_ladder, fixture, REPORT_TABLE, parts);
+    cJSON *document = report_json_of(write_ladder, fixture);
+    EXPECT_TRUE(cJSON_IsNull(member_of(document, "read_gb_per_s")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache", keys_of(member_of(document, "read")));
+    EXPECT_EQ_I64(0, cJSON_GetArraySize(member_of(document, "rows")));
+    EXPECT_EQ_I64(RUNGS, cJSON_GetArraySize(member_of(document, "without_time")));
     cJSON_Delete(document);
 }

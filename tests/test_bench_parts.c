@@ -9,9 +9,9 @@
 #include "bench_report.h"
 #include "cli.h"
 #include "figures.h"
-#include "grid.h"
 #include "lists.h"
 #include "reference.h"
+#include "reports.h"
 #include "support.h"
 
 /* ---- Axes ------------------------------------------------------------------------------------------------------- */
@@ -239,75 +239,13 @@ TEST(BenchText, numbers) {
     EXPECT_EQ_STR("1234", figure_digits(1234.4, text));
 }
 
-/* A character is a column, however many bytes it has. */
-TEST(BenchText, grid) {
-    static const char *const cells[][2] = {{"a", "long"}, {"\u00b112", ""}, {"1", "2"}};
-    grid g = {.columns = 2};
-    char *text = NULL;
-    size_t size = 0;
-    for (size_t i = 0; i < LENGTH(cells); i++) {
-        char(*row)[GRID_CELL] = grid_add(&g);
-        EXPECT_TRUE(row != NULL);
-        for (size_t c = 0; row && c < 2; c++)
-            snprintf(row[c], GRID_CELL, "%s", cells[i][c]);
-    }
-    FILE *f = open_memstream(&text, &size);
-    ASSERT_TRUE(f != NULL);
-    grid_print(f, &g, 0);
-    grid_print(f, &g, 1);
-    (void)fclose(f);
-    EXPECT_EQ_STR("  a  long\n\u00b112      \n  1     2\n"
-                  "|   a | long |\n|--:|--:|\n| \u00b112 |      |\n|   1 |    2 |\n",
-                  text);
-    free(text);
-    grid_free(&g);
+static int write_bench(FILE *f, const void *what, report_format format) {
+    return bench_write(f, what, format);
 }
 
-/* The report as text. The caller frees it. */
-static char *report(const bench_results *r, report_format format) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    EXPECT_EQ_I64(0, report_write(f, r, format));
-    (void)fclose(f);
-    return text;
-}
-
-static void check_report(const bench_results *r, report_format format, const char *const *parts, size_t n) {
-    char *text = report(r, format);
-    ASSERT_TRUE(text != NULL);
-    for (size_t i = 0; i < n; i++)
-        EXPECT_CONTAINS(text, parts[i]);
-    free(text);
-}
-
-TEST(BenchResults, reports) {
-    static const char *const in_table[] = {"Test device, dpr ",
-                                           "abc123",
-                                           "sum of f32, calls in a graph, cold cache:",
-                                           "1000  3.91 KiB  2.00!  failed*     -       -                -\n",
-                                           "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
-                                           "2^20  4.00 MiB   12.3    10.0*     b       b                0\n",
-                                           "Worst regret: 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: ",
-                                           "b chosen, a quickest); more than 5 % and 0.2 us in 1 of 2.\n",
-                                           "1000 elements: a gave 2 WRONG results of 7\n",
-                                           "b failed: some fault\n",
-                                           "Left out: sum of f32, graph, cold, 2^30 elements: no room\n"};
-    static const char *const in_markdown[] = {"| elements |", "|--:|", "## Test device", "### sum of f32",
-                                              "\n\nMarks: * the planner's choice\n\nWorst regret: "};
-    static const char *const in_csv[] = {"strategy,op,dtype,count,mode,cache,samples,",
-                                         "a,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,",
-                                         "b,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0,0\n"};
-    static const char *const in_json[] = {"\"commit\": \"abc123\"",
-                                          "\"name\":\"Test device\"",
-                                          "\"median_us\":12.34",
-                                          "\"winner\":\"b\"",
-                                          "\"error\":\"some fault\"",
-                                          "\"why\":\"no room\"",
-                                          "\"block\":\"threads a block, at most, "};
-    bench_results r = {.device = {.ordinal = 0, .name = "Test device"}, .commit = "abc123"};
+/* Three sizes, at the first of which one strategy is wrong and the other fails. */
+static bench_results some_results(void) {
+    bench_results r = {.device = {.ordinal = 0, .name = "Test device"}, .commit = "abc123", .rule = {0.01, 7, 500, 60}};
     const bench_row rows[] = {row("a", 1000, 2),   row("b", 1000, 1),        row("a", 2048, 1),
                               row("b", 2048, 1.5), row("a", 1 << 20, 12.34), row("b", 1 << 20, 10)};
     for (size_t i = 0; i < LENGTH(rows); i++)
@@ -315,14 +253,74 @@ TEST(BenchResults, reports) {
     r.rows[0].wrong = 2;
     r.rows[1].state = BENCH_FAILED;
     r.rows[1].chosen = r.rows[3].chosen = r.rows[5].chosen = 1;
+    r.rows[4].slowdown = 0.05;
+    r.rows[4].block = 64;
     snprintf(r.rows[1].why, sizeof r.rows[1].why, "some fault");
     bench_omission *omission = results_add_omission(&r);
     omission->at = (bench_case){.op = DPR_SUM, .dtype = DPR_F32, .count = 1 << 30};
     snprintf(omission->why, sizeof omission->why, "no room");
+    return r;
+}
+
+TEST(BenchReport, tables) {
+    static const char *const parts[] = {
+        "Test device, dpr ",
+        "abc123",
+        "sum of f32, calls in a graph, cold cache, 64 threads a block where that can be chosen:\n",
+        "elements     bytes      a        b  best  choice           regret\n",
+        "1000  3.91 KiB  2.00!  failed*     -       -                -\n",
+        "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
+        "2^20  4.00 MiB  12.3?    10.0*     b       b   0.0 %, 0.00 us\n",
+        "\nGB/s:\nelements     bytes     a     b\n    1000  3.91 KiB  2.00     -\n",
+        "Worst regret: 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b chosen, a quickest); more than 5 %",
+        "the median is not certain to 1 %; ? the machine was slower than before, by up to 5 %\n",
+        "1000 elements: a gave 2 WRONG results of 7\n",
+        "b failed: some fault\n",
+        "Left out: sum of f32, graph, cold, 2^30 elements: no room\n",
+        NULL};
+    bench_results r = some_results();
     EXPECT_EQ_U64(2, results_bad(&r));
-    check_report(&r, REPORT_TABLE, in_table, LENGTH(in_table));
-    check_report(&r, REPORT_MARKDOWN, in_markdown, LENGTH(in_markdown));
-    check_report(&r, REPORT_CSV, in_csv, LENGTH(in_csv));
-    check_report(&r, REPORT_JSON, in_json, LENGTH(in_json));
+    check_report(write_bench, &r, REPORT_TABLE, parts);
+    results_free(&r);
+}
+
+TEST(BenchReport, csv) {
+    static const char *const parts[] = {
+        "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
+        "gb_per_s,ok,chosen,settled,doubtful,block\n",
+        "\na,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,339.895,1,0,1,1,64\n",
+        "\nb,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0,0\n", NULL};
+    bench_results r = some_results();
+    check_report(write_bench, &r, REPORT_CSV, parts);
+    results_free(&r);
+}
+
+TEST(BenchReport, json) {
+    bench_results r = some_results();
+    cJSON *document = report_json_of(write_bench, &r);
+    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,rows,regret,left_out",
+                  keys_of(document));
+    EXPECT_EQ_STR(
+        "name,kind,sm_count,cache_bytes,cuda_driver_version,cuda_runtime_version,sm_clock_khz,memory_clock_khz,"
+        "memory_bus_bits,memory_bytes",
+        keys_of(member_of(document, "device")));
+    EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes",
+                  keys_of(member_of(document, "settings")));
+    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block", keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR(
+        "strategy,op,dtype,count,mode,cache,block,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,"
+        "ok,settled,doubtful,checked,wrong,late",
+        keys_of(member_of(document, "rows.4")));
+    EXPECT_EQ_STR(
+        "strategy,op,dtype,count,mode,cache,samples,calls,chosen,ok,settled,doubtful,checked,wrong,late,error",
+        keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("op,dtype,count,mode,cache,winner,winner_us,chosen,chosen_us,regret_us,regret_percent",
+                  keys_of(member_of(document, "regret.0")));
+    EXPECT_EQ_STR("op,dtype,count,mode,cache,why", keys_of(member_of(document, "left_out.0")));
+    EXPECT_EQ_STR("some fault", string_of(document, "rows.1.error"));
+    EXPECT_NEAR_F64(12.34, number_of(document, "rows.4.median_us"), 0);
+    EXPECT_NEAR_F64(50, number_of(document, "regret.0.regret_percent"), 0);
+    EXPECT_EQ_I64(2, cJSON_GetArraySize(member_of(document, "regret")));
+    cJSON_Delete(document);
     results_free(&r);
 }

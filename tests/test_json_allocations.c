@@ -1,11 +1,12 @@
-/* Every allocation of a JSON document is made to fail, one after the other, by standing between the hooks and malloc().
- */
+/* Every allocation of a JSON document, or of a report that is made of one, is made to fail, one after the other, by
+ * standing between the hooks and malloc(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench_ladder.h"
 #include "bench_nested.h"
+#include "bench_report.h"
 #include "cli_json.h"
 #include "support.h"
 #include "value.h"
@@ -78,7 +79,17 @@ static bench_results results(void) {
 
 static int write_bench(FILE *f) {
     const bench_results r = results();
-    return report_write(f, &r, REPORT_JSON);
+    return bench_write(f, &r, REPORT_JSON);
+}
+
+static int write_csv(FILE *f) {
+    const bench_results r = results();
+    return bench_write(f, &r, REPORT_CSV);
+}
+
+static int write_table(FILE *f) {
+    const bench_results r = results();
+    return bench_write(f, &r, REPORT_TABLE);
 }
 
 static int write_ladder(FILE *f) {
@@ -138,6 +149,8 @@ static int write_values(FILE *f) {
         check_allocations(write_##NAME);                                                                               \
     }
 DOCUMENT(bench)
+DOCUMENT(csv)
+DOCUMENT(table)
 DOCUMENT(ladder)
 DOCUMENT(nested)
 DOCUMENT(part)

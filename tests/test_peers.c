@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "peers_floors.h"
 #include "peers_report.h"
+#include "reports.h"
 #include "support.h"
 
 static const bench_case sum_f32 = {DPR_SUM, DPR_F32, BENCH_GRAPH, BENCH_COLD, 1};
@@ -172,15 +171,8 @@ TEST(PeersFloors, times_rates_and_growth) {
 
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
 
-static char *text_of(const peers_results *r, peers_format format) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    const int status = peers_write(f, r, format, 1);
-    EXPECT_TRUE(fclose(f) == 0 && status == 0);
-    return text;
+static int write_peers(FILE *f, const void *what, report_format format) {
+    return peers_write(f, what, format, 1);
 }
 
 static peers_results some_results(void) {
@@ -195,53 +187,63 @@ static peers_results some_results(void) {
 }
 
 TEST(PeersReport, tables) {
+    static const char *const parts[] = {"A GPU, dpr ",
+                                        ", CUB 3.0.1\n",
+                                        "\nsum of f32, calls in a graph, cold cache:\n",
+                                        "\nmax of f32, calls into a stream, cold cache:\n",
+                                        "\nelements     bytes          dpr          cub       choice\n",
+                                        "\n    2^13  32.0 KiB  1.00* \u00b10.0%   1.50 \u00b10.0%  flat.ticket\n",
+                                        "\n    5000  19.5 KiB  1.250 [1.238, 1.262]\n",
+                                        "\nWithout cuBLAS.\n",
+                                        "too \"large\"\n",
+                                        "  not measured ",
+                                        "  MISSES ",
+                                        "5000 elements: cub gave 3 WRONG results of 90\n",
+                                        NULL};
     peers_results r = some_results();
-    char *text = text_of(&r, PEERS_TABLE);
-    ASSERT_TRUE(text != NULL);
-    EXPECT_CONTAINS(text, "A GPU");
-    EXPECT_CONTAINS(text, "sum of f32, graph, cold cache:");
-    EXPECT_CONTAINS(text, "max of f32, stream, cold cache:");
-    EXPECT_CONTAINS(text, "2^13  flat.ticket");
-    EXPECT_CONTAINS(text, "5000  flat.ticket");
-    EXPECT_CONTAINS(text, "1.500 [1.485, 1.515]");
-    EXPECT_CONTAINS(text, "Without cuBLAS.");
-    EXPECT_CONTAINS(text, "too \"large\"");
-    EXPECT_CONTAINS(text, "not measured");
-    EXPECT_CONTAINS(text, "holds");
-    EXPECT_TRUE(text && !strstr(text, "MISSES"));
-    free(text);
-
+    r.common.rows[0].chosen = r.common.rows[2].chosen = 1;
     r.common.rows[1].ratio.median = 1.3;
     r.common.rows[3].wrong = 3;
-    text = text_of(&r, PEERS_MARKDOWN);
-    ASSERT_TRUE(text != NULL);
-    EXPECT_CONTAINS(text, "| MISSES |");
-    EXPECT_CONTAINS(text, "3 WRONG results of 90");
-    free(text);
+    check_report(write_peers, &r, REPORT_TABLE, parts);
+    results_free(&r.common);
+}
+
+TEST(PeersReport, csv) {
+    static const char *const parts[] = {
+        "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ratio,ratio_"
+        "low,"
+        "ratio_high,ok,settled,doubtful,why\n",
+        "\ncub,,sum,f32,8192,graph,cold,9,10,1.5,1.485,1.515,0,21.8453,1.5,1.485,1.515,1,1,0,\n", NULL};
+    peers_results r = some_results();
+    check_report(write_peers, &r, REPORT_CSV, parts);
     results_free(&r.common);
 }
 
 TEST(PeersReport, json) {
     peers_results r = some_results();
-    char *text = text_of(&r, PEERS_JSON);
-    ASSERT_TRUE(text != NULL);
-    cJSON *document = cJSON_Parse(text);
-    ASSERT_TRUE(document != NULL);
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(document, "rows");
-    EXPECT_EQ_I64(6, cJSON_GetArraySize(rows));
-    const cJSON *row = cJSON_GetArrayItem(rows, 1);
-    EXPECT_EQ_STR("cub", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "subject")));
-    EXPECT_NEAR_F64(1.5, cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(row, "ratio")), 1e-9);
-    EXPECT_TRUE(!cJSON_GetObjectItemCaseSensitive(row, "strategy"));
-    row = cJSON_GetArrayItem(rows, 0);
-    EXPECT_EQ_STR("flat.ticket", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "strategy")));
-    floor_rule rule;
-    int rules = 0;
-    while (floors_rule((size_t)rules, &rule) == 0)
-        rules++;
-    EXPECT_EQ_I64(rules, cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "floors")));
-    EXPECT_EQ_I64(1, cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(document, "left_out")));
+    cJSON *document = report_json_of(write_peers, &r);
+    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,libraries,ended_early,rows,floors,"
+                  "left_out",
+                  keys_of(document));
+    EXPECT_EQ_STR("dpr,cub", keys_of(member_of(document, "libraries")));
+    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,ratio,dpr,dpr.async,cub,cub.memcpy,cub.pinned,"
+                  "cub.native,cub.transform,cublas.dot,copy,launch",
+                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR("subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,"
+                  "chosen,ok,settled,doubtful,checked,wrong,late",
+                  keys_of(member_of(document, "rows.0")));
+    EXPECT_EQ_STR("subject,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
+                  "settled,doubtful,checked,wrong,late,ratio,ratio_low,ratio_high",
+                  keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("op,dtype,mode,cache,low_count,high_count,what,bound,counts,missed,worst,worst_count",
+                  keys_of(member_of(document, "floors.1")));
+    EXPECT_EQ_STR("op,dtype,mode,cache,low_count,high_count,what,bound,counts,missed",
+                  keys_of(member_of(document, "floors.2")));
+    EXPECT_TRUE(cJSON_IsNull(member_of(document, "ended_early")));
+    EXPECT_EQ_I64(6, cJSON_GetArraySize(member_of(document, "rows")));
+    EXPECT_NEAR_F64(1.5, number_of(document, "rows.1.ratio"), 1e-9);
+    EXPECT_EQ_STR("flat.ticket", string_of(document, "rows.0.strategy"));
+    EXPECT_EQ_STR("too \"large\"", string_of(document, "left_out.0.why"));
     cJSON_Delete(document);
-    free(text);
     results_free(&r.common);
 }

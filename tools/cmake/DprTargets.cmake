@@ -72,6 +72,9 @@ if(NOT DPR_SANITIZE)
     target_link_options(dpr PRIVATE -Wl,-z,defs)
 endif()
 
+# Debug information is most of the library's size if it is not compressed.
+target_link_options(dpr PRIVATE -Wl,--compress-debug-sections=zlib)
+
 # dlclose() leaves the library in place: worker threads run its code, and CUDA and fork() call it back.
 target_link_options(dpr PRIVATE -Wl,-z,nodelete)
 

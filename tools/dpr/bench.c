@@ -146,7 +146,7 @@ static int measure_nested(const bench_asked *asked, outcome *out) {
 }
 
 static int write_bench(void *user, FILE *f, int format) {
-    return report_write(f, &((const outcome *)user)->bench, (report_format)format);
+    return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
 }
 
 static int write_ladder(void *user, FILE *f, int format) {

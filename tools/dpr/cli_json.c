@@ -9,7 +9,7 @@
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
-static int has_failed; /* an allocation, since cli_json_take() looked last */
+static int has_failed; /* an allocation, since cli_json_failed() looked last */
 
 static void *watched_malloc(size_t size) {
     void *memory = malloc(size);
@@ -20,6 +20,12 @@ static void *watched_malloc(size_t size) {
 void cli_json_watch(void) {
     cJSON_Hooks hooks = {.malloc_fn = watched_malloc, .free_fn = free};
     cJSON_InitHooks(&hooks);
+}
+
+int cli_json_failed(void) {
+    const int failed = has_failed;
+    has_failed = 0;
+    return failed;
 }
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
@@ -55,11 +61,10 @@ void cli_json_signed(cJSON *object, const char *key, int64_t value) {
 char *cli_json_take(cJSON *value, int formatted) {
     char *text = formatted ? cJSON_Print(value) : cJSON_PrintUnformatted(value);
     cJSON_Delete(value);
-    if (has_failed) {
+    if (cli_json_failed()) {
         cJSON_free(text);
         text = NULL;
     }
-    has_failed = 0;
     return text;
 }
 

@@ -11,6 +11,9 @@
  * has to look for missing members. For the begin of a program. */
 void cli_json_watch(void);
 
+/* Whether one has failed since the last call. */
+int cli_json_failed(void);
+
 /* A number as it stands, whatever its length: cJSON's own numbers are doubles. Minus zero becomes -0.0, because readers
  * take -0 for an integer, which has no such value. NULL when out of memory. */
 cJSON *cli_json_digits(const char *digits);

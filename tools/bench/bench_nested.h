@@ -6,8 +6,8 @@
 
 #include "bench_asked.h"
 #include "bench_nested_part.h"
-#include "bench_report.h"
 #include "bench_results.h"
+#include "report.h"
 #include "strategy.h"
 
 /* Sizes at most, and strategies with nested launches. */

@@ -70,7 +70,7 @@ static int parse(int argc, char **argv, request *r) {
          "for all together: 60s, 5m, 1h (default: 60s;\nwith --floors 8m)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 0.5%)"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
-         "table, json or markdown (default: as FILE ends: .json,\n.md; else table)"},
+         "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
         {'O', "output", "FILE", cli_text, &a->file->name,
          "write there; with another format than 'table' the table\nstill goes to standard output"},
         {0, "commit", "TEXT", cli_text, &a->commit, "what JSON names as the commit\n(default: the one that was built)"},
@@ -107,14 +107,14 @@ static int complete(request *r) {
 
 static int write_report(void *user, FILE *f, int format) {
     const request *r = user;
-    return peers_write(f, &r->results, (peers_format)format, r->asked.floors);
+    return peers_write(f, &r->results, (report_format)format, r->asked.floors);
 }
 
 /* The table also goes to standard output where the file has something else. */
 static int report(request *r) {
-    outfile table = {.format = PEERS_TABLE, .write = write_report, .user = r};
+    outfile table = {.format = REPORT_TABLE, .write = write_report, .user = r};
     const int code = outfile_finish(&r->file);
-    return code == CLI_OK && r->file.name && r->file.format != PEERS_TABLE ? outfile_finish(&table) : code;
+    return code == CLI_OK && r->file.name && r->file.format != REPORT_TABLE ? outfile_finish(&table) : code;
 }
 
 /* Floors that were not measured because it ended early are not held either. */
@@ -145,7 +145,7 @@ static int run(request *r) {
 }
 
 static int start(int argc, char **argv, request *r) {
-    r->file = (outfile){.format_name = peers_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
+    r->file = (outfile){.format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
     r->asked.common =
         (bench_asked){.device = DPR_DEVICE_AUTO, .accuracy = 0.005, .commit = DPR_COMMIT, .file = &r->file};
     int code = parse(argc, argv, r);

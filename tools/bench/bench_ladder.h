@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "bench_asked.h"
-#include "bench_report.h"
 #include "bench_results.h"
 #include "plan/occupancy.h"
+#include "report.h"
 #include "strategy.h"
 
 /* The first rung, which speed-ups are over, and the strategy whose rate at a large array is the device's bandwidth. */

@@ -14,26 +14,15 @@
 
 /* ---- The line --------------------------------------------------------------------------------------------------- */
 
-void part_cost_json(cJSON *object, const bench_cost *cost) {
-    if (cost->us.n == 0) {
-        cJSON_AddStringToObject(object, "why", cost->why);
-        return;
-    }
-    cJSON_AddNumberToObject(object, "samples", cost->us.n);
-    bench_json_summary(object, &cost->us);
-    cJSON_AddBoolToObject(object, "settled", cost->settled);
-}
-
 static cJSON *costs_json(const bench_costs *costs) {
     cJSON *list = cJSON_CreateArray();
     for (size_t i = 0; i < BENCH_LAUNCHES; i++) {
         const bench_cost *cost = &costs->of[i];
         if (cost->us.n == 0 && !cost->why[0])
             continue;
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "launch", bench_launch_name(i));
-        part_cost_json(o, cost);
-        cli_json_append(list, o);
+        cJSON *row = report_row(list);
+        cJSON_AddStringToObject(row, "launch", bench_launch_name(i));
+        bench_json_cost(row, cost);
     }
     return list;
 }

@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#include <cjson/cJSON.h>
-
 #include "nested.h"
 
 /* Bytes of a part's line, at most. */
@@ -19,9 +17,6 @@ typedef struct nested_part {
     bench_costs costs;
     char why[256]; /* why they do not; "": it was not tried */
 } nested_part;
-
-/* Members of what a launch costs: times, or why there are none. */
-void part_cost_json(cJSON *object, const bench_cost *cost);
 
 /* Writes the line of a part that has measured, or failed. 0, or -1 when out of memory. */
 int part_write(FILE *f, const bench_costs *costs);

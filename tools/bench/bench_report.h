@@ -1,0 +1,37 @@
+/* Results of `dpr bench` as a report, and what the other kinds of reports have, too. */
+#ifndef DPR_TOOLS_BENCH_REPORT_H
+#define DPR_TOOLS_BENCH_REPORT_H
+
+#include <stdio.h>
+
+#include "bench_json.h"
+#include "bench_results.h"
+#include "report.h"
+
+/* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
+int bench_write(FILE *f, const bench_results *r, report_format format);
+
+/* ---- Of all kinds ----------------------------------------------------------------------------------------------- */
+
+/* What a mode, a cache or a member means. A list of them ends with the key NULL. */
+typedef struct bench_definition {
+    const char *key, *text;
+} bench_definition;
+
+/* Begins a report: its name, what was built, the device and the settings; `title` is the end of the first line.
+ * `definitions` are those that not all kinds have; NULL: none. */
+report_out bench_report_begin(FILE *f, report_format format, const char *name, const bench_results *r,
+                              const char *title, const bench_definition *definitions);
+
+/* The marks' meaning, failures and wrong results, and what was left out; and report_end(). */
+int bench_report_end(report_out *out, const bench_results *r);
+
+/* A heading: the case, with its size if `sized`, and the block size that was asked for (0: none was). */
+void bench_report_case(report_out *out, const bench_case *at, int sized, int block, const char *more);
+
+/* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison; times and
+ * spreads; times over that of the first subject, and their interval; rates. */
+typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE } table_measure;
+void bench_report_sizes(report_out *out, const results_table *t, table_measure measure);
+
+#endif
