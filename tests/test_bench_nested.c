@@ -397,10 +397,10 @@ NESTED_TEST(tables) {
         "\n2^20 elements (4.00 MiB), sum of i32, calls in a graph, cold cache, 64 threads a block where that can be "
         "chosen, "
         "at most 4 launches below each other:\n"
-        "strategy           us  ratio  launched  refused  failed  in line  deepest  how\n"
-        "flat.lastblock  4.00*   1.00         -        -       -        -        -  the planner's choice\n"
-        "dp.tree         30.0!      -         1        0       1        0        1  leaves, then \"nodes\"\n"
-        "dp.book        failed      -         -        -       -        -        -  halves\n"
+        "strategy            us  ratio  launched  refused  failed  in line  deepest  how\n"
+        "flat.lastblock   4.00*   1.00         -        -       -        -        -  the planner's choice\n"
+        "dp.tree          30.0!      -         1        0       1        0        1  leaves, then \"nodes\"\n"
+        "dp.book         failed      -         -        -       -        -        -  halves\n"
         "\ndp.tree: the first launch that failed had cudaError_t 69, in block 5 at depth 2\n",
         "\n2^24 elements (64.0 MiB), ",
         "\nWithout a time:\n"
