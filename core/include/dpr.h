@@ -211,12 +211,12 @@ enum {
  * that has seen more than 4096 streams waits for the device before it takes more, and reuses the scratch memory of idle
  * streams.
  *
- * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 25 ms and 10 MiB. CUDA loads a
- * kernel at its first use at the latest, and then waits for all work on the device. If the program loads no other code,
- * only these calls wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type in a CUDA
- * context without a dpr_ctx_create(); the first call that names a strategy which the planner does not choose by itself;
- * the first use of nested launches; blocking calls while a stream that waits for the legacy default stream is captured;
- * and dpr_ctx_destroy() and dpr_shutdown(), which give memory back.
+ * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 30 to 45 ms and 10 MiB. CUDA
+ * loads a kernel at its first use at the latest, and then waits for all work on the device. If the program loads no
+ * other code, only these calls wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type
+ * in a CUDA context without a dpr_ctx_create(); the first call that names a strategy which the planner does not choose
+ * by itself; the first use of nested launches; blocking calls while a stream that waits for the legacy default stream
+ * is captured; and dpr_ctx_destroy() and dpr_shutdown(), which give memory back.
  *
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
  * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must belong
