@@ -56,6 +56,52 @@ TEST(Names, strategies) {
     EXPECT_TRUE(dpr_strategy_text(SIZE_MAX) == NULL);
 }
 
+TEST(Names, strategies_are_found_by_name) {
+    size_t found = 99;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        EXPECT_EQ_I64(DPR_OK, dpr_strategy_parse(dpr_strategy_name(i), &found));
+        EXPECT_EQ_U64(i, found);
+    }
+    found = 99;
+    EXPECT_EQ_I64(DPR_ERR_UNKNOWN_STRATEGY, dpr_strategy_parse("cpu", &found));
+    EXPECT_EQ_STR("name is \"cpu\", and no strategy of this build has that name", dpr_last_error());
+    EXPECT_EQ_I64(DPR_ERR_NULL_POINTER, dpr_strategy_parse(NULL, &found));
+    EXPECT_EQ_U64(99, found);
+    EXPECT_EQ_I64(DPR_ERR_NULL_POINTER, dpr_strategy_parse("cpu.simd", NULL));
+}
+
+TEST(Names, former_names_of_strategies) {
+    size_t found, as_before;
+    if (dpr_strategy_parse("flat.lastblock", &found) != DPR_OK)
+        SKIP("a build without CUDA");
+    ASSERT_EQ_I64(DPR_OK, dpr_strategy_parse("flat.lookback", &as_before));
+    EXPECT_EQ_U64(found, as_before);
+    EXPECT_EQ_STR("flat.lastblock", dpr_strategy_name(as_before));
+}
+
+TEST(Names, strategies_are_described) {
+    size_t candidates = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        dpr_strategy_info info = DPR_STRATEGY_INFO_INIT;
+        ASSERT_EQ_I64(DPR_OK, dpr_strategy_describe(i, &info));
+        const char *name = dpr_strategy_name(i);
+        EXPECT_EQ_I64(strncmp(name, "cpu.", 4) != 0, info.on_gpu);
+        EXPECT_EQ_I64(strncmp(name, "dp.", 3) == 0, info.role == DPR_ROLE_NESTED);
+        EXPECT_TRUE(info.role != DPR_ROLE_DEMONSTRATION || info.takes_block);
+        EXPECT_TRUE(info.role != DPR_ROLE_CANDIDATE || !info.takes_block);
+        candidates += info.role == DPR_ROLE_CANDIDATE;
+    }
+    EXPECT_TRUE(candidates >= 3);
+}
+
+TEST(Names, what_cannot_be_described) {
+    dpr_strategy_info info = DPR_STRATEGY_INFO_INIT, small = DPR_STRATEGY_INFO_INIT;
+    EXPECT_EQ_I64(DPR_ERR_NULL_POINTER, dpr_strategy_describe(0, NULL));
+    EXPECT_EQ_I64(DPR_ERR_UNKNOWN_STRATEGY, dpr_strategy_describe(dpr_strategy_count(), &info));
+    small.size--;
+    EXPECT_EQ_I64(DPR_ERR_INVALID_OPTION, dpr_strategy_describe(0, &small));
+}
+
 TEST(Names, version) {
     char expected[32];
     EXPECT_TRUE(snprintf(expected, sizeof expected, "%d.%d.%d", DPR_VERSION_MAJOR, DPR_VERSION_MINOR, DPR_VERSION_PATCH)

@@ -451,6 +451,32 @@ DPR_API size_t dpr_strategy_count(void);
 DPR_API const char *dpr_strategy_name(size_t i);
 DPR_API const char *dpr_strategy_text(size_t i);
 
+/** The number of the strategy whose name is `name`, in *out. A name that a strategy had in an earlier version also
+ * works. DPR_ERR_NULL_POINTER; DPR_ERR_UNKNOWN_STRATEGY if no strategy of this build has that name. */
+DPR_API dpr_status dpr_strategy_parse(const char *name, size_t *out);
+
+/** What a strategy is there for. */
+typedef enum dpr_role {
+    DPR_ROLE_CANDIDATE = 0,     /**< the planner chooses among the candidates; each can also be asked for by name */
+    DPR_ROLE_DEMONSTRATION = 1, /**< it shows a way to reduce, and runs only if its name or a block size is asked for */
+    DPR_ROLE_NESTED = 2 /**< its kernels launch kernels; it runs only if its name or a block size is asked for */
+} dpr_role;
+
+/** A strategy's properties. Start from DPR_STRATEGY_INFO_INIT. */
+typedef struct dpr_strategy_info {
+    size_t size; /**< sizeof(dpr_strategy_info), set by DPR_STRATEGY_INFO_INIT */
+    dpr_role role;
+    int on_gpu;      /**< 1: it runs on a GPU; 0: on the CPU */
+    int takes_block; /**< 1: dpr_options.block sets its threads a block; 0: it cannot run if that is set */
+} dpr_strategy_info;
+
+#define DPR_STRATEGY_INFO_INIT                                                                                         \
+    { sizeof(dpr_strategy_info), DPR_ROLE_CANDIDATE, 0, 0 }
+
+/** Writes the properties of strategy i to *out. DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION for an out->size of less
+ * than that; DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
+DPR_API dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out);
+
 #undef DPR_ENUM_ENTRY_
 
 #ifdef __cplusplus

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "error.h"
+
 static_assert(DPR_STRATEGY_COUNT < 64, "dpr_machine has a bit, and dpr_key one byte, for a strategy's number");
 
 #define DPR_NONE(id)
@@ -48,6 +50,33 @@ int dpr_strategy_find(const char *name) {
             return (int)i;
     }
     return -1;
+}
+
+dpr_status dpr_strategy_parse(const char *name, size_t *out) {
+    if (!name || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
+    const int i = dpr_strategy_find(name);
+    if (i < 0)
+        return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY, "name is \"%.64s\", and no strategy of this build has that name",
+                        name);
+    *out = (size_t)i;
+    return DPR_OK;
+}
+
+dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (out->size < sizeof *out)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, less than %zu: start from DPR_STRATEGY_INFO_INIT",
+                        out->size, sizeof *out);
+    if (i >= dpr_strategy_count())
+        return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY, "i is %zu, and this build has %zu strategies", i,
+                        dpr_strategy_count());
+    const dpr_strategy *s = dpr_strategies[i];
+    out->role = s->work_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
+    out->on_gpu = s->side == DPR_ON_GPU;
+    out->takes_block = s->block_sizes;
+    return DPR_OK;
 }
 
 int dpr_strategy_width(void) {

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "plan/registry.h"
+#include "cli.h"
 
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
     bench_caller c = {
@@ -12,8 +12,7 @@ bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy)
 }
 
 void caller_set_block(bench_caller *c, int block) {
-    const int i = dpr_strategy_find(c->options.strategy);
-    if (i >= 0 && dpr_strategies[i]->block_sizes)
+    if (cli_strategy_info(c->options.strategy).takes_block)
         c->options.block = block;
 }
 
@@ -21,8 +20,7 @@ void caller_set_block(bench_caller *c, int block) {
 enum { MOST_NESTED_RUNS = 16 };
 
 bench_subject caller_subject(bench_caller *c) {
-    const int i = dpr_strategy_find(c->strategy);
-    const int nested = i >= 0 && dpr_strategies[i]->work_bytes;
+    const int nested = cli_strategy_info(c->strategy).role == DPR_ROLE_NESTED;
     return (bench_subject){.name = c->strategy,
                            .user = c,
                            .enqueue = caller_enqueue,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bench_walk.h"
-#include "plan/registry.h"
 
 typedef struct scene {
     bench_asked asked; /* with the device's defaults */
@@ -51,10 +50,10 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
         return -1;
     }
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++) {
-        const int chosen = strcmp(dpr_strategies[i]->name, choice.strategy) == 0;
+        const int chosen = strcmp(dpr_strategy_name(i), choice.strategy) == 0;
         if (!s->asked.strategies[i] && !chosen)
             continue;
-        if (make_caller(w, dpr_strategies[i]->name, &c) != 0) {
+        if (make_caller(w, dpr_strategy_name(i), &c) != 0) {
             snprintf(s->refusals[i], sizeof s->refusals[i], "%.150s", dpr_last_error());
             continue;
         }
@@ -68,7 +67,7 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 
 static int lets_block_be_chosen(const bench_asked *a) {
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (a->strategies[i] && dpr_strategies[i]->block_sizes)
+        if (a->strategies[i] && cli_strategy_info(dpr_strategy_name(i)).takes_block)
             return 1;
     return 0;
 }

@@ -7,7 +7,6 @@
 #include "bench_run.h"
 #include "commands.h"
 #include "dpr_commit.h"
-#include "plan/registry.h"
 #include "tables.h"
 
 static void print_tables(void) {
@@ -15,10 +14,11 @@ static void print_tables(void) {
     int column = 0;
     tables_print_all();
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        if (!dpr_strategies[i]->block_sizes)
+        const char *name = dpr_strategy_name(i);
+        if (!cli_strategy_info(name).takes_block)
             continue;
-        printf("%s%s", before, dpr_strategies[i]->name);
-        column += (int)strlen(dpr_strategies[i]->name) + 2;
+        printf("%s%s", before, name);
+        column += (int)strlen(name) + 2;
         before = column > 80 ? ",\n  " : ", ";
         column = column > 80 ? 0 : column;
     }
@@ -120,7 +120,7 @@ static int complete_bench(bench_asked *a) {
     a->caches[BENCH_COLD] |= (unsigned char)!axis_members(a->caches);
     if (!axis_members(a->strategies))
         for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-            a->strategies[i] = !dpr_strategies[i]->block_sizes && !dpr_strategies[i]->work_bytes;
+            a->strategies[i] = cli_strategy_info(dpr_strategy_name(i)).role == DPR_ROLE_CANDIDATE;
     return CLI_OK;
 }
 

@@ -263,11 +263,19 @@ int cli_nan(const char *text, void *out) {
 }
 
 int cli_strategy(const char *text, void *out) {
-    size_t i = 0;
-    const int code = cli_choice(text, dpr_strategy_name, &i);
-    if (code == CLI_OK)
-        *(const char **)out = dpr_strategy_name(i);
-    return code;
+    size_t i;
+    if (dpr_strategy_parse(text, &i) != DPR_OK)
+        return cli_unknown(text, dpr_strategy_name);
+    *(const char **)out = dpr_strategy_name(i);
+    return CLI_OK;
+}
+
+dpr_strategy_info cli_strategy_info(const char *name) {
+    dpr_strategy_info info = DPR_STRATEGY_INFO_INIT;
+    size_t i;
+    if (dpr_strategy_parse(name, &i) == DPR_OK)
+        (void)dpr_strategy_describe(i, &info);
+    return info;
 }
 
 int cli_device(const char *text, void *out) {

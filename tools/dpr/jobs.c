@@ -11,7 +11,6 @@
 #include "cuda/device.h"
 #include "defuse.h"
 #include "figures.h"
-#include "plan/registry.h"
 #include "tables.h"
 #include "timing.h"
 
@@ -40,10 +39,9 @@ static void set_init(job *j, const char *text) {
 
 /* `strategy` is NULL for the planner's choice. */
 static void job_make(job *j, const asked *a, const place *p, dpr_op op, dpr_dtype dtype, const char *strategy) {
-    int at = strategy ? dpr_strategy_find(strategy) : -1;
     *j = (job){.strategy = ""};
     j->optional = a->every_strategy;
-    j->on_gpu = at >= 0 ? dpr_strategies[at]->side == DPR_ON_GPU : p->prefer_gpu && p->gpu;
+    j->on_gpu = strategy ? cli_strategy_info(strategy).on_gpu : p->prefer_gpu && p->gpu;
     j->fold.ctx = j->on_gpu ? p->gpu : p->cpu;
     j->fold.cpu = p->cpu;
     j->fold.op = op;

@@ -111,7 +111,7 @@ static int read_machine(const char *file, dpr_caps *caps) {
 
 static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
     char low[32], high[32];
-    const int width = dpr_strategy_width();
+    const int width = tables_strategy_width();
     printf("%22s    %-*s %s\n", "elements", width, "strategy", "predicted");
     size_t from = 0;
     for (int i = 0; i < choice->steps; i++) {
@@ -131,7 +131,7 @@ static void print_steps(const dpr_choice *choice, const dpr_caps *caps) {
 static void print_grid(const dpr_choice *choice, const dpr_caps *caps) {
     static const int exponents[] = {4, 10, 14, 18, 22, 26, 30};
     enum { COLUMNS = sizeof exponents / sizeof *exponents };
-    const int width = dpr_strategy_width();
+    const int width = tables_strategy_width();
     char text[32];
     printf("\n%-*s", width, "predicted for");
     for (int c = 0; c < COLUMNS; c++)

@@ -9,7 +9,6 @@
 #include "figures.h"
 #include "generate.h"
 #include "jobs.h"
-#include "plan/registry.h"
 #include "progress.h"
 #include "source.h"
 #include "tables.h"
@@ -142,7 +141,7 @@ static int wants_gpu(const request *r) {
         return r->device != DPR_DEVICE_CPU;
     if (r->generating || r->asked.every_strategy)
         return 1;
-    return r->asked.strategy && dpr_strategies[dpr_strategy_find(r->asked.strategy)]->side == DPR_ON_GPU;
+    return r->asked.strategy && cli_strategy_info(r->asked.strategy).on_gpu;
 }
 
 static int open_places(request *r) {

@@ -1,9 +1,10 @@
 #include "tables.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "cli.h"
 #include "lists.h"
-#include "plan/registry.h"
 
 const char *tables_domain(int op) {
     return dpr_ops[op].domain == DPR_DOMAIN_ANY       ? "all types"
@@ -41,11 +42,20 @@ void tables_print_all(void) {
     tables_print_strategies(1);
 }
 
+int tables_strategy_width(void) {
+    size_t width = 0;
+    for (size_t i = 0; dpr_strategy_name(i); i++) {
+        const size_t length = strlen(dpr_strategy_name(i));
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}
+
 void tables_print_strategies(int with_gpu) {
-    const int width = dpr_strategy_width();
+    const int width = tables_strategy_width();
     puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (with_gpu || dpr_strategies[i]->side == DPR_ON_CPU)
+        if (with_gpu || !cli_strategy_info(dpr_strategy_name(i)).on_gpu)
             printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
     if (!with_gpu)
         tables_print_left_out();
@@ -54,7 +64,7 @@ void tables_print_strategies(int with_gpu) {
 void tables_print_left_out(void) {
     int on_gpu = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        on_gpu += dpr_strategies[i]->side == DPR_ON_GPU;
+        on_gpu += cli_strategy_info(dpr_strategy_name(i)).on_gpu;
     if (on_gpu > 0)
         printf("  %d more strategies run on a GPU ('dpr info --all' lists them)\n", on_gpu);
 }
