@@ -70,8 +70,8 @@ template <class M> __device__ typename M::acc of_thread(const typename M::storag
     typename M::acc a = M::identity();
     typename X::type sum[1];
     uint64_t i = thread_of_grid();
-    while (strides_on(i | 31, loads - 1, stride)
-           < count) { /* the index is that of the warp's last thread, so that the warp stays together */
+    /* i | 31 is the index of the warp's last thread, so that the warp stays together. */
+    while (strides_on(i | 31, loads - 1, stride) < count) {
         strided<M, loads> mine;
         mine.load(in, i, stride);
         __syncwarp(); /* without this, the compiler waits for the first load before it issues the last */

@@ -98,8 +98,8 @@ template <class Bits> __host__ __device__ constexpr Bits flip_negative(Bits b) {
     return static_cast<Bits>(b ^ static_cast<Bits>(static_cast<unsigned_bits>(b >> top) >> 1));
 }
 
-template <dpr_dtype D>
-struct float_bits; /* the bits as a signed integer; the patterns of infinity and the canonical NaN */
+/* A float's bits as a signed integer, and the patterns of infinity and the canonical NaN. */
+template <dpr_dtype D> struct float_bits;
 template <> struct float_bits<DPR_F16> {
     using type = int16_t;
     static constexpr type inf = 0x7c00, nan = 0x7e00;
