@@ -127,7 +127,8 @@ dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
 }
 
 /* Launches one cluster as large as the array needs, of at least two blocks and at most the limit. Longer arrays get
- * more clusters, so many that each thread still has four vectors. */
+ * more clusters, so many that each thread still has at least four
+ * vectors. */
 int launch(const dpr_run *run) {
     const size_t vectors = dpr_run_bytes(run) / vector_bytes + 1;
     const size_t blocks = (vectors + block_threads - 1) / block_threads;

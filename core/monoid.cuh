@@ -176,7 +176,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static constexpr bool by_word = sizeof(storage) == 1 || (is_integer && sizeof(storage) == 2);
     static constexpr bool in_halves = is_integer && sizeof(storage) == 4;
     using tile = cuda::std::conditional_t<in_halves, sum_of_halves<D>, void>;
-    /* What takes more registers or instructions a vector. */
+    /* Pairs that take more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
     static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
