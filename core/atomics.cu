@@ -49,7 +49,7 @@ template <dpr_dtype D, dpr_nan N> struct word_form<monoid<DPR_MAX, D, N>> : extr
 template <class M> constexpr bool is_ordered_sum = false;
 template <dpr_dtype D, dpr_nan N> constexpr bool is_ordered_sum<monoid<DPR_SUM, D, N>> = is_float<D>;
 
-/* ---- What is added up before ---- */
+/* ---- What is added up before the atomic ---- */
 
 /* All threads of the grid call give(), which calls add(a) in each thread that has a value `a` for the word. */
 

@@ -152,7 +152,7 @@ template <bool Least, dpr_dtype D> struct order {
     static __device__ bool better(key a, key b) { return Least ? a < b : a > b; }
     static __device__ key best_of(key a, key b) { return Least ? min(a, b) : max(a, b); }
 
-    /* An element's key under a NaN policy. */
+    /* Returns the key of an element under a NaN policy. */
     template <dpr_nan N> static __device__ key of(storage_of<D> x) {
         return is_nan<D>(x) ? (N == DPR_NAN_IGNORE ? worst : best) : key_from<D>(x);
     }

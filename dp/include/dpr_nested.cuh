@@ -14,7 +14,7 @@
  * dpr_result_dtype(). dpr.h says what elements, NaN and results mean. The result of no elements is the identity; for
  * ARGMIN and ARGMAX it is -1. Pairs of operation and type without a meaning do not compile.
  *
- * CUDA's rules for launches from kernels hold here too:
+ * Launches from kernels have rules, which hold here too:
  * - A launched kernel sees what the launching thread sees at the call. It sees what other threads of the block have
  *   written only if __syncthreads() comes between. For arrays that other blocks write there is tail_reduce().
  * - The calling thread does not see the result. The next kernel in the calling kernel's stream sees it, `then` does,
