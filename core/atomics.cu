@@ -91,7 +91,7 @@ struct each_thread {
 };
 
 /* Adds up the elements of a warp. The hardware's sums have 32 bits, so the upper and the lower 16 bits are added up
- * separately, which cannot overflow. A template, because devices before compute capability 8.0 do not have the
+ * separately, which cannot overflow. It is a template, because devices before compute capability 8.0 do not have the
  * instruction. */
 template <class T> __device__ uint64_t sum_in_hardware(T x) {
     static_assert(sizeof x == sizeof(int32_t));

@@ -45,7 +45,7 @@ struct demonstrated_form {
 
 /* A strategy whose threads take `Bytes` bytes of the array at a time. It launches at most as many blocks as the device
  * holds, and at most `Partials`. If `ThreadsPerSm` is not 0, it also launches no more blocks than make that many
- * threads an SM, but one on each SM. Form::of(key) is its kernel, or NULL for pairs that it does not take;
+ * threads an SM, but at least one on each SM. Form::of(key) is its kernel, or NULL for pairs that it does not take;
  * Form::why_not(key) is then the reason. Form::shared_bytes(key) is dynamic shared memory a thread, in bytes. */
 template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct demonstration {
     static constexpr int static_shared_bytes = 1024; /* at least what any of their kernels has besides, in bytes */
