@@ -1,7 +1,7 @@
-/* coop.async: a block copies stages of the array to shared memory by cg::memcpy_async(), one ahead of the one that it
- * reads there, so that threads do not wait for what they will need next. Copies are of 16 bytes from 16-byte
- * boundaries, which go past L1 and registers from compute capability 8.0 on; the elements before the first
- * boundary and after the last are read as they are. Blocks meet as those of flat.lastblock do. */
+/* coop.async: a block copies stages of the array to shared memory by cg::memcpy_async(), one stage ahead of the one
+ * that it reads there, so that threads do not wait for the data that they need next. Copies are of 16 bytes from
+ * 16-byte boundaries; from compute capability 8.0 on they bypass L1 and registers. Elements before the first boundary
+ * and after the last one are read directly. Blocks combine their partial results as in flat.lastblock. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>
@@ -14,10 +14,10 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-constexpr int stage_vectors = 2; /* a thread */
+constexpr int stage_vectors = 2; /* vectors of a stage for each thread */
 constexpr int stages = 2;
 
-/* The stages of one block: every so many-th of the array's whole vectors. */
+/* The stages of one block: every gridDim.x-th stage of the array's whole vectors. */
 template <class T> struct stage_walk {
     using P = packet<T>;
     division<T> d;
@@ -31,7 +31,8 @@ template <class T> struct stage_walk {
         return left < vectors() ? static_cast<unsigned>(left) : vectors();
     }
 
-    /* All threads of the block. Without a stage there is nothing to copy, and the turn is taken all the same. */
+    /* Starts to copy stage `i`. All threads of the block call it. If there is no such stage it copies nothing, but it
+     * still counts for wait_prior(). */
     __device__ void fetch(const cg::thread_block &block, P *shared, uint64_t i) const {
         const size_t bytes = has(i) ? size(i) * sizeof(P) : 0;
         const P *from = d.body() + (has(i) ? first(i) : 0);
@@ -57,7 +58,7 @@ template <class M> __device__ typename M::acc reduce_stages(const stage_walk<typ
                 t.add(stage[i % stages * walk.vectors() + at], v);
         }
         a = t.fold_into(a, [](unsigned) { return uint64_t{0}; });
-        block.sync(); /* before this stage is copied over */
+        block.sync(); /* before this stage is overwritten */
     }
     cg::wait(block);
     return a;

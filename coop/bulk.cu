@@ -1,6 +1,6 @@
-/* coop.bulk: the copy engine (TMA) brings stages of the array to shared memory, where barriers count their bytes in;
- * the threads read them there, so that what is in flight takes no registers. Blocks meet as those of flat.lastblock do.
- */
+/* coop.bulk: the copy engine (TMA) copies stages of the array to shared memory, where barriers count the bytes that
+ * have arrived. The threads read them there, so that loads in flight take no registers. Blocks combine their partial
+ * results as in flat.lastblock. */
 #include <cuda/ptx>
 
 #include "cost.h"
@@ -11,23 +11,23 @@ namespace dpr {
 namespace {
 
 constexpr int block_threads = 512;
-constexpr int stage_vectors = 2; /* a thread */
+constexpr int stage_vectors = 2; /* vectors of a stage for each thread */
 constexpr int stage_bytes = block_threads * stage_vectors * vector_bytes;
 constexpr int stages = 8;
 
 /* Shared memory of a block. */
 struct ring {
     alignas(128) unsigned char stage[stages][stage_bytes];
-    uint64_t full[stages];  /* its bytes have come */
-    uint64_t empty[stages]; /* every warp has read it */
+    uint64_t full[stages];  /* all bytes of the stage have arrived */
+    uint64_t empty[stages]; /* every warp has read the stage */
 };
 
 #if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
 
-/* What one block reads: its share of the array's whole vectors, stage by stage. */
+/* The stages of one block: every gridDim.x-th stage of the array's whole vectors. */
 template <class T> struct stage_walk {
     division<T> d;
-    uint64_t stage; /* vectors of one */
+    uint64_t stage; /* vectors of one stage */
 
     __device__ explicit stage_walk(const division<T> &of) : d(of), stage(block_threads * stage_vectors) {}
 
@@ -39,7 +39,7 @@ template <class T> struct stage_walk {
         return static_cast<unsigned>(left < stage ? left : stage);
     }
 
-    /* One thread. */
+    /* Starts to copy stage `i`. One thread calls it. */
     __device__ void fetch(ring &r, uint64_t i) const {
         namespace ptx = cuda::ptx;
         const unsigned slot = i % stages, bytes = size(i) * vector_bytes;
@@ -59,14 +59,14 @@ __device__ inline void open_ring(ring &r) {
             cuda::ptx::mbarrier_init(&r.full[s], 1);
             cuda::ptx::mbarrier_init(&r.empty[s], block_threads / 32);
         }
-        /* The copy engine sees the barriers through another proxy than the store that made them. */
+        /* The copy engine accesses the barriers through another proxy than the stores that initialised them. */
         cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
     }
     __syncthreads();
 }
 
-/* The whole vectors, from shared memory. Each warp frees a stage when it has it in registers, and the first thread
- * refills it when all have. */
+/* Reduces the whole vectors from shared memory. Each warp frees a stage after it has loaded it into registers, and the
+ * first thread refills the stage when all warps have. */
 template <class M> __device__ typename M::acc reduce_stages(ring &r, const stage_walk<typename M::storage> &walk) {
     using P = packet<typename M::storage>;
     typename M::acc a = M::identity();
@@ -123,7 +123,7 @@ template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &
 #else
 
 template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &, ring &) {
-    __trap(); /* probe() keeps devices without the copy engine away */
+    __trap(); /* probe() refuses devices without the copy engine */
 }
 
 #endif
@@ -148,7 +148,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 1.85e-6 : 0.85e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 1.85e-6 : 0.85e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + 1.05 * dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

@@ -1,6 +1,6 @@
 /* coop.cluster: the blocks of a thread-block cluster send the partial results of their warps to the shared memory of
- * the cluster's first block, where a transaction barrier counts them in. With one cluster that is all: nothing goes
- * through L2. Several clusters meet as the blocks of flat.lastblock do. */
+ * the cluster's first block, where a transaction barrier counts their bytes. With one cluster that is all: no partial
+ * result goes through L2. Several clusters combine theirs as the blocks of flat.lastblock do. */
 #include <cooperative_groups.h>
 #include <cuda/ptx>
 
@@ -17,7 +17,7 @@ constexpr int block_warps = block_threads / 32;
 
 #if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
 
-/* Stores a value in the shared memory of another block of the cluster and counts its bytes in at the barrier there. */
+/* Stores a value in the shared memory of another block of the cluster, and adds its bytes to the barrier there. */
 template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
     const words_of<X> words(x);
     uint32_t *at = reinterpret_cast<uint32_t *>(to);
@@ -27,30 +27,32 @@ template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
         cuda::ptx::st_async(at, words.w, barrier);
 }
 
-/* The partial results of a cluster's warps on their way to its first block. */
+/* The place in a cluster's first block where the partial results of the cluster's warps arrive. */
 template <class M> struct inbox {
     using X = exchange<M>;
     typename X::type *partials; /* largest_cluster * block_warps, in this block's shared memory */
     uint64_t *barrier;
 
-    /* One thread of the first block, before the cluster's barrier. */
+    /* Initialises the barrier. One thread of the first block calls it, before the cluster's barrier. */
     __device__ void open() {
         cuda::ptx::mbarrier_init(barrier, 1);
         cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
     }
 
-    /* The same thread, after it; some may have come by then. */
+    /* Tells the barrier how many partial results to expect. The same thread calls it, after the cluster's barrier; some
+     * may have arrived by then. */
     __device__ void expect(unsigned expected) {
         cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
                                              barrier, expected * static_cast<unsigned>(sizeof *partials));
     }
 
-    /* One thread of each warp, from any block, after the cluster's barrier. */
+    /* Sends a partial result. One thread of each warp of every block calls it, after the cluster's barrier. */
     __device__ void post(const cooperative_groups::cluster_group &cluster, unsigned slot, typename X::type x) {
         send(cluster.map_shared_rank(partials + slot, 0), x, cluster.map_shared_rank(barrier, 0));
     }
 
-    /* A warp of the first block: all partials, folded in a fixed order. Valid in lane 0. */
+    /* Waits for all partial results and folds them in a fixed order. One warp of the first block calls it; the result
+     * is valid in lane 0. */
     __device__ typename X::type fold(unsigned expected) {
         while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, 0)) {}
         typename X::type x[largest_cluster * block_warps / 32];
@@ -90,7 +92,7 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
 #else
 
 template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &) {
-    __trap(); /* probe() keeps devices without clusters away */
+    __trap(); /* probe() refuses devices without clusters */
 }
 
 #endif
@@ -109,7 +111,7 @@ const char *probe(const dpr_key *, const dpr_caps *caps) {
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 1.10e-6 : 0.47e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 1.10e-6 : 0.47e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends
            + dpr_key_bytes(key, count) / (1.05 * largest_cluster * dpr_sm_rate(key, &caps->gpu));
 }
@@ -124,8 +126,9 @@ dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
     return shape;
 }
 
-/* One cluster as large as the array needs, of two blocks at least, up to the limit; past four vectors for each of its
- * threads, more clusters. */
+/* Launches one cluster as large as the array needs, of at least two blocks and at most the limit. Longer arrays get
+ * more clusters, so many that each thread still has at least four
+ * vectors. */
 int launch(const dpr_run *run) {
     const size_t vectors = dpr_run_bytes(run) / vector_bytes + 1;
     const size_t blocks = (vectors + block_threads - 1) / block_threads;

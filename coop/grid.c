@@ -1,5 +1,5 @@
-/* coop.grid: a cooperative launch. Every block leaves its partial result in scratch memory; then, in as many rounds as
- * it takes, the grid synchronises and blocks fold the partials, a block's worth each, until one is left. */
+/* coop.grid: a cooperative launch. Every block stores its partial result in scratch memory. Then the grid synchronises
+ * and each block folds as many partial results as it has threads, in as many rounds as it takes until one is left. */
 #include "cost.h"
 #include "meetings.h"
 
@@ -8,7 +8,7 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

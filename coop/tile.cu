@@ -1,5 +1,5 @@
-/* coop.tile: cooperative groups' own reduction: tiles of 32 threads reduce by cg::reduce(), and the first tile of each
- * block what the tiles have. Blocks meet as those of flat.lastblock do. */
+/* coop.tile: cooperative groups' own reduction. Tiles of 32 threads reduce by cg::reduce(), and the first tile of each
+ * block reduces the results of its tiles. Blocks combine their partial results as in flat.lastblock. */
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-/* The group operation that combines what threads exchange; void where there is none. */
+/* The group operation that combines what threads exchange; void if there is none. */
 template <dpr_op Op> struct group_op { template <class T> using of = void; };
 template <> struct group_op<DPR_SUM> { template <class T> using of = cg::plus<T>; };
 template <> struct group_op<DPR_MIN> { template <class T> using of = cg::less<T>; };
@@ -20,7 +20,7 @@ template <> struct group_op<DPR_BAND> { template <class T> using of = cg::bit_an
 template <> struct group_op<DPR_BOR> { template <class T> using of = cg::bit_or<T>; };
 template <> struct group_op<DPR_BXOR> { template <class T> using of = cg::bit_xor<T>; };
 
-/* What a monoid is to groups. */
+/* A monoid's operation for cooperative groups. */
 template <class M> struct grouped;
 template <dpr_op O, dpr_dtype D, dpr_nan N> struct grouped<monoid<O, D, N>> {
     template <class T> using op = typename group_op<O>::template of<T>;

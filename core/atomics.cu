@@ -1,5 +1,5 @@
-/* atomic.*: one word of device memory, to which threads add what they have. What they differ in is how much is added up
- * before. Operations whose result does not depend on the order, as no run has the order of another. */
+/* atomic.*: threads add to one word of device memory by atomics. The strategies differ in how much is added up before.
+ * They take only operations whose result does not depend on the order, because the order differs from run to run. */
 #include <cuda/atomic>
 
 #include "demonstration.cuh"
@@ -9,8 +9,8 @@
 namespace dpr {
 namespace {
 
-/* How accumulators stand in the word, where zero means "nothing yet": sums as they are, extremes by how much better
- * than nothing they are. */
+/* How the word represents an accumulator. Zero means "nothing yet": sums are stored as they are, minima and maxima as
+ * their distance from the worst key. */
 template <class M> struct word_form;
 
 template <dpr_dtype D, dpr_nan N> struct word_form<monoid<DPR_SUM, D, N>> {
@@ -49,11 +49,11 @@ template <dpr_dtype D, dpr_nan N> struct word_form<monoid<DPR_MAX, D, N>> : extr
 template <class M> constexpr bool is_ordered_sum = false;
 template <dpr_dtype D, dpr_nan N> constexpr bool is_ordered_sum<monoid<DPR_SUM, D, N>> = is_float<D>;
 
-/* ---- What is added up before ---- */
+/* ---- What is added up before the atomic ---- */
 
-/* Each calls add(a) with what this thread gives to the word, if it does; all threads of the grid call it. */
+/* All threads of the grid call give(), which calls add(a) in each thread that has a value `a` for the word. */
 
-/* Every element by itself. */
+/* Adds every element by itself. */
 struct each_element {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
         using X = exchange<M>;
@@ -62,7 +62,7 @@ struct each_element {
     }
 };
 
-constexpr unsigned loads = 16; /* in flight */
+constexpr unsigned loads = 16; /* loads in flight a thread */
 
 template <class M> __device__ typename M::acc of_thread(const typename M::storage *in, uint64_t count) {
     using X = exchange<M>;
@@ -70,10 +70,11 @@ template <class M> __device__ typename M::acc of_thread(const typename M::storag
     typename M::acc a = M::identity();
     typename X::type sum[1];
     uint64_t i = thread_of_grid();
-    while (strides_on(i | 31, loads - 1, stride) < count) { /* of the warp's last thread, so that it stays together */
+    /* i | 31 is the index of the warp's last thread, so that the warp stays together. */
+    while (strides_on(i | 31, loads - 1, stride) < count) {
         strided<M, loads> mine;
         mine.load(in, i, stride);
-        __syncwarp(); /* or the compiler waits for the first before it asks for the last */
+        __syncwarp(); /* without this, the compiler waits for the first load before it issues the last */
         mine.sums(sum);
         a = M::merge(a, X::unpack(sum[0]));
         i = strides_on(i, loads, stride);
@@ -82,15 +83,16 @@ template <class M> __device__ typename M::acc of_thread(const typename M::storag
     return M::merge(a, X::unpack(sum[0]));
 }
 
-/* What a thread has, in registers. */
+/* Adds what each thread has added up in registers. */
 struct each_thread {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
         add(of_thread<M>(in, count));
     }
 };
 
-/* The hardware adds 32 bits, so it adds the halves of a warp's elements, whose sums fit. A template, as devices before
- * compute capability 8.0 do not have the instruction. */
+/* Adds up the elements of a warp. The hardware's sums have 32 bits, so the upper and the lower 16 bits are added up
+ * separately, which cannot overflow. It is a template, because devices before compute capability 8.0 do not have the
+ * instruction. */
 template <class T> __device__ uint64_t sum_in_hardware(T x) {
     static_assert(sizeof x == sizeof(int32_t));
     const uint64_t low = __reduce_add_sync(~0u, static_cast<cuda::std::make_unsigned_t<T>>(x) & 0xffff);
@@ -98,7 +100,7 @@ template <class T> __device__ uint64_t sum_in_hardware(T x) {
     return (static_cast<uint64_t>(high) << 16) + low;
 }
 
-/* 32 elements, which a warp has read together. */
+/* Adds sums of 32 elements, which a warp has read together. */
 struct each_warp {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
         using X = exchange<M>;
@@ -116,7 +118,7 @@ struct each_warp {
     }
 };
 
-/* What a block has, by atomics in shared memory. */
+/* Adds what each block has added up by atomics in shared memory. */
 struct each_block {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
         __shared__ uint64_t word;
@@ -130,7 +132,7 @@ struct each_block {
     }
 };
 
-/* The same, by shuffles. */
+/* Adds what each block has added up by shuffles. */
 struct each_reduced_block {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
         const auto x = reduce_block<M>(exchange<M>::pack(of_thread<M>(in, count)));
@@ -139,7 +141,7 @@ struct each_reduced_block {
     }
 };
 
-/* ---- How it is added ---- */
+/* ---- How a value is added to the word ---- */
 
 struct natively {
     template <class M> static __device__ void add(uint64_t *word, typename M::acc a) {
@@ -147,7 +149,8 @@ struct natively {
     }
 };
 
-/* As any operation can be made atomic: calculated outside, and stored if nobody was quicker. */
+/* Adds by a loop of compare-and-swap, which works for any operation: a thread calculates the new word and stores it if
+ * no other thread has changed the word meanwhile. */
 struct by_compare_and_swap {
     template <class M> static __device__ void add(uint64_t *word, typename M::acc a) {
         using form = word_form<M>;
@@ -157,7 +160,7 @@ struct by_compare_and_swap {
     }
 };
 
-/* Scratch memory: the word, and how many blocks have arrived. */
+/* Scratch memory has the word, and the number of blocks that have arrived. */
 template <class M, class Before, class How>
 __global__ void __launch_bounds__(most_threads, 1) atomic_kernel(const __grid_constant__ dpr_kernel_args args) {
     let_next_launch();
@@ -193,14 +196,14 @@ template <class Before, class How> struct form : demonstrated_form {
     }
 };
 
-/* Of the smallest element: threads are as many as there are elements before any of them gets a second one. */
+/* Bytes of the smallest element: there are as many threads as elements before any thread gets a second one. */
 constexpr unsigned bytes_of_atomics = sizeof(int32_t);
 
 template <class Before, class How, int ThreadsPerSm = 0>
 using strategy = demonstration<form<Before, How>, bytes_of_atomics, INT32_MAX, ThreadsPerSm>;
 
-/* Of those whose atomics are as many as threads or blocks, so many threads an SM as reading needs, an estimate: atomics
- * on one word wait for each other. */
+/* Most threads an SM where the number of atomics grows with that of threads or blocks: as many as reading needs, an
+ * estimate. Atomics on one word wait for each other. */
 constexpr int enough_to_read = 512;
 
 using global = strategy<each_element, natively>;

@@ -1,6 +1,6 @@
 /* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc
- * (host/plan/caps_read.c) or read from a captured machine (host/plan/machine.c). The planner sees the hardware only
- * through this. */
+ * (host/plan/caps_read.c) or from the text of a captured machine (host/plan/machine.c). The planner sees the hardware
+ * only through this. */
 #ifndef DPR_CORE_CAPS_H
 #define DPR_CORE_CAPS_H
 
@@ -16,9 +16,10 @@
  *   LEAST, MOST   the values that a machine may have
  *
  * Flags are 0 or 1. A warp has 32 threads on every CUDA device. Launches may nest up to 24 levels deep, and a grid may
- * have up to 2^31 - 1 blocks along x (CUDA programming guide). Other fields may be ten to a thousand times what devices
- * have today. Within these ranges all that is calculated from them fits: counts of threads and blocks, also on all SMs
- * together, in an int; nothing that costs are divided by is 0, and every cost is finite and above 0. */
+ * have up to 2^31 - 1 blocks along x (CUDA programming guide). The limits of the other fields are ten to a thousand
+ * times what devices have today. Within these limits every value calculated from the fields fits its type: numbers of
+ * threads and blocks, also on all SMs together, fit in an int, no divisor in a cost is 0, and every cost is finite and
+ * above 0. */
 #define DPR_GPU_CAPS_LIST(X, A)                                                                                        \
     X(A, cc_major, ComputeCapabilityMajor, 1, 99, "compute capability, major number")                                  \
     X(A, cc_minor, ComputeCapabilityMinor, 0, 9, "compute capability, minor number")                                   \
@@ -52,13 +53,13 @@
     X(A, mps, MpsEnabled, 0, 1, "runs under MPS")                                                                      \
     X(A, numa_node, HostNumaId, -1, 65535, "nearest NUMA node, -1 if unknown")
 
-/* What no attribute tells: the GPU's memory, and limits and costs of nested launches.
+/* Capabilities that no attribute tells: the GPU's memory, and limits and costs of nested launches.
  *
  *   X(A, NAME, LEAST, MOST, text)
  *
- * The pool's size is asked for where the device is initialised. How deep launches may nest cannot be asked, and is what
- * the CUDA programming guide has as the maximum. Costs are measured where a strategy with nested launches is first
- * asked for (dp/calibration.h), and are those of an H200 with a pool of that size until then (dp/nested_host.h). */
+ * The size of the launch pool is asked for when the device is initialised. How deep launches may nest cannot be asked;
+ * it is the CUDA programming guide's maximum. Costs are measured when a strategy with nested launches is first named
+ * (dp/calibration.h). Until then they are those of an H200 with a pool of that size (dp/nested_host.h). */
 #define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
     X(A, memory_bytes, 1 << 20, INT64_C(1) << 50, "device memory, bytes")                                              \
     X(A, pending_launches, 0, INT32_MAX, "nested launches that may be pending at a time")                              \
@@ -71,10 +72,10 @@
     X(A, nested_times_measured, 0, 1, "times of nested launches were measured here")                                   \
     X(A, nested_bytes_measured, 0, 1, "memory of nested launches was measured here")
 
-/* Threads that DPR_NUM_THREADS may ask for at most; greater numbers are taken as this one. */
+/* The most threads that DPR_NUM_THREADS may ask for; greater numbers are taken as this one. */
 enum { DPR_THREADS_MAX = 1024 };
 
-/* The same for the CPU.   X(A, NAME, LEAST, MOST, text) */
+/* The list of CPU capabilities.   X(A, NAME, LEAST, MOST, text) */
 #define DPR_CPU_CAPS_LIST(X, A)                                                                                        \
     X(A, cores, 1, 65536, "physical cores this process may use")                                                       \
     X(A, threads, 1, DPR_THREADS_MAX, "worker threads of cpu.threads")                                                 \

@@ -1,5 +1,5 @@
-/* What demonstration strategies have in common, which are there to be looked at: the pairs of operation and type that
- * they take, and the block size, which the caller may choose. */
+/* Code that demonstrations share: the pairs of operation and type that they take, and the block size, which the caller
+ * may choose. */
 #ifndef DPR_CORE_DEMONSTRATION_CUH
 #define DPR_CORE_DEMONSTRATION_CUH
 
@@ -21,34 +21,34 @@ template <dpr_dtype D, dpr_nan N> constexpr bool is_demonstrated<monoid<DPR_MAX,
 
 constexpr const char *why_not_demonstrated = "it is there to show sums, minima and maxima of i32, i64, f32 and f64";
 
-/* Of these pairs the one whose sums are wider than its elements. */
+/* True for the only one of these pairs whose partial results are wider than its elements. */
 template <class M> constexpr bool is_sum_of_i32 = false;
 template <dpr_nan N> constexpr bool is_sum_of_i32<monoid<DPR_SUM, DPR_I32, N>> = true;
 
-/* The most that threads exchange of such a pair. */
+/* Bytes of the largest value that threads exchange for such a pair. */
 constexpr int demonstrated_bytes = 8;
 
-/* Partials of it that scratch memory has room for where they carry tags, which are as large again. */
+/* How many such partial results scratch memory has room for with their tags, which take as much again. */
 constexpr int demonstrated_partials = DPR_SCRATCH_BYTES / (2 * demonstrated_bytes);
 
-/* Threads a block: the caller's choice, or what the literature has. */
+/* Threads a block: the caller's choice, or 512 as in the literature (core/README.md). */
 constexpr int literature_block = 512;
 inline int block_of(const dpr_key *key) {
     return key->f.block ? 1 << key->f.block : literature_block;
 }
 
-/* What most forms have. */
+/* Defaults for forms. */
 struct demonstrated_form {
     static const char *why_not(const dpr_key *) { return why_not_demonstrated; }
     static int shared_bytes(const dpr_key *) { return 0; }
 };
 
-/* A strategy whose threads take `Bytes` of the array at a time; as many blocks as the device holds, but `Partials` at
- * most, and no more than make `ThreadsPerSm` threads an SM if that is not 0, but one on each. Form::of(key) is its
- * kernel, NULL for pairs it does not take, and Form::why_not(key) then the reason; Form::shared_bytes(key) is dynamic
- * shared memory, a thread. */
+/* A strategy whose threads take `Bytes` bytes of the array at a time. It launches at most as many blocks as the device
+ * holds, and at most `Partials`. If `ThreadsPerSm` is not 0, it also launches no more blocks than make that many
+ * threads an SM, but at least one on each SM. Form::of(key) is its kernel, or NULL for pairs that it does not take;
+ * Form::why_not(key) is then the reason. Form::shared_bytes(key) is dynamic shared memory a thread, in bytes. */
 template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct demonstration {
-    static constexpr int static_shared_bytes = 1024; /* as much as any of their kernels has beside */
+    static constexpr int static_shared_bytes = 1024; /* at least what any of their kernels has besides, in bytes */
 
     static const char *probe(const dpr_key *key, const dpr_caps *caps) {
         const int threads = block_of(key);
@@ -92,13 +92,13 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
     }
 };
 
-/* Seconds of one that reads at a share of the memory's rate. The shares are those of tests/results/h200-ladder-28.json
- * without what a call takes beside, which is an estimate. */
+/* Predicted seconds of a demonstration that reads at `share` of the memory's rate. The shares are from
+ * tests/results/h200-ladder-28.json, after the time of a call without reading is subtracted, which is an estimate. */
 inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double share) {
     return DPR_LAUNCH_SECONDS + 2.5e-6 + dpr_key_bytes(key, count) / (share * dpr_memory_rate(&caps->gpu));
 }
 
-/* The table of one. */
+/* The table of one demonstration. */
 #define DPR_DEMONSTRATION(ID, NAME, FORM, SHARE, TEXT)                                                                 \
     extern "C" const dpr_strategy dpr_##ID;                                                                            \
     const dpr_strategy dpr_##ID = {                                                                                    \

@@ -1,4 +1,4 @@
-/* Which pairs of operation and type have a meaning, and which share a kernel, at compile time. */
+/* Tells at compile time which pairs of operation and type are valid, and which of them share a kernel. */
 #ifndef DPR_CORE_DOMAIN_CUH
 #define DPR_CORE_DOMAIN_CUH
 
@@ -15,8 +15,8 @@ constexpr bool domain_has(dpr_op op, int kind) {
     return domains[op] & kind;
 }
 
-/* The type whose kernel does for `dtype` what `op` asks, bit for bit: what integers mean makes no difference to their
- * bits and to whether they are zero. */
+/* Returns the type whose kernel gives the same bits for `op` as that of `dtype` would: the sign of integers makes no
+ * difference to bit operations and to tests for zero, nor does the format of 16-bit floats to such tests. */
 constexpr dpr_dtype stand_in(dpr_op op, dpr_dtype dtype, bool ignores_nan) {
     const bool looks_for_zeros = op == DPR_ALL || op == DPR_ANY || op == DPR_COUNT;
     const bool of_bits = looks_for_zeros || op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;

@@ -1,5 +1,4 @@
-/* Element types on the device: what their bits mean as numbers, as NaN and as keys that order like them, and how many
- * make a vector. */
+/* Element types on the device: their values as numbers, their NaN, keys that order like them, and vectors of them. */
 #ifndef DPR_CORE_ELEMENT_CUH
 #define DPR_CORE_ELEMENT_CUH
 
@@ -63,12 +62,12 @@ template <dpr_dtype D> __device__ bool is_nonzero(storage_of<D> x) {
         return x != 0;
 }
 
-/* The top bit of each byte that is not zero. */
+/* Sets the top bit of each byte that is not zero, and clears all other bits. */
 __device__ inline uint32_t nonzero_bytes(uint32_t word) {
     return (((word & 0x7f7f7f7f) + 0x7f7f7f7f) | word) & 0x80808080;
 }
 
-/* An element the NaN policy leaves out. */
+/* True if the NaN policy leaves the element out. */
 template <dpr_dtype D, dpr_nan N> __device__ bool is_absent(storage_of<D> x) {
     if constexpr (N == DPR_NAN_IGNORE)
         return is_nan<D>(x);
@@ -92,14 +91,15 @@ template <dpr_dtype D> __host__ __device__ constexpr auto key_zero() {
 
 template <dpr_dtype D> using key_of = decltype(key_zero<D>());
 
-/* The same mapping is its own inverse. */
+/* Flips the magnitude bits of negative numbers. The mapping is its own inverse. */
 template <class Bits> __host__ __device__ constexpr Bits flip_negative(Bits b) {
     using unsigned_bits = cuda::std::make_unsigned_t<Bits>;
     constexpr int top = 8 * sizeof(Bits) - 1;
     return static_cast<Bits>(b ^ static_cast<Bits>(static_cast<unsigned_bits>(b >> top) >> 1));
 }
 
-template <dpr_dtype D> struct float_bits; /* as a signed integer, and the patterns of infinity and the canonical NaN */
+/* A float's bits as a signed integer, and the patterns of infinity and the canonical NaN. */
+template <dpr_dtype D> struct float_bits;
 template <> struct float_bits<DPR_F16> {
     using type = int16_t;
     static constexpr type inf = 0x7c00, nan = 0x7e00;
@@ -138,7 +138,8 @@ template <dpr_dtype D> __device__ storage_of<D> key_to(key_of<D> k) {
         return static_cast<storage_of<D>>(k);
 }
 
-/* The ends of a type's keys: the type's own for integers, and for floats two beyond the infinities. */
+/* The least and the greatest key of a type. For integers they are those of the type; for floats they lie beyond the
+ * keys of the infinities. */
 template <dpr_dtype D>
 struct key_limits : cuda::std::numeric_limits<cuda::std::conditional_t<is_float<D>, key_of<D>, storage_of<D>>> {};
 template <> struct key_limits<DPR_BOOL> : cuda::std::numeric_limits<bool> {};
@@ -151,7 +152,7 @@ template <bool Least, dpr_dtype D> struct order {
     static __device__ bool better(key a, key b) { return Least ? a < b : a > b; }
     static __device__ key best_of(key a, key b) { return Least ? min(a, b) : max(a, b); }
 
-    /* An element's key under a NaN policy. */
+    /* Returns the key of an element under a NaN policy. */
     template <dpr_nan N> static __device__ key of(storage_of<D> x) {
         return is_nan<D>(x) ? (N == DPR_NAN_IGNORE ? worst : best) : key_from<D>(x);
     }
@@ -162,7 +163,7 @@ template <bool Least, dpr_dtype D> struct order {
 /* Bytes a thread loads at a time. */
 constexpr int vector_bytes = 16;
 
-/* The elements of one load, as the words they come in: an array of bytes would take a register for each. */
+/* The elements of one load, as 32-bit words: an array of bytes would take a register for each byte. */
 template <class T> struct alignas(vector_bytes) packet {
     static constexpr int size = vector_bytes / sizeof(T);
     static constexpr int words = vector_bytes / sizeof(uint32_t);

@@ -4,9 +4,9 @@
 
 #include "dpr.h"
 
-/* Keeps the formatted sentence for dpr_last_error() and returns `status`, so that a check reads
- * `return dpr_fail(DPR_ERR_..., "count is %zu, ...", count)`. Sentences name the argument and the value, and have no
- * full stop. Longer ones than 511 bytes are cut. */
+/* Keeps the formatted sentence for dpr_last_error() and returns `status`, so that a check reads `return
+ * dpr_fail(DPR_ERR_..., "count is %zu, ...", count)`. A sentence names the argument and its value, and has no full
+ * stop. It is cut after 511 bytes. */
 dpr_status dpr_fail(dpr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,4 +1,4 @@
-/* The instances of a strategy's kernel over all operations and types, and what strategies have in common. */
+/* The instances of a strategy's kernel over all operations and types, and code that strategies share. */
 #ifndef DPR_CORE_FAMILY_CUH
 #define DPR_CORE_FAMILY_CUH
 
@@ -12,8 +12,8 @@ namespace dpr {
 
 using kernel_entry = void (*)(dpr_kernel_args);
 
-/* Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves out. Pairs
- * that do the same share an instance (stand_in()), and so do both policies of types without NaN. */
+/* A table of Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves
+ * out. Pairs with the same results share an instance (stand_in()), and so do both policies of types without NaN. */
 template <class Family> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 
@@ -52,24 +52,24 @@ template <class Family> struct instances {
         return vectors_of[at];
     }
 
-    /* The kernel of a key, as the host launches it; NULL for a pair without one. */
+    /* Returns the kernel of a key, by its host address; NULL for a pair without one. */
     static const void *of(const dpr_key *key) {
         const int at = index(key->f.op, key->f.dtype, key->f.nan);
         return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
     }
 
-    /* How many vectors a thread of it has in flight. */
+    /* Returns how many vectors a thread of the key's kernel has in flight. */
     static unsigned in_flight(const dpr_key *key) {
         const int at = index(key->f.op, key->f.dtype, key->f.nan);
         return static_cast<unsigned>(vectors_table(std::make_integer_sequence<int, size>(), at));
     }
 };
 
-/* Threads of the largest block: what every device has room for once on an SM. */
+/* Threads of the largest block. An SM of every device has room for one. */
 constexpr int most_threads = 1024;
 
-/* What strategies have in common whose blocks have up to that many threads, one block on each SM, and leave `Partials`
- * partial results at most in scratch memory. */
+/* probe(), kernel(), shape() and launch() of strategies that run one block of up to `threads` threads on each SM and
+ * leave at most `Partials` partial results in scratch memory. */
 template <class Family, int Partials> struct block_per_sm {
     static constexpr int threads = most_threads;
 

@@ -1,4 +1,4 @@
-/* How partial results meet and how the result leaves the device. */
+/* Combining the partial results of blocks, and writing the result. */
 #ifndef DPR_CORE_FINISH_CUH
 #define DPR_CORE_FINISH_CUH
 
@@ -10,8 +10,8 @@ namespace dpr {
 
 /* ---- Tagged words ---- */
 
-/* Stores a value as words that carry a tag, so that who sees the tag in a word sees its 32 bits of the value as well:
- * nothing needs to be ordered. */
+/* Stores a value as 64-bit words, each of 32 bits of the value and the tag. Whoever sees the tag in a word also sees
+ * its 32 bits of the value, so the stores need no order. */
 template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, const X &x, uint32_t tag) {
     const words_of<X> words(x);
 #pragma unroll
@@ -22,7 +22,7 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 
 /* ---- The result ---- */
 
-/* Writes the result of in[0 .. count-1]. One thread calls it. */
+/* Writes the result of in[0 .. count-1], whose accumulator is `a`. One thread calls it. */
 template <class M> __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     using R = typename M::result;
     const auto *in = static_cast<const typename M::storage *>(args.in);
@@ -50,7 +50,7 @@ template <class M> __device__ void write_result(const dpr_kernel_args &args, uin
 
 /* ---- Partial results ---- */
 
-/* Two words that are written and read at once. */
+/* store_pair() and load_pair() write and read two words in one access of 16 bytes. */
 __device__ inline void store_pair(uint64_t *to, uint64_t first, uint64_t second) {
     asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.b128 [%0], both; }" ::"l"(to), "l"(first),
                  "l"(second)
@@ -64,8 +64,9 @@ __device__ inline void load_pair(const uint64_t *from, uint64_t &first, uint64_t
                  : "memory");
 }
 
-/* A partial result in scratch memory, which is zero between runs: eight bytes as a pair with a tag, others as tagged
- * words, which are as many bytes but, of two pairs, quicker. */
+/* A partial result in scratch memory, which is zero between runs. A value of eight bytes and its tag are written in one
+ * store of 16 bytes. Other values are written as tagged words; for 16 bytes these take no more memory than two such
+ * stores, and are quicker. */
 template <class X> struct tagged_partial {
     static constexpr bool in_pair = sizeof(X) == sizeof(uint64_t);
     static constexpr int words = words_of<X>::size;
@@ -84,7 +85,7 @@ template <class X> struct tagged_partial {
             at[i] = 0;
     }
 
-    /* It may be there already. */
+    /* Reads the words, which may not be complete yet. */
     __device__ void look(uint64_t *at) {
         if constexpr (in_pair) {
             load_pair(at, w[0], w[1]);
@@ -118,33 +119,33 @@ template <class X> struct tagged_partial {
     }
 };
 
-constexpr int tagged_bytes = 32; /* of the largest exchange type */
+constexpr int tagged_bytes = 32; /* bytes of the largest value that blocks exchange, with its tags */
 constexpr int most_partials = DPR_SCRATCH_BYTES / tagged_bytes;
 
-/* Where that of a block is. */
+/* Where partial result number `i` lies. */
 template <class M> __device__ uint64_t *partial_of(const dpr_kernel_args &args, unsigned i) {
     constexpr int words = tagged_partial<typename exchange<M>::type>::words;
     static_assert(words * sizeof(uint64_t) <= tagged_bytes);
     return static_cast<uint64_t *>(args.scratch) + i * words;
 }
 
-/* The partials that a lane reads in one round of gather(), 32 apart. */
+/* The partial results that a lane of the warp reads in one round of gather(), 32 apart. */
 template <class M> struct gathered {
     using X = exchange<M>;
     using partial = tagged_partial<typename X::type>;
     static constexpr int each = 5;
 
-    uint64_t *first; /* where the lane's first one is */
-    int left;        /* how many there are from that one on, the other lanes' among them */
+    uint64_t *first; /* where the lane's first partial result lies */
+    int left;        /* how many there are from that one on, those of the other lanes included */
     partial in[each];
 
     __device__ bool exists(int k) const { return k * 32 < left; }
 
     __device__ uint64_t *at(int k) const { return first + k * 32 * partial::words; }
 
-    /* Returns when those of all lanes are there. */
+    /* Waits until the partial results of all lanes have arrived. */
     __device__ void wait() {
-        /* Known for all before the first is looked at, so that no look waits for another. */
+        /* This is calculated for all of them before the first is read, so that no read waits for another. */
         bool pending[each], any;
 #pragma unroll
         for (int k = 0; k < each; ++k)
@@ -164,7 +165,7 @@ template <class M> struct gathered {
         } while (__any_sync(~0u, any));
     }
 
-    /* All of them in one, when they are there. Their places are clear for the next run. */
+    /* Folds the lane's partial results, which have arrived, and zeroes their words for the next run. */
     __device__ typename X::type take() const {
         typename X::type values[each];
 #pragma unroll
@@ -179,9 +180,10 @@ template <class M> struct gathered {
     }
 };
 
-/* Waits for `n` tagged partials, folds them with `own` in a fixed order and writes the result. One warp calls it, with
- * `own` in its lane 0. Whoever posts them has been running since before this warp, and waits for nobody. With `Many`
- * there may be so many that they take several rounds, whose results are not to be rounded each time. */
+/* Waits for `n` tagged partial results, folds them with `own` in a fixed order and writes the result. One warp calls
+ * it, with `own` in its lane 0. All blocks that post partial results must have started before this warp, and must not
+ * wait for others. Set `Many` if there may be several rounds: their results are then added up in an accumulator, so
+ * that they are not rounded each time. */
 template <class M, bool Many>
 __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
     using X = exchange<M>;
@@ -203,9 +205,9 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
         write_result<M>(args, count, X::unpack(x));
 }
 
-/* How those meet whose partial results are numbered from 0 to `last`: all but the last post theirs and are done, and
- * the last, which has started when all others have, gathers them. Threads of its block call it, the first warp among
- * them, with the partial `x` in thread 0. */
+/* Combines the partial results numbered 0 to `last`, of which the calling block has number `self` in its thread 0
+ * (`x`). All blocks but the last post theirs and are done. The last, which has started after all others, gathers them.
+ * At least the first warp of each block calls it. */
 template <class M, bool Many = false>
 __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x, unsigned self,
                      unsigned last) {
@@ -219,23 +221,24 @@ __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename excha
 
 /* ---- Tickets ---- */
 
-/* Scratch memory: the ticket, and from here on the partials. */
+/* Scratch memory begins with the ticket; the partial results follow at this offset. */
 constexpr int ticket_bytes = 128;
 
-/* Partials of so many bytes that there is room for. */
+/* The number of partial results of `bytes` bytes that scratch memory has room for. */
 constexpr int most_tickets(int bytes) {
     return (DPR_SCRATCH_BYTES - ticket_bytes) / bytes;
 }
 
-/* One of `blocks` tickets, by a thread of each block after what it has written, or seen written, is in memory. Whether
- * it is the last one, and then what all blocks have written is visible to the thread. */
+/* Counts the arrival of one of `blocks` blocks (acq_rel). One thread of each block calls it, after the block's writes
+ * are visible to that thread. Returns true to the last caller, which then sees the writes of all blocks. */
 __device__ inline bool take_ticket(unsigned *ticket, unsigned blocks) {
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
     return arrivals.fetch_add(1, cuda::memory_order_acq_rel) == blocks - 1;
 }
 
-/* Takes the block's ticket in its first thread, whose writes are those of the block; true in every thread of the block
- * that took the last one, and then what all blocks have written is visible to all its threads. */
+/* Takes the block's ticket in thread 0, which must have made all of the block's writes itself. All threads of the block
+ * call it. Returns true in every thread of the block that took the last ticket; all of them then see the writes of all
+ * blocks. */
 __device__ inline bool last_to_arrive(unsigned *ticket) {
     __shared__ bool last;
     if (threadIdx.x == 0)
@@ -244,12 +247,12 @@ __device__ inline bool last_to_arrive(unsigned *ticket) {
     return last;
 }
 
-/* Who folds what the blocks leave: one warp, which is quicker for few of them, or all threads of the block. */
+/* Who folds the blocks' partial results: one warp, which is quicker for few of them, or all threads of the block. */
 enum class folded_by { warp, block };
 
-/* All blocks leave the partial `x` of their first thread, and the one that does so last folds them in an order that
- * depends on their number and size alone, and writes the result. Nothing is assumed of the order in which blocks start.
- * All threads call it. */
+/* Every block stores the partial result `x` of its thread 0. The block that is last to do so folds them in an order
+ * that depends only on the number and size of the blocks, and writes the result. Blocks may start in any order. All
+ * threads call it. */
 template <class M, folded_by By>
 __device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
     using X = exchange<M>;

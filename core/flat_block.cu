@@ -1,4 +1,5 @@
-/* flat.block: one block reads the whole array. The least latency there is, for arrays that one SM reads in no time. */
+/* flat.block: one block reads the whole array. It has the least latency of all strategies, for arrays that one SM reads
+ * quickly. */
 #include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"

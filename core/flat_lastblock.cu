@@ -1,6 +1,6 @@
-/* flat.lastblock: every block but the last posts its partial result as tagged words, which need no fence, and is done;
- * the last one, which starts when all others have started, looks until it has seen them all. One launch, one trip
- * through L2, and the same bits every time. */
+/* flat.lastblock: every block but the last posts its partial result as tagged words, which need no fence, and is done.
+ * The last block, which starts after all others have started, polls until it has seen them all. A run takes one launch
+ * and one trip through L2, and gives the same bits every time. */
 #include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
@@ -22,7 +22,7 @@ struct lastblock_family {
 using strategy = block_per_sm<lastblock_family, most_partials>;
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 1.75e-6 : 0.78e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 1.75e-6 : 0.78e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

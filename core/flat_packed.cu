@@ -1,6 +1,6 @@
-/* flat.packed: every block adds its partial result and, above it in the same 64-bit word, its arrival; whoever makes
- * the last arrival has the result. No partials, no second look. For sums of integers and what can be counted: these do
- * not depend on the order. */
+/* flat.packed: every block adds its partial result and, in the upper bits of the same 64-bit word, its arrival. The
+ * block that arrives last has the result; no partial results are stored or read again. The strategy takes sums of
+ * integers and operations that count, because these do not depend on the order. */
 #include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
@@ -8,12 +8,12 @@
 namespace dpr {
 namespace {
 
-/* A word: arrivals in the upper bits, the sum of what they brought in the lower. */
+/* A word has the number of arrivals in the upper bits, and the sum of what they have added in the lower bits. */
 constexpr int arrival_shift = 52;
 constexpr uint64_t arrival = uint64_t{1} << arrival_shift;
 constexpr int most_arrivals = 1 << (64 - arrival_shift - 1);
 
-/* Adds this block's part. Returns the word as it is then. */
+/* Adds this block's part, and returns the word's new value. */
 __device__ uint64_t arrive(uint64_t *word, uint64_t part) {
     const uint64_t added = arrival + part;
     return cuda::atomic_ref<uint64_t, cuda::thread_scope_device>(*word).fetch_add(added, cuda::memory_order_relaxed)
@@ -28,8 +28,8 @@ __device__ uint64_t sum_in(uint64_t word) {
     return word & (arrival - 1);
 }
 
-/* How an operation's accumulators add up: not at all, in one word, or, as they may take all 64 bits, in two words of 32
- * bits each, of which 2^11 blocks give at most 2^43. */
+/* How an operation's accumulators are added: not at all, in one word, or, because they may take all 64 bits, in two
+ * words, each for 32 of the bits. There 2^11 blocks add up to at most 2^43. */
 enum class packing { none, whole, halves };
 
 template <class M> constexpr packing packing_of = packing::none;
@@ -39,7 +39,7 @@ template <dpr_dtype D, dpr_nan N> constexpr packing packing_of<monoid<DPR_COUNT,
 template <dpr_dtype D, dpr_nan N> constexpr packing packing_of<monoid<DPR_ALL, D, N>> = packing::whole;
 template <dpr_dtype D, dpr_nan N> constexpr packing packing_of<monoid<DPR_ANY, D, N>> = packing::whole;
 
-/* One thread of each block. */
+/* Adds the block's accumulator; the last block to arrive writes the result. One thread of each block calls it. */
 template <class M> __device__ void add_up(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     constexpr bool halves = packing_of<M> == packing::halves;
     uint64_t *words = static_cast<uint64_t *>(args.scratch);
@@ -51,7 +51,8 @@ template <class M> __device__ void add_up(const dpr_kernel_args &args, uint64_t 
         return;
     uint64_t sum = sum_in(low);
     if constexpr (halves) {
-        /* All others have been at the upper word before they were at the lower; it may take a moment to show. */
+        /* All other blocks have added to the upper word before the lower one, but it may take a moment until that is
+         * visible. */
         const cuda::atomic_ref<uint64_t, cuda::thread_scope_device> word(words[1]);
         while (!is_complete(high))
             high = word.load(cuda::memory_order_relaxed);
@@ -88,7 +89,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = 0.68e-6; /* beside reading, on an H200 */
+    const double ends = 0.68e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

@@ -1,10 +1,10 @@
-/* flat.ticket: every block leaves its partial result in scratch memory and takes a ticket; the block with the last one
- * folds the partials in block order. One launch, and nothing is assumed of the order in which blocks start. */
+/* flat.ticket: every block stores its partial result in scratch memory and takes a ticket; the block with the last one
+ * folds them in a fixed order. A run takes one launch, and blocks may start in any order. */
 #include "cost.h"
 #include "meetings.h"
 
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

@@ -1,12 +1,12 @@
-/* flat.twopass: every block leaves its partial result in scratch memory, and a second launch of one block, which is
- * there while the first still runs, waits for its end and folds them. Blocks wait for nobody. */
+/* flat.twopass: every block stores its partial result in scratch memory. A second launch, of one block, starts while
+ * the first is still running, waits for its end and folds the partial results. No block waits for another. */
 #include "cost.h"
 #include "meetings.h"
 
 enum { FOLD_THREADS = 256 };
 
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double ends = dpr_seeks_index(key) ? 2.10e-6 : 1.40e-6; /* beside reading, on an H200 */
+    const double ends = dpr_seeks_index(key) ? 2.10e-6 : 1.40e-6; /* seconds in addition to reading, on an H200 */
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
 }
 

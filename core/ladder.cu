@@ -1,6 +1,6 @@
 /* ladder.*: the reduction kernels of the literature (J. Cheng, M. Grossman and T. McKercher, Professional CUDA C
- * Programming, 2014, chapter 3), one rung after the other. Each block works on tiles in shared
- * memory, as the rung has it, and the block that is done last adds up what all blocks have. */
+ * Programming, 2014, chapter 3), one rung after the other. Each block folds tiles in shared memory as its rung says,
+ * and the block that is done last adds up the results of all blocks. */
 #include "demonstration.cuh"
 #include "ladder.cuh"
 #include "strided.cuh"
@@ -8,13 +8,13 @@
 namespace dpr {
 namespace {
 
-/* Bytes of elements that a block takes for each of its threads at a time, as several tiles of so many elements a
- * thread, which it folds side by side. With more tiles fewer instructions are spent on loops and barriers, of which a
- * step has as many for one as for all: on an H200 unroll2 reads i32 at a third of the memory's rate with one tile, at
- * two thirds with four and at nine tenths with eight. There are registers for 64 bytes. */
+/* Bytes of elements that a block takes for each of its threads at a time. They make several tiles of `Elements`
+ * elements a thread, which the block folds side by side. A step has as many loop instructions and barriers for one tile
+ * as for all, so more tiles take fewer of these: on an H200 unroll2 reads i32 at a third of the memory's rate with one
+ * tile, at two thirds with four and at nine tenths with eight. There are registers for 64 bytes. */
 template <unsigned Elements> constexpr unsigned bytes_at_once = Elements < 2 ? 32 : 64;
 
-/* Folds tiles, and adds what comes of them to the first thread's total. */
+/* Folds tiles, and adds their results to the first thread's total. */
 template <class M, class Fold, unsigned Tiles>
 __device__ void fold_tiles(tiles_of<M, Tiles> &tiles, typename M::acc &total) {
     tiles.store();
@@ -24,9 +24,10 @@ __device__ void fold_tiles(tiles_of<M, Tiles> &tiles, typename M::acc &total) {
         total = M::merge(total, exchange<M>::unpack(reduce_array<M>(tiles.own)));
 }
 
-/* The kernel of a rung: tile after tile, of `Elements` elements a thread, a block apart. Where the literature has a
- * block for each tile, these are as many blocks as the device holds, so that scratch memory has room for what they
- * have. Each folds several tiles at once, and the next ones' elements are on their way meanwhile, in every rung. */
+/* The kernel of a rung. Blocks go from tile to tile; a tile has `Elements` elements a thread, blockDim.x apart. The
+ * literature has a block for each tile. Here there are as many blocks as the device holds, so that scratch memory has
+ * room for their results. In every rung a block folds several tiles at once, and loads the next ones' elements
+ * meanwhile. */
 template <class M, unsigned Elements, class Fold>
 __global__ void __launch_bounds__(most_threads, 1) ladder_kernel(const __grid_constant__ dpr_kernel_args args) {
     using X = exchange<M>;
@@ -60,9 +61,9 @@ __global__ void __launch_bounds__(most_threads, 1) ladder_kernel(const __grid_co
     finish_by_ticket<M, folded_by::block>(args, count, X::pack(total));
 }
 
-/* What rungs of so many elements a thread have in common. */
+/* Code that rungs of `Elements` elements a thread share. */
 template <unsigned Elements> struct rung_form : demonstrated_form {
-    /* A word for each tile: of the element's size, but of 8 bytes for sums of 32-bit integers. */
+    /* Each tile has one word a thread: of the element's size, or of 8 bytes for sums of 32-bit integers. */
     static int shared_bytes(const dpr_key *key) {
         const int element = dpr_dtypes[key->f.dtype].size;
         const int word = key->f.op == DPR_SUM && key->f.dtype == DPR_I32 ? demonstrated_bytes : element;
@@ -81,7 +82,7 @@ template <unsigned Elements, class Fold> struct rung : rung_form<Elements> {
     static const void *of(const dpr_key *key) { return instances<rung>::of(key); }
 };
 
-/* One that has a kernel for each block size. */
+/* A rung that has a kernel for each block size. */
 template <unsigned Elements> struct rung_of_sizes : rung_form<Elements> {
     template <unsigned Block> static const void *of_block(const dpr_key *key) {
         if (static_cast<int>(Block) == block_of(key))

@@ -1,4 +1,4 @@
-/* The rungs of the ladder: what a block does with tiles of elements in shared memory. */
+/* The rungs of the ladder: how a block folds tiles of elements in shared memory. */
 #ifndef DPR_CORE_LADDER_CUH
 #define DPR_CORE_LADDER_CUH
 
@@ -7,8 +7,8 @@
 
 namespace dpr {
 
-/* Tiles that a block folds side by side, between the same barriers: each of a word for each of its threads in shared
- * memory, and what this thread has of it, which is in its place there too. */
+/* Tiles that a block folds side by side, between the same barriers. In shared memory each tile has one word for each
+ * thread of the block. `own` are this thread's words, which are in shared memory too. */
 template <class M, unsigned Tiles> struct tiles_of {
     using X = exchange<M>;
     using T = typename X::type;
@@ -29,7 +29,7 @@ template <class M, unsigned Tiles> struct tiles_of {
             own[j] = at(j, threadIdx.x);
     }
 
-    /* Adds the words `s` further on to this thread's. */
+    /* Adds the word `s` further on to this thread's word, in each tile. */
     __device__ void add_further_on(unsigned s) {
 #pragma unroll
         for (unsigned j = 0; j < Tiles; ++j)
@@ -37,7 +37,7 @@ template <class M, unsigned Tiles> struct tiles_of {
         store();
     }
 
-    /* Adds word i + s to word i. */
+    /* Adds word i + s to word i, in each tile. */
     __device__ void add_pair(unsigned i, unsigned s) const {
 #pragma unroll
         for (unsigned j = 0; j < Tiles; ++j)
@@ -45,11 +45,12 @@ template <class M, unsigned Tiles> struct tiles_of {
     }
 };
 
-/* Folds below: each tile to the first thread's own word. All threads of the block take part, 32, 64, ... or 1024, and
- * what they have stored is visible to all. On return others' words are not read any more. */
+/* The folds below fold each tile to the first thread's own word. All threads of the block call them (32, 64, ... or
+ * 1024), after a barrier that makes all stored words visible. When a fold returns, no thread reads others' words any
+ * more. */
 
-/* Thread t adds the word s further on if t is a multiple of 2s, with s = 1, 2, 4...: in every warp ever fewer threads
- * work. */
+/* Thread t adds the word s further on if t is a multiple of 2s, for s = 1, 2, 4...: with each step fewer threads of
+ * every warp work. */
 struct fold_neighbored {
     template <class Tiles> static __device__ void fold(Tiles &tiles) {
         for (unsigned s = 1; s < blockDim.x; s *= 2) {
@@ -60,8 +61,9 @@ struct fold_neighbored {
     }
 };
 
-/* The same pairs by threads that are neighbours, so that whole warps are done early; but what neighbours read is 2s
- * apart, in ever fewer banks. These are others' words, so the first thread takes its own from memory at the end. */
+/* Neighbouring threads add the same pairs, so that whole warps are done early. But the words that neighbours read are
+ * 2s apart, in fewer banks with each step. A thread adds to others' words, so the first thread loads its own at the
+ * end. */
 struct fold_neighbored_less {
     template <class Tiles> static __device__ void fold(Tiles &tiles) {
         for (unsigned s = 1; s < blockDim.x; s *= 2) {
@@ -81,7 +83,7 @@ template <class Tiles> __device__ void fold_step(Tiles &tiles, unsigned s) {
         tiles.add_further_on(s);
 }
 
-/* s = half a block, a quarter, ... 1. */
+/* One step each for s = half a block, a quarter, ... 1. */
 struct fold_interleaved {
     template <class Tiles> static __device__ void fold(Tiles &tiles) {
         for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {
@@ -91,8 +93,8 @@ struct fold_interleaved {
     }
 };
 
-/* The last steps by the first warp alone, without barriers of the block between them. Its threads are not in lockstep,
- * so each step ends with a barrier of the warp. */
+/* The first warp alone does the last steps, without barriers of the block between them. Its threads are not in
+ * lockstep, so each step ends with a barrier of the warp. */
 template <class Tiles> __device__ void fold_last_warp(Tiles &tiles, unsigned block) {
     if (threadIdx.x < 32) {
 #pragma unroll
@@ -115,8 +117,8 @@ struct fold_unroll_warps {
     }
 };
 
-/* Every step written out. `block` is the block's size: where it is known to the compiler, so is which steps there are.
- */
+/* Every step is written out. `block` is the block's size in threads; if it is a constant, the compiler knows which
+ * steps there are. */
 template <class Tiles> __device__ void fold_written_out(Tiles &tiles, unsigned block) {
 #pragma unroll
     for (unsigned s = most_threads / 2; s > 32; s /= 2) {

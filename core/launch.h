@@ -11,9 +11,9 @@ static inline size_t dpr_run_bytes(const dpr_run *run) {
     return run->count * dpr_dtypes[run->key.f.dtype].size;
 }
 
-/* The launch limits of a kernel that has one block on each SM, which keeps `partials` partial results in scratch memory
- * at most. More blocks than one would not all start together where the blocks of the kernel before are still there, and
- * some SMs would get more of them than others. */
+/* The launch limits of a kernel that runs one block on each SM and keeps at most `partials` partial results in scratch
+ * memory. With more than one block an SM, the blocks would not all start together while blocks of the previous kernel
+ * are still running, and some SMs would get more of them than others. */
 static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency resident, int threads, int partials) {
     int blocks = resident.blocks < (int)caps->gpu.sm_count ? resident.blocks : (int)caps->gpu.sm_count;
     if (blocks > partials)
@@ -27,10 +27,10 @@ static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency res
     return shape;
 }
 
-/* Blocks of `threads` or more, up to the shape's limit, and no more of them than have a vector of 16 bytes for each
- * thread: first more blocks, so that all SMs read, then, where threads have more vectors than `in_flight` at a time,
- * larger ones, and past twice as many the largest. More threads have more loads in flight, but each has some hundred
- * instructions of its own. */
+/* Chooses a launch of blocks of `threads` threads or more, up to the shape's limit, with no more threads than the array
+ * has vectors of 16 bytes, rounded up to whole blocks. It first takes more blocks, so that all SMs read. If threads
+ * would read more vectors than the `in_flight` that they load at a time, it takes larger blocks; the largest only from
+ * twice as many vectors on. More threads have more loads in flight, but each thread costs some hundred instructions. */
 static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigned in_flight, const dpr_run *run) {
     const size_t vectors = dpr_run_bytes(run) / 16 + 1, most = (size_t)run->shape.max_blocks;
     while (threads < (unsigned)run->shape.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
@@ -44,15 +44,15 @@ static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigne
     return launch;
 }
 
-/* What each block may bring to L2 while the work before is ending: enough to have memory busy until it reads. More is
- * in the way of that work: 64 KiB makes a chain of runs slower on an H200. */
+/* Bytes that each block may prefetch to L2 while the work before is ending: enough to keep memory busy until the block
+ * reads. More slows that work: with 64 KiB a chain of runs is slower on an H200. */
 enum { DPR_AHEAD_BYTES = 32768, DPR_AHEAD_VECTORS = 8 };
 
-/* From so many bytes on each block reads a run of its own: 0.2 % faster than blocks in turn from 2 GiB on, on an H200,
- * presumably as an SM then needs fewer pages at a time. At 64 MiB runs are 1 % slower. */
+/* From this array size on, each block reads a contiguous part of the array: 0.2 % faster than blocks in turn from 2 GiB
+ * on, on an H200, presumably because an SM then needs fewer pages at a time. At 64 MiB it is 1 % slower. */
 enum { DPR_RUNS_BYTES = 1 << 29 };
 
-/* How the launch is to read the run's array. */
+/* Sets how the launch reads the run's array. */
 static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, const dpr_run *run) {
     const size_t size = dpr_dtypes[run->key.f.dtype].size;
     const size_t before = (0 - (uintptr_t)run->in) % 16 / size, in_vector = 16 / size;
@@ -68,7 +68,7 @@ static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, 
         args->reading |= DPR_READ_STREAMING;
     if (dpr_run_bytes(run) >= DPR_RUNS_BYTES)
         args->reading |= DPR_READ_RUNS;
-    /* How many elements there are is not known ahead where the device has the count. */
+    /* If the count is in device memory, the host does not know how many elements there are to prefetch. */
     if (run->programmatic && !launch->cooperative && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count) {
         args->ahead = DPR_AHEAD_BYTES / 16 / launch->threads;
         if (args->ahead > DPR_AHEAD_VECTORS)
@@ -92,7 +92,7 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     return args;
 }
 
-/* Returns the cudaError_t. */
+/* Launches a kernel for the run. Returns the cudaError_t. */
 static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     dpr_kernel_args args = dpr_args_of(launch, run);
     return run->enqueue(run, launch, &args);

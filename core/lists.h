@@ -1,5 +1,5 @@
-/* What the lists say, as constants for the rest of the library: columns of ops.def and dtypes.def that dpr.h does not
- * publish, and counts. */
+/* The lists as constants for the rest of the library: columns of ops.def and dtypes.def that dpr.h does not publish,
+ * and the lists' lengths. */
 #ifndef DPR_CORE_LISTS_H
 #define DPR_CORE_LISTS_H
 
@@ -36,10 +36,10 @@ typedef struct dpr_op_info {
 
 typedef struct dpr_dtype_info {
     const char *id, *name, *text;
-    const char *npy; /* "" where NumPy has no such type */
+    const char *npy; /* "" if NumPy has no such type */
     uint8_t size, align;
     int kind;       /* DPR_KIND_* */
-    dpr_dtype wide; /* type of a sum */
+    dpr_dtype wide; /* result type of a sum or product */
 } dpr_dtype_info;
 
 #ifdef __cplusplus

@@ -12,7 +12,8 @@ template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_
     return static_cast<typename exchange<M>::type *>(args.scratch);
 }
 
-/* The partials of a round lie after those of the round before, so that no block overtakes another. */
+/* The partial results of a round lie after those of the round before, so that a block that is ahead does not overwrite
+ * what others still read. */
 template <class M>
 __device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
     using X = exchange<M>;
@@ -36,7 +37,7 @@ __device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typena
         write_result<M>(args, count, X::unpack(x));
 }
 
-/* What the blocks of the launch before have left. */
+/* Folds the partial results that the blocks of the launch before have stored. */
 template <class M> __device__ void meet_now(const dpr_kernel_args &args) {
     using X = exchange<M>;
     let_next_launch();

@@ -1,5 +1,5 @@
-/* The kernel of flat.ticket, flat.twopass and coop.grid. They differ in how the blocks' partial results meet, which is
- * an argument of the kernel. */
+/* The kernel of flat.ticket, flat.twopass and coop.grid. An argument of the kernel selects how the blocks' partial
+ * results are combined; this is the only difference between the three. */
 #ifndef DPR_CORE_MEETINGS_H
 #define DPR_CORE_MEETINGS_H
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* How the partial results meet: `meeting` in dpr_launch. */
+/* How the blocks' partial results are combined: `meeting` in dpr_launch. */
 enum {
-    DPR_MEET_BY_TICKET, /* the block that takes the last ticket folds them */
-    DPR_MEET_IN_GRID,   /* a block's worth in each block, between barriers of the grid, until one is left */
-    DPR_MEET_LATER,     /* they stay in scratch memory */
-    DPR_MEET_NOW        /* no array is read: one block folds those that a launch before has left */
+    DPR_MEET_BY_TICKET, /* the block that takes the last ticket folds all of them */
+    DPR_MEET_IN_GRID, /* between barriers of the grid, each block folds as many as it has threads, until one is left */
+    DPR_MEET_LATER,   /* they stay in scratch memory for a second launch */
+    DPR_MEET_NOW      /* the second launch: reads no array; one block folds the partial results of the launch before */
 };
 
 enum {
-    DPR_MEETING_THREADS = 1024, /* a block at most, one block on each SM */
-    DPR_MEETING_BYTES = 16      /* of a partial result at most */
+    DPR_MEETING_THREADS = 1024, /* most threads a block; one block runs on each SM */
+    DPR_MEETING_BYTES = 16      /* most bytes of a partial result */
 };
 
-/* What is in the table of each of the three. */
+/* Entries of the three strategies' tables. */
 const char *dpr_meeting_probe(const dpr_key *key, const dpr_caps *caps);
 dpr_kernel dpr_meeting_kernel(const dpr_key *key);
 dpr_shape dpr_meeting_shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);

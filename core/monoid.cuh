@@ -1,34 +1,34 @@
 /* The operations as device functors: monoid<OP, DTYPE, NAN> says how elements are lifted, combined and written.
  *
  *   storage            an element in memory
- *   lane               accumulates the elements of one tile in one thread; lane_identity()
+ *   lane               accumulates elements of one tile in one thread; lane_identity()
  *   acc                accumulates everything else; identity()
  *   result             what is written
- *   add(lane, x)       the lane with element x
- *   join(lane, lane)   two lanes
- *   fold(acc, lane)    the accumulator with a lane
- *   merge(acc, acc)    two accumulators
+ *   add(lane, x)       combines a lane with element x
+ *   join(lane, lane)   combines two lanes
+ *   fold(acc, lane)    combines an accumulator with a lane
+ *   merge(acc, acc)    combines two accumulators
  *   finish(acc)        the result; lift(result) is its inverse, for initial values
- *   lanes              independent lanes a thread keeps
- *   vectors            16-byte loads a thread has in flight
- *   tile               what accumulates a tile, where it is not lane_set (tile.cuh): add(packet, v) with vector v of
- *                      the tile, in falling order; fold_into(acc, index_of), index_of(v) being the index in the array
- *                      of that vector's first element
+ *   lanes              independent lanes that a thread keeps
+ *   vectors            16-byte loads that a thread has in flight
+ *   tile               the type that accumulates a tile, if it is not lane_set (tile.cuh): add(packet, v) adds vector v
+ *                      of the tile, in falling order of v; fold_into(acc, index_of) folds the tile into acc, where
+ *                      index_of(v) is the index in the array of the first element of vector v
  *
- *   by_word            whether a tile's lanes take four bytes of elements at a time: add_word(lane, word), and then
- *                      settle(lane), which makes a lane as above of it
+ *   by_word            true if a tile's lanes take four bytes of elements at a time: add_word(lane, word); settle(lane)
+ *                      then makes a lane for join() and fold() from it
  *
- *   has_neutral        whether identity() changes nothing that it is combined with
+ *   has_neutral        true if identity() changes nothing that it is combined with
  *
- *   narrow_exchange    whether the threads of a block exchange lanes, by lower(acc), rather than accumulators
+ *   narrow_exchange    true if the threads of a block exchange lanes, which lower(acc) makes, and not accumulators
  *
- *   in_hardware        the instruction that combines what a warp exchanges, where there is one
+ *   in_hardware        the instruction that combines the values that a warp exchanges, if there is one
  *
- *   located            whether accumulators hold indices: then there are no lanes, of_element(x, index) makes an
- *                      accumulator of an element, and locate(acc, data, count) must be called before finish()
+ *   located            true if accumulators hold indices: there are no lanes, of_element(x, index) makes an accumulator
+ *                      from an element, and locate(acc, data, count) must be called before finish()
  *
- * The lane is the cheap type and the accumulator the wide one: narrow integers add in 32 bits within a tile and in 64
- * between tiles, F32 within a tile and F64 between tiles. */
+ * The lane is the cheap type and the accumulator the wide one: narrow integers are added in 32 bits within a tile and
+ * in 64 bits between tiles, F32 within a tile and F64 between tiles. */
 #ifndef DPR_CORE_MONOID_CUH
 #define DPR_CORE_MONOID_CUH
 
@@ -51,7 +51,7 @@ template <dpr_dtype D> __host__ __device__ constexpr auto wide_zero() {
 
 template <dpr_dtype D> using wide_acc = decltype(wide_zero<D>());
 
-/* Element to accumulator: sign-extended for integers. */
+/* Converts an element to its accumulator type. Integers are sign-extended if they are signed. */
 template <dpr_dtype D> __device__ wide_acc<D> widen(storage_of<D> x) {
     if constexpr (is_complex<D>)
         return {static_cast<double>(x.re), static_cast<double>(x.im)};
@@ -69,7 +69,8 @@ template <dpr_dtype D> __device__ storage_of<element<D>::wide> narrow(wide_acc<D
         return static_cast<result>(a);
 }
 
-/* The type in which the elements of one tile are added. A tile has far fewer than 2^15 elements a thread. */
+/* Zero of the type in which a thread adds the elements of a tile. 32 bits do not overflow for elements of 8 and 16
+ * bits, because a thread has far fewer than 2^15 elements of a tile. */
 template <dpr_dtype D> __host__ __device__ constexpr auto tile_zero() {
     if constexpr (D == DPR_C64)
         return complex<float>{0, 0};
@@ -94,9 +95,9 @@ template <class T> __device__ complex<T> operator*(complex<T> a, complex<T> b) {
 /* Reductions of 32-bit words over a warp in one instruction (redux, compute capability 8.0). */
 enum class warp_op { none, min, max, band, bor, bxor };
 
-/* By Little's law 4.8 TB/s at 0.8 us need 30 KiB in flight from each of 132 SMs: eight loads from each of 256 threads,
- * or four from 512 for what takes more registers or more instructions a vector. Four lanes hide the latency of an
- * addition within one thread. */
+/* By Little's law, 4.8 TB/s (an H200) at a latency of 0.8 us need 30 KiB in flight from each of 132 SMs: eight loads
+ * from each of 256 threads, or four from each of 512 threads for operations that take more registers or instructions a
+ * vector. Four lanes hide the latency of an addition within one thread. */
 struct common {
     static constexpr int lanes = 4;
     static constexpr int vectors = 8;
@@ -110,7 +111,8 @@ struct common {
 
 template <dpr_op O, dpr_dtype D, dpr_nan N> struct monoid;
 
-/* A sum of F64 with what rounding took from it (Knuth's TwoSum): a thread adds thousands of tiles one after another. */
+/* A sum of F64 with the rounding error that it has lost (Knuth's TwoSum), because a thread adds thousands of tiles one
+ * after another. */
 struct compensated {
     double sum, lost;
 };
@@ -121,7 +123,7 @@ __device__ inline compensated operator+(compensated a, compensated b) {
     return {sum, a.lost + b.lost + (a.sum - (sum - of_b)) + (b.sum - of_b)};
 }
 
-/* Once the sum is infinite or NaN, what was lost is NaN. */
+/* If the sum is infinite or NaN, `lost` is NaN and does not count. */
 __device__ inline double total(compensated a) {
     return isfinite(a.sum) ? a.sum + a.lost : a.sum;
 }
@@ -138,8 +140,9 @@ template <dpr_dtype D> __host__ __device__ constexpr auto sum_zero() {
         return wide_zero<D>();
 }
 
-/* The tile of a sum of 32-bit integers, in 32 bits: the sum modulo 2^32, and that of the upper halves, which tells the
- * sum but for the lower halves' part. That is less than 2^32, as a thread has fewer than 2^16 elements of a tile. */
+/* The tile of a sum of 32-bit integers, in two sums of 32 bits: `low` is the sum modulo 2^32, and `high` the sum of the
+ * elements' upper 16 bits. The exact sum is 2^16 * high plus the sum of the lower 16 bits. That is less than 2^32,
+ * because a thread has fewer than 2^16 elements of a tile, so `low` determines it. */
 template <dpr_dtype D> struct sum_of_halves {
     static constexpr int lanes = 4;
     static constexpr bool is_signed = element<D>::wide == DPR_I64;
@@ -173,7 +176,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static constexpr bool by_word = sizeof(storage) == 1 || (is_integer && sizeof(storage) == 2);
     static constexpr bool in_halves = is_integer && sizeof(storage) == 4;
     using tile = cuda::std::conditional_t<in_halves, sum_of_halves<D>, void>;
-    /* What takes more registers or instructions a vector. */
+    /* Pairs that take more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
     static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
@@ -253,8 +256,8 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     using storage = storage_of<D>;
     using acc = wide_acc<D>;
-    /* Sixteen or eight elements a vector, each 64 bits wide from the start, leave registers for two; and so do floats,
-     * all of which the compiler converts at once. */
+    /* Vectors of sixteen or eight elements, each 64 bits wide from the start, leave registers for two of them. So do
+     * vectors of floats, because the compiler converts all their elements at once. */
     static constexpr int vectors = sizeof(storage) <= 2 || D == DPR_F32 || D == DPR_C64 ? 2 : 4;
     using lane = acc; /* an intermediate product of F32 must not overflow where the whole does not */
     using result = storage_of<element<D>::wide>;
@@ -316,7 +319,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     }
 };
 
-/* The tile of an extremum of 8- or 16-bit elements. */
+/* The tile of MIN and MAX of 8- or 16-bit elements. */
 template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
     using pairs = pair_order<Least, D, N>;
     static constexpr int lanes = 4;
@@ -340,7 +343,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_tile {
     }
 };
 
-/* The lesser or greater of two floats, -0 being less than +0. A NaN wins or loses as the policy has it. */
+/* The lesser or greater of two floats, where -0 is less than +0. A NaN wins or loses as the policy `N` says. */
 template <bool Least, dpr_nan N> __device__ float extreme(float a, float b) {
     if constexpr (N == DPR_NAN_IGNORE)
         return Least ? fminf(a, b) : fmaxf(a, b);
@@ -356,7 +359,7 @@ template <bool Least, dpr_nan N> __device__ float extreme(float a, float b) {
 #endif
 }
 
-/* The tile of an extremum of F32, which compares the elements themselves: an instruction each. */
+/* The tile of MIN and MAX of F32. It compares the elements themselves, not keys: one instruction each. */
 template <bool Least, dpr_nan N> struct float_tile {
     static constexpr int lanes = 4;
     float l[lanes];
@@ -384,18 +387,18 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_MAX, D, N> : extremum<false,
 
 template <class Key, class Index> struct indexed {
     Key key;
-    Index index; /* all ones: none, which is -1 as a result */
+    Index index; /* all bits set: no element, which is -1 as a result */
 };
 
 template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile;
 
-/* The accumulator's index is that of the first element of the vector with the best element, or of one that was read by
- * itself: which of the vector's elements it is, locate() finds at the end. */
+/* The accumulator's index is that of the first element of the vector that has the best element, or that of an element
+ * that was read by itself. At the end, locate() finds the best element among those of the vector. */
 template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     using by = order<Least, D>;
     using storage = storage_of<D>;
     using acc = indexed<cuda::std::conditional_t<sizeof(key_of<D>) == 8, key_of<D>, int64_t>, uint64_t>;
-    using lane = void; /* only its own tile */
+    using lane = void; /* there are no lanes, only arg_tile */
     using result = int64_t;
     using tile = arg_tile<Least, D, N>;
     static constexpr int vectors = 4;
@@ -403,7 +406,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     static constexpr uint64_t none = ~uint64_t{0};
     static constexpr __device__ acc identity() { return {by::worst, none}; }
 
-    /* Of equals the lower index, so that an element beats "none" even with the worst key. */
+    /* Of equal keys the lower index wins, so that an element beats "none" even with the worst key. */
     static __device__ acc merge(acc a, acc b) {
         const bool second = (Least ? b.key < a.key : b.key > a.key) || (b.key == a.key && b.index < a.index);
         return second ? b : a;
@@ -435,7 +438,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     } /* no initial value (host/api/request.c) */
 };
 
-/* The best vector of a tile. Vectors come in falling order, so of equals the later is taken. */
+/* The best vector of a tile. Vectors come in falling order, so of equal keys the one that comes later wins. */
 template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
     using by = order<Least, D>;
     using arg = arg_extremum<Least, D, N>;
@@ -447,7 +450,8 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
     static __device__ typename by::key key_of_vector(const packet<storage> &p) {
         if constexpr (in_pairs<D>) {
             using pairs = pair_order<Least, D, N>;
-            /* From the first elements on, not from an identity, which would be better than a NaN that is ignored. */
+            /* Starts from the first elements, not from an identity, which would be better than a NaN that is
+             * ignored. */
             uint32_t pair = pairs::of_word(p.w[0]);
 #pragma unroll
             for (int i = 1; i < p.words; ++i)
@@ -472,8 +476,8 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_tile {
         }
     }
 
-    /* Earlier tiles have lower indices, so this one must be better; but anything is better than nothing, unless the
-     * worst key means that all elements are absent. */
+    /* Earlier tiles have lower indices, so this tile wins only with a better key. If there is no element yet any key
+     * wins, except for floats, where the worst key means that all elements are absent. */
     template <class IndexOf> __device__ typename arg::acc fold_into(typename arg::acc a, IndexOf index_of) {
         const bool first = !is_float<D> && a.index == arg::none;
         const bool take = vector != none && (first || (Least ? best < a.key : best > a.key));
@@ -486,7 +490,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_ARGMAX, D, N> : arg_extremum
 
 /* ---- Truth ---- */
 
-/* ALL is kept as "some element is zero", so that both start from 0 and combine by or. */
+/* ALL accumulates "some element is zero", so that ALL and ANY both start from 0 and combine by or. */
 template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     using storage = storage_of<D>;
     using lane = uint32_t;
@@ -505,7 +509,7 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     static __device__ lane add_word(lane l, uint32_t word) {
         return l | (All ? ~nonzero_bytes(word) & 0x80808080 : word);
     }
-    /* One bit, so that flat.packed can count it. */
+    /* The result is one bit, so that flat.packed can count it. */
     static __device__ lane settle(lane l) { return l != 0; }
     static __device__ lane join(lane a, lane b) { return a | b; }
     static __device__ acc fold(acc a, lane l) { return a | l; }
@@ -568,7 +572,7 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
         return merge(l, D == DPR_BOOL ? nonzero_bytes(word) >> 7 : word);
     }
 
-    /* All elements of the word meet in its lowest; what is above that does not matter. */
+    /* Folds all elements of the word into the lowest one. The bits above it do not matter. */
     static __device__ lane settle(lane l) {
 #pragma unroll
         for (unsigned bits = 16; bits >= 8 * sizeof(storage); bits /= 2)

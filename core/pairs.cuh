@@ -1,4 +1,4 @@
-/* Extremes of 8- and 16-bit elements, two at a time in the halves of a 32-bit register. */
+/* MIN and MAX of 8- and 16-bit elements, two at a time in the halves of a 32-bit register. */
 #ifndef DPR_CORE_PAIRS_CUH
 #define DPR_CORE_PAIRS_CUH
 
@@ -27,7 +27,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_order {
 
     static constexpr uint32_t identity = half_identity() * 0x10001;
 
-    /* Of floats, a NaN wins or loses as the policy has it. */
+    /* For floats, a NaN wins or loses as the policy `N` says. */
     static __device__ uint32_t best_of(uint32_t a, uint32_t b) {
         if constexpr (D == DPR_F16)
             return of_floats<__half2>(a, b);
@@ -39,7 +39,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_order {
             return Least ? __vminu2(a, b) : __vmaxu2(a, b);
     }
 
-    /* Four bytes of elements. */
+    /* The pair for a word of two or four elements. */
     static __device__ uint32_t of_word(uint32_t word) {
         if constexpr (!bytes)
             return word;

@@ -2,30 +2,31 @@
  *
  * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
  * host/plan/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
- * answer, nothing is allocated, launched or asked of the hardware. `launch` neither allocates nor synchronises, except
- * that a CPU strategy is done when it returns, and that cpu.threads starts its pool of threads when there is none. */
+ * answer, nothing is allocated or launched, and the hardware is not asked. `launch` neither allocates nor synchronises,
+ * with two exceptions: a CPU strategy is done when it returns, and cpu.threads starts its pool of threads if there is
+ * none. */
 #ifndef DPR_CORE_STRATEGY_H
 #define DPR_CORE_STRATEGY_H
 
 #include "caps.h"
 #include "dpr.h"
 
-/* Everything but the count that a choice depends on: eight bytes, compared and hashed as one word. */
+/* Everything that a choice depends on, except the count: eight bytes, compared and hashed as one word. */
 typedef union dpr_key {
     struct {
         uint8_t op, dtype;
         unsigned mode : 4;
-        unsigned gpu_only : 4; /* 1: the call must run in a stream, so CPU strategies are out */
+        unsigned gpu_only : 4; /* 1: the call must run in a stream, so CPU strategies are excluded */
         uint8_t nan;
         uint8_t in_memory; /* dpr_memory, never AUTO */
-        uint8_t block;     /* log2 of the threads a block; 0: the strategy's own choice */
-        uint8_t depth;     /* nested launches below each other, at most; 0: as many as the device takes */
-        uint8_t strategy;  /* 0: the planner's choice; i + 1: strategy i of the registry by name */
+        uint8_t block;     /* log2 of the threads a block; 0: the strategy's default */
+        uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
+        uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
     } f;
     uint64_t word;
 } dpr_key;
 
-/* An initial value in the result type, as the kernels and loops take it. */
+/* An initial value in the result type, as kernels and the CPU's loops take it. */
 typedef struct dpr_init {
     unsigned char bytes[16]; /* the value, at the front */
     int32_t present;         /* 0: there is none */
@@ -33,61 +34,61 @@ typedef struct dpr_init {
 
 typedef struct dpr_module dpr_module;
 
-/* Before a module's first kernel is loaded in the current CUDA context, which is of device `ordinal`: DPR_OK if there
- * is room, else a status with its sentence. */
+/* Called before a module's first kernel is loaded in the current CUDA context, which belongs to device `ordinal`.
+ * Returns DPR_OK if the device has room for the module; otherwise a status, with its sentence for dpr_last_error(). */
 typedef dpr_status dpr_admit(const dpr_module *module, int ordinal);
 
-/* Kernels that are loaded when the first of them is needed, and not with the program: a fat binary in read-only data.
- */
+/* Kernels that are loaded not with the program but when the first of them is needed: a fat binary in read-only data. */
 struct dpr_module {
     const char *name;
     const void *image;
-    dpr_admit *admit; /* NULL: always */
+    dpr_admit *admit; /* NULL: there is always room */
 };
 
-/* One kernel of a strategy, as the occupancy calculation and the launch see it. */
+/* One kernel of a strategy, for the occupancy calculation and the launch. */
 typedef struct dpr_kernel {
-    const void
-        *entry;  /* host address of the __global__ function; of a module's kernel its name, always at one address */
-    int threads; /* largest block size it is launched with */
-    int shared_bytes; /* dynamic shared memory a block */
-    int min_blocks;   /* blocks an SM that its launch bounds promise on every device: what the planner assumes of a
-                         machine it cannot ask */
-    int cluster;      /* blocks a cluster, at most 16; 0: no clusters */
-    const dpr_module *module; /* NULL: of the program's own */
+    const void *entry; /* host address of the __global__ function; for a kernel of a module its name, always at the same
+                          address */
+    int threads;       /* largest block, in threads, that it is launched with */
+    int shared_bytes;  /* dynamic shared memory a block, in bytes */
+    int min_blocks;    /* blocks an SM that its launch bounds guarantee on every device: the planner assumes this number
+                          for a machine that it cannot ask */
+    int cluster;       /* blocks a cluster, at most 16; 0: no clusters */
+    const dpr_module *module; /* NULL: the kernel is loaded with the program */
 } dpr_kernel;
 
-/* What a kernel uses. */
+/* Resources that a kernel uses. */
 typedef struct dpr_kernel_use {
     int threads;      /* a block */
     int registers;    /* a thread */
-    int shared_bytes; /* a block, static and dynamic together */
+    int shared_bytes; /* a block, static and dynamic together, in bytes */
 } dpr_kernel_use;
 
-/* What a device holds of a kernel at a time. */
+/* How many blocks of a kernel a device can hold at the same time. */
 typedef struct dpr_residency {
     int blocks;  /* on the whole device */
-    int cluster; /* blocks a cluster: as the kernel asks, or 8 where the device has no room for more; 0: no clusters */
+    int cluster; /* blocks a cluster: as the kernel asks, or 8 if the device has no room for that; 0: no clusters */
 } dpr_residency;
 
-/* The launch's limits on one device, found when planning. The grid of one launch follows from it and the count. */
+/* The limits of a strategy's launches on one device, found when planning. They and the count determine the grid. */
 typedef struct dpr_shape {
-    int threads;           /* a block, at most; for a CPU strategy the worker threads */
-    int max_blocks;        /* on the whole device; for a CPU strategy 1 */
+    int threads;           /* most threads a block; for a CPU strategy the worker threads */
+    int max_blocks;        /* most blocks on the whole device; for a CPU strategy 1 */
     int cluster;           /* blocks a cluster; 0: no clusters */
-    size_t scratch_bytes;  /* device memory a run in flight needs: DPR_SCRATCH_BYTES or 0 */
+    size_t scratch_bytes;  /* scratch memory of a run in flight: DPR_SCRATCH_BYTES or 0 */
     size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
-    int max_depth;         /* nested launches below each other; 0: its kernels launch none */
-    double launch_seconds; /* a level of nested launches, from the start of a kernel to that of the next */
-    int measured;          /* whether that was measured on the device; else it is an assumption */
+    int max_depth;         /* most nested launches below each other; 0: its kernels launch none */
+    double launch_seconds; /* one level of nested launches: from the start of a kernel to the start of the kernel that
+                              it launches */
+    int measured;          /* 1: launch_seconds was measured on this device; 0: it is assumed */
 } dpr_shape;
 
-/* Scratch memory of one run in flight. Zeroed once; every run leaves it zero again. */
+/* Bytes of scratch memory of one run in flight. It is zeroed once, and every run leaves it zero. */
 enum { DPR_SCRATCH_BYTES = 8192 };
 
-/* A mailbox is where the host waits for a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at
- * first. The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the
- * run's tag in the upper half; the result is complete when all of its words carry the tag. */
+/* In a mailbox the host receives a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at first.
+ * The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the run's
+ * tag in the upper half. The result is complete when all of its words carry the tag. */
 enum { DPR_MAIL_WORDS = 4 };
 
 typedef struct dpr_run dpr_run;
@@ -100,32 +101,32 @@ typedef int dpr_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel
 /* One run. */
 struct dpr_run {
     const void *in;
-    void
-        *out; /* where the strategy reaches it: device, pinned or managed memory on a GPU, any host memory on the CPU */
-    size_t count;                 /* 0 gives the identity, of ARGMIN and ARGMAX -1 */
-    const uint64_t *device_count; /* NULL, or memory that the device reaches with the number of elements, read when the
-                                     run gets there: it is at most `count`, which counts instead where it is more */
+    void *out;    /* memory that the strategy can write: device, pinned or managed memory for a GPU strategy, any host
+                     memory for a CPU strategy */
+    size_t count; /* elements; 0 gives the identity, or -1 for ARGMIN and ARGMAX */
+    const uint64_t *device_count; /* NULL, or the number of elements in memory that the device can read. The run reads
+                                     it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
     dpr_init init;
     dpr_shape shape;
-    void *scratch;      /* shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
-    void *work;         /* work_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
-    dpr_nested *report; /* where the last kernel leaves what nested launches came to: `nested`, or memory of the run's
-                           own where that is pageable, or NULL */
-    dpr_nested *nested; /* NULL, or where the caller wants that */
+    void *scratch; /* scratch memory: shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *work; /* work memory: work_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
+    dpr_nested *report; /* where the last kernel writes the counters of nested launches: `nested`, or the run's own
+                           memory if `nested` is NULL or pageable */
+    dpr_nested *nested; /* NULL, or where the caller wants the counters */
     int max_pending;    /* as in dpr_options */
-    uint32_t launches;  /* nested launches that the run may make, at most */
-    uint32_t tag;       /* 0: `out` is one element of the result type; else it is a mailbox, and this its tag */
-    int sms;            /* SMs that the shape was made for */
-    int programmatic;   /* 1: the kernel may be launched before the work ahead of it in the stream is done, as it waits
-                           for that itself (programmatic dependent launch) */
+    uint32_t launches;  /* most nested launches that the run may make */
+    uint32_t tag;     /* 0: `out` is one element of the result type; otherwise `out` is a mailbox and this is its tag */
+    int sms;          /* SMs that the shape was made for */
+    int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, because it
+                         waits for that work itself (programmatic dependent launch) */
     dpr_stream stream;
-    dpr_enqueue *enqueue; /* for strategies on a GPU */
-    void *enqueuer;       /* enqueue()'s own */
+    dpr_enqueue *enqueue; /* for GPU strategies only */
+    void *enqueuer;       /* private to enqueue() */
 };
 
-/* Nested launches that a run makes at most, on a device whose pool of pending launches has `pending` places, if its
- * caller asks for `max_pending` (dpr_options). */
+/* Most nested launches that a run may make if the device's launch pool has `pending` places and the caller asks for
+ * `max_pending` (dpr_options). */
 static inline uint32_t dpr_launches_of(size_t pending, int max_pending) {
     const uint32_t places = pending < UINT32_MAX ? (uint32_t)pending : UINT32_MAX;
     if (max_pending == DPR_NO_LAUNCHES)
@@ -139,22 +140,24 @@ typedef struct dpr_strategy {
     const char *name; /* "family.name" */
     const char *text; /* one line for lists and help */
     dpr_side side;
-    int block_sizes; /* 1: a demonstration, which runs with any of the key's block sizes; 0: with its own alone */
-    /* NULL if the strategy can run problems of this key there, else why not, as a clause ("needs ..."). The planner has
-     * seen to it before that the pair of operation and type is valid and that `side` fits the memory. May be NULL: it
-     * can run every one. */
+    int block_sizes; /* 1: a demonstration, which runs with any block size that the key has; 0: it runs with its own
+                        block sizes only */
+    /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").
+     * The planner has checked before that the pair of operation and type is valid and that `side` fits the memory.
+     * `probe` may be NULL: the strategy can run every problem. */
     const char *(*probe)(const dpr_key *key, const dpr_caps *caps);
-    /* Predicted seconds from call to result for `count` elements. */
+    /* Predicted seconds from the call to the result for `count` elements. */
     double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);
     /* The kernel that runs this key; NULL for CPU strategies. */
     dpr_kernel (*kernel)(const dpr_key *key);
-    /* Launch limits, given what the device holds of the kernel (1 block for CPU strategies). */
+    /* Launch limits, from how many blocks of the kernel the device holds (1 block for CPU strategies). */
     dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
-    /* Enqueues a run (GPU) or does it (CPU). 0 or the cudaError_t; CPU strategies return 0. */
+    /* Enqueues a run (GPU) or does it (CPU). Returns 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
-    /* Device memory that the run needs beside scratch memory. NULL: none, and then its kernels launch no others. */
+    /* Bytes of work memory that the run needs. NULL: none, and the strategy's kernels launch no others. */
     size_t (*work_bytes)(const dpr_run *run);
-    /* With work_bytes: what its kernels will launch for the run's count, in a line without a full stop. */
+    /* Only with work_bytes. Writes what the kernels will launch for the run's count, in one line without a full stop,
+     * to `text`, which has `size` bytes. */
     void (*describe)(const dpr_run *run, char *text, size_t size);
 } dpr_strategy;
 

@@ -1,4 +1,4 @@
-/* Elements that a thread has of an array, a stride apart: as neighbouring threads read neighbours. */
+/* A thread's elements of an array, a stride apart, so that neighbouring threads read neighbours. */
 #ifndef DPR_CORE_STRIDED_CUH
 #define DPR_CORE_STRIDED_CUH
 
@@ -6,12 +6,12 @@
 
 namespace dpr {
 
-/* The index that follows `at` by `k` strides. */
+/* Returns the index `k` strides after `at`. */
 __device__ inline uint64_t strides_on(uint64_t at, unsigned k, unsigned stride) {
     return at + k * static_cast<uint64_t>(stride);
 }
 
-/* Of `N` values, side by side, `Sums` sums, each a tree. */
+/* Adds `N` values up to `Sums` sums, each of neighbouring values and by a tree. */
 template <class M, unsigned N, unsigned Sums>
 __device__ void sums_of(const typename exchange<M>::type (&x)[N], typename exchange<M>::type (&out)[Sums]) {
     constexpr unsigned each = N / Sums;
@@ -25,7 +25,7 @@ __device__ void sums_of(const typename exchange<M>::type (&x)[N], typename excha
     }
 }
 
-/* `Elements` of them: in flight from load() until sums() needs them. */
+/* `Elements` such elements. Their loads are in flight from load() until sums() needs them. */
 template <class M, unsigned Elements> struct strided {
     using X = exchange<M>;
     typename M::storage e[Elements];
@@ -36,7 +36,7 @@ template <class M, unsigned Elements> struct strided {
             e[k] = in[strides_on(at, k, stride)];
     }
 
-    /* Of every so many of them, side by side, the sum. */
+    /* Adds the elements up to `Sums` sums, each of neighbouring elements. */
     template <unsigned Sums> __device__ void sums(typename X::type (&out)[Sums]) const {
         typename X::type x[Elements];
 #pragma unroll
@@ -46,7 +46,7 @@ template <class M, unsigned Elements> struct strided {
     }
 };
 
-/* The same of those that are there: below `count`. */
+/* As strided::sums(), of the elements whose index is below `count`. */
 template <class M, unsigned Elements, unsigned Sums>
 __device__ void sums_of_last(typename exchange<M>::type (&out)[Sums], const typename M::storage *in, uint64_t at,
                              unsigned stride, uint64_t count) {

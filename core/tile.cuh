@@ -1,4 +1,4 @@
-/* How a grid reads an array and how the threads of a block meet. */
+/* Reading an array by a grid, and reducing the values of a warp's or a block's threads. */
 #ifndef DPR_CORE_TILE_CUH
 #define DPR_CORE_TILE_CUH
 
@@ -9,7 +9,7 @@ namespace dpr {
 
 /* ---- What one thread accumulates ---- */
 
-/* The lanes of one thread within one tile, and their fold in a fixed order. */
+/* The lanes of one thread within one tile: independent accumulators, which are folded in a fixed order. */
 template <class M> struct lane_set {
     using storage = typename M::storage;
     typename M::lane l[M::lanes];
@@ -20,14 +20,14 @@ template <class M> struct lane_set {
             l[i] = M::lane_identity();
     }
 
-    /* Of one vector of floats. */
+    /* Starts from one vector of floats. */
     __device__ explicit lane_set(const packet<storage> &p) : lane_set() {
 #pragma unroll
         for (int e = 0; e < p.size; ++e)
             l[e % M::lanes] = e < M::lanes ? M::lane_from(p[e]) : M::add(l[e % M::lanes], p[e]);
     }
 
-    /* A vector; which one of the tile does not matter. */
+    /* Adds a vector. Its number within the tile does not matter. */
     __device__ void add(const packet<storage> &p, unsigned) {
         if constexpr (M::by_word) {
 #pragma unroll
@@ -46,7 +46,7 @@ template <class M> struct lane_set {
             l[i] = M::join(l[i], other.l[i]);
     }
 
-    /* All lanes, as a tree, so that rounding errors grow with its depth. */
+    /* Folds all lanes as a tree, so that rounding errors grow only with its depth. */
     __device__ typename M::lane total() {
 #pragma unroll
         for (int half = M::lanes / 2; half > 0; half /= 2) {
@@ -67,8 +67,8 @@ template <class M> struct lane_set {
 template <class M>
 using tile_of = cuda::std::conditional_t<cuda::std::is_void_v<typename M::tile>, lane_set<M>, typename M::tile>;
 
-/* `K` vectors, a power of two, which are those from number `first` of the tile on. Floats are added as a tree, and what
- * needs an order comes in falling order. */
+/* Adds `K` vectors (a power of two), which are numbered from `first` on within the tile. Floats are added as a tree.
+ * Otherwise vectors come in falling order, on which arg_tile (monoid.cuh) relies. */
 template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, const P *p, unsigned first) {
     if constexpr (cuda::std::is_void_v<typename M::tile> && M::narrow_exchange) {
         lane_set<M> s[K];
@@ -89,7 +89,7 @@ template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, co
     }
 }
 
-/* What threads and blocks exchange, and how it combines. */
+/* The values that threads and blocks exchange, and their operations. */
 template <class M> struct exchange {
     using lane = typename M::lane;
     using acc = typename M::acc;
@@ -123,7 +123,7 @@ template <class M> struct exchange {
             return M::merge(a, b);
     }
 
-    /* One element, whose index matters to some. */
+    /* The value of one element. Only ARGMIN and ARGMAX use the index. */
     static __device__ type of_element(typename M::storage x, uint64_t index) {
         if constexpr (M::located)
             return M::of_element(x, index);
@@ -136,19 +136,20 @@ template <class M> struct exchange {
 
 /* ---- Reading ---- */
 
-/* An array as it is read: `head` elements before the first 16-byte boundary, whole vectors, and what is left. */
+/* An array, divided for reading: `head` elements before the first 16-byte boundary, whole vectors, and the elements
+ * after these. */
 template <class T> struct division {
     const T *data;
     uint64_t count, vectors;
     uint32_t head;
-    bool ends; /* some elements are not in whole vectors */
+    bool ends; /* true if some elements are not in whole vectors */
 
-    /* As the host has divided it. */
+    /* The whole array, as the host has divided it. */
     __device__ explicit division(const dpr_kernel_args &args)
         : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
           ends(args.reading & DPR_READ_ENDS) {}
 
-    /* The first `n` elements of it. */
+    /* The first `n` elements of the array. */
     __device__ division(const dpr_kernel_args &args, uint64_t n)
         : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
         vectors = (n - head) / packet<T>::size;
@@ -159,7 +160,7 @@ template <class T> struct division {
     __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
 };
 
-/* Not through the path for read-only data: the kernel has been running since before the array was written. */
+/* Does not use the path for read-only data: the kernel may have started before the array was written. */
 template <bool Streaming, class T> __device__ packet<T> load_packet(const packet<T> *p) {
     const uint4 *q = reinterpret_cast<const uint4 *>(p);
     return bits_as<packet<T>>(Streaming ? __ldcs(q) : *q);
@@ -173,9 +174,9 @@ __device__ inline unsigned threads_of_grid() {
     return gridDim.x * blockDim.x;
 }
 
-/* What this thread of the grid reads: vectors of its block's tiles; of the rest, which lies after all tiles, every so
- * many-th vector; and one of the elements before the vectors and after. It follows from the arguments alone, so that
- * little is left to calculate when the work before has ended. */
+/* The part of the array that one thread of the grid reads: vectors in its block's full tiles, one vector in each row of
+ * the rest, which lies after all tiles, and at most one element before the vectors and one after them. The share
+ * follows from the arguments alone, so that little is left to calculate when the work before has ended. */
 template <class M> struct share {
     using T = typename M::storage;
     using P = packet<T>;
@@ -183,25 +184,25 @@ template <class M> struct share {
     static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
     division<T> d;
     const P *first_of_tiles, *first_of_rest;
-    uint64_t tiles;     /* of each block; a thread reads `vectors` vectors of one, a block's width apart */
-    uint64_t tile_step; /* from one to the next, in vectors */
-    unsigned rows;      /* of the rest: as wide as the grid, so that every thread has a vector in each */
-    bool has_last;      /* this thread also has one in the row after them, which is shorter */
+    uint64_t tiles;     /* tiles of each block; of each tile a thread reads `vectors` vectors, blockDim.x apart */
+    uint64_t tile_step; /* vectors from one tile of the block to its next */
+    unsigned rows;      /* rows of the rest, each as wide as the grid, so that every thread has one vector in each */
+    bool has_last;      /* this thread also has a vector in the last, shorter row */
 
     __device__ explicit share(const dpr_kernel_args &args) : d(args) { divide(args, args.rounds); }
 
-    /* Of the first `n` elements. */
+    /* The share of the first `n` elements only. */
     __device__ share(const dpr_kernel_args &args, uint64_t n) : d(args, n) {
         const unsigned threads = threads_of_grid();
-        const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* or one less */
+        const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* rounded down, or one less */
         divide(args, d.vectors - rounds * threads < threads ? rounds : rounds + 1);
     }
 
     /* Index of the first element of a vector. */
     __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
 
-    /* Brings the first vectors to L2: one thread in eight, for a line of 128 bytes. Only a hint, so it may come before
-     * the elements are written. */
+    /* Prefetches up to `most` of the thread's first vectors to L2. One thread in eight does it, for a line of 128
+     * bytes. It is only a hint, so it may come before the elements are written. */
     __device__ void read_ahead(unsigned most) const {
         if (threadIdx.x % 8 != 0)
             return;
@@ -229,22 +230,22 @@ template <class M> struct share {
     }
 };
 
-/* Waits until what came before this kernel in its stream is done. Nothing that others write may be read before, and
- * nothing written. */
+/* Waits until the work before this kernel in its stream is done. Before this call a kernel must not read what others
+ * write, and must not write anything. */
 __device__ inline void wait_for_work_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
 #endif
 }
 
-/* The kernel after this one may be launched. */
+/* Lets the next kernel in the stream be launched. */
 __device__ inline void let_next_launch() {
 #if __CUDA_ARCH__ >= 900
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 
-/* Elements to reduce; after the wait. */
+/* Number of elements to reduce. Called after wait_for_work_before(). */
 __device__ inline uint64_t elements(const dpr_kernel_args &args) {
     if (!args.device_count)
         return args.count;
@@ -252,12 +253,12 @@ __device__ inline uint64_t elements(const dpr_kernel_args &args) {
     return count < args.count ? count : args.count;
 }
 
-/* Begins every kernel that reads the array by vectors. */
+/* The beginning of every kernel that reads the array by vectors. */
 template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
     let_next_launch();
     share<M> mine(args);
     mine.read_ahead(args.ahead);
-    /* Else the compiler moves the calculation to where its results are used, after the wait. */
+    /* Without this, the compiler moves the calculation to where its results are used, after the wait. */
     asm volatile("" : "+l"(mine.first_of_rest));
     wait_for_work_before();
     if (args.device_count)
@@ -265,12 +266,13 @@ template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
     return mine;
 }
 
-/* Complex elements may be aligned to their parts alone, and then no element is on a vector's boundary. */
+/* True if complex elements are aligned only as their parts are, so that no element lies on a vector's boundary. */
 template <class T> __device__ bool is_split(const void *in) {
     return reinterpret_cast<uintptr_t>(in) % sizeof(T) != 0;
 }
 
-/* The share of such an array: each element is read by itself, neighbouring threads reading neighbours. */
+/* Reduces this thread's share of such an array: each element is read by itself, and neighbouring threads read
+ * neighbours. */
 template <class M>
 __device__ typename exchange<M>::type reduce_split_share(const typename M::storage *data, uint64_t count) {
     typename M::acc a = M::identity();
@@ -280,7 +282,8 @@ __device__ typename exchange<M>::type reduce_split_share(const typename M::stora
     return exchange<M>::pack(a);
 }
 
-/* The tiles of a share, or of what else has them like it. */
+/* Reduces the full tiles of `mine`: a share, or a leaf (dp/leaf.cuh), which also has first_of_tiles, tiles, tile_step
+ * and index(). */
 template <class M, bool Streaming, class Share> __device__ typename M::acc reduce_tiles(const Share &mine) {
     using P = packet<typename M::storage>;
     constexpr unsigned vectors = M::vectors;
@@ -290,7 +293,7 @@ template <class M, bool Streaming, class Share> __device__ typename M::acc reduc
     for (uint64_t left = mine.tiles; left > 0; --left) {
         P p[vectors];
         const P *q = first;
-        /* One address from the other: an instruction a load. */
+        /* Calculates each address from the one before: one instruction a load. */
 #pragma unroll
         for (unsigned v = 0; v < vectors; ++v) {
             p[v] = load_packet<Streaming>(q);
@@ -304,8 +307,8 @@ template <class M, bool Streaming, class Share> __device__ typename M::acc reduc
     return a;
 }
 
-/* The rest of a share: in halves, quarters... of a tile, as many as there are, so that few instructions are spent on a
- * short array, and all loads in flight at once. */
+/* Reads a thread's vectors in the rest: half a tile of them, a quarter and so on, as the bits of `rows` say, so that a
+ * short array takes few instructions, and all loads are in flight at once. */
 template <class M> struct rest_of_tile {
     using P = packet<typename M::storage>;
     static constexpr int vectors = M::vectors;
@@ -328,10 +331,10 @@ template <class M> struct rest_of_tile {
         }
         if (has_last)
             p[vectors - 1] = load_packet<false>(q);
-        /* Else the compiler moves loads to where they are used, behind others that are waited for. */
+        /* Without this, the compiler moves loads to where they are used, behind others that are waited for. */
         __syncwarp();
         if constexpr (sizeof(typename M::storage) < sizeof(uint32_t)) {
-            /* And what it first does with an element, which is to shift it, to the load. */
+            /* Without this, it also moves the first operation on an element, a shift, up to the load. */
 #pragma unroll
             for (int v = 0; v < vectors; ++v)
                 asm volatile("" : "+r"(p[v].w[0]), "+r"(p[v].w[1]), "+r"(p[v].w[2]), "+r"(p[v].w[3]));
@@ -345,7 +348,7 @@ template <class M> struct rest_of_tile {
     }
 
   private:
-    /* Those of `K` rows, of twice as many, and so on. */
+    /* Adds the vectors of `K` rows, if the rest has such a part, then those of twice as many rows, and so on. */
     template <int K> __device__ void add_rows(tile_of<M> &t) const {
         if constexpr (K < vectors) {
             if (rows & K)
@@ -355,7 +358,8 @@ template <class M> struct rest_of_tile {
     }
 };
 
-/* This thread's elements before the first vector and after the last, which are on their way while vectors are read. */
+/* This thread's elements before the first vector and after the last one, at most one each. They are loaded while
+ * vectors are read. */
 template <class M> struct ends {
     using T = typename M::storage;
     using X = exchange<M>;
@@ -386,7 +390,7 @@ template <class M> struct ends {
     }
 };
 
-/* The part of the array that belongs to this thread of the grid. */
+/* Reduces the part of the array that belongs to this thread of the grid. */
 template <class M>
 __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, const share<M> &mine) {
     using X = exchange<M>;
@@ -413,9 +417,9 @@ __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, 
     }
 }
 
-/* ---- Meeting ---- */
+/* ---- Warps and blocks ---- */
 
-/* A value as 32-bit words, as shuffles, tagged words and asynchronous stores carry it. */
+/* A value as 32-bit words, for shuffles, tagged words and asynchronous stores. */
 template <class X> struct words_of {
     static_assert(sizeof(X) % sizeof(uint32_t) == 0);
     static constexpr int size = sizeof(X) / sizeof(uint32_t);
@@ -458,7 +462,7 @@ template <warp_op Op, class X> __device__ X redux(X x) {
         return __reduce_xor_sync(~0u, x);
 }
 
-/* Of `N` values, as a tree. */
+/* Reduces `N` values as a tree. */
 template <class M, int N> __device__ typename exchange<M>::type reduce_array(typename exchange<M>::type (&x)[N]) {
 #pragma unroll
     for (int step = 1; step < N; step *= 2) {
@@ -469,7 +473,7 @@ template <class M, int N> __device__ typename exchange<M>::type reduce_array(typ
     return x[0];
 }
 
-/* Valid in lane 0. All lanes of the warp take part. */
+/* Reduces the values of a warp. All of its threads call it; the result is valid in lane 0. */
 template <class M> __device__ typename exchange<M>::type reduce_warp(typename exchange<M>::type x) {
     if constexpr (has_redux && M::in_hardware != warp_op::none) {
         return redux<M::in_hardware>(x);
@@ -481,8 +485,8 @@ template <class M> __device__ typename exchange<M>::type reduce_warp(typename ex
     }
 }
 
-/* Valid in thread 0. All threads of the block take part, a multiple of 32; `of_warp` is shared memory for a value of
- * each warp. */
+/* Reduces the values of a block. All of its threads call it, a multiple of 32; the result is valid in thread 0.
+ * `of_warp` is shared memory for one value a warp. */
 template <class M>
 __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x, typename exchange<M>::type *of_warp) {
     using X = exchange<M>;
@@ -498,7 +502,7 @@ __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x,
     return x;
 }
 
-/* The same with memory of its own. May be called again after a barrier. */
+/* As above, with shared memory of its own. Between two calls there must be a barrier of the block. */
 template <class M> __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x) {
     __shared__ typename exchange<M>::type of_warp[32];
     return reduce_block<M>(x, of_warp);

@@ -1,11 +1,11 @@
-/* Whether there is room for the code of nested launches (dpr_module). */
+/* Admission of the module with the code for nested launches (dpr_module): is there enough memory? */
 #include "cuda/home.h"
 #include "error.h"
 #include "nested_host.h"
 #include "pending.h"
 
-/* Before the code is loaded: an H200 (driver 580) that has too little memory for a large pool can launch no kernels at
- * all from then on. With a margin, because how much it takes is known of that device alone. */
+/* Called before the code is loaded: an H200 (driver 580) that has too little memory for a large pool cannot launch any
+ * kernel from then on. It asks for a quarter more than needed, because the need is known for that device alone. */
 dpr_status dpr_dp_admit(const dpr_module *module, int ordinal) {
     size_t pending = 0, available = 0, total = 0;
     cudaError_t error = dpr_pending_count(&pending);

@@ -3,10 +3,10 @@
 
 #include "nested_host.h"
 
-/* Words of a tile: the block size that the caller asks for, or what the literature has. */
+/* Words of a tile: the block size that the caller asks for, or that of the literature (core/README.md). */
 enum { LITERATURE_BLOCK = 512 };
 
-/* Words that recurse, at most. Of longer arrays each takes several elements. */
+/* Most words that recurse. In longer arrays each word has several elements. */
 enum { MOST_WORDS = 1 << 24 };
 
 typedef enum { RECURSIVE, NOSYNC, RECURSIVE2, FOLD_TILES, KERNELS } book_kernel;
@@ -20,7 +20,7 @@ typedef enum { RECURSIVE, NOSYNC, RECURSIVE2, FOLD_TILES, KERNELS } book_kernel;
 #define NAMES_OF_FORM(FORM)                                                                                            \
     { NAMES_OF_OP(FORM, SUM), NAMES_OF_OP(FORM, MIN), NAMES_OF_OP(FORM, MAX) }
 
-/* NULL for pairs without one. */
+/* The kernel's name; NULL for pairs without a kernel. */
 static const char *entry(book_kernel kernel, const dpr_key *key) {
     static const char *const names[KERNELS][DPR_OP_COUNT][DPR_DTYPE_COUNT][2] = {
         [RECURSIVE] = NAMES_OF_FORM(recursive),
@@ -35,8 +35,8 @@ static int block_of(const dpr_key *key) {
     return key->f.block ? 1 << key->f.block : LITERATURE_BLOCK;
 }
 
-/* Of the first kernel. dp.recursive2 has, as in the literature, a thread for each pair of words to add, in whole warps.
- */
+/* Threads a block of the first kernel. dp.recursive2 has, as in the literature, a thread for each pair of words to add,
+ * in whole warps. */
 static int threads_of(book_kernel which, int block) {
     return which == RECURSIVE2 && block > 32 ? block / 2 : block;
 }
@@ -66,13 +66,14 @@ static dpr_shape shape_of(book_kernel which, const dpr_key *key, const dpr_caps 
     return dpr_nested_shape(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
 }
 
-/* Half as many words as tiles have, and those for returned values. */
+/* Half as many words as the tiles have, and the words for returned values. */
 static size_t work_bytes(const dpr_run *run) {
     const size_t block = (size_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
     return tiles * (block / 2 + DPR_BOOK_DEPTHS) * DPR_BOOK_BYTES;
 }
 
-/* The first kernel, and after all that it has launched a second, of one block, which folds what the tiles have. */
+/* Launches the first kernel and a second one, of one block, which starts after everything that the first has launched,
+ * and folds the tiles' results. */
 static int launch_form(book_kernel form, const dpr_run *run) {
     const int block = block_of(&run->key);
     dpr_launch launch = {.entry = entry(form, &run->key),
@@ -92,7 +93,7 @@ static int launch_form(book_kernel form, const dpr_run *run) {
     return run->enqueue(run, &launch, &args.run);
 }
 
-/* The levels that a whole tile takes, and where they go. */
+/* Describes the levels of launches that a whole tile takes, and how many of them are done in line. */
 static void describe_levels(const dpr_run *run, const char *launches, char *text, size_t size) {
     const uint32_t block = (uint32_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
     const uint32_t words = dpr_words_of_tile(run->count, block, 0), halvings = dpr_halvings(words);
@@ -102,7 +103,7 @@ static void describe_levels(const dpr_run *run, const char *launches, char *text
              tiles == 1 ? "" : "s", words, launched, launched == 1 ? "" : "s", launches, wanted - launched);
 }
 
-/* Launches below each other: all halvings but the first, as far as depth allows. */
+/* Launches below each other: one for each halving but the first, as far as the limit of depth allows. */
 static double depth_of(const dpr_key *key, const dpr_caps *caps) {
     const int limit = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth;
     const int depth = (int)dpr_halvings((uint32_t)block_of(key)) - 1;
@@ -115,8 +116,8 @@ static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, do
 }
 
 /* A run makes at most as many launches for its tiles as the pool has places. The launches of one tile follow one
- * another. In dp.recursive as many continuations follow them, 2 us each on an H200, because they were launched long
- * before. Tiles for which no launch is left are done in line, 17 ns each on the H200's 132 SMs. */
+ * another. In dp.recursive as many continuations follow them. These take 2 us each on an H200, because they were
+ * launched long before. Tiles for which no launch is left are done in line, 17 ns each on the H200's 132 SMs. */
 static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
     const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
     const double wanted = each * depth * tiles, most = (double)caps->gpu.pending_launches;
@@ -197,8 +198,8 @@ const dpr_strategy dpr_dp_nosync = {
     .describe = describe_nosync,
 };
 
-/* The first kernel has a block for each tile, however little that does, which takes 5 ns on an H200; levels have fewer.
- */
+/* The first kernel has a block for each tile, however little it does. A block takes 5 ns on an H200. Levels have fewer
+ * blocks. */
 static double cost_recursive2(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double levels = depth_of(key, caps) * dpr_level_seconds(&caps->gpu);
     return seconds(key, caps, count, levels + 5e-9 * tiles_of(count, block_of(key)));

@@ -1,7 +1,7 @@
 /* dp.recursive, dp.nosync and dp.recursive2: the recursions of the literature (J. Cheng, M. Grossman and T. McKercher,
- * Professional CUDA C Programming, 2014, chapter 3: gpuRecursiveReduce and what follows it), in which a block halves
- * what it has and a launched kernel goes on. The first kernel's blocks have a tile of the array each; its words, after
- * the first halving, are in work memory, and are halved in place there. */
+ * Professional CUDA C Programming, 2014, chapter 3: gpuRecursiveReduce and what follows it). In them a block halves its
+ * words, and a launched kernel goes on. Each block of the first kernel has a tile of the array. After the first halving
+ * the tile's words are in work memory, where they are halved in place. */
 #include "demonstration.cuh"
 #include "nested.cuh"
 #include "nests.cuh"
@@ -9,7 +9,8 @@
 namespace dpr {
 namespace {
 
-/* Where a tile's words are. Beside them dp.recursive has one for each depth, in which a launch returns its value. */
+/* The words of a tile in work memory. After those of all tiles, dp.recursive has one word for each depth of each tile,
+ * in which a launch returns its value. */
 template <class M> struct tile_words {
     using X = exchange<M>;
     using T = typename X::type;
@@ -24,8 +25,8 @@ template <class M> struct tile_words {
                + static_cast<uint64_t>(tile) * DPR_BOOK_DEPTHS;
     }
 
-    /* The word that begins with `element`, which is number `at` of the array: of those as far apart as all tiles have
-     * words. An empty array has a word and no elements. */
+    /* The word that begins with `element`, which is number `at` of the array. A word has every element whose distance
+     * from this one is a multiple of the number of words of all tiles. An empty array has one word without elements. */
     static __device__ T of_array(const dpr_nested_args &args, uint64_t count, typename M::storage element,
                                  uint64_t at) {
         const auto *in = static_cast<const typename M::storage *>(args.run.in);
@@ -39,7 +40,7 @@ template <class M> struct tile_words {
         return X::pack(a);
     }
 
-    /* The first halving, from the array, by as many threads as words are left. */
+    /* Does the first halving, from the array to work memory, with one thread for each word that is left. */
     __device__ void halve_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned words) const {
         const auto *in = static_cast<const typename M::storage *>(args.run.in);
         const unsigned i = threadIdx.x, s = dpr_halved(words);
@@ -60,25 +61,25 @@ template <class M> struct tile_words {
         __syncthreads();
     }
 
-    /* What launches would have done. */
+    /* Does the halvings that launches would have done. */
     __device__ void halve_to_one(unsigned words) const {
         for (; words > 1; words = dpr_halved(words))
             halve(words);
     }
 };
 
-/* ---- dp.recursive and dp.nosync: each block launches one, for its own tile ---- */
+/* ---- dp.recursive and dp.nosync: each block launches one kernel, for its own tile ---- */
 
-/* What follows the wait for a child in the literature, where there is nothing to do: here the value that the child has
- * returned is passed on. `depth` is that of the launch which waits. */
+/* What follows the wait for a child. In the literature there is nothing to do; here the value that the child has
+ * returned is passed on. `depth` is that of the launch that waits. */
 template <class M> __device__ void pass_on(const dpr_nested_args &args) {
     auto *returned = tile_words<M>::returned(args, args.tile);
     const unsigned depth = args.depth - 1;
     returned[depth] = returned[depth + 1];
 }
 
-/* Launches for a tile of which the first kernel has left `words` words: one for each halving, and, but for the first,
- * one that waits. */
+/* Number of launches for a tile of which the first kernel has left `words` words: one for each halving and, except for
+ * the first of them, one that waits. */
 template <bool Waits> __device__ unsigned launches_of_tile(const dpr_nested_args &args, unsigned words) {
     const unsigned levels = min(dpr_halvings(words), args.max_depth);
     return Waits && levels > 0 ? 2 * levels - 1 : levels;
@@ -86,11 +87,14 @@ template <bool Waits> __device__ unsigned launches_of_tile(const dpr_nested_args
 
 template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args);
 
-/* Thread 0 calls it: whether `words` words of the tile are a child's from here on. `chain` launches are left to it. */
+/* Launches a child that goes on with the `words` words of the tile, and passes it what is left of the `chain` launches.
+ * Returns true if it was launched. Sets `waits` if a continuation was launched that waits for the child. Thread 0 calls
+ * it. */
 template <class M, bool Waits>
 __device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigned words, unsigned chain, bool &waits) {
     const bool first = args.depth == 0;
-    const unsigned launches = Waits && !first ? 2 : 1; /* tail launches of a grid of several blocks would take turns */
+    /* A first kernel has no waiting launch: tail launches of a grid of several blocks would take turns. */
+    const unsigned launches = Waits && !first ? 2 : 1;
     if (chain < launches) {
         note_refusal(args);
         return false;
@@ -135,7 +139,8 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
     if (!launched)
         mine.halve_to_one(words);
     if constexpr (Waits) {
-        /* Where a continuation waits, what would be the child's; of the first kernel's blocks none does. */
+        /* Returns the value. It goes to the child's word if a continuation waits, or in the first kernel, because
+         * fold_tiles() reads that word. */
         if (!launched && threadIdx.x == 0)
             mine.returned(args, tile)[waits || first ? args.depth + 1 : args.depth] = mine.w[0];
     }
@@ -143,19 +148,19 @@ template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &ar
 
 /* ---- dp.recursive2: one launch for all tiles ---- */
 
-/* Of a launched level: threads of a block, which start sooner than DPR_NESTED_THREADS would, and pairs of words that a
- * thread adds at a time, and a block. */
+/* For a launched level: threads of a block (such blocks start sooner than those of DPR_NESTED_THREADS would); pairs of
+ * words that a thread adds at a time; and pairs that a block does. */
 constexpr unsigned level_threads = 256, pairs_of_thread = 2, pairs_of_block = pairs_of_thread * level_threads;
 static_assert(level_threads <= DPR_NESTED_THREADS);
 
-/* Neighbouring tiles, which a block halves together. */
+/* Neighbouring tiles that a block halves together. */
 struct tile_range {
     unsigned first, end;
-    unsigned words, last_words; /* that tiles have left, and that the last one with elements has */
-    unsigned filled;            /* tiles of the array with elements: further ones have one word from the start */
+    unsigned words, last_words; /* words that tiles have left, and that the last tile with elements has left */
+    unsigned filled;            /* tiles of the array that have elements; further ones have one word from the start */
 };
 
-/* All threads of the block call it. */
+/* Halves the words of all tiles of the range. All threads of the block call it. */
 template <class M> __device__ void halve_together(const dpr_nested_args &args, tile_range &tiles) {
     using X = exchange<M>;
     using T = typename X::type;
@@ -181,8 +186,8 @@ template <class M> __device__ void halve_together(const dpr_nested_args &args, t
     tiles.last_words = dpr_halved(tiles.last_words);
 }
 
-/* The tile of a block of the host's kernel, as it is after the first halving. There may be fewer elements on the device
- * than there are tiles for. */
+/* The tile of a block of the first kernel, after the first halving. The count on the device may be smaller, so that
+ * some tiles have no elements. */
 __device__ tile_range tile_of_first(const dpr_nested_args &args) {
     const uint64_t count = elements(args.run);
     const unsigned filled = dpr_tiles_filled(count, args.block, args.tiles);
@@ -190,7 +195,7 @@ __device__ tile_range tile_of_first(const dpr_nested_args &args) {
             dpr_halved(dpr_words_of_tile(count, args.block, filled - 1)), filled};
 }
 
-/* The tiles of a block of a launched level, as it finds them. */
+/* The tiles of a block of a launched level, before the level halves them. */
 __device__ tile_range tiles_of_level(const dpr_nested_args &args) {
     const unsigned each = dpr_tiles_together(args.words, pairs_of_block), from = blockIdx.x * each;
     return {from, min(from + each, args.filled), args.words, args.last_words, args.filled};
@@ -200,7 +205,7 @@ template <class M> constexpr uint32_t pair_number = 0;
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
 
-/* Thread 0 calls it: whether a grid goes on with `tiles`. */
+/* Launches the level that goes on with `tiles`. Returns true if it was launched. Thread 0 calls it. */
 __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tiles, uint32_t pair) {
     const unsigned chain =
         args.depth == 0 ? take_launches(args, min(dpr_halvings(tiles.words), args.max_depth)) : args.chain;
@@ -216,14 +221,14 @@ __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tile
     next.last_words = tiles.last_words;
     next.filled = tiles.filled;
     const unsigned each = dpr_tiles_together(tiles.words, pairs_of_block);
-    const unsigned places = min(each, tiles.filled) << (dpr_halvings(tiles.words) - 1); /* of a block */
+    const unsigned places = min(each, tiles.filled) << (dpr_halvings(tiles.words) - 1); /* places of a block */
     return launch_next(args, next, (tiles.filled - 1) / each + 1, (places - 1) / pairs_of_thread + 1,
                        cudaStreamFireAndForget);
 }
 
-/* Thread 0 calls it when its block has halved `mine`: the tiles with which the block has to go on itself, or none.
- * Without leave to launch every block has to go on with its own; if a launch is refused, or fails, only the last block
- * to be done learns of it, and goes on with all. */
+/* Called by thread 0 when its block has halved `mine`. Returns the tiles with which the block has to go on itself, or
+ * none. If the run may not launch, every block has to go on with its own tiles. If a launch is refused or fails, only
+ * the last block to be done learns of it, and goes on with all tiles. */
 __device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range &mine, uint32_t pair) {
     const tile_range none = {0, 0, 1, 1, 1};
     if (mine.words == 1)
@@ -253,7 +258,7 @@ template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
         tile_words<M>(args, blockIdx.x)
             .halve_array(args, count, blockIdx.x, dpr_words_of_tile(count, args.block, blockIdx.x));
         __syncthreads();
-        if (threadIdx.x == 0) /* the others need not know */
+        if (threadIdx.x == 0) /* no other thread needs it */
             mine = tile_of_first(args);
     } else {
         mine = tiles_of_level(args);
@@ -268,10 +273,11 @@ template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
 
 /* ---- The end of all three ---- */
 
-/* A second kernel of the host's, which starts when the first and all that were launched below it are done. */
+/* The second kernel that the host launches. It starts when the first one, and all that was launched below it, is
+ * done. */
 template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
     using X = exchange<M>;
-    const bool returned = args.words != 0; /* dp.recursive: the words in which launches have returned their values */
+    const bool returned = args.words != 0; /* dp.recursive: the words in which launches have returned values */
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (unsigned tile = threadIdx.x; tile < args.tiles; tile += blockDim.x)
@@ -299,8 +305,8 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
     X(OP, F64, 0)                                                                                                      \
     X(OP, F64, 1)
 
-/* Few registers for dp.recursive2, whose first kernel is many short blocks: the more an SM holds, the sooner it is
- * done. With as few its sums of F64 would spill. */
+/* dp.recursive2 has few registers, because its first kernel has many short blocks: the more of them an SM holds, the
+ * sooner it is done. Sums of F64 would spill with as few. */
 #define DPR_LEVEL_REGISTERS(OP, DTYPE) (DPR_##OP == DPR_SUM && DPR_##DTYPE == DPR_F64 ? 40 : 32)
 #define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
     using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
@@ -325,10 +331,11 @@ DPR_BOOK_PAIRS(DPR_BOOK_KERNELS)
 
 } // namespace dpr
 
-/* A level of dp.recursive2 is hardly longer than a call by address takes, on an H200 some 4 us: so these are here. */
+/* The levels of dp.recursive2 are called here directly: a level hardly takes longer than a call by address, some 4 us
+ * on an H200. */
 extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
     dpr_go_on(const __grid_constant__ dpr_nested_args args) {
-    if (args.slot) { /* the function's stack is free again when the continuation is called */
+    if (args.slot) { /* end_launch() is called here, where the stack of go_on is free again for the continuation */
         if (reinterpret_cast<dpr::nest_grid>(args.go_on)(args))
             dpr::nested::end_launch(*static_cast<dpr_nest_slot *>(args.slot), args.run.out);
         return;

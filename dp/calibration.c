@@ -17,20 +17,20 @@ extern const dpr_strategy dpr_dp_recursive2, dpr_dp_nosync, dpr_dp_tree;
 
 /* ---- The runs that are timed ---- */
 
-/* They differ in what they launch alone: of one tile no level, one, and nine; trees with one level above the leaves and
- * with five, whose leaves are read side by side; and of blocks with a launch each one, and many. Those that take
- * longest come first, so that the others are enqueued before their turn. */
+/* Kinds of runs, which differ only in what they launch: one tile with no level of launches, with one, and with nine;
+ * trees with one level above the leaves and with five, whose leaves are read side by side; and one block, or many, with
+ * a launch each. Those that take longest come first, so that the others are enqueued before their turn. */
 enum { MANY, NINE_LEVELS, FIVE_TAILS, ONE_TAIL, ONE_LEVEL, SINGLE, NO_LEVEL, KINDS };
 enum { LEVELS = 9, TAILS = 5, WORDS = 32, MOST_BLOCKS = 256, LEAST_BLOCKS = 16 };
 enum { LEAF = DPR_TREE_UNIT * 16 / sizeof(int32_t), WHOLE = LEAF << TAILS };
-enum { ROUNDS = 4, RUNS = ROUNDS * KINDS }; /* the first round also loads what it needs */
+enum { ROUNDS = 4, RUNS = ROUNDS * KINDS }; /* the first round also loads what the runs need */
 
 static const struct {
     const dpr_strategy *form;
     uint8_t log_block, depth;
     size_t count;
 } kinds[KINDS] = {
-    [MANY] = {&dpr_dp_nosync, 5, 1, 0}, /* as the pool allows */
+    [MANY] = {&dpr_dp_nosync, 5, 1, 0}, /* blocks * WORDS, as the pool allows */
     [SINGLE] = {&dpr_dp_nosync, 5, 1, WORDS},
     [NINE_LEVELS] = {&dpr_dp_recursive2, 10, LEVELS, 2 << LEVELS},
     [ONE_LEVEL] = {&dpr_dp_recursive2, 10, LEVELS, 4},
@@ -41,14 +41,15 @@ static const struct {
 static_assert((int)LEAST_BLOCKS > (int)LEVELS, "a pool of so many places has room for a chain");
 static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
 
-/* One thread of the process measures at a time, as others would be what disturbs it. */
+/* One thread of the process measures at a time, because others would disturb it. */
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
 
 struct dpr_calibration {
-    atomic_int done; /* what follows holds from then on */
-    int64_t bytes;   /* 0: not known, and the times likewise */
+    atomic_int done; /* 1: the members below are set */
+    int64_t bytes;   /* 0: not measured; the times likewise */
     int64_t level_ns, tail_ns, first_ns, fan_ns;
-    dpr_nested *reports; /* of RUNS, pinned memory: stays to the end, as giving it back may wait for all work */
+    dpr_nested *reports; /* RUNS reports in pinned memory. They are kept to the end, because freeing them may wait for
+                            all work */
 };
 
 dpr_calibration *dpr_calibration_create(void) {
@@ -81,8 +82,8 @@ void dpr_calibration_read(const dpr_calibration *c, dpr_gpu_caps *gpu) {
 
 /* ---- Memory ---- */
 
-/* What went with the code, if the pool was of this size then, and if it can be all that went: others may have taken or
- * given back memory at the same time. */
+/* Finds the memory that was taken when the code was loaded. It counts only if the pool had this size then and if the
+ * number is plausible, because others may have taken or freed memory at the same time. */
 static dpr_status find_bytes(dpr_calibration *c, dpr_device *device, const dpr_gpu_caps *gpu) {
     enum { TIMES = 4 };
     const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
@@ -110,7 +111,7 @@ typedef struct workplace {
 typedef struct trials {
     dpr_device *device;
     dpr_caps caps;
-    uint32_t blocks; /* that launch one each, where there are many */
+    uint32_t blocks; /* blocks that launch one kernel each in MANY */
     cudaStream_t stream;
     workplace *memory;
     dpr_nested *reports;
@@ -118,7 +119,7 @@ typedef struct trials {
     cudaEvent_t event[RUNS + 1]; /* before each run, and after the last */
 } trials;
 
-/* There is no need to measure where there is no memory for it. */
+/* The status of an error. Without memory for measuring there is no need to measure. */
 static dpr_status outcome_of(cudaError_t error) {
     if (error == cudaErrorMemoryAllocation)
         (void)cudaGetLastError();
@@ -150,7 +151,7 @@ static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_work_memory *work) 
     return error == cudaSuccess ? create_events(t) : error;
 }
 
-/* Waits for nothing: what is still at work goes when it is done. */
+/* Does not wait: what is still in use is freed when it is done. */
 static void tear_down(const trials *t) {
     int failures = 0;
     for (int i = 0; i < t->events; i++)
@@ -163,7 +164,7 @@ static void tear_down(const trials *t) {
         (void)cudaGetLastError();
 }
 
-/* Trees are planned as though levels took no time, which makes them as high as can be. */
+/* Enqueues run `number`. Trees are planned as if levels took no time, which makes them as high as possible. */
 static dpr_status enqueue(const trials *t, int number) {
     const int kind = number % KINDS;
     dpr_run run = {.in = t->memory->in, .out = &t->memory->out, .count = kinds[kind].count, .stream = t->stream};
@@ -194,8 +195,8 @@ static dpr_status enqueue_all(const trials *t, int *complete) {
     return outcome_of(error);
 }
 
-/* cudaErrorNotReady if it is not done in time. Asks the driver, as the runtime would take that for an error of the
- * caller's. */
+/* Waits for the event. Returns cudaErrorNotReady if it is not done in 50 ms. It asks the driver, because the runtime
+ * would keep "not ready" as the caller's last error. */
 static cudaError_t await(cudaEvent_t event) {
     const struct timespec nap = {.tv_nsec = 50 * 1000}, start = dpr_now();
     const long patience_ns = 50 * 1000 * 1000;
@@ -207,8 +208,8 @@ static cudaError_t await(cudaEvent_t event) {
     return (cudaError_t)result;
 }
 
-/* The shortest time of each kind, of the runs in which every launch was made that was asked for: others may have had
- * the pool's places. Whether every kind has one. */
+/* Finds the shortest time of each kind, among the runs in which no launch was refused or failed: others may have had
+ * the pool's places. Sets *complete if every kind has a time. */
 static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) {
     cudaError_t error = cudaSuccess;
     int found = 0;
@@ -226,13 +227,13 @@ static cudaError_t read_times(const trials *t, double ns[KINDS], int *complete) 
     return error;
 }
 
-/* Whether no run was shorter than one that does less: others may have been at work. */
+/* True if every run took longer than the one that does less. Otherwise others were at work on the device. */
 static int plausible(const double ns[KINDS]) {
     return ns[NINE_LEVELS] > ns[ONE_LEVEL] && ns[ONE_LEVEL] > ns[NO_LEVEL] && ns[FIVE_TAILS] > ns[ONE_TAIL]
            && ns[MANY] > ns[SINGLE];
 }
 
-/* At least 1, as 0 is what was not measured. */
+/* Rounds to at least 1, because 0 means "not measured". */
 static int64_t rounded(double ns) {
     return ns > 1 ? (int64_t)(ns + 0.5) : 1;
 }
@@ -257,7 +258,7 @@ static dpr_status find_times(const trials *t, dpr_calibration *c) {
     return DPR_OK;
 }
 
-/* With a stream of its own, which is not being captured. */
+/* Measures times, in a stream of its own, which is not being captured. */
 static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_work_memory *work, const dpr_gpu_caps *gpu) {
     trials t = {.device = device, .caps = {.has_gpu = 1, .gpu = *gpu}};
     if (gpu->pending_launches < LEAST_BLOCKS)

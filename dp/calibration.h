@@ -5,23 +5,24 @@
 #include "cuda/device.h"
 #include "work_memory.h"
 
-/* Any number of threads may use one at once. */
+/* The costs of one device. Any number of threads may use it at once. */
 typedef struct dpr_calibration dpr_calibration;
 
 dpr_calibration *dpr_calibration_create(void); /* NULL: no host memory */
 
-/* After the device's work. Pinned memory goes with the CUDA context, unless that is still `there`. NULL is allowed. */
+/* Called after the device's work. Frees pinned memory only if the CUDA context is still `there`; otherwise it has gone
+ * with the context. `calibration` may be NULL. */
 void dpr_calibration_destroy(dpr_calibration *calibration, int there);
 
-/* Loads the code for nested launches, for the memory that takes, and times short runs with `gpu`'s pool in a stream of
- * their own: once, and in the current context. There are no times if launches or memory are few, or if others keep the
- * device so busy that the runs, once they are enqueued, are not done in a twentieth of a second. Allowed while a stream
- * is being captured. A status other than DPR_OK, after which the next call tries again: the code cannot be loaded, or
- * CUDA failed. */
+/* Loads the code for nested launches, which shows the memory that it takes, and times short runs with `gpu`'s pool in a
+ * stream of their own: once, in the current CUDA context. It measures no times if the pool or memory is too small, or
+ * if others keep the device so busy that the enqueued runs are not done in a twentieth of a second. It may be called
+ * while a stream is being captured. Returns a status other than DPR_OK if the code cannot be loaded or CUDA fails; the
+ * next call then tries again. */
 dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_work_memory *work,
                          const dpr_gpu_caps *gpu);
 
-/* Puts what was measured so far into the capabilities (DPR_NESTED_CAPS_LIST). */
+/* Writes what was measured so far to the capabilities (DPR_NESTED_CAPS_LIST). */
 void dpr_calibration_read(const dpr_calibration *calibration, dpr_gpu_caps *gpu);
 
 #endif

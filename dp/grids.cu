@@ -1,4 +1,4 @@
-/* The grids that reduce what kernels of the caller's ask for, and where those find them. */
+/* The grids that reduce arrays for the caller's kernels, and the table by which these find them. */
 #include "finish.cuh"
 #include "leaf.cuh"
 #include "nested.cuh"
@@ -7,8 +7,8 @@
 namespace dpr {
 namespace {
 
-/* Folds what the blocks have in the first warp of the block that arrives last. All threads call it; true in the one
- * that has the result. */
+/* Folds the blocks' values in the first warp of the block that arrives last. All threads call it. Returns true in the
+ * one thread that has the result, in `x`. */
 template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename exchange<M>::type &x) {
     using X = exchange<M>;
     static_assert(sizeof(typename X::type) <= DPR_NEST_PARTIAL_BYTES);

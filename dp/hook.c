@@ -1,4 +1,4 @@
-/* What strategies with nested launches need of every device (host/cuda/hook.h). */
+/* What strategies with nested launches need from every device (host/cuda/hook.h). */
 #include "cuda/hook.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "pending.h"
 #include "work_memory.h"
 
-/* On one device. */
+/* The state for one device. */
 typedef struct state {
     dpr_home home;
-    int allowed;     /* whether this device has set the limit */
-    int64_t pending; /* launches from kernels that may be pending */
+    int allowed;     /* 1 if the limit of pending launches was set for this device */
+    int64_t pending; /* most pending launches from kernels */
     dpr_work_memory *work;
     dpr_calibration *calibration;
 } state;

@@ -1,9 +1,9 @@
 /* The one kernel that kernels launch.
  *
- * On an H200 (driver 580) the device hangs, sooner or later, where launches of several kernels are pending: all of them
- * run to their ends, but the kernel that launched them is never done, even if the kernels differ by their names alone,
- * and if there are far fewer of them than the pool has places. With one kernel for all they do not. So reductions that
- * kernels of other modules ask for are launches of the same kernel, by its address. */
+ * If launches of several kernels are pending, an H200 (driver 580) hangs sooner or later: all launched kernels run to
+ * their ends, but the kernel that launched them is never done. It does so even if the kernels differ by their names
+ * alone, and if far fewer launches are pending than the pool has places. With one kernel for all launches it does not
+ * hang. So reductions that kernels of other modules request are launches of the same kernel, by its address. */
 #ifndef DPR_DP_LAUNCHER_CUH
 #define DPR_DP_LAUNCHER_CUH
 
@@ -14,21 +14,22 @@ namespace dpr {
 
 using nested_kernel = void (*)(dpr_nested_args);
 
-/* What a launched kernel does. */
+/* The function that a launched kernel calls. */
 using continuation = void (*)(const dpr_nested_args &);
 
-/* What a launched kernel does for a nest. True in the one thread that has written the result. */
+/* The function that a launched kernel calls for a nest. It returns true in the one thread that has written the
+ * result. */
 using nest_grid = bool (*)(const dpr_nested_args &);
 
-/* In memory of the module that has the kernel, of which there is one copy on a device. */
+/* The launcher lies in memory of the module that has the kernel; a device has one copy. */
 struct launcher {
     nested_kernel kernel;
-    nest_grid grids[DPR_OP_COUNT][DPR_DTYPE_COUNT][2]; /* of nests, by the NaN policy as well; NULL for pairs without
-                                                             a meaning */
+    /* For nests, by operation, type and NaN policy; NULL for pairs without a meaning. */
+    nest_grid grids[DPR_OP_COUNT][DPR_DTYPE_COUNT][2];
 };
 
-/* Launches the kernel with the arguments that fill(args) sets. cudaErrorLaunchPendingCountExceeded where the device's
- * pool of pending launches has no place: then there may be no buffer for the arguments either. */
+/* Launches the kernel with the arguments that fill(args) sets. Returns cudaErrorLaunchPendingCountExceeded if the
+ * device's launch pool has no place; then there may be no buffer for the arguments either. */
 template <class Fill>
 __device__ cudaError_t launch_filled(nested_kernel kernel, unsigned blocks, unsigned threads, cudaStream_t stream,
                                      Fill fill) {
@@ -39,7 +40,7 @@ __device__ cudaError_t launch_filled(nested_kernel kernel, unsigned blocks, unsi
         fill(*static_cast<dpr_nested_args *>(parameters));
         error = cudaLaunchDeviceV2(parameters, stream);
     }
-    const cudaError_t last = cudaGetLastError(); /* which would be taken for that of a launch of the caller's own */
+    const cudaError_t last = cudaGetLastError(); /* resets it: it is not an error of the caller's own launches */
     if (!parameters)
         error = last != cudaSuccess ? last : cudaErrorLaunchPendingCountExceeded;
     return error;

@@ -1,4 +1,4 @@
-/* Launching a kernel from a kernel, and the account of such launches. */
+/* Launching a kernel from a kernel, and the account that counts such launches. */
 #ifndef DPR_DP_LAUNCHES_CUH
 #define DPR_DP_LAUNCHES_CUH
 
@@ -6,15 +6,15 @@
 
 namespace dpr {
 
-/* Without launches parents do everything themselves, and tools that do not support kernels which launch kernels can
- * look at them. */
+/* Without launches, parents do everything themselves. Tools that do not support kernels which launch kernels can then
+ * examine them. */
 #ifdef DPR_WITHOUT_LAUNCHES
 constexpr bool makes_launches = false;
 #else
 constexpr bool makes_launches = true;
 #endif
 
-/* Adds up to `wanted` to *taken, which may grow to `most`, and returns how many it added. That may be fewer than are
+/* Adds up to `wanted` to *taken, which may grow to `most`, and returns how much it has added. That may be less than is
  * left while other threads take the last ones. */
 __device__ inline unsigned take_free(unsigned *taken, unsigned wanted, unsigned most) {
     const unsigned before = atomicAdd(taken, wanted), left = before < most ? most - before : 0;
@@ -28,7 +28,7 @@ __device__ inline void note_refusal(dpr_nested *account) {
     atomicAdd(&account->refused, 1);
 }
 
-/* Sub-trees that were not launched: the kernel does them itself. */
+/* Counts sub-trees that were not launched, so that the kernel does them itself. */
 __device__ inline void note_in_line(dpr_nested *account, unsigned sub_trees = 1) {
     atomicAdd(&account->in_line, sub_trees);
 }
@@ -41,11 +41,12 @@ __device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaErr
     }
 }
 
-/* Calls launch(), which launches one kernel and returns the error, from a kernel at `depth`. Whether it was launched.
- * One thread calls it, after all that the kernel is to see has been written.
+/* Calls launch(), which launches one kernel and returns the error, in a kernel at `depth`, and counts what happened.
+ * Returns true if the kernel was launched. One thread calls it, after everything that the kernel is to see has been
+ * written.
  *
- * The device is the one that admits launches: where its pool of pending launches has no place it says so, and nothing
- * is lost. dp/README.md has the conditions under which that can be relied on. */
+ * The device admits launches: if its launch pool has no place it refuses the launch, and nothing is lost. dp/README.md
+ * says under which conditions that is reliable. */
 template <class Launch> __device__ bool launch_noted(dpr_nested *account, uint32_t depth, Launch launch) {
     cudaError_t error = cudaErrorLaunchPendingCountExceeded;
     if constexpr (makes_launches)

@@ -1,4 +1,4 @@
-/* A leaf: what a block reads of the array, and folds. */
+/* A leaf: the part of the array that one block reads and folds. */
 #ifndef DPR_DP_LEAF_CUH
 #define DPR_DP_LEAF_CUH
 
@@ -8,12 +8,12 @@
 
 namespace dpr {
 
-/* Which pairs have device code: those with a meaning, and of types without NaN for one NaN policy. */
+/* True for pairs that have device code: the valid ones, and one NaN policy only for types without NaN. */
 template <dpr_op O, dpr_dtype D, int N>
 constexpr bool has_code = domain_has(O, element<D>::kind)
                           && (N == DPR_NAN_PROPAGATE || (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0);
 
-/* What a block reads of the array: neighbouring vectors. */
+/* The part of the array that a block reads: neighbouring vectors. */
 template <class M> struct leaf {
     using T = typename M::storage;
     using P = packet<T>;
@@ -57,7 +57,8 @@ template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_n
     return e.with(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
 }
 
-/* As reduce_block(), in dynamic memory: of DPR_FOLD_BYTES, as the one kernel that is launched has for all pairs. */
+/* As reduce_block(), with dynamic shared memory: DPR_FOLD_BYTES of it, because the one kernel that is launched serves
+ * all pairs. */
 template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
     extern __shared__ __align__(16) unsigned char shared[];
     static_assert(sizeof x <= DPR_PARTIAL_BYTES);

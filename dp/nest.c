@@ -1,4 +1,4 @@
-/* Nests: what kernels of the caller's need for reductions of their own. */
+/* Nests: what the caller's own kernels need for reductions. */
 #include "nest.h"
 
 #include <assert.h>

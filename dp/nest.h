@@ -1,18 +1,18 @@
-/* What a nest needs of its device: nest_cuda.c, or nest_none.c in a build without CUDA. */
+/* What a nest needs from its device. nest_cuda.c implements it, or nest_none.c in a build without CUDA. */
 #ifndef DPR_DP_NEST_H
 #define DPR_DP_NEST_H
 
 #include "dpr.h"
 
-/* On a GPU context: the launcher, in device memory (launcher.cuh), and how many places the device's pool of pending
- * launches has. DPR_ERR_STRATEGY_UNABLE where kernels cannot launch kernels. */
+/* For a GPU context, sets *launcher to the launcher in device memory (launcher.cuh) and *pending to the number of
+ * places of the device's launch pool. Returns DPR_ERR_STRATEGY_UNABLE if kernels cannot launch kernels there. */
 dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, size_t *pending);
 
-/* Copies a nest's account from device memory and makes it zero there, after what is in the legacy default stream; done
- * on return. */
+/* Copies a nest's account from device memory to *out and zeroes it there, after the work in the legacy default stream.
+ * Both are done on return. */
 dpr_status dpr_nest_collect(dpr_nested *account, dpr_nested *out);
 
-/* Gives a nest's memory back, after the work that uses it. */
+/* Frees a nest's memory, after the work that uses it. */
 void dpr_nest_free(void *memory);
 
 #endif

@@ -9,7 +9,7 @@
 
 extern const dpr_strategy dpr_dp_tree;
 
-/* Loads the module, which takes asking for one of its kernels. */
+/* Loads the module: that happens when one of its kernels is asked for. */
 static dpr_status load(dpr_ctx *ctx) {
     const char *refusal = dpr_nested_refusal(&dpr_ctx_machine(ctx)->caps.gpu);
     if (refusal)
@@ -22,7 +22,8 @@ static dpr_status load(dpr_ctx *ctx) {
     return dpr_device_resident(&at, &kernel, &unused);
 }
 
-/* What the launched kernel itself takes, and at least as much for continuations (dpr_nested.cuh). */
+/* Bytes of stack a thread: what the launched kernel itself uses, and at least as much for continuations
+ * (dpr_nested.cuh). */
 enum { LEAST_STACK = 1024 };
 
 static dpr_status check_stack(int ordinal) {

@@ -1,4 +1,4 @@
-/* A build without CUDA has no GPU context, and so no nest: nobody comes here. */
+/* A build without CUDA has no GPU context and so no nest: these functions are never reached. */
 #include "nest.h"
 
 #include "cuda/device.h"

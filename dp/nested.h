@@ -1,44 +1,45 @@
-/* What kernels that launch kernels take, beside what every reduction kernel does. */
+/* Arguments of kernels that launch kernels, in addition to those of every reduction kernel. */
 #ifndef DPR_DP_NESTED_H
 #define DPR_DP_NESTED_H
 
 #include "args.h"
 #include "forms.h"
 
-/* One struct for all of them: kernels launch one kernel alone, whatever that is to go on with (nested.cuh). */
+/* One struct serves all of these kernels, because kernels launch only one kernel, whatever it is to do
+ * (launcher.cuh). */
 typedef struct dpr_nested_args {
     dpr_kernel_args run;
-    void *work;         /* the run's work memory, as many bytes as the strategy's work_bytes() says */
-    dpr_nested *report; /* where the run's last kernel says what launches came to */
-    void *go_on;        /* of a launched kernel: the device function that it calls with its arguments, or NULL */
-    void *slot;         /* of a nest's grid, the dpr_nest_slot; else NULL */
-    uint32_t launches;  /* that the run's kernels may make, at most */
-    uint32_t depth;     /* of this kernel: the host's has 0 */
+    void *work;         /* the run's work memory: as many bytes as the strategy's work_bytes() returns */
+    dpr_nested *report; /* where the run's last kernel writes the counters of nested launches */
+    void *go_on;        /* device function that a launched kernel calls with its arguments, or NULL */
+    void *slot;         /* for a nest's grid its dpr_nest_slot; otherwise NULL */
+    uint32_t launches;  /* most launches that the run's kernels may make */
+    uint32_t depth;     /* depth of this kernel; a kernel that the host launches has 0 */
     uint32_t max_depth; /* a kernel at this depth launches none */
 
-    /* Of the forms of the book. */
-    uint32_t tiles;      /* of the array, and blocks of the first kernel */
-    uint32_t block;      /* words of a tile, at most */
-    uint32_t tile;       /* of a kernel of one block: the tile it is for */
-    uint32_t words;      /* and how many words of it are left */
-    uint32_t last_words; /* of a level of dp.recursive2, `words` being for the tiles before: those of the last tile */
-    uint32_t filled;     /* of such a level: the tiles that it is for */
-    uint32_t chain;      /* launches that are left of those that were taken for the tile, or for the level */
-    uint32_t pair;       /* of a launched level of dp.recursive2, which has no go_on: operation, type and NaN policy */
+    /* For dp.recursive, dp.nosync and dp.recursive2. */
+    uint32_t tiles; /* tiles of the array, which is the number of blocks of the first kernel */
+    uint32_t block; /* most words of a tile */
+    uint32_t tile;  /* for a kernel of one block: its tile */
+    uint32_t words; /* words that are left of a tile; for fold_tiles(): 1 if it reads returned values, otherwise 0 */
+    uint32_t last_words; /* dp.recursive2: words that are left of the last tile (all other tiles have `words`) */
+    uint32_t filled;     /* dp.recursive2: tiles of the level */
+    uint32_t chain;      /* launches that were taken for the tile, or for the level, and that are not made yet */
+    uint32_t pair;       /* dp.recursive2, whose levels have no go_on: number of operation, type and NaN policy */
 
-    /* Of the tree. */
-    uint32_t level;    /* of this kernel: that of the leaves is 0 */
-    uint32_t children; /* of its nodes, altogether */
-    uint64_t first;    /* in work memory, partial results before those of its children */
+    /* For dp.tree. */
+    uint32_t level;    /* level of this kernel; leaves have 0 */
+    uint32_t children; /* number of children of all nodes of the level together */
+    uint64_t first;    /* number of partial results in work memory before those of the level's children */
     dpr_tree tree;
 } dpr_nested_args;
 
-/* Bytes of the largest partial result, and of that of a pair that demonstrations take; words of dp.recursive in which
- * the launches for a tile return their values: one for each depth, for halvings of the largest block. */
+/* Bytes of the largest partial result, and of the largest among pairs that demonstrations take. Words of dp.recursive
+ * for each tile in which launches return their values: one for each depth to which the largest block is halved. */
 enum { DPR_PARTIAL_BYTES = 16, DPR_BOOK_BYTES = 8, DPR_BOOK_DEPTHS = 12 };
 
-/* Of every launched kernel, and of those of the tree: threads a block, at most, and dynamic shared memory, a partial
- * result of each warp. */
+/* Most threads a block, and bytes of dynamic shared memory (a partial result of each warp), of every launched kernel
+ * and of dp.tree's kernels. */
 enum { DPR_NESTED_THREADS = 512, DPR_FOLD_BYTES = DPR_NESTED_THREADS / 32 * DPR_PARTIAL_BYTES };
 
 #endif

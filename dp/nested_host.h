@@ -1,4 +1,4 @@
-/* What the host side of strategies with nested launches has in common. */
+/* What strategies with nested launches share on the host. */
 #ifndef DPR_DP_NESTED_HOST_H
 #define DPR_DP_NESTED_HOST_H
 
@@ -6,15 +6,15 @@
 #include "launch.h"
 #include "nested.h"
 
-/* Their kernels. */
+/* The module that has their kernels, and its admission. */
 extern const dpr_module dpr_dp_module;
 extern dpr_admit dpr_dp_admit;
 
-/* Leaves of dp.tree have a multiple of so many vectors of 16 bytes: whole tiles for each thread, whatever the pair. */
+/* Leaves of dp.tree have a multiple of this many vectors of 16 bytes: whole tiles for each thread, for every pair. */
 enum { DPR_TREE_UNIT = 8 * DPR_NESTED_THREADS };
 
-/* What is assumed before it is asked or measured: the limits that CUDA sets at first, and what an H200 takes where
- * `pending` launches may be pending. */
+/* Limits and costs that are assumed until they are asked for or measured: CUDA's default limits, and the times and
+ * bytes of an H200 whose launch pool has `pending` places. */
 enum { DPR_FIRST_PENDING = 2048, DPR_FIRST_DEPTH = 24, DPR_PENDING_BYTES = 9385 };
 static inline int64_t dpr_nested_bytes(int64_t pending) {
     return 92000000 + DPR_PENDING_BYTES * pending;
@@ -30,8 +30,9 @@ static inline void dpr_nested_assume(dpr_gpu_caps *gpu, int64_t pending) {
     gpu->nested_times_measured = gpu->nested_bytes_measured = 0;
 }
 
-/* A level, from the start of a launched kernel to that of the next; what the first launch from a kernel of the host's
- * takes longer; one of many that blocks make for themselves. */
+/* Seconds for one level of launches, from the start of a launched kernel to the start of the next (fire-and-forget, and
+ * tail launches); how much longer the first launch from a kernel of the host's takes; and one of many launches that
+ * blocks make each for itself. */
 static inline double dpr_level_seconds(const dpr_gpu_caps *gpu) {
     return 1e-9 * (double)gpu->nested_level_ns;
 }
@@ -45,7 +46,7 @@ static inline double dpr_fan_seconds(const dpr_gpu_caps *gpu) {
     return 1e-9 * (double)gpu->nested_fan_ns;
 }
 
-/* Why nested launches do not work there, or NULL. */
+/* Returns why nested launches do not work on the GPU, or NULL. */
 static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
     if (gpu->mps)
         return "kernels cannot launch kernels under MPS";
@@ -54,8 +55,9 @@ static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
     return gpu->memory_pools ? NULL : "needs memory that is allocated in stream order";
 }
 
-/* The same of a strategy. Unless it is asked for by name, no more memory is taken for nested launches than a 64th of
- * the device's: they save microseconds at best, and what they take stays taken. */
+/* Returns why a strategy with nested launches cannot run, or NULL. A strategy that was not asked for by name may take
+ * no more than a 64th of the device's memory for nested launches: they save microseconds at best, and the memory stays
+ * taken. */
 static inline const char *dpr_nested_probe(const dpr_key *key, const dpr_gpu_caps *gpu) {
     enum { SHARE = 64 };
     if (!key->f.strategy && gpu->nested_bytes > gpu->memory_bytes / SHARE)
@@ -63,7 +65,8 @@ static inline const char *dpr_nested_probe(const dpr_key *key, const dpr_gpu_cap
     return dpr_nested_refusal(gpu);
 }
 
-/* Limits that do not depend on what the device holds: blocks need not be resident together. */
+/* Launch limits. They do not depend on how many blocks the device holds, because the blocks need not be resident
+ * together. */
 static inline dpr_shape dpr_nested_shape(const dpr_key *key, const dpr_caps *caps, int threads, int max_blocks,
                                          double level_seconds) {
     return (dpr_shape){.threads = threads,

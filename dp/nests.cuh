@@ -1,4 +1,5 @@
-/* What launches of a nest share with those that ask for them: slots in the nest's memory. */
+/* A nest's memory on the device: the slots that launches share with the threads that request them, and the calls that
+ * wait. */
 #ifndef DPR_DP_NESTS_CUH
 #define DPR_DP_NESTS_CUH
 
@@ -10,7 +11,7 @@
 namespace dpr {
 namespace nested {
 
-/* ---- Slots: every launch that is pending has one ---- */
+/* ---- Slots: every pending launch has one ---- */
 
 constexpr uint32_t none = ~0u;
 
@@ -28,8 +29,8 @@ __device__ inline dpr_nest_slot &slot_of(const dpr_nest &nest, uint32_t slot) {
     return reinterpret_cast<dpr_nest_slot *>(static_cast<dpr_nest_state *>(nest.memory) + 1)[slot];
 }
 
-/* Clears a set bit in one of `words` words and returns its number. Looks from word `first` on, at `looks` words at
- * most; `none` if it gets no bit. */
+/* Clears a set bit in one of `words` words and returns the bit's number. It looks at `looks` words at most, from word
+ * `first` on, and returns `none` if it gets no bit. */
 __device__ inline uint32_t take_bit(uint32_t *bits, uint32_t words, uint32_t first, uint32_t looks) {
     for (uint32_t i = 0; i < looks; ++i) {
         const uint32_t w = (first + i) % words;
@@ -41,12 +42,13 @@ __device__ inline uint32_t take_bit(uint32_t *bits, uint32_t words, uint32_t fir
     return none;
 }
 
-/* Whoever takes the bit next sees what the caller sees. */
+/* Sets a bit. The thread that takes it next sees what the caller sees. */
 __device__ inline void give_bit(uint32_t *bits, uint32_t number) {
     slot_word(bits[number / 32]).fetch_or(1u << number % 32, cuda::memory_order_release);
 }
 
-/* There is a free slot for everybody who has got past `held`, but others may take the ones that this thread sees. */
+/* Takes a slot, or returns `none` if launches have `nest.launches` of them. Once `held` has admitted a thread there is
+ * a free slot for it, but others may take the ones that it sees, so it may look several times. */
 __device__ inline uint32_t take_slot(const dpr_nest &nest) {
     dpr_nest_state &state = state_of(nest);
     if (take_free(&state.held, 1, nest.launches) == 0)
@@ -58,9 +60,9 @@ __device__ inline uint32_t take_slot(const dpr_nest &nest) {
     return slot;
 }
 
-/* Of this thread's warp, among those that are on the device now. */
+/* A number that no other warp has that is on the device at this time. */
 __device__ inline unsigned warp_number() {
-    constexpr unsigned most_warps = 64; /* of an SM */
+    constexpr unsigned most_warps = 64; /* warps of an SM */
     unsigned sm, warp;
     asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
     asm volatile("mov.u32 %0, %warpid;" : "=r"(warp));
@@ -79,7 +81,8 @@ __device__ inline uint32_t depth_of(const dpr_nest &nest) {
     return nest.within == 0 ? 0 : slot_of(nest, nest.within - 1).depth + 1;
 }
 
-/* Before the launch, so that the one it is below of, whose continuation runs, is not done before. */
+/* Fills the slot's counters. Called before the launch is made, so that the launch that it is below, whose continuation
+ * is running, does not count as done before it. */
 __device__ inline void open_launch(const dpr_nest &nest, uint32_t slot) {
     dpr_nest_slot &s = slot_of(nest, slot);
     s.pending = 1;
@@ -89,15 +92,15 @@ __device__ inline void open_launch(const dpr_nest &nest, uint32_t slot) {
         atomicAdd(&slot_of(nest, nest.within - 1).pending, 1);
 }
 
-/* Of a launch that was not made. */
+/* Undoes open_launch() for a launch that was not made. */
 __device__ inline void drop_launch(const dpr_nest &nest, uint32_t slot) {
     if (nest.within != 0)
         atomicSub(&slot_of(nest, nest.within - 1).pending, 1);
     free_slot(nest, slot);
 }
 
-/* The grid that has the slot is about to end: so is the launch if nothing is below it, and then perhaps the one above.
- */
+/* Called when the grid that has the slot is about to end. If nothing below is pending, the launch is done and its slot
+ * becomes free; the same may then be true of the launch above. */
 __device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
     for (uint32_t one = slot + 1; one != 0;) {
         dpr_nest_slot &s = slot_of(nest, one - 1);
@@ -110,16 +113,16 @@ __device__ inline void close_launch(const dpr_nest &nest, uint32_t slot) {
     }
 }
 
-/* ---- Calls that wait for the thread which made them ---- */
+/* ---- Calls that wait for the thread that made them ---- */
 
-/* Calls of continuations whose launches were refused. The thread does them in line when the continuation has returned,
- * one after another, so that its stack does not grow with the depth. The first lies in the thread's own memory, which
- * is all that a chain of continuations takes; more lie in one of the nest's queues, a ring, which the thread holds
- * while there are such. */
+/* Calls that continuations made and whose launches were refused. The thread does them in line after the continuation
+ * has returned, one after another, so that its stack does not grow with the depth. The first call lies in the thread's
+ * own memory, and a chain of continuations needs no more. Further calls lie in one of the nest's queues, a ring buffer
+ * that the thread holds while calls wait there. */
 struct waiting_line {
     dpr_nest_call first;
     bool has_first;
-    uint32_t queue; /* its number, or none */
+    uint32_t queue; /* number of the queue, or `none` */
     uint32_t head, size;
 };
 
@@ -128,8 +131,8 @@ __device__ inline dpr_nest_call &call_in(const dpr_nest &nest, const waiting_lin
     return queues[line.queue * DPR_NEST_QUEUE_CALLS + (line.head + i) % DPR_NEST_QUEUE_CALLS];
 }
 
-/* A queue, or none if no queue has become free in more than a quarter of an hour. A thread that holds a queue never
- * waits for another, so each queue comes back. */
+/* Takes a queue, or returns `none` if none has become free in more than a quarter of an hour. A thread that holds a
+ * queue never waits for another one, so every queue becomes free again. */
 __device__ inline uint32_t take_queue(dpr_nest_state &state) {
     for (uint32_t tries = 0; tries < 1u << 30; ++tries) {
         const uint32_t queue = take_bit(state.free_queues, DPR_NEST_QUEUE_WORDS, warp_number(), DPR_NEST_QUEUE_WORDS);
@@ -140,7 +143,7 @@ __device__ inline uint32_t take_queue(dpr_nest_state &state) {
     return none;
 }
 
-/* Where the next call to wait is to be put; NULL if there is no room for it. */
+/* Returns where to put the next call that is to wait; NULL if there is no room. */
 __device__ inline dpr_nest_call *place_in_line(const dpr_nest &nest) {
     waiting_line &line = *static_cast<waiting_line *>(nest.line);
     if (!line.has_first && line.size == 0) {
@@ -154,8 +157,9 @@ __device__ inline dpr_nest_call *place_in_line(const dpr_nest &nest) {
     return &call_in(nest, line, line.size++);
 }
 
-/* Takes out the call to do next. The latest one, as that leaves the fewest in a tree of calls; but where they are many
- * the earliest, in which trees end that are deep on one side. */
+/* Takes out the call to do next, or returns false if none waits. It takes the latest call, because that leaves the
+ * fewest in a tree of calls. But if many wait it takes the earliest, because trees that are deep on one side end
+ * there. */
 __device__ inline bool take_from_line(const dpr_nest &nest, waiting_line &line, dpr_nest_call &call) {
     if (line.size == 0) {
         call = line.first;
@@ -173,12 +177,12 @@ __device__ inline bool take_from_line(const dpr_nest &nest, waiting_line &line, 
     return true;
 }
 
-/* Functions of the caller's module. A follower calls the continuation object at `then` with the result at `out`; a
- * waiting_run does a call in line. Both may put calls into the nest's line. */
+/* Functions of the caller's module. A follower calls the continuation at `then` with the result at `out`. A waiting_run
+ * does a call in line. Both may add calls to the nest's line. */
 using follower = void (*)(const dpr_nest &nest, const void *out, void *then);
 using waiting_run = void (*)(const dpr_nest &nest, dpr_nest_call &call);
 
-/* Calls begin(nest), with a nest that has a line, and then does all calls that wait in it. */
+/* Calls begin(nest) with a copy of the nest that has a line, and then does all calls that wait in this line. */
 template <class Begin> __device__ void with_line(const dpr_nest &of, Begin begin) {
     waiting_line line;
     dpr_nest nest = of;
@@ -193,8 +197,8 @@ template <class Begin> __device__ void with_line(const dpr_nest &of, Begin begin
 
 /* ---- The end of a launched grid ---- */
 
-/* The grid that has the slot has written its result. One thread calls it, last of all. __noinline__, so that what
- * it keeps on the stack is not part of the many functions that call it. */
+/* Ends a launch whose grid has written its result: calls the continuation and closes the launch. One thread calls it,
+ * last of all. __noinline__, so that what it keeps on the stack is not part of the many functions that call it. */
 __device__ __noinline__ inline void end_launch(dpr_nest_slot &slot, const void *out) {
     __threadfence();
     if (slot.follow)

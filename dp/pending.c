@@ -6,7 +6,7 @@
 
 enum { MOST_HOMES = 64 };
 
-/* The limit of one CUDA context, while there are contexts of the library's that have set it. */
+/* The limit of one CUDA context, while contexts of the library have set it. */
 typedef struct limit {
     uint64_t home;
     int contexts; /* 0: the entry is free */
@@ -18,7 +18,7 @@ static struct {
     limit of[MOST_HOMES];
 } limits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock held: the context's entry, or a free one; NULL if there is neither. */
+/* Returns the CUDA context's entry, or a free one, or NULL if there is neither. The lock is held. */
 static limit *limit_of(const dpr_home *home) {
     limit *free_one = NULL;
     for (int i = 0; i < MOST_HOMES; i++) {
@@ -59,7 +59,7 @@ static dpr_status set_limit(limit *l, const dpr_home *home, size_t pending) {
     return DPR_OK;
 }
 
-/* With the lock held. */
+/* As dpr_pending_allow(). The lock is held. */
 static dpr_status allow(const dpr_home *home, size_t pending) {
     limit *l = limit_of(home);
     dpr_status status = DPR_OK;

@@ -1,5 +1,6 @@
-/* The device's pool of pending launches: how many launches from kernels may wait at a time. It is a limit of the CUDA
- * context (cudaLimitDevRuntimePendingLaunchCount), which contexts of the library's share. Only in builds with CUDA. */
+/* The size of the device's launch pool: how many launches from kernels may be pending at a time. It is a limit of the
+ * CUDA context (cudaLimitDevRuntimePendingLaunchCount), which all of the library's contexts there share. Only in builds
+ * with CUDA. */
 #ifndef DPR_DP_PENDING_H
 #define DPR_DP_PENDING_H
 
@@ -7,16 +8,16 @@
 
 #include "cuda/device.h"
 
-/* How many may be pending in the current context. */
+/* Sets *out to how many launches may be pending in the current CUDA context. */
 cudaError_t dpr_pending_count(size_t *out);
 
-/* Sets how many may be pending in `home`, which is the current context, until dpr_pending_put_back(). DPR_OK once for
- * each context of the library's. DPR_ERR_INVALID_OPTION if another one has set another number, or if the device does
- * not take it. */
+/* Sets how many launches may be pending in `home`, which is the current CUDA context, until dpr_pending_put_back().
+ * Each of the library's contexts calls it at most once. Returns DPR_ERR_INVALID_OPTION if another one has set another
+ * number, or if the device does not accept it. */
 dpr_status dpr_pending_allow(const dpr_home *home, size_t pending);
 
-/* After each dpr_pending_allow() that went well: the last one puts back the limit that the first one found, if the home
- * is still `there`. */
+/* Called once after each successful dpr_pending_allow(). The last call restores the limit that the first
+ * dpr_pending_allow() found, if the CUDA context is still `there`. */
 void dpr_pending_put_back(const dpr_home *home, int there);
 
 #endif

@@ -25,11 +25,11 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return dpr_nested_probe(key, &caps->gpu);
 }
 
-/* For each child of a node, which a block folds: an estimate. */
+/* Seconds for each child of a node, which a block folds: an estimate. */
 static const double seconds_a_child = 0.4e-9;
 
-/* The nearest of 1, 4, 16 us and so on by ratio, so that the tree, and the order in which floats are added, does not
- * hang on a few per cent by which times differ from one measurement to the next; 0 stays. */
+/* Returns the nearest of 1 us, 4 us, 16 us and so on by ratio, and 0 for 0. So the tree, and the order in which floats
+ * are added, do not depend on the few per cent by which times differ from one measurement to the next. */
 static double coarse(double seconds) {
     double step = 1e-6;
     while (seconds > 2 * step)
@@ -41,7 +41,7 @@ static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
     return dpr_tree_of(bytes / 16, DPR_TREE_UNIT, (uint32_t)max_depth, coarse(launch_seconds), seconds_a_child);
 }
 
-/* With one level above the leaves, or, where that has too many children, with two. */
+/* Assumes one level above the leaves or, if that would have too many children, two. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * DPR_TREE_UNIT),
                  tail = dpr_tail_seconds(&caps->gpu);

@@ -5,7 +5,7 @@
 namespace dpr {
 namespace {
 
-/* A node's children, in their order. */
+/* Reduces the calling thread's part of a node's `n` children, in a fixed order. */
 template <class M>
 __device__ typename exchange<M>::type reduce_children(const typename exchange<M>::type *children, unsigned n) {
     using X = exchange<M>;
@@ -16,7 +16,7 @@ __device__ typename exchange<M>::type reduce_children(const typename exchange<M>
     return X::pack(a);
 }
 
-/* The level above the one that `args` is for. */
+/* Returns the arguments for the level above that of `args`; the latter has `width` nodes. */
 __device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned width) {
     args.first += args.level > 0 ? args.children : 0;
     args.children = width;
@@ -24,7 +24,7 @@ __device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned wid
     return args;
 }
 
-/* What the block's threads have of a node goes to memory. */
+/* Reduces the block's values `x` and writes the node. */
 template <class M> __device__ void put_node(typename exchange<M>::type x, typename exchange<M>::type *node) {
     x = fold_block<M>(x);
     if (threadIdx.x == 0)
@@ -35,7 +35,7 @@ template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_
     return static_cast<typename exchange<M>::type *>(args.work) + args.first;
 }
 
-/* A node above the leaves, by the whole block. */
+/* Reduces a node above the leaves. The whole block calls it. */
 template <class M> __device__ void do_node(const dpr_nested_args &args, unsigned node) {
     auto *children = partials_of<M>(args);
     const unsigned from = node * args.tree.fan;
@@ -43,7 +43,7 @@ template <class M> __device__ void do_node(const dpr_nested_args &args, unsigned
                 children + args.children + node);
 }
 
-/* All levels above, by one block. */
+/* Reduces all levels above. One block does all of them. */
 template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigned width) {
     while (width > 1) {
         args = level_above(args, width);
@@ -56,7 +56,8 @@ template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigne
     }
 }
 
-/* Has the level above done as `go_on` says; thread 0 calls it. Whether it is on its way. One copy for all pairs. */
+/* Launches the level above, which calls `go_on`. Returns true if it was launched. Thread 0 calls it. __noinline__: one
+ * copy serves all pairs. */
 __device__ __noinline__ bool launch_level_above(const dpr_nested_args &args, continuation go_on) {
     if (take_launches(args, 1) == 0) {
         note_refusal(args);
@@ -70,7 +71,7 @@ __device__ __noinline__ bool launch_level_above(const dpr_nested_args &args, con
 
 template <class M> __device__ void do_level(const dpr_nested_args &args);
 
-/* The last block of a level to be done sees to the level above: what it cannot launch it does itself. */
+/* Ends a level: its last block to be done launches the level above, or, if it cannot, does all levels above itself. */
 template <class M> __device__ void end_level(const dpr_nested_args &args) {
     __shared__ bool launched;
     nested_account &account = account_of(args);
@@ -97,17 +98,17 @@ template <class M> __device__ void do_leaves(const dpr_nested_args &args) {
     end_level<M>(args);
 }
 
-/* A second kernel of the host's, of one thread, for which `first` is where the root is. That it is there also makes a
- * captured run wait for what the first has launched: on an H200 (driver 580) a graph of one kernel is done before the
- * launches that follow that kernel. */
+/* The second kernel that the host launches, of which one thread works; `first` is where the root is. It also makes a
+ * captured run wait for what the first kernel has launched: on an H200 (driver 580), a graph of one kernel is done
+ * before the launches that follow that kernel. */
 template <class M> __device__ void end_run(const dpr_nested_args &args) {
     const uint64_t count = elements(args.run);
     close_account(args);
     write_result<M>(args.run, count, exchange<M>::unpack(*partials_of<M>(args)));
 }
 
-/* Pairs that have no meaning, and NaN policies of types without NaN, have kernels that do nothing: nobody asks for
- * them. */
+/* Invalid pairs, and one of the NaN policies of types without NaN, have kernels that do nothing, which are never
+ * launched. */
 template <dpr_op O, dpr_dtype D, int N> __device__ void do_leaves_of(const dpr_nested_args &args) {
     if constexpr (has_code<O, D, N>)
         do_leaves<monoid<O, D, static_cast<dpr_nan>(N)>>(args);

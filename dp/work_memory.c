@@ -14,15 +14,15 @@ typedef struct graph_memory {
     struct graph_memory *next;
     dpr_work_memory *owner;
     void *memory;
-    atomic_int ended; /* its graph is gone, and nobody uses it any more */
+    atomic_int ended; /* 1: its graph is gone, and nobody uses the memory any more */
 } graph_memory;
 
 struct dpr_work_memory {
     dpr_home home;
-    atomic_int users; /* the device, and graphs that are there: the last one frees host memory */
-    atomic_int ended; /* graphs that are gone, and whose memory is not given back yet */
+    atomic_int users; /* the device and existing graphs; the last one to go frees host memory */
+    atomic_int ended; /* graphs that are gone and whose memory is not freed yet */
     _Atomic(cudaMemPool_t) pool;
-    pthread_mutex_t lock; /* of the list */
+    pthread_mutex_t lock; /* protects the list of_graphs */
     graph_memory *of_graphs;
 };
 
@@ -36,11 +36,12 @@ dpr_work_memory *dpr_work_memory_create(const dpr_home *home) {
     return work;
 }
 
-/* Takes those whose graphs are gone out of the list, and returns them as one. */
+/* Removes the entries whose graphs are gone from the list, and returns them as a list. */
 static graph_memory *take_ended(dpr_work_memory *work) {
     graph_memory *taken = NULL;
     pthread_mutex_lock(&work->lock);
-    atomic_store(&work->ended, 0); /* before it looks: one that comes now may be found by this look or the next */
+    /* Reset before the search: a graph that ends now is found by this search or the next one. */
+    atomic_store(&work->ended, 0);
     for (graph_memory **at = &work->of_graphs; *at;) {
         graph_memory *m = *at;
         if (!atomic_load(&m->ended)) {
@@ -81,7 +82,7 @@ void dpr_work_memory_destroy(dpr_work_memory *work, int there) {
 
 /* ---- Memory ---- */
 
-/* What a run gives back stays with the pool for the next one. */
+/* Memory that a run frees stays in the pool for the next run. */
 static cudaError_t create_pool(int ordinal, cudaMemPool_t *out) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -118,11 +119,11 @@ static cudaError_t pool_of(dpr_work_memory *work, cudaMemPool_t *out) {
 
 /* ---- Runs ---- */
 
-/* A report that the kernels do not write to where the caller wants it comes first in a run's memory, and then its work
- * memory. */
+/* A run's memory begins with room for a report, which is used if kernels do not write the report where the caller wants
+ * it. The work memory follows. */
 enum { REPORT_BYTES = 256 };
 
-/* Asked for each run, as the limit is anybody's to change. */
+/* Asks for the limit in each run, because anybody may change it. */
 static cudaError_t find_launches(dpr_run *run) {
     size_t pending = 0;
     const cudaError_t error = dpr_pending_count(&pending);
@@ -130,17 +131,17 @@ static cudaError_t find_launches(dpr_run *run) {
     return error;
 }
 
-/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. Takes no lock either, because whoever holds
- * one may be waiting for the device, and the device for the thread that calls this. */
+/* The destructor of a graph's user object. CUDA allows no CUDA calls in it. It takes no lock either, because a thread
+ * that holds one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
     graph_memory *m = user;
     dpr_work_memory *work = m->owner;
-    atomic_store(&m->ended, 1); /* the last look at it: who finds it now frees it */
+    atomic_store(&m->ended, 1); /* the last access to `m`: whoever finds it ended frees it */
     atomic_fetch_add(&work->ended, 1);
     let_go(work);
 }
 
-/* Gives the memory of graphs that are gone back in the order of a stream, which may be any. */
+/* Frees the memory of graphs that are gone, in the order of any stream. */
 static void free_ended(dpr_work_memory *work, cudaStream_t stream) {
     if (atomic_load(&work->ended) == 0)
         return;
@@ -152,8 +153,8 @@ static void free_ended(dpr_work_memory *work, cudaStream_t stream) {
     }
 }
 
-/* From the pool, apart, because the run's stream is being captured. Also gives back what dead graphs had, because there
- * may never be a run that is not captured. */
+/* Allocates from the pool in a stream of its own, because the run's stream is being captured. Also frees the memory of
+ * graphs that are gone, because there may never be a run that is not captured. */
 static cudaError_t allocate_apart(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, void **out) {
     cudaStream_t stream;
     cudaError_t error = dpr_home_begin_apart(&stream);
@@ -167,7 +168,7 @@ static cudaError_t allocate_apart(dpr_work_memory *work, cudaMemPool_t pool, siz
     return error;
 }
 
-/* Memory that is the graph's. */
+/* Allocates memory that belongs to the graph. */
 static cudaError_t allocate_for_graph(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, cudaGraph_t graph,
                                       void **out) {
     graph_memory *m = calloc(1, sizeof *m);
@@ -194,7 +195,7 @@ static cudaError_t allocate_for_graph(dpr_work_memory *work, cudaMemPool_t pool,
     *out = m->memory;
     error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
     if (error != cudaSuccess)
-        (void)cudaUserObjectRelease(object, 1); /* which calls graph_ended() */
+        (void)cudaUserObjectRelease(object, 1); /* this calls graph_ended() */
     return error;
 }
 
@@ -207,7 +208,7 @@ cudaError_t dpr_work_memory_allocate(dpr_work_memory *work, size_t bytes, cudaSt
     return cudaMallocFromPoolAsync(out, bytes, pool, stream);
 }
 
-/* While the run's stream is being captured to `graph`. */
+/* As dpr_work_memory_allocate(), while the run's stream is being captured to `graph`. */
 static cudaError_t allocate_captured(dpr_work_memory *work, size_t bytes, cudaGraph_t graph, void **out) {
     cudaMemPool_t pool = NULL;
     cudaError_t error = pool_of(work, &pool);

@@ -1,32 +1,32 @@
-/* dpr: reductions that a kernel of your own asks for, done by kernels launched from it.
+/* dpr: reductions inside your own kernels, done by grids that those kernels launch.
  *
  *     __global__ void rows(dpr_nest nest, const float *x, const uint64_t *begin, float *sums) {
  *         const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
  *         dpr::nested_reduce<DPR_SUM, DPR_F32>(nest, x + begin[row], sums + row, begin[row + 1] - begin[row]);
  *     }
  *
- * The nest is made on the host by dpr_nest_create() (dpr.h), of a library of the same version as this header. C++17 for
- * nvcc, devices of compute capability 7.0 or more:
+ * dpr_nest_create() (dpr.h) makes the nest on the host. The library must be of the same version as this header. You
+ * need nvcc with C++17, and devices of compute capability 7.0 or more:
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
  *
- * Element types are the C types of dtypes.def (DPR_F16 and DPR_BF16: uint16_t), results those of dpr_result_dtype().
- * What elements, NaN and results mean is said in dpr.h; of no elements there is the identity, and -1 for ARGMIN and
- * ARGMAX. Pairs without a meaning do not compile.
+ * Element types are the C types of dtypes.def (DPR_F16 and DPR_BF16: uint16_t), and result types those of
+ * dpr_result_dtype(). dpr.h says what elements, NaN and results mean. The result of no elements is the identity; for
+ * ARGMIN and ARGMAX it is -1. Pairs of operation and type without a meaning do not compile.
  *
- * Rules of launches from kernels, which hold here too:
- * - A launched kernel sees what its launching thread sees at the call. What other threads of the block have written, it
- *   sees if __syncthreads() lies between; for what other blocks write there is tail_reduce().
- * - The thread that called does not see the result: the kernel's successor in its stream does, the host does after
- *   waiting for the calling kernel, which is not done before all it has launched, and so does `then`.
- * - `in` and `out` must not be shared or local memory, nor `then` hold pointers to such.
- * - Not in kernels that are launched cooperatively or from a device graph. In a captured graph another kernel follows
- *   the calling one, if only an empty one: an H200 (driver 580) may take a graph for done at the end of its last
- *   kernel, whatever that has launched.
- * - Neither your kernels nor any others may launch kernels of their own while launches of dpr's are pending: with
- *   launches of several kernels pending, an H200 (driver 580) hangs sooner or later. All of dpr's launches are of one
- *   kernel, and one thread of a warp makes them at a time; under these conditions the device refuses a launch for which
- *   its pool has no place. */
+ * Launches from kernels have rules, which hold here too:
+ * - A launched kernel sees what the launching thread sees at the call. It sees what other threads of the block have
+ *   written only if __syncthreads() comes between. For arrays that other blocks write there is tail_reduce().
+ * - The calling thread does not see the result. The next kernel in the calling kernel's stream sees it, `then` does,
+ *   and the host does after it has waited for the calling kernel, which ends only after everything that it launched.
+ * - `in` and `out` must not be in shared or local memory, and `then` must not hold pointers to such memory.
+ * - Kernels that are launched cooperatively or from a device graph must not call these functions. In a captured graph,
+ *   another kernel must follow the calling one, even if it is empty: an H200 (driver 580) may regard a graph as done at
+ *   the end of its last kernel, whatever that kernel has launched.
+ * - No kernel, yours or another, may launch kernels of its own while launches of dpr's are pending: if launches of
+ *   several kernels are pending, an H200 (driver 580) hangs sooner or later. All of dpr's launches are of one kernel,
+ *   and one thread of a warp makes them at a time. Under these conditions the device refuses a launch that its launch
+ *   pool has no place for, and nothing is lost. */
 #ifndef DPR_NESTED_CUH
 #define DPR_NESTED_CUH
 
@@ -35,19 +35,21 @@
 #include "dpr/device/finish.cuh"
 #include "dpr/device/nests.cuh"
 
-/* Bytes of stack that a continuation may take, with what it calls, unless the program raises the device's limit. */
+/* Stack, in bytes, that a continuation and the functions that it calls may use. 512 is what CUDA's default limit of
+ * 1024 leaves. A program that raises the device's limit may define more. */
 #ifndef DPR_NEST_THEN_STACK
 #define DPR_NEST_THEN_STACK 512
 #endif
 
 namespace dpr {
 
-/* What became of a call. */
+/* What a call has done. */
 enum class outcome {
-    launched, /* a launched grid does it */
-    in_line,  /* the calling thread has done it: *out is written, and `then` was called */
-    left,     /* tail_reduce() alone: the block that comes last asks for it */
-    waiting   /* in a continuation: the launch was refused, and the thread does it when the continuation has returned */
+    launched, /* a grid was launched, which reduces the array */
+    in_line,  /* the calling thread has reduced it: *out is written, and `then` was called */
+    left,     /* only by tail_reduce(): the last block to call it makes the request */
+    waiting   /* in a continuation: the launch was refused, and the thread does the work after the continuation has
+                 returned */
 };
 
 /* A continuation that does nothing. */
@@ -63,54 +65,54 @@ template <dpr_op O, dpr_dtype D> struct valid_pair {
 
 template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::result;
 
-/* Reduces in[0 .. count-1] to *out, by a grid that starts at once and which nobody waits for ("fire and forget").
+/* Reduces in[0 .. count-1] to *out by a grid that starts at once and that nobody waits for ("fire and forget").
  *
- * One thread calls it; any number of threads may, each for an array of its own. Where the device's pool of pending
- * launches has no place, or `nest.launches` of the nest are pending, the launch is refused, and the thread does the
- * work in line, one element after the other: that is right too, but slow, and a floating-point sum or product may then
- * be rounded differently. dpr_nest_report() says how many calls were launched and how many refused. A larger pool
- * (dpr_ctx_options.pending_launches) admits more.
+ * One thread calls it; any number of threads may, each for its own array. The device refuses the launch if its launch
+ * pool is full, and the library does if `nest.launches` launches of the nest are pending. The thread then reduces the
+ * array in line, one element after another: the result is right, but this is slow, and a floating-point sum or product
+ * may be rounded differently. dpr_nest_report() counts launched and refused calls. A larger pool
+ * (dpr_ctx_options.pending_launches) admits more launches.
  *
- * `in` is aligned as dpr_dtype_alignment() says, and `out` as its type; `in` may be NULL where count is 0. On an H200
- * the device makes a launch each 0.3 us, and the grid starts some 10 us later: short arrays are better done by the
- * caller.
+ * `in` must be aligned to dpr_dtype_alignment() bytes, and `out` as its type is; `in` may be NULL if count is 0. An
+ * H200 makes one launch each 0.3 us, and the grid starts some 10 us later: the caller reduces short arrays faster
+ * itself.
  *
- * @param then  a trivially copyable object of up to 64 bytes. One thread calls then(result) once *out is written: a
- *              thread of the launched grid or, in line, the calling thread. Writes of the continuation become visible
+ * @param then  a trivially copyable object of at most 64 bytes. One thread calls then(result) after *out is written: a
+ *              thread of the launched grid or, in line, the calling thread. The continuation's writes become visible
  *              after *out.
  *
- *              A continuation that asks for reductions itself, by nested_reduce(), is called as then(result, nest), and
- *              asks on that nest and on no other. Where a launch is refused whose continuation may ask as well, the
- *              thread does it when the continuation that asked has returned, so that work in line takes no more stack
- *              the deeper it goes. A thread has room for 65 calls that wait; one past them is done at once, inside the
- *              call, on the thread's stack.
+ *              A continuation that requests reductions itself, by nested_reduce(), is called as then(result, nest), and
+ *              must pass that nest and no other. If such a request's launch is refused and its own continuation takes a
+ *              nest too, the thread does the work after the requesting continuation has returned, so that work in line
+ *              takes no more stack the deeper it goes. A thread has room for 65 waiting calls; it does any further one
+ *              at once, inside the call, on its own stack.
  *
- *              It launches nothing else and has no shared memory. In a launched grid it runs in a kernel of dpr's, with
- *              64 registers a thread: compiled without -maxrregcount=64 it may need more, which ends the kernel with an
- *              error.
+ *              A continuation must launch nothing else, and has no shared memory. In a launched grid it runs in one of
+ *              dpr's kernels, which has 64 registers a thread: code that is compiled without -maxrregcount=64 may need
+ *              more, which ends the kernel with an error.
  *
- *              There it also has the stack that the kernel leaves of the device's limit (cudaLimitStackSize): 512 bytes
- *              where that is 1024, as CUDA sets it, and more by as much as the program raises it. More stack than there
- *              is ends the kernel with an error. What a continuation takes, nvcc -Xptxas -v prints as the "stack frame"
- *              of dpr::nested::follow<..., Then>; functions that it calls take theirs on top. A continuation may say
- * how much that is by a member `static constexpr unsigned stack_bytes`: if it is more than DPR_NEST_THEN_STACK, it does
- * not compile. That is 512; a program that raises the device's limit may define it as more before it includes this
- * header. */
+ *              In a launched grid, its stack is what the kernel leaves of the device's limit (cudaLimitStackSize): 512
+ *              bytes at 1024, CUDA's default, and more by as much as the program raises the limit. A continuation that
+ *              uses more ends the kernel with an error. nvcc -Xptxas -v prints what a continuation uses as the "stack
+ *              frame" of dpr::nested::follow<..., Then>; functions that it calls use more on top. A continuation may
+ *              declare its stack by a member `static constexpr unsigned stack_bytes`: it does not compile if that is
+ *              more than DPR_NEST_THEN_STACK, which is 512. A program that raises the device's limit may define
+ *              DPR_NEST_THEN_STACK as more before it includes this header. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
 __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
                                  Then then = {});
 
-/* The same for an array that the calling kernel's grid writes. One thread of each block calls it, with the same
- * arguments, when its block has written what it is to write (__syncthreads() before it); the last of them asks, for a
- * grid that starts when the calling one is done, and what the others asked for is left to it. Those that one grid asks
- * for run one after another, each some ten microseconds after the one before.
+/* Reduces an array that the calling kernel's grid writes. One thread of each block calls it, with the same arguments,
+ * after its block has written its part and called __syncthreads(). The last block to call makes the request, as
+ * nested_reduce() does, but for a grid that starts when the calling grid is done. The other blocks get outcome::left.
+ * Requests of one grid run one after another, some 10 us apart.
  *
- * The last block asks, and not the first, although the launch waits for the whole grid: an H200 (driver 580) has been
- * seen to start one before all blocks had ended. So nothing is done unless all blocks call it, and it is not for
- * continuations, which one thread runs; these ask by nested_reduce().
+ * The last block makes the request, not the first, although the launch waits for the whole grid: an H200 (driver 580)
+ * has been seen to start such a launch before all blocks had ended. So nothing is done unless all blocks call it.
+ * Continuations cannot use it, because one thread runs them; they use nested_reduce().
  *
- * @param ticket  a word in device memory for each array that the grid asks for, 0 before the first block calls it; it
- *                is 0 again when the last one has. */
+ * @param ticket  a word in device memory for each array that the grid requests. It must be 0 before the first block
+ *                calls; it is 0 again after the last block has. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
 __device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
                                uint64_t count, Then then = {});
@@ -123,16 +125,16 @@ namespace nested {
 
 constexpr unsigned threads = 256;
 
-/* Whether the continuation takes the nest, to ask for reductions itself. */
+/* True if the continuation takes the nest, so that it may request reductions itself. */
 template <class R, class Then>
 constexpr bool asks_again = cuda::std::is_invocable_v<Then &, const R &, const dpr_nest &>;
 
-/* The stack that the continuation says it takes; 0 if it says nothing. */
+/* Stack, in bytes, that the continuation declares; 0 if it declares none. */
 template <class Then, class = void> constexpr unsigned stack_bytes_of = 0;
 template <class Then>
 constexpr unsigned stack_bytes_of<Then, cuda::std::void_t<decltype(Then::stack_bytes)>> = Then::stack_bytes;
 
-/* Tells `then` the result: with the nest, if it takes that. */
+/* Calls `then` with the result, and with the nest if it takes that. */
 template <class R, class Then> __device__ void tell(const dpr_nest &nest, const R &result, Then &then) {
     if constexpr (asks_again<R, Then>)
         then(result, nest);
@@ -140,15 +142,15 @@ template <class R, class Then> __device__ void tell(const dpr_nest &nest, const 
         then(result);
 }
 
-/* A follower. */
+/* A follower (nests.cuh): calls the continuation at `then` with the result at `out`. */
 template <class R, class Then> __device__ void follow(const dpr_nest &nest, const void *out, void *then) {
     tell(nest, *static_cast<const R *>(out), *static_cast<Then *>(then));
 }
 
 /* How an array is divided among the blocks of a grid. */
 struct divided {
-    uint64_t vectors, leaf; /* whole ones; and those of a block */
-    uint32_t head;          /* elements before the first */
+    uint64_t vectors, leaf; /* whole vectors of the array; vectors of one block */
+    uint32_t head;          /* elements before the first whole vector */
     unsigned blocks;
 };
 
@@ -166,7 +168,7 @@ template <class M> __device__ divided divide(const void *in, uint64_t count) {
     return d;
 }
 
-/* Puts what the launched grid needs into the slot. */
+/* Writes what the launched grid needs to the slot. */
 template <class R, class Then>
 __device__ void fill_slot(dpr_nest_slot &slot, const dpr_nest &nest, uint32_t number, const dpr_nest_call &call) {
     slot.nest = nest;
@@ -199,7 +201,7 @@ __device__ bool launch_grid(const dpr_nest &nest, cudaStream_t order, const dpr_
                         [&] { return launch_filled(launcher_of(nest).kernel, d.blocks, threads, order, fill); });
 }
 
-/* Whether a launched grid does it. */
+/* Takes a slot and launches a grid for the call. Returns false if there is no slot, or if the launch was not made. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call) {
     using M = monoid<O, D, N>;
@@ -218,9 +220,9 @@ __device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_n
     return launched;
 }
 
-/* The same, one thread of a warp at a time: an H200 hangs where several of them launch at once. If a thread does
- * not get its turn within a time that is longer than all turns of a warp, the launch is refused. __noinline__, so that
- * a continuation's stack has this function's frame only once. */
+/* As launch_one(), but one thread of a warp at a time: an H200 hangs if several threads of a warp launch at once. If a
+ * thread does not get its turn within a time that is longer than all turns of a warp, its launch is refused.
+ * __noinline__, so that a continuation's stack has this function's frame only once. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ __noinline__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call) {
     unsigned *turn = &state_of(nest).turns[warp_number() % DPR_NEST_TURNS];
@@ -249,7 +251,7 @@ template <class M> __device__ typename M::acc reduce_in_line(const typename M::s
     return a;
 }
 
-/* Writes the result of a call that no launched grid does. */
+/* Reduces the call's array in this thread and writes the result. */
 template <class M> __device__ __noinline__ void write_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
     dpr_kernel_args run = {};
     run.in = call.in;
@@ -259,7 +261,7 @@ template <class M> __device__ __noinline__ void write_in_line(const dpr_nest &ne
     __threadfence();
 }
 
-/* Does the call in line. A waiting_run. */
+/* A waiting_run (nests.cuh): does the call in line. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ __noinline__ void do_in_line(const dpr_nest &nest, dpr_nest_call &call) {
     using M = monoid<O, D, N>;
@@ -267,13 +269,13 @@ __device__ __noinline__ void do_in_line(const dpr_nest &nest, dpr_nest_call &cal
     tell(nest, *static_cast<typename M::result *>(call.out), *reinterpret_cast<Then *>(call.then));
 }
 
-/* The same in a thread that is in no continuation yet, and what comes of it. */
+/* As do_in_line(), for a thread that runs no continuation: also does the calls that come to wait meanwhile. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ __noinline__ void do_all_in_line(const dpr_nest &nest, dpr_nest_call &call) {
     with_line(nest, [&](const dpr_nest &here) { do_in_line<O, D, N, Then>(here, call); });
 }
 
-/* Whether there was room for the call to wait. */
+/* Puts the call into the thread's line, to be done later. Returns false if there is no room. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ bool put_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
     dpr_nest_call *place = place_in_line(nest);
@@ -284,7 +286,8 @@ __device__ bool put_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
     return true;
 }
 
-/* What both forms do; they differ in when the launched grid starts. */
+/* nested_reduce(), and tail_reduce() in the last block: `order` is the stream that says when the launched grid
+ * starts. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome reduce(const dpr_nest &nest, cudaStream_t order, const storage_of<D> *in, result_of<O, D> *out,
                           uint64_t count, const Then &then) {
