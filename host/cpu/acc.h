@@ -55,7 +55,7 @@ DPR_INLINE dpr_acc dpr_acc_lift(dpr_op op, dpr_dtype dtype, dpr_element e, size_
     return (dpr_acc){.re = e.re, .im = e.im, .bits = e.bits};
 }
 
-/* Adds (b, b_low) to (*a, *a_low). What the addition of a and b loses is found exactly (Knuth's TwoSum: The Art of
+/* Adds (b, b_low) to (*a, *a_low). The rounding error of a + b is computed exactly (Knuth's TwoSum: The Art of
  * Computer Programming, vol. 2, 4.2.2, theorem B), so that a long sum is as good as one in twice the precision (Ogita,
  * Rump, Oishi: Accurate Sum and Dot Product, 2005). */
 DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {

@@ -87,8 +87,7 @@ DPR_INLINE size_t dpr_part_size(dpr_dtype dtype) {
 
 /* The highest bit of a part: the sign of SINT, FLOAT and COMPLEX types. */
 DPR_INLINE uint64_t dpr_sign_bit(dpr_dtype dtype) {
-    return UINT64_C(1) << ((8 * dpr_part_size(dtype) - 1)
-                           % 64); /* % 64 is for analyzers, which do not see that it is less */
+    return UINT64_C(1) << ((8 * dpr_part_size(dtype) - 1) % 64); /* % 64: analyzers do not see that it is less */
 }
 
 /* The bits of +infinity of a FLOAT type, or of one part of a COMPLEX one. Greater magnitudes are NaNs. */

@@ -15,7 +15,7 @@
 
 typedef struct dpr_pool dpr_pool;
 
-/* Room for the result of one part, on a cache line of its own. */
+/* Memory for the result of one part, on a cache line of its own. */
 typedef struct dpr_pool_cell {
     _Alignas(64) unsigned char bytes[64];
 } dpr_pool_cell;

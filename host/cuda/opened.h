@@ -15,7 +15,7 @@ struct dpr_device {
     int sms;                   /* number of SMs on which the home's work runs */
     int code;                  /* compute capability that the kernels were compiled for, times 10: 75, 90 */
     int concurrent_managed;    /* whether the host may touch managed memory while a kernel runs */
-    _Atomic(cudaStream_t) own; /* for blocking calls where the legacy default stream may not be used; NULL at first */
+    _Atomic(cudaStream_t) own; /* for blocking calls while the legacy default stream may not be used; NULL at first */
     dpr_scratch *scratch;
     dpr_mail *mail;
     dpr_kernels *kernels;

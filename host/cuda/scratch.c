@@ -10,7 +10,7 @@
 #include "home.h"
 #include "strategy.h"
 
-/* A slab is 4 MiB. More slabs than MOST_SLABS are made only for captured calls, or if reclaim() frees no slot. */
+/* A slab is 4 MiB. More slabs than MOST_SLABS are made only for captured calls, or when reclaim() can free none. */
 enum { SLOTS_PER_SLAB = (4 << 20) / DPR_SCRATCH_BYTES, MOST_SLABS = 8, RECENT = 4096 };
 
 typedef struct slab slab;

@@ -145,8 +145,8 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
 /* More elements than any address space holds. Beyond it, rounding would decide between costs that are nearly equal. */
 static const size_t most_elements = SIZE_MAX / 128;
 
-/* The lower envelope of the costs: where the winner differs between neighbouring powers of two, the border between them
- * is found by bisection. Costs are smooth enough that no strategy wins only in between. */
+/* Finds the lower envelope of the costs. If the winner differs between neighbouring powers of two, bisection finds the
+ * border. Costs are smooth enough that no strategy wins only in between. */
 static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
     size_t low = 0;
     const dpr_strategy *winner = cheapest(c, low);
