@@ -1,20 +1,20 @@
-/* One sum three times, by what brings the array to the threads:
+/* The same sum with three ways to bring the array to the threads:
  *
- *   plain loads          into registers; a load in flight keeps a register for what it brings
+ *   plain loads          into registers; a load in flight occupies a register for its result
  *   cg::memcpy_async()   into shared memory, past the registers; every thread of the block copies a part
- *   bulk copies (TMA)    into shared memory; one thread asks for a whole stage, and the copy engine does the rest
+ *   bulk copies (TMA)    into shared memory; one thread requests a whole stage, and the copy engine does the rest
  *
- * The last two have room for two stages in each block, which adds up one while the other is under way. After
- * memcpy_async() of cooperative groups each thread waits for its own copies and then, at a barrier of the block, for
- * the other threads. The engine counts the bytes that it has brought at a barrier in shared memory (mbarrier), where
- * the threads wait for them.
+ * With the last two, each block has room for two stages: it adds up one while the other is being copied. After
+ * memcpy_async() of cooperative groups, each thread waits for its own copies and then, at a barrier of the block, for
+ * the other threads. The engine counts the bytes that it has copied at a barrier in shared memory (mbarrier), where the
+ * threads wait for them.
  *
- * The engine does not see shared memory the way the threads do: their loads and stores go through the generic proxy,
- * its own accesses through the async proxy. __syncthreads() orders only the first. Where memory passes from the threads
- * to the engine, a proxy fence is due too: the kernel says at three places why.
+ * The engine and the threads do not see shared memory in the same way: loads and stores of threads go through the
+ * generic proxy, accesses of the engine through the async proxy. __syncthreads() orders only the first. When memory
+ * passes from the threads to the engine, a proxy fence is needed, too: the kernel says at three places why.
  *
  * Each kernel divides the array into whole stages, block after block, and block 0 adds the rest with plain loads. Each
- * warp leaves one sum, and the host adds these up. The table shows the rate at which each reads the array.
+ * warp writes one sum, and the host adds these up. The table shows the rate at which each kernel reads the array.
  */
 #include "example.cuh"
 

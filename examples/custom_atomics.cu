@@ -1,17 +1,17 @@
-/* Atomics that the hardware does not have, made of the one from which any can be: compare-and-swap.
+/* Atomics that the hardware does not have, made with compare-and-swap, from which any atomic can be made.
  *
- * atomicCAS(word, assumed, wanted) writes `wanted` if the word still holds `assumed`, and returns what it held. So:
- * read the word, compute the new value, swap it in if nobody was faster, else try again with what is there by then.
- * This makes multiplication, addition of floats and the maximum of floats. Where a native atomic exists it is the
- * better choice: it does not try again, and the program measures what that is worth:
+ * atomicCAS(word, assumed, wanted) writes `wanted` if the word still holds `assumed`, and returns the value that it
+ * held. So: read the word, compute the new value, swap it in if nobody was faster, otherwise try again with the value
+ * that is there by then. This makes multiplication, addition of floats and the maximum of floats. If a native atomic
+ * exists, it is the better choice: it does not try again. The program measures what that is worth:
  *
- *   multiply    no native one
+ *   multiply    no native atomic
  *   float add   atomicAdd
  *   float max   atomicMax takes no floats, but atomicMax and atomicMin can do it on the bits, taken as integers
  *
- * How to read the output: every update goes to one of so many words. On one word all threads are in each other's way;
- * on many words they seldom are. "ns each" is the time of the kernel over the number of updates, "ratio" that of the
- * loop over that of the native form.
+ * How to read the output: every update goes to one of `words` words. On one word all threads compete; on many words
+ * they seldom do. "ns each" is the time of the kernel / the number of updates, and "ratio" the time of the loop / that
+ * of the native form.
  */
 #include "example.cuh"
 

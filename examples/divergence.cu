@@ -1,29 +1,29 @@
-/* Divergence: what a branch costs when the threads of one warp go both ways.
+/* Divergence: the cost of a branch when the threads of one warp go both ways.
  *
- * The threads of a warp share their instructions. Where some of them take one side of a branch and some the other, the
- * warp runs both sides, one after the other, each with a part of its threads. Where all of them go the same way, it
- * runs that side alone. So the same work takes more or less time by who does it:
+ * The threads of a warp share their instructions. If some of them take one side of a branch and some the other, the
+ * warp runs both sides, one after the other, each with a part of its threads. If all of them go the same way, it runs
+ * that side alone. So the time of the same work depends on which threads do which part:
  *
- *   all A, all B  no thread differs from another: the undivergent kernels. Ratios are to the mean of their two times
+ *   all A, all B  all threads take the same side: no divergence. Ratios are to the mean of these two kernels' times
  *   by warp       even warps take side A and odd ones side B: half of the work is A and half B, and no warp is split
  *   by thread     even threads take side A and odd ones side B: again half and half, and every warp is split
  *
- * and this with three kinds of body:
+ * Each of these has three kinds of body:
  *
  *   short, once      a few instructions for each element, between a load and a store
  *   short, repeated  the same in a loop in which the threads take turns at the sides
  *   loops            a loop in each side
  *
  * For a short body, a compiler need not branch: either every thread computes both sides and selects a result, or the
- * instructions carry a predicate that says for which threads they count. All threads then pay for both sides, and which
- * thread wanted which no longer matters. With a loop in each side, that would not pay. What the compiler made of each
- * is seen with
+ * instructions carry a predicate that says for which threads they count. All threads then pay for both sides, so it
+ * does not matter which thread takes which side. With a loop in each side, that would not pay. To see what the compiler
+ * made of each, use
  *
  *   cuobjdump -sass build/<preset>/examples/divergence
  *
- * in the functions with short_once, short_repeated and loops in their names, and E3 after "who" for by thread. SEL
- * selects, instructions that begin with @P or @!P are predicated, and where a warp may be split, BSSY and BSYNC stand
- * around the branch to say where its threads meet again. */
+ * and look at the functions with short_once, short_repeated and loops in their names; E3 after "who" means by thread.
+ * SEL selects, instructions that begin with @P or @!P are predicated, and if a warp may be split, BSSY and BSYNC around
+ * the branch say where its threads meet again. */
 #include "example.cuh"
 
 namespace {

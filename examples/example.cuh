@@ -1,4 +1,4 @@
-/* What the CUDA examples share: exit codes, errors, options, parts left out, test data and timing. */
+/* Code that the CUDA examples share: exit codes, errors, options, parts left out, test data and timing. */
 #ifndef DPR_EXAMPLE_CUH
 #define DPR_EXAMPLE_CUH
 

@@ -1,9 +1,9 @@
-/* Filter an array (compaction): keep the elements that satisfy a condition, side by side in the output.
+/* Filters an array (compaction): keeps the elements that satisfy a condition, next to each other in the output.
  *
  * Every thread that keeps an element needs a place for it that no other thread has. atomicAdd(count, 1) gives one: it
  * returns the value that count had before, and no two calls return the same. Afterwards, count is the number of
- * elements kept. The price is one atomic per element kept, all on one word. Aggregated by warp, the threads of a warp
- * that keep an element ask together: one of them adds how many they are, and hands the old value to the others, who
+ * elements kept. The price is one atomic per element kept, all on one word. With aggregation by warp, the threads of a
+ * warp that keep an element ask together: one of them adds their number, and passes the old value to the others, which
  * take the places after it in the order of their lanes.
  *
  *   per element             one atomicAdd per element kept, as written; the compiler may combine those of a warp itself
@@ -11,10 +11,10 @@
  *   per warp, ballot        one atomic per warp, by warp functions: ballot, rank in the ballot, shuffle
  *   per warp, group         one atomic per warp, by the group of the threads that took the branch
  *
- * How to read the output: one table for each share of elements kept. "in order" says whether the last output had the
- * order of the input, where anything was kept. None of these kernels promises it: a place depends on which warp came
- * first. "ratio" is the time over that of the fastest kernel. The array is twice as large as the L2 cache, so that a
- * run cannot find there all that the one before has read.
+ * How to read the output: there is one table for each share of elements kept. "in order" says whether the last output
+ * had the order of the input, if anything was kept. None of these kernels promises it, because a place depends on which
+ * warp came first. "ratio" is the time / that of the fastest kernel. The array is twice as large as the L2 cache, so
+ * that a run cannot find in the cache everything that the run before has read.
  */
 #include "example.cuh"
 

@@ -1,10 +1,10 @@
 /* Cooperative groups: a group is a set of threads that meet and compute together; each has its rank in it.
  *
- * Every kernel below makes a group of one kind and uses it. parts[] says of each what a thread must have written. A
- * line of output shows a part, its first results, and whether all are right.
+ * Every kernel below makes a group of one kind and uses it. parts[] says for each kernel what a thread must write. A
+ * line of output shows a kernel, its first results, and whether all are right.
  *
- * Two rules hold for all groups. Making groups of a group by a partition, and every operation of a group, is
- * collective: all its threads must get there, or those that did wait for ever. And the group says who takes part: no
+ * Two rules hold for all groups. Dividing a group by a partition, and every operation of a group, is collective: all
+ * its threads must get there, otherwise those that did wait forever. And the group says which threads take part: no
  * kernel may rely on which threads of a warp happen to run together. */
 #include "example.cuh"
 

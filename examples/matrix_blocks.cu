@@ -1,18 +1,19 @@
-/* The sum of a matrix by two-dimensional blocks: what the shape of a block changes.
+/* The sum of a matrix by two-dimensional blocks shows the effects of the shape of a block.
  *
  * A warp is 32 successive threads, counted along x first, and the rows of the matrix lie along x. So the width of a
  * block says what a warp reads at once: one piece of a row (width 32), two shorter ones (16), or, with width 1, a piece
  * of a column, whose elements are a row apart. Memory is read in sectors of 32 bytes, and the cache looks up lines of
  * 128: the fewer of each a warp touches, the less there is to do for the same 32 elements.
  *
- * The size of a block says how many fit on an SM. One of 1024 threads leaves a third of an SM of 1536 idle, and it
- * makes room for the next only when the last of its warps is done; small blocks give their room back in smaller parts.
+ * The size of a block determines how many fit on an SM. One block of 1024 threads leaves a third of an SM with room for
+ * 1536 threads idle, and it makes room for the next only when the last of its warps is done. Small blocks free their
+ * room in smaller parts.
  *
- * And it says how many there are: a thread reads one element, so a quarter of the threads a block makes four times as
- * many blocks, each of which must be started, folded and ended. What that takes is measured by the same grid on an
- * empty matrix, where all threads do the same but read nothing.
+ * The size also determines the number of blocks: a thread reads one element, so a block with a quarter of the threads
+ * makes four times as many blocks, each of which must be started, folded and ended. The program measures the time for
+ * this with the same grid on an empty matrix, where all threads do the same but read nothing.
  *
- * Each row of the tables is a shape, as x times y. "GB/s" counts the matrix once, whatever was read to get it.
+ * Each row of the tables is a shape, as x times y. "GB/s" counts the matrix once, however much was read.
  */
 #include "example.cuh"
 

@@ -1,10 +1,10 @@
-/* Kernels that launch kernels. Every thread says hello; then the first thread of each block launches a block of half as
+/* Kernels that launch kernels: every thread says hello; then the first thread of each block launches a block of half as
  * many threads, until one is left or the depth is reached:
  *
  *     level 0   8 threads --> level 1   4 threads --> level 2   2 threads --> level 3   1 thread
  *
- * A parent never waits for its child: there is no way to, and here no need. What is said goes to a log in device memory
- * and not to printf(), so that it can be counted, checked and sorted. */
+ * A parent never waits for its child: there is no way to do that, and here no need. The greetings go to a log in device
+ * memory and not to printf(), so that they can be counted, checked and sorted. */
 #include <tuple>
 
 #include "example.cuh"

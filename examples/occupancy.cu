@@ -1,13 +1,13 @@
-/* Occupancy: how many warps an SM holds at a time, of the most that it can hold. Block size, shared memory and
- * registers each limit it, and it matters only as far as it keeps the memory busy.
+/* Occupancy: the number of warps that an SM holds at a time, as a fraction of the maximum. Block size, shared memory
+ * and registers each limit it, and it matters only as far as it keeps the memory busy.
  *
- * The first tables show one sum in two forms: a thread waits for each element before it asks for the next, or it asks
- * for eight at once. Each row is a block size and a size of shared memory, with what the occupancy API makes of them.
- * From the bytes that are then in flight follows a rate (Little's law): all of them come within the time that one load
- * takes, which the program measures. What the memory's clock and bus allow is a limit too, and the lower one is shown.
+ * The first tables show one sum in two forms: a thread waits for each element before it requests the next, or it
+ * requests eight at once. Each row is a block size and a size of shared memory, with the occupancy that the API gives.
+ * The bytes that are then in flight give a rate (Little's law): all of them come within the time of one load, which the
+ * program measures. The memory's clock and bus give another limit, and the lower of the two is shown.
  *
  * The last table shows what launch bounds do to a kernel that wants many registers: more blocks fit, because values
- * move from registers to local memory ("spilling"), and each use of these is then a load and a store.
+ * move from registers to local memory ("spilling"), and each use of such a value is then a load and a store.
  */
 #include "example.cuh"
 

@@ -1,22 +1,22 @@
-/* Inline PTX: an instruction written by hand, beside the intrinsic or the operator that says the same.
+/* Inline PTX, instructions written by hand, compared with the intrinsic or the operator that means the same.
  *
- * Each computation is there twice, and the two differ only in where they take their operations from:
+ * Each computation has two forms, which differ only in their operations:
  *
- *   warp_sums  the sum of a warp, again and again: __reduce_add_sync() beside redux.sync.add
- *   array_sum  each thread adds up its share of an array: + beside add.u32
- *   same_step  one number is added 16 times in each round of a loop: + beside add.u32
+ *   warp_sums  the sum of a warp, again and again: __reduce_add_sync() and redux.sync.add
+ *   array_sum  each thread adds up its share of an array: + and add.u32
+ *   same_step  one number is added 16 times in each round of a loop: + and add.u32
  *
- * The compiler knows what an operator or an intrinsic means, and may put something better in its place. Of inline PTX
- * it knows only what goes in and what comes out. The assembler, which makes machine code of PTX, does see the
- * instruction, but works on a smaller scale. What became of each can be seen with
+ * The compiler knows what an operator or an intrinsic means, and may use something better instead. It knows only the
+ * inputs and outputs of inline PTX. The assembler, which makes machine code from PTX, does see the instruction, but
+ * works on a smaller scale. To see the machine code of each form, use
  *
  *   cuobjdump -sass build/<preset>/examples/ptx
  *
  * which names the functions as below. In warp_sums_intrinsic and warp_sums_ptx look for REDUX, in array_sum_operator
  * and array_sum_ptx for IADD or IADD3 behind the load, LDG. In the largest loop of same_step_operator and of
  * same_step_ptx count the additions (IADD, IADD3) and multiplications (IMAD): which of the two has fewer instructions
- * for a round? The option -fun with a function's name shows that one only; -ptx in place of -sass shows what the
- * assembler was given, where the program holds PTX. examples/README.md has the loops as one compiler made them. */
+ * for a round? The option -fun with a function's name shows only that function; -ptx instead of -sass shows the input
+ * of the assembler, if the program contains PTX. examples/README.md has the loops as one compiler made them. */
 #include "example.cuh"
 
 namespace {

@@ -1,4 +1,4 @@
-/* Many threads add to one variable: the race that loses updates, and three repairs.
+/* Many threads add to one variable: a race that loses updates, and three repairs.
  *
  * `s[0] += x` looks like one step but is three: read s[0], add x, write s[0]. When two threads read the same old value,
  * both write their own sum, and the second write erases the first: an update is lost. The program shows the total that
@@ -9,12 +9,12 @@
  *   per block    the threads add their sums in shared memory, and one thread of each block adds the block's sum in
  *                global memory, both by cuda::atomic_ref, whose scope says which threads take part
  *
- * Where all the threads of a warp add to one word, the compiler may change this: the warp adds first, and one of its
- * threads makes the atomic for all. Each repair is there as written, so that this may happen, and once more "separate",
- * in a way that hides from the compiler that the word is one: there, each thread makes its own atomic.
+ * If all threads of a warp add to one word, the compiler may change this: the warp adds first, and one of its threads
+ * makes the atomic for all. Each repair has two forms: as written, so that this may happen, and "separate", which hides
+ * from the compiler that there is only one word, so that each thread makes its own atomic.
  *
- * How to read the output: "lowest" and "highest" are the smallest and the largest total of several runs. All the terms
- * are positive, so a lost update makes a total too small. "ratio" is the time over that of the fastest right kernel.
+ * How to read the output: "lowest" and "highest" are the smallest and the largest total of several runs. All terms are
+ * positive, so a lost update makes a total too small. "ratio" is the time / that of the fastest right kernel.
  */
 #include "example.cuh"
 

@@ -6,7 +6,7 @@
  *     warp 2   ##################################################...
  *     warp 3   ##
  *
- * Here a warp that meets a long row has dpr reduce it by a grid that it launches, and goes on. */
+ * Here a warp that meets a long row asks dpr to reduce the row by a grid of its own, and goes on. */
 #include <dpr.h>
 #include <dpr_nested.cuh>
 

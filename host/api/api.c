@@ -1,4 +1,4 @@
-/* dpr_reduce() and its kin: check once, find out where the memory is, choose, run. */
+/* dpr_reduce(), dpr_reduce_ex() and dpr_reduce_async(): check once, find out where the memory lies, choose, run. */
 #include <string.h>
 
 #include "cpu/cores.h"
@@ -13,11 +13,11 @@ typedef struct call {
     const void *in;
     void *out;
     dpr_place in_place, out_place;
-    dpr_place nested_place; /* of the report; of host memory where none is wanted */
+    dpr_place nested_place; /* where the report goes; host memory if none is wanted */
 } call;
 
-/* An empty array may be NULL or point anywhere: where that says nothing, it lies where the context likes it, and
- * without a context where the result is. */
+/* The place of an empty array, whose pointer may be NULL or invalid. An array without a place counts as memory of the
+ * context's device, or without a context as memory where the result lies. */
 static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place out) {
     dpr_place place;
     if (in && dpr_device_place(in, "in", &place) == DPR_OK)
@@ -29,7 +29,7 @@ static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place 
     return (dpr_place){DPR_MEMORY_HOST, -1, NULL};
 }
 
-/* Checks everything and finds out where the arrays lie; `ctx` is NULL where that decides on the context. */
+/* Checks everything and finds out where the arrays lie. `ctx` is NULL if the context will depend on where they lie. */
 static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                             const dpr_options *options, call *c) {
     dpr_status status = dpr_request_make(op, dtype, count, options, &c->request);
@@ -56,7 +56,7 @@ static int on_device(dpr_place place) {
     return place.memory == DPR_MEMORY_DEVICE;
 }
 
-/* Whether the context's device reaches the array. */
+/* Fails if the context's device does not reach the array. */
 static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_place place) {
     if (!on_device(place) || place.device == dpr_ctx_device(ctx))
         return DPR_OK;
@@ -67,7 +67,8 @@ static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_plac
                     place.device, dpr_ctx_device(ctx));
 }
 
-/* The choice for the call on the context, and a run that lacks only its destination and what the choice is about. */
+/* Finds the choice for the call, and makes a run that lacks only its destination and the fields that depend on the
+ * choice. */
 static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = check_place(ctx, "in", c->in_place);
     if (status == DPR_OK)
@@ -83,7 +84,7 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice
     return DPR_OK;
 }
 
-/* From host memory to where the result, or the report, belongs. */
+/* Copies the result or the report from host memory to where the caller wants it. */
 static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes) {
     if (place.memory == DPR_MEMORY_DEVICE || place.memory == DPR_MEMORY_MANAGED)
         return dpr_device_put(place, to, from, bytes);
@@ -91,7 +92,7 @@ static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes)
     return DPR_OK;
 }
 
-/* On the CPU. What can fail comes first: a strategy cannot, and writes *out at its end. */
+/* Everything that can fail comes before *out is written. The strategy cannot fail, and writes *out at its end. */
 static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const call *c) {
     union {
         unsigned char bytes[16];
@@ -133,7 +134,7 @@ dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, 
     dpr_status status = make_call(NULL, in, out, count, dtype, op, NULL, &c);
     if (status != DPR_OK)
         return status;
-    /* Pinned memory stays with the CPU, also where the result goes to a device. */
+    /* The CPU reduces pinned memory, even if the result goes to a device. */
     static const dpr_place on_cpu = {DPR_MEMORY_HOST, -1, NULL};
     const int on_gpu = c.in_place.memory == DPR_MEMORY_DEVICE || c.in_place.memory == DPR_MEMORY_MANAGED;
     dpr_ctx *ctx;

@@ -28,14 +28,14 @@ typedef struct view {
 struct dpr_ctx {
     int device;
     dpr_machine machine;
-    dpr_residence residence; /* of the machine's kernels */
+    dpr_residence residence; /* where the machine's kernels run */
     dpr_device *gpu;         /* NULL on the CPU */
     view own;                /* for the SMs of the CUDA context */
-    _Atomic(view *) others;  /* for streams with fewer */
+    _Atomic(view *) others;  /* for streams with fewer SMs */
 };
 
-/* The calling thread's device if it can be used. Where that refuses the number of pending launches the CPU would, too,
- * and its sentence would hide why. */
+/* Makes a context on the calling thread's device if that can be used, otherwise on the CPU. If the device refuses the
+ * number of pending launches, the CPU is not tried: it would refuse as well, and its sentence would hide the reason. */
 static dpr_status create_auto(const dpr_ctx_options *options, dpr_ctx **out) {
     if (dpr_device_count() > 0) {
         const dpr_status status = dpr_ctx_create_ex(dpr_device_current(), options, out);
@@ -58,7 +58,7 @@ static dpr_status open_gpu(dpr_ctx *ctx, const dpr_home *home, const dpr_ctx_opt
     return status;
 }
 
-/* On a GPU in this CUDA context; on the CPU if `home` is NULL. */
+/* Makes a context on a GPU in this CUDA context, or on the CPU if `home` is NULL. */
 static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options, dpr_ctx **out) {
     dpr_ctx *ctx = calloc(1, sizeof *ctx);
     if (!ctx)
@@ -82,12 +82,13 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
     return DPR_OK;
 }
 
-/* Homes in which load_kernels() is done, by their numbers. Each has one place, which others may take. */
+/* Numbers of the homes in which load_kernels() is done. A home has one place, at its number modulo 64; another home may
+ * take that place, and the first one's kernels are then asked for again. */
 static _Atomic uint64_t loaded[64];
 
-/* Loads the kernels that the planner may choose, because to choose one is to ask what the device holds of it. CUDA
- * would load each when it is first used, and wait for all work on the device. A kernel that cannot be loaded is no
- * reason to fail before somebody needs it. */
+/* Loads all kernels that the planner may choose, by choosing for every pair: a choice asks how many blocks of a kernel
+ * the device holds, and CUDA loads the kernel to answer. Otherwise CUDA would load each kernel at its first use, and
+ * wait for all work on the device. A kernel that cannot be loaded is an error only for a call that needs it. */
 static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
     _Atomic uint64_t *const done = &loaded[home->id % (sizeof loaded / sizeof *loaded)];
     dpr_choice unused;
@@ -183,7 +184,8 @@ static const entry *find_from(const entry *e, dpr_key key, uint64_t barred) {
     return e;
 }
 
-/* Without a lock, which a process forked at this moment would find held for ever. */
+/* Makes a choice and adds it to the view. There is no lock, because a child forked while a thread holds one would find
+ * it held forever. */
 static dpr_status add(view *v, const dpr_machine *machine, dpr_key key, const entry **out) {
     entry *e = malloc(sizeof *e);
     if (!e)
@@ -196,7 +198,7 @@ static dpr_status add(view *v, const dpr_machine *machine, dpr_key key, const en
     _Atomic(entry *) *head = &v->head[bucket_of(key)];
     e->next = atomic_load_explicit(head, memory_order_acquire);
     do {
-        const entry *other = find_from(e->next, key, machine->barred); /* of a thread that missed the same key */
+        const entry *other = find_from(e->next, key, machine->barred); /* another thread was quicker */
         if (other) {
             free(e);
             *out = other;
@@ -207,7 +209,7 @@ static dpr_status add(view *v, const dpr_machine *machine, dpr_key key, const en
     return DPR_OK;
 }
 
-/* The choice in a view. `stream` is one with the view's SMs, or NULL if these are the context's. */
+/* Finds or makes the choice in a view. `stream` has the view's SMs; it is NULL if these are the context's own. */
 static dpr_status choice_in(const dpr_ctx *ctx, view *v, dpr_key key, dpr_stream stream, const dpr_choice **out) {
     const uint64_t barred = atomic_load_explicit(&v->barred, memory_order_relaxed);
     const entry *e = find_from(atomic_load_explicit(&v->head[bucket_of(key)], memory_order_acquire), key, barred);
@@ -231,7 +233,8 @@ dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out) {
 
 /* ---- Runs on a GPU ---- */
 
-/* NULL: no host memory. There are as many views as streams have different numbers of SMs. */
+/* Finds or makes the view for `sms` SMs; NULL if there is no host memory. A context keeps one view for each number of
+ * SMs that its streams have had. */
 static view *view_of(dpr_ctx *ctx, int sms) {
     view *made = NULL, *first = atomic_load_explicit(&ctx->others, memory_order_acquire);
     if (sms == ctx->own.sms)
@@ -262,7 +265,7 @@ static uint64_t bit_of(const dpr_strategy *strategy) {
     return UINT64_C(1) << i;
 }
 
-/* Replaces `*choice`, whose `strategy` does not fit the stream. */
+/* Replaces *choice, whose `strategy` does not fit the stream, with a choice for the stream's SMs. */
 static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const dpr_misfit *misfit, dpr_stream stream,
                                const dpr_choice **choice) {
     view *v = view_of(ctx, misfit->sms ? misfit->sms : (*choice)->sms);
@@ -292,8 +295,8 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
 
 /* ---- The contexts of dpr_reduce() ---- */
 
-/* One for each CUDA context. `home` is the number of its dpr_home, so that nobody touches a context whose CUDA context
- * is gone. 0: the place is empty. CHANGING: one thread has the place to itself. */
+/* A place for the context of one CUDA context. `home` is the number of its dpr_home, so that nobody uses a context
+ * whose CUDA context is gone. 0: the place is empty. CHANGING: one thread is changing the place, and others wait. */
 typedef struct default_ctx {
     _Atomic uint64_t home;
     _Atomic(dpr_ctx *) ctx;
@@ -305,7 +308,7 @@ static const uint64_t CHANGING = UINT64_MAX;
 static default_ctx defaults[MOST_HOMES];
 static _Atomic(dpr_ctx *) default_of_cpu;
 
-/* The place's number, after a thread that is changing it has finished, which is soon. */
+/* Returns the place's number, after waiting for a thread that is changing the place. The wait is short. */
 static uint64_t settled(const default_ctx *place) {
     uint64_t home;
     while ((home = atomic_load_explicit(&place->home, memory_order_acquire)) == CHANGING)
@@ -313,7 +316,7 @@ static uint64_t settled(const default_ctx *place) {
     return home;
 }
 
-/* Looks from where the number belongs up to the first place that has never been taken. */
+/* Searches from the number's own place (modulo MOST_HOMES) to the first place that has never been taken. */
 static dpr_ctx *find_default(uint64_t home) {
     for (uint64_t i = 0; i < MOST_HOMES; i++) {
         const default_ctx *place = &defaults[(home + i) % MOST_HOMES];
@@ -326,8 +329,8 @@ static dpr_ctx *find_default(uint64_t home) {
     return NULL;
 }
 
-/* Puts ctx there if the place is empty, or if the CUDA context of the one that is there is gone. Returns whether it
- * did. */
+/* Puts ctx into the place if the place is empty, or if the CUDA context of the dpr_ctx in it is gone. Returns whether
+ * it did. */
 static int put_default(default_ctx *place, uint64_t there, uint64_t home, dpr_ctx *ctx) {
     if (!atomic_compare_exchange_strong(&place->home, &there, CHANGING))
         return 0;
@@ -341,7 +344,8 @@ static int put_default(default_ctx *place, uint64_t there, uint64_t home, dpr_ct
     return is_free;
 }
 
-/* Another thread may have been quicker. */
+/* Puts `made` into the table, or destroys it if another thread has added a context for the same home. Sets *out to the
+ * one in the table. */
 static dpr_status add_default(uint64_t home, dpr_ctx *made, dpr_ctx **out) {
     for (uint64_t i = 0; i < MOST_HOMES;) {
         default_ctx *place = &defaults[(home + i) % MOST_HOMES];
@@ -355,7 +359,7 @@ static dpr_status add_default(uint64_t home, dpr_ctx *made, dpr_ctx **out) {
             *out = made;
             return DPR_OK;
         }
-        i += atomic_load(&place->home) == there; /* unless it has changed: then another look */
+        i += atomic_load(&place->home) == there; /* a place that has changed is tried again */
     }
     dpr_ctx_destroy(made);
     return dpr_fail(DPR_ERR_NO_DEVICE, "dpr_reduce() serves at most %d CUDA contexts at a time, and all are in use",
@@ -391,7 +395,7 @@ dpr_status dpr_ctx_default(const dpr_place *at, dpr_ctx **out) {
     return status == DPR_OK ? add_default(home.id, made, out) : status;
 }
 
-/* A child that was forked while a thread changed a place finds it changing for ever. */
+/* In a child that was forked while a thread changed a place, the place stays CHANGING; its context is left alone. */
 void dpr_ctx_drop_defaults(void) {
     dpr_ctx_destroy(atomic_exchange(&default_of_cpu, NULL));
     for (int i = 0; i < MOST_HOMES; i++)

@@ -1,4 +1,4 @@
-/* A context: a device, its workspaces and its plan cache. */
+/* A context: a device, its scratch memory and its cache of choices. */
 #ifndef DPR_HOST_API_CTX_H
 #define DPR_HOST_API_CTX_H
 
@@ -9,25 +9,25 @@
 const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx);
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx);
 
-/* The choice for a key, from the cache or made now. It lives as long as the context. */
+/* Finds the choice for a key in the cache, or makes it. The choice lives as long as the context. Errors: those of
+ * dpr_choose(), and DPR_ERR_OUT_OF_MEMORY. */
 dpr_status dpr_ctx_choice(dpr_ctx *ctx, dpr_key key, const dpr_choice **out);
 
-/* Where in host memory a blocking run puts its result; `out` is NULL if it goes to run->out, which the device reaches.
- */
+/* Where a blocking run puts its result in host memory. `out` is NULL if the device writes the result to run->out. */
 typedef struct dpr_host_result {
     void *out;
     size_t bytes;
 } dpr_host_result;
 
-/* Runs a choice of GPU strategies for run->count elements: blocking, or in run->stream if `result` is NULL. If it does
- * not fit the stream's SMs, another choice is made for them. Sets the fields of *run that depend on the choice. */
+/* Runs a choice of GPU strategies for run->count elements: blocking, or in run->stream if `result` is NULL. If the
+ * choice does not fit the stream's SMs, makes another one for them. Sets the choice's fields of *run. */
 dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const dpr_host_result *result);
 
-/* The context in which dpr_reduce() works for memory at `at`, made on first use: that of the CPU for memory of no
- * device, else one of the CUDA context that dpr_device_home() finds. */
+/* Finds the context in which dpr_reduce() works for memory at `at`, or makes it on first use. Memory of no device has
+ * the CPU's context; other memory has the context for the CUDA context that dpr_device_home() finds. */
 dpr_status dpr_ctx_default(const dpr_place *at, dpr_ctx **out);
 
-/* Destroys those. */
+/* Destroys all contexts that dpr_ctx_default() has made. */
 void dpr_ctx_drop_defaults(void);
 
 #endif

@@ -7,12 +7,12 @@
 struct dpr_plan {
     dpr_ctx *ctx;
     dpr_request request;
-    const dpr_choice *choice;    /* of the context's cache */
+    const dpr_choice *choice;    /* in the context's cache */
     const dpr_choice_step *step; /* for request.count */
     dpr_run run;                 /* lacks its arrays and its stream */
 };
 
-/* The memory of the runs, resolved, and whether they go into a stream. */
+/* Sets the key's fields for where the runs' arrays lie, with DPR_MEMORY_AUTO resolved, and for runs in a stream. */
 static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key) {
     const int gpu = dpr_ctx_gpu(ctx) != NULL;
     if ((unsigned)memory > DPR_MEMORY_DEVICE)
@@ -26,7 +26,7 @@ static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key
     return DPR_OK;
 }
 
-/* Whether whatever runs the plan reaches `at`; NULL is nothing to reach. */
+/* Fails if the GPU or the CPU that runs the plan does not reach `at`. NULL passes. */
 static dpr_status check_reach(const dpr_plan *plan, const void *at, const char *argument) {
     const int on_gpu = plan->step->strategy->side == DPR_ON_GPU;
     if (!at)

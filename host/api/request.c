@@ -5,13 +5,13 @@
 #include "error.h"
 #include "plan/registry.h"
 
-/* What the CUDA programming guide has as the greatest nesting depth. */
+/* The greatest nesting depth by the CUDA programming guide. */
 enum { MOST_DEPTH = 24 };
 
 dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
     size_t size;
     memcpy(&size, from, sizeof size);
-    /* No version's struct is larger than a page, and a garbage size must not lead past the caller's memory. */
+    /* No version's struct is larger than a page. A garbage size must not let the loop leave the caller's memory. */
     if (size < sizeof size || size % sizeof size != 0 || size > 4096)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(dpr_%s)", what, size, what);
     const unsigned char *bytes = from;
@@ -131,7 +131,7 @@ dpr_status dpr_nested_status(const dpr_nested *nested) {
 }
 
 void dpr_request_run(const dpr_request *request, dpr_run *out) {
-    static const dpr_run nothing; /* copied, because compilers clear a struct of this size by a slow instruction */
+    static const dpr_run nothing; /* copied, because compilers clear a struct of this size with a slow instruction */
     *out = nothing;
     out->count = request->count;
     out->key = request->key;

@@ -1,4 +1,4 @@
-/* What a caller asked for, checked once: the part that dpr_reduce() and plans share. */
+/* A caller's request, checked once: the part that dpr_reduce() and plans share. */
 #ifndef DPR_HOST_API_REQUEST_H
 #define DPR_HOST_API_REQUEST_H
 
@@ -12,22 +12,22 @@ typedef struct dpr_request {
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
-    int max_pending;    /* of nested launches, as in dpr_options */
-    dpr_nested *nested; /* where the caller wants to know what they came to, or NULL */
+    int max_pending;    /* limit of nested launches, as in dpr_options */
+    dpr_nested *nested; /* where the caller wants the counters of nested launches, or NULL */
 } dpr_request;
 
-/* Checks everything but pointers. `options` may be NULL. After a failure *out means nothing. */
+/* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
 
-/* Makes *out a run of the request, which lacks its arrays and what the choice says. */
+/* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);
 
-/* Checks `in` and `out` for NULL and alignment. */
+/* Checks `in` and `out` for NULL and alignment: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED. */
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
 
-/* Copies a size-first struct of the caller's, made for a version of the header with fewer or more fields, to one of
- * `own_size` bytes; fields the caller does not have are 0. DPR_ERR_INVALID_OPTION, naming `what`, for a size that is
- * no struct's, and if fields that this version does not know are not 0. */
+/* Copies a caller's struct, whose first field is its size, to a struct of `own_size` bytes. The caller's header may
+ * have fewer or more fields than this version; fields that it lacks are set to 0. DPR_ERR_INVALID_OPTION, naming
+ * `what`, if the size cannot be a struct's, or if a field that this version does not know is not 0. */
 dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size);
 
 #endif

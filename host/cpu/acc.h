@@ -1,5 +1,5 @@
-/* The algebra of the operations on the CPU: for each, its neutral accumulator, how one element becomes an accumulator,
- * how two of them meet, and how one becomes the result.
+/* The algebra of the operations on the CPU: for each operation its neutral accumulator, how an element becomes an
+ * accumulator, how two accumulators become one, and how an accumulator becomes the result.
  *
  * Inlined with constant operation and type, like element.h. A new operation is a case in dpr_acc_lift() and
  * dpr_acc_combine(), and in dpr_acc_neutral() unless it starts from zero. */
@@ -11,7 +11,7 @@
 #include "element.h"
 #include "ops.h"
 
-/* An integer that wraps, a sum of floats, ...: which of its fields an accumulator uses. */
+/* The fields of an accumulator that are used depend on whether the type is an integer or complex. */
 DPR_INLINE int dpr_acc_is_integer(dpr_dtype dtype) {
     return (dpr_element_kind(dtype) & DPR_DOMAIN_BITS) != 0;
 }
@@ -19,7 +19,7 @@ DPR_INLINE int dpr_acc_is_complex(dpr_dtype dtype) {
     return dpr_element_kind(dtype) == DPR_KIND_COMPLEX;
 }
 
-/* What reducing no elements gives. */
+/* The accumulator of no elements. */
 DPR_INLINE dpr_acc dpr_acc_neutral(dpr_op op, dpr_dtype dtype) {
     dpr_acc acc = {.rank = dpr_rank_greatest(dtype), .index = -1};
     if (op == DPR_PROD) {
@@ -33,7 +33,7 @@ DPR_INLINE dpr_acc dpr_acc_neutral(dpr_op op, dpr_dtype dtype) {
     return acc;
 }
 
-/* What reducing the element with this index alone gives. */
+/* The accumulator of one element, which has this index. */
 DPR_INLINE dpr_acc dpr_acc_lift(dpr_op op, dpr_dtype dtype, dpr_element e, size_t index) {
     switch (op) {
     case DPR_MIN:
@@ -55,7 +55,7 @@ DPR_INLINE dpr_acc dpr_acc_lift(dpr_op op, dpr_dtype dtype, dpr_element e, size_
     return (dpr_acc){.re = e.re, .im = e.im, .bits = e.bits};
 }
 
-/* Adds (b, b_low) to (*a, *a_low). What the addition of a and b loses is found exactly (Knuth's TwoSum: The Art of
+/* Adds (b, b_low) to (*a, *a_low). The rounding error of a + b is computed exactly (Knuth's TwoSum: The Art of
  * Computer Programming, vol. 2, 4.2.2, theorem B), so that a long sum is as good as one in twice the precision (Ogita,
  * Rump, Oishi: Accurate Sum and Dot Product, 2005). */
 DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {
@@ -65,7 +65,7 @@ DPR_INLINE void dpr_two_sum(double *a, double *a_low, double b, double b_low) {
     *a_low += b_low + lost;
 }
 
-/* An accumulator without elements is not multiplied by: (1 + 0i) times an infinity has a part that is NaN. */
+/* Leaves out an accumulator without elements, because (1 + 0i) times an infinity has a part that is NaN. */
 DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
     if (!dpr_acc_is_complex(dtype)) {
         a->re *= b->re;
@@ -79,7 +79,7 @@ DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) 
     }
 }
 
-/* a becomes the reduction of a's elements followed by b's. */
+/* *a becomes the accumulator of a's elements followed by b's. */
 DPR_INLINE void dpr_acc_combine(dpr_op op, dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) {
     switch (op) {
     case DPR_SUM:
@@ -122,7 +122,7 @@ DPR_INLINE void dpr_acc_combine(dpr_op op, dpr_dtype dtype, dpr_acc *a, const dp
     }
 }
 
-/* Takes in the element with this index. */
+/* Combines *acc with the element that has this index; with DPR_NAN_IGNORE, leaves NaN elements out. */
 DPR_INLINE void dpr_acc_add(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *acc, dpr_element e, size_t index) {
     if (nan == DPR_NAN_IGNORE && dpr_element_is_nan(dtype, e))
         return;
@@ -130,7 +130,7 @@ DPR_INLINE void dpr_acc_add(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *ac
     dpr_acc_combine(op, dtype, acc, &one);
 }
 
-/* Takes in a value of the result type. */
+/* Combines *acc with the initial value, which has the result type. */
 DPR_INLINE void dpr_acc_add_init(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_acc *acc, const dpr_init *init) {
     dpr_dtype result = dpr_pair_result(op, dtype);
     if (!init->present || op == DPR_ARGMIN || op == DPR_ARGMAX)
@@ -142,12 +142,12 @@ DPR_INLINE void dpr_acc_add_init(dpr_op op, dpr_dtype dtype, dpr_nan nan, dpr_ac
         dpr_acc_add(op, result, nan, acc, e, 0);
 }
 
-/* A sum of (value, low). After an overflow `low` is no number, and the value alone is what IEEE arithmetic gives. */
+/* The sum of `value` and `low`. After an overflow `low` is infinite or NaN, and IEEE arithmetic gives `value`. */
 DPR_INLINE double dpr_acc_total(double value, double low) {
     return isfinite(low) ? value + low : value;
 }
 
-/* Writes a sum or product of floats as the type that sums have. */
+/* Writes a sum or product of floats in the type `wide`, which sums have. */
 DPR_INLINE void dpr_acc_write_float(dpr_dtype wide, double re, double im, void *out) {
     float pair32[2] = {(float)re, (float)im};
     double pair64[2] = {re, im};
@@ -161,7 +161,7 @@ DPR_INLINE void dpr_acc_write_float(dpr_dtype wide, double re, double im, void *
         memcpy(out, pair64, sizeof pair64);
 }
 
-/* Writes an integer's low bytes. */
+/* Writes the `size` low bytes of an integer. */
 DPR_INLINE void dpr_acc_write_bits(size_t size, uint64_t bits, void *out) {
     uint8_t u8 = (uint8_t)bits;
     uint16_t u16 = (uint16_t)bits;
@@ -192,7 +192,7 @@ DPR_INLINE void dpr_acc_write(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, vo
         bits = dpr_rank_bits(op, dtype, acc->rank);
     if (op == DPR_ARGMIN || op == DPR_ARGMAX)
         bits = (uint64_t)acc->index;
-    if (result == DPR_BOOL) /* the neutral elements have all bits of a byte's key */
+    if (result == DPR_BOOL) /* neutral accumulators have all bits of a byte set */
         bits &= 1;
     dpr_acc_write_bits(dpr_element_size(result), bits, out);
 }

@@ -21,8 +21,8 @@ static int64_t lesser(int64_t a, int64_t b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* The least limit of the group at `folder` and of those above it, down to the first `root` bytes of the path. Groups
- * that a container does not see are skipped: their files are not there. */
+/* The least limit of the group at `folder` and of the groups above it, up to the folder whose path has `root` bytes.
+ * Groups that a container does not see are skipped, because their files do not exist. */
 static int64_t least_upwards(char *folder, size_t root, int64_t (*limit_of)(const char *folder)) {
     int64_t least = -1;
     for (;;) {

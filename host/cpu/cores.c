@@ -28,7 +28,7 @@ void dpr_topology_end_reading(int cancel) {
     dpr_cancel_release(cancel);
 }
 
-/* A thread that forks while another one reads waits for it, so that the child finds the lock free and inherits no open
+/* A thread that forks waits for a thread that is reading, so that the child finds the lock free and inherits no open
  * file. */
 static void before_fork(void) {
     (void)pthread_mutex_lock(&reading);
@@ -37,8 +37,8 @@ static void after_fork(void) {
     (void)pthread_mutex_unlock(&reading);
 }
 
-/* When the library is loaded. If the first call did it, a child forked during that call would not know whether it has
- * been done; handlers that are registered twice take the lock twice. */
+/* Runs when the library is loaded. If the first call registered the handlers, a child forked during that call would not
+ * know whether they are registered, and handlers that are registered twice take the lock twice. */
 __attribute__((constructor(101))) static void watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -81,7 +81,7 @@ static void free_topology(dpr_topology *t) {
     free(t);
 }
 
-/* Adds a core with the process's hardware threads among `cpuset`, if there are any. 0 when out of memory. */
+/* Adds a core with the process's hardware threads among `cpuset`, if there are any. Returns 0 if out of memory. */
 static int add_core(dpr_topology *t, hwloc_const_cpuset_t cpuset) {
     if (!hwloc_bitmap_intersects(cpuset, t->cpus))
         return 1;
@@ -95,9 +95,9 @@ static int add_core(dpr_topology *t, hwloc_const_cpuset_t cpuset) {
     return 1;
 }
 
-/* Finds the cores of t->cpus. 0 when out of memory. */
+/* Finds the cores of t->cpus. Returns 0 if out of memory, or if there are none. */
 static int find_cores(dpr_topology *t) {
-    /* Some machines show no cores; each hardware thread counts as one then. */
+    /* Some machines show no cores; each hardware thread then counts as a core. */
     int depth = hwloc_get_type_or_below_depth(t->topology, HWLOC_OBJ_CORE);
     unsigned all = hwloc_get_nbobjs_by_depth(t->topology, depth);
     t->cpu_count = hwloc_bitmap_last(t->cpus) + 1;
@@ -163,7 +163,7 @@ static int wanted_threads(void) {
     return n < DPR_THREADS_MAX ? (int)n : DPR_THREADS_MAX;
 }
 
-/* The control group's CPU quota in processors, 0 for none. */
+/* The control group's CPU quota in processors; 0 if there is none. */
 static int read_quota(void) {
     const int cancel = dpr_topology_begin_reading();
     const int quota = dpr_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");

@@ -1,7 +1,7 @@
 /* Elements of every type, one at a time, for the CPU strategies.
  *
- * Everything here is inlined with a constant dpr_dtype, so that the switches vanish: a function that takes a dtype is
- * C's way of being a template of it. The cases come from dtypes.def; a FLOAT type adds its dpr_element_<NAME>() and its
+ * Everything here is inlined with a constant dpr_dtype, so that the switches vanish: in C, a function that takes a
+ * dtype serves as a template. The cases come from dtypes.def; a new FLOAT type needs its dpr_element_<NAME>() and its
  * line in dpr_infinity(). */
 #ifndef DPR_HOST_CPU_ELEMENT_H
 #define DPR_HOST_CPU_ELEMENT_H
@@ -13,13 +13,13 @@
 
 #define DPR_INLINE static inline __attribute__((always_inline))
 
-/* One element. Which fields mean something depends on the kind. */
+/* One element. Its kind says which fields are used. */
 typedef struct dpr_element {
-    double re, im; /* FLOAT and COMPLEX: the value, exactly */
+    double re, im; /* FLOAT and COMPLEX: the exact value */
     uint64_t bits; /* BOOL: 0 or 1. SINT, UINT: the value modulo 2^64. FLOAT: the bits as they are in memory */
 } dpr_element;
 
-/* ---- What dtypes.def says of a type ----------------------------------------------------------------------------- */
+/* ---- Facts of dtypes.def and ops.def ---------------------------------------------------------------------------- */
 
 #define DPR_CASE_SIZE(A, NAME, name, storage, ...)                                                                     \
     case DPR_##NAME:                                                                                                   \
@@ -53,7 +53,7 @@ DPR_INLINE dpr_dtype dpr_element_wide(dpr_dtype dtype) {
     return dtype;
 }
 
-/* The kinds that the operation has a meaning for. */
+/* The kinds for which the operation has a meaning. */
 DPR_INLINE int dpr_op_domain(dpr_op op) {
     switch (op) { DPR_OP_LIST(DPR_CASE_DOMAIN, _) }
     return 0;
@@ -87,7 +87,7 @@ DPR_INLINE size_t dpr_part_size(dpr_dtype dtype) {
 
 /* The highest bit of a part: the sign of SINT, FLOAT and COMPLEX types. */
 DPR_INLINE uint64_t dpr_sign_bit(dpr_dtype dtype) {
-    return UINT64_C(1) << ((8 * dpr_part_size(dtype) - 1) % 64); /* analyzers do not see that it is less anyway */
+    return UINT64_C(1) << ((8 * dpr_part_size(dtype) - 1) % 64); /* % 64: analyzers do not see that it is less */
 }
 
 /* The bits of +infinity of a FLOAT type, or of one part of a COMPLEX one. Greater magnitudes are NaNs. */
@@ -126,8 +126,7 @@ DPR_INLINE dpr_element dpr_element_BF16(uint16_t bits) {
     return (dpr_element){.re = (double)value, .bits = bits};
 }
 
-/* A binary16 number is ±m/1024 * 2^(e-15) with the leading 1 in m unless e is 0, where the exponent is that of e = 1.
- */
+/* A binary16 number is ±m/1024 * 2^(e-15). m has a leading 1 unless e is 0; then the exponent is that of e = 1. */
 DPR_INLINE dpr_element dpr_element_F16(uint16_t bits) {
     uint64_t exponent = bits >> 10 & 31, fraction = bits & 1023;
     uint64_t f64 = (exponent == 31 ? UINT64_C(2047) : exponent + (1023 - 15)) << 52 | fraction << 42;
@@ -186,11 +185,11 @@ DPR_INLINE int dpr_element_is_nonzero(dpr_dtype dtype, dpr_element e) {
 /* ---- Ranks ------------------------------------------------------------------------------------------------------ */
 
 /* MIN, MAX, ARGMIN and ARGMAX compare ranks: signed integers as wide as the element, of which the least wins. For MIN
- * they are in the order of the elements; MAX has their complements, which are in the opposite order.
+ * ranks have the order of the elements; MAX has their complements, which have the opposite order.
  *
  * A float's magnitude bits are ordered like its magnitude, so complementing those of negative numbers orders all from
- * -inf over -0 and +0 to +inf. The ranks beyond the infinities belong to NaNs alone: all NaNs that are to win have the
- * least rank of the width, and the greatest stands for "none". */
+ * -inf over -0 and +0 to +inf. Only NaNs have ranks beyond the infinities: all NaNs that must win have the least rank
+ * of the width, and the greatest rank stands for "none". */
 
 DPR_INLINE int dpr_rank_reversed(dpr_op op) {
     return op == DPR_MAX || op == DPR_ARGMAX;
@@ -204,7 +203,7 @@ DPR_INLINE int64_t dpr_rank_least(dpr_dtype dtype) {
     return ~dpr_rank_greatest(dtype);
 }
 
-/* The low bits of the element's width as a signed number. */
+/* The low bits, as many as the element has, as a signed number. */
 DPR_INLINE int64_t dpr_sign_extend(dpr_dtype dtype, uint64_t bits) {
     uint64_t sign = dpr_sign_bit(dtype);
     return (int64_t)(((bits & (sign | (sign - 1))) ^ sign) - sign);
@@ -230,7 +229,7 @@ DPR_INLINE uint64_t dpr_rank_bits(dpr_op op, dpr_dtype dtype, int64_t rank) {
     if (dpr_element_kind(dtype) == DPR_KIND_UINT)
         return (uint64_t)value + dpr_sign_bit(dtype);
     if (dpr_element_kind(dtype) == DPR_KIND_FLOAT) {
-        if (rank == dpr_rank_least(dtype)) /* NaN: the quiet bit is the one below the exponent's */
+        if (rank == dpr_rank_least(dtype)) /* NaN: the quiet bit is the highest one below the exponent */
             return infinity | (infinity & (~infinity + 1)) >> 1;
         if (rank == dpr_rank_greatest(dtype))
             return dpr_rank_reversed(op) ? infinity | dpr_sign_bit(dtype) : infinity;

@@ -1,5 +1,5 @@
-/* Reductions on the CPU in pieces, for whoever shares an array out: fold each range into an accumulator of its own,
- * merge the accumulators in the order of the ranges, finish.
+/* Reductions on the CPU in pieces, for callers that divide an array into ranges. Each range is folded into an
+ * accumulator of its own, the accumulators are merged in the order of the ranges, and the last one is finished.
  *
  *     dpr_acc whole, part;
  *     dpr_acc_start(&key, &whole);
@@ -10,23 +10,23 @@
  *     }
  *     dpr_acc_finish(&key, &whole, &init, out);
  *
- * Of the key, op, dtype and nan matter. The ranges may be folded by different kernels, on different threads. */
+ * Only op, dtype and nan of the key matter. The ranges may be folded by different kernels, on different threads. */
 #ifndef DPR_HOST_CPU_OPS_H
 #define DPR_HOST_CPU_OPS_H
 
 #include "lists.h"
 #include "strategy.h"
 
-/* A partial result. A plain value: it may be copied, and needs no release. */
+/* An accumulator. It is a plain value: it may be copied, and needs no release. */
 typedef struct dpr_acc {
     double re, im;         /* sum or product of a floating-point or complex type */
     double re_low, im_low; /* what the sums have lost to rounding */
     uint64_t bits;         /* sum, product or bitwise result of an integer type; a count; a truth value */
-    int64_t rank;          /* of the best element (element.h) */
-    int64_t index;         /* the first place it is at, for a complex product 0; -1 while there is no element */
+    int64_t rank;          /* rank of the best element (element.h) */
+    int64_t index;         /* lowest index of the best element; 0 for complex products; -1: no element so far */
 } dpr_acc;
 
-/* Takes in[first .. first+count-1] into *acc. `in` is aligned for the type, `count` may be 0. */
+/* Folds in[first .. first+count-1] into *acc. `in` is aligned for the type; `count` may be 0. */
 typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
 
 /* The folds of one instruction set. */
@@ -37,7 +37,7 @@ typedef struct dpr_cpu_kernels {
 } dpr_cpu_kernels;
 
 /* Instruction sets that have a file, best first.   X(A, NAME, supported)   `supported` is an expression. The baseline
- * is what the compiler assumes for every machine of the architecture. */
+ * is the instruction set that the compiler assumes for every machine of the architecture. */
 #if defined(__x86_64__)
 #define DPR_CPU_KERNELS_LIST(X, A)                                                                                     \
     X(A, avx512,                                                                                                       \
@@ -53,27 +53,27 @@ typedef struct dpr_cpu_kernels {
 DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
 #undef DPR_CPU_KERNELS_DECLARE
 
-/* The kernels of the best instruction set that this processor and its operating system have. The environment variable
- * DPR_CPU_ISA with the name of a lesser one, read once, chooses that instead; other values mean nothing. */
+/* The kernels of the best instruction set that this processor and its operating system support. The environment
+ * variable DPR_CPU_ISA, read once, chooses another supported set by its name; other values mean nothing. */
 const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 
 /* The fold for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
 
-/* Makes *acc what reducing no elements gives. */
+/* Makes *acc the accumulator of no elements. */
 void dpr_acc_start(const dpr_key *key, dpr_acc *acc);
 
-/* *acc becomes the reduction of its own elements followed by those of *later. */
+/* *acc becomes the accumulator of its own elements followed by those of *later. */
 void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later);
 
-/* Takes in the initial value and writes the result to *out, which is aligned for its type. */
+/* Combines *acc with the initial value and writes the result to *out, which is aligned for its type. */
 void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void *out);
 
-/* Bytes a second that the operation on the type takes from memory on one core, as a fraction of the core's bandwidth: 1
- * for most, less where arithmetic is the limit. For cost functions. */
+/* Rate at which one core reduces an array in memory, as a fraction of the core's bandwidth: 1 for most pairs, less if
+ * arithmetic is the limit. For cost functions. */
 double dpr_cpu_rate(const dpr_key *key);
 
-/* The `shape` of strategies that run on the calling thread alone. */
+/* dpr_strategy.shape of strategies that run on the calling thread alone. */
 dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
 
 #endif

@@ -3,14 +3,14 @@
  * The includer defines DPR_PAIR_DEFINE(OP, DTYPE, NAN), which defines the function DPR_PAIR_NAME(OP, DTYPE, NAN) of one
  * pair by calling an inlined template with these constants. DPR_PAIRS then defines the functions of all pairs, and
  * DPR_PAIRS_TABLE initialises a table [dpr_nan][dpr_op][dpr_dtype] of them. Types without NaNs have one function for
- * both policies. Pairs without a meaning have functions too, which nobody calls. */
+ * both policies. Pairs without a meaning also have functions, which nobody calls. */
 #ifndef DPR_HOST_CPU_PAIRS_H
 #define DPR_HOST_CPU_PAIRS_H
 
 #include "lists.h"
 
-/* DPR_KIND_OF_<DTYPE> and DPR_DOMAIN_OF_<OP>: constants, so that a template which does not concern a pair is dropped
- * before it is inlined. */
+/* DPR_KIND_OF_<DTYPE> and DPR_DOMAIN_OF_<OP> are constants, so that the compiler drops a template that a pair does not
+ * use before inlining it. */
 #define DPR_ENUM_KIND(A, NAME, name, storage, align, kind, ...) DPR_KIND_OF_##NAME = DPR_KIND_##kind,
 #define DPR_ENUM_DOMAIN(A, NAME, name, domain, ...) DPR_DOMAIN_OF_##NAME = DPR_DOMAIN_##domain,
 enum { DPR_DTYPE_LIST(DPR_ENUM_KIND, _) };

@@ -17,16 +17,16 @@
 #include "cores.h"
 #include "uncancelled.h"
 
-/* Looks at a word that another core is about to write this often before going to sleep: some 20 to 50 microseconds,
- * about what sleeping and waking costs. */
+/* How often a thread reads a word that another core will write before it goes to sleep. This takes some 20 to 50 us,
+ * about as long as sleeping and waking up. */
 enum { SPINS = 1000 };
 
 typedef _Atomic uint32_t futex_word;
 _Static_assert(sizeof(futex_word) == sizeof(uint32_t), "a futex is 32 bits");
 
-/* The parts of one thread that nobody has taken: job number << 32 | next << 16 | end. Taking one is a compare-and-swap,
- * which fails for a thread that still thinks of an earlier job; so that who has taken a part can rely on the pool's
- * description of the job, which changes only when all parts are done. */
+/* The parts of one thread that nobody has taken: job number << 32 | next << 16 | end. A thread takes a part by
+ * compare-and-swap, which fails if the thread expects an earlier job. So a thread that has taken a part can rely on the
+ * pool's description of the job, which changes only when all parts are done. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t parts;
 } seat;
@@ -34,11 +34,11 @@ typedef struct seat {
 typedef struct worker {
     dpr_pool *pool;
     pthread_t thread;
-    _Atomic pid_t id; /* the kernel's; 0 before the thread runs */
+    _Atomic pid_t id; /* the operating system's thread id; 0 before the thread runs */
     int seat;
 } worker;
 
-/* Words that many cores look at, on cache lines of their own. */
+/* Words that many cores read, on cache lines of their own. */
 typedef struct start_line {
     _Alignas(64) futex_word job; /* counts the jobs; workers sleep on it */
     atomic_uint sleepers;
@@ -46,7 +46,7 @@ typedef struct start_line {
 } start_line;
 
 typedef struct finish_line {
-    _Alignas(64) futex_word undone; /* parts not done; the caller sleeps on it */
+    _Alignas(64) futex_word undone; /* number of parts not done; the caller sleeps on it */
     atomic_int caller_sleeps;
 } finish_line;
 
@@ -58,19 +58,19 @@ struct dpr_pool {
     dpr_pool_cell *cells;
     worker *worker;
     dpr_pool *abandoned; /* the parent's pool, in a child process */
-    int seats;           /* threads it was made for */
-    int workers;         /* threads there are: fewer if some could not be created */
+    int seats;           /* number of threads that it was made for */
+    int workers;         /* number of threads that exist: fewer if some could not be created */
     int spins;
 
-    /* The job: written by the caller while no part is left to take. Workers that come late also read the numbers, and
-     * any value will do for them. */
+    /* The job, which the caller writes while no part is left to take. Late workers may read `threads` and `caller_seat`
+     * of another job. That does no harm, because they find no parts of their own job. */
     _Atomic int threads, caller_seat;
     dpr_pool_task task;
     void *user;
 };
 
-static atomic_int taken;   /* 1 while a caller, or shutdown, has the pool, and when this code is about to be unmapped */
-static dpr_pool *the_pool; /* belongs to whoever has set `taken` */
+static atomic_int taken; /* 1 while a caller or dpr_pool_shutdown() has the pool, and once this code may be unmapped */
+static dpr_pool *the_pool; /* belongs to the thread that has set `taken` */
 
 /* ---- Waiting ---------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static void pause_briefly(void) {
 #endif
 }
 
-/* Returns the word when it is no longer `value`, or after so many looks. */
+/* Returns the word when it is no longer `value`, or after reading it `spins` times. */
 static uint32_t spin_while(futex_word *word, uint32_t value, int spins) {
     uint32_t now = atomic_load(word);
     for (int i = 0; i < spins && now == value; i++) {
@@ -129,7 +129,7 @@ static uint64_t pack(uint32_t job, int next, int end) {
     return (uint64_t)job << 32 | (uint64_t)next << 16 | (uint64_t)end;
 }
 
-/* Takes a part from a seat: its number, or -1 if the job has none left there. */
+/* Takes a part from a seat. Returns its number, or -1 if the job has none left there. */
 static int take_part(seat *from, uint32_t job) {
     uint64_t parts = atomic_load(&from->parts);
     while ((uint32_t)(parts >> 32) == job) {
@@ -142,7 +142,7 @@ static int take_part(seat *from, uint32_t job) {
     return -1;
 }
 
-/* Does parts until none is left: those of the own seat first, then those of the following ones. */
+/* Does parts until none is left, first those of the thread's own seat, then those of the following seats. */
 static void work(dpr_pool *pool, int own, uint32_t job) {
     for (int i = 0; i < pool->seats; i++) {
         int part;
@@ -154,7 +154,7 @@ static void work(dpr_pool *pool, int own, uint32_t job) {
     }
 }
 
-/* The core of a seat: spread over all cores, in order, so that neighbouring parts are near in memory. */
+/* The core of a seat. Seats are spread over all cores in order, so that neighbouring parts are near in memory. */
 static int core_of(const dpr_pool *pool, int seat_number) {
     return (int)((int64_t)seat_number * dpr_cores_count() / pool->seats);
 }
@@ -239,8 +239,8 @@ static dpr_pool *start_pool(int seats) {
     dpr_pool *pool = allocate_pool(seats);
     if (!pool)
         return NULL;
-    /* The program's signals are for its own threads; but the program may handle faults of memory that it passes in,
-     * such as SIGBUS of a mapped file, and a blocked fault ends the process. */
+    /* The program's signals are for its own threads. Faults are not blocked: the program may handle faults of memory
+     * that it passes in, such as SIGBUS of a mapped file, and a blocked fault ends the process. */
     (void)sigfillset(&all);
     static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
@@ -273,11 +273,11 @@ static void end_pool(dpr_pool *pool) {
     free_pool(pool);
 }
 
-/* Makes the pool one of `seats` threads; 0: there is none. For whoever has set `taken`. */
+/* Replaces the pool with one of `seats` threads; 0: with none. The caller has set `taken`. */
 static void restart_pool(int seats) {
     const int cancel = dpr_cancel_hold();
     dpr_pool *old = the_pool;
-    the_pool = NULL; /* first: a process forked from here on must not look at it */
+    the_pool = NULL; /* before end_pool(): a process forked meanwhile must not see it */
     end_pool(old);
     if (seats > 0)
         the_pool = start_pool(seats);
@@ -295,7 +295,7 @@ static void in_child(void) {
     atomic_store(&taken, 0);
 }
 
-/* When the library is loaded, for the reason that cores.c gives. */
+/* Runs when the library is loaded, for the reason that cores.c gives. */
 __attribute__((constructor(101))) static void watch_forks(void) {
     (void)pthread_atfork(NULL, NULL, in_child);
 }
@@ -326,12 +326,12 @@ int dpr_pool_shutdown(void) {
 
 /* ---- Unloading -------------------------------------------------------------------------------------------------- */
 
-/* Two seconds, and some for the system's timers. Threads that were told to end need far less, unless the waiting thread
- * holds a lock that they need. */
+/* The longest wait: 2 s, and more if the system's timers are late. Threads that were told to end need far less, unless
+ * the waiting thread holds a lock that they need. */
 enum { NAPS = 20000, NAP_NS = 100000 };
 
-/* Whether the kernel has ended the thread: up to then it may still return through this code. The thread that asks will
- * not. */
+/* Whether the operating system has ended the worker's thread. Before that, the thread may still return through this
+ * code. The calling thread counts as gone, because it will not. */
 static int is_gone(const worker *w) {
     const pid_t id = atomic_load(&w->id);
     return id == gettid() || (id != 0 && syscall(SYS_tgkill, getpid(), id, 0) != 0);
@@ -349,10 +349,10 @@ static void await_ends(const worker *w, int workers) {
     }
 }
 
-/* The workers end before this code is unmapped, and no others are started. exit() runs this too, and may be called
- * anywhere: by a signal handler in the middle of a call or of malloc(), on a worker. So a pool that is in use stays as
- * it is, no thread is waited for without a limit, and nothing is joined or freed. The priority makes it the last
- * destructor: others may still reduce, or end threads that do. */
+/* Ends the workers before this code is unmapped, and lets no others start. exit() runs this, too, and may be called
+ * anywhere: by a signal handler in the middle of a call or of malloc(), or on a worker. So a pool that is in use stays
+ * as it is, every wait has a limit, and nothing is joined or freed. The priority makes this the last destructor: others
+ * may still reduce, or end threads that do. */
 __attribute__((destructor(101))) static void end_workers(void) {
     if (atomic_exchange(&taken, 1) || !the_pool)
         return;

@@ -2,7 +2,7 @@
 
 #include "cgroup.h"
 
-/* Processors for `quota` microseconds in every `period`. */
+/* Processors, rounded up, for `quota` microseconds of CPU time in every `period` microseconds; -1: no limit. */
 static int64_t processors(int64_t quota, int64_t period) {
     enum { MOST = 1 << 20 };
     if (quota <= 0 || period <= 0)
@@ -11,7 +11,7 @@ static int64_t processors(int64_t quota, int64_t period) {
     return whole < MOST ? whole : MOST;
 }
 
-/* cpu.max holds "max 100000" where there is no limit, cpu.cfs_quota_us -1. */
+/* If there is no limit, cpu.max holds "max 100000", and cpu.cfs_quota_us -1. */
 static int64_t quota_v2(const char *folder) {
     int64_t of[2];
     return dpr_cgroup_numbers(folder, "cpu.max", of, 2) == 2 ? processors(of[0], of[1]) : -1;

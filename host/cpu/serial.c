@@ -1,4 +1,4 @@
-/* cpu.serial: the reference. One element after another, with the algebra of acc.h. */
+/* cpu.serial, the reference: reduces one element after another with the algebra of acc.h. */
 #include "acc.h"
 #include "pairs.h"
 
@@ -20,8 +20,8 @@ DPR_PAIRS
 
 static void (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run) = DPR_PAIRS_TABLE;
 
-/* A call through a table, and for each part of each element a dependent addition or comparison with its loop: 25 ns for
- * 16 sums on an EPYC 7003 and on a Xeon of 3 GHz, and 46 for 16 complex ones. */
+/* A call through a table, and for each part of each element one pass of a loop with a dependent addition or comparison.
+ * A sum of 16 elements takes 25 ns on an EPYC 7003 and on a Xeon of 3 GHz, and one of 16 complex elements 46 ns. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const int parts = dpr_dtypes[key->f.dtype].kind == DPR_KIND_COMPLEX ? 2 : 1;
     (void)caps;

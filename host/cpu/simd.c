@@ -9,7 +9,7 @@
 #include "ops.h"
 
 #if defined(__x86_64__)
-/* Clang does not know it in __builtin_cpu_supports(). The operating system's part of it is that of AVX. */
+/* Clang's __builtin_cpu_supports() does not know F16C. The operating system supports it if it supports AVX. */
 static int has_f16c(void) {
     unsigned eax, ebx, ecx, edx;
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
@@ -38,7 +38,7 @@ const dpr_cpu_kernels *dpr_cpu_kernels_best(void) {
     static _Atomic(const dpr_cpu_kernels *) chosen;
     const dpr_cpu_kernels *kernels = atomic_load_explicit(&chosen, memory_order_acquire);
     if (!kernels) {
-        kernels = choose(); /* the same for every thread that comes here at once */
+        kernels = choose(); /* threads that come here at once get the same result */
         atomic_store_explicit(&chosen, kernels, memory_order_release);
     }
     return kernels;
@@ -48,15 +48,15 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
     return dpr_cpu_kernels_best()->fold[key->f.nan][key->f.op][key->f.dtype];
 }
 
-/* Products of one-byte integers take 8 to 12 GB/s with AVX2 from the L1 cache of an EPYC 7003, whose cores read 14.7
- * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, take 24
+/* Products of one-byte integers read 8 to 12 GB/s with AVX2 from the L1 cache of an EPYC 7003, whose cores read 14.7
+ * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, read 24
  * GB/s with AVX2 on a Xeon of 3 GHz. */
 double dpr_cpu_rate(const dpr_key *key) {
     const dpr_dtype_info *type = &dpr_dtypes[key->f.dtype];
     return key->f.op == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
 }
 
-/* 15 ns: what a call costs before the first element. */
+/* 15 ns is the time of a call before the first element. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     double rate = 1e6 * (double)caps->cpu.core_mb_per_s * dpr_cpu_rate(key);
     return 15e-9 + (double)count * dpr_dtypes[key->f.dtype].size / rate;

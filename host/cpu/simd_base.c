@@ -1,4 +1,4 @@
-/* cpu.simd with what every processor of the architecture has: SSE2, NEON, ... */
+/* cpu.simd with the instructions that every processor of the architecture has: SSE2, NEON, ... */
 #define DPR_VECTOR_BYTES 16
 #define DPR_KERNELS dpr_cpu_kernels_baseline
 #define DPR_KERNELS_NAME "baseline"

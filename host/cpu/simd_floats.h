@@ -1,8 +1,8 @@
 /* Sums and products of floats and complex numbers: a part of simd_template.h.
  *
- * A run of vectors is first folded without regard to NaNs, and in F32 as far as that is exact or rounds only a few
- * times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is infinite or NaN. Then the run
- * is folded again, in F64 and with the NaN policy. */
+ * A run of vectors (here: a stretch of the array) is first folded without looking for NaNs, and in F32 as far as that
+ * is exact or rounds only a few times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is
+ * infinite or NaN. Then the run is folded again, in F64 and with the NaN policy. */
 
 #if defined(__clang__)
 #define DPR_UNROLL _Pragma("clang loop unroll(full)")
@@ -11,9 +11,9 @@
 #endif
 
 enum {
-    TREE = 16,        /* vectors of F32 that are added in F32: as a tree, and then its halves; that rounds five times */
+    TREE = 16,        /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
     RUN = 16 * BLOCK, /* vectors of a run, 256 KiB */
-    AHEAD = 2048      /* bytes from what is read to what is prefetched */
+    AHEAD = 2048      /* distance in bytes from the load to the prefetch */
 };
 
 typedef float half_f4 __attribute__((vector_size(DPR_VECTOR_BYTES / 2)));
@@ -26,8 +26,8 @@ DPR_INLINE vec_f8 f64_from_f32(const void *at) {
 }
 #define DPR_F64_FROM_F32 f64_from_f32
 
-/* F16 in the upper halves of the lanes. The exponent is rebiased by an integer addition; what has exponent 0 becomes
- * 2^-14 + value, exactly, from which 2^-14 is subtracted. */
+/* Converts F16 in the upper halves of the lanes. An integer addition rebiases the exponent. A value with exponent 0
+ * becomes 2^-14 + value, exactly, from which 2^-14 is subtracted. */
 DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
     const vec_f4 two_to_minus_14 = (vec_f4){0} + 0x1p-14F;
     vec_u4 sign = x & 0x80000000, magnitude = (x & 0x7fff0000) >> 3;
@@ -39,19 +39,19 @@ DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
 }
 #endif
 
-/* Products read more slowly than memory delivers, and then the hardware prefetches too late. */
+/* For products, which read more slowly than memory delivers; the hardware then prefetches too late. */
 DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
     DPR_UNROLL
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(at + AHEAD + i);
 }
 
-/* How many vectors of F32 a vector of elements makes. */
+/* Number of vectors of F32 that one vector of elements becomes. */
 DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {
     return sizeof(float) / dpr_part_size(dtype);
 }
 
-/* The elements of the vector at `at` as F32, in any order, but the parts of complex numbers in pairs of lanes. */
+/* Converts the vector of elements at `at` to F32, in any order, except that complex numbers stay in pairs of lanes. */
 DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 *out) {
     vec_u4 x = (vec_u4)load(at), upper = x & 0xffff0000;
     out[0] = (vec_f4)x;
@@ -72,14 +72,14 @@ DPR_INLINE void f32_from(dpr_dtype dtype, const unsigned char *at, vec_f4 *out) 
 
 /* ---- In F32 ---- */
 
-/* Adds the second of two halves of an array to the first; none if `count` is no more than half. */
+/* Adds x[half .. 2*half-1] to x[0 .. half-1]; does nothing if `count` is at most `half`. */
 DPR_INLINE void add_upper_half(vec_f4 *x, size_t count, size_t half) {
     DPR_UNROLL
     for (size_t i = 0; count > half && i < half; i++)
         x[i] += x[i + half];
 }
 
-/* The sum of `vectors` vectors of elements, which make 1, 2, 4, 8 or 16 vectors of F32. */
+/* The sum of `vectors` vectors of elements, which become 1, 2, 4, 8 or 16 vectors of F32. */
 DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
     vec_f4 x[TREE], y[sizeof(float)];
     size_t parts = vectors_of_f32(dtype), count = vectors * parts;
@@ -98,7 +98,7 @@ DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vect
 
 /* ---- In F64 ---- */
 
-/* Lanes that are NaN, with their twins for complex types, become neutral. */
+/* Makes lanes that are NaN neutral if NaNs are ignored; for complex types also the lane of the other part. */
 DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
     if (nan != DPR_NAN_IGNORE)
         return x;
@@ -119,7 +119,7 @@ DPR_INLINE void meet_upper_half(dpr_op op, vec_f8 *x, size_t count, size_t half)
         x[i] = meet(op, x[i], x[i + half]);
 }
 
-/* 1, 2, 4 or 8 vectors of F32 or F64, as a tree. */
+/* The sum or product of 1, 2, 4 or 8 vectors of F32 or F64 as a tree in F64. */
 DPR_INLINE vec_f8 meet_tree(dpr_op op, dpr_dtype dtype, dpr_nan nan, const void *in, size_t vectors) {
     const unsigned char *at = in;
     vec_f8 x[8];
@@ -137,13 +137,13 @@ DPR_INLINE vec_f8 meet_tree(dpr_op op, dpr_dtype dtype, dpr_nan nan, const void 
     return x[0];
 }
 
-/* The same for narrower elements, which make `count` vectors of F32, or with `pairs` that many vectors of products of
- * two. The asm statement makes these go through memory, from where a conversion to F64 takes fewer instructions than
- * from a register.
+/* meet_tree() for narrower elements, which become `count` vectors of F32, or with `pairs`, `count` vectors of products
+ * of two elements. The asm statement makes these vectors go through memory, because converting to F64 takes fewer
+ * instructions from memory than from a register.
  *
  * Products of two F16 are exact in F32. Products of two BF16 are exact or infinite if both magnitudes are at least
- * 2^-63. Bit 14 of the elements of `exact` stays set while the upper two bits of the exponents differ, which is so from
- * 2^-63 to 2^65. */
+ * 2^-63. Bit 14 of the elements of `exact` stays set while the upper two bits of all exponents differ, that is for
+ * magnitudes from 2^-63 to 2^65. */
 DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *at, size_t count,
                               vec *exact) {
     vec_f4 stage[8], x[sizeof(float)];
@@ -161,7 +161,7 @@ DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs
     return meet_tree(op, DPR_F32, nan, stage, count);
 }
 
-/* In every lane: dpr_two_sum() of x, or without `low` the sum or product. */
+/* Combines *value with x in every lane: by dpr_two_sum() if `low` is not NULL, otherwise by a sum or product. */
 DPR_INLINE void take_in(dpr_op op, vec_f8 *value, vec_f8 *low, vec_f8 x) {
     vec_f8 sum = meet(op, *value, x), x_part = sum - *value;
     if (low)
@@ -175,7 +175,7 @@ DPR_INLINE void take_in_lanes(dpr_op op, vec_f8 *value, vec_f8 *low, int apart) 
     take_in(op, value, low, swap_lanes(*value, apart));
 }
 
-/* All lanes, for complex types the even and the odd ones, as one accumulator. */
+/* Folds all lanes to one accumulator; for complex types the even lanes to `re` and the odd ones to `im`. */
 DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f8 *low) {
     size_t im = dpr_acc_is_complex(dtype) ? 1 : 0;
     if (LANES > 4)
@@ -204,7 +204,8 @@ DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t v
     *at += vectors * VECTOR;
 }
 
-/* The sum of elements of at most 32 bits: trees in F32, added up in F64. It is infinite or NaN if a tree overflows. */
+/* The sum of elements whose parts have at most 32 bits, by trees in F32 whose sums are added in F64. It is infinite or
+ * NaN if a tree overflows. */
 DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_t vectors) {
     size_t most = TREE / vectors_of_f32(dtype);
     vec_f8 sum = {0};
@@ -221,7 +222,8 @@ DPR_INLINE dpr_acc fold_in_trees(dpr_dtype dtype, const unsigned char *at, size_
     return gather_floats(DPR_SUM, dtype, sum, NULL);
 }
 
-/* In F64, but with `pairs` for the products of two 16-bit floats. The result is NaN if one of them is not exact. */
+/* Folds in F64, but with `pairs` forms products of two 16-bit floats in F32. The result is NaN if one of these products
+ * is not exact. */
 DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs, const unsigned char *in,
                                size_t vectors) {
     vec_f8 value = (vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0), lost = {0};
@@ -250,13 +252,13 @@ DPR_INLINE dpr_acc fold_in_f64(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pair
 /* Complex numbers, one in every lane. */
 typedef struct factors {
     vec_f8 re, im;
-    vec present; /* with DPR_NAN_IGNORE, the lanes that have one */
+    vec present; /* with DPR_NAN_IGNORE, the lanes that have a number */
 } factors;
 
 #define DPR_LANE_RE(I, a, b) ((I)&1) ? (b)[(I) & ~1] : (a)[I]
 #define DPR_LANE_IM(I, a, b) ((I)&1) ? (b)[I] : (a)[(I) | 1]
 
-/* The elements of a vector of C64, or of two of C128. */
+/* The elements of one vector of C64, or of two vectors of C128. */
 DPR_INLINE factors factors_at(dpr_dtype dtype, const unsigned char *at) {
     vec_f8 a = dtype == DPR_C64 ? DPR_F64_FROM_F32(at) : (vec_f8)load(at);
     vec_f8 b = dtype == DPR_C64 ? DPR_F64_FROM_F32(at + VECTOR / 2) : (vec_f8)load(at + VECTOR);
@@ -265,7 +267,7 @@ DPR_INLINE factors factors_at(dpr_dtype dtype, const unsigned char *at) {
     return f;
 }
 
-/* A lane without a number has no part in it, as in dpr_acc_multiply(). */
+/* Multiplies *a by b. With DPR_NAN_IGNORE, a lane without a number is left out, as in dpr_acc_multiply(). */
 DPR_INLINE void multiply(dpr_nan nan, factors *a, factors b) {
     vec_f8 re = a->re * b.re - a->im * b.im, im = a->re * b.im + a->im * b.re;
     if (nan == DPR_NAN_IGNORE) {
@@ -285,7 +287,8 @@ DPR_INLINE dpr_acc gather_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, facto
     return acc;
 }
 
-/* A product of at least one vector's complex numbers: four at a time, which hides the multiplications' latency. */
+/* The product of the complex numbers of at least one vector. Four products at a time hide the latency of
+ * multiplications. */
 DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
     size_t step = dtype == DPR_C64 ? VECTOR : 2 * VECTOR, count = vectors * VECTOR / step, i = 1;
     factors f[4] = {factors_at(dtype, in)};
@@ -307,8 +310,8 @@ DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const u
     return gather_factors(op, dtype, nan, f[0]);
 }
 
-/* Takes in the sum or product of a run. Sums of narrow elements need no compensation: each addition in F64 rounds by
- * 2^-53, and the 2^22 runs of 1 TiB together stay far below the 2^-24 of an F32. */
+/* Combines *acc with the sum or product of a run. Sums of narrow elements need no compensation: each addition in F64
+ * has a relative error of at most 2^-53, so the 2^22 runs of 1 TiB together stay far below the 2^-24 of an F32. */
 DPR_INLINE void take_in_run(dpr_op op, dpr_dtype dtype, dpr_acc *acc, const dpr_acc *run) {
     if (op == DPR_PROD || dpr_part_size(dtype) == 8) {
         dpr_acc_combine(op, dtype, acc, run);
@@ -336,7 +339,8 @@ DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range,
 
 #define DPR_LANE_OF_ONES(I, ...) UINT64_MAX
 
-/* For sums of narrow elements the last vector of the range, without the elements that have been added. */
+/* Folds the elements after the whole vectors. For sums of narrow elements it loads the last vector of the range and
+ * masks the elements that have already been added. */
 DPR_INLINE void fold_rest_of_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     static const vec_u8 masks[2] = {{0}, DPR_EACH_LANE(DPR_LANE_OF_ONES, _)};
     size_t size = dpr_element_size(dtype);

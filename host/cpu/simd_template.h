@@ -5,11 +5,11 @@
  *   DPR_KERNELS             name of the dpr_cpu_kernels to define
  *   DPR_KERNELS_NAME        its string
  *   DPR_F32_FROM_F16(at), DPR_F64_FROM_F32(at)
- *                           optional, both or none: vector from as many elements in memory of any alignment
+ *                           optional, both or none: a vector made of as many elements in memory of any alignment
  *
  * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
- * or zeros. Whole vectors go through the loops, the elements after the last whole vector through acc.h. */
+ * or zeros. The loops fold whole vectors; acc.h folds the elements after the last whole vector. */
 
 #include "acc.h"
 #include "pairs.h"
@@ -30,8 +30,8 @@ typedef double vec_f8 DPR_VECTOR;
 
 enum {
     VECTOR = DPR_VECTOR_BYTES,
-    LANES = DPR_VECTOR_BYTES / 8, /* of 64 bits */
-    BLOCK = 16384 / VECTOR        /* vectors looked at before an answer may end the search; half of an L1 cache */
+    LANES = DPR_VECTOR_BYTES / 8, /* lanes of 64 bits */
+    BLOCK = 16384 / VECTOR        /* vectors between two checks whether the answer is known: half of an L1 cache */
 };
 
 /* A vector of 64-bit lanes from an expression of the lane number. */
@@ -59,7 +59,7 @@ DPR_INLINE vec load(const unsigned char *at) {
     return x;
 }
 
-/* Every lane the low bits of `value`. */
+/* A vector whose lanes all hold the low bits of `value`. */
 DPR_INLINE vec splat(size_t size, uint64_t value) {
     uint8_t u1 = (uint8_t)value;
     uint16_t u2 = (uint16_t)value;
@@ -107,7 +107,7 @@ DPR_INLINE vec select(vec mask, vec yes, vec no) {
     return (mask & yes) | (~mask & no);
 }
 
-/* Every lane gets the one `apart` from it, a power of two. */
+/* Swaps lanes whose numbers differ by `apart`, a power of two. */
 DPR_INLINE vec_f8 swap_lanes(vec_f8 x, int apart) {
     return (vec_f8)DPR_EACH_LANE(DPR_LANE_APART, x, apart);
 }
@@ -124,7 +124,7 @@ DPR_INLINE int any_bit(vec x) {
     return bits != 0;
 }
 
-/* From lanes of `size` to lanes of twice the size: the sum or product of each pair of neighbours. */
+/* The sum or product of each pair of neighbouring lanes of `size` bytes, in lanes of twice the size. */
 DPR_INLINE vec join_signed(size_t size, int multiply, vec x) {
     vec_s2 a2 = (vec_s2)((vec_u2)x << 8) >> 8, b2 = (vec_s2)x >> 8;
     vec_s4 a4 = (vec_s4)((vec_u4)x << 16) >> 16, b4 = (vec_s4)x >> 16;
@@ -153,7 +153,7 @@ DPR_INLINE vec join_unsigned(size_t size, int multiply, vec x) {
     }
 }
 
-/* Sums or products of neighbours in lanes of 64 bits. Each step's results fit its lanes. */
+/* Sums or products of neighbouring lanes, in lanes of 64 bits. The results of each step fit its lanes. */
 DPR_INLINE vec widen(size_t size, int is_signed, int multiply, vec x) {
     if (size == 1)
         x = is_signed ? join_signed(1, multiply, x) : join_unsigned(1, multiply, x);
@@ -171,7 +171,7 @@ DPR_INLINE size_t flag_size(dpr_dtype dtype) {
     return dtype == DPR_C128 ? 8 : dpr_element_size(dtype);
 }
 
-/* Both parts of complex elements, where `part` tells of each. */
+/* Sets both parts of each complex element for which `part` has either part set. */
 DPR_INLINE vec either_part(dpr_dtype dtype, vec part) {
     if (dtype == DPR_C64)
         return part | (vec)((vec_u8)part << 32 | (vec_u8)part >> 32);
@@ -197,7 +197,7 @@ DPR_INLINE vec are_zero(dpr_dtype dtype, vec x) {
     return dtype == DPR_C128 ? ~either_part(dtype, ~zero) : zero;
 }
 
-/* For ALL the elements that spoil it, for ANY those that make it true, for COUNT those that count. */
+/* Marks for ALL the elements that make it false, for ANY those that make it true, for COUNT those that it counts. */
 DPR_INLINE vec flags(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
     vec zero = are_zero(dtype, x);
     if (op == DPR_ALL)
@@ -209,7 +209,7 @@ DPR_INLINE vec truths(vec x) {
     return ~equal(1, x, (vec){0}) & splat(1, 1);
 }
 
-/* dpr_rank_of() of every lane. NaNs that are ignored have the rank that stands for none. */
+/* dpr_rank_of() of every lane. NaNs that are ignored have the rank that stands for "none". */
 DPR_INLINE vec ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
     size_t size = dpr_element_size(dtype);
     int64_t rank_of_nan = nan == DPR_NAN_IGNORE ? dpr_rank_greatest(dtype) : dpr_rank_least(dtype);
@@ -239,8 +239,8 @@ DPR_INLINE size_t lane_size(dpr_op op, dpr_dtype dtype) {
     return op == DPR_SUM || op == DPR_PROD || op == DPR_COUNT ? 8 : flag_size(dtype);
 }
 
-/* A vector of elements as accumulators. Sums of signed elements are of element + 2^(width-1), which is not negative:
- * extending with zeros takes fewer instructions than with signs. fold_lanes() takes the excess off again. */
+/* Converts a vector of elements to accumulators. Sums of signed elements add up element + 2^(width-1), which is not
+ * negative, because extending with zeros takes fewer instructions than with signs. fold_lanes() subtracts it. */
 DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
     size_t size = dpr_element_size(dtype);
     int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
@@ -271,7 +271,7 @@ DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
     return dtype == DPR_BOOL ? truths(x) : x;
 }
 
-/* Two vectors of accumulators into one. */
+/* Combines two vectors of accumulators to one. */
 DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
     switch (op) {
     case DPR_SUM:
@@ -296,7 +296,7 @@ DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
     return a ^ b;
 }
 
-/* Accumulators of no elements. */
+/* A vector of accumulators of no elements. */
 DPR_INLINE vec neutral(dpr_op op, dpr_dtype dtype) {
     dpr_acc acc = dpr_acc_neutral(op, dtype);
     int is_rank = op == DPR_MIN || op == DPR_MAX || op == DPR_ARGMIN || op == DPR_ARGMAX;
@@ -304,7 +304,7 @@ DPR_INLINE vec neutral(dpr_op op, dpr_dtype dtype) {
     return splat(lane_size(op, dtype), is_rank ? (uint64_t)acc.rank : is_flag ? 0 : acc.bits);
 }
 
-/* The elements of so many vectors. Four accumulators hide the latency of combine(). */
+/* Folds `vectors` vectors of elements. Four accumulators hide the latency of combine(). */
 DPR_INLINE vec fold_vectors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
     vec a = neutral(op, dtype), b = a, c = a, d = a;
     size_t i = 0;
@@ -319,7 +319,7 @@ DPR_INLINE vec fold_vectors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsig
     return combine(op, dtype, combine(op, dtype, a, b), combine(op, dtype, c, d));
 }
 
-/* The lanes of a vector of accumulators into one. */
+/* Folds the lanes of a vector of accumulators to one accumulator. */
 DPR_INLINE dpr_acc gather(dpr_op op, dpr_dtype dtype, vec x) {
     unsigned char bytes[VECTOR];
     size_t size = lane_size(op, dtype);
@@ -336,7 +336,7 @@ DPR_INLINE dpr_acc gather(dpr_op op, dpr_dtype dtype, vec x) {
 
 /* ---- The whole vectors of a range ------------------------------------------------------------------------------- */
 
-/* A range of elements: whole vectors, and what is left. */
+/* A range of elements: `vectors` whole vectors, and the `rest` elements after them. */
 typedef struct span {
     const unsigned char *in;
     size_t first, count, vectors, rest;
@@ -349,7 +349,7 @@ DPR_INLINE span span_of(dpr_dtype dtype, const void *in, size_t first, size_t co
     return (span){(const unsigned char *)in + first * size, first, count, vectors, count - vectors * (VECTOR / size)};
 }
 
-/* Operations whose vectors of accumulators simply become one. */
+/* Folds the whole vectors for operations whose vectors of accumulators become one without a search. */
 DPR_INLINE void fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     dpr_acc whole = gather(op, dtype, fold_vectors(op, dtype, nan, range.in, range.vectors));
     if (op == DPR_SUM && dpr_element_kind(dtype) == DPR_KIND_SINT)
@@ -357,7 +357,7 @@ DPR_INLINE void fold_lanes(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, 
     dpr_acc_combine(op, dtype, acc, &whole);
 }
 
-/* ALL and ANY: block by block, until it is decided. */
+/* Folds the whole vectors for ALL and ANY, block by block, until the answer is known. */
 DPR_INLINE void fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     for (size_t i = 0; i < range.vectors; i += BLOCK) {
         size_t block = range.vectors - i < BLOCK ? range.vectors - i : BLOCK;
@@ -368,7 +368,7 @@ DPR_INLINE void fold_truth(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, 
     }
 }
 
-/* Index of the first element of this rank; there is one in these vectors. */
+/* Index of the first element with this rank, which must be in these vectors. */
 DPR_INLINE size_t find_rank(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, int64_t rank) {
     size_t size = dpr_element_size(dtype);
     vec wanted = splat(size, (uint64_t)rank);
@@ -380,7 +380,8 @@ DPR_INLINE size_t find_rank(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsig
     return (size_t)(at - in) / size;
 }
 
-/* ARGMIN and ARGMAX: the best rank of each block, and its place only where it is better than all before. */
+/* Folds the whole vectors for ARGMIN and ARGMAX. Finds the best rank of each block, and its index only if the rank is
+ * better than all before. */
 DPR_INLINE void fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
     dpr_op best_op = dpr_rank_reversed(op) ? DPR_MAX : DPR_MIN;
@@ -398,7 +399,7 @@ DPR_INLINE void fold_index(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, 
     }
 }
 
-/* The elements after the whole vectors, one after another, in an accumulator that stays in registers. */
+/* Folds the elements after the whole vectors one by one, in an accumulator that stays in registers. */
 DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     size_t size = dpr_element_size(dtype);
     dpr_acc rest = dpr_acc_neutral(op, dtype);

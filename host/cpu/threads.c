@@ -1,8 +1,8 @@
-/* cpu.threads: contiguous parts of the array, each folded by the kernels of cpu.simd on a thread of the pool.
+/* cpu.threads divides the array into contiguous parts, which the kernels of cpu.simd fold on threads of the pool.
  *
- * The parts follow from the number of threads and the count alone, and their accumulators are merged in order, so the
- * bits of the result do too. A caller that finds the pool in use by another thread does all the parts itself, with the
- * same result: it does not wait, since the cores are busy anyway. */
+ * The parts depend only on the number of threads, the count and the element size, and their accumulators are merged in
+ * order. So the bits of the result depend only on these. A caller that finds the pool in use by another thread does all
+ * parts itself, with the same result. It does not wait, because the cores are busy anyway. */
 #include "ops.h"
 #include "pool.h"
 
@@ -11,8 +11,8 @@
 _Static_assert(sizeof(dpr_acc) <= sizeof(dpr_pool_cell), "an accumulator fits a cell");
 
 enum {
-    PART_BYTES = 65536,  /* a smaller part is not worth the handing over */
-    BORDER_BYTES = 4096, /* parts begin on multiples of this from the beginning */
+    PART_BYTES = 65536,  /* bytes; for less, handing a part to another thread does not pay */
+    BORDER_BYTES = 4096, /* parts begin at multiples of this many bytes from the array's beginning */
 };
 
 typedef struct fold_job {
@@ -21,7 +21,8 @@ typedef struct fold_job {
     int parts;
 } fold_job;
 
-/* Where part p begins. Rounding keeps parts whole lines and pages for every alignment that malloc() gives. */
+/* Index of the first element of part p. Rounding makes parts of whole cache lines and pages, whatever alignment
+ * malloc() gives. */
 static size_t border(const dpr_run *run, int parts, int p) {
     size_t n = (size_t)parts, i = (size_t)p, grain = BORDER_BYTES / dpr_dtypes[run->key.f.dtype].size;
     if (p == parts)
@@ -69,7 +70,7 @@ static int launch(const dpr_run *run) {
     return 0;
 }
 
-/* Waking the workers and waiting for the last of them: 10 us, and a little for each. */
+/* Waking the workers and waiting for the last of them takes 10 us, and 0.5 us for each. */
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const dpr_cpu_caps *cpu = &caps->cpu;
     double together = 1e6 * (double)cpu->core_mb_per_s * dpr_cpu_rate(key) * (double)cpu->threads;

@@ -1,12 +1,13 @@
-/* Calls that must work while a stream is being captured, by whatever thread. Only in builds with CUDA. */
+/* The calling thread's capture mode, for calls that must work while any thread captures a stream. Only in builds with
+ * CUDA. */
 #ifndef DPR_HOST_CUDA_CAPTURE_H
 #define DPR_HOST_CUDA_CAPTURE_H
 
 #include "driver.h"
 
-/* From here on allocations are allowed in this thread although a stream somewhere is being captured: they do not touch
- * that stream. Returns what dpr_capture_restore() needs: the thread's mode, or -1 if that did not change. Asks the
- * driver, because the runtime's call makes a context in a thread that has none. */
+/* Sets the thread's capture mode to relaxed, so that it may allocate while any stream is being captured: its
+ * allocations do not touch that stream. Returns the previous mode for dpr_capture_restore(), or -1 if the mode could
+ * not be changed. Calls the driver, because the runtime's call makes a context in a thread that has none. */
 static inline int dpr_capture_relax(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     return dpr_driver()->exchange_capture_mode(&mode) == CUDA_SUCCESS ? (int)mode : -1;

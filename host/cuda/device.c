@@ -1,4 +1,4 @@
-/* Devices through the CUDA runtime: what they are, and opening them. */
+/* Devices through the CUDA runtime: their capabilities, and opening and closing them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,7 +68,8 @@ dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
 
 /* ---- An initialised device ---- */
 
-/* Whether the build has machine code or PTX that the device runs, and what for. */
+/* Checks that the build has machine code or PTX that the device runs. Sets *code to the compute capability that this
+ * was compiled for, times 10. */
 static cudaError_t check_code(const dpr_build *build, int *code) {
     const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_F32}};
     struct cudaFuncAttributes attributes;
@@ -77,7 +78,7 @@ static cudaError_t check_code(const dpr_build *build, int *code) {
     return error;
 }
 
-/* In its home. */
+/* Called in the device's home. */
 static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
     cudaError_t error = check_code(build, &device->code);
     if (error == cudaSuccess)
@@ -97,9 +98,9 @@ static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
     return device->kernels ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Giving device memory back waits for the work that uses it: for all, as cudaDeviceSynchronize() would, which must not
- * be called here, because a stream may be captured in another thread. Unless the home is still `there` this frees host
- * memory alone. */
+/* Frees everything that the device holds; only host memory if the home is no longer `there`. Freeing device memory
+ * waits for all work. cudaDeviceSynchronize() would wait, too, but must not be called here, because another thread may
+ * be capturing a stream. */
 static void give_back(dpr_device *device, int there) {
     const cudaStream_t own = atomic_load(&device->own);
     dpr_scratch_destroy(device->scratch, there);

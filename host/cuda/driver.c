@@ -10,11 +10,11 @@
 #include "error.h"
 #include "uncancelled.h"
 
-/* Found once in a process. A child forked afterwards inherits memory that belongs to a driver it cannot talk to. */
+/* The driver, found once in a process. A child forked afterwards inherits a copy, but cannot use the driver. */
 static struct {
     pthread_once_t once;
     int devices;
-    int present; /* there were devices: memory that the host cannot read may be about, even if CUDA cannot be used */
+    int present; /* 1: there are devices, so a pointer may be to memory that the host cannot read, even without CUDA */
     const char *why_not;
     dpr_driver_calls calls;
 } driver = {.once = PTHREAD_ONCE_INIT};
@@ -24,7 +24,7 @@ static void in_child(void) {
     driver.why_not = "CUDA cannot be used in a process forked after it was initialised";
 }
 
-/* Stores the address of a function of the driver, of the version that CUDA `version` declares. */
+/* Stores at `to` the address of a driver function, in the version that CUDA `version` declares. */
 static cudaError_t find_call(const char *name, unsigned version, void *to) {
     void *entry = NULL;
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
@@ -40,7 +40,7 @@ static cudaError_t find_call(const char *name, unsigned version, void *to) {
 typedef struct named_call {
     const char *name;
     unsigned version;
-    size_t at; /* in dpr_driver_calls */
+    size_t at; /* offset in dpr_driver_calls */
 } named_call;
 
 static cudaError_t find_all(const named_call *named, size_t count, dpr_driver_calls *calls) {
@@ -73,7 +73,7 @@ static cudaError_t find_calls(dpr_driver_calls *calls) {
     return find_all(named, sizeof named / sizeof named[0], calls);
 }
 
-/* What older drivers lack is all left out. */
+/* Finds functions that older drivers lack. If one of them is missing, stream_get_contexts is NULL and none is used. */
 static void find_later_calls(dpr_driver_calls *calls) {
     static const named_call named[] = {
         {"cuCtxGetDevResource", 12040, offsetof(dpr_driver_calls, ctx_get_resource)},
@@ -124,7 +124,7 @@ int dpr_driver_devices(const char **why) {
     return driver.devices;
 }
 
-/* Those of which the documentation of cudaError_t says that the process must be terminated and relaunched. */
+/* After these errors the process must be terminated and relaunched, by the documentation of cudaError_t. */
 int dpr_driver_is_final(cudaError_t error) {
     switch (error) {
     case cudaErrorECCUncorrectable:
@@ -144,19 +144,19 @@ int dpr_driver_is_final(cudaError_t error) {
     }
 }
 
-/* Whether the byte at `pointer` can be read, asked of the kernel: it reads the signal set at its second argument before
- * it finds the first to be invalid, and changes nothing. */
+/* Asks the operating system whether the byte at `pointer` can be read. rt_sigprocmask() reads the signal set at its
+ * second argument before it finds that the first argument is invalid, and changes nothing. */
 static int ask_readable(const void *pointer) {
     const uintptr_t word = (uintptr_t)pointer & ~(uintptr_t)7; /* stays in the byte's page */
     return syscall(SYS_rt_sigprocmask, ~0L, word, NULL, (size_t)8) != -1 || errno != EFAULT;
 }
 
-/* Pages that this thread has lately found readable: their numbers; 0, which no process may map, is none. */
+/* Numbers of pages that this thread has lately found readable. 0 is no page, because no process may map page 0. */
 enum { PAGES = 16, PAGE_BYTES = 4096 };
 static _Thread_local uintptr_t known_readable[PAGES];
 
-/* The same without a system call, where it may be. A page that was unmapped since faults, as in any function that it is
- * given to. */
+/* Like ask_readable(), without a system call for a page that was found readable before. If such a page has been
+ * unmapped since, reading it faults, as in any other function that gets the pointer. */
 static int is_readable(const void *pointer) {
     const uintptr_t page = (uintptr_t)pointer / PAGE_BYTES;
     if (page != 0 && known_readable[page % PAGES] == page)
@@ -167,7 +167,7 @@ static int is_readable(const void *pointer) {
     return answer;
 }
 
-/* Of a page that is the driver's now, and may be nobody's later. */
+/* Forgets the page of memory that belongs to the driver: once freed, it may not be readable. */
 static void forget_readable(const void *pointer) {
     const uintptr_t page = (uintptr_t)pointer / PAGE_BYTES;
     if (known_readable[page % PAGES] == page)
@@ -176,7 +176,8 @@ static void forget_readable(const void *pointer) {
 
 static const dpr_place pageable = {DPR_MEMORY_HOST, -1, NULL};
 
-/* A device that has failed makes the driver refuse to tell. */
+/* Finds the place of memory for which the driver gives `result`: an error, or that the memory is unknown. After a
+ * device has failed, the driver answers every question with that error. */
 static dpr_status place_unknown(CUresult result, const void *pointer, const char *argument, dpr_place *out) {
     const cudaError_t error = (cudaError_t)result;
     const int readable = is_readable(pointer);
@@ -200,7 +201,7 @@ dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place
         *out = pageable;
         return DPR_OK;
     }
-    /* These hold for the whole process; other attributes depend on the context current in this thread. */
+    /* These attributes hold for the whole process; others depend on the thread's current context. */
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = NULL;

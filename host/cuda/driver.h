@@ -1,6 +1,6 @@
-/* The CUDA driver's own calls: where a pointer points to, asked without initialising a device, which the runtime has no
- * call for, and those on the way of every run, where the runtime's calls take 50 to 300 ns more. Only in builds with
- * CUDA. */
+/* Functions of the CUDA driver. They find out where a pointer points to without initialising a device, which the
+ * runtime cannot do, and serve the path of every run, where the runtime's functions take 50 to 300 ns longer. Only in
+ * builds with CUDA. */
 #ifndef DPR_HOST_CUDA_DRIVER_H
 #define DPR_HOST_CUDA_DRIVER_H
 
@@ -9,13 +9,13 @@
 
 #include "device.h"
 
-/* Devices that the driver shows; 0 with *why, a clause, where it cannot be used. */
+/* Number of devices that the driver shows; 0 if the driver cannot be used, with the reason in *why, a clause. */
 int dpr_driver_devices(const char **why);
 
-/* Whether the error is one after which a device cannot be used again in this process. */
+/* Whether a device cannot be used again in this process after the error. */
 int dpr_driver_is_final(cudaError_t error);
 
-/* The driver's functions by their own names. Its error codes are the runtime's. */
+/* The driver's functions; driver.c has their names in cuda.h. The driver's error codes are the runtime's. */
 typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *pointer_get_attributes)(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr p);
     CUresult(CUDAAPI *ctx_get_current)(CUcontext *context);
@@ -38,16 +38,17 @@ typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *kernel_get_function)(CUfunction *function, CUkernel kernel);
     CUresult(CUDAAPI *func_get_attribute)(int *value, CUfunction_attribute attribute, CUfunction function);
 
-    /* Since CUDA 12.4 and 12.5: all three, or all NULL. */
+    /* Since CUDA 12.4 and 12.5. If the driver lacks one of them, stream_get_contexts is NULL, and none is called. */
     CUresult(CUDAAPI *stream_get_contexts)(CUstream stream, CUcontext *regular, CUgreenCtx *green);
     CUresult(CUDAAPI *ctx_get_resource)(CUcontext context, CUdevResource *resource, CUdevResourceType type);
     CUresult(CUDAAPI *green_get_resource)(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type);
 } dpr_driver_calls;
 
-/* There where dpr_driver_devices() is not 0. Other than the runtime's, these calls give a thread no context. */
+/* Valid only after dpr_driver_devices() has returned more than 0. Unlike the runtime's functions, these make no context
+ * for a thread that has none. */
 const dpr_driver_calls *dpr_driver(void);
 
-/* As dpr_device_place(). */
+/* dpr_device_place() for this room. */
 dpr_status dpr_driver_place(const void *pointer, const char *argument, dpr_place *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Time that has gone by, for waits with a bound. Needs _POSIX_C_SOURCE. */
+/* Elapsed time, for waits with a limit. Needs _POSIX_C_SOURCE. */
 #ifndef DPR_HOST_CUDA_ELAPSED_H
 #define DPR_HOST_CUDA_ELAPSED_H
 
@@ -10,7 +10,7 @@ static inline struct timespec dpr_now(void) {
     return now;
 }
 
-/* Nanoseconds from then on. */
+/* Nanoseconds since `then`. */
 static inline long dpr_ns_since(struct timespec then) {
     const struct timespec now = dpr_now();
     return (now.tv_sec - then.tv_sec) * 1000000000L + (now.tv_nsec - then.tv_nsec);

@@ -8,7 +8,7 @@
 #include "uncancelled.h"
 
 dpr_status dpr_cuda_failed(cudaError_t error, const char *what) {
-    /* The runtime's own record of it would surprise a caller who shares the runtime. */
+    /* Clears the runtime's record of the error, which would surprise a caller who shares the runtime. */
     (void)cudaGetLastError();
     const dpr_status status = error == cudaErrorMemoryAllocation ? DPR_ERR_OUT_OF_MEMORY
                               : error == cudaErrorNoDevice || error == cudaErrorNoKernelImageForDevice
@@ -22,13 +22,13 @@ dpr_status dpr_cuda_failed(cudaError_t error, const char *what) {
 
 enum { MOST_DEVICES = 64 };
 
-/* Contexts of the runtime's, which stay while the process does, unless it resets a device. */
+/* The devices' primary contexts. They live as long as the process, unless it resets a device. */
 static struct {
     pthread_mutex_t lock;
     dpr_home of[MOST_DEVICES];
 } primaries = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Whether the context is there, and then what it is as a home. */
+/* Whether the context exists. If it does, *out is the home for it. */
 static int find_alive(CUcontext context, int ordinal, dpr_home *out) {
     unsigned long long id = 0;
     if (!context || dpr_driver()->ctx_get_id(context, &id) != CUDA_SUCCESS)
@@ -44,7 +44,7 @@ static int find_current(int ordinal, dpr_home *out) {
            && dpr_driver()->ctx_get_device(&device) == CUDA_SUCCESS && device == ordinal;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static CUresult find_primary(int ordinal, dpr_home *out) {
     dpr_home *there = &primaries.of[ordinal];
     CUcontext context = NULL;
@@ -88,7 +88,7 @@ dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
 
 /* ---- Entering and leaving ---- */
 
-/* Numbers of contexts are never used again, handles are. */
+/* Compares contexts by number, because CUDA uses a handle again after its context is gone, but never a number. */
 static CUresult push(const dpr_home *home, dpr_visit *visit) {
     unsigned long long id = 0;
     if (dpr_driver()->ctx_get_id(NULL, &id) == CUDA_SUCCESS && id == home->id)
@@ -144,7 +144,8 @@ void dpr_home_leave(const dpr_visit *visit) {
 
 /* ---- On the current context ---- */
 
-/* A green context shares all with the regular context that it was made from, but the SMs. */
+/* Finds a stream's regular context and its number of SMs. A green context shares everything except the SMs with the
+ * regular context that it was made from. */
 static CUresult contexts_of(cudaStream_t stream, CUcontext *regular, int *sms) {
     const dpr_driver_calls *driver = dpr_driver();
     CUdevResource of_sms;
@@ -158,12 +159,12 @@ static CUresult contexts_of(cudaStream_t stream, CUcontext *regular, int *sms) {
     return result;
 }
 
-/* Drivers that do not know green contexts have no streams of such. */
+/* The number of all the device's SMs, for drivers without green contexts, on which no stream has fewer. */
 static cudaError_t all_sms(const dpr_home *home, int *out) {
     return cudaDeviceGetAttribute(out, cudaDevAttrMultiProcessorCount, home->ordinal);
 }
 
-/* By a stream of its own: to ask for the default stream spoils the capture of a blocking one. */
+/* Asks about a stream of its own, because asking about the default stream spoils the capture of a blocking stream. */
 cudaError_t dpr_home_examine(dpr_home *home, int *sms) {
     CUcontext regular = NULL;
     cudaStream_t stream;
@@ -184,14 +185,15 @@ cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *
     return result == CUDA_SUCCESS && regular != home->regular ? cudaErrorInvalidResourceHandle : (cudaError_t)result;
 }
 
-/* Asking does the capture no harm. */
+/* This question does not harm the capture. */
 int dpr_home_has_legacy(void) {
     CUstreamCaptureStatus status;
     return dpr_driver()->stream_get_capture_info(NULL, &status, NULL, NULL, NULL, NULL)
            != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-/* Giving memory back waits for all that may use it, which is any work (seen on an H200, driver 580). */
+/* cudaFree() waits for all work that may use the memory, which is any work of the context (seen on an H200, driver
+ * 580). */
 cudaError_t dpr_home_wait(void) {
     void *memory;
     const cudaError_t error = cudaMalloc(&memory, 1);

@@ -7,11 +7,11 @@
 
 #include "device.h"
 
-/* What dpr_home_leave() puts back. */
+/* What dpr_home_leave() restores. */
 typedef struct dpr_visit {
-    int pushed; /* whether a context was */
-    int cancel; /* of dpr_cancel_hold() */
-    int mode;   /* of dpr_capture_relax() */
+    int pushed; /* whether a context was pushed */
+    int cancel; /* what dpr_cancel_hold() returned */
+    int mode;   /* what dpr_capture_relax() returned */
 } dpr_visit;
 
 /* Makes the home's context the calling thread's current one until dpr_home_leave(), and holds back requests to cancel
@@ -19,44 +19,44 @@ typedef struct dpr_visit {
  * pushed on top of them. DPR_ERR_CUDA with a sentence if the context is gone. */
 dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit);
 
-/* The same for calls that CUDA forbids while a stream is captured in the global mode, by whatever thread, and that
- * would spoil the capture: allocations, waits, and others. Here they are allowed, because they do not touch that
+/* Like dpr_home_enter(), for calls that CUDA forbids while any thread captures a stream in the global mode, and that
+ * would spoil the capture: allocations, waits, and others. After this they are allowed, because they do not touch that
  * stream. cudaDeviceSynchronize() stays forbidden. */
 dpr_status dpr_home_enter_relaxed(const dpr_home *home, dpr_visit *visit);
 
 void dpr_home_leave(const dpr_visit *visit);
 
-/* Whether the context is gone. Any other error that CUDA has is no reason to think so. */
+/* Whether the home's context is gone. Another error of CUDA's does not mean that it is. */
 int dpr_home_is_gone(const dpr_home *home);
 
 /* ---- On the current context, which is the home's ---- */
 
-/* Finds out the home's regular context, and the SMs on which the work of streams created in the home runs. */
+/* Sets home->regular, and *sms to the number of SMs on which the work of streams created in the home runs. */
 cudaError_t dpr_home_examine(dpr_home *home, int *sms);
 
-/* SMs on which the work of `stream` runs: all of the device's, unless it belongs to a green context.
+/* Number of SMs on which the work of `stream` runs: all of the device's, unless the stream belongs to a green context.
  * cudaErrorInvalidResourceHandle if the stream does not belong to the home, which has been examined. */
 cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out);
 
-/* Whether the legacy default stream may be used: not while a blocking stream is captured, because that stream would
- * have to wait for it, and using it spoils the capture. */
+/* Whether the legacy default stream may be used. It may not while a blocking stream is captured: that stream would have
+ * to wait for it, so using it spoils the capture. */
 int dpr_home_has_legacy(void);
 
-/* Waits for all work of the context, also where cudaDeviceSynchronize() is forbidden. */
+/* Waits for all work of the context, even while cudaDeviceSynchronize() is forbidden. */
 cudaError_t dpr_home_wait(void);
 
-/* Waits for the work that the legacy default stream waits for; for all, where that stream may not be used. */
+/* Waits for the work that the legacy default stream waits for; while that stream may not be used, for all work. */
 cudaError_t dpr_home_wait_for_legacy(void);
 
-/* A stream for a piece of work apart from all others; and the wait for what is in it, after which the stream is gone.
- * Returns `error` unless that is cudaSuccess, else the error of the wait. */
+/* Creates a stream for a piece of work apart from all others. dpr_home_end_apart() waits for that work and destroys the
+ * stream. It returns `error` if that is not cudaSuccess, otherwise the error of the wait. */
 cudaError_t dpr_home_begin_apart(cudaStream_t *out);
 cudaError_t dpr_home_end_apart(cudaStream_t stream, cudaError_t error);
 
-/* Copies between any two kinds of memory in such a stream; done on return. */
+/* Copies between any two kinds of memory in such a stream. The copy is done on return. */
 cudaError_t dpr_home_copy_apart(void *to, const void *from, size_t bytes);
 
-/* A status and a sentence for an error of CUDA's. */
+/* Returns the status for an error of CUDA's, and keeps a sentence for dpr_last_error() that begins with `what`. */
 dpr_status dpr_cuda_failed(cudaError_t error, const char *what);
 
 #endif

@@ -6,7 +6,7 @@
 #include "driver.h"
 #include "module.h"
 
-/* Some more than there are kernels; past that, handles are asked for at every launch. */
+/* More slots than the library has kernels. A kernel without a slot is looked up at every launch. */
 enum { SLOT_BITS = 12, SLOTS = 1 << SLOT_BITS };
 
 /* Entries are added and never changed or removed, so readers need no lock. */
@@ -29,7 +29,7 @@ void dpr_kernels_destroy(dpr_kernels *kernels) {
 
 /* The kernel's slot, which may be new; NULL if all are taken by others. */
 static slot *slot_of(dpr_kernels *kernels, const void *entry) {
-    /* Fibonacci hashing: the product's upper bits depend on all of the address's. */
+    /* Fibonacci hashing: the product's upper bits depend on all bits of the address. */
     const size_t first = (size_t)(((uint64_t)(uintptr_t)entry * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - SLOT_BITS));
     for (size_t i = 0; i < SLOTS; i++) {
         slot *s = &kernels->slots[(first + i) % SLOTS];

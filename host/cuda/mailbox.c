@@ -8,26 +8,26 @@
 
 #include "elapsed.h"
 
-/* More callers than this at once wait for one another. A line of 64 bytes for each. */
+/* If more callers than MAILBOXES run at once, they wait for one another. Each mailbox has a cache line of 64 bytes. */
 enum { MAILBOXES = 64, LINE_WORDS = 8 };
 
-/* Polls between two looks at the clock: a few microseconds, as a pause takes some 10 to 50 ns. */
+/* Polls between two readings of the clock: a few microseconds, because a pause instruction takes some 10 to 50 ns. */
 enum { POLLS = 64 };
 
-/* Results of calls that the driver's wait would make slower by a good part arrive within this. */
+/* How long to poll. For a run that takes longer, the extra time of a wait through the driver is a small part. */
 static const long patience_ns = 100000;
 
 struct dpr_mailbox {
     _Atomic(uint64_t) *words; /* DPR_MAIL_WORDS of pinned memory */
     uint32_t tag;             /* of the last run; 0 before the first */
-    size_t awaited;           /* bytes of a result that may still come, while it is in `lost` */
+    size_t awaited;           /* while in `lost`: bytes of the result that may still come */
 };
 
 struct dpr_mail {
     pthread_mutex_t lock;
     pthread_cond_t returned;
     void *memory;
-    int idle, lost_count; /* entries of `stack` and `lost` */
+    int idle, lost_count; /* number of entries of `stack` and of `lost` */
     dpr_mailbox *stack[MAILBOXES], *lost[MAILBOXES];
     dpr_mailbox box[MAILBOXES];
 };
@@ -71,7 +71,7 @@ int dpr_mailbox_arrived(const dpr_mailbox *box, size_t bytes) {
     return 1;
 }
 
-/* Moves lost mailboxes whose results have come after all to those that are idle. */
+/* Moves lost mailboxes whose results have arrived since to the idle ones. */
 static void find_lost(dpr_mail *mail) {
     int still = 0;
     for (int i = 0; i < mail->lost_count; i++) {
@@ -99,7 +99,7 @@ dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, dpr_run *run) {
     dpr_mailbox *box = take(mail);
     if (!box)
         return NULL;
-    if (++box->tag == 0) { /* words that short results leave alone may have any of the tags before */
+    if (++box->tag == 0) { /* words that short results did not write may have any earlier tag */
         for (int i = 0; i < DPR_MAIL_WORDS; i++)
             atomic_store_explicit(&box->words[i], 0, memory_order_relaxed);
         box->tag = 1;
@@ -149,7 +149,7 @@ void dpr_mailbox_return(dpr_mail *mail, dpr_mailbox *box, size_t bytes) {
     } else {
         box->awaited = bytes;
         mail->lost[mail->lost_count++] = box;
-        pthread_cond_broadcast(&mail->returned); /* it may have been the last one to wait for */
+        pthread_cond_broadcast(&mail->returned); /* if all are lost, nobody must wait any longer */
     }
     pthread_mutex_unlock(&mail->lock);
 }

@@ -1,4 +1,4 @@
-/* Copies to device memory, waits for what is on its way from there, and memory that a caller keeps. */
+/* Copies to device memory, waits for work that writes host memory, and device memory that a caller keeps. */
 #include "device.h"
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ static dpr_status enter_device(int ordinal, void *owner, dpr_visit *visit) {
     return status == DPR_OK ? dpr_home_enter_relaxed(&home, visit) : status;
 }
 
-/* A copy from pageable memory may return before it has arrived, so there is a wait after it. */
+/* Waits after the copy, because one from pageable memory may return before the data have arrived. */
 static cudaError_t copy_in_legacy(void *to, const void *from, size_t bytes) {
     const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, NULL);
     return error == cudaSuccess ? dpr_home_wait_for_legacy() : error;

@@ -5,15 +5,15 @@
 #include "capture.h"
 #include "driver.h"
 
-/* Modules of the library and of a program that has its own; contexts of the driver's, one for each device unless a
- * program has reset some: of more the earliest are forgotten. */
+/* How many modules there can be, the library's and those of a program that has its own; and for how many CUDA contexts
+ * a module's arrival is remembered. With more contexts, the earliest is forgotten. */
 enum { MOST_MODULES = 4, MOST_CONTEXTS = 64 };
 
 typedef struct known_module {
     const dpr_module *module;
     CUlibrary library; /* NULL: it is not loaded */
     unsigned arrivals;
-    dpr_module_arrival in[MOST_CONTEXTS]; /* number i at i modulo its size */
+    dpr_module_arrival in[MOST_CONTEXTS]; /* arrival i is at i modulo MOST_CONTEXTS */
 } known_module;
 
 static struct {
@@ -22,7 +22,7 @@ static struct {
     known_module known[MOST_MODULES];
 } modules = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock held. NULL if there are too many. */
+/* The caller holds the lock. NULL if there are too many modules. */
 static known_module *find(const dpr_module *module) {
     int i = 0;
     while (i < modules.count && modules.known[i].module != module)
@@ -34,7 +34,7 @@ static known_module *find(const dpr_module *module) {
     return &modules.known[i];
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static cudaError_t load(known_module *m) {
     CUlibrary library;
     if (m->library)
@@ -45,9 +45,9 @@ static cudaError_t load(known_module *m) {
     return (cudaError_t)result;
 }
 
-/* ---- Memory, which goes when the first kernel comes to a context ---- */
+/* ---- Memory that a module's first kernel takes in a context ---- */
 
-/* 0 if it cannot be asked. */
+/* Free device memory in bytes; 0 if it is unknown. */
 static size_t free_bytes(void) {
     size_t available = 0, total = 0;
     if (cudaMemGetInfo(&available, &total) != cudaSuccess)
@@ -55,13 +55,13 @@ static size_t free_bytes(void) {
     return available;
 }
 
-/* 0 if there is none, or it cannot be told. */
+/* The current context's number; 0 if there is none, or if it is unknown. */
 static unsigned long long current_context(void) {
     unsigned long long id = 0;
     return dpr_driver()->ctx_get_id(NULL, &id) == CUDA_SUCCESS ? id : 0;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static dpr_module_arrival arrival_of(const known_module *m) {
     const unsigned long long context = current_context();
     for (unsigned i = 0; context && i < m->arrivals && i < MOST_CONTEXTS; i++)
@@ -70,7 +70,8 @@ static dpr_module_arrival arrival_of(const known_module *m) {
     return (dpr_module_arrival){0};
 }
 
-/* With the lock held. Where memory was given back meanwhile, or cannot be asked for, nothing is learned. */
+/* The caller holds the lock. `before` is the free memory in bytes before the first kernel was loaded. If more is free
+ * afterwards, or if either is unknown, the arrival's `bytes` stays 0. */
 static void note_arrival(known_module *m, size_t before) {
     const size_t after = free_bytes();
     dpr_module_arrival arrival = {.context = current_context()};
@@ -92,7 +93,7 @@ dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
 
 /* ---- Kernels ---- */
 
-/* With the lock held, so that memory which goes is what this kernel took. */
+/* The caller holds the lock, so that no other kernel of a module is loaded while free memory is compared. */
 static cudaError_t find_function(const dpr_module *module, const char *kernel, CUfunction *out) {
     known_module *m = find(module);
     CUkernel handle;
@@ -130,7 +131,7 @@ cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, 
     return error;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static cudaError_t find_variable(const dpr_module *module, const char *variable, CUdeviceptr *out) {
     known_module *m = find(module);
     size_t bytes;

@@ -7,25 +7,26 @@
 
 #include "strategy.h"
 
-/* The handle of a module's kernel on the current device; loads the module into the process if that is not done yet.
- * Loaded modules stay, as graphs may hold kernels of theirs. Any number of threads may call it at once, also while a
+/* Finds the handle of a module's kernel on the current device. Loads the module into the process if it is not loaded.
+ * Loaded modules stay, because graphs may hold their kernels. Any number of threads may call it at once, also while a
  * stream is being captured. */
 cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CUfunction *out);
 
-/* What a kernel is compiled to, on the current device. */
+/* Registers a thread and bytes of static shared memory a block that a module's kernel uses on the current device. */
 cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, int *registers, int *shared_bytes);
 
-/* A module in a context of the driver's: that context's number, and with the first kernel of the module in it how much
- * device memory went, and how many launches could be pending. Those two are 0 where that is not known. */
+/* The arrival of a module in a CUDA context, when its first kernel is loaded there: the context's number, the device
+ * memory in bytes that this took, and the places of the launch pool at that time. The last two are 0 if they are
+ * unknown. */
 typedef struct dpr_module_arrival {
     unsigned long long context;
     size_t bytes, pending;
 } dpr_module_arrival;
 
-/* In the current context; all 0 if no kernel was asked for in it. */
+/* The module's arrival in the current context; all 0 if none of its kernels has been asked for there. */
 dpr_module_arrival dpr_module_arrived(const dpr_module *module);
 
-/* The address on the current device of a variable of the module's, by its name. */
+/* Finds the address on the current device of the module's variable with the name `variable`. */
 cudaError_t dpr_module_variable(const dpr_module *module, const char *variable, void **out);
 
 #endif

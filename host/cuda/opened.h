@@ -1,4 +1,4 @@
-/* What an opened device is made of, for this room alone. */
+/* The parts of an open device, for this room alone. */
 #ifndef DPR_HOST_CUDA_OPENED_H
 #define DPR_HOST_CUDA_OPENED_H
 
@@ -12,15 +12,15 @@
 
 struct dpr_device {
     dpr_home home;
-    int sms;                   /* on which the home's work runs */
+    int sms;                   /* number of SMs on which the home's work runs */
     int code;                  /* compute capability that the kernels were compiled for, times 10: 75, 90 */
     int concurrent_managed;    /* whether the host may touch managed memory while a kernel runs */
-    _Atomic(cudaStream_t) own; /* for blocking calls where the legacy default stream may not be used; NULL at first */
+    _Atomic(cudaStream_t) own; /* for blocking calls while the legacy default stream may not be used; NULL at first */
     dpr_scratch *scratch;
     dpr_mail *mail;
     dpr_kernels *kernels;
     const dpr_hook *hook;
-    void *hooked; /* the hook's state */
+    void *hooked; /* the hook's state on this device */
 };
 
 #endif

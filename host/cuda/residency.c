@@ -1,4 +1,4 @@
-/* What kernels use, and what a device holds of them. */
+/* The resources that kernels use, and how many of their blocks a device holds. */
 #include "opened.h"
 
 #include "driver.h"
@@ -6,14 +6,14 @@
 #include "home.h"
 #include "module.h"
 
-/* In a home, relaxed. */
+/* Asks whether the module may be loaded, unless it is loaded. Called in a home, relaxed (home.h). */
 static dpr_status admit(const dpr_module *module, int ordinal) {
     return !module->admit || dpr_module_arrived(module).context ? DPR_OK : module->admit(module, ordinal);
 }
 
 /* ---- What a kernel uses ---- */
 
-/* Registers and static shared memory. */
+/* Finds the kernel's registers and its static shared memory. */
 static dpr_status find_use(int ordinal, const dpr_kernel *kernel, dpr_kernel_use *use) {
     struct cudaFuncAttributes attributes = {0};
     cudaError_t error = cudaSuccess;
@@ -48,9 +48,9 @@ dpr_status dpr_device_kernel_use(int ordinal, const dpr_kernel *kernel, dpr_kern
     return DPR_OK;
 }
 
-/* ---- What the device holds of a kernel ---- */
+/* ---- How many blocks of a kernel the device holds ---- */
 
-enum { PORTABLE_SHARED_BYTES = 48 * 1024, PORTABLE_CLUSTER = 8 }; /* what needs no permission on any device */
+enum { PORTABLE_SHARED_BYTES = 48 * 1024, PORTABLE_CLUSTER = 8 }; /* no device asks a permission for these */
 
 static cudaError_t count_blocks(const dpr_kernel *kernel, const dpr_residence *at, dpr_residency *out) {
     int blocks = 0;
@@ -80,8 +80,8 @@ static cudaError_t count_in_clusters(const dpr_kernel *kernel, int cluster, cons
     return error;
 }
 
-/* The largest clusters of which there is room for one: of as many blocks as the kernel asks for if that is more than
- * every device has, else of 8, 4 or 2. */
+/* Finds the largest cluster that the device has room for: of as many blocks as the kernel asks for, or else of 8, 4
+ * or 2. */
 static cudaError_t count_clusters(const dpr_kernel *kernel, const dpr_residence *at, dpr_residency *out) {
     cudaError_t error = count_in_clusters(kernel, kernel->cluster, at, out);
     for (int cluster = PORTABLE_CLUSTER; cluster > 1 && (error != cudaSuccess || out->blocks == 0); cluster /= 2) {
@@ -93,7 +93,7 @@ static cudaError_t count_clusters(const dpr_kernel *kernel, const dpr_residence 
     return error;
 }
 
-/* In the home. Gives the kernel the permissions that its launches there need. */
+/* Called in the home. Also gives the kernel the permissions that its launches there need. */
 static cudaError_t count_resident(const dpr_kernel *kernel, const dpr_residence *at, dpr_residency *out) {
     if (kernel->shared_bytes > PORTABLE_SHARED_BYTES) {
         const cudaError_t error =
@@ -104,7 +104,7 @@ static cudaError_t count_resident(const dpr_kernel *kernel, const dpr_residence 
     return kernel->cluster == 0 ? count_blocks(kernel, at, out) : count_clusters(kernel, at, out);
 }
 
-/* Loads the module. Its kernels wait for no other blocks, so nobody needs to know how many are resident. */
+/* Loads the module. Its kernels do not wait for other blocks, so nobody needs to know how many are resident. */
 static dpr_status check_module(const dpr_device *device, const dpr_kernel *kernel) {
     CUfunction function;
     const int ordinal = device->home.ordinal;

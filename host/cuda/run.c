@@ -8,7 +8,8 @@
 
 /* ---- In a stream ---- */
 
-/* Whether kernels may be launched ahead of the work before them: compiled for less they do not wait for it. */
+/* Whether kernels may be launched before the work ahead of them is done. Kernels that were compiled for a compute
+ * capability below 9.0 do not wait for that work. */
 static int waits_by_itself(const dpr_device *device) {
     return device->code >= 90;
 }
@@ -32,15 +33,15 @@ static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *st
                     strategy->name, run->sms, cudaGetErrorName(error));
 }
 
-/* The report of a run without nested launches, unless it is to be in pageable memory. Before the run's kernels, as
- * nothing may fail after them: they write *out. */
+/* Enqueues the report of a run without nested launches, all 0. It comes before the run's kernels, because these write
+ * *out, and nothing may fail after that. */
 static cudaError_t report_none(const dpr_run *run) {
     if (!run->report)
         return cudaSuccess;
     return cudaMemsetAsync(run->report, 0, sizeof *run->report, run->stream);
 }
 
-/* With run->scratch set. */
+/* run->scratch is set. */
 static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
     run->enqueue = dpr_kernels_enqueue;
     run->enqueuer = device->kernels;
@@ -54,7 +55,7 @@ static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr
     return error == cudaSuccess ? ended : error;
 }
 
-/* In the home. */
+/* Called in the home. */
 static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
     dpr_slot *slot = NULL;
     cudaGraph_t graph = NULL;
@@ -79,7 +80,8 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
     return error == cudaSuccess ? DPR_OK : launch_failed(device, strategy, run, error, misfit);
 }
 
-/* CUDA would refuse to use it, and spoil the other stream's capture. */
+/* Whether the stream may be used. The legacy default stream may not while a stream that waits for it is captured: CUDA
+ * would refuse, and spoil that capture. */
 static int is_usable(cudaStream_t stream) {
     return (stream && stream != cudaStreamLegacy) || dpr_home_has_legacy();
 }
@@ -101,7 +103,7 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
 
 /* ---- Blocking runs ---- */
 
-/* A stream of the device's own, made on first use. */
+/* Finds the device's own stream, or makes it on first use. */
 static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
     cudaStream_t made, there = NULL;
     *out = atomic_load(&device->own);
@@ -119,8 +121,9 @@ static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
     return cudaSuccess;
 }
 
-/* The legacy default stream, because blocking calls come after what the caller has enqueued there or in streams that it
- * waits for. While it may not be used, the device's own stream, after all work. */
+/* Finds the stream for a blocking run: the legacy default stream, because blocking calls come after the work in it and
+ * in streams that it waits for. While that stream may not be used, waits for all work and finds the device's own
+ * stream. */
 static dpr_status stream_for_blocking(dpr_device *device, cudaStream_t *out) {
     *out = NULL;
     if (dpr_home_has_legacy())
@@ -131,14 +134,14 @@ static dpr_status stream_for_blocking(dpr_device *device, cudaStream_t *out) {
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "running while a stream is captured");
 }
 
-/* A capture may have begun since the run was enqueued that forbids the legacy default stream. */
+/* Waits for the run. A capture that forbids the legacy default stream may have begun since the run was enqueued. */
 static dpr_status synchronise(const dpr_strategy *strategy, cudaStream_t stream) {
     const cudaError_t error = stream ? cudaStreamSynchronize(stream) : dpr_home_wait_for_legacy();
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, strategy->name);
 }
 
-/* The result of an enqueued run. Polling spares the driver's wait; it also ends where the kernel has failed, whose
- * error the driver's wait then tells. */
+/* Copies the result of an enqueued run. Polling avoids a wait through the driver. If no result arrives in time, that
+ * wait follows, and returns the error if the kernel has failed. */
 static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, const dpr_mailbox *box, void *host_out,
                           size_t result_bytes) {
     if (!dpr_mailbox_wait(box, result_bytes)) {
@@ -152,13 +155,13 @@ static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, cons
     return DPR_OK;
 }
 
-/* Whether the kernel must be at its end, and not only its result there: the report comes after the result, and
- * *host_out changes last; and the caller may touch managed memory next. */
+/* Whether to wait for the kernel's end, and not only for its result. The report comes after the result, but *host_out
+ * must change last. Without concurrent access, the caller may touch managed memory only after the kernel's end. */
 static int must_end(const dpr_device *device, const dpr_run *run) {
     return run->nested || !device->concurrent_managed;
 }
 
-/* In the home. */
+/* Called in the home. */
 static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                               size_t result_bytes, dpr_misfit *misfit) {
     dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
@@ -194,7 +197,7 @@ dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strat
         return status;
     status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
     dpr_home_leave(&visit);
-    if (status == DPR_OK && run->nested && !run->report) /* in pageable memory, of a run without nested launches */
+    if (status == DPR_OK && run->nested && !run->report) /* pageable memory, and no nested launches */
         *run->nested = (dpr_nested){0};
     return status;
 }

@@ -10,25 +10,26 @@
 #include "home.h"
 #include "strategy.h"
 
-/* A slab is 4 MiB. More of them than MOST_SLABS come only where waiting for streams that are gone is not allowed. */
+/* A slab is 4 MiB. More slabs than MOST_SLABS are made only for captured calls, or when reclaim() can free none. */
 enum { SLOTS_PER_SLAB = (4 << 20) / DPR_SCRATCH_BYTES, MOST_SLABS = 8, RECENT = 4096 };
 
 typedef struct slab slab;
 
-/* What a slot is used for, in the low bits of its `use`; the rest counts the runs about to be enqueued, its pins. It
- * changes under the lock, but for the pins of a slot OF_STREAM, and for a slot OF_GRAPH whose graph ends. */
+/* The state of a slot, in the low bits of its `use`. The other bits count its pins: the runs about to be enqueued.
+ * `use` changes under the lock, with these exceptions: pins, a slot OF_STREAM that becomes SPOILT, and a slot OF_GRAPH
+ * whose graph is destroyed. */
 enum { FREE = 0, OF_STREAM = 1, OF_GRAPH = 2, CLOSING = 3, SPOILT = 4, STATES = 7, ONE_PIN = 8 };
 
 struct dpr_slot {
     slab *home;
-    pthread_mutex_t enqueuing; /* held by the run that is about to be enqueued */
+    pthread_mutex_t enqueuing; /* held by the run that is being enqueued */
     unsigned char *memory;
     atomic_uint use;
-    atomic_ullong stream; /* its owner's number, while OF_STREAM; does not change while there are pins */
-    int sms;              /* of its stream, or of the one that was captured; changes with that */
+    atomic_ullong stream; /* while OF_STREAM: number of the stream; does not change while there are pins */
+    int sms;              /* SMs of the stream, or of the one that was captured; changes with its owner */
 };
 
-/* A slab is given back when its context is gone and no graph holds a slot of it. */
+/* The host memory of all slabs is freed when the device is closed and no graph holds a slot. */
 struct slab {
     slab *next;
     dpr_scratch *owner;
@@ -38,15 +39,15 @@ struct slab {
 
 struct dpr_scratch {
     dpr_home home;
-    atomic_int users; /* the device, and slots OF_GRAPH: the last one frees host memory */
+    atomic_int users; /* 1 for the open device, and 1 for each slot OF_GRAPH; at 0, host memory is freed */
     pthread_mutex_t lock;
     slab *slabs;
     int slab_count;
     int reclaiming;                     /* reclaim() is waiting, without the lock */
-    _Atomic(dpr_slot *) recent[RECENT]; /* by stream; a hint that pin_recent() checks */
+    _Atomic(dpr_slot *) recent[RECENT]; /* by the stream's number; a hint that pin_recent() checks */
 };
 
-/* Apart, because the default stream may not be used while another is captured. */
+/* Zeroes device memory in a stream apart, because the default stream may not be used while another is captured. */
 static cudaError_t zero(void *memory, size_t bytes) {
     cudaStream_t stream;
     const cudaError_t error = dpr_home_begin_apart(&stream);
@@ -123,8 +124,8 @@ void dpr_scratch_destroy(dpr_scratch *scratch, int there) {
     let_go(scratch);
 }
 
-/* The destructor of a graph's user object: CUDA allows no CUDA calls in it. Takes no lock either, because whoever holds
- * one may be waiting for the device, and the device for the thread that calls this. */
+/* The destructor of a graph's user object, in which CUDA allows no CUDA calls. It takes no lock either, because a
+ * thread that holds one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
     dpr_slot *slot = user;
     dpr_scratch *scratch = slot->home->owner;
@@ -156,7 +157,7 @@ static dpr_slot *find_free(dpr_scratch *scratch) {
     return NULL;
 }
 
-/* A free slot, of a new slab if need be. */
+/* Finds a free slot, in a new slab if necessary. */
 static cudaError_t take_free(dpr_scratch *scratch, dpr_slot **out) {
     *out = find_free(scratch);
     if (*out)
@@ -167,7 +168,7 @@ static cudaError_t take_free(dpr_scratch *scratch, dpr_slot **out) {
     return error;
 }
 
-/* Changes all slots without pins from one use to another. */
+/* Changes all slots without pins that are in state `from` to state `to`. */
 static void change_all(dpr_scratch *scratch, unsigned from, unsigned to) {
     for (slab *s = scratch->slabs; s; s = s->next) {
         for (int i = 0; i < SLOTS_PER_SLAB; i++) {
@@ -177,7 +178,7 @@ static void change_all(dpr_scratch *scratch, unsigned from, unsigned to) {
     }
 }
 
-/* Zeroes what failed runs have left. */
+/* Zeroes the slots that failed runs have left SPOILT. */
 static void clean_spoilt(dpr_scratch *scratch) {
     for (slab *s = scratch->slabs; s; s = s->next) {
         for (int i = 0; i < SLOTS_PER_SLAB; i++) {
@@ -191,9 +192,9 @@ static void clean_spoilt(dpr_scratch *scratch) {
     }
 }
 
-/* Streams may have been destroyed with their work still running, so only the whole device's silence frees their slots:
- * of those that nobody pins while it is waited for. Releases the lock for that time, because others may be what the
- * device's work waits for. */
+/* Waits for all work of the device, and frees the slots of streams that had no pins before. A stream may have been
+ * destroyed while its work was running, so only an idle device shows that its slot is free. Releases the lock during
+ * the wait, because the device's work may be waiting for a thread that needs the lock. */
 static cudaError_t reclaim(dpr_scratch *scratch) {
     change_all(scratch, OF_STREAM, CLOSING);
     scratch->reclaiming = 1;
@@ -209,7 +210,7 @@ static cudaError_t reclaim(dpr_scratch *scratch) {
     return error;
 }
 
-/* Without the lock: the slot of a stream that was here lately, or NULL. */
+/* Finds and pins, without the lock, the slot of a stream that has had a run lately; NULL if there is none. */
 static dpr_slot *pin_recent(dpr_scratch *scratch, unsigned long long id) {
     dpr_slot *slot = atomic_load(&scratch->recent[id % RECENT]);
     if (!slot)
@@ -221,7 +222,7 @@ static dpr_slot *pin_recent(dpr_scratch *scratch, unsigned long long id) {
     } while (!atomic_compare_exchange_weak(&slot->use, &use, use + ONE_PIN));
     if (atomic_load(&slot->stream) == id)
         return slot;
-    atomic_fetch_sub(&slot->use, ONE_PIN); /* it changed hands before it was pinned */
+    atomic_fetch_sub(&slot->use, ONE_PIN); /* it got another owner before it was pinned */
     return NULL;
 }
 
@@ -230,7 +231,7 @@ static cudaError_t pin_for_stream(dpr_scratch *scratch, unsigned long long id, i
     if (slot) {
         atomic_fetch_add(&slot->use, ONE_PIN);
     } else {
-        /* Where waiting fails there is a new slab. */
+        /* If the wait fails, take_free() makes a new slab. */
         if (!find_free(scratch) && scratch->slab_count >= MOST_SLABS && !scratch->reclaiming
             && reclaim(scratch) != cudaSuccess)
             (void)cudaGetLastError();
@@ -268,8 +269,8 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, int sm
     return cudaSuccess;
 }
 
-/* The stream's number, and the graph that it is being captured to, or NULL. The legacy default stream cannot be
- * captured, and no other stream has this number. */
+/* Finds the stream's number, and the graph to which it is being captured, or NULL. The legacy default stream cannot be
+ * captured, and gets a number that no other stream has. */
 static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph) {
     CUstreamCaptureStatus status;
     *graph = NULL;
@@ -287,7 +288,7 @@ static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGra
     return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
 }
 
-/* The slot of a stream that has not been here lately, or for a graph. */
+/* Pins a slot for a stream that has had no run lately, or for a graph. */
 static cudaError_t pin_new(dpr_scratch *scratch, cudaStream_t stream, unsigned long long id, cudaGraph_t graph,
                            int *sms, dpr_slot **out) {
     const int wanted = *sms;
@@ -326,7 +327,7 @@ cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, int *sms,
     pthread_mutex_lock(&(*out)->enqueuing);
     if (state_of(*out) != SPOILT)
         return cudaSuccess;
-    dpr_scratch_unpin(*out); /* by the run before */
+    dpr_scratch_unpin(*out); /* the run before has spoilt it */
     return dpr_scratch_pin(scratch, stream, sms, out, captured_to);
 }
 

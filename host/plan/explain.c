@@ -56,7 +56,7 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
     }
 }
 
-/* Where there is no GPU, one line counts the strategies that need one. */
+/* If there is no GPU, one line counts the strategies that need one. */
 static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
     const dpr_key *key = &of->choice->key;
     const dpr_caps *caps = &of->machine->caps;

@@ -9,7 +9,7 @@
 #include "text.h"
 #include "topo.h"
 
-/* Every number of a machine: its key, where it lies, and what it may be. */
+/* Every number of a machine: its key, its offset in dpr_caps and its range. */
 typedef struct field {
     const char *key;
     size_t offset;
@@ -57,7 +57,7 @@ static int copy_trimmed(char *to, size_t size, const char *from, size_t length) 
     return 1;
 }
 
-/* Reads the value of field i. What is beyond 64 bits is out of every range, too. */
+/* Reads the value of field i. A number beyond 64 bits counts as out of range. */
 static dpr_status parse_value(int i, const char *value, int line, int64_t *out) {
     const field *f = &fields[i];
     char *end = NULL;
@@ -84,7 +84,7 @@ static dpr_status parse_number(const char *key, const char *value, int line, dpr
     return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is no key of a machine", line, key);
 }
 
-/* Where the name that the key stands for goes; NULL if it stands for none. */
+/* Where the value of `gpu_name` or `cpu_name` goes; NULL for any other key. */
 static char *name_of(dpr_caps *caps, const char *key) {
     return strcmp(key, "gpu_name") == 0 ? caps->gpu_name : strcmp(key, "cpu_name") == 0 ? caps->cpu_name : NULL;
 }
@@ -104,7 +104,7 @@ static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps
     if (!equals)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: \"%s\" is not of the form key = value", line, key);
     char *name = name_of(caps, key);
-    if (name) /* a device's name may have a # */
+    if (name) /* a device's name may contain a # */
         length = all;
     if (!copy_trimmed(value, sizeof value, equals + 1, length - key_length - 1))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: the value of %s is longer than 63 bytes", line, key);

@@ -1,7 +1,7 @@
 #include "occupancy.h"
 
 #include <cuda_runtime_api.h>
-/* The calculation asks for the runtime's headers first. */
+/* The calculation needs the runtime's headers before it. */
 #include <cuda_occupancy.h>
 
 static cudaOccDeviceProp properties_of(const dpr_gpu_caps *gpu) {

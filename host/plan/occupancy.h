@@ -1,5 +1,5 @@
-/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). The types are there in every build,
- * dpr_occupancy_of() in those with CUDA. */
+/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). The types exist in every build,
+ * dpr_occupancy_of() only in builds with CUDA. */
 #ifndef DPR_HOST_PLAN_OCCUPANCY_H
 #define DPR_HOST_PLAN_OCCUPANCY_H
 
@@ -7,11 +7,11 @@
 
 typedef struct dpr_occupancy {
     int blocks_per_sm;
-    double fraction;   /* resident threads over max_threads_per_sm */
-    const char *limit; /* what allows no further block: "threads", "registers", "shared memory", "blocks" */
+    double fraction;   /* resident threads of an SM / max_threads_per_sm */
+    const char *limit; /* the resource that runs out first: "threads", "registers", "shared memory", "blocks" */
 } dpr_occupancy;
 
-/* All fields 0 and `limit` "does not fit" for a block that the device cannot run. */
+/* How many blocks an SM holds. If the device cannot run the block, the numbers are 0 and `limit` is "does not fit". */
 dpr_occupancy dpr_occupancy_of(const dpr_gpu_caps *gpu, dpr_kernel_use use);
 
 #endif

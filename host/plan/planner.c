@@ -9,7 +9,7 @@
 #ifdef DPR_WITH_CUDA
 #include "occupancy.h"
 
-/* With the registers that the kernel's launch bounds leave it, which is the most it may use. */
+/* Resident blocks on the whole device of a kernel that uses all registers that its launch bounds allow. */
 static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     const int registers = (int)(gpu->registers_per_sm / ((int64_t)kernel->threads * kernel->min_blocks));
     const dpr_kernel_use use = {kernel->threads, registers < 255 ? registers & ~7 : 255, kernel->shared_bytes};
@@ -22,8 +22,8 @@ static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
 }
 #endif
 
-/* Clusters of more than 8 blocks are what devices of compute capability 9.x and 10.x have room for. That every SM can
- * be in a cluster is an assumption: how SMs are grouped is not to be had from the capabilities. */
+/* Only devices of compute capability 9.x and 10.x have room for clusters of more than 8 blocks. That every SM can be in
+ * a cluster is an assumption, because the capabilities do not say how SMs are grouped. */
 static int declared_cluster(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     const int most = gpu->cc_major == 9 || gpu->cc_major == 10 ? 16 : 8;
     return kernel->cluster < most ? kernel->cluster : most;
@@ -53,7 +53,7 @@ static dpr_status find_residency(const dpr_strategy *strategy, const dpr_key *ke
     return DPR_OK;
 }
 
-/* Why a strategy of this side does not take arrays where the key's lie. */
+/* Why strategies of this side do not take arrays in the key's memory; NULL if they do. */
 static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_caps *caps) {
     const int by_name = key->f.strategy != 0;
     if (side == DPR_ON_GPU) {
@@ -116,7 +116,8 @@ static const dpr_strategy *cheapest(const candidates *c, size_t count) {
     return best;
 }
 
-/* The greatest count in [low, high) whose cheapest strategy is `at_low`, which is so at `low` and not at `high`. */
+/* The greatest count in [low, high) whose cheapest strategy is `at_low`. It is the cheapest at `low`, and not at
+ * `high`. */
 static size_t last_of(const candidates *c, const dpr_strategy *at_low, size_t low, size_t high) {
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
@@ -141,11 +142,11 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
     return status;
 }
 
-/* More elements than any address space holds. Further on, rounding would decide between costs that are nearly equal. */
+/* More elements than any address space holds. Beyond it, rounding would decide between costs that are nearly equal. */
 static const size_t most_elements = SIZE_MAX / 128;
 
-/* The lower envelope of the costs: where the winner differs between neighbouring powers of two, the border between them
- * is found by bisection. Costs are smooth enough that no strategy wins only in between. */
+/* Finds the lower envelope of the costs. If the winner differs between neighbouring powers of two, bisection finds the
+ * border. Costs are smooth enough that no strategy wins only in between. */
 static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
     size_t low = 0;
     const dpr_strategy *winner = cheapest(c, low);
@@ -177,7 +178,8 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Where no strategy can run the key: those that reach the memory run every pair, but not in blocks of any size. */
+/* Fails because no strategy can run the key. Strategies that reach the memory run every pair, so the reason is either
+ * the block size or the memory. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))

@@ -21,10 +21,10 @@ extern const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT];
 /* Index of the strategy called `name`, or -1. */
 int dpr_strategy_find(const char *name);
 
-/* What opened devices need of this build, in builds with CUDA. */
+/* What dpr_device_open() needs of this build; all NULL in a build without CUDA. */
 extern const dpr_build dpr_this_build;
 
-/* Characters of the longest name: how wide a table's column of strategies is. */
+/* Length of the longest name in characters: the width of a table's column of strategies. */
 int dpr_strategy_width(void);
 
 #endif

@@ -12,8 +12,8 @@ typedef struct dpr_text {
 
 void dpr_text_add(dpr_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The protocol of dpr_plan_explain(): calls `write` to count the bytes, sets *len to that, and calls it again to fill
- * the caller's buffer, unless `text` is NULL or has fewer bytes: DPR_ERR_BUFFER_TOO_SMALL. */
+/* The protocol of dpr_plan_explain(). Calls `write` to count the bytes and sets *len to their number, the terminating
+ * zero included. Then calls it again to fill `text`, unless that is NULL. DPR_ERR_BUFFER_TOO_SMALL if *len was less. */
 dpr_status dpr_text_fill(void (*write)(dpr_text *text, const void *subject), const void *subject, char *text,
                          size_t *len);
 

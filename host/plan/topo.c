@@ -28,7 +28,7 @@ static int objects_here(const dpr_topology *t, hwloc_obj_type_t type, uint64_t *
     return found;
 }
 
-/* All the caches of the last level that there is. */
+/* Size of all caches of the last level, in bytes. */
 static int64_t cache_bytes(const dpr_topology *t) {
     static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE};
     uint64_t bytes = 0;
@@ -94,7 +94,7 @@ int dpr_topo_nodes(dpr_topo_node *nodes, int max) {
     return found > 0 ? found : 1;
 }
 
-/* The bus id as the names in sysfs have it: in lower case. 0 if it is none. */
+/* Writes the bus id as names in sysfs have it, in lower case. Returns 0 if it is no bus id. */
 static int sysfs_name(const char *pci_bus_id, char *name, size_t size) {
     size_t length = strspn(pci_bus_id, "0123456789abcdefABCDEF:.");
     if (length == 0 || length >= size || pci_bus_id[length] != '\0' || pci_bus_id[0] == '.')
@@ -104,8 +104,8 @@ static int sysfs_name(const char *pci_bus_id, char *name, size_t size) {
     return 1;
 }
 
-/* The system says which hardware threads a PCI device is near: that is what hwloc's own helpers for GPUs read. Having
- * hwloc find all devices instead takes three times as long as the rest of the topology. */
+/* Reads which hardware threads a PCI device is near, from the file that hwloc's own helpers for GPUs read. If hwloc
+ * found all devices instead, that would take three times as long as the rest of the topology. */
 static int read_local_cpus(const char *name, hwloc_cpuset_t cpus) {
     char path[80];
     (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpus", name);
@@ -125,7 +125,7 @@ int dpr_topo_pci_node(const char *pci_bus_id) {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
     if (cpus && nodes && read_local_cpus(name, cpus)) {
         (void)hwloc_cpuset_to_nodeset(t->topology, cpus, nodes);
-        /* A device that is as near to several nodes is near to none of them. */
+        /* A device that is equally near to several nodes has no nearest one. */
         if (hwloc_bitmap_weight(nodes) == 1)
             node = hwloc_bitmap_first(nodes);
     }

@@ -17,7 +17,7 @@ typedef struct dpr_topo_node {
 /* Fills `cpu` and the model name. Considers the process's cpuset, cgroup CPU quota and DPR_NUM_THREADS. */
 void dpr_topo_cpu(dpr_cpu_caps *cpu, char name[64]);
 
-/* Fills up to `max` nodes in the operating system's order and returns how many there are; 1 where hwloc sees none. */
+/* Fills up to `max` nodes in the operating system's order and returns how many there are; 1 if hwloc sees none. */
 int dpr_topo_nodes(dpr_topo_node *nodes, int max);
 
 /* The NUMA node nearest a PCI device given as "0000:3b:00.0"; -1 if unknown. */
