@@ -1,9 +1,8 @@
-/* The parts of dpr_peers that measure nothing: floors, and results as text. */
+/* The part of dpr_peers that measures nothing: results as text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "peers_floors.h"
 #include "peers_report.h"
 #include "reports.h"
 #include "support.h"
@@ -46,133 +45,8 @@ static bench_results no_results(void) {
     return (bench_results){.commit = "abc", .device = {.name = "A GPU"}, .rule = {0.005, 7, 500, 60}};
 }
 
-/* The rule of a kind that is about the case. */
-static floor_rule rule_for(const bench_case *where, floor_kind kind) {
-    floor_rule rule = {.kind = FLOOR_KINDS};
-    for (size_t i = 0; floors_rule(i, &rule) == 0; i++)
-        if (rule.op == where->op && rule.dtype == where->dtype && rule.mode == where->mode && rule.cache == where->cache
-            && rule.kind == kind && rule.low <= where->count && where->count <= rule.high)
-            return rule;
-    test_fail(__FILE__, __LINE__, "no rule of kind %d for %" PRIu64 " elements", (int)kind, where->count);
-    return rule;
-}
-
-/* ---- Floors ----------------------------------------------------------------------------------------------------- */
-
-/* Every power of two of a graph with a cold cache has exactly one ratio to reach. */
-TEST(PeersFloors, ratios_cover_all_sizes) {
-    for (int e = 0; e <= 33; e++) {
-        floor_rule rule;
-        int found = 0;
-        for (size_t i = 0; floors_rule(i, &rule) == 0; i++)
-            found += rule.op == DPR_SUM && rule.dtype == DPR_F32 && rule.mode == BENCH_GRAPH && rule.cache == BENCH_COLD
-                     && rule.kind == FLOOR_RATIO && rule.low <= UINT64_C(1) << e && UINT64_C(1) << e <= rule.high;
-        EXPECT_EQ_I64(1, found);
-    }
-}
-
-TEST(PeersFloors, wanted_cases) {
-    bench_case where = at(sum_f32, UINT64_C(1) << 20);
-    EXPECT_TRUE(floors_want(&where));
-    where.mode = BENCH_BLOCKING;
-    EXPECT_TRUE(floors_want(&where));
-    where.cache = BENCH_HOT;
-    EXPECT_TRUE(!floors_want(&where));
-    where = at(sum_f32, (UINT64_C(1) << 33) + 1);
-    EXPECT_TRUE(!floors_want(&where));
-    where = (bench_case){DPR_ARGMAX, DPR_U8, BENCH_GRAPH, BENCH_COLD, UINT64_C(1) << 30};
-    EXPECT_TRUE(floors_want(&where));
-    where.count--;
-    EXPECT_TRUE(!floors_want(&where));
-}
-
-TEST(PeersFloors, ratio_holds_misses_and_is_not_measured) {
-    bench_results r = no_results();
-    const bench_case first = at(sum_f32, 1 << 13);
-    const floor_rule rule = rule_for(&first, FLOOR_RATIO);
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
-
-    add_pair(&r, sum_f32, 1 << 13, rule.bound);
-    add_pair(&r, sum_f32, 1 << 14, rule.bound + 1);
-    add_pair(&r, sum_f32, 1 << 12, 0.1); /* another rule's */
-    floor_verdict v = floors_judge(&rule, &r);
-    EXPECT_EQ_I64(2, v.counts);
-    EXPECT_EQ_I64(0, v.missed);
-    EXPECT_EQ_U64(1 << 13, v.worst_count);
-
-    add_pair(&r, sum_f32, 1 << 15, rule.bound - 0.001);
-    v = floors_judge(&rule, &r);
-    EXPECT_EQ_I64(3, v.counts);
-    EXPECT_EQ_I64(1, v.missed);
-    EXPECT_EQ_U64(1 << 15, v.worst_count);
-    EXPECT_NEAR_F64(0.99 * (rule.bound - 0.001), v.low, 1e-12);
-    results_free(&r);
-}
-
-TEST(PeersFloors, failures_miss) {
-    bench_results r = no_results();
-    const bench_case where = at(sum_f32, 1 << 13);
-    const floor_rule rule = rule_for(&where, FLOOR_RATIO);
-    add_pair(&r, sum_f32, 1 << 13, 9);
-    r.rows[0].wrong = 1;
-    floor_verdict v = floors_judge(&rule, &r);
-    EXPECT_EQ_I64(1, v.missed);
-    EXPECT_EQ_I64(1, v.failed);
-    r.rows[0].wrong = 0;
-    r.rows[1].state = BENCH_FAILED;
-    v = floors_judge(&rule, &r);
-    EXPECT_EQ_I64(1, v.missed);
-    EXPECT_EQ_I64(1, v.failed);
-    EXPECT_EQ_U64(0, v.worst_count);
-    EXPECT_EQ_U64(1, results_bad(&r));
-    results_free(&r);
-}
-
-/* Without CUB there is nothing to compare with, which is no success. */
-TEST(PeersFloors, ratio_needs_cub) {
-    bench_results r = no_results();
-    const bench_case where = at(sum_f32, 1 << 13);
-    const floor_rule rule = rule_for(&where, FLOOR_RATIO);
-    add(&r, &where, PEERS_OURS, 1);
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
-    EXPECT_EQ_I64(0, floors_count(&r).held);
-    results_free(&r);
-}
-
-TEST(PeersFloors, times_rates_and_growth) {
-    bench_results r = no_results();
-    bench_case where = at(sum_f32, 1 << 14);
-    where.mode = BENCH_BLOCKING;
-    floor_rule rule = rule_for(&where, FLOOR_TIME);
-    add(&r, &where, PEERS_OURS, 9.01);
-    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    r.rows[0].us.median = 9;
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
-
-    where = (bench_case){DPR_ARGMAX, DPR_F32, BENCH_GRAPH, BENCH_COLD, UINT64_C(1) << 30};
-    rule = rule_for(&where, FLOOR_RATE);
-    add(&r, &where, PEERS_OURS, 1e-6 * 4 * 0x1p30 / 4.49);
-    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    r.rows[1].gb_per_s = 4501;
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
-
-    where = at(sum_f32, UINT64_C(1) << 31);
-    rule = rule_for(&where, FLOOR_GROWTH);
-    add(&r, &where, PEERS_OURS, 2000);
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).counts);
-    where.count /= 2;
-    add(&r, &where, PEERS_OURS, 1000);
-    EXPECT_EQ_I64(1, floors_judge(&rule, &r).counts);
-    EXPECT_EQ_I64(0, floors_judge(&rule, &r).missed);
-    r.rows[3].us.median = 970;
-    EXPECT_EQ_I64(1, floors_judge(&rule, &r).missed);
-    results_free(&r);
-}
-
-/* ---- Text ------------------------------------------------------------------------------------------------------- */
-
 static int write_peers(FILE *f, const void *what, report_format format) {
-    return peers_write(f, what, format, 1);
+    return peers_write(f, what, format);
 }
 
 static peers_results some_results(void) {
@@ -196,8 +70,6 @@ TEST(PeersReport, tables) {
                                         "\n    5000  19.5 KiB  1.250 [1.238, 1.262]\n",
                                         "\nWithout cuBLAS.\n",
                                         "too \"large\"\n",
-                                        "  not measured ",
-                                        "  MISSES ",
                                         "5000 elements: cub gave 3 WRONG results of 90\n",
                                         NULL};
     peers_results r = some_results();
@@ -222,9 +94,9 @@ TEST(PeersReport, csv) {
 TEST(PeersReport, json) {
     peers_results r = some_results();
     cJSON *document = report_json_of(write_peers, &r);
-    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,libraries,ended_early,rows,floors,"
-                  "left_out",
-                  keys_of(document));
+    EXPECT_EQ_STR(
+        "benchmark,version,commit,device,settings,interrupted,definitions,libraries,ended_early,rows,left_out",
+        keys_of(document));
     EXPECT_EQ_STR("dpr,cub", keys_of(member_of(document, "libraries")));
     EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,ratio,dpr,dpr.async,cub,cub.memcpy,cub.pinned,"
                   "cub.native,cub.transform,cublas.dot,copy,launch",
@@ -235,10 +107,6 @@ TEST(PeersReport, json) {
     EXPECT_EQ_STR("subject,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
                   "settled,doubtful,checked,wrong,late,ratio,ratio_low,ratio_high",
                   keys_of(member_of(document, "rows.1")));
-    EXPECT_EQ_STR("op,dtype,mode,cache,low_count,high_count,what,bound,counts,missed,worst,worst_count",
-                  keys_of(member_of(document, "floors.1")));
-    EXPECT_EQ_STR("op,dtype,mode,cache,low_count,high_count,what,bound,counts,missed",
-                  keys_of(member_of(document, "floors.2")));
     EXPECT_TRUE(cJSON_IsNull(member_of(document, "ended_early")));
     EXPECT_EQ_I64(6, cJSON_GetArraySize(member_of(document, "rows")));
     EXPECT_NEAR_F64(1.5, number_of(document, "rows.1.ratio"), 1e-9);

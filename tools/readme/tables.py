@@ -11,6 +11,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/bench/peers"))
+import floors  # noqa: E402  (from the folder of dpr_peers)
+from floors import elements  # noqa: E402
+
 SIZES = (0, 4, 8, 12, 16, 20, 24, 28, 30)  # exponents of the numbers of elements that tables of sizes show
 
 # ---- Cells ----
@@ -33,10 +37,6 @@ def percent(value, decimals):
 
 def digits(value):
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
-
-
-def elements(count):
-    return f"2^{count.bit_length() - 1}" if count & (count - 1) == 0 else str(count)
 
 
 def size(count):
@@ -180,31 +180,28 @@ def nested(results, _):
 # ---- dpr_peers ----
 
 
-def worst(floor):
+def worst(verdict):
     """The worst of one pair, in bold where the floor is missed."""
-    text = f"{floor['op']} of {floor['dtype']} "
-    if floor["counts"] == 0:
+    text = f"{verdict['op']} of {verdict['dtype']} "
+    if verdict["counts"] == 0:
         text += "not measured"
-    elif floor.get("worst") is None:
+    elif verdict["worst"] is None:
         text += "failed"
     else:
-        text += f"{floor['worst']:.4g} at {elements(floor['worst_count'])}"
-    return f"**{text}**" if floor["missed"] > 0 else text
+        text += f"{verdict['worst']:.4g} at {elements(verdict['worst_count'])}"
+    return f"**{text}**" if verdict["missed"] > 0 else text
 
 
-def floors_of(floors):
+def floors_of(results):
+    verdicts = floors.judge(results)
+    held, missed = floors.tally(verdicts)
+    if held + missed == 0:
+        return []
     groups = {}
-    for f in floors:
-        key = tuple(f[name] for name in ("mode", "cache", "what", "low_count", "high_count", "bound"))
-        groups.setdefault(key, []).append(f)
-    missed = sum(f["missed"] > 0 for f in floors)
-    unmeasured = sum(f["counts"] == 0 for f in floors)
-    cells = []
-    for (mode, cache, what, low, high, bound), group in groups.items():
-        side = "most" if what in ("us", "growth") else "least"
-        cells.append([f"{mode}, {cache}", elements(low) + (f" to {elements(high)}" if high > low else ""),
-                      f"{what} at {side} {bound:.4g}", ", ".join(map(worst, group))])
-    return ["", f"Floors: {len(floors) - missed - unmeasured} held, {missed} missed, {unmeasured} not measured. "
+    for v in verdicts:
+        groups.setdefault((f"{v['mode']}, {v['cache']}", floors.sizes(v), floors.bound(v)), []).append(v)
+    cells = [[*key, ", ".join(map(worst, group))] for key, group in groups.items()]
+    return ["", f"Floors: {held} held, {missed} missed, {len(verdicts) - held - missed} not measured. "
             "The worst of each, missed ones in bold:", "", *table(["calls", "elements", "floor", "worst"], cells)]
 
 
@@ -221,7 +218,7 @@ def peers(results, _):
             line += [time(of["dpr"]), time(of["cub"]), number((of["cub"] or {}).get("ratio"), ".3g"), time(of["launch"])]
         cells.append(line)
     lines += table(["elements", *(h for mode in modes for h in (f"{mode}: dpr", "CUB", "ratio", "launch"))], cells)
-    return lines + (floors_of(results["floors"]) if results.get("floors") else [])
+    return lines + floors_of(results)
 
 
 # ---- dpr_bench_cpu ----

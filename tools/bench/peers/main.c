@@ -5,7 +5,6 @@
 #include "cli_json.h"
 #include "dpr_commit.h"
 #include "peer_set.h"
-#include "peers_floors.h"
 #include "peers_report.h"
 #include "peers_run.h"
 
@@ -23,9 +22,7 @@ static const cli_help help = {
     "Examples:\n"
     "  dpr_peers                                     sum of f32\n"
     "  dpr_peers -o sum,max -t f32,f64 -m all -c both -b 10m -O peers.json\n"
-    "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
-    "  dpr_peers --floors -O h200-peers.json         what dpr has to reach\n"
-    "  dpr_peers --floors -o sum -t f32 -m stream    a part of that\n",
+    "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n",
     NULL,
     "Subjects:\n"
     "  dpr             the planner's choice, as a plan; dpr_reduce_ex() in blocking mode\n"
@@ -42,8 +39,8 @@ static const cli_help help = {
     "\n"
     "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
     "\n"
-    "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, or a floor is missed, 2 if\n"
-    "the command line makes no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).\n"};
+    "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, 2 if the command line makes\n"
+    "no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
@@ -63,11 +60,8 @@ static int parse(int argc, char **argv, request *r) {
         {'p', "peer", "PEER,...", take_groups, r->asked.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
-        {'F', "floors", NULL, cli_flag, &r->asked.floors,
-         "measure what dpr has to reach, and say whether it does;\nother options may narrow it (default: all of it)"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
-        {'b', "budget", "TIME", axis_parse_seconds, &a->budget,
-         "for all together: 60s, 5m, 1h (default: 60s;\nwith --floors 8m)"},
+        {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 0.5%)"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
          "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
@@ -80,26 +74,22 @@ static int parse(int argc, char **argv, request *r) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
-/* What an axis has that is not on the command line: one of its values, or with --floors all. */
-static void default_axis(const request *r, unsigned char in[AXIS_SET], size_t one) {
-    if (axis_members(in))
-        return;
-    memset(in, r->asked.floors, AXIS_SET);
-    in[one] = 1;
+/* What an axis has that is not on the command line. */
+static void default_axis(unsigned char in[AXIS_SET], size_t one) {
+    if (!axis_members(in))
+        in[one] = 1;
 }
 
 static int complete(request *r) {
     bench_asked *a = &r->asked.common;
-    default_axis(r, a->ops, DPR_SUM);
-    default_axis(r, a->dtypes, DPR_F32);
-    default_axis(r, a->modes, BENCH_GRAPH);
-    default_axis(r, a->caches, BENCH_COLD);
+    default_axis(a->ops, DPR_SUM);
+    default_axis(a->dtypes, DPR_F32);
+    default_axis(a->modes, BENCH_GRAPH);
+    default_axis(a->caches, BENCH_COLD);
     if (!axis_members(r->asked.groups))
         memset(r->asked.groups, 1, PEER_GROUPS);
     if (a->budget <= 0)
-        a->budget = r->asked.floors ? 480 : 60;
-    if (r->asked.floors && !r->asked.groups[PEER_CUB])
-        return cli_usage("--floors needs CUB among the peers");
+        a->budget = 60;
     return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
 }
 
@@ -107,7 +97,7 @@ static int complete(request *r) {
 
 static int write_report(void *user, FILE *f, int format) {
     const request *r = user;
-    return peers_write(f, &r->results, (report_format)format, r->asked.floors);
+    return peers_write(f, &r->results, (report_format)format);
 }
 
 /* The table also goes to standard output where the file has something else. */
@@ -115,15 +105,6 @@ static int report(request *r) {
     outfile table = {.format = REPORT_TABLE, .write = write_report, .user = r};
     const int code = outfile_finish(&r->file);
     return code == CLI_OK && r->file.name && r->file.format != REPORT_TABLE ? outfile_finish(&table) : code;
-}
-
-/* Floors that were not measured because it ended early are not held either. */
-static int judge(const request *r) {
-    const bench_results *results = &r->results.common;
-    const floors_tally t = floors_count(results);
-    if (!r->asked.floors)
-        return CLI_OK;
-    return t.missed || t.held == 0 || results->ended ? CLI_FAILED : CLI_OK;
 }
 
 static int run(request *r) {
@@ -134,8 +115,8 @@ static int run(request *r) {
     asked_catch_signals(&r->asked.common);
     code = peers_measure(&r->asked, &r->results);
     if (code != CLI_USAGE && results->device.name[0]) {
-        const int written = report(r), judged = judge(r);
-        code = code != CLI_OK ? code : written != CLI_OK ? written : judged;
+        const int written = report(r);
+        code = code != CLI_OK ? code : written;
         code = results->interrupted ? CLI_SIGNAL + *r->asked.common.stop : code;
     } else {
         outfile_abandon(&r->file);

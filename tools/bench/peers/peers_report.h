@@ -5,8 +5,7 @@
 #include "bench_report.h"
 #include "peers_results.h"
 
-/* Writes all of it, and how the floors came out if `with_floors`. Errors of the file are for the caller to look for. -1
- * when out of memory, else 0. */
-int peers_write(FILE *f, const peers_results *r, report_format format, int with_floors);
+/* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
+int peers_write(FILE *f, const peers_results *r, report_format format);
 
 #endif

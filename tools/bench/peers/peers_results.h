@@ -4,7 +4,7 @@
 
 #include "bench_results.h"
 
-/* The subjects that others are compared with each other. */
+/* Subjects: dpr's and CUB's own function. Names of their variants begin with these. */
 #define PEERS_OURS "dpr"
 #define PEERS_CUB "cub"
 

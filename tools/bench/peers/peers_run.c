@@ -4,7 +4,6 @@
 
 #include "bench_walk.h"
 #include "peer_set.h"
-#include "peers_floors.h"
 
 typedef struct scene {
     bench_walk walk;
@@ -17,11 +16,6 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     w->subjects = set->subjects;
     w->n = set->n;
     return status;
-}
-
-static int wants(void *user, const bench_case *at) {
-    (void)user;
-    return floors_want(at);
 }
 
 /* dpr and the peers get their memory first: the pool takes most of what is left. */
@@ -48,11 +42,7 @@ int peers_measure(const peers_asked *asked, peers_results *out) {
     *out = (peers_results){0};
     if (!s)
         return cli_error("out of memory");
-    s->walk = (bench_walk){.asked = &asked->common,
-                           .results = &out->common,
-                           .wants = asked->floors ? wants : NULL,
-                           .prepare = prepare,
-                           .user = s};
+    s->walk = (bench_walk){.asked = &asked->common, .results = &out->common, .prepare = prepare, .user = s};
     const int code = run_scene(s, asked, out);
     peer_set_close(&s->set);
     walk_close(&s->walk);

@@ -8,7 +8,6 @@
 typedef struct peers_asked {
     bench_asked common;             /* its counts and modes are set; strategies are those beside the planner's choice */
     unsigned char groups[AXIS_SET]; /* in[i] is 1 for those of peer_group that are asked for */
-    int floors;                     /* 1: only the cases that floors are about */
 } peers_asked;
 
 /* Measures. What was measured when *common.stop becomes not 0 holds. results_free(&out->common) is due in any case.
