@@ -8,6 +8,8 @@
 namespace dpr {
 namespace {
 
+constexpr int largest_exchange = 16; /* bytes */
+
 template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_kernel_args &args) {
     return static_cast<typename exchange<M>::type *>(args.scratch);
 }
@@ -53,9 +55,8 @@ template <class M> __device__ void meet_now(const dpr_kernel_args &args) {
 }
 
 template <class M>
-__global__ void __launch_bounds__(DPR_MEETING_THREADS, 1)
-    meetings_kernel(const __grid_constant__ dpr_kernel_args args) {
-    static_assert(sizeof(typename exchange<M>::type) <= DPR_MEETING_BYTES);
+__global__ void __launch_bounds__(most_threads, 1) meetings_kernel(const __grid_constant__ dpr_kernel_args args) {
+    static_assert(sizeof(typename exchange<M>::type) <= largest_exchange);
     if (args.meeting == DPR_MEET_NOW) {
         meet_now<M>(args);
         return;
@@ -75,7 +76,7 @@ struct meetings_family {
 };
 
 using strategy = block_per_sm<meetings_family, most_partials>;
-static_assert(strategy::threads == DPR_MEETING_THREADS && most_partials <= most_tickets(DPR_MEETING_BYTES));
+static_assert(most_partials <= most_tickets(largest_exchange));
 
 } // namespace
 } // namespace dpr

@@ -14,12 +14,7 @@ enum {
     DPR_MEET_BY_TICKET, /* the block that takes the last ticket folds all of them */
     DPR_MEET_IN_GRID, /* between barriers of the grid, each block folds as many as it has threads, until one is left */
     DPR_MEET_LATER,   /* they stay in scratch memory for a second launch */
-    DPR_MEET_NOW      /* the second launch: reads no array; one block folds the partial results of the launch before */
-};
-
-enum {
-    DPR_MEETING_THREADS = 1024, /* most threads a block; one block runs on each SM */
-    DPR_MEETING_BYTES = 16      /* most bytes of a partial result */
+    DPR_MEET_NOW      /* the second launch: one block folds the partial results of the launch before */
 };
 
 /* Entries of the three strategies' tables. */

@@ -271,7 +271,7 @@ TEST(BenchReport, tables) {
         "1000  3.91 KiB  2.00!  failed*     -       -                -\n",
         "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
         "2^20  4.00 MiB  12.3?    10.0*     b       b   0.0 %, 0.00 us\n",
-        "\nGB/s:\nelements     bytes     a     b\n    1000  3.91 KiB  2.00     -\n",
+        "\nGB/s:\nelements     bytes      a        b\n    1000  3.91 KiB  2.00!  failed*\n",
         "Worst regret: 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b chosen, a quickest); more than 5 %",
         "the median is not certain to 1 %; ? the machine was slower than before, by up to 5 %\n",
         "1000 elements: a gave 2 WRONG results of 7\n",

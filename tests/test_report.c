@@ -77,6 +77,20 @@ TEST(Report, markdown) {
                                 "\nOne\n\nTwo?\n");
 }
 
+static int write_bar(FILE *f, const void *name, report_format format) {
+    report_out out = report_begin(f, format);
+    cJSON *rows = cJSON_AddArrayToObject(out.document, "rows");
+    cJSON_AddStringToObject(report_row(rows), "name", name);
+    report_table(&out, NULL, rows, 0, (const report_column[]){{"name", "name", UNIT_LEFT}, {NULL, NULL, UNIT_NONE}});
+    return report_end(&out);
+}
+
+TEST(Report, bars_do_not_end_cells_of_markdown) {
+    static const char *const in_text[] = {"\na|b\n", NULL}, *const in_markdown[] = {"| a\\|b  |\n", NULL};
+    check_report(write_bar, "a|b", REPORT_TABLE, in_text);
+    check_report(write_bar, "a|b", REPORT_MARKDOWN, in_markdown);
+}
+
 TEST(Report, csv) {
     check_text(REPORT_CSV, "name,whole,time,share,inner,is\n"
                            "\"a, \"\"b\"\"?\",18446744073709551615,12.3457,0.5,7,\n"

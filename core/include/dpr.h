@@ -459,7 +459,8 @@ DPR_API dpr_status dpr_strategy_parse(const char *name, size_t *out);
 typedef enum dpr_role {
     DPR_ROLE_CANDIDATE = 0,     /**< the planner chooses among the candidates; each can also be asked for by name */
     DPR_ROLE_DEMONSTRATION = 1, /**< it shows a way to reduce, and runs only if its name or a block size is asked for */
-    DPR_ROLE_NESTED = 2 /**< its kernels launch kernels; it runs only if its name or a block size is asked for */
+    DPR_ROLE_NESTED = 2 /**< its kernels launch kernels; it runs only if its name is asked for, or, if takes_block is 1,
+                           a block size */
 } dpr_role;
 
 /** A strategy's properties. Start from DPR_STRATEGY_INFO_INIT. */
@@ -473,8 +474,9 @@ typedef struct dpr_strategy_info {
 #define DPR_STRATEGY_INFO_INIT                                                                                         \
     { sizeof(dpr_strategy_info), DPR_ROLE_CANDIDATE, 0, 0 }
 
-/** Writes the properties of strategy i to *out. DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION for an out->size of less
- * than that; DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
+/** Writes the properties of strategy i to *out. Reads and keeps out->size; of a struct from a later version it writes
+ * the members that it knows. DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if out->size is less than in version 0.1;
+ * DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out);
 
 #undef DPR_ENUM_ENTRY_

@@ -156,6 +156,16 @@ static const char *check_declared(const cudaLaunchConfig_t *config, const dpr_ke
     return NULL;
 }
 
+static const char *check_meeting(const cudaLaunchConfig_t *config, const dpr_kernel_args *args, int follows_kernel) {
+    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
+    const int waits = cooperative && cooperative->val.cooperative;
+    if (waits != (args->meeting == DPR_MEET_IN_GRID))
+        return "a grid whose blocks meet at its barriers is cooperative, and no other";
+    if (args->meeting == DPR_MEET_NOW && (!follows_kernel || config->gridDim.x != 1 || args->partials == 0))
+        return "partial results are folded that no launch before has left, or by several blocks";
+    return NULL;
+}
+
 /* Whether each element is in exactly one part of the array as the launch divides it: one by one up to the first
  * boundary of 16 bytes, in vectors of 16 bytes, and one by one to the end; and the vectors on the grid's threads. */
 static const char *check_division(const cudaLaunchConfig_t *config, const dpr_kernel_args *args, size_t size) {
@@ -278,8 +288,9 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         wrong = check_module_launch(config, &out->args);
     if (wrong)
         return wrong;
-    if (!kernel || out->args.run.meeting == DPR_MEET_NOW)
-        return prepare_further(out);
+    wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
+    if (wrong || !kernel || out->args.run.meeting == DPR_MEET_NOW)
+        return wrong ? wrong : prepare_further(out);
     const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
     out->key = kernel->key;

@@ -19,10 +19,10 @@ static void add_summary(cJSON *object, const bench_summary *us) {
     report_number(object, "spread", us->spread);
 }
 
-const char *bench_time_text(char text[32], const bench_results *r, const bench_row *row) {
+const char *bench_marked(char text[32], const bench_results *r, const bench_row *row, double figure) {
     char digits[32];
     if (results_timed(row))
-        snprintf(text, 32, "%.20s%s%s%s%s", figure_digits(row->us.median, digits), row->wrong ? "!" : "",
+        snprintf(text, 32, "%.20s%s%s%s%s", figure_digits(figure, digits), row->wrong ? "!" : "",
                  row->verdict == BENCH_SETTLED ? "" : "~", results_doubtful(r, row) ? "?" : "", row->chosen ? "*" : "");
     else
         snprintf(text, 32, "failed%s", row->chosen ? "*" : "");
@@ -50,7 +50,7 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     if (row->why[0])
         cJSON_AddStringToObject(object, out->format == REPORT_CSV ? "why" : "error", row->why);
     if (report_is_text(out))
-        cJSON_AddStringToObject(object, "us", bench_time_text(text, r, row));
+        cJSON_AddStringToObject(object, "us", bench_marked(text, r, row, row->us.median));
 }
 
 void bench_json_cost(cJSON *object, const bench_cost *cost) {

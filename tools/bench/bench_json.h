@@ -12,7 +12,7 @@ void bench_json_case(cJSON *object, const bench_case *at);
 void bench_json_row(const report_out *out, cJSON *object, const bench_results *r, const bench_row *row);
 void bench_json_cost(cJSON *object, const bench_cost *cost);
 
-/* Microseconds with these marks, or "failed". The buffer is returned. */
-const char *bench_time_text(char text[32], const bench_results *r, const bench_row *row);
+/* A figure of a row with these marks, or "failed". The buffer is returned. */
+const char *bench_marked(char text[32], const bench_results *r, const bench_row *row, double figure);
 
 #endif

@@ -15,7 +15,7 @@ static const bench_definition definitions[] = {
     {"loaded_bytes", "device memory that loading kernels that launch kernels took"},
     {"reserved_bytes", "and what was taken when the first of them had run"},
     {"ratio", "median_us over that of the planner's choice"},
-    {"nested", "what the launches of one call came to, as in dpr_nested"},
+    {"nested", "counters of the nested launches of one call, as in dpr_nested"},
     {"depth", "launches below each other, at most, as asked for; without it, the device's own"},
     {NULL, NULL}};
 
@@ -42,6 +42,10 @@ static const report_column reasons[] = {{"strategy", "strategy", UNIT_LEFT},
 
 /* ---- Launches --------------------------------------------------------------------------------------------------- */
 
+static const char *why_not_there(const nested_part *part) {
+    return part->why[0] ? part->why : "not yet";
+}
+
 /* What a launch costs, and what tables and CSV show beside it. */
 static void add_cost(const report_out *out, cJSON *row, const nested_part *part, size_t launch, const char *kind) {
     const bench_cost *cost = &part->costs.of[launch];
@@ -49,7 +53,7 @@ static void add_cost(const report_out *out, cJSON *row, const nested_part *part,
     if (part->there)
         bench_json_cost(row, cost);
     else
-        cJSON_AddStringToObject(row, "why", part->why[0] ? part->why : "not yet");
+        cJSON_AddStringToObject(row, "why", why_not_there(part));
     if (out->format == REPORT_JSON)
         return;
     cJSON_AddStringToObject(row, "part", kind);
@@ -74,7 +78,7 @@ static void write_launches(report_out *out, const nested_part *part) {
     report_csv(out, csv, launches);
     report_table(out, "Launches", launches, 0, launch_columns);
     if (!part->there)
-        report_text(out, REPORT_NOTE, "Launches were not measured: %s", part->why[0] ? part->why : "not yet");
+        report_text(out, REPORT_NOTE, "Launches were not measured: %s", why_not_there(part));
 }
 
 static void write_pools(report_out *out, const nested_results *n) {
@@ -106,7 +110,7 @@ static void write_pending(report_out *out, const nested_results *n) {
     cJSON_AddNumberToObject(out->document, "length", costs->length);
     cli_json_add(out->document, "fan", cJSON_CreateIntArray((const int[]){costs->blocks, costs->each}, 2));
     if (!n->launches.there)
-        cJSON_AddStringToObject(out->document, "launches_why", n->launches.why);
+        cJSON_AddStringToObject(out->document, "launches_why", why_not_there(&n->launches));
     if (n->launches.there && costs->reserved_bytes > 0)
         snprintf(taken, sizeof taken, "; %s of device memory once a kernel has launched one",
                  figure_bytes(costs->loaded_bytes + costs->reserved_bytes, bytes));

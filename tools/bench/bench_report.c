@@ -1,5 +1,6 @@
 #include "bench_report.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli_json.h"
@@ -98,7 +99,7 @@ static void say_marks(report_out *out, const bench_results *r) {
     double slowdown = 0;
     char slower[80] = "";
     for (size_t i = 0; i < r->row_count; i++)
-        if (results_doubtful(r, &r->rows[i]) && r->rows[i].slowdown > slowdown)
+        if (results_timed(&r->rows[i]) && results_doubtful(r, &r->rows[i]) && r->rows[i].slowdown > slowdown)
             slowdown = r->rows[i].slowdown;
     if (slowdown > 0)
         snprintf(slower, sizeof slower, "; ? the machine was slower than before, by up to %.0f %%", 100 * slowdown);
@@ -134,7 +135,8 @@ static void say_omission(report_out *out, const bench_results *r, size_t first) 
 
 int bench_report_end(report_out *out, const bench_results *r) {
     cJSON *left_out = cJSON_AddArrayToObject(out->document, "left_out");
-    say_marks(out, r);
+    if (r->row_count > 0)
+        say_marks(out, r);
     for (size_t i = 0; i < r->row_count; i++)
         say_trouble(out, &r->rows[i]);
     for (size_t i = 0; i < r->omission_count; i++) {
@@ -151,16 +153,16 @@ int bench_report_end(report_out *out, const bench_results *r) {
 static void add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure) {
     const bench_summary *ratio = &row->ratio;
     char text[96], time[32];
-    if (measure == TABLE_RATE && results_timed(row))
-        report_number(line, row->subject, row->gb_per_s);
-    if (measure == TABLE_RATE || (measure == TABLE_RATIO && ratio->n == 0))
+    if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0))
         return;
-    if (measure == TABLE_RATIO)
+    if (measure == TABLE_RATE)
+        bench_marked(text, r, row, row->gb_per_s);
+    else if (measure == TABLE_RATIO)
         snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", ratio->median, ratio->low, ratio->high);
     else if (measure == TABLE_SPREAD && results_timed(row))
-        snprintf(text, sizeof text, "%s \u00b1%.1f%%", bench_time_text(time, r, row), 50 * row->us.spread);
+        snprintf(text, sizeof text, "%s \u00b1%.1f%%", bench_marked(time, r, row, row->us.median), 50 * row->us.spread);
     else
-        bench_time_text(text, r, row);
+        bench_marked(text, r, row, row->us.median);
     cJSON_AddStringToObject(line, row->subject, text);
 }
 
@@ -171,8 +173,13 @@ static void add_case(cJSON *line, const bench_results *r, const bench_row *rows,
     char text[64];
     cli_json_integer(line, "elements", rows->at.count);
     cli_json_integer(line, "bytes", rows->at.count * dpr_dtypes[rows->at.dtype].size);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         add_measure(line, r, &rows[i], measure);
+        if (measure == TABLE_SPREAD && rows[i].chosen)
+            cJSON_AddStringToObject(line, "choice", rows[i].strategy);
+    }
+    if (measure != TABLE_TIME)
+        return;
     if (winner)
         cJSON_AddStringToObject(line, "best", winner->subject);
     if (!results_regret(rows, n, &regret))
@@ -181,6 +188,17 @@ static void add_case(cJSON *line, const bench_results *r, const bench_row *rows,
     cJSON_AddStringToObject(line, "choice", regret.chosen->strategy);
     cJSON_AddStringToObject(line, "regret", text);
 }
+
+static int some_have(const cJSON *list, const char *key) {
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, list) {
+        if (cJSON_GetObjectItemCaseSensitive(row, key))
+            return 1;
+    }
+    return 0;
+}
+
+static_assert(BENCH_SUBJECTS + 6 <= REPORT_COLUMNS, "a table has a column for each subject");
 
 void bench_report_sizes(report_out *out, const results_table *t, table_measure measure) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
@@ -191,16 +209,17 @@ void bench_report_sizes(report_out *out, const results_table *t, table_measure m
     report_column columns[BENCH_SUBJECTS + 6] = {{"elements", "elements", UNIT_ELEMENTS},
                                                  {"bytes", "bytes", UNIT_BYTES}};
     int c = 2;
-    for (int i = measure == TABLE_RATIO; i < t->subjects; i++, c++)
-        columns[c] = (report_column){t->subject[i], t->subject[i], UNIT_DIGITS};
-    for (int i = 0; i < 3; i++)
-        if (measure == TABLE_TIME || (measure == TABLE_SPREAD && i == 1))
-            columns[c++] = (report_column){verdict[i], verdict[i], UNIT_NONE};
     cJSON *list = cJSON_CreateArray();
     for (size_t i = t->first, n; i < t->first + t->n; i += n) {
         n = results_case_rows(t->results, i);
         add_case(report_row(list), t->results, &t->results->rows[i], n, measure);
     }
+    for (int i = 0; i < t->subjects; i++)
+        if (some_have(list, t->subject[i]))
+            columns[c++] = (report_column){t->subject[i], t->subject[i], UNIT_DIGITS};
+    for (int i = 0; i < 3; i++)
+        if (measure == TABLE_TIME || (measure == TABLE_SPREAD && i == 1))
+            columns[c++] = (report_column){verdict[i], verdict[i], UNIT_NONE};
     report_text(out, REPORT_NOTE, "%s", titles[measure]);
     report_table(out, NULL, list, 0, columns);
     cJSON_Delete(list);

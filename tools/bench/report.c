@@ -195,6 +195,12 @@ static int width_of(const report_column *column, const cJSON *first) {
     return width;
 }
 
+/* A bar would end a cell of Markdown. */
+static void put_cell(const report_out *out, const char *text) {
+    for (; *text; text++)
+        fprintf(out->f, *text == '|' && out->format == REPORT_MARKDOWN ? "\\%c" : "%c", *text);
+}
+
 /* A line of cells, or of headings. Text at the left of the last column is not filled up. */
 static void put_row(const report_out *out, const report_column *columns, const int *widths, const cJSON *row) {
     const int markdown = out->format == REPORT_MARKDOWN;
@@ -204,7 +210,9 @@ static void put_row(const report_out *out, const report_column *columns, const i
         const int blanks = widths[c - columns] - characters(text), left = c->unit == UNIT_LEFT;
         const int after = left && (markdown || c[1].key) ? blanks : 0;
         fputs(markdown ? "| " : c > columns ? "  " : "", out->f);
-        fprintf(out->f, "%*s%s%*s%s", left ? 0 : blanks, "", text, after, "", markdown ? " " : "");
+        fprintf(out->f, "%*s", left ? 0 : blanks, "");
+        put_cell(out, text);
+        fprintf(out->f, "%*s%s", after, "", markdown ? " " : "");
     }
     fputs(markdown ? "|\n" : "\n", out->f);
 }

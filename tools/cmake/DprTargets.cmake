@@ -44,7 +44,7 @@ target_link_libraries(dpr_objects PRIVATE dpr_options ${dpr_link_libraries})
 target_compile_definitions(dpr_objects PRIVATE $<$<BOOL:${DPR_WITH_CUDA}>:DPR_WITH_CUDA=1>)
 # The kernels' host side does without the C++ library, so that a plain C linker links the library.
 target_compile_options(dpr_objects PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics ${dpr_compression}>)
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;${dpr_compression}>")
 
 add_library(dpr SHARED $<TARGET_OBJECTS:dpr_objects>)
 add_library(dpr_static STATIC $<TARGET_OBJECTS:dpr_objects>)

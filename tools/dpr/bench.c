@@ -22,7 +22,7 @@ static void print_tables(void) {
         before = column > 80 ? ",\n  " : ", ";
         column = column > 80 ? 0 : column;
     }
-    fputs(column > 0 ? "\n" : "", stdout);
+    fputs(*before == '\n' ? "" : "\n", stdout);
 }
 
 static const cli_help help = {

@@ -165,7 +165,7 @@ def nested(results, _):
         taken = (pool.get("loaded_bytes") or 0) + (pool.get("reserved_bytes") or 0)
         pools.append([str(pool.get("pending") or pool["asked"]), size(taken) if taken > 0 else "-", *cost(pool)])
     lines += ["", *table(["pending launches, at most", "device memory", "tail launch, us", "spread"], pools)]
-    lines += ["", f"{rows[0]['op']} of {rows[0]['dtype']}, with what the launches of a call came to:", ""]
+    lines += ["", f"{rows[0]['op']} of {rows[0]['dtype']}, with counters of the nested launches of one call:", ""]
     cells = []
     for r in rows:
         came_to = r.get("nested") or {}

@@ -86,8 +86,17 @@ def text_of(document):
     return "{" + ",\n".join(f"{json.dumps(key)}: {member(value)}" for key, value in document.items()) + "}\n"
 
 
+def call(words):
+    """The exit status, as a shell has it: that of a signal is its number and 128."""
+    try:
+        status = subprocess.run(words, check=False).returncode
+    except KeyboardInterrupt:
+        status = 130
+    return 128 - status if status < 0 else status
+
+
 def measure(asked):
-    parts, failed = [], 0
+    parts, failed, ended = [], 0, None
     # Next to the file, so that a folder that takes no files is an error before minutes are spent.
     with tempfile.TemporaryDirectory(dir=pathlib.Path(asked.file).parent if asked.file else None) as folder:
         for i, words in enumerate(commands(asked.program, load())):
@@ -95,12 +104,16 @@ def measure(asked):
             if not asked.file:
                 continue
             part = pathlib.Path(folder, f"{i}.json")
-            status = subprocess.run([*words, "-O", part], check=False).returncode
+            status = call([*words, "-O", part])
+            if part.exists():
+                parts.append(json.loads(part.read_text(encoding="utf-8")))
             if status not in (0, 1) or not part.exists():  # 1 with a file: a subject failed, and its row says so
-                return status or 1
+                failed = status or 1
+                ended = f"a call of dpr_peers ended with exit status {status}"
+                break
             failed |= status
-            parts.append(json.loads(part.read_text(encoding="utf-8")))
     if parts:
+        parts[-1]["ended_early"] = ended or parts[-1]["ended_early"]
         pathlib.Path(asked.file).write_text(text_of(join(parts)), encoding="utf-8")
     return failed
 
