@@ -49,7 +49,7 @@ static int is_odd(void *user, const bench_case *at) {
 static int measure(pair *p, const char *counts, int (*wants)(void *user, const bench_case *at), bench_results *out) {
     outfile file = {.name = NULL};
     bench_asked asked = {
-        .device = DPR_DEVICE_CPU, .budget = 20, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
+        .device = DPR_DEVICE_CPU, .budget = 60, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
     bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
     asked.ops[DPR_SUM] = asked.ops[DPR_ARGMAX] = asked.dtypes[DPR_F32] = 1;
     asked.modes[BENCH_BLOCKING] = asked.caches[BENCH_COLD] = 1;
