@@ -19,7 +19,7 @@ extern const dpr_strategy dpr_dp_recursive2, dpr_dp_nosync, dpr_dp_tree;
 
 /* Kinds of runs, which differ only in what they launch: one tile with no level of launches, with one, and with nine;
  * trees with one level above the leaves and with five, whose leaves are read side by side; and one block, or many, with
- * a launch each. Those that take longest come first, so that the others are enqueued before their turn. */
+ * a launch each. The kinds that take longest come first, so that the others are enqueued meanwhile. */
 enum { MANY, NINE_LEVELS, FIVE_TAILS, ONE_TAIL, ONE_LEVEL, SINGLE, NO_LEVEL, KINDS };
 enum { LEVELS = 9, TAILS = 5, WORDS = 32, MOST_BLOCKS = 256, LEAST_BLOCKS = 16 };
 enum { LEAF = DPR_TREE_UNIT * 16 / sizeof(int32_t), WHOLE = LEAF << TAILS };

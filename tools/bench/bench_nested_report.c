@@ -46,7 +46,7 @@ static const char *why_not_there(const nested_part *part) {
     return part->why[0] ? part->why : "not yet";
 }
 
-/* What a launch costs, and what tables and CSV show beside it. */
+/* Adds what a launch costs, and for tables and CSV its name and description. */
 static void add_cost(const report_out *out, cJSON *row, const nested_part *part, size_t launch, const char *kind) {
     const bench_cost *cost = &part->costs.of[launch];
     char text[40], digits[32];

@@ -67,7 +67,7 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 
 static int lets_block_be_chosen(const bench_asked *a) {
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (a->strategies[i] && cli_strategy_info(dpr_strategy_name(i)).takes_block)
+        if (a->strategies[i] && cli_strategy_at(i).takes_block)
             return 1;
     return 0;
 }

@@ -15,7 +15,7 @@ static void print_tables(void) {
     tables_print_all();
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const char *name = dpr_strategy_name(i);
-        if (!cli_strategy_info(name).takes_block)
+        if (!cli_strategy_at(i).takes_block)
             continue;
         printf("%s%s", before, name);
         column += (int)strlen(name) + 2;
@@ -120,7 +120,7 @@ static int complete_bench(bench_asked *a) {
     a->caches[BENCH_COLD] |= (unsigned char)!axis_members(a->caches);
     if (!axis_members(a->strategies))
         for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-            a->strategies[i] = cli_strategy_info(dpr_strategy_name(i)).role == DPR_ROLE_CANDIDATE;
+            a->strategies[i] = cli_strategy_at(i).role == DPR_ROLE_CANDIDATE;
     return CLI_OK;
 }
 

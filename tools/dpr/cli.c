@@ -270,12 +270,15 @@ int cli_strategy(const char *text, void *out) {
     return CLI_OK;
 }
 
-dpr_strategy_info cli_strategy_info(const char *name) {
+dpr_strategy_info cli_strategy_at(size_t i) {
     dpr_strategy_info info = DPR_STRATEGY_INFO_INIT;
-    size_t i;
-    if (dpr_strategy_parse(name, &i) == DPR_OK)
-        (void)dpr_strategy_describe(i, &info);
+    (void)dpr_strategy_describe(i, &info);
     return info;
+}
+
+dpr_strategy_info cli_strategy_info(const char *name) {
+    size_t i;
+    return cli_strategy_at(dpr_strategy_parse(name, &i) == DPR_OK ? i : dpr_strategy_count());
 }
 
 int cli_device(const char *text, void *out) {

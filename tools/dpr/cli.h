@@ -75,7 +75,9 @@ int cli_each(const char *text, int (*take)(const char *word, void *out), void *o
 const char *cli_op_name(size_t i);
 const char *cli_dtype_name(size_t i);
 
-/* The properties of a strategy by its name; those of a candidate on the CPU for what is no name. */
+/* The properties of strategy i, or of the strategy that is called `name`. If there is none: those of a candidate on the
+ * CPU. */
+dpr_strategy_info cli_strategy_at(size_t i);
 dpr_strategy_info cli_strategy_info(const char *name);
 
 /* Where it matters that no device is named: no argument of cli_device(). */

@@ -222,7 +222,7 @@ static int print_json(const request *r, const dpr_caps *cpu) {
         cJSON *s = cJSON_CreateObject();
         cJSON_AddStringToObject(s, "name", dpr_strategy_name(i));
         cJSON_AddStringToObject(s, "text", dpr_strategy_text(i));
-        cJSON_AddStringToObject(s, "side", cli_strategy_info(dpr_strategy_name(i)).on_gpu ? "gpu" : "cpu");
+        cJSON_AddStringToObject(s, "side", cli_strategy_at(i).on_gpu ? "gpu" : "cpu");
         cli_json_append(strategies, s);
     }
     json_lists(document);

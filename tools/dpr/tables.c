@@ -55,7 +55,7 @@ void tables_print_strategies(int with_gpu) {
     const int width = tables_strategy_width();
     puts("\nStrategies of this build:");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (with_gpu || !cli_strategy_info(dpr_strategy_name(i)).on_gpu)
+        if (with_gpu || !cli_strategy_at(i).on_gpu)
             printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
     if (!with_gpu)
         tables_print_left_out();
@@ -64,7 +64,7 @@ void tables_print_strategies(int with_gpu) {
 void tables_print_left_out(void) {
     int on_gpu = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        on_gpu += cli_strategy_info(dpr_strategy_name(i)).on_gpu;
+        on_gpu += cli_strategy_at(i).on_gpu;
     if (on_gpu > 0)
         printf("  %d more strategies run on a GPU ('dpr info --all' lists them)\n", on_gpu);
 }

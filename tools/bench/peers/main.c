@@ -1,4 +1,4 @@
-/* dpr_peers: dpr beside CUB, cuBLAS, plain copies and empty kernels, on one GPU, in one process, in turn. */
+/* dpr_peers measures dpr, CUB, cuBLAS, plain copies and empty kernels in turn, in one process on one GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@ typedef struct request {
 
 static const cli_help help = {
     "Usage: dpr_peers [OPTION]...\n"
-    "Times dpr beside CUB, cuBLAS, copies and empty kernels on one GPU: in turn, on the same rotating buffers.\n"
+    "Compares dpr's times with those of CUB, cuBLAS, copies and empty kernels. They take turns on one GPU, on the\n"
+    "same rotating buffers.\n"
     "Every result is checked.\n"
     "\n"
     "Examples:\n"
@@ -31,11 +32,11 @@ static const cli_help help = {
     "  cub.memcpy      with cudaMemcpy() in its place; cub.pinned: with the result in pinned memory (blocking)\n"
     "  cub.native      sums of 32-bit integers in 32 bits; cub.transform: widened by a transform iterator (graph)\n"
     "  cublas.asum, cublas.dot (with itself), cublas.iamax\n"
-    "                  beside sums and argmax of f32 and f64\n"
+    "                  for sums and argmax of f32 and f64\n"
     "  copy            of half the array to other device memory: as many bytes read and written as others read;\n"
     "                  not of more than a quarter of the device's memory\n"
     "  launch          a kernel of one thread that reads nothing, launched as dpr's are: the least time of a call;\n"
-    "                  beside arrays of up to 8 MiB\n"
+    "                  for arrays of up to 8 MiB\n"
     "\n"
     "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
     "\n"
@@ -59,7 +60,7 @@ static int parse(int argc, char **argv, request *r) {
         {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
         {'p', "peer", "PEER,...", take_groups, r->asked.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
-         "strategies to time beside the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
+         "strategies to time in addition to the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 0.5%)"},
