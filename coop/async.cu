@@ -20,7 +20,7 @@ constexpr int stages = 2;
 /* The stages of one block: every gridDim.x-th stage of the array's whole vectors. */
 template <class T> struct stage_walk {
     using P = packet<T>;
-    division<T> d;
+    array_view<T> d;
 
     __device__ unsigned vectors() const { return stage_vectors * blockDim.x; }
     __device__ uint64_t first(uint64_t i) const { return (blockIdx.x + i * gridDim.x) * vectors(); }
@@ -66,10 +66,10 @@ template <class M> __device__ typename M::acc reduce_stages(const stage_walk<typ
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) async_kernel(const __grid_constant__ dpr_kernel_args args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     static_assert(sizeof(typename X::type) <= demonstrated_bytes);
-    const share<M> mine = begin<M>(args);
-    const ends<M> e(mine.d);
+    const thread_slice<M> mine = begin<M>(args);
+    const unaligned_ends<M> e(mine.d);
     const auto own = X::pack(reduce_stages<M>(stage_walk<typename M::storage>{mine.d}));
     const auto x = reduce_block<M>(e.with(own));
     meet<M, true>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);

@@ -26,10 +26,10 @@ struct ring {
 
 /* The stages of one block: every gridDim.x-th stage of the array's whole vectors. */
 template <class T> struct stage_walk {
-    division<T> d;
+    array_view<T> d;
     uint64_t stage; /* vectors of one stage */
 
-    __device__ explicit stage_walk(const division<T> &of) : d(of), stage(block_threads * stage_vectors) {}
+    __device__ explicit stage_walk(const array_view<T> &of) : d(of), stage(block_threads * stage_vectors) {}
 
     __device__ uint64_t first(uint64_t i) const { return (blockIdx.x + i * gridDim.x) * stage; }
     __device__ bool has(uint64_t i) const { return first(i) < d.vectors; }
@@ -106,16 +106,16 @@ template <class M> __device__ typename M::acc reduce_stages(ring &r, const stage
 template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &args, ring &r) {
     using T = typename M::storage;
     open_ring(r);
-    const share<M> mine = begin<M>(args);
-    typename exchange<M>::type x;
+    const thread_slice<M> mine = begin<M>(args);
+    typename partial<M>::type x;
     bool split = false;
     if constexpr (alignof(T) < sizeof(T)) {
         split = is_split<T>(args.in);
         if (split)
-            x = reduce_split_share<M>(mine.d.data, mine.d.count);
+            x = reduce_split_slice<M>(mine.d.data, mine.d.count);
     }
     if (!split)
-        x = ends<M>(mine.d).with(exchange<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
+        x = unaligned_ends<M>(mine.d).with(partial<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
     x = reduce_block<M>(x);
     meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
@@ -156,12 +156,12 @@ dpr_kernel kernel(const dpr_key *key) {
     return {instances<bulk_family>::of(key), block_threads, sizeof(ring), 1, 0, nullptr};
 }
 
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
     return dpr_block_per_sm(caps, resident, block_threads, most_partials);
 }
 
 int launch(const dpr_run *run) {
-    const size_t wanted = dpr_run_bytes(run) / stage_bytes + 1, most = static_cast<size_t>(run->shape.max_blocks);
+    const size_t wanted = dpr_run_bytes(run) / stage_bytes + 1, most = static_cast<size_t>(run->limits.max_blocks);
     dpr_launch launch = {};
     launch.entry = kernel(&run->key).entry;
     launch.blocks = static_cast<unsigned>(wanted < most ? wanted : most);
@@ -182,8 +182,8 @@ const dpr_strategy dpr_coop_bulk = {
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
-    .shape = dpr::shape,
+    .limits = dpr::limits,
     .launch = dpr::launch,
-    .work_bytes = nullptr,
+    .workspace_bytes = nullptr,
     .describe = nullptr,
 };

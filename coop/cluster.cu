@@ -13,9 +13,10 @@ namespace {
 
 constexpr int block_threads = 512;
 constexpr int largest_cluster = 16;
-constexpr int block_warps = block_threads / 32;
 
 #if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
+
+constexpr int block_warps = block_threads / 32;
 
 /* Stores a value in the shared memory of another block of the cluster, and adds its bytes to the barrier there. */
 template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
@@ -29,7 +30,7 @@ template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
 
 /* The place in a cluster's first block where the partial results of the cluster's warps arrive. */
 template <class M> struct inbox {
-    using X = exchange<M>;
+    using X = partial<M>;
     typename X::type *partials; /* largest_cluster * block_warps, in this block's shared memory */
     uint64_t *barrier;
 
@@ -66,7 +67,7 @@ template <class M> struct inbox {
 };
 
 template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     __shared__ alignas(16) unsigned char partials[largest_cluster * block_warps * sizeof(typename X::type)];
     __shared__ alignas(8) uint64_t barrier;
     inbox<M> box = {reinterpret_cast<typename X::type *>(partials), &barrier};
@@ -76,8 +77,8 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
     if (first)
         box.open();
     auto arrived = cluster.barrier_arrive();
-    const share<M> mine = begin<M>(args);
-    const typename X::type x = reduce_warp<M>(reduce_share<M>(args, mine));
+    const thread_slice<M> mine = begin<M>(args);
+    const typename X::type x = reduce_warp<M>(reduce_slice<M>(args, mine));
     cluster.barrier_wait(std::move(arrived));
     if (first)
         box.expect(expected);
@@ -120,10 +121,10 @@ dpr_kernel kernel(const dpr_key *key) {
     return {instances<cluster_family>::of(key), block_threads, 0, 2, largest_cluster, nullptr};
 }
 
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    dpr_shape shape = dpr_block_per_sm(caps, resident, block_threads, most_partials);
-    shape.cluster = resident.cluster;
-    return shape;
+dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+    dpr_launch_limits limits = dpr_block_per_sm(caps, resident, block_threads, most_partials);
+    limits.cluster = resident.cluster;
+    return limits;
 }
 
 /* Launches one cluster as large as the array needs, of at least two blocks and at most the limit. Longer arrays get
@@ -132,8 +133,8 @@ dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
 int launch(const dpr_run *run) {
     const size_t vectors = dpr_run_bytes(run) / vector_bytes + 1;
     const size_t blocks = (vectors + block_threads - 1) / block_threads;
-    const size_t largest = static_cast<size_t>(run->shape.cluster);
-    const size_t room = static_cast<size_t>(run->shape.max_blocks) / largest, wanted = blocks / 4 / largest;
+    const size_t largest = static_cast<size_t>(run->limits.cluster);
+    const size_t room = static_cast<size_t>(run->limits.max_blocks) / largest, wanted = blocks / 4 / largest;
     const size_t clusters = wanted < room ? wanted : room;
     dpr_launch launch = {};
     launch.entry = kernel(&run->key).entry;
@@ -155,8 +156,8 @@ const dpr_strategy dpr_coop_cluster = {
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
-    .shape = dpr::shape,
+    .limits = dpr::limits,
     .launch = dpr::launch,
-    .work_bytes = nullptr,
+    .workspace_bytes = nullptr,
     .describe = nullptr,
 };

@@ -25,6 +25,6 @@ const dpr_strategy dpr_coop_grid = {
     .probe = probe,
     .cost = cost,
     .kernel = dpr_meeting_kernel,
-    .shape = dpr_meeting_shape,
+    .limits = dpr_meeting_limits,
     .launch = launch,
 };

@@ -30,14 +30,14 @@ template <dpr_op O, dpr_dtype D, dpr_nan N> struct grouped<monoid<O, D, N>> {
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) tile_kernel(const __grid_constant__ dpr_kernel_args args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     using op = typename grouped<M>::template op<typename X::type>;
     static_assert(sizeof(typename X::type) <= demonstrated_bytes);
     __shared__ typename X::type of_tile[most_threads / 32];
-    const share<M> mine = begin<M>(args);
+    const thread_slice<M> mine = begin<M>(args);
     const auto block = cg::this_thread_block();
     const auto tile = cg::tiled_partition<32>(block);
-    typename X::type x = cg::reduce(tile, reduce_share<M>(args, mine), op());
+    typename X::type x = cg::reduce(tile, reduce_slice<M>(args, mine), op());
     if (tile.thread_rank() == 0)
         of_tile[tile.meta_group_rank()] = x;
     block.sync();

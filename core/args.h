@@ -22,7 +22,7 @@ struct dpr_kernel_args {
     void *scratch;                /* DPR_SCRATCH_BYTES of zeros, or NULL if the kernel needs none */
     uint32_t head;                /* elements before the first whole vector */
     uint32_t reading;             /* DPR_READ_* */
-    uint32_t ahead;               /* vectors that a thread may prefetch to L2 while the work before is still running */
+    uint32_t prefetch;            /* vectors that a thread may prefetch to L2 while the work before is still running */
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* for a second pass: number of partial results to fold */
     dpr_init init;

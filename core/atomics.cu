@@ -56,7 +56,7 @@ template <dpr_dtype D, dpr_nan N> constexpr bool is_ordered_sum<monoid<DPR_SUM, 
 /* Adds every element by itself. */
 struct each_element {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
-        using X = exchange<M>;
+        using X = partial<M>;
         for (uint64_t i = thread_of_grid(); i < count; i += threads_of_grid())
             add(X::unpack(X::of_element(in[i], i)));
     }
@@ -65,7 +65,7 @@ struct each_element {
 constexpr unsigned loads = 16; /* loads in flight a thread */
 
 template <class M> __device__ typename M::acc of_thread(const typename M::storage *in, uint64_t count) {
-    using X = exchange<M>;
+    using X = partial<M>;
     const unsigned stride = threads_of_grid();
     typename M::acc a = M::identity();
     typename X::type sum[1];
@@ -103,7 +103,7 @@ template <class T> __device__ uint64_t sum_in_hardware(T x) {
 /* Adds sums of 32 elements, which a warp has read together. */
 struct each_warp {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
-        using X = exchange<M>;
+        using X = partial<M>;
         const unsigned lane = threadIdx.x % 32;
         for (uint64_t first = thread_of_grid() - lane; first < count; first += threads_of_grid()) {
             const bool there = first + lane < count;
@@ -135,9 +135,9 @@ struct each_block {
 /* Adds what each block has added up by shuffles. */
 struct each_reduced_block {
     template <class M, class Add> static __device__ void give(const typename M::storage *in, uint64_t count, Add add) {
-        const auto x = reduce_block<M>(exchange<M>::pack(of_thread<M>(in, count)));
+        const auto x = reduce_block<M>(partial<M>::pack(of_thread<M>(in, count)));
         if (threadIdx.x == 0)
-            add(exchange<M>::unpack(x));
+            add(partial<M>::unpack(x));
     }
 };
 

@@ -15,8 +15,8 @@
  *   ATTRIBUTE     cudaDevAttr<ATTRIBUTE> is its source
  *   LEAST, MOST   the values that a machine may have
  *
- * Flags are 0 or 1. A warp has 32 threads on every CUDA device. Launches may nest up to 24 levels deep, and a grid may
- * have up to 2^31 - 1 blocks along x (CUDA programming guide). The limits of the other fields are ten to a thousand
+ * Flags are 0 or 1. A warp has 32 threads on every CUDA device. Launches may nest up to 24 levels deep, and a grid
+ * may have up to 2^31 - 1 blocks along x (CUDA programming guide). The limits of the other fields are ten to a thousand
  * times what devices have today. Within these limits every value calculated from the fields fits its type: numbers of
  * threads and blocks, also on all SMs together, fit in an int, no divisor in a cost is 0, and every cost is finite and
  * above 0. */
@@ -57,9 +57,9 @@
  *
  *   X(A, NAME, LEAST, MOST, text)
  *
- * The size of the launch pool is asked for when the device is initialised. How deep launches may nest cannot be asked;
- * it is the CUDA programming guide's maximum. Costs are measured when a strategy with nested launches is first named
- * (dp/calibration.h). Until then they are those of an H200 with a pool of that size (dp/nested_host.h). */
+ * The size of the launch pool is asked for when the device is initialised. How deep launches may nest cannot be
+ * asked; it is the CUDA programming guide's maximum. Costs are measured when a strategy with nested launches is first
+ * named (dp/calibration.h). Until then they are those of an H200 with a pool of that size (dp/nested_host.h). */
 #define DPR_NESTED_CAPS_LIST(X, A)                                                                                     \
     X(A, memory_bytes, 1 << 20, INT64_C(1) << 50, "device memory, bytes")                                              \
     X(A, pending_launches, 0, INT32_MAX, "nested launches that may be pending at a time")                              \

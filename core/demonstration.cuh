@@ -67,27 +67,27 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
         return {Form::of(key), threads, threads * Form::shared_bytes(key), most_threads / threads, 0, nullptr};
     }
 
-    static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    static dpr_launch_limits limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
         const int threads = block_of(key), per_sm = std::max(ThreadsPerSm / threads, 1);
-        dpr_shape shape = {};
-        shape.threads = threads;
-        shape.max_blocks = std::min(resident.blocks, Partials);
+        dpr_launch_limits limits = {};
+        limits.threads = threads;
+        limits.max_blocks = std::min(resident.blocks, Partials);
         if (ThreadsPerSm > 0)
-            shape.max_blocks = std::min(shape.max_blocks, per_sm * static_cast<int>(caps->gpu.sm_count));
-        shape.scratch_bytes = DPR_SCRATCH_BYTES;
-        shape.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
-        return shape;
+            limits.max_blocks = std::min(limits.max_blocks, per_sm * static_cast<int>(caps->gpu.sm_count));
+        limits.scratch_bytes = DPR_SCRATCH_BYTES;
+        limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
+        return limits;
     }
 
     static int launch(const dpr_run *run) {
-        const size_t at_once = static_cast<size_t>(run->shape.threads) * Bytes;
+        const size_t at_once = static_cast<size_t>(run->limits.threads) * Bytes;
         const size_t wanted = (dpr_run_bytes(run) + at_once - 1) / at_once;
         dpr_launch launch = {};
         launch.entry = Form::of(&run->key);
         launch.blocks = static_cast<unsigned>(
-            std::clamp(wanted, static_cast<size_t>(1), static_cast<size_t>(run->shape.max_blocks)));
-        launch.threads = static_cast<unsigned>(run->shape.threads);
-        launch.shared_bytes = run->shape.threads * Form::shared_bytes(&run->key);
+            std::clamp(wanted, static_cast<size_t>(1), static_cast<size_t>(run->limits.max_blocks)));
+        launch.threads = static_cast<unsigned>(run->limits.threads);
+        launch.shared_bytes = run->limits.threads * Form::shared_bytes(&run->key);
         return dpr_launch_run(&launch, run);
     }
 };
@@ -110,9 +110,9 @@ inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, si
         .cost = [](const dpr_key *key, const dpr_caps *caps,                                                           \
                    size_t count) { return dpr::demonstration_seconds(key, caps, count, SHARE); },                      \
         .kernel = FORM::kernel,                                                                                        \
-        .shape = FORM::shape,                                                                                          \
+        .limits = FORM::limits,                                                                                        \
         .launch = FORM::launch,                                                                                        \
-        .work_bytes = nullptr,                                                                                         \
+        .workspace_bytes = nullptr,                                                                                    \
         .describe = nullptr,                                                                                           \
     };
 

@@ -68,7 +68,7 @@ template <class Family> struct instances {
 /* Threads of the largest block. An SM of every device has room for one. */
 constexpr int most_threads = 1024;
 
-/* probe(), kernel(), shape() and launch() of strategies that run one block of up to `threads` threads on each SM and
+/* probe(), kernel(), limits() and launch() of strategies that run one block of up to `threads` threads on each SM and
  * leave at most `Partials` partial results in scratch memory. */
 template <class Family, int Partials> struct block_per_sm {
     static constexpr int threads = most_threads;
@@ -79,7 +79,7 @@ template <class Family, int Partials> struct block_per_sm {
 
     static dpr_kernel kernel(const dpr_key *key) { return {instances<Family>::of(key), threads, 0, 1, 0, nullptr}; }
 
-    static dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+    static dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
         return dpr_block_per_sm(caps, resident, threads, Partials);
     }
 

@@ -26,7 +26,7 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 template <class M> __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     using R = typename M::result;
     const auto *in = static_cast<const typename M::storage *>(args.in);
-    if constexpr (M::located)
+    if constexpr (M::holds_index)
         a = M::locate(a, in, count);
     if constexpr (!M::has_neutral) {
         if (count == 1)
@@ -124,14 +124,14 @@ constexpr int most_partials = DPR_SCRATCH_BYTES / tagged_bytes;
 
 /* Where partial result number `i` lies. */
 template <class M> __device__ uint64_t *partial_of(const dpr_kernel_args &args, unsigned i) {
-    constexpr int words = tagged_partial<typename exchange<M>::type>::words;
+    constexpr int words = tagged_partial<typename partial<M>::type>::words;
     static_assert(words * sizeof(uint64_t) <= tagged_bytes);
     return static_cast<uint64_t *>(args.scratch) + i * words;
 }
 
 /* The partial results that a lane of the warp reads in one round of gather(), 32 apart. */
 template <class M> struct gathered {
-    using X = exchange<M>;
+    using X = partial<M>;
     using partial = tagged_partial<typename X::type>;
     static constexpr int each = 5;
 
@@ -185,8 +185,8 @@ template <class M> struct gathered {
  * wait for others. Set `Many` if there may be several rounds: their results are then added up in an accumulator, so
  * that they are not rounded each time. */
 template <class M, bool Many>
-__device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type own, unsigned n) {
-    using X = exchange<M>;
+__device__ void gather(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type own, unsigned n) {
+    using X = partial<M>;
     const unsigned lane = threadIdx.x % 32;
     typename X::type x = lane == 0 ? own : X::identity();
     typename M::acc rounds = M::identity();
@@ -209,13 +209,13 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename exc
  * (`x`). All blocks but the last post theirs and are done. The last, which has started after all others, gathers them.
  * At least the first warp of each block calls it. */
 template <class M, bool Many = false>
-__device__ void meet(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x, unsigned self,
+__device__ void meet(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
                      unsigned last) {
     if (self == last) {
         if (threadIdx.x < 32)
             gather<M, Many>(args, count, x, last);
     } else if (threadIdx.x == 0) {
-        tagged_partial<typename exchange<M>::type>::post(partial_of<M>(args, self), x);
+        tagged_partial<typename partial<M>::type>::post(partial_of<M>(args, self), x);
     }
 }
 
@@ -254,8 +254,8 @@ enum class folded_by { warp, block };
  * that depends only on the number and size of the blocks, and writes the result. Blocks may start in any order. All
  * threads call it. */
 template <class M, folded_by By>
-__device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
-    using X = exchange<M>;
+__device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x) {
+    using X = partial<M>;
     constexpr bool by_warp = By == folded_by::warp;
     unsigned *ticket = static_cast<unsigned *>(args.scratch);
     auto *partials = reinterpret_cast<typename X::type *>(static_cast<char *>(args.scratch) + ticket_bytes);

@@ -9,10 +9,10 @@ namespace {
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) block_kernel(const __grid_constant__ dpr_kernel_args args) {
-    const share<M> mine = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
+    const thread_slice<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_slice<M>(args, mine));
     if (threadIdx.x == 0)
-        write_result<M>(args, mine.d.count, exchange<M>::unpack(x));
+        write_result<M>(args, mine.d.count, partial<M>::unpack(x));
 }
 
 struct block_family {
@@ -26,12 +26,12 @@ double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_sm_rate(key, &caps->gpu);
 }
 
-dpr_shape shape(const dpr_key *, const dpr_caps *caps, dpr_residency) {
-    dpr_shape shape = {};
-    shape.threads = strategy::threads;
-    shape.max_blocks = 1;
-    shape.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
-    return shape;
+dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency) {
+    dpr_launch_limits limits = {};
+    limits.threads = strategy::threads;
+    limits.max_blocks = 1;
+    limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
+    return limits;
 }
 
 int launch(const dpr_run *run) {
@@ -52,8 +52,8 @@ const dpr_strategy dpr_flat_block = {
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
-    .shape = dpr::shape,
+    .limits = dpr::limits,
     .launch = dpr::launch,
-    .work_bytes = nullptr,
+    .workspace_bytes = nullptr,
     .describe = nullptr,
 };

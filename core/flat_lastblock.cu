@@ -10,8 +10,8 @@ namespace {
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) lastblock_kernel(const __grid_constant__ dpr_kernel_args args) {
-    const share<M> mine = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
+    const thread_slice<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_slice<M>(args, mine));
     meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }
 
@@ -38,8 +38,8 @@ const dpr_strategy dpr_flat_lastblock = {
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
-    .shape = dpr::strategy::shape,
+    .limits = dpr::strategy::limits,
     .launch = dpr::strategy::launch,
-    .work_bytes = nullptr,
+    .workspace_bytes = nullptr,
     .describe = nullptr,
 };

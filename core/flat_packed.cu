@@ -65,10 +65,10 @@ template <class M> __device__ void add_up(const dpr_kernel_args &args, uint64_t 
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) packed_kernel(const __grid_constant__ dpr_kernel_args args) {
-    const share<M> mine = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
+    const thread_slice<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_slice<M>(args, mine));
     if (threadIdx.x == 0)
-        add_up<M>(args, mine.d.count, exchange<M>::unpack(x));
+        add_up<M>(args, mine.d.count, partial<M>::unpack(x));
 }
 
 struct packed_family {
@@ -105,8 +105,8 @@ const dpr_strategy dpr_flat_packed = {
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
-    .shape = dpr::strategy::shape,
+    .limits = dpr::strategy::limits,
     .launch = dpr::strategy::launch,
-    .work_bytes = nullptr,
+    .workspace_bytes = nullptr,
     .describe = nullptr,
 };

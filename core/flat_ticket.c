@@ -20,6 +20,6 @@ const dpr_strategy dpr_flat_ticket = {
     .probe = dpr_meeting_probe,
     .cost = cost,
     .kernel = dpr_meeting_kernel,
-    .shape = dpr_meeting_shape,
+    .limits = dpr_meeting_limits,
     .launch = launch,
 };

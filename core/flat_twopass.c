@@ -29,6 +29,6 @@ const dpr_strategy dpr_flat_twopass = {
     .probe = dpr_meeting_probe,
     .cost = cost,
     .kernel = dpr_meeting_kernel,
-    .shape = dpr_meeting_shape,
+    .limits = dpr_meeting_limits,
     .launch = launch,
 };

@@ -21,7 +21,7 @@ __device__ void fold_tiles(tiles_of<M, Tiles> &tiles, typename M::acc &total) {
     __syncthreads();
     Fold::fold(tiles);
     if (threadIdx.x == 0)
-        total = M::merge(total, exchange<M>::unpack(reduce_array<M>(tiles.own)));
+        total = M::merge(total, partial<M>::unpack(reduce_array<M>(tiles.own)));
 }
 
 /* The kernel of a rung. Blocks go from tile to tile; a tile has `Elements` elements a thread, blockDim.x apart. The
@@ -30,7 +30,7 @@ __device__ void fold_tiles(tiles_of<M, Tiles> &tiles, typename M::acc &total) {
  * meanwhile. */
 template <class M, unsigned Elements, class Fold>
 __global__ void __launch_bounds__(most_threads, 1) ladder_kernel(const __grid_constant__ dpr_kernel_args args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     static_assert(sizeof(typename X::type) == (is_sum_of_i32<M> ? demonstrated_bytes : sizeof(typename M::storage)));
     constexpr unsigned side_by_side = bytes_at_once<Elements> / (Elements * sizeof(typename M::storage)),
                        each = side_by_side * Elements;

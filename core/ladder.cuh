@@ -10,7 +10,7 @@ namespace dpr {
 /* Tiles that a block folds side by side, between the same barriers. In shared memory each tile has one word for each
  * thread of the block. `own` are this thread's words, which are in shared memory too. */
 template <class M, unsigned Tiles> struct tiles_of {
-    using X = exchange<M>;
+    using X = partial<M>;
     using T = typename X::type;
     T *x;
     T own[Tiles];

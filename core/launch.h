@@ -14,26 +14,27 @@ static inline size_t dpr_run_bytes(const dpr_run *run) {
 /* The launch limits of a kernel that runs one block on each SM and keeps at most `partials` partial results in scratch
  * memory. With more than one block an SM, the blocks would not all start together while blocks of the previous kernel
  * are still running, and some SMs would get more of them than others. */
-static inline dpr_shape dpr_block_per_sm(const dpr_caps *caps, dpr_residency resident, int threads, int partials) {
+static inline dpr_launch_limits dpr_block_per_sm(const dpr_caps *caps, dpr_residency resident, int threads,
+                                                 int partials) {
     int blocks = resident.blocks < (int)caps->gpu.sm_count ? resident.blocks : (int)caps->gpu.sm_count;
     if (blocks > partials)
         blocks = partials;
-    dpr_shape shape;
-    memset(&shape, 0, sizeof shape);
-    shape.threads = threads;
-    shape.max_blocks = blocks;
-    shape.scratch_bytes = DPR_SCRATCH_BYTES;
-    shape.cached_bytes = (size_t)caps->gpu.l2_bytes;
-    return shape;
+    dpr_launch_limits limits;
+    memset(&limits, 0, sizeof limits);
+    limits.threads = threads;
+    limits.max_blocks = blocks;
+    limits.scratch_bytes = DPR_SCRATCH_BYTES;
+    limits.cached_bytes = (size_t)caps->gpu.l2_bytes;
+    return limits;
 }
 
-/* Chooses a launch of blocks of `threads` threads or more, up to the shape's limit, with no more threads than the array
+/* Chooses a launch of blocks of `threads` threads or more, up to the limit, with no more threads than the array
  * has vectors of 16 bytes, rounded up to whole blocks. It first takes more blocks, so that all SMs read. If threads
  * would read more vectors than the `in_flight` that they load at a time, it takes larger blocks; the largest only from
  * twice as many vectors on. More threads have more loads in flight, but each thread costs some hundred instructions. */
 static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigned in_flight, const dpr_run *run) {
-    const size_t vectors = dpr_run_bytes(run) / 16 + 1, most = (size_t)run->shape.max_blocks;
-    while (threads < (unsigned)run->shape.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
+    const size_t vectors = dpr_run_bytes(run) / 16 + 1, most = (size_t)run->limits.max_blocks;
+    while (threads < (unsigned)run->limits.threads && vectors > (threads < 512 ? 1 : 2) * in_flight * most * threads)
         threads *= 2;
     const size_t wanted = (vectors + threads - 1) / threads;
     dpr_launch launch;
@@ -46,7 +47,7 @@ static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigne
 
 /* Bytes that each block may prefetch to L2 while the work before is ending: enough to keep memory busy until the block
  * reads. More slows that work: with 64 KiB a chain of runs is slower on an H200. */
-enum { DPR_AHEAD_BYTES = 32768, DPR_AHEAD_VECTORS = 8 };
+enum { DPR_PREFETCH_BYTES = 32768, DPR_PREFETCH_VECTORS = 8 };
 
 /* From this array size on, each block reads a contiguous part of the array: 0.2 % faster than blocks in turn from 2 GiB
  * on, on an H200, presumably because an SM then needs fewer pages at a time. At 64 MiB it is 1 % slower. */
@@ -64,15 +65,15 @@ static inline void dpr_read_as(dpr_kernel_args *args, const dpr_launch *launch, 
     args->reciprocal = UINT64_MAX / threads;
     if (head > 0 || (run->count - head) % in_vector > 0)
         args->reading |= DPR_READ_ENDS;
-    if (dpr_run_bytes(run) > run->shape.cached_bytes)
+    if (dpr_run_bytes(run) > run->limits.cached_bytes)
         args->reading |= DPR_READ_STREAMING;
     if (dpr_run_bytes(run) >= DPR_RUNS_BYTES)
         args->reading |= DPR_READ_RUNS;
     /* If the count is in device memory, the host does not know how many elements there are to prefetch. */
     if (run->programmatic && !launch->cooperative && run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count) {
-        args->ahead = DPR_AHEAD_BYTES / 16 / launch->threads;
-        if (args->ahead > DPR_AHEAD_VECTORS)
-            args->ahead = DPR_AHEAD_VECTORS;
+        args->prefetch = DPR_PREFETCH_BYTES / 16 / launch->threads;
+        if (args->prefetch > DPR_PREFETCH_VECTORS)
+            args->prefetch = DPR_PREFETCH_VECTORS;
     }
 }
 

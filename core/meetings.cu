@@ -8,17 +8,17 @@
 namespace dpr {
 namespace {
 
-constexpr int largest_exchange = 16; /* bytes */
+constexpr int largest_partial = 16; /* bytes */
 
-template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_kernel_args &args) {
-    return static_cast<typename exchange<M>::type *>(args.scratch);
+template <class M> __device__ typename partial<M>::type *partials_of(const dpr_kernel_args &args) {
+    return static_cast<typename partial<M>::type *>(args.scratch);
 }
 
 /* The partial results of a round lie after those of the round before, so that a block that is ahead does not overwrite
  * what others still read. */
 template <class M>
-__device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typename exchange<M>::type x) {
-    using X = exchange<M>;
+__device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x) {
+    using X = partial<M>;
     const auto grid = cooperative_groups::this_grid();
     auto *partials = partials_of<M>(args);
     for (unsigned n = gridDim.x; n > 1; n = (n + blockDim.x - 1) / blockDim.x) {
@@ -41,7 +41,7 @@ __device__ void meet_in_grid(const dpr_kernel_args &args, uint64_t count, typena
 
 /* Folds the partial results that the blocks of the launch before have stored. */
 template <class M> __device__ void meet_now(const dpr_kernel_args &args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     let_next_launch();
     wait_for_work_before();
     typename X::type *partials = partials_of<M>(args), x = X::identity();
@@ -56,13 +56,13 @@ template <class M> __device__ void meet_now(const dpr_kernel_args &args) {
 
 template <class M>
 __global__ void __launch_bounds__(most_threads, 1) meetings_kernel(const __grid_constant__ dpr_kernel_args args) {
-    static_assert(sizeof(typename exchange<M>::type) <= largest_exchange);
+    static_assert(sizeof(typename partial<M>::type) <= largest_partial);
     if (args.meeting == DPR_MEET_NOW) {
         meet_now<M>(args);
         return;
     }
-    const share<M> mine = begin<M>(args);
-    const auto x = reduce_block<M>(reduce_share<M>(args, mine));
+    const thread_slice<M> mine = begin<M>(args);
+    const auto x = reduce_block<M>(reduce_slice<M>(args, mine));
     if (args.meeting == DPR_MEET_BY_TICKET)
         finish_by_ticket<M, folded_by::warp>(args, mine.d.count, x);
     else if (args.meeting == DPR_MEET_IN_GRID)
@@ -76,7 +76,7 @@ struct meetings_family {
 };
 
 using strategy = block_per_sm<meetings_family, most_partials>;
-static_assert(most_partials <= most_tickets(largest_exchange));
+static_assert(most_partials <= most_tickets(largest_partial));
 
 } // namespace
 } // namespace dpr
@@ -89,8 +89,8 @@ dpr_kernel dpr_meeting_kernel(const dpr_key *key) {
     return dpr::strategy::kernel(key);
 }
 
-dpr_shape dpr_meeting_shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
-    return dpr::strategy::shape(key, caps, resident);
+dpr_launch_limits dpr_meeting_limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+    return dpr::strategy::limits(key, caps, resident);
 }
 
 dpr_launch dpr_meeting_spread(const dpr_run *run, uint32_t meeting) {

@@ -20,7 +20,7 @@ enum {
 /* Entries of the three strategies' tables. */
 const char *dpr_meeting_probe(const dpr_key *key, const dpr_caps *caps);
 dpr_kernel dpr_meeting_kernel(const dpr_key *key);
-dpr_shape dpr_meeting_shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
+dpr_launch_limits dpr_meeting_limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
 
 /* The launch whose blocks read the run's array. */
 dpr_launch dpr_meeting_spread(const dpr_run *run, uint32_t meeting);

@@ -15,17 +15,17 @@
  *                      of the tile, in falling order of v; fold_into(acc, index_of) folds the tile into acc, where
  *                      index_of(v) is the index in the array of the first element of vector v
  *
- *   by_word            true if a tile's lanes take four bytes of elements at a time: add_word(lane, word); settle(lane)
- *                      then makes a lane for join() and fold() from it
+ *   adds_words         true if a tile's lanes take four bytes of elements at a time: add_word(lane, word);
+ *                      settle(lane) then makes a lane for join() and fold() from it
  *
  *   has_neutral        true if identity() changes nothing that it is combined with
  *
- *   narrow_exchange    true if the threads of a block exchange lanes, which lower(acc) makes, and not accumulators
+ *   exchanges_lanes    true if the threads of a block exchange lanes, which to_lane(acc) makes, and not accumulators
  *
  *   in_hardware        the instruction that combines the values that a warp exchanges, if there is one
  *
- *   located            true if accumulators hold indices: there are no lanes, of_element(x, index) makes an accumulator
- *                      from an element, and locate(acc, data, count) must be called before finish()
+ *   holds_index        true if accumulators hold indices: there are no lanes, of_element(x, index) makes an
+ *                      accumulator from an element, and locate(acc, data, count) must be called before finish()
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers are added in 32 bits within a tile and
  * in 64 bits between tiles, F32 within a tile and F64 between tiles. */
@@ -102,9 +102,9 @@ struct common {
     static constexpr int lanes = 4;
     static constexpr int vectors = 8;
     static constexpr bool has_neutral = true;
-    static constexpr bool narrow_exchange = false;
-    static constexpr bool by_word = false;
-    static constexpr bool located = false;
+    static constexpr bool exchanges_lanes = false;
+    static constexpr bool adds_words = false;
+    static constexpr bool holds_index = false;
     static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };
@@ -173,13 +173,13 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     using acc = decltype(sum_zero<D>());
     using result = storage_of<element<D>::wide>;
     static constexpr bool is_integer = element<D>::kind & (DPR_KIND_SINT | DPR_KIND_UINT);
-    static constexpr bool by_word = sizeof(storage) == 1 || (is_integer && sizeof(storage) == 2);
+    static constexpr bool adds_words = sizeof(storage) == 1 || (is_integer && sizeof(storage) == 2);
     static constexpr bool in_halves = is_integer && sizeof(storage) == 4;
     using tile = cuda::std::conditional_t<in_halves, sum_of_halves<D>, void>;
     /* Pairs that take more registers or instructions a vector. */
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
-    static constexpr bool narrow_exchange = is_float<D> || is_complex<D>; /* by trees: pairwise */
+    static constexpr bool exchanges_lanes = is_float<D> || is_complex<D>; /* by trees: pairwise */
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -211,7 +211,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static __device__ lane settle(lane l) { return l; }
     static __device__ lane join(lane a, lane b) { return a + b; }
 
-    static __device__ acc raise(lane l) {
+    static __device__ acc from_lane(lane l) {
         if constexpr (D == DPR_C128)
             return {{l.re, 0}, {l.im, 0}};
         else if constexpr (D == DPR_C64)
@@ -224,10 +224,10 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return static_cast<acc>(l);
     }
 
-    static __device__ acc fold(acc a, lane l) { return a + raise(l); }
+    static __device__ acc fold(acc a, lane l) { return a + from_lane(l); }
     static __device__ acc merge(acc a, acc b) { return a + b; }
 
-    static __device__ lane lower(acc a) {
+    static __device__ lane to_lane(acc a) {
         if constexpr (is_complex<D>)
             return {static_cast<decltype(lane::re)>(total(a.re)), static_cast<decltype(lane::re)>(total(a.im))};
         else
@@ -245,9 +245,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 
     static __device__ acc lift(result r) {
         if constexpr (is_complex<D>)
-            return is_absent<D, N>(r) ? identity() : raise({r.re, r.im});
+            return is_absent<D, N>(r) ? identity() : from_lane({r.re, r.im});
         else if constexpr (is_float<D>)
-            return is_absent<element<D>::wide, N>(r) ? identity() : raise(r);
+            return is_absent<element<D>::wide, N>(r) ? identity() : from_lane(r);
         else
             return static_cast<acc>(r);
     }
@@ -402,7 +402,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     using result = int64_t;
     using tile = arg_tile<Least, D, N>;
     static constexpr int vectors = 4;
-    static constexpr bool located = true;
+    static constexpr bool holds_index = true;
     static constexpr uint64_t none = ~uint64_t{0};
     static constexpr __device__ acc identity() { return {by::worst, none}; }
 
@@ -496,8 +496,8 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     using lane = uint32_t;
     using acc = uint32_t;
     using result = uint8_t;
-    static constexpr bool by_word = sizeof(storage) == 1;
-    static constexpr int vectors = by_word ? common::vectors : 4;
+    static constexpr bool adds_words = sizeof(storage) == 1;
+    static constexpr int vectors = adds_words ? common::vectors : 4;
     static constexpr warp_op in_hardware = warp_op::bor;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
@@ -526,8 +526,8 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_COUNT, D, N> : common {
     using lane = uint32_t;
     using acc = uint64_t;
     using result = int64_t;
-    static constexpr bool by_word = sizeof(storage) == 1;
-    static constexpr int vectors = by_word ? common::vectors : 4;
+    static constexpr bool adds_words = sizeof(storage) == 1;
+    static constexpr int vectors = adds_words ? common::vectors : 4;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
 
@@ -551,7 +551,7 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
     using lane = cuda::std::conditional_t<sizeof(storage) == 8, uint64_t, uint32_t>;
     using acc = lane;
     using result = storage;
-    static constexpr bool by_word = sizeof(storage) <= 4;
+    static constexpr bool adds_words = sizeof(storage) <= 4;
     static constexpr warp_op in_hardware = sizeof(lane) != sizeof(uint32_t) ? warp_op::none
                                            : O == DPR_BAND                  ? warp_op::band
                                            : O == DPR_BOR                   ? warp_op::bor

@@ -1,7 +1,7 @@
 /* The contract between the planner and a strategy.
  *
  * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
- * host/plan/strategies.def. It sees core/ only. `probe`, `cost` and `shape` are pure: the same arguments give the same
+ * host/plan/strategies.def. It sees core/ only. `probe`, `cost` and `limits` are pure: the same arguments give the same
  * answer, nothing is allocated or launched, and the hardware is not asked. `launch` neither allocates nor synchronises,
  * with two exceptions: a CPU strategy is done when it returns, and cpu.threads starts its pool of threads if there is
  * none. */
@@ -71,7 +71,7 @@ typedef struct dpr_residency {
 } dpr_residency;
 
 /* The limits of a strategy's launches on one device, found when planning. They and the count determine the grid. */
-typedef struct dpr_shape {
+typedef struct dpr_launch_limits {
     int threads;           /* most threads a block; for a CPU strategy the worker threads */
     int max_blocks;        /* most blocks on the whole device; for a CPU strategy 1 */
     int cluster;           /* blocks a cluster; 0: no clusters */
@@ -81,7 +81,7 @@ typedef struct dpr_shape {
     double launch_seconds; /* one level of nested launches: from the start of a kernel to the start of the kernel that
                               it launches */
     int measured;          /* 1: launch_seconds was measured on this device; 0: it is assumed */
-} dpr_shape;
+} dpr_launch_limits;
 
 /* Bytes of scratch memory of one run in flight. It is zeroed once, and every run leaves it zero. */
 enum { DPR_SCRATCH_BYTES = 8192 };
@@ -108,16 +108,16 @@ struct dpr_run {
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
     dpr_init init;
-    dpr_shape shape;
-    void *scratch; /* scratch memory: shape.scratch_bytes of device memory that no other run in flight uses, or NULL */
-    void *work; /* work memory: work_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
-    dpr_nested *report; /* where the last kernel writes the counters of nested launches: `nested`, or the run's own
-                           memory if `nested` is NULL or pageable */
-    dpr_nested *nested; /* NULL, or where the caller wants the counters */
-    int max_pending;    /* as in dpr_options */
-    uint32_t launches;  /* most nested launches that the run may make */
+    dpr_launch_limits limits;
+    void *scratch; /* scratch memory: limits.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *workspace; /* workspace_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
+    dpr_launch_report *report; /* where the last kernel writes the counters of nested launches: `launch_report`, or the
+                                  run's own memory if `launch_report` is NULL or pageable */
+    dpr_launch_report *launch_report; /* NULL, or where the caller wants the counters */
+    int max_pending;                  /* as in dpr_options */
+    uint32_t launches;                /* most nested launches that the run may make */
     uint32_t tag;     /* 0: `out` is one element of the result type; otherwise `out` is a mailbox and this is its tag */
-    int sms;          /* SMs that the shape was made for */
+    int sms;          /* SMs that the limits are for */
     int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, because it
                          waits for that work itself (programmatic dependent launch) */
     dpr_stream stream;
@@ -151,13 +151,13 @@ typedef struct dpr_strategy {
     /* The kernel that runs this key; NULL for CPU strategies. */
     dpr_kernel (*kernel)(const dpr_key *key);
     /* Launch limits, from how many blocks of the kernel the device holds (1 block for CPU strategies). */
-    dpr_shape (*shape)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
+    dpr_launch_limits (*limits)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
     /* Enqueues a run (GPU) or does it (CPU). Returns 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
-    /* Bytes of work memory that the run needs. NULL: none, and the strategy's kernels launch no others. */
-    size_t (*work_bytes)(const dpr_run *run);
-    /* Only with work_bytes. Writes what the kernels will launch for the run's count, in one line without a full stop,
-     * to `text`, which has `size` bytes. */
+    /* Bytes of workspace that the run needs. NULL: none, and the strategy's kernels launch no others. */
+    size_t (*workspace_bytes)(const dpr_run *run);
+    /* Only with workspace_bytes. Writes what the kernels will launch for the run's count, in one line without a full
+     * stop, to `text`, which has `size` bytes. */
     void (*describe)(const dpr_run *run, char *text, size_t size);
 } dpr_strategy;
 

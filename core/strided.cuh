@@ -13,11 +13,11 @@ __device__ inline uint64_t strides_on(uint64_t at, unsigned k, unsigned stride) 
 
 /* Adds `N` values up to `Sums` sums, each of neighbouring values and by a tree. */
 template <class M, unsigned N, unsigned Sums>
-__device__ void sums_of(const typename exchange<M>::type (&x)[N], typename exchange<M>::type (&out)[Sums]) {
+__device__ void sums_of(const typename partial<M>::type (&x)[N], typename partial<M>::type (&out)[Sums]) {
     constexpr unsigned each = N / Sums;
 #pragma unroll
     for (unsigned j = 0; j < Sums; ++j) {
-        typename exchange<M>::type part[each];
+        typename partial<M>::type part[each];
 #pragma unroll
         for (unsigned k = 0; k < each; ++k)
             part[k] = x[j * each + k];
@@ -27,7 +27,7 @@ __device__ void sums_of(const typename exchange<M>::type (&x)[N], typename excha
 
 /* `Elements` such elements. Their loads are in flight from load() until sums() needs them. */
 template <class M, unsigned Elements> struct strided {
-    using X = exchange<M>;
+    using X = partial<M>;
     typename M::storage e[Elements];
 
     __device__ void load(const typename M::storage *in, uint64_t at, unsigned stride) {
@@ -48,9 +48,9 @@ template <class M, unsigned Elements> struct strided {
 
 /* As strided::sums(), of the elements whose index is below `count`. */
 template <class M, unsigned Elements, unsigned Sums>
-__device__ void sums_of_last(typename exchange<M>::type (&out)[Sums], const typename M::storage *in, uint64_t at,
+__device__ void sums_of_last(typename partial<M>::type (&out)[Sums], const typename M::storage *in, uint64_t at,
                              unsigned stride, uint64_t count) {
-    using X = exchange<M>;
+    using X = partial<M>;
     typename X::type x[Elements];
 #pragma unroll
     for (unsigned k = 0; k < Elements; ++k) {

@@ -29,7 +29,7 @@ template <class M> struct lane_set {
 
     /* Adds a vector. Its number within the tile does not matter. */
     __device__ void add(const packet<storage> &p, unsigned) {
-        if constexpr (M::by_word) {
+        if constexpr (M::adds_words) {
 #pragma unroll
             for (int i = 0; i < p.words; ++i)
                 l[i % M::lanes] = M::add_word(l[i % M::lanes], p.w[i]);
@@ -54,7 +54,7 @@ template <class M> struct lane_set {
             for (int i = 0; i < half; ++i)
                 l[i] = M::join(l[i], l[i + half]);
         }
-        if constexpr (M::by_word)
+        if constexpr (M::adds_words)
             l[0] = M::settle(l[0]);
         return l[0];
     }
@@ -70,7 +70,7 @@ using tile_of = cuda::std::conditional_t<cuda::std::is_void_v<typename M::tile>,
 /* Adds `K` vectors (a power of two), which are numbered from `first` on within the tile. Floats are added as a tree.
  * Otherwise vectors come in falling order, on which arg_tile (monoid.cuh) relies. */
 template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, const P *p, unsigned first) {
-    if constexpr (cuda::std::is_void_v<typename M::tile> && M::narrow_exchange) {
+    if constexpr (cuda::std::is_void_v<typename M::tile> && M::exchanges_lanes) {
         lane_set<M> s[K];
 #pragma unroll
         for (int k = 0; k < K; ++k)
@@ -90,34 +90,34 @@ template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, co
 }
 
 /* The values that threads and blocks exchange, and their operations. */
-template <class M> struct exchange {
+template <class M> struct partial {
     using lane = typename M::lane;
     using acc = typename M::acc;
-    using type = cuda::std::conditional_t<M::narrow_exchange, lane, acc>;
+    using type = cuda::std::conditional_t<M::exchanges_lanes, lane, acc>;
 
     static __device__ type identity() {
-        if constexpr (M::narrow_exchange)
+        if constexpr (M::exchanges_lanes)
             return M::lane_identity();
         else
             return M::identity();
     }
 
     static __device__ type pack(acc a) {
-        if constexpr (M::narrow_exchange)
-            return M::lower(a);
+        if constexpr (M::exchanges_lanes)
+            return M::to_lane(a);
         else
             return a;
     }
 
     static __device__ acc unpack(type x) {
-        if constexpr (M::narrow_exchange)
+        if constexpr (M::exchanges_lanes)
             return M::fold(M::identity(), x);
         else
             return x;
     }
 
     static __device__ type combine(type a, type b) {
-        if constexpr (M::narrow_exchange)
+        if constexpr (M::exchanges_lanes)
             return M::join(a, b);
         else
             return M::merge(a, b);
@@ -125,9 +125,9 @@ template <class M> struct exchange {
 
     /* The value of one element. Only ARGMIN and ARGMAX use the index. */
     static __device__ type of_element(typename M::storage x, uint64_t index) {
-        if constexpr (M::located)
+        if constexpr (M::holds_index)
             return M::of_element(x, index);
-        else if constexpr (M::narrow_exchange)
+        else if constexpr (M::exchanges_lanes)
             return M::add(M::lane_identity(), x);
         else
             return M::fold(M::identity(), M::add(M::lane_identity(), x));
@@ -138,19 +138,19 @@ template <class M> struct exchange {
 
 /* An array, divided for reading: `head` elements before the first 16-byte boundary, whole vectors, and the elements
  * after these. */
-template <class T> struct division {
+template <class T> struct array_view {
     const T *data;
     uint64_t count, vectors;
     uint32_t head;
     bool ends; /* true if some elements are not in whole vectors */
 
     /* The whole array, as the host has divided it. */
-    __device__ explicit division(const dpr_kernel_args &args)
+    __device__ explicit array_view(const dpr_kernel_args &args)
         : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
           ends(args.reading & DPR_READ_ENDS) {}
 
     /* The first `n` elements of the array. */
-    __device__ division(const dpr_kernel_args &args, uint64_t n)
+    __device__ array_view(const dpr_kernel_args &args, uint64_t n)
         : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
         vectors = (n - head) / packet<T>::size;
         ends = head > 0 || tail() < n;
@@ -175,24 +175,24 @@ __device__ inline unsigned threads_of_grid() {
 }
 
 /* The part of the array that one thread of the grid reads: vectors in its block's full tiles, one vector in each row of
- * the rest, which lies after all tiles, and at most one element before the vectors and one after them. The share
+ * the rest, which lies after all tiles, and at most one element before the vectors and one after them. The slice
  * follows from the arguments alone, so that little is left to calculate when the work before has ended. */
-template <class M> struct share {
+template <class M> struct thread_slice {
     using T = typename M::storage;
     using P = packet<T>;
     static constexpr unsigned vectors = M::vectors;
     static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
-    division<T> d;
+    array_view<T> d;
     const P *first_of_tiles, *first_of_rest;
     uint64_t tiles;     /* tiles of each block; of each tile a thread reads `vectors` vectors, blockDim.x apart */
     uint64_t tile_step; /* vectors from one tile of the block to its next */
     unsigned rows;      /* rows of the rest, each as wide as the grid, so that every thread has one vector in each */
     bool has_last;      /* this thread also has a vector in the last, shorter row */
 
-    __device__ explicit share(const dpr_kernel_args &args) : d(args) { divide(args, args.rounds); }
+    __device__ explicit thread_slice(const dpr_kernel_args &args) : d(args) { divide(args, args.rounds); }
 
-    /* The share of the first `n` elements only. */
-    __device__ share(const dpr_kernel_args &args, uint64_t n) : d(args, n) {
+    /* The slice of the first `n` elements only. */
+    __device__ thread_slice(const dpr_kernel_args &args, uint64_t n) : d(args, n) {
         const unsigned threads = threads_of_grid();
         const uint64_t rounds = __umul64hi(d.vectors, args.reciprocal); /* rounded down, or one less */
         divide(args, d.vectors - rounds * threads < threads ? rounds : rounds + 1);
@@ -254,15 +254,15 @@ __device__ inline uint64_t elements(const dpr_kernel_args &args) {
 }
 
 /* The beginning of every kernel that reads the array by vectors. */
-template <class M> __device__ share<M> begin(const dpr_kernel_args &args) {
+template <class M> __device__ thread_slice<M> begin(const dpr_kernel_args &args) {
     let_next_launch();
-    share<M> mine(args);
-    mine.read_ahead(args.ahead);
+    thread_slice<M> mine(args);
+    mine.read_ahead(args.prefetch);
     /* Without this, the compiler moves the calculation to where its results are used, after the wait. */
     asm volatile("" : "+l"(mine.first_of_rest));
     wait_for_work_before();
     if (args.device_count)
-        mine = share<M>(args, elements(args));
+        mine = thread_slice<M>(args, elements(args));
     return mine;
 }
 
@@ -271,18 +271,18 @@ template <class T> __device__ bool is_split(const void *in) {
     return reinterpret_cast<uintptr_t>(in) % sizeof(T) != 0;
 }
 
-/* Reduces this thread's share of such an array: each element is read by itself, and neighbouring threads read
+/* Reduces this thread's slice of such an array: each element is read by itself, and neighbouring threads read
  * neighbours. */
 template <class M>
-__device__ typename exchange<M>::type reduce_split_share(const typename M::storage *data, uint64_t count) {
+__device__ typename partial<M>::type reduce_split_slice(const typename M::storage *data, uint64_t count) {
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (uint64_t i = thread_of_grid(); i < count; i += threads_of_grid())
         a = M::fold(a, M::add(M::lane_identity(), data[i]));
-    return exchange<M>::pack(a);
+    return partial<M>::pack(a);
 }
 
-/* Reduces the full tiles of `mine`: a share, or a leaf (dp/leaf.cuh), which also has first_of_tiles, tiles, tile_step
+/* Reduces the full tiles of `mine`: a slice, or a leaf (dp/leaf.cuh), which also has first_of_tiles, tiles, tile_step
  * and index(). */
 template <class M, bool Streaming, class Share> __device__ typename M::acc reduce_tiles(const Share &mine) {
     using P = packet<typename M::storage>;
@@ -316,7 +316,7 @@ template <class M> struct rest_of_tile {
     const bool has_last;
     P p[vectors];
 
-    __device__ explicit rest_of_tile(const share<M> &mine) : rows(mine.rows), has_last(mine.has_last) {
+    __device__ explicit rest_of_tile(const thread_slice<M> &mine) : rows(mine.rows), has_last(mine.has_last) {
         const P *q = mine.first_of_rest;
         const unsigned stride = threads_of_grid();
 #pragma unroll
@@ -360,14 +360,14 @@ template <class M> struct rest_of_tile {
 
 /* This thread's elements before the first vector and after the last one, at most one each. They are loaded while
  * vectors are read. */
-template <class M> struct ends {
+template <class M> struct unaligned_ends {
     using T = typename M::storage;
-    using X = exchange<M>;
-    const division<T> &d;
+    using X = partial<M>;
+    const array_view<T> &d;
     bool has_first = false, has_last = false;
     T first, last;
 
-    __device__ explicit ends(const division<T> &of) : d(of) {
+    __device__ explicit unaligned_ends(const array_view<T> &of) : d(of) {
         if (d.ends) {
             const uint64_t thread = thread_of_grid(), tail = d.tail() + thread;
             has_first = thread < d.head;
@@ -392,14 +392,14 @@ template <class M> struct ends {
 
 /* Reduces the part of the array that belongs to this thread of the grid. */
 template <class M>
-__device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, const share<M> &mine) {
-    using X = exchange<M>;
+__device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, const thread_slice<M> &mine) {
+    using X = partial<M>;
     using T = typename M::storage;
     if constexpr (alignof(T) < sizeof(T)) {
         if (is_split<T>(args.in))
-            return reduce_split_share<M>(mine.d.data, mine.d.count);
+            return reduce_split_slice<M>(mine.d.data, mine.d.count);
     }
-    const ends<M> e(mine.d);
+    const unaligned_ends<M> e(mine.d);
     const rest_of_tile<M> rest(mine);
     tile_of<M> t;
     rest.add_to(t);
@@ -407,7 +407,7 @@ __device__ typename exchange<M>::type reduce_share(const dpr_kernel_args &args, 
         return args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(mine) : reduce_tiles<M, false>(mine);
     };
     const bool tiles = mine.tiles > 0;
-    if constexpr (M::narrow_exchange) {
+    if constexpr (M::exchanges_lanes) {
         const typename M::lane l = t.total();
         return e.with(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
     } else {
@@ -463,24 +463,24 @@ template <warp_op Op, class X> __device__ X redux(X x) {
 }
 
 /* Reduces `N` values as a tree. */
-template <class M, int N> __device__ typename exchange<M>::type reduce_array(typename exchange<M>::type (&x)[N]) {
+template <class M, int N> __device__ typename partial<M>::type reduce_array(typename partial<M>::type (&x)[N]) {
 #pragma unroll
     for (int step = 1; step < N; step *= 2) {
 #pragma unroll
         for (int i = 0; i + step < N; i += 2 * step)
-            x[i] = exchange<M>::combine(x[i], x[i + step]);
+            x[i] = partial<M>::combine(x[i], x[i + step]);
     }
     return x[0];
 }
 
 /* Reduces the values of a warp. All of its threads call it; the result is valid in lane 0. */
-template <class M> __device__ typename exchange<M>::type reduce_warp(typename exchange<M>::type x) {
+template <class M> __device__ typename partial<M>::type reduce_warp(typename partial<M>::type x) {
     if constexpr (has_redux && M::in_hardware != warp_op::none) {
         return redux<M::in_hardware>(x);
     } else {
 #pragma unroll
         for (int delta = 16; delta > 0; delta /= 2)
-            x = exchange<M>::combine(x, shuffle_down(x, delta));
+            x = partial<M>::combine(x, shuffle_down(x, delta));
         return x;
     }
 }
@@ -488,8 +488,8 @@ template <class M> __device__ typename exchange<M>::type reduce_warp(typename ex
 /* Reduces the values of a block. All of its threads call it, a multiple of 32; the result is valid in thread 0.
  * `of_warp` is shared memory for one value a warp. */
 template <class M>
-__device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x, typename exchange<M>::type *of_warp) {
-    using X = exchange<M>;
+__device__ typename partial<M>::type reduce_block(typename partial<M>::type x, typename partial<M>::type *of_warp) {
+    using X = partial<M>;
     const unsigned warp = threadIdx.x / 32, in_warp = threadIdx.x % 32;
     x = reduce_warp<M>(x);
     if (blockDim.x == 32)
@@ -503,8 +503,8 @@ __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x,
 }
 
 /* As above, with shared memory of its own. Between two calls there must be a barrier of the block. */
-template <class M> __device__ typename exchange<M>::type reduce_block(typename exchange<M>::type x) {
-    __shared__ typename exchange<M>::type of_warp[32];
+template <class M> __device__ typename partial<M>::type reduce_block(typename partial<M>::type x) {
+    __shared__ typename partial<M>::type of_warp[32];
     return reduce_block<M>(x, of_warp);
 }
 

@@ -48,8 +48,8 @@ struct dpr_calibration {
     atomic_int done; /* 1: the members below are set */
     int64_t bytes;   /* 0: not measured; the times likewise */
     int64_t level_ns, tail_ns, first_ns, fan_ns;
-    dpr_nested *reports; /* RUNS reports in pinned memory. They are kept to the end, because freeing them may wait for
-                            all work */
+    dpr_launch_report *reports; /* RUNS reports in pinned memory. They are kept to the end, because freeing them may
+                            wait for all work */
 };
 
 dpr_calibration *dpr_calibration_create(void) {
@@ -114,7 +114,7 @@ typedef struct trials {
     uint32_t blocks; /* blocks that launch one kernel each in MANY */
     cudaStream_t stream;
     workplace *memory;
-    dpr_nested *reports;
+    dpr_launch_report *reports;
     int events;
     cudaEvent_t event[RUNS + 1]; /* before each run, and after the last */
 } trials;
@@ -137,7 +137,7 @@ static cudaError_t create_events(trials *t) {
     return cudaSuccess;
 }
 
-static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_work_memory *work) {
+static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_workspaces *work) {
     cudaError_t error = cudaSuccess;
     if (!c->reports)
         error = cudaHostAlloc((void **)&c->reports, RUNS * sizeof *c->reports, cudaHostAllocDefault);
@@ -145,7 +145,7 @@ static cudaError_t set_up(trials *t, dpr_calibration *c, dpr_work_memory *work) 
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
-        error = dpr_work_memory_allocate(work, sizeof *t->memory, t->stream, (void **)&t->memory);
+        error = dpr_workspaces_allocate(work, sizeof *t->memory, t->stream, (void **)&t->memory);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(t->memory, 0, sizeof *t->memory, t->stream);
     return error == cudaSuccess ? create_events(t) : error;
@@ -176,8 +176,8 @@ static dpr_status enqueue(const trials *t, int number) {
     run.key.f.gpu_only = 1;
     run.key.f.block = kinds[kind].log_block;
     run.key.f.depth = kinds[kind].depth;
-    run.shape = kinds[kind].form->shape(&run.key, &t->caps, (dpr_residency){1, 0});
-    run.shape.launch_seconds = 0;
+    run.limits = kinds[kind].form->limits(&run.key, &t->caps, (dpr_residency){1, 0});
+    run.limits.launch_seconds = 0;
     run.report = &t->reports[number];
     run.sms = (int)t->caps.gpu.sm_count;
     return dpr_device_run(t->device, kinds[kind].form, &run, &(dpr_misfit){0});
@@ -259,7 +259,7 @@ static dpr_status find_times(const trials *t, dpr_calibration *c) {
 }
 
 /* Measures times, in a stream of its own, which is not being captured. */
-static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_work_memory *work, const dpr_gpu_caps *gpu) {
+static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_workspaces *work, const dpr_gpu_caps *gpu) {
     trials t = {.device = device, .caps = {.has_gpu = 1, .gpu = *gpu}};
     if (gpu->pending_launches < LEAST_BLOCKS)
         return DPR_OK;
@@ -270,7 +270,7 @@ static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_work_memor
     return status;
 }
 
-dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_work_memory *work, const dpr_gpu_caps *gpu) {
+dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces *work, const dpr_gpu_caps *gpu) {
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;

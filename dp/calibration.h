@@ -3,7 +3,7 @@
 #define DPR_DP_CALIBRATION_H
 
 #include "cuda/device.h"
-#include "work_memory.h"
+#include "workspaces.h"
 
 /* The costs of one device. Any number of threads may use it at once. */
 typedef struct dpr_calibration dpr_calibration;
@@ -19,7 +19,7 @@ void dpr_calibration_destroy(dpr_calibration *calibration, int there);
  * if others keep the device so busy that the enqueued runs are not done in a twentieth of a second. It may be called
  * while a stream is being captured. Returns a status other than DPR_OK if the code cannot be loaded or CUDA fails; the
  * next call then tries again. */
-dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_work_memory *work,
+dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_workspaces *work,
                          const dpr_gpu_caps *gpu);
 
 /* Writes what was measured so far to the capabilities (DPR_NESTED_CAPS_LIST). */

@@ -1,17 +1,17 @@
 /* The grids that reduce arrays for the caller's kernels, and the table by which these find them. */
 #include "finish.cuh"
+#include "launcher.cuh"
 #include "leaf.cuh"
-#include "nested.cuh"
-#include "nests.cuh"
+#include "run_launches.cuh"
 
 namespace dpr {
 namespace {
 
 /* Folds the blocks' values in the first warp of the block that arrives last. All threads call it. Returns true in the
  * one thread that has the result, in `x`. */
-template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename exchange<M>::type &x) {
-    using X = exchange<M>;
-    static_assert(sizeof(typename X::type) <= DPR_NEST_PARTIAL_BYTES);
+template <class M> __device__ bool meet_in_slot(dpr_launch_slot &slot, typename partial<M>::type &x) {
+    using X = partial<M>;
+    static_assert(sizeof(typename X::type) <= DPR_LAUNCH_PARTIAL_BYTES);
     auto *partials = reinterpret_cast<typename X::type *>(slot.partials);
     if (threadIdx.x == 0)
         partials[blockIdx.x] = x;
@@ -24,18 +24,18 @@ template <class M> __device__ bool meet_in_slot(dpr_nest_slot &slot, typename ex
     return threadIdx.x == 0;
 }
 
-template <class M> __device__ bool reduce_for_nest(const dpr_nested_args &args) {
-    dpr_nest_slot &slot = *static_cast<dpr_nest_slot *>(args.slot);
-    typename exchange<M>::type x = fold_block<M>(reduce_leaf<M>(args, args.run.count));
+template <class M> __device__ bool reduce_for_launcher(const dpr_nested_args &args) {
+    dpr_launch_slot &slot = *static_cast<dpr_launch_slot *>(args.slot);
+    typename partial<M>::type x = fold_block<M>(reduce_leaf<M>(args, args.run.count));
     if (gridDim.x > 1 ? !meet_in_slot<M>(slot, x) : threadIdx.x != 0)
         return false;
-    write_result<M>(args.run, args.run.count, exchange<M>::unpack(x));
+    write_result<M>(args.run, args.run.count, partial<M>::unpack(x));
     return true;
 }
 
-template <dpr_op O, dpr_dtype D, int N> constexpr nest_grid grid() {
+template <dpr_op O, dpr_dtype D, int N> constexpr reduce_grid grid() {
     if constexpr (has_code<O, D, N>)
-        return reduce_for_nest<monoid<O, D, static_cast<dpr_nan>(N)>>;
+        return reduce_for_launcher<monoid<O, D, static_cast<dpr_nan>(N)>>;
     else
         return nullptr;
 }
@@ -47,4 +47,4 @@ template <dpr_op O, dpr_dtype D, int N> constexpr nest_grid grid() {
     {dpr::grid<DPR_##OP, DPR_##DTYPE, 0>(), dpr::grid<DPR_##OP, DPR_##DTYPE, 1>()},
 #define DPR_GRIDS_OF_OP(A, OP, ...) {DPR_DTYPE_LIST(DPR_GRIDS_OF_TYPE, OP)},
 
-__device__ dpr::launcher dpr_launcher = {dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};
+__device__ dpr::launch_table dpr_launch_table = {dpr_go_on, {DPR_OP_LIST(DPR_GRIDS_OF_OP, _)}};

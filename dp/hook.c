@@ -6,14 +6,14 @@
 #include "calibration.h"
 #include "nested_host.h"
 #include "pending.h"
-#include "work_memory.h"
+#include "workspaces.h"
 
 /* The state for one device. */
 typedef struct state {
     dpr_home home;
     int allowed;     /* 1 if the limit of pending launches was set for this device */
     int64_t pending; /* most pending launches from kernels */
-    dpr_work_memory *work;
+    dpr_workspaces *work;
     dpr_calibration *calibration;
 } state;
 
@@ -25,7 +25,7 @@ static void close_state(void *of, int there) {
     state *s = of;
     if (!s)
         return;
-    dpr_work_memory_destroy(s->work, there);
+    dpr_workspaces_destroy(s->work, there);
     if (s->allowed)
         dpr_pending_put_back(&s->home, there);
     dpr_calibration_destroy(s->calibration, there);
@@ -42,7 +42,7 @@ static int open_state(const dpr_home *home, void **out) {
         return cudaErrorMemoryAllocation;
     s->home = *home;
     s->pending = (int64_t)pending;
-    s->work = dpr_work_memory_create(home);
+    s->work = dpr_workspaces_create(home);
     s->calibration = dpr_calibration_create();
     *out = s;
     return s->work && s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -75,11 +75,11 @@ static void read_measured(const void *of, dpr_gpu_caps *gpu) {
 
 static int begin(void *of, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph) {
     state *s = of;
-    return dpr_work_memory_begin(s->work, strategy, run, graph);
+    return dpr_workspaces_begin(s->work, strategy, run, graph);
 }
 
 static int end(dpr_run *run, int launched, struct CUgraph_st *graph) {
-    return dpr_work_memory_end(run, launched, graph);
+    return dpr_workspaces_end(run, launched, graph);
 }
 
 const dpr_hook dpr_dp_hook = {

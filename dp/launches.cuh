@@ -24,16 +24,16 @@ __device__ inline unsigned take_free(unsigned *taken, unsigned wanted, unsigned 
     return left;
 }
 
-__device__ inline void note_refusal(dpr_nested *account) {
+__device__ inline void note_refusal(dpr_launch_report *account) {
     atomicAdd(&account->refused, 1);
 }
 
 /* Counts sub-trees that were not launched, so that the kernel does them itself. */
-__device__ inline void note_in_line(dpr_nested *account, unsigned sub_trees = 1) {
+__device__ inline void note_in_line(dpr_launch_report *account, unsigned sub_trees = 1) {
     atomicAdd(&account->in_line, sub_trees);
 }
 
-__device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaError_t error) {
+__device__ inline void note_failure(dpr_launch_report *account, uint32_t depth, cudaError_t error) {
     atomicAdd(&account->failed, 1);
     if (atomicCAS(&account->error, 0, static_cast<int>(error)) == 0) {
         account->error_depth = depth;
@@ -47,7 +47,7 @@ __device__ inline void note_failure(dpr_nested *account, uint32_t depth, cudaErr
  *
  * The device admits launches: if its launch pool has no place it refuses the launch, and nothing is lost. dp/README.md
  * says under which conditions that is reliable. */
-template <class Launch> __device__ bool launch_noted(dpr_nested *account, uint32_t depth, Launch launch) {
+template <class Launch> __device__ bool launch_noted(dpr_launch_report *account, uint32_t depth, Launch launch) {
     cudaError_t error = cudaErrorLaunchPendingCountExceeded;
     if constexpr (makes_launches)
         error = launch();

@@ -3,7 +3,7 @@
 #define DPR_DP_LEAF_CUH
 
 #include "domain.cuh"
-#include "nested.h"
+#include "nested_args.h"
 #include "tile.cuh"
 
 namespace dpr {
@@ -17,7 +17,7 @@ constexpr bool has_code = domain_has(O, element<D>::kind)
 template <class M> struct leaf {
     using T = typename M::storage;
     using P = packet<T>;
-    const division<T> d;
+    const array_view<T> d;
     const P *first_of_tiles, *rest, *end;
     uint64_t tiles, tile_step;
 
@@ -45,24 +45,24 @@ template <class M> struct leaf {
     }
 };
 
-template <class M> __device__ typename exchange<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
-    using X = exchange<M>;
+template <class M> __device__ typename partial<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
+    using X = partial<M>;
     using T = typename M::storage;
     if constexpr (alignof(T) < sizeof(T)) {
         if (is_split<T>(args.run.in))
-            return reduce_split_share<M>(static_cast<const T *>(args.run.in), count);
+            return reduce_split_slice<M>(static_cast<const T *>(args.run.in), count);
     }
     const leaf<M> mine(args, count);
-    const ends<M> e(mine.d);
+    const unaligned_ends<M> e(mine.d);
     return e.with(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
 }
 
 /* As reduce_block(), with dynamic shared memory: DPR_FOLD_BYTES of it, because the one kernel that is launched serves
  * all pairs. */
-template <class M> __device__ typename exchange<M>::type fold_block(typename exchange<M>::type x) {
+template <class M> __device__ typename partial<M>::type fold_block(typename partial<M>::type x) {
     extern __shared__ __align__(16) unsigned char shared[];
     static_assert(sizeof x <= DPR_PARTIAL_BYTES);
-    return reduce_block<M>(x, reinterpret_cast<typename exchange<M>::type *>(shared));
+    return reduce_block<M>(x, reinterpret_cast<typename partial<M>::type *>(shared));
 }
 
 } // namespace dpr

@@ -4,7 +4,7 @@
 
 #include "cost.h"
 #include "launch.h"
-#include "nested.h"
+#include "nested_args.h"
 
 /* The module that has their kernels, and its admission. */
 extern const dpr_module dpr_dp_module;
@@ -67,23 +67,23 @@ static inline const char *dpr_nested_probe(const dpr_key *key, const dpr_gpu_cap
 
 /* Launch limits. They do not depend on how many blocks the device holds, because the blocks need not be resident
  * together. */
-static inline dpr_shape dpr_nested_shape(const dpr_key *key, const dpr_caps *caps, int threads, int max_blocks,
-                                         double level_seconds) {
-    return (dpr_shape){.threads = threads,
-                       .max_blocks = max_blocks,
-                       .scratch_bytes = DPR_SCRATCH_BYTES,
-                       .cached_bytes = (size_t)caps->gpu.l2_bytes,
-                       .max_depth = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth,
-                       .launch_seconds = level_seconds,
-                       .measured = (int)caps->gpu.nested_times_measured};
+static inline dpr_launch_limits dpr_nested_limits(const dpr_key *key, const dpr_caps *caps, int threads, int max_blocks,
+                                                  double level_seconds) {
+    return (dpr_launch_limits){.threads = threads,
+                               .max_blocks = max_blocks,
+                               .scratch_bytes = DPR_SCRATCH_BYTES,
+                               .cached_bytes = (size_t)caps->gpu.l2_bytes,
+                               .max_depth = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth,
+                               .launch_seconds = level_seconds,
+                               .measured = (int)caps->gpu.nested_times_measured};
 }
 
 static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const dpr_run *run) {
     return (dpr_nested_args){.run = dpr_args_of(launch, run),
-                             .work = run->work,
+                             .workspace = run->workspace,
                              .report = run->report,
                              .launches = run->launches,
-                             .max_depth = (uint32_t)run->shape.max_depth};
+                             .max_depth = (uint32_t)run->limits.max_depth};
 }
 
 #endif

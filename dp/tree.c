@@ -59,16 +59,16 @@ static dpr_kernel kernel(const dpr_key *key) {
                         .module = &dpr_dp_module};
 }
 
-static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+static dpr_launch_limits limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)resident;
-    return dpr_nested_shape(key, caps, THREADS, DPR_TREE_MOST_LEAVES, dpr_tail_seconds(&caps->gpu));
+    return dpr_nested_limits(key, caps, THREADS, DPR_TREE_MOST_LEAVES, dpr_tail_seconds(&caps->gpu));
 }
 
 static dpr_tree tree_of_run(const dpr_run *run) {
-    return tree_of(dpr_run_bytes(run), run->shape.max_depth, run->shape.launch_seconds);
+    return tree_of(dpr_run_bytes(run), run->limits.max_depth, run->limits.launch_seconds);
 }
 
-static size_t work_bytes(const dpr_run *run) {
+static size_t workspace_bytes(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
     return (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
 }
@@ -110,8 +110,8 @@ const dpr_strategy dpr_dp_tree = {
     .probe = probe,
     .cost = cost,
     .kernel = kernel,
-    .shape = shape,
+    .limits = limits,
     .launch = launch,
-    .work_bytes = work_bytes,
+    .workspace_bytes = workspace_bytes,
     .describe = describe,
 };

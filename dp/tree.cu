@@ -1,14 +1,14 @@
 /* dp.tree: a leaf for each part of the array, and one launch for each level of nodes above, until one is left. */
 #include "leaf.cuh"
-#include "nested.cuh"
+#include "run_launches.cuh"
 
 namespace dpr {
 namespace {
 
 /* Reduces the calling thread's part of a node's `n` children, in a fixed order. */
 template <class M>
-__device__ typename exchange<M>::type reduce_children(const typename exchange<M>::type *children, unsigned n) {
-    using X = exchange<M>;
+__device__ typename partial<M>::type reduce_children(const typename partial<M>::type *children, unsigned n) {
+    using X = partial<M>;
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (unsigned i = threadIdx.x; i < n; i += blockDim.x)
@@ -25,14 +25,14 @@ __device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned wid
 }
 
 /* Reduces the block's values `x` and writes the node. */
-template <class M> __device__ void put_node(typename exchange<M>::type x, typename exchange<M>::type *node) {
+template <class M> __device__ void put_node(typename partial<M>::type x, typename partial<M>::type *node) {
     x = fold_block<M>(x);
     if (threadIdx.x == 0)
         *node = x;
 }
 
-template <class M> __device__ typename exchange<M>::type *partials_of(const dpr_nested_args &args) {
-    return static_cast<typename exchange<M>::type *>(args.work) + args.first;
+template <class M> __device__ typename partial<M>::type *partials_of(const dpr_nested_args &args) {
+    return static_cast<typename partial<M>::type *>(args.workspace) + args.first;
 }
 
 /* Reduces a node above the leaves. The whole block calls it. */
@@ -74,7 +74,7 @@ template <class M> __device__ void do_level(const dpr_nested_args &args);
 /* Ends a level: its last block to be done launches the level above, or, if it cannot, does all levels above itself. */
 template <class M> __device__ void end_level(const dpr_nested_args &args) {
     __shared__ bool launched;
-    nested_account &account = account_of(args);
+    run_account &account = account_of(args);
     if (gridDim.x == 1 || !last_to_arrive(&account.ticket))
         return;
     if (threadIdx.x == 0) {
@@ -104,7 +104,7 @@ template <class M> __device__ void do_leaves(const dpr_nested_args &args) {
 template <class M> __device__ void end_run(const dpr_nested_args &args) {
     const uint64_t count = elements(args.run);
     close_account(args);
-    write_result<M>(args.run, count, exchange<M>::unpack(*partials_of<M>(args)));
+    write_result<M>(args.run, count, partial<M>::unpack(*partials_of<M>(args)));
 }
 
 /* Invalid pairs, and one of the NaN policies of types without NaN, have kernels that do nothing, which are never

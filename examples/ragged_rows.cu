@@ -53,7 +53,7 @@ struct count_row {
     __device__ void operator()(int64_t) const { atomicAdd(finished, 1); }
 };
 
-__global__ void grid_for_long_rows(table t, int64_t *sums, dpr_nest nest, count_row then) {
+__global__ void grid_for_long_rows(table t, int64_t *sums, dpr_launcher launcher, count_row then) {
     const unsigned row = (blockIdx.x * block + threadIdx.x) / 32;
     if (row >= t.rows)
         return;
@@ -61,7 +61,7 @@ __global__ void grid_for_long_rows(table t, int64_t *sums, dpr_nest nest, count_
     if (count < long_row)
         sum_by_warp(t, row, sums);
     else if (threadIdx.x % 32 == 0) /* one thread asks; nobody waits */
-        dpr::nested_reduce<DPR_SUM, DPR_I32>(nest, t.x + begin, sums + row, count, then);
+        dpr::nested_reduce<DPR_SUM, DPR_I32>(launcher, t.x + begin, sums + row, count, then);
 }
 
 /* ---- The host ---- */
@@ -117,24 +117,24 @@ void expect_sums(const ragged &r, int64_t *sums, const char *what) {
     expect(right, what);
 }
 
-void run(const ragged &r, const dpr_nest &nest) {
+void run(const ragged &r, const dpr_launcher &launcher) {
     const table t = {on_device(r.x), on_device(r.begin), static_cast<unsigned>(r.begin.size() - 1)};
     int64_t *sums = on_device(std::vector<int64_t>(t.rows, -1));
     const count_row then = {on_device(std::vector<unsigned>(1, 0))};
     const unsigned blocks = (t.rows * 32 + block - 1) / block;
     const auto by_warps = [&] { one_warp_each<<<blocks, block>>>(t, sums); };
-    const auto by_grids = [&] { grid_for_long_rows<<<blocks, block>>>(t, sums, nest, then); };
+    const auto by_grids = [&] { grid_for_long_rows<<<blocks, block>>>(t, sums, launcher, then); };
 
     by_warps();
     expect_sums(r, sums, "the sums by one warp for each row"); /* copying waits for the kernel */
     by_grids();
     expect_sums(r, sums, "the sums with a grid for each long row"); /* and for all that it has launched */
     unsigned finished;
-    dpr_nested report;
+    dpr_launch_report report;
     TRY(cudaMemcpy(&finished, then.finished, sizeof finished, cudaMemcpyDeviceToHost));
     expect(finished == r.long_rows, "each long row was followed once");
-    DPR(dpr_nest_report(&nest, &report));
-    DPR(dpr_nested_status(&report));
+    DPR(dpr_launcher_report(&launcher, &report));
+    DPR(dpr_launch_report_status(&report));
     expect(report.launched + report.in_line == r.long_rows, "each long row was launched or done in line");
     std::printf("%u rows, %u of them long: %u launches, %u rows in line\n", t.rows, r.long_rows, report.launched,
                 report.in_line);
@@ -154,20 +154,20 @@ int main(int argc, char **argv) {
     example_is_check(argc, argv, "Sums of rows, of which long ones get a grid of their own.");
     const cudaDeviceProp device = example_device(7, 0);
     dpr_ctx *ctx;
-    dpr_nest nest;
+    dpr_launcher launcher;
     DPR(dpr_ctx_create(0, &ctx));
-    const dpr_status status = dpr_nest_create(ctx, 0, &nest);
+    const dpr_status status = dpr_launcher_create(ctx, 0, &launcher);
     if (status == DPR_ERR_STRATEGY_UNABLE) {
         std::printf("skipped: %s\n", dpr_last_error());
         return EXAMPLE_SKIPPED;
     }
-    check(status, "dpr_nest_create");
+    check(status, "dpr_launcher_create");
     std::printf("%s\n", device.name);
     if (example_checks)
-        run(make_rows(2000, 250, 1 << 16), nest);
+        run(make_rows(2000, 250, 1 << 16), launcher);
     else
-        run(make_rows(100000, 3125, 1 << 20), nest);
-    dpr_nest_destroy(&nest);
+        run(make_rows(100000, 3125, 1 << 20), launcher);
+    dpr_launcher_destroy(&launcher);
     dpr_ctx_destroy(ctx);
     return example_end();
 }

@@ -30,8 +30,8 @@ static inline STORM_HOST_DEVICE unsigned storm_row_of(unsigned thread, unsigned 
 
 /* Enqueues one kernel of `n` threads in blocks of `block` and returns the cudaError_t of the launch. Thread i puts its
  * sums to sums[i], sums[n + i], ... All pointers are device memory. */
-int storm_ask(const dpr_nest *nest, const int32_t *x, const storm_row *rows, unsigned n, unsigned block, int64_t *sums,
-              dpr_stream stream);
+int storm_ask(const dpr_launcher *launcher, const int32_t *x, const storm_row *rows, unsigned n, unsigned block,
+              int64_t *sums, dpr_stream stream);
 
 #ifdef __cplusplus
 }

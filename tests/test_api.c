@@ -16,13 +16,13 @@ typedef struct scene {
     dpr_op op_out;                      /* canary */
     dpr_dtype dtype_out;                /* canary */
     char text[16];                      /* canary */
-    dpr_nested nested[2];               /* canary */
+    dpr_launch_report report[2];        /* canary */
 } scene;
 
 static void set_canaries(scene *s) {
     memset(s->out, 0xa5, sizeof s->out);
     memset(s->text, 0xa5, sizeof s->text);
-    memset(s->nested, 0xa5, sizeof s->nested);
+    memset(s->report, 0xa5, sizeof s->report);
     s->ctx_out = (dpr_ctx *)(void *)s->in;
     s->plan_out = (dpr_plan *)(void *)s->in;
     s->op_out = DPR_COUNT;
@@ -34,7 +34,7 @@ static void expect_canaries(const char *what, const scene *s) {
     set_canaries(&fresh);
     EXPECT_THAT(memcmp(fresh.out, s->out, sizeof s->out) == 0, "%s: *out changed", what);
     EXPECT_THAT(memcmp(fresh.text, s->text, sizeof s->text) == 0, "%s: *text changed", what);
-    EXPECT_THAT(memcmp(fresh.nested, s->nested, sizeof s->nested) == 0, "%s: *nested changed", what);
+    EXPECT_THAT(memcmp(fresh.report, s->report, sizeof s->report) == 0, "%s: *report changed", what);
     EXPECT_THAT(s->ctx_out == (const void *)s->in && s->plan_out == (const void *)s->in, "%s: *out changed", what);
     EXPECT_THAT(s->op_out == DPR_COUNT && s->dtype_out == DPR_C128, "%s: *out changed", what);
 }
@@ -73,7 +73,7 @@ static dpr_status with_launches(scene *s, int max_depth, int max_pending, int re
     options.max_depth = max_depth;
     options.max_pending = max_pending;
     options.reserved = reserved;
-    options.nested = (dpr_nested *)(void *)((char *)s->nested + nested_at);
+    options.launch_report = (dpr_launch_report *)(void *)((char *)s->report + nested_at);
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
 }
 
@@ -81,7 +81,7 @@ static dpr_status with_launches(scene *s, int max_depth, int max_pending, int re
 static dpr_status with_report(scene *s) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.block = 256;
-    options.nested = s->nested;
+    options.launch_report = s->report;
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
 }
 
@@ -90,14 +90,14 @@ static dpr_status with_pool(scene *s, int device, size_t size, size_t pending_la
     return dpr_ctx_create_ex(device, &options, &s->ctx_out);
 }
 
-static const dpr_nested some_failed = {.launched = 900,
-                                       .refused = 77,
-                                       .failed = 3,
-                                       .in_line = 80,
-                                       .deepest = 8,
-                                       .error = 69,
-                                       .error_depth = 2,
-                                       .error_block = 5};
+static const dpr_launch_report some_failed = {.launched = 900,
+                                              .refused = 77,
+                                              .failed = 3,
+                                              .in_line = 80,
+                                              .deepest = 8,
+                                              .error = 69,
+                                              .error_depth = 2,
+                                              .error_block = 5};
 
 static dpr_status with_problem(scene *s, int op, int dtype, size_t count, int memory) {
     dpr_problem problem = DPR_PROBLEM_INIT;
@@ -151,8 +151,9 @@ static dpr_status short_explanation(scene *s) {
     X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 15", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))                \
     X(dtype_of_problem, ERR_INVALID_DTYPE, "dtype is 99", with_problem(s, DPR_SUM, 99, 4, 0))                          \
     X(dtype_name, ERR_INVALID_DTYPE, "\"float\"", dpr_dtype_parse("float", &s->dtype_out))                             \
-    X(nested_status_null, ERR_NULL_POINTER, "nested is NULL", dpr_nested_status(NULL))                                 \
-    X(nested_failed, ERR_NESTED_LAUNCH, "cudaError_t 69 in block 5 at depth 2", dpr_nested_status(&some_failed))       \
+    X(nested_status_null, ERR_NULL_POINTER, "report is NULL", dpr_launch_report_status(NULL))                          \
+    X(nested_failed, ERR_NESTED_LAUNCH, "cudaError_t 69 in block 5 at depth 2",                                        \
+      dpr_launch_report_status(&some_failed))                                                                          \
     X(ctx_ex_out_null, ERR_NULL_POINTER, "out is NULL", dpr_ctx_create_ex(DPR_DEVICE_CPU, NULL, NULL))                 \
     X(ctx_ex_device, ERR_INVALID_OPTION, "device is -3", with_pool(s, -3, sizeof(dpr_ctx_options), 0))                 \
     X(pool_of_cpu, ERR_INVALID_OPTION, "ctx_options->pending_launches is 64",                                          \
@@ -166,7 +167,7 @@ static dpr_status short_explanation(scene *s) {
     X(pending_negative, ERR_INVALID_OPTION, "options->max_pending is -2", with_launches(s, 0, -2, 0, 0))               \
     X(pending_least, ERR_INVALID_OPTION, "options->max_pending is -2147483648", with_launches(s, 0, INT_MIN, 0, 0))    \
     X(reserved, ERR_INVALID_OPTION, "options->reserved is 7", with_launches(s, 0, 0, 7, 0))                            \
-    X(nested_misaligned, ERR_MISALIGNED, "options->nested is 0x", with_launches(s, 0, 0, 0, 2))                        \
+    X(nested_misaligned, ERR_MISALIGNED, "options->launch_report is 0x", with_launches(s, 0, 0, 0, 2))                 \
     X(nested_of_a_refused_call, ERR_STRATEGY_UNABLE, "options->block", with_report(s))                                 \
     X(device_number, ERR_INVALID_OPTION, "device is -3", dpr_ctx_create(-3, &s->ctx_out))                              \
     X(mode, ERR_INVALID_OPTION, "mode is 7", with_options(s, NULL, 7, 0, NULL, DPR_SUM))                               \
@@ -277,8 +278,8 @@ TEST(Api, success_leaves_the_last_error_alone) {
 }
 
 TEST(Api, failed_launches_are_described) {
-    dpr_nested nested = some_failed;
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    dpr_launch_report report = some_failed;
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
     EXPECT_CONTAINS(dpr_last_error(), "3 launches from kernels failed");
     EXPECT_CONTAINS(dpr_last_error(), "cudaError_t 69");
     EXPECT_CONTAINS(dpr_last_error(), "block 5");
@@ -286,15 +287,15 @@ TEST(Api, failed_launches_are_described) {
     EXPECT_CONTAINS(dpr_last_error(), "900 were made");
     EXPECT_CONTAINS(dpr_last_error(), "77 refused");
     EXPECT_CONTAINS(dpr_last_error(), "80 sub-trees");
-    EXPECT_EQ_BYTES(&some_failed, &nested, sizeof nested);
-    nested.failed = 1;
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    EXPECT_EQ_BYTES(&some_failed, &report, sizeof report);
+    report.failed = 1;
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
     EXPECT_CONTAINS(dpr_last_error(), "1 launch from a kernel failed");
-    memset(&nested, 0xff, sizeof nested);
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&nested));
+    memset(&report, 0xff, sizeof report);
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
     EXPECT_THAT(strlen(dpr_last_error()) < 300, "%zu characters", strlen(dpr_last_error()));
-    nested.failed = 0; /* refusals, and what is left of an error, are no failure */
-    EXPECT_STATUS(DPR_OK, dpr_nested_status(&nested));
+    report.failed = 0; /* refusals, and what is left of an error, are no failure */
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
 }
 
 TEST(Api, long_names_are_cut) {

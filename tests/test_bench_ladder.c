@@ -94,7 +94,7 @@ TEST(BenchLadder, order_of_teaching) {
     const int n = ladder_order(order);
     int of_gpu = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        of_gpu += dpr_strategies[i]->side == DPR_ON_GPU && !dpr_strategies[i]->work_bytes;
+        of_gpu += dpr_strategies[i]->side == DPR_ON_GPU && !dpr_strategies[i]->workspace_bytes;
     EXPECT_EQ_I64(of_gpu, n);
     for (int i = 0; i < n; i++)
         EXPECT_EQ_I64(DPR_ON_GPU, order[i]->side);

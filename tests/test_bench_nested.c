@@ -410,7 +410,7 @@ NESTED_TEST(tables) {
         "2^20 elements: dp.book failed: some fault\n",
         NULL};
     bench_row *rows = fixture->bench.rows;
-    dpr_nested *nested = &fixture->cells[0][TREE].report;
+    dpr_launch_report *nested = &fixture->cells[0][TREE].report;
     fixture->block = 64;
     fixture->depth = 4;
     rows[1].wrong = 3;

@@ -274,14 +274,14 @@ static atomic_int calls_completed;
 /* The request acts where the caller lets it, and not inside a call. */
 static void *call_and_be_cancelled(void *array) {
     dpr_ctx *ctx = NULL;
-    dpr_nest nest;
+    dpr_launcher launcher;
     int64_t sum = canary;
     EXPECT_TRUE(gpu_use(0));
     (void)pthread_cancel(pthread_self());
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     expect_sum_on(ctx, array);
-    EXPECT_STATUS(DPR_OK, dpr_nest_create(ctx, 0, &nest));
-    dpr_nest_destroy(&nest);
+    EXPECT_STATUS(DPR_OK, dpr_launcher_create(ctx, 0, &launcher));
+    dpr_launcher_destroy(&launcher);
     dpr_ctx_destroy(ctx);
     EXPECT_STATUS(DPR_OK, dpr_reduce(array, &sum, COUNT, DPR_I32, DPR_SUM));
     EXPECT_EQ_I64(expected_sum, sum);
@@ -487,8 +487,8 @@ static void *work(void *argument) {
     const other_work *w = argument;
     static const int32_t host[4] = {1, 2, 3, 4};
     dpr_ctx *ctx = NULL;
-    dpr_nest nest;
-    dpr_nested report;
+    dpr_launcher launcher;
+    dpr_launch_report report;
     int64_t sum = canary;
     EXPECT_TRUE(gpu_use(0));
     expect_simple_sum(w->in, "while a stream is captured");
@@ -500,9 +500,9 @@ static void *work(void *argument) {
     EXPECT_STATUS(w->blocking ? DPR_ERR_CUDA : DPR_OK,
                   dpr_reduce_async(ctx, w->in, w->device_out, COUNT, DPR_I32, DPR_SUM, NULL, NULL));
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(w->before, w->device_out, &sum, 0, DPR_I64, DPR_SUM, NULL));
-    if (EXPECT_STATUS(DPR_OK, dpr_nest_create(ctx, 0, &nest))) {
-        EXPECT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
-        dpr_nest_destroy(&nest);
+    if (EXPECT_STATUS(DPR_OK, dpr_launcher_create(ctx, 0, &launcher))) {
+        EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
+        dpr_launcher_destroy(&launcher);
     }
     dpr_ctx_destroy(ctx);
     dpr_ctx_destroy(w->before);

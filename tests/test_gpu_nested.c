@@ -20,9 +20,9 @@ typedef struct world {
     int8_t *values;           /* the same numbers */
     int64_t *sums;            /* of the first i of them */
     dpr_ctx *cpu;
-    unsigned char *out; /* pinned memory: a result */
-    dpr_nested *nested; /* pinned memory */
-    atomic_uint *done;  /* pinned memory */
+    unsigned char *out;        /* pinned memory: a result */
+    dpr_launch_report *report; /* pinned memory */
+    atomic_uint *done;         /* pinned memory */
     dpr_stream stream;
 } world;
 
@@ -70,10 +70,10 @@ static void world_open(void *state) {
         w->sums[i + 1] = w->sums[i] + w->values[i];
     }
     w->out = gpu_alloc(DPR_MEMORY_PINNED, 64);
-    w->nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof *w->nested);
+    w->report = gpu_alloc(DPR_MEMORY_PINNED, sizeof *w->report);
     w->done = gpu_alloc(DPR_MEMORY_PINNED, sizeof *w->done);
     w->stream = gpu_stream_create();
-    ASSERT_THAT(w->out && w->nested && w->done && w->stream && fill_arrays(w), "%s", gpu_error());
+    ASSERT_THAT(w->out && w->report && w->done && w->stream && fill_arrays(w), "%s", gpu_error());
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu));
 }
 
@@ -85,7 +85,7 @@ static void world_close(void *state) {
     for (size_t t = 0; t < LENGTH(dtypes); t++)
         gpu_free(DPR_MEMORY_DEVICE, w->in[t]);
     gpu_free(DPR_MEMORY_PINNED, w->out);
-    gpu_free(DPR_MEMORY_PINNED, w->nested);
+    gpu_free(DPR_MEMORY_PINNED, w->report);
     gpu_free(DPR_MEMORY_PINNED, w->done);
     EXPECT_TRUE(gpu_stream_destroy(w->stream));
     free(w->values);
@@ -152,18 +152,18 @@ static dpr_options options_of(const trial *t) {
     return options;
 }
 
-/* One run, with its report in w->nested. */
+/* One run, with its report in w->report. */
 static int run(const world *w, dpr_ctx *ctx, const trial *t) {
     const dpr_dtype dtype = dtypes[t->type];
     const char *in = (const char *)w->in[t->type] + t->first * dpr_dtype_size(dtype);
     dpr_options options = options_of(t);
-    options.nested = w->nested;
+    options.launch_report = w->report;
     memset(w->out, 0x5a, 16);
     if (!EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, in, w->out, t->count, dtype, t->op, &options, w->stream)))
         return 0;
     watch(w, describe(t));
     const double got = result_as_number(w, t->op, dtype), want = expected(w, t);
-    const dpr_nested *n = w->nested;
+    const dpr_launch_report *n = w->report;
     const uint32_t limit = t->max_depth ? (uint32_t)t->max_depth : 24;
     return EXPECT_THAT(got == want, "%s: %.17g, expected %.17g", describe(t), got, want)
            && EXPECT_THAT(n->failed == 0 && n->error == 0, "%s: %u launches failed, error %d at depth %u, block %u",
@@ -215,9 +215,9 @@ NESTED_TEST(random_runs_are_right_in_pools_of_all_sizes) {
             const trial t = random_trial();
             if (!run(fixture, ctx, &t))
                 break;
-            launched += fixture->nested->launched;
-            refused += fixture->nested->refused;
-            in_line += fixture->nested->in_line;
+            launched += fixture->report->launched;
+            refused += fixture->report->refused;
+            in_line += fixture->report->in_line;
         }
         dpr_ctx_destroy(ctx);
         if (test_failed())
@@ -245,7 +245,7 @@ static int run_plan(const world *w, dpr_plan *plan, const trial *t, uint64_t *co
     return EXPECT_THAT(got == want, "%s of up to %zu: %.17g, expected %.17g", describe(&now), t->count, got, want);
 }
 
-/* Shorter ones each after the whole array, whose words are still in the work memory. */
+/* Shorter ones each after the whole array, whose words are still in the workspace. */
 static void run_with_counts(const world *w, dpr_ctx *ctx, const trial *t, uint64_t *count) {
     static const uint64_t counts[] = {0, 1, 5, 31, 32, 33, 700, 1024, 4097, 65536, 99999};
     const dpr_options options = options_of(t);
@@ -303,7 +303,7 @@ NESTED_TEST(reports_say_what_was_launched) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t i = 0; i < LENGTH(of); i++) {
         const trial t = {.form = of[i].form, .count = 512, .block = 512, .max_depth = of[i].max_depth};
-        const dpr_nested *n = fixture->nested;
+        const dpr_launch_report *n = fixture->report;
         EXPECT_TRUE(run(fixture, ctx, &t));
         EXPECT_THAT(n->launched == of[i].launched && n->deepest == of[i].deepest && n->in_line == of[i].in_line
                         && n->refused == 0,
@@ -319,7 +319,7 @@ NESTED_TEST(no_launches_are_made_where_none_is_allowed) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
         const trial t = {.form = forms[f], .type = 2, .count = 100003, .block = 64, .max_pending = DPR_NO_LAUNCHES};
-        const dpr_nested *n = fixture->nested;
+        const dpr_launch_report *n = fixture->report;
         EXPECT_TRUE(run(fixture, ctx, &t));
         EXPECT_THAT(n->launched == 0 && n->refused > 0 && n->in_line > 0 && n->deepest == 0,
                     "%s: %u launched, %u refused, %u in line", describe(&t), n->launched, n->refused, n->in_line);
@@ -352,13 +352,13 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
         for (size_t p = 0; p < LENGTH(pending); p++) {
             const trial t = {.form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
             dpr_options options = options_of(&t);
-            dpr_nested nested = {0};
-            options.nested = &nested;
+            dpr_launch_report report = {0};
+            options.launch_report = &report;
             EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, p == 0 ? &first : &sum, COUNT, DPR_F32, DPR_SUM, &options));
             EXPECT_THAT(p == 0 || bits_of(sum) == bits_of(first), "%s: %.9g, and %.9g before", describe(&t),
                         (double)sum, (double)first);
-            least = nested.launched < least ? nested.launched : least;
-            most = nested.launched > most ? nested.launched : most;
+            least = report.launched < least ? report.launched : least;
+            most = report.launched > most ? report.launched : most;
         }
         EXPECT_THAT(least < most, "%s: as many launches, %u, whatever is allowed", forms[f], least);
     }
@@ -374,7 +374,7 @@ NESTED_TEST(the_pool_is_as_large_as_the_context_says) {
     for (int i = 0; i < 2; i++) {
         dpr_ctx *ctx = context_of(i == 0 ? 64 : 8192);
         ASSERT_TRUE(ctx != NULL && run(fixture, ctx, &t));
-        launched[i] = fixture->nested->launched;
+        launched[i] = fixture->report->launched;
         dpr_ctx_destroy(ctx);
     }
     test_record("launched_of_64", "%u", launched[0]);
@@ -422,7 +422,7 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
     for (size_t f = 0; f < LENGTH(forms); f++) {
         const trial t = {.form = forms[f], .count = 200000, .block = 256};
         dpr_options options = options_of(&t);
-        options.nested = fixture->nested;
+        options.launch_report = fixture->report;
         ASSERT_THAT(gpu_capture_begin(fixture->stream), "%s", gpu_error());
         EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, fixture->in[0], fixture->out, t.count, DPR_I32, DPR_SUM, &options,
                                                fixture->stream));
@@ -433,11 +433,11 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
         EXPECT_EQ_I64(1, machine.caps.gpu.nested_times_measured);
         for (int replay = 0; replay < 25; replay++) {
             memset(fixture->out, 0, 8);
-            memset(fixture->nested, 0, sizeof *fixture->nested);
+            memset(fixture->report, 0, sizeof *fixture->report);
             EXPECT_THAT(gpu_graph_launch(graph, fixture->stream), "%s", gpu_error());
             watch(fixture, describe(&t));
             EXPECT_EQ_I64(fixture->sums[t.count], *(const int64_t *)(const void *)fixture->out);
-            EXPECT_TRUE(fixture->nested->launched > 0 && fixture->nested->failed == 0);
+            EXPECT_TRUE(fixture->report->launched > 0 && fixture->report->failed == 0);
         }
         gpu_graph_destroy(graph);
     }

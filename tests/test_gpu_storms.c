@@ -18,9 +18,9 @@ typedef struct lane {
     storm_row *sent;      /* device memory: the same */
     int64_t *sums, *come; /* device and host memory: LEVELS * MOST_THREADS */
     unsigned n;
-    dpr_nested *nested; /* pinned memory: what the run of a strategy reports */
-    int64_t *sum;       /* pinned memory: its result */
-    size_t count;       /* and its elements; 0: there is none */
+    dpr_launch_report *report; /* pinned memory: what the run of a strategy reports */
+    int64_t *sum;              /* pinned memory: its result */
+    size_t count;              /* and its elements; 0: there is none */
 } lane;
 
 typedef struct scene {
@@ -59,9 +59,9 @@ static int open_lane(lane *l) {
     l->come = malloc(bytes);
     l->sent = gpu_alloc(DPR_MEMORY_DEVICE, MOST_THREADS * sizeof *l->sent);
     l->sums = gpu_alloc(DPR_MEMORY_DEVICE, bytes);
-    l->nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof *l->nested);
+    l->report = gpu_alloc(DPR_MEMORY_PINNED, sizeof *l->report);
     l->sum = gpu_alloc(DPR_MEMORY_PINNED, sizeof *l->sum);
-    return l->stream && l->rows && l->come && l->sent && l->sums && l->nested && l->sum;
+    return l->stream && l->rows && l->come && l->sent && l->sums && l->report && l->sum;
 }
 
 static void scene_open(void *state) {
@@ -86,7 +86,7 @@ static void scene_close(void *state) {
         free(l->come);
         gpu_free(DPR_MEMORY_DEVICE, l->sent);
         gpu_free(DPR_MEMORY_DEVICE, l->sums);
-        gpu_free(DPR_MEMORY_PINNED, l->nested);
+        gpu_free(DPR_MEMORY_PINNED, l->report);
         gpu_free(DPR_MEMORY_PINNED, l->sum);
     }
     EXPECT_TRUE(gpu_stream_destroy(s->stream));
@@ -109,12 +109,12 @@ static void plan_rows(lane *l) {
     }
 }
 
-static int ask(const scene *s, const dpr_nest *nest, lane *l) {
+static int ask(const scene *s, const dpr_launcher *launcher, lane *l) {
     plan_rows(l);
     const size_t bytes = (size_t)LEVELS * l->n * sizeof *l->sums;
     const unsigned block = 32u << random_below(6);
     return gpu_copy(l->sent, l->rows, l->n * sizeof *l->sent) && gpu_fill_async(l->sums, 0x5a, bytes, l->stream)
-           && EXPECT_EQ_I64(0, storm_ask(nest, s->in, l->sent, l->n, block, l->sums, l->stream));
+           && EXPECT_EQ_I64(0, storm_ask(launcher, s->in, l->sent, l->n, block, l->sums, l->stream));
 }
 
 static void run_strategy(const scene *s, dpr_ctx *ctx, lane *l) {
@@ -125,7 +125,7 @@ static void run_strategy(const scene *s, dpr_ctx *ctx, lane *l) {
         return;
     l->count = 1 + random_below(1u << random_below(20));
     options.strategy = forms[random_below(LENGTH(forms))];
-    options.nested = l->nested;
+    options.launch_report = l->report;
     EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, s->in, l->sum, l->count, DPR_I32, DPR_SUM, &options, l->stream));
 }
 
@@ -147,15 +147,15 @@ static void check_lane(scene *s, const lane *l) {
     if (l->count == 0)
         return;
     EXPECT_EQ_I64(s->sums[l->count], *l->sum);
-    s->failed += l->nested->failed;
+    s->failed += l->report->failed;
 }
 
-static void wave(scene *s, dpr_ctx *ctx, const dpr_nest *nest) {
+static void wave(scene *s, dpr_ctx *ctx, const dpr_launcher *launcher) {
     const unsigned streams = 1 + random_below(MOST_STREAMS);
-    dpr_nested report;
+    dpr_launch_report report;
     const double start = test_now();
     for (unsigned i = 0; i < streams; i++) {
-        ASSERT_THAT(ask(s, nest, &s->lane[i]), "%s", gpu_error());
+        ASSERT_THAT(ask(s, launcher, &s->lane[i]), "%s", gpu_error());
         run_strategy(s, ctx, &s->lane[i]);
         ASSERT_TRUE(gpu_stream_after(s->stream, s->lane[i].stream));
     }
@@ -163,7 +163,7 @@ static void wave(scene *s, dpr_ctx *ctx, const dpr_nest *nest) {
     s->seconds += test_now() - start;
     for (unsigned i = 0; i < streams && !test_failed(); i++)
         check_lane(s, &s->lane[i]);
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(nest, &report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
     s->launched += report.launched;
     s->refused += report.refused;
     s->in_line += report.in_line;
@@ -181,13 +181,13 @@ static double storm_seconds(void) {
 
 static void storm_in(scene *s, size_t pool, double seconds) {
     const double end = test_now() + seconds;
-    dpr_nest nest;
+    dpr_launcher launcher;
     dpr_ctx *ctx = context_of(pool);
     ASSERT_TRUE(ctx != NULL);
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, 0, &nest));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(ctx, 0, &launcher));
     while (test_now() < end && !test_failed())
-        wave(s, ctx, &nest);
-    dpr_nest_destroy(&nest);
+        wave(s, ctx, &launcher);
+    dpr_launcher_destroy(&launcher);
     dpr_ctx_destroy(ctx);
 }
 

@@ -181,9 +181,9 @@ static void check_costs(const dpr_key *key, const dpr_machine *machine, const ch
         return;
     EXPECT_THAT(status == DPR_OK, "%s: %s", what, dpr_last_error());
     for (size_t c = 0; status == DPR_OK && c < LENGTH(counts); c++) {
-        const dpr_shape *shape = &dpr_choice_at(&choice, counts[c])->shape;
-        EXPECT_THAT(shape->threads > 0 && shape->max_blocks > 0, "%s: %d blocks of %d threads", what, shape->max_blocks,
-                    shape->threads);
+        const dpr_launch_limits *limits = &dpr_choice_at(&choice, counts[c])->limits;
+        EXPECT_THAT(limits->threads > 0 && limits->max_blocks > 0, "%s: %d blocks of %d threads", what,
+                    limits->max_blocks, limits->threads);
         EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, counts[c], 0, NULL, &len));
     }
 }

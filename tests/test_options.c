@@ -153,8 +153,8 @@ TEST(Tables, values_that_are_no_enum) {
 TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(56, sizeof(dpr_options));
     EXPECT_EQ_U64(16, sizeof(dpr_ctx_options));
-    EXPECT_EQ_U64(32, sizeof(dpr_nested));
-    EXPECT_EQ_U64(40, sizeof(dpr_nest));
+    EXPECT_EQ_U64(32, sizeof(dpr_launch_report));
+    EXPECT_EQ_U64(40, sizeof(dpr_launcher));
     EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));
@@ -167,17 +167,17 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(36, offsetof(dpr_options, max_depth));
     EXPECT_EQ_U64(40, offsetof(dpr_options, max_pending));
     EXPECT_EQ_U64(44, offsetof(dpr_options, reserved));
-    EXPECT_EQ_U64(48, offsetof(dpr_options, nested));
+    EXPECT_EQ_U64(48, offsetof(dpr_options, launch_report));
     EXPECT_EQ_U64(0, offsetof(dpr_ctx_options, size));
     EXPECT_EQ_U64(8, offsetof(dpr_ctx_options, pending_launches));
-    EXPECT_EQ_U64(0, offsetof(dpr_nested, launched));
-    EXPECT_EQ_U64(4, offsetof(dpr_nested, refused));
-    EXPECT_EQ_U64(8, offsetof(dpr_nested, failed));
-    EXPECT_EQ_U64(12, offsetof(dpr_nested, in_line));
-    EXPECT_EQ_U64(16, offsetof(dpr_nested, deepest));
-    EXPECT_EQ_U64(20, offsetof(dpr_nested, error));
-    EXPECT_EQ_U64(24, offsetof(dpr_nested, error_depth));
-    EXPECT_EQ_U64(28, offsetof(dpr_nested, error_block));
+    EXPECT_EQ_U64(0, offsetof(dpr_launch_report, launched));
+    EXPECT_EQ_U64(4, offsetof(dpr_launch_report, refused));
+    EXPECT_EQ_U64(8, offsetof(dpr_launch_report, failed));
+    EXPECT_EQ_U64(12, offsetof(dpr_launch_report, in_line));
+    EXPECT_EQ_U64(16, offsetof(dpr_launch_report, deepest));
+    EXPECT_EQ_U64(20, offsetof(dpr_launch_report, error));
+    EXPECT_EQ_U64(24, offsetof(dpr_launch_report, error_depth));
+    EXPECT_EQ_U64(28, offsetof(dpr_launch_report, error_block));
     EXPECT_EQ_U64(0, offsetof(dpr_problem, size));
     EXPECT_EQ_U64(8, offsetof(dpr_problem, op));
     EXPECT_EQ_U64(16, offsetof(dpr_problem, count));
@@ -220,7 +220,7 @@ TEST(Abi, options_of_other_versions) {
     const double init = 100;
     double out = 0;
     char known[32];
-    dpr_nested unseen = {.launched = 77};
+    dpr_launch_report unseen = {.launched = 77};
     dpr_options options = DPR_OPTIONS_INIT;
     options.init = &init;
     snprintf(known, sizeof known, "past byte %zu,", sizeof options);
@@ -232,12 +232,12 @@ TEST(Abi, options_of_other_versions) {
     EXPECT_NEAR_F64(7.0, out, 0.0);
     EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof(size_t), 0, &out));
     EXPECT_NEAR_F64(7.0, out, 0.0);
-    /* one that ends before `nested`: no report */
-    options.nested = &unseen;
-    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, offsetof(dpr_options, nested), 0, &out));
+    /* one that ends before `launch_report`: no report */
+    options.launch_report = &unseen;
+    EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, offsetof(dpr_options, launch_report), 0, &out));
     EXPECT_NEAR_F64(107.0, out, 0.0);
     EXPECT_EQ_U64(77, unseen.launched);
-    options.nested = NULL;
+    options.launch_report = NULL;
     /* a later one whose new fields have their defaults, and one that asks for something unknown */
     EXPECT_STATUS(DPR_OK, sum_with(ctx, &options, sizeof options + 24, 0, &out));
     EXPECT_NEAR_F64(107.0, out, 0.0);
@@ -366,7 +366,7 @@ TEST(Abi, problems_of_other_versions) {
 
 typedef struct reported {
     dpr_ctx *cpu;
-    dpr_nested before, nested, none; /* `nested` is as `before` until a call reports */
+    dpr_launch_report before, report, none; /* `report` is as `before` until a call reports */
     double out;
     dpr_options options;
 } reported;
@@ -374,9 +374,9 @@ typedef struct reported {
 static void report_open(void *state) {
     reported *r = state;
     memset(&r->before, 0xa5, sizeof r->before);
-    r->nested = r->before;
+    r->report = r->before;
     r->options = (dpr_options)DPR_OPTIONS_INIT;
-    r->options.nested = &r->nested;
+    r->options.launch_report = &r->report;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &r->cpu));
 }
 
@@ -391,9 +391,9 @@ static const double one_two_four[] = {1, 2, 4};
 /* The last call's result is there, and its report, which is all zero. */
 static void expect_reported(reported *r) {
     EXPECT_NEAR_F64(7.0, r->out, 0.0);
-    EXPECT_EQ_BYTES(&r->none, &r->nested, sizeof r->nested);
-    EXPECT_STATUS(DPR_OK, dpr_nested_status(&r->nested));
-    r->nested = r->before;
+    EXPECT_EQ_BYTES(&r->none, &r->report, sizeof r->report);
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&r->report));
+    r->report = r->before;
     r->out = -1;
 }
 
@@ -409,7 +409,7 @@ REPORT_TEST(calls_on_the_cpu_report_no_launches) {
         expect_reported(fixture);
     }
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->cpu, NULL, &fixture->out, 0, DPR_F64, DPR_SUM, &fixture->options));
-    EXPECT_EQ_BYTES(&fixture->none, &fixture->nested, sizeof fixture->nested);
+    EXPECT_EQ_BYTES(&fixture->none, &fixture->report, sizeof fixture->report);
 }
 
 /* Each run of a plan, and not the plan itself. */
@@ -420,7 +420,7 @@ REPORT_TEST(plans_on_the_cpu_report_no_launches) {
     problem.count = LENGTH(one_two_four);
     problem.options = &fixture->options;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->cpu, &problem, &plan));
-    EXPECT_EQ_BYTES(&fixture->before, &fixture->nested, sizeof fixture->nested);
+    EXPECT_EQ_BYTES(&fixture->before, &fixture->report, sizeof fixture->report);
     for (int run = 0; run < 2; run++) {
         EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, one_two_four, &fixture->out, NULL));
         expect_reported(fixture);

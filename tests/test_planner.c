@@ -65,18 +65,18 @@ static size_t count_able(const dpr_key *key, const dpr_machine *machine) {
 /* ---- What must hold of any table ---- */
 
 static void check_shape(const dpr_key *key, const dpr_machine *machine, const dpr_choice_step *step) {
-    const dpr_shape *shape = &step->shape;
-    EXPECT_THAT(shape->threads >= 1 && shape->max_blocks >= 1 && shape->scratch_bytes <= DPR_SCRATCH_BYTES,
-                "%s: %s: %d blocks of %d threads, %zu bytes", describe(key), step->strategy->name, shape->max_blocks,
-                shape->threads, shape->scratch_bytes);
+    const dpr_launch_limits *limits = &step->limits;
+    EXPECT_THAT(limits->threads >= 1 && limits->max_blocks >= 1 && limits->scratch_bytes <= DPR_SCRATCH_BYTES,
+                "%s: %s: %d blocks of %d threads, %zu bytes", describe(key), step->strategy->name, limits->max_blocks,
+                limits->threads, limits->scratch_bytes);
     if (step->strategy->side == DPR_ON_GPU)
-        EXPECT_THAT(shape->threads <= machine->caps.gpu.max_threads_per_block
-                        && shape->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count
-                        && shape->cluster >= 0 && shape->cluster <= 16
-                        && (shape->scratch_bytes == 0 || shape->scratch_bytes == DPR_SCRATCH_BYTES),
+        EXPECT_THAT(limits->threads <= machine->caps.gpu.max_threads_per_block
+                        && limits->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count
+                        && limits->cluster >= 0 && limits->cluster <= 16
+                        && (limits->scratch_bytes == 0 || limits->scratch_bytes == DPR_SCRATCH_BYTES),
                     "%s: %s does not fit the device", describe(key), step->strategy->name);
     else
-        EXPECT_THAT(shape->threads <= machine->caps.cpu.threads && shape->scratch_bytes == 0,
+        EXPECT_THAT(limits->threads <= machine->caps.cpu.threads && limits->scratch_bytes == 0,
                     "%s: %s does not fit the CPU", describe(key), step->strategy->name);
 }
 
@@ -316,7 +316,7 @@ TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
             const dpr_key key = key_of(&places[5], DPR_SUM, dtype);
             ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
             for (int shift = 24; shift < 36; shift++)
-                EXPECT_TRUE(dpr_choice_at(&choice, (size_t)1 << shift)->shape.max_blocks
+                EXPECT_TRUE(dpr_choice_at(&choice, (size_t)1 << shift)->limits.max_blocks
                             > machine.caps.gpu.sm_count * 3 / 4);
         }
     }
@@ -357,7 +357,7 @@ static void check_block_by_name(const dpr_machine *machine, size_t strategy, int
     } else if (EXPECT_STATUS(DPR_OK, status)) {
         const int pairs = strcmp(dpr_strategies[strategy]->name, "dp.recursive2") == 0; /* of words, each a thread's */
         const int threads = pairs && block > 5 ? 1 << (block - 1) : 1 << block;
-        EXPECT_EQ_I64(threads, choice.step[0].shape.threads);
+        EXPECT_EQ_I64(threads, choice.step[0].limits.threads);
         EXPECT_EQ_I64(threads, dpr_strategies[strategy]->kernel(&key).threads);
     }
 }
@@ -371,7 +371,7 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
         ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
         for (int s = 0; s < choice.steps; s++) {
             EXPECT_TRUE(choice.step[s].strategy->block_sizes);
-            EXPECT_EQ_I64(1 << block, choice.step[s].shape.threads);
+            EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
         }
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
         EXPECT_CONTAINS(dpr_last_error(), "options->block");
@@ -448,13 +448,13 @@ static dpr_status tell(void *user, const dpr_kernel *kernel, dpr_residency *out)
 }
 
 /* The launch limits of a strategy asked for by name; all zero where it cannot run. */
-static dpr_shape shape_of(const dpr_machine *machine, size_t strategy) {
+static dpr_launch_limits shape_of(const dpr_machine *machine, size_t strategy) {
     dpr_choice choice;
     dpr_key key = key_of(&places[5], DPR_SUM, DPR_I32);
     key.f.strategy = (uint8_t)(strategy + 1);
     if (dpr_choose(&key, machine, &choice) != DPR_OK)
-        return (dpr_shape){0};
-    return choice.step[0].shape;
+        return (dpr_launch_limits){0};
+    return choice.step[0].limits;
 }
 
 static dpr_kernel kernel_of(size_t strategy) {
@@ -471,21 +471,21 @@ TEST(Planner, asks_the_device_what_it_holds) {
         told t = {{24, 8}, 0, DPR_OK};
         machine.resident = tell;
         machine.user = &t;
-        const dpr_shape shape = shape_of(&machine, i);
-        if (dpr_strategies[i]->side != DPR_ON_GPU || shape.threads == 0)
+        const dpr_launch_limits limits = shape_of(&machine, i);
+        if (dpr_strategies[i]->side != DPR_ON_GPU || limits.threads == 0)
             continue;
         EXPECT_THAT(t.asked > 0, "%s did not ask", dpr_strategies[i]->name);
-        EXPECT_THAT(shape.max_blocks <= 24 || kernel_of(i).module, "%s: %d blocks", dpr_strategies[i]->name,
-                    shape.max_blocks);
-        EXPECT_EQ_I64(kernel_of(i).cluster ? 8 : 0, shape.cluster);
+        EXPECT_THAT(limits.max_blocks <= 24 || kernel_of(i).module, "%s: %d blocks", dpr_strategies[i]->name,
+                    limits.max_blocks);
+        EXPECT_EQ_I64(kernel_of(i).cluster ? 8 : 0, limits.cluster);
         /* one that does not know leaves it to what the kernels declare */
         t.resident.blocks = 0;
-        const dpr_shape asked = shape_of(&machine, i);
+        const dpr_launch_limits asked = shape_of(&machine, i);
         machine.resident = NULL;
-        const dpr_shape declared = shape_of(&machine, i);
+        const dpr_launch_limits declared = shape_of(&machine, i);
         EXPECT_EQ_I64(declared.max_blocks, asked.max_blocks);
-        EXPECT_THAT(declared.max_blocks == shape.max_blocks || !kernel_of(i).module, "%s: %d blocks, and %d when told",
-                    dpr_strategies[i]->name, declared.max_blocks, shape.max_blocks);
+        EXPECT_THAT(declared.max_blocks == limits.max_blocks || !kernel_of(i).module, "%s: %d blocks, and %d when told",
+                    dpr_strategies[i]->name, declared.max_blocks, limits.max_blocks);
         EXPECT_EQ_I64(declared.cluster, asked.cluster);
         /* one that fails is no choice to keep */
         machine.resident = tell;
@@ -501,11 +501,11 @@ TEST(Planner, clusters_as_large_as_the_architecture_has_room_for) {
     for (size_t m = 0; m < LENGTH(majors); m++) {
         machine.caps.gpu.cc_major = majors[m];
         for (size_t i = 0; i < dpr_strategy_count(); i++) {
-            const dpr_shape shape = shape_of(&machine, i);
-            if (dpr_strategies[i]->side != DPR_ON_GPU || shape.threads == 0 || !kernel_of(i).cluster)
+            const dpr_launch_limits limits = shape_of(&machine, i);
+            if (dpr_strategies[i]->side != DPR_ON_GPU || limits.threads == 0 || !kernel_of(i).cluster)
                 continue;
-            EXPECT_EQ_I64(kernel_of(i).cluster < most[m] ? kernel_of(i).cluster : most[m], shape.cluster);
-            EXPECT_TRUE(shape.max_blocks >= shape.cluster);
+            EXPECT_EQ_I64(kernel_of(i).cluster < most[m] ? kernel_of(i).cluster : most[m], limits.cluster);
+            EXPECT_TRUE(limits.max_blocks >= limits.cluster);
         }
     }
 }

@@ -87,7 +87,7 @@ TEST(PlannerNested, the_limit_of_depth_is_the_callers_or_the_machines) {
             const dpr_key key = key_for(names[i], depth);
             machine.caps.gpu.nesting_depth = 9;
             ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-            EXPECT_EQ_I64(depth ? depth : 9, choice.step[0].shape.max_depth);
+            EXPECT_EQ_I64(depth ? depth : 9, choice.step[0].limits.max_depth);
         }
 }
 
@@ -218,7 +218,7 @@ TEST(PlannerNested, costs_are_measured_for_those_who_name_a_strategy) {
     const dpr_key any = key_for(NULL, 0), flat = key_for("flat.ticket", 0), tree = key_for("dp.tree", 0);
     NEED_NESTED();
     ASSERT_TRUE(machine_load("h200", &machine));
-    machine.nested = tell_costs;
+    machine.nested_costs = tell_costs;
     machine.user = &g;
     EXPECT_STATUS(DPR_OK, dpr_choose(&any, &machine, &choice));
     EXPECT_STATUS(DPR_OK, dpr_choose(&flat, &machine, &choice));
@@ -226,8 +226,8 @@ TEST(PlannerNested, costs_are_measured_for_those_who_name_a_strategy) {
     EXPECT_EQ_I64(2, g.asked); /* for what is known */
     EXPECT_STATUS(DPR_OK, dpr_choose(&tree, &machine, &choice));
     EXPECT_EQ_I64(1, g.measured);
-    EXPECT_NEAR_F64(40e-6, choice.step[0].shape.launch_seconds, 1e-12);
-    EXPECT_EQ_I64(1, choice.step[0].shape.measured);
+    EXPECT_NEAR_F64(40e-6, choice.step[0].limits.launch_seconds, 1e-12);
+    EXPECT_EQ_I64(1, choice.step[0].limits.measured);
     g = (gauge){.status = DPR_ERR_CUDA};
     EXPECT_STATUS(DPR_ERR_CUDA, dpr_choose(&tree, &machine, &choice));
     EXPECT_CONTAINS(dpr_last_error(), "the gauge is broken");
@@ -238,7 +238,7 @@ TEST(PlannerNested, nothing_is_measured_where_nested_launches_do_not_work) {
     dpr_machine machine;
     NEED_NESTED();
     ASSERT_TRUE(machine_load("h200", &machine));
-    machine.nested = tell_costs;
+    machine.nested_costs = tell_costs;
     machine.user = &g;
     machine.caps.gpu.mps = 1;
     expect_refusals(&machine, "MPS");
@@ -264,9 +264,10 @@ static void expect_no_nested_launches(const dpr_key *key, const dpr_machine *mac
     dpr_choice choice;
     ASSERT_STATUS(DPR_OK, dpr_choose(key, machine, &choice));
     for (int s = 0; s < choice.steps; s++)
-        EXPECT_THAT(choice.step[s].strategy->work_bytes == NULL, "%s of %s on %s, log2 of the block %d: %s up to %zu",
-                    dpr_ops[key->f.op].name, dpr_dtypes[key->f.dtype].name, name, key->f.block,
-                    choice.step[s].strategy->name, choice.step[s].upto);
+        EXPECT_THAT(choice.step[s].strategy->workspace_bytes == NULL,
+                    "%s of %s on %s, log2 of the block %d: %s up to %zu", dpr_ops[key->f.op].name,
+                    dpr_dtypes[key->f.dtype].name, name, key->f.block, choice.step[s].strategy->name,
+                    choice.step[s].upto);
 }
 
 /* For a flat reduction they cannot win, whatever the machine; also where a block size leaves demonstrations alone. */

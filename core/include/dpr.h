@@ -190,7 +190,7 @@ DPR_API void dpr_shutdown(void);
 
 /* ---- Contexts --------------------------------------------------------------------------------------------------- */
 
-/** A context holds a device, its workspaces and its plan cache. */
+/** A context holds a device, its scratch memory and its plan cache. */
 typedef struct dpr_ctx dpr_ctx;
 
 /** This is a cudaStream_t. NULL is the legacy default stream. */
@@ -272,21 +272,21 @@ typedef enum dpr_nan {
 
 /** Counters of the nested launches of one run. All are 0 unless a strategy dp.* ran. The result is right whatever
  * happens to a launch, because a parent does itself what it could not launch. */
-typedef struct dpr_nested {
+typedef struct dpr_launch_report {
     uint32_t launched;    /**< launches that kernels made */
     uint32_t refused;     /**< not made, because the device's pool of pending launches had no place, because the run had
-                             made as many as it may, or because dpr_nest.launches of the nest were pending */
+                             made as many as it may, or because dpr_launcher.launches of the launcher were pending */
     uint32_t failed;      /**< tried, and failed for any other reason */
     uint32_t in_line;     /**< sub-trees that a parent did itself, for one of these reasons or at the limit of depth */
     uint32_t deepest;     /**< depth of the deepest launch; kernels that the host launches are at 0 */
     int32_t error;        /**< cudaError_t of the first failed launch; 0: none has failed */
     uint32_t error_depth; /**< depth and block of the kernel that tried that launch */
     uint32_t error_block;
-} dpr_nested;
+} dpr_launch_report;
 
 /** DPR_OK, or DPR_ERR_NESTED_LAUNCH if a launch failed, with a sentence in dpr_last_error() that names the launch and
  * its kernel, and has the counters. DPR_ERR_NULL_POINTER. */
-DPR_API dpr_status dpr_nested_status(const dpr_nested *nested);
+DPR_API dpr_status dpr_launch_report_status(const dpr_launch_report *report);
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
 typedef struct dpr_options {
@@ -309,9 +309,9 @@ typedef struct dpr_options {
     int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
                         pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
     int reserved;    /**< 0 */
-    dpr_nested *nested; /**< NULL, or receives the run's counters of nested launches: memory like that of `out`,
-                           complete when the result is. After a call that failed it may be unchanged, or all 0. All runs
-                           of a plan write it */
+    dpr_launch_report *launch_report; /**< NULL, or receives the run's counters of nested launches: memory like that of
+                                         `out`, complete when the result is. After a call that failed it may be
+                                         unchanged, or all 0. All runs of a plan write it */
 } dpr_options;
 
 enum { DPR_NO_LAUNCHES = -1 };
@@ -334,10 +334,10 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
  * DPR_ERR_WRONG_DEVICE for a stream of another device or CUDA context. DPR_ERR_CUDA for the legacy default stream while
  * a stream that waits for it is captured, because CUDA forbids its use.
  *
- * May be captured in a CUDA graph. The captured call has a workspace of its own, which lives as long as the graph and
- * every copy of it, and which all copies share: instances of the graph, clones, child nodes made from it, and captures
- * of its launches. Two copies of one captured call must not run at once: their results are mixed up, or they wait for
- * each other and never end. What was captured by separate calls may run at once. */
+ * May be captured in a CUDA graph. The captured call has scratch memory of its own, which lives as long as the graph
+ * and every copy of it, and which all copies share: instances of the graph, clones, child nodes made from it, and
+ * captures of its launches. Two copies of one captured call must not run at once: their results are mixed up, or they
+ * wait for each other and never end. What was captured by separate calls may run at once. */
 DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                     const dpr_options *options, dpr_stream stream);
 
@@ -402,45 +402,45 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 
 /* ---- Reductions from kernels ------------------------------------------------------------------------------------ */
 
-/** A nest serves reductions that the caller's own kernels ask for, by dpr::nested_reduce() and dpr::tail_reduce() of
- * dpr_nested.cuh (CUDA C++17; the header says how to compile and what a kernel may do). Kernels take it by value, any
- * number of them at once in any streams of its device. The fields are for that header. */
-typedef struct dpr_nest {
+/** A launcher serves reductions that the caller's own kernels ask for, by dpr::nested_reduce() and dpr::tail_reduce()
+ * of dpr_nested.cuh (CUDA C++17; the header says how to compile and what a kernel may do). Kernels take it by value,
+ * any number of them at once in any streams of its device. The fields are for that header. */
+typedef struct dpr_launcher {
     int32_t device;    /**< CUDA ordinal */
     uint32_t launches; /**< number of its launches that may be pending at a time */
     uint32_t within;   /**< 0 on the host's copy; in a continuation, 1 + the index of the launch that it continues */
     uint32_t reserved; /**< 0 */
-    void *launcher;    /**< the library's device memory: the kernel that is launched */
+    void *table;       /**< the library's device memory: the kernel that is launched */
     void *memory;      /**< device memory: the account, a slot for each launch, and queues */
     void *line;        /**< NULL on the host's copy; in a continuation called in line, the call that waits for it */
-} dpr_nest;
+} dpr_launcher;
 
-/** Makes a nest on the context's device, and loads the code for nested launches there if that is not done yet.
+/** Makes a launcher on the context's device, and loads the code for nested launches there if that is not done yet.
  *
- * @param launches  number of the nest's launches that may be pending at a time: at most the size of the device's pool
- *                  (ctx_options->pending_launches), and at most 2048. 0 and larger numbers mean that maximum.
- *                  Strategies dp.* and other nests launch into the same pool. DPR_NO_LAUNCHES: none, and threads do
- *                  everything in line.
- * @param out       receives the nest; the caller gives it back with dpr_nest_destroy(), before the context.
+ * @param launches  number of the launcher's launches that may be pending at a time: at most the size of the device's
+ *                  pool (ctx_options->pending_launches), and at most 2048. 0 and larger numbers mean that maximum.
+ *                  Strategies dp.* and other launchers launch into the same pool. DPR_NO_LAUNCHES: none, and threads
+ *                  do everything in line.
+ * @param out       receives the launcher; the caller gives it back with dpr_launcher_destroy(), before the context.
  *
  * Takes 0.8 MiB of device memory and 1.1 KiB for each launch: 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER,
  * DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or cudaLimitStackSize
  * below 1 KiB), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
-DPR_API dpr_status dpr_nest_create(dpr_ctx *ctx, int launches, dpr_nest *out);
+DPR_API dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher *out);
 
-/** Writes the nest's counters since it was made or last reported on to *out, and sets them to 0.
+/** Writes the launcher's counters since it was made or last reported on to *out, and sets them to 0.
  *
  * The number of calls is `launched + refused + failed`, where a tail_reduce() by all blocks of a grid is one call.
  * The calling threads did those that were refused or failed, `in_line`. Depths count from the calling kernel.
- * dpr_nested_status() tells whether a launch failed.
+ * dpr_launch_report_status() tells whether a launch failed.
  *
  * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in other
  * streams (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */
-DPR_API dpr_status dpr_nest_report(const dpr_nest *nest, dpr_nested *out);
+DPR_API dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out);
 
-/** Waits for the device's work, gives back what the nest holds, and sets it to zeros. NULL, and a nest of zeros, are
- * allowed. */
-DPR_API void dpr_nest_destroy(dpr_nest *nest);
+/** Waits for the device's work, gives back what the launcher holds, and sets it to zeros. NULL, and a launcher of
+ * zeros, are allowed. */
+DPR_API void dpr_launcher_destroy(dpr_launcher *launcher);
 
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */
 

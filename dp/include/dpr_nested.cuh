@@ -1,12 +1,12 @@
 /* dpr: reductions inside your own kernels, done by grids that those kernels launch.
  *
- *     __global__ void rows(dpr_nest nest, const float *x, const uint64_t *begin, float *sums) {
+ *     __global__ void rows(dpr_launcher launcher, const float *x, const uint64_t *begin, float *sums) {
  *         const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
- *         dpr::nested_reduce<DPR_SUM, DPR_F32>(nest, x + begin[row], sums + row, begin[row + 1] - begin[row]);
+ *         dpr::nested_reduce<DPR_SUM, DPR_F32>(launcher, x + begin[row], sums + row, begin[row + 1] - begin[row]);
  *     }
  *
- * dpr_nest_create() (dpr.h) makes the nest on the host. The library must be of the same version as this header. You
- * need nvcc with C++17, and devices of compute capability 7.0 or more:
+ * dpr_launcher_create() (dpr.h) makes the launcher on the host. The library must be of the same version as this header.
+ * You need nvcc with C++17, and devices of compute capability 7.0 or more:
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
  *
@@ -33,12 +33,12 @@
 #include "dpr.h"
 #include "dpr/device/domain.cuh"
 #include "dpr/device/finish.cuh"
-#include "dpr/device/nests.cuh"
+#include "dpr/device/launcher.cuh"
 
 /* Stack, in bytes, that a continuation and the functions that it calls may use. 512 is what CUDA's default limit of
  * 1024 leaves. A program that raises the device's limit may define more. */
-#ifndef DPR_NEST_THEN_STACK
-#define DPR_NEST_THEN_STACK 512
+#ifndef DPR_LAUNCHER_THEN_STACK
+#define DPR_LAUNCHER_THEN_STACK 512
 #endif
 
 namespace dpr {
@@ -68,9 +68,9 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
 /* Reduces in[0 .. count-1] to *out by a grid that starts at once and that nobody waits for ("fire and forget").
  *
  * One thread calls it; any number of threads may, each for its own array. The device refuses the launch if its launch
- * pool is full, and the library does if `nest.launches` launches of the nest are pending. The thread then reduces the
- * array in line, one element after another: the result is right, but this is slow, and a floating-point sum or product
- * may be rounded differently. dpr_nest_report() counts launched and refused calls. A larger pool
+ * pool is full, and the library does if `launcher.launches` launches of the launcher are pending. The thread then
+ * reduces the array in line, one element after another: the result is right, but this is slow, and a floating-point sum
+ * or product may be rounded differently. dpr_launcher_report() counts launched and refused calls. A larger pool
  * (dpr_ctx_options.pending_launches) admits more launches.
  *
  * `in` must be aligned to dpr_dtype_alignment() bytes, and `out` as its type is; `in` may be NULL if count is 0. An
@@ -81,11 +81,11 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *              thread of the launched grid or, in line, the calling thread. The continuation's writes become visible
  *              after *out.
  *
- *              A continuation that requests reductions itself, by nested_reduce(), is called as then(result, nest), and
- *              must pass that nest and no other. If such a request's launch is refused and its own continuation takes a
- *              nest too, the thread does the work after the requesting continuation has returned, so that work in line
- *              takes no more stack the deeper it goes. A thread has room for 65 waiting calls; it does any further one
- *              at once, inside the call, on its own stack.
+ *              A continuation that requests reductions itself, by nested_reduce(), is called as then(result, launcher),
+ *              and must pass that launcher and no other. If such a request's launch is refused and its own continuation
+ *              takes a launcher too, the thread does the work after the requesting continuation has returned, so that
+ *              work in line takes no more stack the deeper it goes. A thread has room for 65 waiting calls; it does any
+ *              further one at once, inside the call, on its own stack.
  *
  *              A continuation must launch nothing else, and has no shared memory. In a launched grid it runs in one of
  *              dpr's kernels, which has 64 registers a thread: code that is compiled without -maxrregcount=64 may need
@@ -96,11 +96,11 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *              uses more ends the kernel with an error. nvcc -Xptxas -v prints what a continuation uses as the "stack
  *              frame" of dpr::nested::follow<..., Then>; functions that it calls use more on top. A continuation may
  *              declare its stack by a member `static constexpr unsigned stack_bytes`: it does not compile if that is
- *              more than DPR_NEST_THEN_STACK, which is 512. A program that raises the device's limit may define
- *              DPR_NEST_THEN_STACK as more before it includes this header. */
+ *              more than DPR_LAUNCHER_THEN_STACK, which is 512. A program that raises the device's limit may define
+ *              DPR_LAUNCHER_THEN_STACK as more before it includes this header. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
-__device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
-                                 Then then = {});
+__device__ outcome nested_reduce(const dpr_launcher &launcher, const storage_of<D> *in, result_of<O, D> *out,
+                                 uint64_t count, Then then = {});
 
 /* Reduces an array that the calling kernel's grid writes. One thread of each block calls it, with the same arguments,
  * after its block has written its part and called __syncthreads(). The last block to call makes the request, as
@@ -114,8 +114,8 @@ __device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, 
  * @param ticket  a word in device memory for each array that the grid requests. It must be 0 before the first block
  *                calls; it is 0 again after the last block has. */
 template <dpr_op O, dpr_dtype D, dpr_nan N = DPR_NAN_PROPAGATE, class Then = nothing>
-__device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
-                               uint64_t count, Then then = {});
+__device__ outcome tail_reduce(const dpr_launcher &launcher, unsigned *ticket, const storage_of<D> *in,
+                               result_of<O, D> *out, uint64_t count, Then then = {});
 
 /* ---- How it is done --------------------------------------------------------------------------------------------- */
 
@@ -125,26 +125,26 @@ namespace nested {
 
 constexpr unsigned threads = 256;
 
-/* True if the continuation takes the nest, so that it may request reductions itself. */
+/* True if the continuation takes the launcher, so that it may request reductions itself. */
 template <class R, class Then>
-constexpr bool asks_again = cuda::std::is_invocable_v<Then &, const R &, const dpr_nest &>;
+constexpr bool asks_again = cuda::std::is_invocable_v<Then &, const R &, const dpr_launcher &>;
 
 /* Stack, in bytes, that the continuation declares; 0 if it declares none. */
 template <class Then, class = void> constexpr unsigned stack_bytes_of = 0;
 template <class Then>
 constexpr unsigned stack_bytes_of<Then, cuda::std::void_t<decltype(Then::stack_bytes)>> = Then::stack_bytes;
 
-/* Calls `then` with the result, and with the nest if it takes that. */
-template <class R, class Then> __device__ void tell(const dpr_nest &nest, const R &result, Then &then) {
+/* Calls `then` with the result, and with the launcher if it takes that. */
+template <class R, class Then> __device__ void tell(const dpr_launcher &launcher, const R &result, Then &then) {
     if constexpr (asks_again<R, Then>)
-        then(result, nest);
+        then(result, launcher);
     else
         then(result);
 }
 
-/* A follower (nests.cuh): calls the continuation at `then` with the result at `out`. */
-template <class R, class Then> __device__ void follow(const dpr_nest &nest, const void *out, void *then) {
-    tell(nest, *static_cast<const R *>(out), *static_cast<Then *>(then));
+/* A follower (launcher.cuh): calls the continuation at `then` with the result at `out`. */
+template <class R, class Then> __device__ void follow(const dpr_launcher &launcher, const void *out, void *then) {
+    tell(launcher, *static_cast<const R *>(out), *static_cast<Then *>(then));
 }
 
 /* How an array is divided among the blocks of a grid. */
@@ -162,7 +162,7 @@ template <class M> __device__ divided divide(const void *in, uint64_t count) {
     d.head = static_cast<uint32_t>(before < count ? before : count);
     d.vectors = (count - d.head) / packet<T>::size;
     const uint64_t units = d.vectors / unit + (d.vectors % unit != 0);
-    const uint64_t each = units / DPR_NEST_BLOCKS + (units % DPR_NEST_BLOCKS != 0);
+    const uint64_t each = units / DPR_LAUNCHER_BLOCKS + (units % DPR_LAUNCHER_BLOCKS != 0);
     d.leaf = each * unit;
     d.blocks = each == 0 ? 1 : static_cast<unsigned>(units / each + (units % each != 0));
     return d;
@@ -170,10 +170,11 @@ template <class M> __device__ divided divide(const void *in, uint64_t count) {
 
 /* Writes what the launched grid needs to the slot. */
 template <class R, class Then>
-__device__ void fill_slot(dpr_nest_slot &slot, const dpr_nest &nest, uint32_t number, const dpr_nest_call &call) {
-    slot.nest = nest;
-    slot.nest.within = number + 1;
-    slot.nest.line = nullptr;
+__device__ void fill_slot(dpr_launch_slot &slot, const dpr_launcher &launcher, uint32_t number,
+                          const dpr_waiting_call &call) {
+    slot.launcher = launcher;
+    slot.launcher.within = number + 1;
+    slot.launcher.line = nullptr;
     slot.follow = nullptr;
     if constexpr (!cuda::std::is_same_v<Then, nothing>) {
         slot.follow = reinterpret_cast<void *>(follow<R, Then>);
@@ -183,8 +184,8 @@ __device__ void fill_slot(dpr_nest_slot &slot, const dpr_nest &nest, uint32_t nu
 
 /* Launches the grid for a call that has a slot. */
 template <class M>
-__device__ bool launch_grid(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call, dpr_nest_slot &slot,
-                            nest_grid grid) {
+__device__ bool launch_grid(const dpr_launcher &launcher, cudaStream_t order, const dpr_waiting_call &call,
+                            dpr_launch_slot &slot, reduce_grid grid) {
     const divided d = divide<M>(call.in, call.count);
     const auto fill = [&](dpr_nested_args &args) {
         args = {};
@@ -197,26 +198,26 @@ __device__ bool launch_grid(const dpr_nest &nest, cudaStream_t order, const dpr_
         args.slot = &slot;
         args.go_on = reinterpret_cast<void *>(grid);
     };
-    return launch_noted(&state_of(nest).account, slot.depth,
-                        [&] { return launch_filled(launcher_of(nest).kernel, d.blocks, threads, order, fill); });
+    return launch_noted(&state_of(launcher).account, slot.depth,
+                        [&] { return launch_filled(table_of(launcher).kernel, d.blocks, threads, order, fill); });
 }
 
 /* Takes a slot and launches a grid for the call. Returns false if there is no slot, or if the launch was not made. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call) {
+__device__ bool launch_one(const dpr_launcher &launcher, cudaStream_t order, const dpr_waiting_call &call) {
     using M = monoid<O, D, N>;
     constexpr bool has_nan = (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0;
-    const uint32_t number = take_slot(nest);
+    const uint32_t number = take_slot(launcher);
     if (number == none) {
-        note_refusal(&state_of(nest).account);
+        note_refusal(&state_of(launcher).account);
         return false;
     }
-    dpr_nest_slot &slot = slot_of(nest, number);
-    fill_slot<typename M::result, Then>(slot, nest, number, call);
-    open_launch(nest, number);
-    const bool launched = launch_grid<M>(nest, order, call, slot, launcher_of(nest).grids[O][D][has_nan ? N : 0]);
+    dpr_launch_slot &slot = slot_of(launcher, number);
+    fill_slot<typename M::result, Then>(slot, launcher, number, call);
+    open_launch(launcher, number);
+    const bool launched = launch_grid<M>(launcher, order, call, slot, table_of(launcher).grids[O][D][has_nan ? N : 0]);
     if (!launched)
-        drop_launch(nest, number);
+        drop_launch(launcher, number);
     return launched;
 }
 
@@ -224,18 +225,18 @@ __device__ bool launch_one(const dpr_nest &nest, cudaStream_t order, const dpr_n
  * thread does not get its turn within a time that is longer than all turns of a warp, its launch is refused.
  * __noinline__, so that a continuation's stack has this function's frame only once. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ __noinline__ bool launch(const dpr_nest &nest, cudaStream_t order, const dpr_nest_call &call) {
-    unsigned *turn = &state_of(nest).turns[warp_number() % DPR_NEST_TURNS];
+__device__ __noinline__ bool launch(const dpr_launcher &launcher, cudaStream_t order, const dpr_waiting_call &call) {
+    unsigned *turn = &state_of(launcher).turns[warp_number() % DPR_LAUNCHER_TURNS];
     for (int tries = 0; tries < 1 << 20; ++tries) {
         if (atomicExch(turn, 1) == 0) {
-            const bool launched = launch_one<O, D, N, Then>(nest, order, call);
+            const bool launched = launch_one<O, D, N, Then>(launcher, order, call);
             __threadfence();
             atomicExch(turn, 0);
             return launched;
         }
         __nanosleep(200);
     }
-    note_refusal(&state_of(nest).account);
+    note_refusal(&state_of(launcher).account);
     return false;
 }
 
@@ -243,7 +244,7 @@ template <class M> __device__ typename M::acc reduce_in_line(const typename M::s
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (uint64_t i = 0; i < count; ++i) {
-        if constexpr (M::located)
+        if constexpr (M::holds_index)
             a = M::merge(a, M::of_element(in[i], i));
         else
             a = M::fold(a, M::add(M::lane_identity(), in[i]));
@@ -252,33 +253,34 @@ template <class M> __device__ typename M::acc reduce_in_line(const typename M::s
 }
 
 /* Reduces the call's array in this thread and writes the result. */
-template <class M> __device__ __noinline__ void write_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
+template <class M>
+__device__ __noinline__ void write_in_line(const dpr_launcher &launcher, const dpr_waiting_call &call) {
     dpr_kernel_args run = {};
     run.in = call.in;
     run.out = call.out;
-    note_in_line(&state_of(nest).account);
+    note_in_line(&state_of(launcher).account);
     write_result<M>(run, call.count, reduce_in_line<M>(static_cast<const typename M::storage *>(call.in), call.count));
     __threadfence();
 }
 
-/* A waiting_run (nests.cuh): does the call in line. */
+/* A waiting_run (launcher.cuh): does the call in line. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ __noinline__ void do_in_line(const dpr_nest &nest, dpr_nest_call &call) {
+__device__ __noinline__ void do_in_line(const dpr_launcher &launcher, dpr_waiting_call &call) {
     using M = monoid<O, D, N>;
-    write_in_line<M>(nest, call);
-    tell(nest, *static_cast<typename M::result *>(call.out), *reinterpret_cast<Then *>(call.then));
+    write_in_line<M>(launcher, call);
+    tell(launcher, *static_cast<typename M::result *>(call.out), *reinterpret_cast<Then *>(call.then));
 }
 
 /* As do_in_line(), for a thread that runs no continuation: also does the calls that come to wait meanwhile. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ __noinline__ void do_all_in_line(const dpr_nest &nest, dpr_nest_call &call) {
-    with_line(nest, [&](const dpr_nest &here) { do_in_line<O, D, N, Then>(here, call); });
+__device__ __noinline__ void do_all_in_line(const dpr_launcher &launcher, dpr_waiting_call &call) {
+    with_line(launcher, [&](const dpr_launcher &here) { do_in_line<O, D, N, Then>(here, call); });
 }
 
 /* Puts the call into the thread's line, to be done later. Returns false if there is no room. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ bool put_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
-    dpr_nest_call *place = place_in_line(nest);
+__device__ bool put_in_line(const dpr_launcher &launcher, const dpr_waiting_call &call) {
+    dpr_waiting_call *place = place_in_line(launcher);
     if (!place)
         return false;
     *place = call;
@@ -289,45 +291,46 @@ __device__ bool put_in_line(const dpr_nest &nest, const dpr_nest_call &call) {
 /* nested_reduce(), and tail_reduce() in the last block: `order` is the stream that says when the launched grid
  * starts. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ outcome reduce(const dpr_nest &nest, cudaStream_t order, const storage_of<D> *in, result_of<O, D> *out,
-                          uint64_t count, const Then &then) {
+__device__ outcome reduce(const dpr_launcher &launcher, cudaStream_t order, const storage_of<D> *in,
+                          result_of<O, D> *out, uint64_t count, const Then &then) {
     static_assert(cuda::std::is_trivially_copyable_v<Then>, "`then` is copied to the launched kernel byte by byte");
-    static_assert(sizeof(Then) <= DPR_NEST_THEN_BYTES && alignof(Then) <= 8, "`then` is larger than a launch can hold");
-    static_assert(stack_bytes_of<Then> <= DPR_NEST_THEN_STACK, "`then` takes more stack than a launched grid has");
-    dpr_nest_call call;
+    static_assert(sizeof(Then) <= DPR_LAUNCHER_THEN_BYTES && alignof(Then) <= 8,
+                  "`then` is larger than a launch can hold");
+    static_assert(stack_bytes_of<Then> <= DPR_LAUNCHER_THEN_STACK, "`then` takes more stack than a launched grid has");
+    dpr_waiting_call call;
     call.in = in;
     call.out = out;
     call.count = count;
     memcpy(call.then, &then, sizeof then);
-    if (launch<O, D, N, Then>(nest, order, call))
+    if (launch<O, D, N, Then>(launcher, order, call))
         return outcome::launched;
     if constexpr (asks_again<result_of<O, D>, Then>) {
-        if (!nest.line) {
-            do_all_in_line<O, D, N, Then>(nest, call);
+        if (!launcher.line) {
+            do_all_in_line<O, D, N, Then>(launcher, call);
             return outcome::in_line;
         }
-        if (put_in_line<O, D, N, Then>(nest, call))
+        if (put_in_line<O, D, N, Then>(launcher, call))
             return outcome::waiting;
     }
-    do_in_line<O, D, N, Then>(nest, call);
+    do_in_line<O, D, N, Then>(launcher, call);
     return outcome::in_line;
 }
 
 } // namespace nested
 
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ outcome nested_reduce(const dpr_nest &nest, const storage_of<D> *in, result_of<O, D> *out, uint64_t count,
-                                 Then then) {
-    return nested::reduce<O, D, N>(nest, cudaStreamFireAndForget, in, out, count, then);
+__device__ outcome nested_reduce(const dpr_launcher &launcher, const storage_of<D> *in, result_of<O, D> *out,
+                                 uint64_t count, Then then) {
+    return nested::reduce<O, D, N>(launcher, cudaStreamFireAndForget, in, out, count, then);
 }
 
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
-__device__ outcome tail_reduce(const dpr_nest &nest, unsigned *ticket, const storage_of<D> *in, result_of<O, D> *out,
-                               uint64_t count, Then then) {
+__device__ outcome tail_reduce(const dpr_launcher &launcher, unsigned *ticket, const storage_of<D> *in,
+                               result_of<O, D> *out, uint64_t count, Then then) {
     if (!take_ticket(ticket, gridDim.x * gridDim.y * gridDim.z))
         return outcome::left;
     *ticket = 0;
-    return nested::reduce<O, D, N>(nest, cudaStreamTailLaunch, in, out, count, then);
+    return nested::reduce<O, D, N>(launcher, cudaStreamTailLaunch, in, out, count, then);
 }
 
 } // namespace dpr

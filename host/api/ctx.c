@@ -75,7 +75,7 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
     if (home) {
         ctx->residence = dpr_device_residence(ctx->gpu);
         ctx->machine.resident = dpr_device_resident;
-        ctx->machine.nested = dpr_device_nested;
+        ctx->machine.nested_costs = dpr_device_nested;
         ctx->machine.user = &ctx->residence;
     }
     *out = ctx;
@@ -280,7 +280,7 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
     for (;;) {
         const dpr_choice_step *step = dpr_choice_at(choice, run->count);
         dpr_misfit misfit = {0, 0};
-        run->shape = step->shape;
+        run->limits = step->limits;
         run->sms = choice->sms;
         dpr_status status =
             result ? dpr_device_run_blocking(ctx->gpu, step->strategy, run, result->out, result->bytes, &misfit)

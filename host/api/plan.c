@@ -71,11 +71,11 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
         return status;
     plan.step = dpr_choice_at(plan.choice, p.count);
     dpr_request_run(&plan.request, &plan.run);
-    plan.run.shape = plan.step->shape;
+    plan.run.limits = plan.step->limits;
     plan.run.device_count = p.device_count;
     status = check_device_count(&plan);
     if (status == DPR_OK)
-        status = check_reach(&plan, plan.request.nested, "options->nested");
+        status = check_reach(&plan, plan.request.launch_report, "options->launch_report");
     if (status != DPR_OK)
         return status;
     dpr_plan *made = malloc(sizeof *made);
@@ -104,8 +104,8 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
         run.count = (size_t)*run.device_count;
     run.device_count = NULL;
     (void)plan->step->strategy->launch(&run);
-    if (run.nested)
-        *run.nested = (dpr_nested){0};
+    if (run.launch_report)
+        *run.launch_report = (dpr_launch_report){0};
     return DPR_OK;
 }
 

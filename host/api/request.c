@@ -60,12 +60,12 @@ static dpr_status take_nesting(const dpr_options *options, dpr_request *request)
                         options->max_pending);
     if (options->reserved != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
-    if ((uintptr_t)options->nested % _Alignof(dpr_nested) != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "options->nested is %p, which is not aligned to %zu bytes",
-                        (void *)options->nested, _Alignof(dpr_nested));
+    if ((uintptr_t)options->launch_report % _Alignof(dpr_launch_report) != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "options->launch_report is %p, which is not aligned to %zu bytes",
+                        (void *)options->launch_report, _Alignof(dpr_launch_report));
     request->key.f.depth = (uint8_t)options->max_depth;
     request->max_pending = options->max_pending;
-    request->nested = options->nested;
+    request->launch_report = options->launch_report;
     return DPR_OK;
 }
 
@@ -117,17 +117,17 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
     return options ? take_options(options, out) : DPR_OK;
 }
 
-dpr_status dpr_nested_status(const dpr_nested *nested) {
-    if (!nested)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "nested is NULL");
-    if (nested->failed == 0)
+dpr_status dpr_launch_report_status(const dpr_launch_report *report) {
+    if (!report)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "report is NULL");
+    if (report->failed == 0)
         return DPR_OK;
     return dpr_fail(DPR_ERR_NESTED_LAUNCH,
                     "%u %s failed, the first with cudaError_t %d in block %u at depth %u; of the others "
                     "%u were made and %u refused, and %u sub-trees were done in line",
-                    nested->failed, nested->failed == 1 ? "launch from a kernel" : "launches from kernels",
-                    nested->error, nested->error_block, nested->error_depth, nested->launched, nested->refused,
-                    nested->in_line);
+                    report->failed, report->failed == 1 ? "launch from a kernel" : "launches from kernels",
+                    report->error, report->error_block, report->error_depth, report->launched, report->refused,
+                    report->in_line);
 }
 
 void dpr_request_run(const dpr_request *request, dpr_run *out) {
@@ -137,7 +137,7 @@ void dpr_request_run(const dpr_request *request, dpr_run *out) {
     out->key = request->key;
     out->init = request->init;
     out->max_pending = request->max_pending;
-    out->report = out->nested = request->nested;
+    out->report = out->launch_report = request->launch_report;
 }
 
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {

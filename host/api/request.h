@@ -12,8 +12,8 @@ typedef struct dpr_request {
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
-    int max_pending;    /* limit of nested launches, as in dpr_options */
-    dpr_nested *nested; /* where the caller wants the counters of nested launches, or NULL */
+    int max_pending;                  /* limit of nested launches, as in dpr_options */
+    dpr_launch_report *launch_report; /* where the caller wants the counters of nested launches, or NULL */
 } dpr_request;
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */

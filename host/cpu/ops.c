@@ -23,9 +23,9 @@ void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void
     dpr_acc_write(op_of(key), dtype_of(key), acc, out);
 }
 
-dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+dpr_launch_limits dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)key;
     (void)caps;
     (void)resident;
-    return (dpr_shape){.threads = 1, .max_blocks = 1};
+    return (dpr_launch_limits){.threads = 1, .max_blocks = 1};
 }

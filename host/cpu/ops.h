@@ -73,7 +73,7 @@ void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void
  * arithmetic is the limit. For cost functions. */
 double dpr_cpu_rate(const dpr_key *key);
 
-/* dpr_strategy.shape of strategies that run on the calling thread alone. */
-dpr_shape dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
+/* dpr_strategy.limits of strategies that run on the calling thread alone. */
+dpr_launch_limits dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
 
 #endif

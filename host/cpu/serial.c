@@ -38,6 +38,6 @@ const dpr_strategy dpr_cpu_serial = {
     .text = "one element after another: the reference",
     .side = DPR_ON_CPU,
     .cost = cost,
-    .shape = dpr_cpu_one_thread,
+    .limits = dpr_cpu_one_thread,
     .launch = launch,
 };

@@ -75,6 +75,6 @@ const dpr_strategy dpr_cpu_simd = {
     .text = "vector instructions, one thread",
     .side = DPR_ON_CPU,
     .cost = cost,
-    .shape = dpr_cpu_one_thread,
+    .limits = dpr_cpu_one_thread,
     .launch = launch,
 };

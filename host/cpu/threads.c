@@ -49,7 +49,7 @@ static int parts_for(const dpr_run *run, int threads) {
 }
 
 static int launch(const dpr_run *run) {
-    int threads = run->shape.threads < 1 ? 1 : run->shape.threads;
+    int threads = run->limits.threads < 1 ? 1 : run->limits.threads;
     if (threads > DPR_THREADS_MAX)
         threads = DPR_THREADS_MAX;
     fold_job job = {.run = run, .fold = dpr_cpu_fold(&run->key), .parts = parts_for(run, threads)};
@@ -79,10 +79,10 @@ static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     return 10e-6 + 0.5e-6 * (double)cpu->threads + (double)count * dpr_dtypes[key->f.dtype].size / rate;
 }
 
-static dpr_shape shape(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+static dpr_launch_limits limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)key;
     (void)resident;
-    return (dpr_shape){.threads = (int)caps->cpu.threads, .max_blocks = 1};
+    return (dpr_launch_limits){.threads = (int)caps->cpu.threads, .max_blocks = 1};
 }
 
 const dpr_strategy dpr_cpu_threads = {
@@ -90,6 +90,6 @@ const dpr_strategy dpr_cpu_threads = {
     .text = "vector instructions on one thread for each core",
     .side = DPR_ON_CPU,
     .cost = cost,
-    .shape = shape,
+    .limits = limits,
     .launch = launch,
 };

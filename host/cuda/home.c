@@ -120,7 +120,7 @@ dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
     dpr_cancel_release(visit->cancel);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
         return dpr_fail(DPR_ERR_CUDA,
-                        "the CUDA context on device %d in which this dpr_ctx or dpr_nest was made is gone: it was "
+                        "the CUDA context on device %d in which this dpr_ctx or dpr_launcher was made is gone: it was "
                         "destroyed, or reset with its "
                         "device",
                         home->ordinal);

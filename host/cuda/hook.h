@@ -2,7 +2,7 @@
  * strategy and module has (core/strategy.h).
  *
  * A build with CUDA has one such family, the strategies with nested launches (dp/hook.c), and strategies.def names its
- * hook. A strategy belongs to the family if it has work_bytes(). */
+ * hook. A strategy belongs to the family if it has workspace_bytes(). */
 #ifndef DPR_HOST_CUDA_HOOK_H
 #define DPR_HOST_CUDA_HOOK_H
 
@@ -31,8 +31,8 @@ typedef struct dpr_hook {
     void (*read)(const void *state, dpr_gpu_caps *gpu);
 
     /* Called before and after the launch of a run. `graph` is the graph to which the run is captured, or NULL. begin()
-     * provides what the run needs, and sets run->work on success. end() is called if begin() succeeded, and enqueues
-     * what must follow the run if it was `launched`. Both return a cudaError_t. */
+     * provides what the run needs, and sets run->workspace on success. end() is called if begin() succeeded, and
+     * enqueues what must follow the run if it was `launched`. Both return a cudaError_t. */
     int (*begin)(void *state, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph);
     int (*end)(dpr_run *run, int launched, struct CUgraph_st *graph);
 } dpr_hook;

@@ -45,11 +45,12 @@ static cudaError_t report_none(const dpr_run *run) {
 static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
     run->enqueue = dpr_kernels_enqueue;
     run->enqueuer = device->kernels;
-    cudaError_t error = strategy->work_bytes ? (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph)
-                                             : report_none(run);
+    cudaError_t error = strategy->workspace_bytes
+                            ? (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph)
+                            : report_none(run);
     if (error == cudaSuccess)
         error = (cudaError_t)strategy->launch(run);
-    if (!run->work)
+    if (!run->workspace)
         return error;
     const cudaError_t ended = (cudaError_t)device->hook->end(run, error == cudaSuccess, graph);
     return error == cudaSuccess ? ended : error;
@@ -61,7 +62,7 @@ static dpr_status launch(dpr_device *device, const dpr_strategy *strategy, dpr_r
     cudaGraph_t graph = NULL;
     cudaError_t error = cudaSuccess;
     int sms = run->sms;
-    if (run->shape.scratch_bytes > 0)
+    if (run->limits.scratch_bytes > 0)
         error = dpr_scratch_pin(device->scratch, run->stream, &sms, &slot, &graph);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return wrong_stream(device, run->stream);
@@ -158,7 +159,7 @@ static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, cons
 /* Whether to wait for the kernel's end, and not only for its result. The report comes after the result, but *host_out
  * must change last. Without concurrent access, the caller may touch managed memory only after the kernel's end. */
 static int must_end(const dpr_device *device, const dpr_run *run) {
-    return run->nested || !device->concurrent_managed;
+    return run->launch_report || !device->concurrent_managed;
 }
 
 /* Called in the home. */
@@ -197,7 +198,7 @@ dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strat
         return status;
     status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
     dpr_home_leave(&visit);
-    if (status == DPR_OK && run->nested && !run->report) /* pageable memory, and no nested launches */
-        *run->nested = (dpr_nested){0};
+    if (status == DPR_OK && run->launch_report && !run->report) /* pageable memory, and no nested launches */
+        *run->launch_report = (dpr_launch_report){0};
     return status;
 }

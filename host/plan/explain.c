@@ -23,13 +23,13 @@ typedef struct explanation {
 static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
     if (step->strategy->side == DPR_ON_GPU)
         dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
-                     step->shape.max_blocks, step->shape.threads, step->shape.scratch_bytes);
+                     step->limits.max_blocks, step->limits.threads, step->limits.scratch_bytes);
     else
-        dpr_text_add(text, "launch:    %d thread%s\n", step->shape.threads, step->shape.threads == 1 ? "" : "s");
+        dpr_text_add(text, "launch:    %d thread%s\n", step->limits.threads, step->limits.threads == 1 ? "" : "s");
 }
 
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
-    const dpr_run run = {.count = of->count, .key = of->choice->key, .shape = step->shape};
+    const dpr_run run = {.count = of->count, .key = of->choice->key, .limits = step->limits};
     const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
     const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->max_pending);
     char form[160];
@@ -38,10 +38,10 @@ static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const e
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
     dpr_text_add(text, "limits:    %d launches deep%s; at most %u launches%s, and the device's pool holds %lld\n",
-                 step->shape.max_depth, of->choice->key.f.depth ? " (asked for)" : "", launches,
+                 step->limits.max_depth, of->choice->key.f.depth ? " (asked for)" : "", launches,
                  launches < gpu->pending_launches ? " (asked for)" : "", (long long)gpu->pending_launches);
     dpr_text_add(text, "costs:     %.3g us a level of launches (%s), %.0f MiB of memory for code and pool (%s)\n",
-                 1e6 * step->shape.launch_seconds, step->shape.measured ? "measured" : "assumed",
+                 1e6 * step->limits.launch_seconds, step->limits.measured ? "measured" : "assumed",
                  (double)gpu->nested_bytes / (1 << 20), gpu->nested_bytes_measured ? "measured" : "assumed");
 }
 

@@ -138,7 +138,7 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
     const dpr_status status = find_residency(strategy, key, machine, &resident);
     if (status == DPR_OK)
         choice->step[choice->steps++] =
-            (dpr_choice_step){upto, strategy, strategy->shape(key, &machine->caps, resident)};
+            (dpr_choice_step){upto, strategy, strategy->limits(key, &machine->caps, resident)};
     return status;
 }
 
@@ -165,7 +165,7 @@ static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_
 
 dpr_status dpr_machine_known(const dpr_machine *machine, int measure, dpr_machine *out) {
     *out = *machine;
-    return machine->nested ? machine->nested(machine->user, measure, &out->caps.gpu) : DPR_OK;
+    return machine->nested_costs ? machine->nested_costs(machine->user, measure, &out->caps.gpu) : DPR_OK;
 }
 
 static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice) {
@@ -174,7 +174,7 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     dpr_machine known;
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
-    const dpr_status status = dpr_machine_known(machine, strategy->work_bytes != NULL, &known);
+    const dpr_status status = dpr_machine_known(machine, strategy->workspace_bytes != NULL, &known);
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 

@@ -16,17 +16,17 @@ typedef dpr_status (*dpr_nested_measure)(void *user, int measure, dpr_gpu_caps *
 
 typedef struct dpr_machine {
     dpr_caps caps;
-    dpr_resident resident;     /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
-    dpr_nested_measure nested; /* NULL: `caps` has the costs */
-    void *user;                /* for both functions */
-    uint64_t barred;           /* bit i: strategy i of the registry is chosen only if it is asked for by name */
+    dpr_resident resident;           /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
+    dpr_nested_measure nested_costs; /* NULL: `caps` has the costs */
+    void *user;                      /* for both functions */
+    uint64_t barred;                 /* bit i: strategy i of the registry is chosen only if it is asked for by name */
 } dpr_machine;
 
 /* A range of counts for which one strategy is chosen. */
 typedef struct dpr_choice_step {
     size_t upto; /* greatest count of the step; the last step's is SIZE_MAX */
     const dpr_strategy *strategy;
-    dpr_shape shape;
+    dpr_launch_limits limits;
 } dpr_choice_step;
 
 enum { DPR_CHOICE_STEPS = 48 };
@@ -45,7 +45,8 @@ typedef struct dpr_choice {
  *
  * Errors: DPR_ERR_STRATEGY_UNABLE with the reason if a strategy asked for by name cannot run the key here, if no
  * strategy takes the key's block size, or if the cheapest strategy changes with the size more often than a choice has
- * steps; DPR_ERR_MEMORY_KIND if no strategy reaches the memory; those of machine->resident and machine->nested. */
+ * steps; DPR_ERR_MEMORY_KIND if no strategy reaches the memory; those of machine->resident and machine->nested_costs.
+ */
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out);
 
 /* Copies the machine, with the costs of nested launches that have been measured so far; if `measure` is not 0, measures

@@ -73,7 +73,7 @@ dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
         return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY, "i is %zu, and this build has %zu strategies", i,
                         dpr_strategy_count());
     const dpr_strategy *s = dpr_strategies[i];
-    out->role = s->work_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
+    out->role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
     out->on_gpu = s->side == DPR_ON_GPU;
     out->takes_block = s->block_sizes;
     return DPR_OK;

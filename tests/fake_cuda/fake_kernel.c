@@ -203,15 +203,15 @@ static const char *ask_strategy(fake_launch *launch) {
                    .out = launch->args.run.out,
                    .count = launch->args.run.count,
                    .key = launch->key,
-                   .shape = strategy->shape(&launch->key, &caps, (dpr_residency){1, 0}),
-                   .work = launch->args.work,
+                   .limits = strategy->limits(&launch->key, &caps, (dpr_residency){1, 0}),
+                   .workspace = launch->args.workspace,
                    .report = launch->args.report,
                    .enqueue = count_launch,
                    .enqueuer = &launches};
-    run.shape.max_depth = (int)launch->args.max_depth;
-    if (!strategy->work_bytes)
+    run.limits.max_depth = (int)launch->args.max_depth;
+    if (!strategy->workspace_bytes)
         return "a kernel of a module has no account of what it launches";
-    launch->work_bytes = strategy->work_bytes(&run);
+    launch->workspace_bytes = strategy->workspace_bytes(&run);
     if (strategy->launch(&run) != 0)
         return "a strategy's launches cannot be counted";
     launch->to_come = launches - 1;
@@ -241,7 +241,7 @@ static unsigned opened;
 
 static fake_launch *open_run_of(const fake_launch *launch) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
-        if (open_runs[i].to_come > 0 && open_runs[i].args.work == launch->args.work
+        if (open_runs[i].to_come > 0 && open_runs[i].args.workspace == launch->args.workspace
             && open_runs[i].stream == launch->stream)
             return &open_runs[i];
     return NULL;
@@ -264,7 +264,7 @@ static const char *prepare_further(fake_launch *out) {
     out->strategy = run->strategy;
     out->key = run->key;
     out->to_come = run->to_come;
-    out->work_bytes = run->work_bytes;
+    out->workspace_bytes = run->workspace_bytes;
     return NULL;
 }
 
@@ -350,13 +350,13 @@ static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
 
 static const char *check_work(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
-    const fake_block *work = fake_find(args->work, launch->work_bytes);
-    if (!fake_find(args->report, sizeof *args->report) || (uintptr_t)args->report % _Alignof(dpr_nested) != 0)
+    const fake_block *work = fake_find(args->workspace, launch->workspace_bytes);
+    if (!fake_find(args->report, sizeof *args->report) || (uintptr_t)args->report % _Alignof(dpr_launch_report) != 0)
         return "a kernel writes its report to memory it cannot reach";
-    if (launch->work_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
-        return "work memory is no live device memory, or too little";
-    if ((uintptr_t)args->work % 256 != 0)
-        return "work memory is not on a boundary of 256 bytes";
+    if (launch->workspace_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
+        return "the workspace is no live device memory, or too little";
+    if ((uintptr_t)args->workspace % 256 != 0)
+        return "the workspace is not on a boundary of 256 bytes";
     return args->run.scratch ? NULL : "a kernel that launches others has no scratch memory";
 }
 
@@ -390,10 +390,10 @@ unsigned fake_nested_depth(void) {
 /* One nested launch, if any is allowed; else what it is for is done in line. */
 static void report(const dpr_nested_args *args) {
     const uint32_t launched = args->launches > 0 && args->max_depth > 0;
-    *args->report = (dpr_nested){.launched = launched,
-                                 .refused = args->launches == 0 || atomic_load(&refusing),
-                                 .in_line = !launched,
-                                 .deepest = launched};
+    *args->report = (dpr_launch_report){.launched = launched,
+                                        .refused = args->launches == 0 || atomic_load(&refusing),
+                                        .in_line = !launched,
+                                        .deepest = launched};
     atomic_store(&last_launches, args->launches);
     atomic_store(&last_depth, args->max_depth);
 }
@@ -426,7 +426,7 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (wrong || launch->to_come > 0)
         return wrong;
     dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key, .init = args->init};
-    run.shape = (dpr_shape){.threads = 1, .max_blocks = 1};
+    run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (dpr_cpu_serial.launch(&run) != 0)
         return "cpu.serial failed in place of the kernel";
     if (args->tag != 0)

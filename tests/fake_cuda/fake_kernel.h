@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "nested.h"
+#include "nested_args.h"
 
 /* One launch. */
 typedef struct fake_launch {
@@ -14,12 +14,12 @@ typedef struct fake_launch {
     int of_module;        /* it may launch others */
     int to_come;          /* further kernels of this run; the last gives the result */
     cudaStream_t stream;
-    size_t work_bytes;
+    size_t workspace_bytes;
 } fake_launch;
 
 /* Finds which kernel is launched with which arguments; NULL, or what is wrong with the launch. A function that no
  * strategy declares may follow another kernel in a stream, as the further kernel of a strategy that launches several; a
- * kernel of a module must be of a run that has begun in the stream, by its work memory. */
+ * kernel of a module must be of a run that has begun in the stream, by its workspace. */
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out);
 

@@ -88,7 +88,7 @@ CUresult CUDAAPI fake_library_get_global(CUdeviceptr *address, size_t *bytes, CU
     if (injected != cudaSuccess)
         return (CUresult)injected;
     void **copy = &copies[fake_current_device()];
-    const int known = is_loaded(library) && strcmp(name, "dpr_launcher") == 0;
+    const int known = is_loaded(library) && strcmp(name, "dpr_launch_table") == 0;
     if (known && !*copy) {
         *copy = fake_take(sizeof(unsigned), FAKE_DEVICE, fake_current_context());
         fake_count_objects(*copy ? -1 : 0);

@@ -243,7 +243,7 @@ CALIBRATION_TEST(measuring_leaves_nothing_behind) {
 /* Loading it could leave a device that launches nothing any more, so that nothing is asked of the driver. */
 CALIBRATION_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
     const scene *s = fixture;
-    dpr_nest nest;
+    dpr_launcher launcher;
     int64_t out = canary;
     dpr_options options = DPR_OPTIONS_INIT;
     size_t available;
@@ -260,7 +260,7 @@ CALIBRATION_TEST(the_module_is_not_loaded_without_memory_for_its_pool) {
                         "a pool of 2048 pending launches take some 106 MiB, and device 0 has 120 free");
         EXPECT_EQ_I64(canary, out);
     }
-    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_nest_create(s->sum.ctx, 0, &nest));
+    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, dpr_launcher_create(s->sum.ctx, 0, &launcher));
     EXPECT_EQ_I64(0, fake_module_loads());
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->sum.ctx, s->sum.in, &out, COUNT, DPR_I32, DPR_SUM, NULL));
     EXPECT_EQ_I64(expected_sum, out);

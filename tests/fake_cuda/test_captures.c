@@ -60,10 +60,10 @@ static dpr_status put_a_result(const scene *s) {
 static dpr_status use_a_context(const scene *s) {
     dpr_ctx *ctx = NULL;
     dpr_options options = DPR_OPTIONS_INIT;
-    dpr_nested nested;
+    dpr_launch_report report;
     int64_t sum = canary;
     options.strategy = "dp.tree";
-    options.nested = &nested;
+    options.launch_report = &report;
     dpr_status status = dpr_ctx_create(0, &ctx);
     if (status != DPR_OK)
         return status;
@@ -73,18 +73,18 @@ static dpr_status use_a_context(const scene *s) {
     return status;
 }
 
-static dpr_status use_a_nest(const scene *s) {
+static dpr_status use_a_launcher(const scene *s) {
     dpr_ctx *ctx = NULL;
-    dpr_nest nest;
-    dpr_nested report;
+    dpr_launcher launcher;
+    dpr_launch_report report;
     (void)s;
     dpr_status status = dpr_ctx_create(0, &ctx);
     if (status != DPR_OK)
         return status;
-    status = dpr_nest_create(ctx, 0, &nest);
+    status = dpr_launcher_create(ctx, 0, &launcher);
     if (status == DPR_OK) {
-        status = dpr_nest_report(&nest, &report);
-        dpr_nest_destroy(&nest);
+        status = dpr_launcher_report(&launcher, &report);
+        dpr_launcher_destroy(&launcher);
     }
     dpr_ctx_destroy(ctx);
     return status;
@@ -99,9 +99,9 @@ static dpr_status shut_down(const scene *s) {
 static const struct {
     dpr_status (*run)(const scene *s);
     int64_t device_sum; /* what it leaves in device memory; 0: nothing */
-} works[] = {{call_simply, 0},   {call_for_device_memory, (int64_t)COUNT *(COUNT + 1) / 2},
-             {put_a_result, 10}, {use_a_context, 0},
-             {use_a_nest, 0},    {shut_down, 0}};
+} works[] = {{call_simply, 0},    {call_for_device_memory, (int64_t)COUNT *(COUNT + 1) / 2},
+             {put_a_result, 10},  {use_a_context, 0},
+             {use_a_launcher, 0}, {shut_down, 0}};
 
 /* ---- The moments ---- */
 

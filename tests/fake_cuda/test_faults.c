@@ -20,7 +20,7 @@ typedef struct scene {
     int32_t *in[2];  /* on device 0 and 1 */
     int64_t *out[2]; /* device memory */
     int64_t *pinned_out;
-    dpr_nested *pinned_nested;
+    dpr_launch_report *pinned_nested;
     dpr_stream stream;
     const char *strategy; /* of the scenario */
 } scene;
@@ -72,24 +72,24 @@ typedef struct scenario {
     int unmeasured;       /* 1: with a pool too small to measure in what nested launches cost, which is many calls */
 } scenario;
 
-/* The scenario's strategy, with a report to `nested`. */
-static dpr_options options_of(const scene *s, dpr_nested *nested) {
+/* The scenario's strategy, with a report to `report`. */
+static dpr_options options_of(const scene *s, dpr_launch_report *report) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = s->strategy;
-    options.nested = nested;
-    memset(nested, 0xee, sizeof *nested);
+    options.launch_report = report;
+    memset(report, 0xee, sizeof *report);
     return options;
 }
 
 /* Whether a run that ended with `status` says that its kernels launched others if, and only if, it may; and nothing of
  * the kind if one of its own could not be launched. */
-static int is_reported(const scene *s, dpr_status status, const dpr_nested *nested) {
+static int is_reported(const scene *s, dpr_status status, const dpr_launch_report *report) {
     const uint32_t launched = s->strategy && strncmp(s->strategy, "dp.", 3) == 0;
     const char *failed = fake_failed_call();
     const int partial = status != DPR_OK && failed && strcmp(failed, "cuLaunchKernelEx") == 0;
-    if (partial ? nested->launched != 1 : status != DPR_OK || (nested->launched == launched && nested->error == 0))
+    if (partial ? report->launched != 1 : status != DPR_OK || (report->launched == launched && report->error == 0))
         return 1;
-    printf("%s: %u launches are reported\n", s->strategy ? s->strategy : "auto", nested->launched);
+    printf("%s: %u launches are reported\n", s->strategy ? s->strategy : "auto", report->launched);
     return 0;
 }
 
@@ -127,13 +127,13 @@ static int run_context(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     int64_t result = canary;
     int good = 1;
-    dpr_nested nested;
-    const dpr_options options = options_of(s, &nested);
+    dpr_launch_report report;
+    const dpr_options options = options_of(s, &report);
     fake_fail_call(fail, error);
     dpr_status status = dpr_ctx_create(FAR_DEVICE, &ctx);
     if (status == DPR_OK) {
         status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
-        good &= is_right("dpr_reduce_ex", status, result) && is_reported(s, status, &nested);
+        good &= is_right("dpr_reduce_ex", status, result) && is_reported(s, status, &report);
     } else {
         good &= ctx == NULL && is_right("dpr_ctx_create", status, result);
     }
@@ -143,7 +143,7 @@ static int run_context(scene *s, int fail, cudaError_t error) {
         result = canary;
         status = dpr_reduce_ex(ctx, s->in[FAR_DEVICE], &result, COUNT, DPR_I32, DPR_SUM, &options);
         good &=
-            status == DPR_OK && is_right("dpr_reduce_ex afterwards", status, result) && is_reported(s, status, &nested);
+            status == DPR_OK && is_right("dpr_reduce_ex afterwards", status, result) && is_reported(s, status, &report);
     }
     dpr_ctx_destroy(ctx);
     return good;
@@ -331,7 +331,7 @@ static int open_scene(scene *s) {
     }
     good &= gpu_use(0);
     s->pinned_out = gpu_alloc(DPR_MEMORY_PINNED, sizeof(int64_t));
-    s->pinned_nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof(dpr_nested));
+    s->pinned_nested = gpu_alloc(DPR_MEMORY_PINNED, sizeof(dpr_launch_report));
     s->stream = gpu_stream_create();
     return good && s->pinned_out && s->pinned_nested && s->stream;
 }

@@ -52,7 +52,7 @@ int ladder_order(const dpr_strategy *out[BENCH_SUBJECTS]) {
     int n = 0;
     for (int f = 0; f <= FAMILIES; f++)
         for (size_t i = 0; i < dpr_strategy_count() && n < BENCH_SUBJECTS; i++)
-            if (dpr_strategies[i]->side == DPR_ON_GPU && !dpr_strategies[i]->work_bytes
+            if (dpr_strategies[i]->side == DPR_ON_GPU && !dpr_strategies[i]->workspace_bytes
                 && family_of(dpr_strategies[i]->name) == f)
                 out[n++] = dpr_strategies[i];
     return n;

@@ -90,7 +90,7 @@ static void look_at_grid(scene *s, const dpr_strategy *strategy, const dpr_key *
     if (dpr_ctx_choice(ctx, *key, &choice) != DPR_OK)
         keep_refusal(rung, dpr_last_error());
     else if (occupancies_of(dpr_ctx_device(ctx), gpu, strategy, key, &rung->use, &rung->occupancy) == 0)
-        ladder_set_grid(rung, gpu, dpr_choice_at(choice, (size_t)s->out->at.count)->shape.max_blocks);
+        ladder_set_grid(rung, gpu, dpr_choice_at(choice, (size_t)s->out->at.count)->limits.max_blocks);
     else
         rung->use = (dpr_kernel_use){0};
 }

@@ -61,7 +61,7 @@ int nested_complete(bench_asked *a) {
 int nested_order(const dpr_strategy *out[NESTED_STRATEGIES]) {
     int n = 0;
     for (size_t i = 0; i < dpr_strategy_count() && n < NESTED_STRATEGIES; i++)
-        if (dpr_strategies[i]->side == DPR_ON_GPU && dpr_strategies[i]->work_bytes)
+        if (dpr_strategies[i]->side == DPR_ON_GPU && dpr_strategies[i]->workspace_bytes)
             out[n++] = dpr_strategies[i];
     return n;
 }

@@ -17,7 +17,7 @@ enum { NESTED_SIZES = 16, NESTED_STRATEGIES = 16 };
 typedef struct nested_cell {
     char refusal[160]; /* why it cannot run the case; "": it can */
     int ran;           /* 1: `report` is that of one call */
-    dpr_nested report;
+    dpr_launch_report report;
 } nested_cell;
 
 typedef struct nested_results {

@@ -15,7 +15,7 @@ static const bench_definition definitions[] = {
     {"loaded_bytes", "device memory that loading kernels that launch kernels took"},
     {"reserved_bytes", "and what was taken when the first of them had run"},
     {"ratio", "median_us over that of the planner's choice"},
-    {"nested", "counters of the nested launches of one call, as in dpr_nested"},
+    {"nested", "counters of the nested launches of one call, as in dpr_launch_report"},
     {"depth", "launches below each other, at most, as asked for; without it, the device's own"},
     {NULL, NULL}};
 
@@ -119,7 +119,7 @@ static void write_pending(report_out *out, const nested_results *n) {
 
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */
 
-static void add_nested(cJSON *object, const dpr_nested *nested) {
+static void add_nested(cJSON *object, const dpr_launch_report *nested) {
     cJSON_AddNumberToObject(object, "launched", nested->launched);
     cJSON_AddNumberToObject(object, "refused", nested->refused);
     cJSON_AddNumberToObject(object, "failed", nested->failed);
@@ -157,7 +157,7 @@ static void add_row(const report_out *out, cJSON *list, const nested_results *n,
     }
 }
 
-static void say_failed_launch(report_out *out, const char *name, const dpr_nested *nested) {
+static void say_failed_launch(report_out *out, const char *name, const dpr_launch_report *nested) {
     if (nested->failed)
         report_text(out, REPORT_NOTE,
                     "%s: the first launch that failed had cudaError_t %" PRId32 ", in block %" PRIu32

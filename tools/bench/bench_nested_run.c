@@ -12,7 +12,7 @@
 /* A caller that leaves a report of one call. */
 typedef struct nested_caller {
     bench_caller caller;
-    dpr_nested *report; /* pinned memory; NULL: none is wanted */
+    dpr_launch_report *report; /* pinned memory; NULL: none is wanted */
     int reported;
 } nested_caller;
 
@@ -20,8 +20,8 @@ typedef struct scene {
     bench_asked asked; /* with the strategies' share of the budget */
     bench_walk walk;
     nested_results *out;
-    dpr_nested *reports; /* of NESTED_STRATEGIES, in pinned memory */
-    int size;            /* number of the case that was prepared last; -1: none was */
+    dpr_launch_report *reports; /* of NESTED_STRATEGIES, in pinned memory */
+    int size;                   /* number of the case that was prepared last; -1: none was */
     bench_subject subjects[NESTED_STRATEGIES + 1];
     nested_caller callers[NESTED_STRATEGIES + 1];
     int cell[NESTED_STRATEGIES + 1]; /* which strategy of nested_order() each is; -1: the planner's choice */
@@ -33,7 +33,7 @@ typedef struct scene {
  * timed have none. */
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     nested_caller *c = user;
-    c->caller.options.nested = c->reported ? NULL : c->report;
+    c->caller.options.launch_report = c->reported ? NULL : c->report;
     c->reported = 1;
     return caller_enqueue(user, in, out, stream);
 }

@@ -177,11 +177,11 @@ static void json_steps(cJSON *document, const dpr_choice *choice, const dpr_caps
         else
             cJSON_AddNullToObject(step, "upto");
         cJSON_AddStringToObject(step, "strategy", s->strategy->name);
-        cJSON_AddNumberToObject(step, "threads", s->shape.threads);
-        cJSON_AddNumberToObject(step, "max_blocks", s->shape.max_blocks);
-        if (s->shape.max_depth > 0) {
-            cJSON_AddNumberToObject(step, "launch_seconds", s->shape.launch_seconds);
-            cJSON_AddBoolToObject(step, "launch_measured", s->shape.measured);
+        cJSON_AddNumberToObject(step, "threads", s->limits.threads);
+        cJSON_AddNumberToObject(step, "max_blocks", s->limits.max_blocks);
+        if (s->limits.max_depth > 0) {
+            cJSON_AddNumberToObject(step, "launch_seconds", s->limits.launch_seconds);
+            cJSON_AddBoolToObject(step, "launch_measured", s->limits.measured);
         }
         cJSON_AddNumberToObject(step, "seconds_at_from", s->strategy->cost(&choice->key, caps, from));
         if (i + 1 < choice->steps)

@@ -61,15 +61,15 @@ static dpr_kernel kernel_of(book_kernel which, const dpr_key *key) {
                         .module = &dpr_dp_module};
 }
 
-static dpr_shape shape_of(book_kernel which, const dpr_key *key, const dpr_caps *caps) {
+static dpr_launch_limits shape_of(book_kernel which, const dpr_key *key, const dpr_caps *caps) {
     const int block = block_of(key);
-    return dpr_nested_shape(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
+    return dpr_nested_limits(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
 }
 
 /* Half as many words as the tiles have, and the words for returned values. */
-static size_t work_bytes(const dpr_run *run) {
+static size_t workspace_bytes(const dpr_run *run) {
     const size_t block = (size_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
-    return tiles * (block / 2 + DPR_BOOK_DEPTHS) * DPR_BOOK_BYTES;
+    return tiles * (block / 2 + DPR_RECURSIVE_DEPTHS) * DPR_RECURSIVE_BYTES;
 }
 
 /* Launches the first kernel and a second one, of one block, which starts after everything that the first has launched,
@@ -79,7 +79,7 @@ static int launch_form(book_kernel form, const dpr_run *run) {
     dpr_launch launch = {.entry = entry(form, &run->key),
                          .module = &dpr_dp_module,
                          .blocks = tiles_of(run->count, block),
-                         .threads = (unsigned)run->shape.threads};
+                         .threads = (unsigned)run->limits.threads};
     dpr_nested_args args = dpr_nested_args_of(&launch, run);
     args.tiles = launch.blocks;
     args.block = (uint32_t)block;
@@ -97,7 +97,7 @@ static int launch_form(book_kernel form, const dpr_run *run) {
 static void describe_levels(const dpr_run *run, const char *launches, char *text, size_t size) {
     const uint32_t block = (uint32_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
     const uint32_t words = dpr_words_of_tile(run->count, block, 0), halvings = dpr_halvings(words);
-    const uint32_t wanted = halvings > 1 ? halvings - 1 : 0, most = (uint32_t)run->shape.max_depth;
+    const uint32_t wanted = halvings > 1 ? halvings - 1 : 0, most = (uint32_t)run->limits.max_depth;
     const uint32_t launched = wanted < most ? wanted : most;
     snprintf(text, size, "%u tile%s of up to %u words, %u level%s of launches, %s; %u further halvings in line", tiles,
              tiles == 1 ? "" : "s", words, launched, launched == 1 ? "" : "s", launches, wanted - launched);
@@ -136,7 +136,7 @@ static dpr_kernel kernel_recursive(const dpr_key *key) {
     return kernel_of(RECURSIVE, key);
 }
 
-static dpr_shape shape_recursive(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+static dpr_launch_limits shape_recursive(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)resident;
     return shape_of(RECURSIVE, key, caps);
 }
@@ -157,9 +157,9 @@ const dpr_strategy dpr_dp_recursive = {
     .probe = probe,
     .cost = cost_recursive,
     .kernel = kernel_recursive,
-    .shape = shape_recursive,
+    .limits = shape_recursive,
     .launch = launch_recursive,
-    .work_bytes = work_bytes,
+    .workspace_bytes = workspace_bytes,
     .describe = describe_recursive,
 };
 
@@ -171,7 +171,7 @@ static dpr_kernel kernel_nosync(const dpr_key *key) {
     return kernel_of(NOSYNC, key);
 }
 
-static dpr_shape shape_nosync(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+static dpr_launch_limits shape_nosync(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)resident;
     return shape_of(NOSYNC, key, caps);
 }
@@ -192,9 +192,9 @@ const dpr_strategy dpr_dp_nosync = {
     .probe = probe,
     .cost = cost_nosync,
     .kernel = kernel_nosync,
-    .shape = shape_nosync,
+    .limits = shape_nosync,
     .launch = launch_nosync,
-    .work_bytes = work_bytes,
+    .workspace_bytes = workspace_bytes,
     .describe = describe_nosync,
 };
 
@@ -209,7 +209,7 @@ static dpr_kernel kernel_recursive2(const dpr_key *key) {
     return kernel_of(RECURSIVE2, key);
 }
 
-static dpr_shape shape_recursive2(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
+static dpr_launch_limits shape_recursive2(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
     (void)resident;
     return shape_of(RECURSIVE2, key, caps);
 }
@@ -230,8 +230,8 @@ const dpr_strategy dpr_dp_recursive2 = {
     .probe = probe,
     .cost = cost_recursive2,
     .kernel = kernel_recursive2,
-    .shape = shape_recursive2,
+    .limits = shape_recursive2,
     .launch = launch_recursive2,
-    .work_bytes = work_bytes,
+    .workspace_bytes = workspace_bytes,
     .describe = describe_recursive2,
 };

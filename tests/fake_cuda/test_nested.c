@@ -49,14 +49,14 @@ static void scene_close(void *state) {
     EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
 }
 
-#define NESTING_TEST(NAME) TEST_FIXTURE(Nesting, NAME, scene, scene_open, scene_close)
+#define NESTED_TEST(NAME) TEST_FIXTURE(Nested, NAME, scene, scene_open, scene_close)
 
 /* Leaves canaries in the places. */
-static void clear(const scene *s, dpr_memory out, dpr_memory nested) {
+static void clear(const scene *s, dpr_memory out, dpr_memory report) {
     unsigned char bytes[64];
     memset(bytes, 0x5a, sizeof bytes);
     EXPECT_TRUE(gpu_copy(s->place[0][out], bytes, sizeof bytes));
-    EXPECT_TRUE(gpu_copy(s->place[1][nested], bytes, sizeof bytes));
+    EXPECT_TRUE(gpu_copy(s->place[1][report], bytes, sizeof bytes));
 }
 
 static int64_t result_in(const scene *s, dpr_memory out) {
@@ -69,15 +69,15 @@ static int64_t result_in(const scene *s, dpr_memory out) {
  * nothing is written behind it. */
 static void check_report(const scene *s, dpr_memory kind, int launched, const char *what) {
     struct {
-        dpr_nested nested;
+        dpr_launch_report report;
         unsigned char behind;
     } got;
-    const dpr_nested expected = {.launched = (uint32_t)launched, .deepest = (uint32_t)launched};
+    const dpr_launch_report expected = {.launched = (uint32_t)launched, .deepest = (uint32_t)launched};
     EXPECT_TRUE(gpu_copy(&got, s->place[1][kind], sizeof got));
-    EXPECT_THAT(memcmp(&got.nested, &expected, sizeof expected) == 0 && got.behind == 0x5a,
+    EXPECT_THAT(memcmp(&got.report, &expected, sizeof expected) == 0 && got.behind == 0x5a,
                 "%s, report in %s memory: %u launched, %u refused, %u failed, %u in line, %u deep", what,
-                dpr_memory_name(kind), got.nested.launched, got.nested.refused, got.nested.failed, got.nested.in_line,
-                got.nested.deepest);
+                dpr_memory_name(kind), got.report.launched, got.report.refused, got.report.failed, got.report.in_line,
+                got.report.deepest);
 }
 
 /* 1 for strategies with nested launches. */
@@ -89,11 +89,11 @@ static int launches(const char *strategy) {
 static void report_by_call(const scene *s, const char *strategy, dpr_memory out, dpr_memory kind) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = strategy;
-    options.nested = s->place[1][kind];
+    options.launch_report = s->place[1][kind];
     clear(s, out, kind);
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, s->place[0][out], COUNT, DPR_I32, DPR_SUM, &options));
     if (kind != DPR_MEMORY_DEVICE) { /* done on return */
-        dpr_nested there;
+        dpr_launch_report there;
         memcpy(&there, s->place[1][kind], sizeof there);
         EXPECT_THAT(there.launched == (uint32_t)launches(strategy), "%s: the report is not there", strategy);
     }
@@ -101,21 +101,21 @@ static void report_by_call(const scene *s, const char *strategy, dpr_memory out,
     check_report(s, kind, launches(strategy), strategy ? strategy : "auto");
 }
 
-NESTING_TEST(reports_of_blocking_calls_reach_every_kind_of_memory) {
+NESTED_TEST(reports_of_blocking_calls_reach_every_kind_of_memory) {
     for (size_t i = 0; i <= gpu_strategy_count(); i++)
         for (dpr_memory kind = DPR_MEMORY_HOST; kind <= DPR_MEMORY_DEVICE; kind++)
             for (dpr_memory out = DPR_MEMORY_HOST; out <= DPR_MEMORY_DEVICE; out++)
                 report_by_call(fixture, gpu_strategy(i), out, kind);
 }
 
-static dpr_status enqueue(const scene *s, const char *strategy, dpr_memory out, dpr_nested *nested) {
+static dpr_status enqueue(const scene *s, const char *strategy, dpr_memory out, dpr_launch_report *report) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = strategy;
-    options.nested = nested;
+    options.launch_report = report;
     return dpr_reduce_async(s->ctx, s->in, s->place[0][out], COUNT, DPR_I32, DPR_SUM, &options, s->stream);
 }
 
-NESTING_TEST(reports_of_asynchronous_calls_reach_what_the_stream_does) {
+NESTED_TEST(reports_of_asynchronous_calls_reach_what_the_stream_does) {
     const scene *s = fixture;
     for (size_t i = 0; i <= gpu_strategy_count(); i++) {
         const char *strategy = gpu_strategy(i);
@@ -128,7 +128,7 @@ NESTING_TEST(reports_of_asynchronous_calls_reach_what_the_stream_does) {
         }
         clear(s, DPR_MEMORY_PINNED, DPR_MEMORY_HOST);
         EXPECT_STATUS(DPR_ERR_MEMORY_KIND, enqueue(s, strategy, DPR_MEMORY_PINNED, s->place[1][DPR_MEMORY_HOST]));
-        EXPECT_CONTAINS(dpr_last_error(), "options->nested is");
+        EXPECT_CONTAINS(dpr_last_error(), "options->launch_report is");
         EXPECT_CONTAINS(dpr_last_error(), "pageable");
         EXPECT_TRUE(gpu_stream_wait(s->stream));
         EXPECT_EQ_I64(0x5a5a5a5a5a5a5a5a, result_in(s, DPR_MEMORY_PINNED));
@@ -143,7 +143,7 @@ static gpu_graph *capture(const scene *s, const char *strategy) {
     return gpu_capture_end(s->stream);
 }
 
-NESTING_TEST(replays_report_each_time) {
+NESTED_TEST(replays_report_each_time) {
     const scene *s = fixture;
     for (size_t i = 0; i < LENGTH(forms); i++) {
         gpu_graph *graph = capture(s, forms[i]);
@@ -159,7 +159,7 @@ NESTING_TEST(replays_report_each_time) {
 }
 
 /* With the next run, in any stream; and with the context, which may go before the graph does. */
-NESTING_TEST(memory_of_captured_runs_goes_after_their_graphs) {
+NESTED_TEST(memory_of_captured_runs_goes_after_their_graphs) {
     scene *s = fixture;
     EXPECT_STATUS(DPR_OK, enqueue(s, "dp.tree", DPR_MEMORY_DEVICE, NULL));
     EXPECT_TRUE(gpu_stream_wait(s->stream));
@@ -180,7 +180,7 @@ NESTING_TEST(memory_of_captured_runs_goes_after_their_graphs) {
     EXPECT_THAT(fake_live_objects() < before, "%d objects with a context, %d without", before, fake_live_objects());
 }
 
-NESTING_TEST(captures_alone_give_back_what_dead_graphs_had) {
+NESTED_TEST(captures_alone_give_back_what_dead_graphs_had) {
     const scene *s = fixture;
     int first = 0;
     for (int i = 0; i < 20; i++) {
@@ -209,27 +209,27 @@ static void report_by_plan(const scene *s, const char *strategy, dpr_memory kind
     dpr_plan_destroy(plan);
 }
 
-NESTING_TEST(every_run_of_a_plan_reports) {
+NESTED_TEST(every_run_of_a_plan_reports) {
     for (size_t i = 0; i <= gpu_strategy_count(); i++) {
         dpr_plan *plan = NULL;
         for (dpr_memory kind = DPR_MEMORY_PINNED; kind <= DPR_MEMORY_DEVICE; kind++)
             report_by_plan(fixture, gpu_strategy(i), kind);
         EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
                       plan_for(fixture->ctx, COUNT, gpu_strategy(i), fixture->place[1][DPR_MEMORY_HOST], &plan));
-        EXPECT_CONTAINS(dpr_last_error(), "options->nested is");
+        EXPECT_CONTAINS(dpr_last_error(), "options->launch_report is");
         EXPECT_TRUE(plan == NULL);
     }
 }
 
 /* Of runs on the CPU, on a context of its own and on one of a GPU: nothing was launched. */
-NESTING_TEST(runs_on_the_cpu_report_that_nothing_was_launched) {
+NESTED_TEST(runs_on_the_cpu_report_that_nothing_was_launched) {
     const scene *s = fixture;
     dpr_ctx *cpu = NULL;
     dpr_plan *plan = NULL;
     dpr_options options = DPR_OPTIONS_INIT;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
     for (dpr_memory kind = DPR_MEMORY_HOST; kind <= DPR_MEMORY_DEVICE; kind++) {
-        options.nested = s->place[1][kind];
+        options.launch_report = s->place[1][kind];
         clear(s, DPR_MEMORY_HOST, kind);
         EXPECT_STATUS(DPR_OK,
                       dpr_reduce_ex(s->ctx, s->host, s->place[0][DPR_MEMORY_HOST], COUNT, DPR_I32, DPR_SUM, &options));
@@ -242,8 +242,8 @@ NESTING_TEST(runs_on_the_cpu_report_that_nothing_was_launched) {
         if (expected == DPR_OK)
             check_report(s, kind, 0, "on the CPU's context");
         else
-            EXPECT_CONTAINS(dpr_last_error(), "options->nested");
-        EXPECT_STATUS(expected, plan_for(cpu, COUNT, NULL, options.nested, &plan));
+            EXPECT_CONTAINS(dpr_last_error(), "options->launch_report");
+        EXPECT_STATUS(expected, plan_for(cpu, COUNT, NULL, options.launch_report, &plan));
         if (expected != DPR_OK)
             continue;
         clear(s, DPR_MEMORY_HOST, kind);
@@ -254,25 +254,25 @@ NESTING_TEST(runs_on_the_cpu_report_that_nothing_was_launched) {
     dpr_ctx_destroy(cpu);
 }
 
-NESTING_TEST(reports_to_another_device_are_refused) {
+NESTED_TEST(reports_to_another_device_are_refused) {
     const scene *s = fixture;
     dpr_plan *plan = NULL;
     int64_t out = canary;
     dpr_options options = DPR_OPTIONS_INIT;
     ASSERT_TRUE(gpu_use(1));
-    options.nested = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *options.nested);
-    ASSERT_TRUE(options.nested && gpu_use(0));
+    options.launch_report = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *options.launch_report);
+    ASSERT_TRUE(options.launch_report && gpu_use(0));
     EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, &options));
-    EXPECT_CONTAINS(dpr_last_error(), "options->nested is in memory of device 1");
-    EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, enqueue(s, "dp.tree", DPR_MEMORY_DEVICE, options.nested));
-    EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, plan_for(s->ctx, COUNT, "dp.tree", options.nested, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "options->launch_report is in memory of device 1");
+    EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, enqueue(s, "dp.tree", DPR_MEMORY_DEVICE, options.launch_report));
+    EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, plan_for(s->ctx, COUNT, "dp.tree", options.launch_report, &plan));
     EXPECT_EQ_I64(canary, out);
-    gpu_free(DPR_MEMORY_DEVICE, options.nested);
+    gpu_free(DPR_MEMORY_DEVICE, options.launch_report);
 }
 
 /* ---- Options ---- */
 
-NESTING_TEST(plans_say_how_many_launches_they_may_use) {
+NESTED_TEST(plans_say_how_many_launches_they_may_use) {
     const scene *s = fixture;
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_problem problem = DPR_PROBLEM_INIT;
@@ -312,7 +312,7 @@ static void expect_refused(const scene *s, const dpr_options *options, dpr_statu
     EXPECT_TRUE(plan == NULL);
 }
 
-NESTING_TEST(limits_out_of_range_are_refused) {
+NESTED_TEST(limits_out_of_range_are_refused) {
     for (size_t i = 0; i <= LENGTH(forms); i++) { /* the last without a name */
         dpr_options options = DPR_OPTIONS_INIT;
         options.strategy = i < LENGTH(forms) ? forms[i] : NULL;
@@ -329,33 +329,33 @@ NESTING_TEST(limits_out_of_range_are_refused) {
     }
 }
 
-NESTING_TEST(reports_to_no_boundary_are_refused) {
+NESTED_TEST(reports_to_no_boundary_are_refused) {
     for (size_t i = 0; i <= LENGTH(forms); i++)
         for (dpr_memory kind = DPR_MEMORY_HOST; kind <= DPR_MEMORY_DEVICE; kind++)
             for (int by = 1; by < 4; by++) {
                 char words[64];
                 dpr_options options = DPR_OPTIONS_INIT;
                 options.strategy = i < LENGTH(forms) ? forms[i] : NULL;
-                options.nested = (dpr_nested *)(void *)((char *)fixture->place[1][kind] + by);
-                snprintf(words, sizeof words, "options->nested is %p,", (void *)options.nested);
+                options.launch_report = (dpr_launch_report *)(void *)((char *)fixture->place[1][kind] + by);
+                snprintf(words, sizeof words, "options->launch_report is %p,", (void *)options.launch_report);
                 expect_refused(fixture, &options, DPR_ERR_MISALIGNED, words);
             }
 }
 
 static void run_limited(const scene *s, dpr_ctx *ctx, const char *strategy, int max_depth, int max_pending,
-                        dpr_nested *nested) {
+                        dpr_launch_report *report) {
     int64_t out = canary;
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = strategy;
     options.max_depth = max_depth;
     options.max_pending = max_pending;
-    options.nested = nested;
+    options.launch_report = report;
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, &options));
     EXPECT_EQ_I64(expected_sum, out);
 }
 
 /* As many as the pool has places, or fewer if so asked for. */
-NESTING_TEST(runs_are_allowed_as_many_launches_as_the_pool_holds) {
+NESTED_TEST(runs_are_allowed_as_many_launches_as_the_pool_holds) {
     static const struct {
         size_t limit;
         int max_pending;
@@ -375,38 +375,38 @@ NESTING_TEST(runs_are_allowed_as_many_launches_as_the_pool_holds) {
     for (size_t i = 0; i < LENGTH(forms) * LENGTH(cases); i++) {
         const char *form = forms[i % LENGTH(forms)];
         const size_t c = i / LENGTH(forms);
-        dpr_nested nested;
+        dpr_launch_report report;
         set_limit_of(0, cases[c].limit); /* anybody may, at any time */
-        run_limited(fixture, fixture->ctx, form, 0, cases[c].max_pending, &nested);
+        run_limited(fixture, fixture->ctx, form, 0, cases[c].max_pending, &report);
         EXPECT_THAT(fake_nested_launches() == cases[c].launches,
                     "%s, limit %zu, max_pending %d: %u launches are allowed", form, cases[c].limit,
                     cases[c].max_pending, fake_nested_launches());
-        EXPECT_EQ_U64(cases[c].launches > 0, nested.launched);
-        EXPECT_EQ_U64(cases[c].launches == 0, nested.refused);
-        EXPECT_EQ_U64(cases[c].launches == 0, nested.in_line);
-        EXPECT_STATUS(DPR_OK, dpr_nested_status(&nested));
+        EXPECT_EQ_U64(cases[c].launches > 0, report.launched);
+        EXPECT_EQ_U64(cases[c].launches == 0, report.refused);
+        EXPECT_EQ_U64(cases[c].launches == 0, report.in_line);
+        EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
     }
     set_limit_of(0, FIRST_LIMIT);
 }
 
-NESTING_TEST(a_context_with_a_larger_pool_allows_more) {
+NESTED_TEST(a_context_with_a_larger_pool_allows_more) {
     dpr_ctx *ctx = NULL;
-    dpr_nested nested;
+    dpr_launch_report report;
     ASSERT_STATUS(DPR_OK, create(0, 10000, &ctx));
     for (size_t i = 0; i < LENGTH(forms); i++) {
-        run_limited(fixture, ctx, forms[i], 0, 0, &nested);
+        run_limited(fixture, ctx, forms[i], 0, 0, &report);
         EXPECT_EQ_U64(10000, fake_nested_launches());
     }
     dpr_ctx_destroy(ctx);
-    run_limited(fixture, fixture->ctx, forms[0], 0, 0, &nested);
+    run_limited(fixture, fixture->ctx, forms[0], 0, 0, &report);
     EXPECT_EQ_U64(FIRST_LIMIT, fake_nested_launches());
 }
 
-NESTING_TEST(runs_go_as_deep_as_asked) {
+NESTED_TEST(runs_go_as_deep_as_asked) {
     for (size_t i = 0; i < LENGTH(forms); i++)
         for (int depth = 0; depth <= 24; depth++) {
-            dpr_nested nested;
-            run_limited(fixture, fixture->ctx, forms[i], depth, 0, &nested);
+            dpr_launch_report report;
+            run_limited(fixture, fixture->ctx, forms[i], depth, 0, &report);
             EXPECT_THAT(fake_nested_depth() == (unsigned)(depth ? depth : 24), "%s, max_depth %d: %u deep", forms[i],
                         depth, fake_nested_depth());
         }
@@ -431,11 +431,11 @@ static void plan_and_explain(const scene *s, const char *strategy) {
 /* Everything that a program can do without naming a strategy that launches from kernels. */
 static void do_all_else(const scene *s) {
     int64_t out = canary;
-    dpr_nested nested;
+    dpr_launch_report report;
     for (size_t i = 0; i <= gpu_strategy_count(); i++) {
         if (launches(gpu_strategy(i)))
             continue;
-        run_limited(s, s->ctx, gpu_strategy(i), 3, 10, &nested);
+        run_limited(s, s->ctx, gpu_strategy(i), 3, 10, &report);
         EXPECT_STATUS(DPR_OK, enqueue(s, gpu_strategy(i), DPR_MEMORY_DEVICE, NULL));
         EXPECT_TRUE(gpu_stream_wait(s->stream));
         plan_and_explain(s, gpu_strategy(i));
@@ -459,15 +459,15 @@ static void do_all_else(const scene *s) {
 }
 
 /* ctest has each test in a process of its own; else the module may be there already. */
-NESTING_TEST(the_module_is_loaded_when_a_call_names_a_strategy_of_it) {
+NESTED_TEST(the_module_is_loaded_when_a_call_names_a_strategy_of_it) {
     const scene *s = fixture;
-    dpr_nested nested;
+    dpr_launch_report report;
     if (fake_module_loads() > 0)
         SKIP("the module was loaded before, by another test in this process");
     do_all_else(s);
     EXPECT_EQ_I64(0, fake_module_loads());
     for (size_t i = 0; i < LENGTH(forms); i++) {
-        run_limited(s, s->ctx, forms[i], 0, 0, &nested);
+        run_limited(s, s->ctx, forms[i], 0, 0, &report);
         EXPECT_EQ_I64(1, fake_module_loads());
         plan_and_explain(s, forms[i]);
     }

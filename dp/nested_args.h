@@ -1,21 +1,21 @@
 /* Arguments of kernels that launch kernels, in addition to those of every reduction kernel. */
-#ifndef DPR_DP_NESTED_H
-#define DPR_DP_NESTED_H
+#ifndef DPR_DP_NESTED_ARGS_H
+#define DPR_DP_NESTED_ARGS_H
 
 #include "args.h"
-#include "forms.h"
+#include "levels.h"
 
 /* One struct serves all of these kernels, because kernels launch only one kernel, whatever it is to do
- * (launcher.cuh). */
+ * (launch_table.cuh). */
 typedef struct dpr_nested_args {
     dpr_kernel_args run;
-    void *work;         /* the run's work memory: as many bytes as the strategy's work_bytes() returns */
-    dpr_nested *report; /* where the run's last kernel writes the counters of nested launches */
-    void *go_on;        /* device function that a launched kernel calls with its arguments, or NULL */
-    void *slot;         /* for a nest's grid its dpr_nest_slot; otherwise NULL */
-    uint32_t launches;  /* most launches that the run's kernels may make */
-    uint32_t depth;     /* depth of this kernel; a kernel that the host launches has 0 */
-    uint32_t max_depth; /* a kernel at this depth launches none */
+    void *workspace;           /* the run's workspace: as many bytes as the strategy's workspace_bytes() returns */
+    dpr_launch_report *report; /* where the run's last kernel writes the counters of nested launches */
+    void *go_on;               /* device function that a launched kernel calls with its arguments, or NULL */
+    void *slot;                /* for a launcher's grid its dpr_launch_slot; otherwise NULL */
+    uint32_t launches;         /* most launches that the run's kernels may make */
+    uint32_t depth;            /* depth of this kernel; a kernel that the host launches has 0 */
+    uint32_t max_depth;        /* a kernel at this depth launches none */
 
     /* For dp.recursive, dp.nosync and dp.recursive2. */
     uint32_t tiles; /* tiles of the array, which is the number of blocks of the first kernel */
@@ -30,13 +30,13 @@ typedef struct dpr_nested_args {
     /* For dp.tree. */
     uint32_t level;    /* level of this kernel; leaves have 0 */
     uint32_t children; /* number of children of all nodes of the level together */
-    uint64_t first;    /* number of partial results in work memory before those of the level's children */
+    uint64_t first;    /* number of partial results in the workspace before those of the level's children */
     dpr_tree tree;
 } dpr_nested_args;
 
 /* Bytes of the largest partial result, and of the largest among pairs that demonstrations take. Words of dp.recursive
  * for each tile in which launches return their values: one for each depth to which the largest block is halved. */
-enum { DPR_PARTIAL_BYTES = 16, DPR_BOOK_BYTES = 8, DPR_BOOK_DEPTHS = 12 };
+enum { DPR_PARTIAL_BYTES = 16, DPR_RECURSIVE_BYTES = 8, DPR_RECURSIVE_DEPTHS = 12 };
 
 /* Most threads a block, and bytes of dynamic shared memory (a partial result of each warp), of every launched kernel
  * and of dp.tree's kernels. */

@@ -1,28 +1,28 @@
 /* dp.recursive, dp.nosync and dp.recursive2: the recursions of the literature (J. Cheng, M. Grossman and T. McKercher,
  * Professional CUDA C Programming, 2014, chapter 3: gpuRecursiveReduce and what follows it). In them a block halves its
  * words, and a launched kernel goes on. Each block of the first kernel has a tile of the array. After the first halving
- * the tile's words are in work memory, where they are halved in place. */
+ * the tile's words are in the workspace, where they are halved in place. */
 #include "demonstration.cuh"
-#include "nested.cuh"
-#include "nests.cuh"
+#include "launcher.cuh"
+#include "run_launches.cuh"
 
 namespace dpr {
 namespace {
 
-/* The words of a tile in work memory. After those of all tiles, dp.recursive has one word for each depth of each tile,
- * in which a launch returns its value. */
+/* The words of a tile in the workspace. After those of all tiles, dp.recursive has one word for each depth of each
+ * tile, in which a launch returns its value. */
 template <class M> struct tile_words {
-    using X = exchange<M>;
+    using X = partial<M>;
     using T = typename X::type;
-    static_assert(sizeof(T) <= DPR_BOOK_BYTES);
+    static_assert(sizeof(T) <= DPR_RECURSIVE_BYTES);
     T *w;
 
     __device__ tile_words(const dpr_nested_args &args, unsigned tile)
-        : w(static_cast<T *>(args.work) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
+        : w(static_cast<T *>(args.workspace) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
 
     static __device__ T *returned(const dpr_nested_args &args, unsigned tile) {
-        return static_cast<T *>(args.work) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
-               + static_cast<uint64_t>(tile) * DPR_BOOK_DEPTHS;
+        return static_cast<T *>(args.workspace) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
+               + static_cast<uint64_t>(tile) * DPR_RECURSIVE_DEPTHS;
     }
 
     /* The word that begins with `element`, which is number `at` of the array. A word has every element whose distance
@@ -40,7 +40,7 @@ template <class M> struct tile_words {
         return X::pack(a);
     }
 
-    /* Does the first halving, from the array to work memory, with one thread for each word that is left. */
+    /* Does the first halving, from the array to the workspace, with one thread for each word that is left. */
     __device__ void halve_array(const dpr_nested_args &args, uint64_t count, unsigned tile, unsigned words) const {
         const auto *in = static_cast<const typename M::storage *>(args.run.in);
         const unsigned i = threadIdx.x, s = dpr_halved(words);
@@ -104,11 +104,11 @@ __device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigne
     child.words = words;
     child.chain = chain - launches;
     if constexpr (Waits) {
-        waits = !first && launch_nested<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch);
+        waits = !first && launch_to_go_on<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch);
         if (!first && !waits)
             return false;
     }
-    return launch_nested<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget);
+    return launch_to_go_on<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget);
 }
 
 template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args) {
@@ -162,7 +162,7 @@ struct tile_range {
 
 /* Halves the words of all tiles of the range. All threads of the block call it. */
 template <class M> __device__ void halve_together(const dpr_nested_args &args, tile_range &tiles) {
-    using X = exchange<M>;
+    using X = partial<M>;
     using T = typename X::type;
     const unsigned log = dpr_halvings(tiles.words) - 1, places = (tiles.end - tiles.first) << log;
     for (unsigned from = threadIdx.x; from < places; from += pairs_of_thread * blockDim.x) {
@@ -239,7 +239,7 @@ __device__ tile_range end_of_level(const dpr_nested_args &args, const tile_range
             note_refusal(args);
         return mine;
     }
-    nested_account &account = account_of(args);
+    run_account &account = account_of(args);
     if (gridDim.x > 1 && !take_ticket(&account.ticket, gridDim.x))
         return none;
     account.ticket = 0;
@@ -276,7 +276,7 @@ template <class M> __device__ void recurse_level(const dpr_nested_args &args) {
 /* The second kernel that the host launches. It starts when the first one, and all that was launched below it, is
  * done. */
 template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
-    using X = exchange<M>;
+    using X = partial<M>;
     const bool returned = args.words != 0; /* dp.recursive: the words in which launches have returned values */
     typename M::acc a = M::identity();
 #pragma unroll 4
@@ -293,11 +293,11 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
 
 /* ---- The kernels, by the names that the host asks for ---- */
 
-#define DPR_BOOK_PAIRS(X)                                                                                              \
-    DPR_BOOK_PAIRS_OF(X, SUM)                                                                                          \
-    DPR_BOOK_PAIRS_OF(X, MIN)                                                                                          \
-    DPR_BOOK_PAIRS_OF(X, MAX)
-#define DPR_BOOK_PAIRS_OF(X, OP)                                                                                       \
+#define DPR_RECURSIVE_PAIRS(X)                                                                                         \
+    DPR_RECURSIVE_PAIRS_OF(X, SUM)                                                                                     \
+    DPR_RECURSIVE_PAIRS_OF(X, MIN)                                                                                     \
+    DPR_RECURSIVE_PAIRS_OF(X, MAX)
+#define DPR_RECURSIVE_PAIRS_OF(X, OP)                                                                                  \
     X(OP, I32, 0)                                                                                                      \
     X(OP, I64, 0)                                                                                                      \
     X(OP, F32, 0)                                                                                                      \
@@ -308,7 +308,7 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
 /* dp.recursive2 has few registers, because its first kernel has many short blocks: the more of them an SM holds, the
  * sooner it is done. Sums of F64 would spill with as few. */
 #define DPR_LEVEL_REGISTERS(OP, DTYPE) (DPR_##OP == DPR_SUM && DPR_##DTYPE == DPR_F64 ? 40 : 32)
-#define DPR_BOOK_KERNELS(OP, DTYPE, NAN)                                                                               \
+#define DPR_RECURSIVE_KERNELS(OP, DTYPE, NAN)                                                                          \
     using of_##OP##_##DTYPE##_##NAN = monoid<DPR_##OP, DPR_##DTYPE, static_cast<dpr_nan>(NAN)>;                        \
     extern "C" __global__ void __launch_bounds__(1024)                                                                 \
         dpr_recursive_##OP##_##DTYPE##_##NAN(const __grid_constant__ dpr_nested_args args) {                           \
@@ -327,7 +327,7 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
         fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
     }
 
-DPR_BOOK_PAIRS(DPR_BOOK_KERNELS)
+DPR_RECURSIVE_PAIRS(DPR_RECURSIVE_KERNELS)
 
 } // namespace dpr
 
@@ -336,8 +336,8 @@ DPR_BOOK_PAIRS(DPR_BOOK_KERNELS)
 extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
     dpr_go_on(const __grid_constant__ dpr_nested_args args) {
     if (args.slot) { /* end_launch() is called here, where the stack of go_on is free again for the continuation */
-        if (reinterpret_cast<dpr::nest_grid>(args.go_on)(args))
-            dpr::nested::end_launch(*static_cast<dpr_nest_slot *>(args.slot), args.run.out);
+        if (reinterpret_cast<dpr::reduce_grid>(args.go_on)(args))
+            dpr::nested::end_launch(*static_cast<dpr_launch_slot *>(args.slot), args.run.out);
         return;
     }
     if (args.go_on) {
@@ -349,6 +349,6 @@ extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
     case dpr::pair_number<dpr::of_##OP##_##DTYPE##_##NAN>:                                                             \
         dpr::recurse_level<dpr::of_##OP##_##DTYPE##_##NAN>(args);                                                      \
         break;
-        DPR_BOOK_PAIRS(DPR_LEVEL)
+        DPR_RECURSIVE_PAIRS(DPR_LEVEL)
     }
 }

@@ -1,6 +1,6 @@
 /* The arithmetic of nested launches: pure functions of integers, with which the host plans and kernels compute. */
-#ifndef DPR_DP_FORMS_H
-#define DPR_DP_FORMS_H
+#ifndef DPR_DP_LEVELS_H
+#define DPR_DP_LEVELS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "work_memory.h"
+#include "workspaces.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,15 +9,15 @@
 #include "cuda/home.h"
 #include "pending.h"
 
-/* Work memory of a captured run. */
+/* The workspace of a captured run. */
 typedef struct graph_memory {
     struct graph_memory *next;
-    dpr_work_memory *owner;
+    dpr_workspaces *owner;
     void *memory;
     atomic_int ended; /* 1: its graph is gone, and nobody uses the memory any more */
 } graph_memory;
 
-struct dpr_work_memory {
+struct dpr_workspaces {
     dpr_home home;
     atomic_int users; /* the device and existing graphs; the last one to go frees host memory */
     atomic_int ended; /* graphs that are gone and whose memory is not freed yet */
@@ -26,8 +26,8 @@ struct dpr_work_memory {
     graph_memory *of_graphs;
 };
 
-dpr_work_memory *dpr_work_memory_create(const dpr_home *home) {
-    dpr_work_memory *work = calloc(1, sizeof *work);
+dpr_workspaces *dpr_workspaces_create(const dpr_home *home) {
+    dpr_workspaces *work = calloc(1, sizeof *work);
     if (!work)
         return NULL;
     work->home = *home;
@@ -37,7 +37,7 @@ dpr_work_memory *dpr_work_memory_create(const dpr_home *home) {
 }
 
 /* Removes the entries whose graphs are gone from the list, and returns them as a list. */
-static graph_memory *take_ended(dpr_work_memory *work) {
+static graph_memory *take_ended(dpr_workspaces *work) {
     graph_memory *taken = NULL;
     pthread_mutex_lock(&work->lock);
     /* Reset before the search: a graph that ends now is found by this search or the next one. */
@@ -56,7 +56,7 @@ static graph_memory *take_ended(dpr_work_memory *work) {
     return taken;
 }
 
-static void let_go(dpr_work_memory *work) {
+static void let_go(dpr_workspaces *work) {
     if (atomic_fetch_sub(&work->users, 1) != 1)
         return;
     for (graph_memory *m = work->of_graphs, *next; m; m = next) {
@@ -67,7 +67,7 @@ static void let_go(dpr_work_memory *work) {
     free(work);
 }
 
-void dpr_work_memory_destroy(dpr_work_memory *work, int there) {
+void dpr_workspaces_destroy(dpr_workspaces *work, int there) {
     if (!work)
         return;
     int failures = 0;
@@ -98,7 +98,7 @@ static cudaError_t create_pool(int ordinal, cudaMemPool_t *out) {
     return error;
 }
 
-static cudaError_t pool_of(dpr_work_memory *work, cudaMemPool_t *out) {
+static cudaError_t pool_of(dpr_workspaces *work, cudaMemPool_t *out) {
     *out = atomic_load(&work->pool);
     if (*out)
         return cudaSuccess;
@@ -120,7 +120,7 @@ static cudaError_t pool_of(dpr_work_memory *work, cudaMemPool_t *out) {
 /* ---- Runs ---- */
 
 /* A run's memory begins with room for a report, which is used if kernels do not write the report where the caller wants
- * it. The work memory follows. */
+ * it. The workspace follows. */
 enum { REPORT_BYTES = 256 };
 
 /* Asks for the limit in each run, because anybody may change it. */
@@ -135,14 +135,14 @@ static cudaError_t find_launches(dpr_run *run) {
  * that holds one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
     graph_memory *m = user;
-    dpr_work_memory *work = m->owner;
+    dpr_workspaces *work = m->owner;
     atomic_store(&m->ended, 1); /* the last access to `m`: whoever finds it ended frees it */
     atomic_fetch_add(&work->ended, 1);
     let_go(work);
 }
 
 /* Frees the memory of graphs that are gone, in the order of any stream. */
-static void free_ended(dpr_work_memory *work, cudaStream_t stream) {
+static void free_ended(dpr_workspaces *work, cudaStream_t stream) {
     if (atomic_load(&work->ended) == 0)
         return;
     for (graph_memory *m = take_ended(work), *next; m; m = next) {
@@ -155,7 +155,7 @@ static void free_ended(dpr_work_memory *work, cudaStream_t stream) {
 
 /* Allocates from the pool in a stream of its own, because the run's stream is being captured. Also frees the memory of
  * graphs that are gone, because there may never be a run that is not captured. */
-static cudaError_t allocate_apart(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, void **out) {
+static cudaError_t allocate_apart(dpr_workspaces *work, cudaMemPool_t pool, size_t bytes, void **out) {
     cudaStream_t stream;
     cudaError_t error = dpr_home_begin_apart(&stream);
     if (error != cudaSuccess)
@@ -169,7 +169,7 @@ static cudaError_t allocate_apart(dpr_work_memory *work, cudaMemPool_t pool, siz
 }
 
 /* Allocates memory that belongs to the graph. */
-static cudaError_t allocate_for_graph(dpr_work_memory *work, cudaMemPool_t pool, size_t bytes, cudaGraph_t graph,
+static cudaError_t allocate_for_graph(dpr_workspaces *work, cudaMemPool_t pool, size_t bytes, cudaGraph_t graph,
                                       void **out) {
     graph_memory *m = calloc(1, sizeof *m);
     if (!m)
@@ -199,7 +199,7 @@ static cudaError_t allocate_for_graph(dpr_work_memory *work, cudaMemPool_t pool,
     return error;
 }
 
-cudaError_t dpr_work_memory_allocate(dpr_work_memory *work, size_t bytes, cudaStream_t stream, void **out) {
+cudaError_t dpr_workspaces_allocate(dpr_workspaces *work, size_t bytes, cudaStream_t stream, void **out) {
     cudaMemPool_t pool = NULL;
     const cudaError_t error = pool_of(work, &pool);
     if (error != cudaSuccess)
@@ -208,8 +208,8 @@ cudaError_t dpr_work_memory_allocate(dpr_work_memory *work, size_t bytes, cudaSt
     return cudaMallocFromPoolAsync(out, bytes, pool, stream);
 }
 
-/* As dpr_work_memory_allocate(), while the run's stream is being captured to `graph`. */
-static cudaError_t allocate_captured(dpr_work_memory *work, size_t bytes, cudaGraph_t graph, void **out) {
+/* As dpr_workspaces_allocate(), while the run's stream is being captured to `graph`. */
+static cudaError_t allocate_captured(dpr_workspaces *work, size_t bytes, cudaGraph_t graph, void **out) {
     cudaMemPool_t pool = NULL;
     cudaError_t error = pool_of(work, &pool);
     if (error != cudaSuccess)
@@ -220,28 +220,28 @@ static cudaError_t allocate_captured(dpr_work_memory *work, size_t bytes, cudaGr
     return error;
 }
 
-cudaError_t dpr_work_memory_begin(dpr_work_memory *work, const dpr_strategy *strategy, dpr_run *run,
-                                  cudaGraph_t graph) {
+cudaError_t dpr_workspaces_begin(dpr_workspaces *work, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
     void *memory = NULL;
     cudaError_t error = find_launches(run);
     if (error != cudaSuccess)
         return error;
-    const size_t bytes = REPORT_BYTES + strategy->work_bytes(run);
+    const size_t bytes = REPORT_BYTES + strategy->workspace_bytes(run);
     error = graph ? allocate_captured(work, bytes, graph, &memory)
-                  : dpr_work_memory_allocate(work, bytes, run->stream, &memory);
+                  : dpr_workspaces_allocate(work, bytes, run->stream, &memory);
     if (error != cudaSuccess)
         return error;
     if (!run->report)
         run->report = memory;
-    run->work = (char *)memory + REPORT_BYTES;
+    run->workspace = (char *)memory + REPORT_BYTES;
     return cudaSuccess;
 }
 
-cudaError_t dpr_work_memory_end(dpr_run *run, int launched, cudaGraph_t graph) {
+cudaError_t dpr_workspaces_end(dpr_run *run, int launched, cudaGraph_t graph) {
     cudaError_t error = cudaSuccess;
-    if (launched && run->nested && run->nested != run->report)
-        error = cudaMemcpyAsync(run->nested, run->report, sizeof *run->nested, cudaMemcpyDefault, run->stream);
-    if (!graph && cudaFreeAsync((char *)run->work - REPORT_BYTES, run->stream) != cudaSuccess)
+    if (launched && run->launch_report && run->launch_report != run->report)
+        error = cudaMemcpyAsync(run->launch_report, run->report, sizeof *run->launch_report, cudaMemcpyDefault,
+                                run->stream);
+    if (!graph && cudaFreeAsync((char *)run->workspace - REPORT_BYTES, run->stream) != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
     return error;
 }

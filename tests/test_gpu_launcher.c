@@ -1,12 +1,12 @@
-/* Reductions that kernels ask for: every form of them on a nest, under every shortage of launches. */
+/* Reductions that kernels ask for: every form of them on a launcher, under every shortage of launches. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
 #include "gpu_memory.h"
-#include "nest_kernels.h"
+#include "launcher_kernels.h"
+#include "launcher_memory.h"
 #include "reference.h"
-#include "slots.h"
 #include "support.h"
 
 static const uint64_t counts[] = {0, 1, 31, 1000, 100003};
@@ -18,11 +18,11 @@ enum { MOST_CALLS = 8192, LONGEST = 1 << 20, WIDEST = 16 };
 
 typedef struct scene {
     dpr_ctx *ctx;
-    unsigned char *data; /* host memory: LONGEST elements of the widest type */
-    unsigned char *in;   /* device memory: the same */
-    nest_call *calls;    /* host memory: MOST_CALLS */
-    nest_call *asked;    /* device memory: the same */
-    int64_t *sums;       /* device memory: MOST_CALLS, and a word */
+    unsigned char *data;  /* host memory: LONGEST elements of the widest type */
+    unsigned char *in;    /* device memory: the same */
+    launcher_call *calls; /* host memory: MOST_CALLS */
+    launcher_call *asked; /* device memory: the same */
+    int64_t *sums;        /* device memory: MOST_CALLS, and a word */
     dpr_stream stream, other;
 } scene;
 
@@ -54,7 +54,7 @@ static void scene_close(void *state) {
     free(s->calls);
 }
 
-#define NEST_TEST(NAME) TEST_FIXTURE(GpuNest, NAME, scene, scene_open, scene_close)
+#define LAUNCHER_TEST(NAME) TEST_FIXTURE(GpuLauncher, NAME, scene, scene_open, scene_close)
 
 #define NEED_GPU()                                                                                                     \
     do {                                                                                                               \
@@ -81,17 +81,18 @@ static int receive(const scene *s, unsigned n) {
 }
 
 /* Asks for the calls' reductions, and gets what came of them. */
-static int ask(const scene *s, const dpr_nest *nest, const nest_pair *pair, nest_form form, unsigned n) {
-    return send(s, n) && EXPECT_EQ_I64(0, nest_ask(nest, pair, form, s->asked, n, s->stream)) && receive(s, n);
+static int ask(const scene *s, const dpr_launcher *launcher, const launcher_pair *pair, launcher_form form,
+               unsigned n) {
+    return send(s, n) && EXPECT_EQ_I64(0, launcher_ask(launcher, pair, form, s->asked, n, s->stream)) && receive(s, n);
 }
 
 /* The continuation was called once, and with the result. */
-static void expect_followed(const nest_call *call) {
+static void expect_followed(const launcher_call *call) {
     EXPECT_EQ_U64(1, call->followed);
     EXPECT_EQ_U64(0, call->misled);
 }
 
-static uint64_t count_outcomes(const scene *s, unsigned n, nest_outcome outcome) {
+static uint64_t count_outcomes(const scene *s, unsigned n, launcher_outcome outcome) {
     uint64_t found = 0;
     for (unsigned i = 0; i < n; i++)
         found += s->calls[i].outcome == (uint32_t)outcome;
@@ -99,12 +100,12 @@ static uint64_t count_outcomes(const scene *s, unsigned n, nest_outcome outcome)
 }
 
 /* The report says what the calls' outcomes were, and that no launch failed; *out receives it, if wanted. */
-static void expect_report(const scene *s, const dpr_nest *nest, unsigned n, dpr_nested *out) {
-    dpr_nested report;
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(nest, &report));
-    EXPECT_STATUS(DPR_OK, dpr_nested_status(&report));
-    EXPECT_EQ_U64(count_outcomes(s, n, NEST_LAUNCHED), report.launched);
-    EXPECT_EQ_U64(count_outcomes(s, n, NEST_IN_LINE), report.in_line);
+static void expect_report(const scene *s, const dpr_launcher *launcher, unsigned n, dpr_launch_report *out) {
+    dpr_launch_report report;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
+    EXPECT_EQ_U64(count_outcomes(s, n, LAUNCHER_LAUNCHED), report.launched);
+    EXPECT_EQ_U64(count_outcomes(s, n, LAUNCHER_IN_LINE), report.in_line);
     EXPECT_EQ_U64(n, (uint64_t)report.launched + report.refused);
     EXPECT_EQ_U64(report.refused, report.in_line);
     EXPECT_EQ_U64(report.launched > 0, report.deepest);
@@ -115,18 +116,18 @@ static void expect_report(const scene *s, const dpr_nest *nest, unsigned n, dpr_
 }
 
 /* Every slot has come back, and every queue. */
-static void expect_all_back(const dpr_nest *nest) {
-    dpr_nest_state state = {.held = UINT32_MAX};
-    EXPECT_TRUE(gpu_copy(&state, nest->memory, sizeof state));
+static void expect_all_back(const dpr_launcher *launcher) {
+    dpr_launcher_state state = {.held = UINT32_MAX};
+    EXPECT_TRUE(gpu_copy(&state, launcher->memory, sizeof state));
     EXPECT_EQ_U64(0, state.held);
-    for (int i = 0; i < DPR_NEST_QUEUE_WORDS; i++)
+    for (int i = 0; i < DPR_LAUNCHER_QUEUE_WORDS; i++)
         EXPECT_EQ_U64(UINT32_MAX, state.free_queues[i]);
 }
 
-static void close_nest(dpr_nest *nest) {
-    expect_all_back(nest);
-    dpr_nest_destroy(nest);
-    EXPECT_EQ_PTR(NULL, nest->memory);
+static void close_launcher(dpr_launcher *launcher) {
+    expect_all_back(launcher);
+    dpr_launcher_destroy(launcher);
+    EXPECT_EQ_PTR(NULL, launcher->memory);
 }
 
 static void fill_with(const scene *s, dpr_op op, dpr_dtype dtype, data_pattern pattern) {
@@ -139,9 +140,9 @@ static void fill(const scene *s, dpr_op op, dpr_dtype dtype) {
 }
 
 /* The pair's, of what propagates NaN. */
-static const nest_pair *pair_of(dpr_op op, dpr_dtype dtype) {
+static const launcher_pair *pair_of(dpr_op op, dpr_dtype dtype) {
     size_t n;
-    const nest_pair *pairs = nest_pairs(&n);
+    const launcher_pair *pairs = launcher_pairs(&n);
     for (size_t i = 0; i < n; i++)
         if (pairs[i].op == op && pairs[i].dtype == dtype && pairs[i].nan == DPR_NAN_PROPAGATE)
             return &pairs[i];
@@ -152,7 +153,7 @@ static const nest_pair *pair_of(dpr_op op, dpr_dtype dtype) {
 
 static void add_call(const scene *s, unsigned *n, dpr_dtype dtype, size_t shift, uint64_t count) {
     if (count <= test_largest())
-        s->calls[(*n)++] = (nest_call){.in = s->in + shift * dpr_dtype_alignment(dtype), .count = count};
+        s->calls[(*n)++] = (launcher_call){.in = s->in + shift * dpr_dtype_alignment(dtype), .count = count};
 }
 
 /* One call for each length and each place, and one of nearly everything; the number of them. */
@@ -165,9 +166,9 @@ static unsigned plan_lengths(const scene *s, dpr_dtype dtype) {
     return n;
 }
 
-static void expect_results(const scene *s, const nest_pair *pair, unsigned n, const char *how) {
+static void expect_results(const scene *s, const launcher_pair *pair, unsigned n, const char *how) {
     for (unsigned i = 0; i < n; i++) {
-        const nest_call *call = &s->calls[i];
+        const launcher_call *call = &s->calls[i];
         const size_t offset = (size_t)((const unsigned char *)call->in - s->in);
         ref_state expected;
         char why[256] = "";
@@ -178,69 +179,70 @@ static void expect_results(const scene *s, const nest_pair *pair, unsigned n, co
     }
 }
 
-static void check_calls(const scene *s, const nest_pair *pair, const dpr_nest *nest, nest_form form,
-                        nest_outcome outcome, const char *how) {
+static void check_calls(const scene *s, const launcher_pair *pair, const dpr_launcher *launcher, launcher_form form,
+                        launcher_outcome outcome, const char *how) {
     const unsigned n = plan_lengths(s, pair->dtype);
-    ASSERT_TRUE(ask(s, nest, pair, form, n));
+    ASSERT_TRUE(ask(s, launcher, pair, form, n));
     expect_results(s, pair, n, how);
     EXPECT_EQ_U64(n, count_outcomes(s, n, outcome));
-    expect_report(s, nest, n, NULL);
+    expect_report(s, launcher, n, NULL);
 }
 
-static void check_pair(const scene *s, const nest_pair *pair, const dpr_nest *nest, const dpr_nest *without) {
-    check_calls(s, pair, nest, NEST_AT_ONCE, NEST_LAUNCHED, "at once");
-    check_calls(s, pair, nest, NEST_AFTER_GRID, NEST_LAUNCHED, "after the grid");
-    check_calls(s, pair, without, NEST_AT_ONCE, NEST_IN_LINE, "in line");
+static void check_pair(const scene *s, const launcher_pair *pair, const dpr_launcher *launcher,
+                       const dpr_launcher *without) {
+    check_calls(s, pair, launcher, LAUNCHER_AT_ONCE, LAUNCHER_LAUNCHED, "at once");
+    check_calls(s, pair, launcher, LAUNCHER_AFTER_GRID, LAUNCHER_LAUNCHED, "after the grid");
+    check_calls(s, pair, without, LAUNCHER_AT_ONCE, LAUNCHER_IN_LINE, "in line");
 }
 
-NEST_TEST(every_pair_and_length) {
+LAUNCHER_TEST(every_pair_and_length) {
     NEED_GPU();
-    dpr_nest nest, without;
+    dpr_launcher launcher, without;
     size_t n;
-    const nest_pair *pairs = nest_pairs(&n);
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, DPR_NO_LAUNCHES, &without));
+    const launcher_pair *pairs = launcher_pairs(&n);
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, DPR_NO_LAUNCHES, &without));
     for (size_t i = 0; i < n && !test_failed(); i++) {
         fill(fixture, pairs[i].op, pairs[i].dtype);
-        check_pair(fixture, &pairs[i], &nest, &without);
+        check_pair(fixture, &pairs[i], &launcher, &without);
         if (!data_pattern_applies(DATA_NAN_FIRST, pairs[i].op, pairs[i].dtype))
             continue;
         fill_with(fixture, pairs[i].op, pairs[i].dtype, DATA_NAN_FIRST);
-        check_pair(fixture, &pairs[i], &nest, &without);
+        check_pair(fixture, &pairs[i], &launcher, &without);
     }
-    close_nest(&nest);
-    close_nest(&without);
+    close_launcher(&launcher);
+    close_launcher(&without);
 }
 
 /* The sum of what all blocks of a grid write, with as many launches as `launches` says and this outcome. */
-static void sum_written(const scene *s, int launches, nest_outcome outcome) {
+static void sum_written(const scene *s, int launches, launcher_outcome outcome) {
     const int64_t expected = (int64_t)LONGEST * (LONGEST - 1) / 2;
-    dpr_nest nest;
-    nest_call *call = s->calls;
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(s->ctx, launches, &nest));
+    dpr_launcher launcher;
+    launcher_call *call = s->calls;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(s->ctx, launches, &launcher));
     for (int again = 0; again < 20 && !test_failed(); again++) {
-        *call = (nest_call){.in = s->in, .count = LONGEST};
+        *call = (launcher_call){.in = s->in, .count = LONGEST};
         EXPECT_TRUE(gpu_fill_async(s->in, 0xff, LONGEST * sizeof(int32_t), s->stream));
         ASSERT_TRUE(send(s, 1));
-        EXPECT_EQ_I64(0, nest_ask_for_written(&nest, s->asked, s->stream));
+        EXPECT_EQ_I64(0, launcher_ask_for_written(&launcher, s->asked, s->stream));
         ASSERT_TRUE(receive(s, 1));
         EXPECT_EQ_BYTES(&expected, call->result, sizeof expected);
         EXPECT_EQ_U64(outcome, call->outcome);
         EXPECT_EQ_U64(0, call->ticket);
         expect_followed(call);
-        expect_report(s, &nest, 1, NULL);
+        expect_report(s, &launcher, 1, NULL);
     }
-    close_nest(&nest);
+    close_launcher(&launcher);
 }
 
-NEST_TEST(after_the_grid_is_after_all_its_blocks) {
+LAUNCHER_TEST(after_the_grid_is_after_all_its_blocks) {
     NEED_GPU();
-    sum_written(fixture, 4, NEST_LAUNCHED);
+    sum_written(fixture, 4, LAUNCHER_LAUNCHED);
 }
 
-NEST_TEST(after_the_grid_in_line) {
+LAUNCHER_TEST(after_the_grid_in_line) {
     NEED_GPU();
-    sum_written(fixture, DPR_NO_LAUNCHES, NEST_IN_LINE);
+    sum_written(fixture, DPR_NO_LAUNCHES, LAUNCHER_IN_LINE);
 }
 
 /* ---- Shortage ---- */
@@ -256,53 +258,55 @@ static void plan_many(const scene *s, unsigned n, size_t size) {
 }
 
 /* As many calls at once as there are; what it came to in *report. */
-static void ask_many(const scene *s, const dpr_nest *nest, const nest_pair *pair, unsigned n, dpr_nested *report) {
+static void ask_many(const scene *s, const dpr_launcher *launcher, const launcher_pair *pair, unsigned n,
+                     dpr_launch_report *report) {
     plan_many(s, n, dpr_dtype_size(pair->dtype));
-    ASSERT_TRUE(ask(s, nest, pair, NEST_AT_ONCE, n));
+    ASSERT_TRUE(ask(s, launcher, pair, LAUNCHER_AT_ONCE, n));
     expect_results(s, pair, n, "many at once");
-    expect_report(s, nest, n, report);
-    expect_all_back(nest);
+    expect_report(s, launcher, n, report);
+    expect_all_back(launcher);
 }
 
-NEST_TEST(more_calls_than_launches) {
+LAUNCHER_TEST(more_calls_than_launches) {
     static const int most[] = {0, 64, 33, 1};
     NEED_GPU();
     fill(fixture, DPR_SUM, DPR_F32);
     for (size_t i = 0; i < LENGTH(most); i++) {
-        dpr_nest nest;
-        dpr_nested report = {0};
-        ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, most[i], &nest));
+        dpr_launcher launcher;
+        dpr_launch_report report = {0};
+        ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, most[i], &launcher));
         for (int again = 0; again < 3 && !test_failed(); again++)
-            ask_many(fixture, &nest, pair_of(DPR_SUM, DPR_F32), MOST_CALLS, &report);
-        test_record("launched", "%u of %d calls where %u may be pending", report.launched, MOST_CALLS, nest.launches);
+            ask_many(fixture, &launcher, pair_of(DPR_SUM, DPR_F32), MOST_CALLS, &report);
+        test_record("launched", "%u of %d calls where %u may be pending", report.launched, MOST_CALLS,
+                    launcher.launches);
         EXPECT_TRUE(report.launched > 0);
         if (most[i] == 1)
             EXPECT_TRUE(report.in_line > 0);
-        close_nest(&nest);
+        close_launcher(&launcher);
     }
 }
 
-NEST_TEST(one_launch_at_a_time) {
+LAUNCHER_TEST(one_launch_at_a_time) {
     NEED_GPU();
-    dpr_nest nest;
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 1, &nest));
-    EXPECT_EQ_U64(1, nest.launches);
+    dpr_launcher launcher;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 1, &launcher));
+    EXPECT_EQ_U64(1, launcher.launches);
     fill(fixture, DPR_MAX, DPR_I32);
     for (int again = 0; again < 100 && !test_failed(); again++) {
         plan_many(fixture, 1, sizeof(int32_t));
-        ASSERT_TRUE(ask(fixture, &nest, pair_of(DPR_MAX, DPR_I32), NEST_AT_ONCE, 1));
-        EXPECT_EQ_U64(NEST_LAUNCHED, fixture->calls[0].outcome);
+        ASSERT_TRUE(ask(fixture, &launcher, pair_of(DPR_MAX, DPR_I32), LAUNCHER_AT_ONCE, 1));
+        EXPECT_EQ_U64(LAUNCHER_LAUNCHED, fixture->calls[0].outcome);
         expect_results(fixture, pair_of(DPR_MAX, DPR_I32), 1, "one at a time");
-        expect_report(fixture, &nest, 1, NULL);
+        expect_report(fixture, &launcher, 1, NULL);
     }
-    close_nest(&nest);
+    close_launcher(&launcher);
 }
 
-NEST_TEST(launches_are_at_most_those_of_the_pool) {
+LAUNCHER_TEST(launches_are_at_most_those_of_the_pool) {
     NEED_GPU();
     dpr_ctx *ctx;
-    dpr_nest nest;
-    dpr_nested report = {0};
+    dpr_launcher launcher;
+    dpr_launch_report report = {0};
     dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
     options.pending_launches = 120;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx));
@@ -310,31 +314,31 @@ NEST_TEST(launches_are_at_most_those_of_the_pool) {
     static const int asked[] = {0, 5, 120, 1000000};
     static const uint32_t given[] = {120, 5, 120, 120};
     for (size_t i = 0; i < LENGTH(asked); i++) {
-        ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, asked[i], &nest));
-        EXPECT_EQ_U64(given[i], nest.launches);
-        ask_many(fixture, &nest, pair_of(DPR_ARGMIN, DPR_U8), MOST_CALLS, &report);
+        ASSERT_STATUS(DPR_OK, dpr_launcher_create(ctx, asked[i], &launcher));
+        EXPECT_EQ_U64(given[i], launcher.launches);
+        ask_many(fixture, &launcher, pair_of(DPR_ARGMIN, DPR_U8), MOST_CALLS, &report);
         EXPECT_TRUE(report.launched > 0);
-        close_nest(&nest);
+        close_launcher(&launcher);
     }
     dpr_ctx_destroy(ctx);
 }
 
 /* ---- Beside others ---- */
 
-NEST_TEST(nests_and_nested_strategies_share_the_pool) {
+LAUNCHER_TEST(nests_and_nested_strategies_share_the_pool) {
     NEED_GPU();
     enum { RUNS = 40 };
-    dpr_nest nest;
+    dpr_launcher launcher;
     dpr_options options = DPR_OPTIONS_INIT;
-    const nest_pair *pair = pair_of(DPR_SUM, DPR_I32);
+    const launcher_pair *pair = pair_of(DPR_SUM, DPR_I32);
     int64_t expected = 0, sums[RUNS];
     options.strategy = "dp.tree";
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
     fill(fixture, DPR_SUM, DPR_I32);
     EXPECT_STATUS(DPR_OK, dpr_reduce(fixture->data, &expected, LONGEST, DPR_I32, DPR_SUM));
     plan_many(fixture, MOST_CALLS, sizeof(int32_t));
     ASSERT_TRUE(send(fixture, MOST_CALLS));
-    EXPECT_EQ_I64(0, nest_ask(&nest, pair, NEST_AT_ONCE, fixture->asked, MOST_CALLS, fixture->stream));
+    EXPECT_EQ_I64(0, launcher_ask(&launcher, pair, LAUNCHER_AT_ONCE, fixture->asked, MOST_CALLS, fixture->stream));
     for (int i = 0; i < RUNS; i++)
         EXPECT_STATUS(DPR_OK, dpr_reduce_async(fixture->ctx, fixture->in, fixture->sums + i, LONGEST, DPR_I32, DPR_SUM,
                                                &options, fixture->other));
@@ -343,53 +347,53 @@ NEST_TEST(nests_and_nested_strategies_share_the_pool) {
     for (int i = 0; i < RUNS; i++)
         EXPECT_EQ_I64(expected, sums[i]);
     expect_results(fixture, pair, MOST_CALLS, "beside dp.tree");
-    expect_report(fixture, &nest, MOST_CALLS, NULL);
-    close_nest(&nest);
+    expect_report(fixture, &launcher, MOST_CALLS, NULL);
+    close_launcher(&launcher);
 }
 
 /* All continuations launch, while those that launched them still have their places in the pool. */
-static void ask_all_twice(const scene *s, const dpr_nest *nest) {
-    dpr_nested report = {0};
+static void ask_all_twice(const scene *s, const dpr_launcher *launcher) {
+    dpr_launch_report report = {0};
     plan_many(s, MOST_CALLS, sizeof(int32_t));
     ASSERT_TRUE(send(s, MOST_CALLS));
-    EXPECT_EQ_I64(0, nest_ask_twice(nest, s->asked, MOST_CALLS, s->sums, s->stream));
+    EXPECT_EQ_I64(0, launcher_ask_twice(launcher, s->asked, MOST_CALLS, s->sums, s->stream));
     ASSERT_TRUE(receive(s, MOST_CALLS));
     expect_results(s, pair_of(DPR_SUM, DPR_I32), MOST_CALLS, "twice");
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(nest, &report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
     EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.in_line);
     EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.refused);
     EXPECT_TRUE(report.deepest <= 2);
     test_record("launched", "%u of %d reductions where %u may be pending, %u deep", report.launched, 2 * MOST_CALLS,
-                nest->launches, report.deepest);
-    expect_all_back(nest);
+                launcher->launches, report.deepest);
+    expect_all_back(launcher);
 }
 
-NEST_TEST(continuations_may_ask_too) {
+LAUNCHER_TEST(continuations_may_ask_too) {
     static const size_t pools[] = {0, 64};
     NEED_GPU();
     fill(fixture, DPR_SUM, DPR_I32);
     for (size_t i = 0; i < LENGTH(pools); i++) {
         dpr_ctx *ctx;
-        dpr_nest nest;
+        dpr_launcher launcher;
         dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
         options.pending_launches = pools[i];
         ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(0, &options, &ctx));
-        ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, 0, &nest));
+        ASSERT_STATUS(DPR_OK, dpr_launcher_create(ctx, 0, &launcher));
         for (int again = 0; again < 3 && !test_failed(); again++)
-            ask_all_twice(fixture, &nest);
-        close_nest(&nest);
+            ask_all_twice(fixture, &launcher);
+        close_launcher(&launcher);
         dpr_ctx_destroy(ctx);
     }
 }
 
 /* Of these, the last one sees what the others have left, and each launch is noted at its depth. */
-NEST_TEST(continuations_go_on_with_all_results) {
+LAUNCHER_TEST(continuations_go_on_with_all_results) {
     NEED_GPU();
     enum { ROWS = 80 }; /* far fewer than the pool has places, so that none is refused */
-    dpr_nest nest;
+    dpr_launcher launcher;
     unsigned *arrived = (unsigned *)(fixture->sums + MOST_CALLS);
     fill(fixture, DPR_SUM, DPR_I32);
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
     plan_many(fixture, ROWS, sizeof(int32_t));
     int64_t expected = 0;
     for (unsigned i = 0; i < ROWS; i++) {
@@ -398,82 +402,83 @@ NEST_TEST(continuations_go_on_with_all_results) {
         EXPECT_STATUS(DPR_OK, dpr_reduce(fixture->data + offset, &sum, fixture->calls[i].count, DPR_I32, DPR_SUM));
         expected += sum;
     }
-    fixture->calls[ROWS] = (nest_call){.in = NULL};
+    fixture->calls[ROWS] = (launcher_call){.in = NULL};
     for (int again = 0; again < 10 && !test_failed(); again++) {
         ASSERT_TRUE(send(fixture, ROWS + 1));
         EXPECT_TRUE(gpu_fill_async(arrived, 0, sizeof *arrived, fixture->stream));
-        EXPECT_EQ_I64(0, nest_ask_in_two_steps(&nest, fixture->asked, ROWS, fixture->sums, arrived,
-                                               fixture->asked + ROWS, fixture->stream));
+        EXPECT_EQ_I64(0, launcher_ask_in_two_steps(&launcher, fixture->asked, ROWS, fixture->sums, arrived,
+                                                   fixture->asked + ROWS, fixture->stream));
         ASSERT_TRUE(receive(fixture, ROWS + 1));
-        const nest_call *total = &fixture->calls[ROWS];
+        const launcher_call *total = &fixture->calls[ROWS];
         EXPECT_EQ_BYTES(&expected, total->result, sizeof expected);
         expect_followed(total);
-        dpr_nested report;
-        ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
+        dpr_launch_report report;
+        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
         EXPECT_EQ_U64(ROWS + 1, report.launched);
         EXPECT_EQ_U64(2, report.deepest);
     }
-    close_nest(&nest);
+    close_launcher(&launcher);
 }
 
 /* ---- Continuations in line ---- */
 
 /* Threads that go down by continuations, each of which asks for `fan` sums, until `depth` levels are done; what is not
  * launched is done in line by a thread with the stack that CUDA gives it. */
-static void go_down(const scene *s, int launches, unsigned threads, unsigned depth, unsigned fan, nest_side side) {
-    const uint64_t calls = nest_calls_below(depth, fan, side);
-    dpr_nest nest;
-    dpr_nested report;
+static void go_down(const scene *s, int launches, unsigned threads, unsigned depth, unsigned fan, launcher_side side) {
+    const uint64_t calls = launcher_calls_below(depth, fan, side);
+    dpr_launcher launcher;
+    dpr_launch_report report;
     uint64_t sums[2] = {0}; /* of all results, and how many there were */
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(s->ctx, launches, &nest));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(s->ctx, launches, &launcher));
     ASSERT_TRUE(gpu_copy(s->sums, sums, sizeof sums));
-    EXPECT_EQ_I64(0, nest_go_down(&nest, (const int32_t *)s->in, threads, depth, fan, side, s->sums, s->stream));
+    EXPECT_EQ_I64(0,
+                  launcher_go_down(&launcher, (const int32_t *)s->in, threads, depth, fan, side, s->sums, s->stream));
     ASSERT_THAT(gpu_stream_wait(s->stream) && gpu_copy(sums, s->sums, sizeof sums), "%u threads, %u levels of %u: %s",
                 threads, depth, fan, gpu_error());
     EXPECT_THAT(sums[1] == threads * calls && sums[0] == 3 * threads * calls,
                 "%u threads, %u levels of %u: %" PRIu64 " results, their sum %" PRIu64 ", expected %" PRIu64, threads,
                 depth, fan, sums[1], sums[0], threads * calls);
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
-    EXPECT_STATUS(DPR_OK, dpr_nested_status(&report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
     EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.in_line);
     EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.refused);
     EXPECT_TRUE(launches != DPR_NO_LAUNCHES || report.launched == 0);
-    close_nest(&nest);
+    close_launcher(&launcher);
 }
 
-NEST_TEST(continuations_in_line_go_to_any_depth) {
+LAUNCHER_TEST(continuations_in_line_go_to_any_depth) {
     static const int launches[] = {DPR_NO_LAUNCHES, 1, 0};
     const int32_t three[] = {1, 2};
     NEED_GPU();
     ASSERT_TRUE(gpu_copy(fixture->in, three, sizeof three));
     for (size_t i = 0; i < LENGTH(launches) && !test_failed(); i++) {
-        go_down(fixture, launches[i], 1, 10000, 1, NEST_EVEN);
-        go_down(fixture, launches[i], 300, 200, 1, NEST_EVEN);
-        go_down(fixture, launches[i], 1, 14, 2, NEST_EVEN);
-        go_down(fixture, launches[i], 1, 6, 5, NEST_EVEN);
-        go_down(fixture, launches[i], 1, 1, 5000, NEST_EVEN);
-        go_down(fixture, launches[i], 1, 3000, 2, NEST_DEEP_FIRST);
-        go_down(fixture, launches[i], 1, 3000, 2, NEST_DEEP_LAST);
-        go_down(fixture, launches[i], 2000, 7, 2, NEST_EVEN);
+        go_down(fixture, launches[i], 1, 10000, 1, LAUNCHER_EVEN);
+        go_down(fixture, launches[i], 300, 200, 1, LAUNCHER_EVEN);
+        go_down(fixture, launches[i], 1, 14, 2, LAUNCHER_EVEN);
+        go_down(fixture, launches[i], 1, 6, 5, LAUNCHER_EVEN);
+        go_down(fixture, launches[i], 1, 1, 5000, LAUNCHER_EVEN);
+        go_down(fixture, launches[i], 1, 3000, 2, LAUNCHER_DEEP_FIRST);
+        go_down(fixture, launches[i], 1, 3000, 2, LAUNCHER_DEEP_LAST);
+        go_down(fixture, launches[i], 2000, 7, 2, LAUNCHER_EVEN);
     }
 }
 
 /* ---- Making and giving back ---- */
 
-NEST_TEST(nests_come_and_go) {
+LAUNCHER_TEST(nests_come_and_go) {
     NEED_GPU();
     enum { TIMES = 40, MOST_BYTES = 16 << 20 };
     fill(fixture, DPR_COUNT, DPR_F64);
     size_t before = 0;
     for (int i = 0; i <= TIMES && !test_failed(); i++) {
-        dpr_nest nest;
-        dpr_nested report;
-        ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
-        ask_many(fixture, &nest, pair_of(DPR_COUNT, DPR_F64), 100, &report);
-        ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report)); /* the one before has made it zero */
+        dpr_launcher launcher;
+        dpr_launch_report report;
+        ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+        ask_many(fixture, &launcher, pair_of(DPR_COUNT, DPR_F64), 100, &report);
+        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report)); /* the one before has made it zero */
         EXPECT_EQ_U64(0, report.launched + report.refused + report.in_line + report.deepest);
-        close_nest(&nest);
-        EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_nest_report(&nest, &report));
+        close_launcher(&launcher);
+        EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&launcher, &report));
         if (i == 0)
             before = gpu_free_bytes();
     }

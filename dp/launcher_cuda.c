@@ -1,4 +1,4 @@
-#include "nest.h"
+#include "launcher.h"
 
 #include "api/ctx.h"
 #include "cuda/home.h"
@@ -39,64 +39,64 @@ static dpr_status check_stack(int ordinal) {
         LEAST_STACK, ordinal, stack);
 }
 
-static dpr_status find_launcher(int ordinal, void **launcher, size_t *pending) {
+static dpr_status find_table(int ordinal, void **table, size_t *pending) {
     const dpr_status status = check_stack(ordinal);
     if (status != DPR_OK)
         return status;
-    cudaError_t error = dpr_module_variable(&dpr_dp_module, "dpr_launcher", launcher);
+    cudaError_t error = dpr_module_variable(&dpr_dp_module, "dpr_launch_table", table);
     if (error == cudaSuccess)
         error = dpr_pending_count(pending);
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "asking for the pool of pending launches");
 }
 
-dpr_status dpr_nest_launcher(dpr_ctx *ctx, void **launcher, size_t *pending) {
+dpr_status dpr_find_launch_table(dpr_ctx *ctx, void **table, size_t *pending) {
     dpr_visit visit;
     dpr_status status = load(ctx);
     if (status == DPR_OK)
         status = dpr_home_enter_relaxed(dpr_device_home_of(dpr_ctx_gpu(ctx)), &visit);
     if (status != DPR_OK)
         return status;
-    status = find_launcher(dpr_ctx_device(ctx), launcher, pending);
+    status = find_table(dpr_ctx_device(ctx), table, pending);
     dpr_home_leave(&visit);
     return status;
 }
 
-/* Enters the CUDA context that the nest's memory belongs to. */
+/* Enters the CUDA context that the launcher's memory belongs to. */
 static dpr_status enter(const void *memory, dpr_visit *visit) {
     dpr_place place;
     dpr_home home;
-    dpr_status status = dpr_device_place(memory, "nest->memory", &place);
+    dpr_status status = dpr_device_place(memory, "launcher->memory", &place);
     if (status == DPR_OK && place.memory != DPR_MEMORY_DEVICE)
-        status = dpr_fail(DPR_ERR_MEMORY_KIND, "nest->memory is %p, which is no device memory", memory);
+        status = dpr_fail(DPR_ERR_MEMORY_KIND, "launcher->memory is %p, which is no device memory", memory);
     if (status == DPR_OK)
         status = dpr_device_home_owning(&place, &home);
     return status == DPR_OK ? dpr_home_enter_relaxed(&home, visit) : status;
 }
 
-static cudaError_t collect(dpr_nested *account, dpr_nested *found) {
+static cudaError_t collect(dpr_launch_report *account, dpr_launch_report *found) {
     cudaError_t error = dpr_home_wait_for_legacy();
     if (error == cudaSuccess)
         error = dpr_home_copy_apart(found, account, sizeof *found);
     if (error == cudaSuccess)
-        error = dpr_home_copy_apart(account, &(dpr_nested){0}, sizeof *account);
+        error = dpr_home_copy_apart(account, &(dpr_launch_report){0}, sizeof *account);
     return error;
 }
 
-dpr_status dpr_nest_collect(dpr_nested *account, dpr_nested *out) {
+dpr_status dpr_launcher_collect(dpr_launch_report *account, dpr_launch_report *out) {
     dpr_visit visit;
-    dpr_nested found;
+    dpr_launch_report found;
     const dpr_status status = enter(account, &visit);
     if (status != DPR_OK)
         return status;
     const cudaError_t error = collect(account, &found);
     dpr_home_leave(&visit);
     if (error != cudaSuccess)
-        return dpr_cuda_failed(error, "reading a nest's account");
+        return dpr_cuda_failed(error, "reading a launcher's account");
     *out = found;
     return DPR_OK;
 }
 
-void dpr_nest_free(void *memory) {
+void dpr_launcher_free(void *memory) {
     dpr_visit visit;
     if (enter(memory, &visit) != DPR_OK)
         return;

@@ -1,11 +1,11 @@
-/* Nests as the host has to do with them: their limits, what their memory begins with, reports, and calls that fail. No
- * kernel is run here. */
+/* Launchers as the host has to do with them: their limits, what their memory begins with, reports, and calls that fail.
+ * No kernel is run here. */
 #include <string.h>
 
 #include "cuda/device.h"
 #include "fake_cuda.h"
 #include "gpu_memory.h"
-#include "slots.h"
+#include "launcher_memory.h"
 #include "support.h"
 
 enum { FAR_DEVICE = 1, MOST_CALLS = 200, FIRST_LIMIT = 2048 };
@@ -31,30 +31,31 @@ static void scene_close(void *state) {
     EXPECT_EQ_I64(cudaSuccess, fake_last_error());
 }
 
-#define NEST_TEST(NAME) TEST_FIXTURE(FakeNest, NAME, scene, scene_open, scene_close)
+#define LAUNCHER_TEST(NAME) TEST_FIXTURE(FakeLauncher, NAME, scene, scene_open, scene_close)
 
-static dpr_nest_state state_of(const dpr_nest *nest) {
-    dpr_nest_state state;
+static dpr_launcher_state state_of(const dpr_launcher *launcher) {
+    dpr_launcher_state state;
     memset(&state, 0xee, sizeof state);
-    EXPECT_TRUE(gpu_copy(&state, nest->memory, sizeof state));
+    EXPECT_TRUE(gpu_copy(&state, launcher->memory, sizeof state));
     return state;
 }
 
 /* As many slots are free as there are launches, from the first on, and all queues. */
-static void expect_slots(const dpr_nest *nest) {
-    static dpr_nest_slot slots[DPR_NEST_LAUNCHES];
-    const dpr_nest_state state = state_of(nest);
-    for (uint32_t i = 0; i < DPR_NEST_LAUNCHES; i++)
-        EXPECT_EQ_U64(i < nest->launches, state.free_slots[i / 32] >> i % 32 & 1);
-    for (int i = 0; i < DPR_NEST_QUEUE_WORDS; i++)
+static void expect_slots(const dpr_launcher *launcher) {
+    static dpr_launch_slot slots[DPR_LAUNCHER_LAUNCHES];
+    const dpr_launcher_state state = state_of(launcher);
+    for (uint32_t i = 0; i < DPR_LAUNCHER_LAUNCHES; i++)
+        EXPECT_EQ_U64(i < launcher->launches, state.free_slots[i / 32] >> i % 32 & 1);
+    for (int i = 0; i < DPR_LAUNCHER_QUEUE_WORDS; i++)
         EXPECT_EQ_U64(UINT32_MAX, state.free_queues[i]);
     EXPECT_EQ_U64(0, state.held);
-    EXPECT_TRUE(gpu_copy(slots, (const dpr_nest_state *)nest->memory + 1, nest->launches * sizeof slots[0]));
-    for (uint32_t i = 0; i < nest->launches; i++)
+    EXPECT_TRUE(
+        gpu_copy(slots, (const dpr_launcher_state *)launcher->memory + 1, launcher->launches * sizeof slots[0]));
+    for (uint32_t i = 0; i < launcher->launches; i++)
         EXPECT_EQ_U64(0, slots[i].ticket);
 }
 
-NEST_TEST(launches_are_at_most_those_of_the_pool_and_what_is_asked) {
+LAUNCHER_TEST(launches_are_at_most_those_of_the_pool_and_what_is_asked) {
     static const struct {
         size_t pool; /* 0: as it is, 2048 */
         int asked;
@@ -69,72 +70,72 @@ NEST_TEST(launches_are_at_most_those_of_the_pool_and_what_is_asked) {
         {120, 121, 120},
         {121, 7, 7},
         {1, 0, 1},
-        {65536, 0, DPR_NEST_LAUNCHES},
-        {65536, 65536, DPR_NEST_LAUNCHES},
+        {65536, 0, DPR_LAUNCHER_LAUNCHES},
+        {65536, 65536, DPR_LAUNCHER_LAUNCHES},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         dpr_ctx *ctx = NULL;
-        dpr_nest nest;
+        dpr_launcher launcher;
         dpr_ctx_options options = DPR_CTX_OPTIONS_INIT;
         options.pending_launches = cases[i].pool;
         ASSERT_STATUS(DPR_OK, dpr_ctx_create_ex(FAR_DEVICE, &options, &ctx));
-        ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, cases[i].asked, &nest));
-        EXPECT_EQ_U64(cases[i].launches, nest.launches);
-        EXPECT_EQ_PTR(NULL, nest.line);
-        EXPECT_EQ_I64(FAR_DEVICE, nest.device);
-        EXPECT_TRUE(nest.launcher != NULL);
-        expect_slots(&nest);
-        dpr_nest_destroy(&nest);
-        EXPECT_EQ_PTR(NULL, nest.memory);
+        ASSERT_STATUS(DPR_OK, dpr_launcher_create(ctx, cases[i].asked, &launcher));
+        EXPECT_EQ_U64(cases[i].launches, launcher.launches);
+        EXPECT_EQ_PTR(NULL, launcher.line);
+        EXPECT_EQ_I64(FAR_DEVICE, launcher.device);
+        EXPECT_TRUE(launcher.table != NULL);
+        expect_slots(&launcher);
+        dpr_launcher_destroy(&launcher);
+        EXPECT_EQ_PTR(NULL, launcher.memory);
         dpr_ctx_destroy(ctx);
     }
     (void)fixture;
 }
 
-NEST_TEST(too_little_stack_is_refused) {
-    dpr_nest nest;
+LAUNCHER_TEST(too_little_stack_is_refused) {
+    dpr_launcher launcher;
     fake_set_stack(1023);
-    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_nest_create(fixture->ctx, 0, &nest));
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_launcher_create(fixture->ctx, 0, &launcher));
     EXPECT_CONTAINS(dpr_last_error(), "need 1024 bytes of stack a thread, and device 1 gives 1023");
     fake_set_stack(1024);
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
-    dpr_nest_destroy(&nest);
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    dpr_launcher_destroy(&launcher);
 }
 
-NEST_TEST(nests_of_a_device_launch_one_kernel) {
-    dpr_nest one, other, near;
+LAUNCHER_TEST(launchers_of_a_device_launch_one_kernel) {
+    dpr_launcher one, other, near;
     dpr_ctx *ctx = NULL;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &one));
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 4, &other));
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(ctx, 4, &near));
-    EXPECT_EQ_PTR(one.launcher, other.launcher);
-    EXPECT_TRUE(one.launcher != near.launcher && one.memory != other.memory);
-    dpr_nest_destroy(&one);
-    dpr_nest_destroy(&other);
-    dpr_nest_destroy(&near);
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &one));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 4, &other));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(ctx, 4, &near));
+    EXPECT_EQ_PTR(one.table, other.table);
+    EXPECT_TRUE(one.table != near.table && one.memory != other.memory);
+    dpr_launcher_destroy(&one);
+    dpr_launcher_destroy(&other);
+    dpr_launcher_destroy(&near);
     dpr_ctx_destroy(ctx);
 }
 
-NEST_TEST(a_report_starts_the_account_anew) {
-    static const dpr_nested account = {5, 4, 3, 2, 1, 701, 0, 9}, none;
-    dpr_nest nest;
-    dpr_nested report;
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
-    ASSERT_TRUE(gpu_copy(nest.memory, &account, sizeof account));
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
+LAUNCHER_TEST(a_report_starts_the_account_anew) {
+    static const dpr_launch_report account = {5, 4, 3, 2, 1, 701, 0, 9}, none;
+    dpr_launcher launcher;
+    dpr_launch_report report;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    ASSERT_TRUE(gpu_copy(launcher.memory, &account, sizeof account));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
     EXPECT_EQ_BYTES(&account, &report, sizeof report);
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_nested_status(&report));
-    ASSERT_STATUS(DPR_OK, dpr_nest_report(&nest, &report));
+    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
     EXPECT_EQ_BYTES(&none, &report, sizeof report);
-    expect_slots(&nest);
-    dpr_nest_destroy(&nest);
+    expect_slots(&launcher);
+    dpr_launcher_destroy(&launcher);
 }
 
 /* ---- Calls that fail ---- */
 
-static int stands(const dpr_nest *nest, const dpr_nest *canary) {
-    return memcmp(nest, canary, sizeof *nest) == 0;
+static int stands(const dpr_launcher *launcher, const dpr_launcher *canary) {
+    return memcmp(launcher, canary, sizeof *launcher) == 0;
 }
 
 /* A stream that could not be given back is there for good. */
@@ -144,18 +145,18 @@ static int kept_streams(const char *failed) {
 
 /* Whether call number `fail` was reached, after which all must be as before. */
 static int fail_create(scene *s, int fail, cudaError_t error) {
-    dpr_nest nest, canary;
-    memset(&nest, 0xa5, sizeof nest);
+    dpr_launcher launcher, canary;
+    memset(&launcher, 0xa5, sizeof launcher);
     memset(&canary, 0xa5, sizeof canary);
     const int before = fake_live_objects();
     fake_fail_call(fail, error);
-    const dpr_status status = dpr_nest_create(s->ctx, 0, &nest);
+    const dpr_status status = dpr_launcher_create(s->ctx, 0, &launcher);
     const char *failed = fake_failed_call();
     fake_fail_call(0, cudaSuccess);
     if (status == DPR_OK) {
-        dpr_nest_destroy(&nest);
+        dpr_launcher_destroy(&launcher);
     } else {
-        EXPECT_THAT(stands(&nest, &canary), "*out has changed although %s failed", failed);
+        EXPECT_THAT(stands(&launcher, &canary), "*out has changed although %s failed", failed);
         EXPECT_THAT(error != cudaErrorMemoryAllocation || status == DPR_ERR_OUT_OF_MEMORY
                         || status == DPR_ERR_STRATEGY_UNABLE,
                     "%s without memory: %s", failed, dpr_status_name(status));
@@ -167,14 +168,14 @@ static int fail_create(scene *s, int fail, cudaError_t error) {
     return failed != NULL;
 }
 
-static int fail_report(scene *s, const dpr_nest *nest, int fail) {
-    static const dpr_nested account = {.launched = 5};
-    dpr_nested report, canary;
+static int fail_report(scene *s, const dpr_launcher *launcher, int fail) {
+    static const dpr_launch_report account = {.launched = 5};
+    dpr_launch_report report, canary;
     memset(&report, 0xa5, sizeof report);
     memset(&canary, 0xa5, sizeof canary);
-    EXPECT_TRUE(gpu_copy(nest->memory, &account, sizeof account));
+    EXPECT_TRUE(gpu_copy(launcher->memory, &account, sizeof account));
     fake_fail_call(fail, cudaErrorUnknown);
-    const dpr_status status = dpr_nest_report(nest, &report);
+    const dpr_status status = dpr_launcher_report(launcher, &report);
     const char *failed = fake_failed_call();
     fake_fail_call(0, cudaSuccess);
     if (status == DPR_OK)
@@ -186,7 +187,7 @@ static int fail_report(scene *s, const dpr_nest *nest, int fail) {
     return failed != NULL;
 }
 
-NEST_TEST(whichever_call_fails_nothing_is_left) {
+LAUNCHER_TEST(whichever_call_fails_nothing_is_left) {
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         int call = 1;
@@ -194,11 +195,11 @@ NEST_TEST(whichever_call_fails_nothing_is_left) {
             call++;
         EXPECT_THAT(call > 5 && call < MOST_CALLS, "%d calls", call);
     }
-    dpr_nest nest;
+    dpr_launcher launcher;
     int call = 1;
-    ASSERT_STATUS(DPR_OK, dpr_nest_create(fixture->ctx, 0, &nest));
-    while (call < MOST_CALLS && fail_report(fixture, &nest, call))
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    while (call < MOST_CALLS && fail_report(fixture, &launcher, call))
         call++;
     EXPECT_THAT(call > 3 && call < MOST_CALLS, "%d calls", call);
-    dpr_nest_destroy(&nest);
+    dpr_launcher_destroy(&launcher);
 }

@@ -1,5 +1,5 @@
 /* The arithmetic of nested forms, by its properties over many sizes. */
-#include "forms.h"
+#include "levels.h"
 #include "support.h"
 
 static uint64_t state = 0x9e3779b97f4a7c15u;

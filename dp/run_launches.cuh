@@ -1,25 +1,25 @@
 /* Launches from the kernels of a run, which the run's account counts. */
-#ifndef DPR_DP_NESTED_CUH
-#define DPR_DP_NESTED_CUH
+#ifndef DPR_DP_RUN_LAUNCHES_CUH
+#define DPR_DP_RUN_LAUNCHES_CUH
 
 #include "finish.cuh"
-#include "launcher.cuh"
+#include "launch_table.cuh"
 
-extern "C" __device__ dpr::launcher dpr_launcher;
+extern "C" __device__ dpr::launch_table dpr_launch_table;
 extern "C" __global__ void dpr_go_on(const __grid_constant__ dpr_nested_args args);
 
 namespace dpr {
 
 /* A run's account. It lies in the run's scratch memory, so it is zero between runs. */
-struct nested_account {
+struct run_account {
     unsigned ticket; /* the ticket of the grid that runs */
     unsigned taken; /* launches that the run's kernels have taken, of the dpr_nested_args.launches that they may make */
-    dpr_nested report;
+    dpr_launch_report report;
 };
-static_assert(sizeof(nested_account) <= DPR_SCRATCH_BYTES);
+static_assert(sizeof(run_account) <= DPR_SCRATCH_BYTES);
 
-__device__ inline nested_account &account_of(const dpr_nested_args &args) {
-    return *static_cast<nested_account *>(args.run.scratch);
+__device__ inline run_account &account_of(const dpr_nested_args &args) {
+    return *static_cast<run_account *>(args.run.scratch);
 }
 
 /* Counts sub-trees that this kernel does itself. */
@@ -47,15 +47,15 @@ __device__ inline bool launch_next(const dpr_nested_args &args, dpr_nested_args 
 }
 
 template <continuation GoOn>
-__device__ bool launch_nested(const dpr_nested_args &args, dpr_nested_args next, unsigned blocks, unsigned threads,
-                              cudaStream_t stream) {
+__device__ bool launch_to_go_on(const dpr_nested_args &args, dpr_nested_args next, unsigned blocks, unsigned threads,
+                                cudaStream_t stream) {
     next.go_on = reinterpret_cast<void *>(GoOn);
     return launch_next(args, next, blocks, threads, stream);
 }
 
 /* Writes the report and zeroes the account. One thread of a run's last kernel calls it. */
 __device__ inline void close_account(const dpr_nested_args &args) {
-    nested_account &account = account_of(args);
+    run_account &account = account_of(args);
     *args.report = account.report;
     account = {};
 }
