@@ -1,8 +1,8 @@
 /* Sums and products of floats and complex numbers: a part of simd_template.h.
  *
- * A run of vectors (here: a stretch of the array) is first folded without looking for NaNs, and in F32 as far as that
+ * A stretch of the array is first folded without looking for NaNs, and in F32 as far as that
  * is exact or rounds only a few times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is
- * infinite or NaN. Then the run is folded again, in F64 and with the NaN policy. */
+ * infinite or NaN. Then the stretch is folded again, in F64 and with the NaN policy. */
 
 #if defined(__clang__)
 #define DPR_UNROLL _Pragma("clang loop unroll(full)")
@@ -11,9 +11,9 @@
 #endif
 
 enum {
-    TREE = 16,        /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
-    RUN = 16 * BLOCK, /* vectors of a run, 256 KiB */
-    AHEAD = 2048      /* distance in bytes from the load to the prefetch */
+    TREE = 16,            /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
+    STRETCH = 16 * BLOCK, /* vectors of a stretch, 256 KiB */
+    AHEAD = 2048          /* distance in bytes from the load to the prefetch */
 };
 
 typedef float half_f4 __attribute__((vector_size(DPR_VECTOR_BYTES / 2)));
@@ -192,7 +192,7 @@ DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f
     return acc;
 }
 
-/* ---- Ways to fold a run ---- */
+/* ---- Ways to fold a stretch ---- */
 
 /* Adds the next `vectors` vectors of elements to `sum`. */
 DPR_INLINE void take_in_tree(dpr_dtype dtype, const unsigned char **at, size_t vectors, vec_f8 *sum) {
@@ -310,30 +310,32 @@ DPR_INLINE dpr_acc fold_factors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const u
     return gather_factors(op, dtype, nan, f[0]);
 }
 
-/* Combines *acc with the sum or product of a run. Sums of narrow elements need no compensation: each addition in F64
- * has a relative error of at most 2^-53, so the 2^22 runs of 1 TiB together stay far below the 2^-24 of an F32. */
-DPR_INLINE void take_in_run(dpr_op op, dpr_dtype dtype, dpr_acc *acc, const dpr_acc *run) {
+/* Combines *acc with the sum or product of a stretch. Sums of narrow elements need no compensation: each addition in
+ * F64 has a relative error of at most 2^-53, so the 2^22 stretches of 1 TiB together stay far below the 2^-24 of an
+ * F32. */
+DPR_INLINE void take_in_stretch(dpr_op op, dpr_dtype dtype, dpr_acc *acc, const dpr_acc *stretch) {
     if (op == DPR_PROD || dpr_part_size(dtype) == 8) {
-        dpr_acc_combine(op, dtype, acc, run);
+        dpr_acc_combine(op, dtype, acc, stretch);
     } else {
-        acc->re += run->re;
+        acc->re += stretch->re;
         if (dpr_acc_is_complex(dtype))
-            acc->im += run->im;
+            acc->im += stretch->im;
     }
 }
 
 DPR_INLINE void fold_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
     int complex_product = op == DPR_PROD && dpr_acc_is_complex(dtype);
     int in_f32 = op == DPR_SUM ? dpr_part_size(dtype) < 8 : dpr_part_size(dtype) == 2;
-    for (size_t i = 0; i < range.vectors; i += RUN) {
-        size_t run = range.vectors - i < RUN ? range.vectors - i : RUN;
+    for (size_t i = 0; i < range.vectors; i += STRETCH) {
+        size_t stretch = range.vectors - i < STRETCH ? range.vectors - i : STRETCH;
         const unsigned char *at = range.in + i * VECTOR;
-        dpr_acc part = complex_product           ? fold_factors(op, dtype, DPR_NAN_PROPAGATE, at, run)
-                       : op == DPR_SUM && in_f32 ? fold_in_trees(dtype, at, run)
-                                                 : fold_in_f64(op, dtype, DPR_NAN_PROPAGATE, in_f32, at, run);
+        dpr_acc part = complex_product           ? fold_factors(op, dtype, DPR_NAN_PROPAGATE, at, stretch)
+                       : op == DPR_SUM && in_f32 ? fold_in_trees(dtype, at, stretch)
+                                                 : fold_in_f64(op, dtype, DPR_NAN_PROPAGATE, in_f32, at, stretch);
         if ((in_f32 || nan == DPR_NAN_IGNORE) && !(isfinite(part.re) && isfinite(part.im)))
-            part = complex_product ? fold_factors(op, dtype, nan, at, run) : fold_in_f64(op, dtype, nan, 0, at, run);
-        take_in_run(op, dtype, acc, &part);
+            part = complex_product ? fold_factors(op, dtype, nan, at, stretch)
+                                   : fold_in_f64(op, dtype, nan, 0, at, stretch);
+        take_in_stretch(op, dtype, acc, &part);
     }
 }
 
@@ -351,5 +353,5 @@ DPR_INLINE void fold_rest_of_floats(dpr_op op, dpr_dtype dtype, dpr_nan nan, spa
     vec last = load(range.in + range.count * size - VECTOR);
     last &= load((const unsigned char *)masks + range.rest * size);
     dpr_acc rest = fold_in_f64(op, dtype, nan, 0, (const unsigned char *)&last, 1);
-    take_in_run(op, dtype, acc, &rest);
+    take_in_stretch(op, dtype, acc, &rest);
 }
