@@ -49,6 +49,11 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     cJSON_AddNumberToObject(object, "late", row->late);
     if (row->why[0])
         cJSON_AddStringToObject(object, out->format == REPORT_CSV ? "why" : "error", row->why);
+    if (row->ratio.n) {
+        report_number(object, "ratio", row->ratio.median);
+        report_number(object, "ratio_low", row->ratio.low);
+        report_number(object, "ratio_high", row->ratio.high);
+    }
     if (report_is_text(out))
         cJSON_AddStringToObject(object, "us", bench_marked(text, r, row, row->us.median));
 }

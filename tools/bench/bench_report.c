@@ -200,7 +200,7 @@ static int some_have(const cJSON *list, const char *key) {
 
 static_assert(BENCH_SUBJECTS + 6 <= REPORT_COLUMNS, "a table has a column for each subject");
 
-void bench_report_sizes(report_out *out, const results_table *t, table_measure measure) {
+static void write_sizes(report_out *out, const results_table *t, table_measure measure) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
                                          [TABLE_SPREAD] = "Microseconds a call, and their spread:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
@@ -225,20 +225,35 @@ void bench_report_sizes(report_out *out, const results_table *t, table_measure m
     cJSON_Delete(list);
 }
 
-/* ---- dpr bench -------------------------------------------------------------------------------------------------- */
+/* The block size that rows of the table were asked to have; 0: none was. */
+static int block_of(const results_table *t) {
+    int block = 0;
+    for (size_t i = t->first; i < t->first + t->n; i++)
+        block = t->results->rows[i].block ? t->results->rows[i].block : block;
+    return block;
+}
 
-static void write_rows(report_out *out, const bench_results *r) {
+void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view) {
     cJSON *rows = cJSON_AddArrayToObject(out->document, "rows");
     for (size_t i = 0; i < r->row_count; i++) {
         cJSON *row = report_row(rows);
-        cJSON_AddStringToObject(row, "strategy", r->rows[i].strategy);
+        if (view->has_subject)
+            cJSON_AddStringToObject(row, "subject", r->rows[i].subject);
+        if (r->rows[i].strategy)
+            cJSON_AddStringToObject(row, "strategy", r->rows[i].strategy);
         bench_json_row(out, row, r, &r->rows[i]);
     }
-    report_csv(out,
-               "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
-               "settled,doubtful,block",
-               rows);
+    report_csv(out, view->csv, rows);
+    for (size_t i = 0, n; report_is_text(out) && i < r->row_count; i += n) {
+        const results_table t = results_table_at(r, i);
+        n = t.n;
+        bench_report_case(out, &r->rows[i].at, 0, block_of(&t), "");
+        for (const table_measure *measure = view->measures; *measure != TABLE_NONE; measure++)
+            write_sizes(out, &t, *measure);
+    }
 }
+
+/* ---- dpr bench -------------------------------------------------------------------------------------------------- */
 
 static void add_regret(cJSON *row, const bench_regret *regret) {
     bench_json_case(row, &regret->at);
@@ -273,24 +288,15 @@ static void write_regrets(report_out *out, const bench_results *r) {
             past, cases);
 }
 
-/* The block size that rows of the table were asked to have; 0: none was. */
-static int block_of(const results_table *t) {
-    int block = 0;
-    for (size_t i = t->first; i < t->first + t->n; i++)
-        block = t->results->rows[i].block ? t->results->rows[i].block : block;
-    return block;
-}
-
 int bench_write(FILE *f, const bench_results *r, report_format format) {
+    static const table_measure measures[] = {TABLE_TIME, TABLE_RATE, TABLE_NONE};
+    static const bench_view view = {
+        0,
+        "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
+        "settled,doubtful,block",
+        measures};
     report_out out = bench_report_begin(f, format, "dpr bench", r, "", NULL);
-    write_rows(&out, r);
-    for (size_t i = 0, n; report_is_text(&out) && i < r->row_count; i += n) {
-        const results_table t = results_table_at(r, i);
-        n = t.n;
-        bench_report_case(&out, &r->rows[i].at, 0, block_of(&t), "");
-        bench_report_sizes(&out, &t, TABLE_TIME);
-        bench_report_sizes(&out, &t, TABLE_RATE);
-    }
+    bench_report_rows(&out, r, &view);
     write_regrets(&out, r);
     return bench_report_end(&out, r);
 }

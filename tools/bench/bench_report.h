@@ -31,7 +31,15 @@ void bench_report_case(report_out *out, const bench_case *at, int sized, int blo
 
 /* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison; times and
  * spreads; times over that of the first subject, and their interval; rates. */
-typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE } table_measure;
-void bench_report_sizes(report_out *out, const results_table *t, table_measure measure);
+typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE, TABLE_NONE } table_measure;
+
+/* All rows: to the document, each beginning with these of the members "subject" and "strategy"; to CSV in these
+ * columns; to text as tables of these measures, which end with TABLE_NONE. */
+typedef struct bench_view {
+    int has_subject;
+    const char *csv;
+    const table_measure *measures;
+} bench_view;
+void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view);
 
 #endif

@@ -61,11 +61,6 @@ typedef struct bench_results {
     size_t row_room, omission_room;
 } bench_results;
 
-/* A slowdown of the reference past this makes a row doubtful, on a GPU and on the CPU, whose reference other programs
- * disturb more. */
-#define BENCH_DOUBTFUL_GPU 0.03
-#define BENCH_DOUBTFUL_CPU 0.15
-
 /* Room for one more; NULL when out of memory. */
 bench_row *results_add_row(bench_results *r);
 bench_omission *results_add_omission(bench_results *r);
@@ -85,9 +80,8 @@ typedef struct results_table {
     const char *subject[BENCH_SUBJECTS]; /* their names, in order of appearance */
 } results_table;
 
-/* The table that begins with the row `first`, and the number of a subject in it; -1: it is not there. */
+/* The table that begins with the row `first`. */
 results_table results_table_at(const bench_results *r, size_t first);
-int results_subject(const results_table *t, const char *subject);
 
 /* The row of a subject at a case; NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
@@ -103,8 +97,5 @@ const bench_row *results_winner(const bench_row *rows, size_t n);
 int results_timed(const bench_row *row);
 int results_right(const bench_row *row);
 int results_doubtful(const bench_results *r, const bench_row *row);
-
-/* Rows that failed or had wrong results. */
-size_t results_bad(const bench_results *r);
 
 #endif

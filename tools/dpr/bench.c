@@ -211,7 +211,7 @@ static int run(bench_asked *asked, outcome *all) {
 
 int command_bench(int argc, char **argv) {
     static outcome results;
-    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS};
+    outfile file = {.format = OUTFILE_GUESS};
     bench_asked asked = {
         .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)

@@ -8,8 +8,8 @@ enum { LARGEST_BYTES = 8 << 20 };
 
 /* ---- Calls, launched as dpr's are ------------------------------------------------------------------------------- */
 
-static int launch(peer *p, int programmatic, uint64_t *word, uint64_t value, cudaStream_t stream) {
-    void *params[] = {&word, &value};
+static int launch(peer *p, int programmatic, uint64_t *word, cudaStream_t stream) {
+    void *params[] = {&word};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmaticStreamSerializationAllowed = 1;
     const CUlaunchConfig config = {.gridDimX = 1,
@@ -28,23 +28,23 @@ static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
     (void)in;
     (void)out;
-    return launch(p, p->set->programmatic, NULL, 0, stream);
+    return launch(p, p->set->programmatic, NULL, stream);
 }
 
 /* In the legacy default stream, as a blocking call of dpr. The host waits for a word that the kernel writes to its
  * memory, but not for ever. */
 static int call(void *user, const void *in, void *host_out) {
-    enum { LOOKS = 1 << 24, THERE = 1 };
+    enum { LOOKS = 1 << 24 };
     peer *p = user;
     uint64_t *word = p->set->mailbox;
     (void)in;
     (void)host_out;
     __atomic_store_n(word, 0, __ATOMIC_RELAXED);
-    const int code = launch(p, 0, word, THERE, NULL);
+    const int code = launch(p, 0, word, NULL);
     if (code != 0)
         return code;
     for (long i = 0; i < LOOKS; i++)
-        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == THERE)
+        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != 0)
             return 0;
     const cudaError_t waited = cudaDeviceSynchronize();
     return peer_note(p, waited != cudaSuccess ? waited : cudaErrorTimeout);

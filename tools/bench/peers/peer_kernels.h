@@ -30,8 +30,8 @@ extern peers_cub_table peers_cub_sum_native;
 int peers_cub_version(void);
 
 /* Host address of a kernel of one thread that reads nothing, as cudaGetFuncBySymbol() takes it. It waits for the work
- * before it, if it was launched ahead of that, and stores `value` at `to` for the host to see, unless `to` is NULL.
- * Parameters: (uint64_t *to, uint64_t value). */
+ * before it, if it was launched ahead of that. Its parameter is a uint64_t *, where it stores 1 for the host to see, or
+ * NULL. */
 const void *peers_post_kernel(void);
 
 #ifdef __cplusplus
