@@ -30,7 +30,7 @@ static void add_settings(cJSON *object, const bench_results *r) {
     cJSON_AddNumberToObject(object, "min_samples", r->rule.min_samples);
     cJSON_AddNumberToObject(object, "max_samples", r->rule.max_samples);
     report_number(object, "budget_seconds", r->rule.seconds);
-    cli_json_integer(object, "pool_bytes", r->pool_bytes);
+    cli_json_integer(object, "pool_bytes", r->device.pool_bytes);
 }
 
 static void add_heads(report_out *out, const char *name, const bench_results *r) {

@@ -48,7 +48,6 @@ typedef struct bench_regret {
 typedef struct bench_results {
     bench_device device;
     const char *commit;
-    size_t pool_bytes;
     bench_rule rule; /* its time is the budget of all */
     int interrupted;
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */

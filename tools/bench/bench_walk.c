@@ -147,8 +147,8 @@ static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
 }
 
 /* What the case needs. 0, or -1 with the reason why it cannot be measured. */
-static int set_up(bench_walk *w, const bench_point *point, char why[BENCH_WHY]) {
-    if (!has_room(w, why) || bench_fits(w->timer, point, why) != 0)
+static int set_up(bench_walk *w, char why[BENCH_WHY]) {
+    if (!has_room(w, why))
         return -1;
     if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
@@ -184,12 +184,14 @@ static void measure(bench_walk *w) {
     const bench_point point = point_of(w);
     const bench_rule rule = rule_of(w);
     char why[BENCH_WHY] = "";
-    if (set_up(w, &point, why) != 0) {
+    int status = set_up(w, why) == 0 ? 0 : 1;
+    if (status == 0)
+        status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
+    if (status > 0) {
         leave_out(w, why);
         return;
     }
-    const int status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
-    if (status != 0) {
+    if (status < 0) {
         w->code = cli_error("%s", why);
         end(w, "the device failed");
     }
@@ -312,12 +314,9 @@ int walk_run(bench_walk *w) {
         return cli_usage("no operation that is asked for has a meaning for a type that is");
     if (bench_timer_create(dpr_ctx_device(w->ctx), pool, &w->timer, why) != 0)
         return cli_error("%s", why);
-    bench_stop_at(w->timer, w->asked->stop);
-    bench_tick_at(w->timer, show_progress, w);
     w->results->device = *bench_timer_device(w->timer);
-    w->results->pool_bytes = bench_pool_bytes(w->timer);
     w->began = bench_now();
-    bench_end_at(w->timer, w->began + w->asked->budget);
+    *bench_timer_watch(w->timer) = (bench_watch){w->asked->stop, w->began + w->asked->budget, show_progress, w};
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);
     progress_clear();

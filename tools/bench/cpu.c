@@ -48,38 +48,43 @@ static size_t other_bytes(const dpr_ctx *ctx) {
     return round_up(2 * cache_bytes(ctx));
 }
 
-static size_t most_beside(size_t other) {
-    const size_t available = (size_t)memory_available() / 5 * 4;
+/* What a pool may have next to the memory that fills caches. */
+static size_t most_of(const dpr_ctx *ctx) {
+    const size_t available = (size_t)memory_available() / 5 * 4, other = other_bytes(ctx);
     return available > other + least_pool ? available - other : least_pool;
 }
 
 static size_t cpu_most(int ordinal) {
-    (void)ordinal;
     dpr_ctx *ctx;
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
+    if (dpr_ctx_create(ordinal, &ctx) != DPR_OK)
         return 0;
-    const size_t other = other_bytes(ctx);
+    const size_t most = most_of(ctx);
     dpr_ctx_destroy(ctx);
-    return most_beside(other);
+    return most;
 }
 
-static bench_status cpu_open(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why) {
-    (void)ordinal;
+static void describe(const dpr_ctx *ctx, bench_device *d) {
+    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
+    snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
+    d->sm_count = (int)caps->cpu.cores;
+    d->cache_bytes = cache_bytes(ctx);
+}
+
+static bench_status cpu_open(bench_device *d, size_t pool_bytes, void **state, char *why) {
     cpu *c = calloc(1, sizeof *c);
-    if (!c || dpr_ctx_create(DPR_DEVICE_CPU, &c->ctx) != DPR_OK) {
+    if (!c || dpr_ctx_create(d->ordinal, &c->ctx) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%s", c ? dpr_last_error() : "no host memory for a timer");
         cpu_close(c);
         return BENCH_BROKEN;
     }
+    describe(c->ctx, d);
     c->other_bytes = other_bytes(c->ctx);
-    const size_t most = most_beside(c->other_bytes);
-    room->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
-    room->cache_bytes = cache_bytes(c->ctx);
-    room->on_gpu = 0;
-    c->pool = aligned_alloc(BENCH_ALIGNMENT, room->pool_bytes);
+    const size_t most = most_of(c->ctx);
+    d->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
+    c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
     c->other = aligned_alloc(BENCH_ALIGNMENT, c->other_bytes);
     if (!c->pool || !c->other) {
-        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", room->pool_bytes + c->other_bytes);
+        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", d->pool_bytes + c->other_bytes);
         cpu_close(c);
         return BENCH_BROKEN;
     }
@@ -239,20 +244,13 @@ static double chain_mhz(void) {
     return STEPS / seconds * 1e-6;
 }
 
-/* The best of some, as another program may have the core for a moment. */
 static bench_status cpu_look(void *state, bench_reference *out, char *why) {
     cpu *c = state;
-    bench_reference best = {0};
-    for (int i = 0; i < 3; i++) {
-        double seconds;
-        if (read_other(c, &seconds, why) != BENCH_GOOD)
-            return BENCH_BROKEN;
-        const double mhz = chain_mhz(), rate = 1e-9 * (double)c->other_bytes / seconds;
-        best.clock_mhz = mhz > best.clock_mhz ? mhz : best.clock_mhz;
-        best.read_gb_per_s = rate > best.read_gb_per_s ? rate : best.read_gb_per_s;
-    }
+    double seconds;
+    if (read_other(c, &seconds, why) != BENCH_GOOD)
+        return BENCH_BROKEN;
     c->last = NULL;
-    *out = best;
+    *out = (bench_reference){chain_mhz(), 1e-9 * (double)c->other_bytes / seconds};
     return BENCH_GOOD;
 }
 
