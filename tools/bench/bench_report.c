@@ -1,6 +1,5 @@
 #include "bench_report.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "cli_json.h"
@@ -166,18 +165,14 @@ static void add_measure(cJSON *line, const bench_results *r, const bench_row *ro
     cJSON_AddStringToObject(line, row->subject, text);
 }
 
-/* The n rows of a case. */
-static void add_case(cJSON *line, const bench_results *r, const bench_row *rows, size_t n, table_measure measure) {
+/* What the n rows of a case say of the planner's choice. */
+static void add_verdict(cJSON *line, const bench_row *rows, size_t n, table_measure measure) {
     const bench_row *winner = results_winner(rows, n);
     bench_regret regret;
     char text[64];
-    cli_json_integer(line, "elements", rows->at.count);
-    cli_json_integer(line, "bytes", rows->at.count * dpr_dtypes[rows->at.dtype].size);
-    for (size_t i = 0; i < n; i++) {
-        add_measure(line, r, &rows[i], measure);
-        if (measure == TABLE_SPREAD && rows[i].chosen)
+    for (size_t i = 0; i < n && measure == TABLE_SPREAD; i++)
+        if (rows[i].chosen)
             cJSON_AddStringToObject(line, "choice", rows[i].strategy);
-    }
     if (measure != TABLE_TIME)
         return;
     if (winner)
@@ -189,47 +184,53 @@ static void add_case(cJSON *line, const bench_results *r, const bench_row *rows,
     cJSON_AddStringToObject(line, "regret", text);
 }
 
-static int some_have(const cJSON *list, const char *key) {
-    const cJSON *row = NULL;
+/* Adds a column for each member of the rows that has none. Returns how many columns there are. */
+static int add_columns(report_column *columns, int n, const cJSON *list) {
+    const cJSON *row = NULL, *member = NULL;
     cJSON_ArrayForEach(row, list) {
-        if (cJSON_GetObjectItemCaseSensitive(row, key))
-            return 1;
+        cJSON_ArrayForEach(member, row) {
+            int i = 0;
+            while (i < n && strcmp(columns[i].key, member->string) != 0)
+                i++;
+            if (i == n && n < REPORT_COLUMNS - 1)
+                columns[n++] = (report_column){member->string, member->string, UNIT_NONE};
+        }
     }
-    return 0;
+    return n;
 }
 
-static_assert(BENCH_SUBJECTS + 6 <= REPORT_COLUMNS, "a table has a column for each subject");
-
-static void write_sizes(report_out *out, const results_table *t, table_measure measure) {
+/* The n rows from `first` on as a table of sizes by subjects. */
+static void write_sizes(report_out *out, const bench_results *r, size_t first, size_t n, table_measure measure) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
                                          [TABLE_SPREAD] = "Microseconds a call, and their spread:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
                                          [TABLE_RATE] = "GB/s:"};
-    static const char *const verdict[] = {"best", "choice", "regret"};
-    report_column columns[BENCH_SUBJECTS + 6] = {{"elements", "elements", UNIT_ELEMENTS},
-                                                 {"bytes", "bytes", UNIT_BYTES}};
-    int c = 2;
-    cJSON *list = cJSON_CreateArray();
-    for (size_t i = t->first, n; i < t->first + t->n; i += n) {
-        n = results_case_rows(t->results, i);
-        add_case(report_row(list), t->results, &t->results->rows[i], n, measure);
+    report_column columns[REPORT_COLUMNS] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+    cJSON *list = cJSON_CreateArray(), *line = NULL;
+    for (size_t i = first; i < first + n; i++) {
+        const bench_row *row = &r->rows[i];
+        if (i == first || !results_same_case(&row->at, &row[-1].at)) {
+            line = report_row(list);
+            cli_json_integer(line, "elements", row->at.count);
+            cli_json_integer(line, "bytes", row->at.count * dpr_dtypes[row->at.dtype].size);
+        }
+        add_measure(line, r, row, measure);
     }
-    for (int i = 0; i < t->subjects; i++)
-        if (some_have(list, t->subject[i]))
-            columns[c++] = (report_column){t->subject[i], t->subject[i], UNIT_DIGITS};
-    for (int i = 0; i < 3; i++)
-        if (measure == TABLE_TIME || (measure == TABLE_SPREAD && i == 1))
-            columns[c++] = (report_column){verdict[i], verdict[i], UNIT_NONE};
+    const int subjects = add_columns(columns, 2, list);
+    size_t i = first;
+    for (line = cJSON_GetArrayItem(list, 0); line; line = line->next, i += results_case_rows(r, i))
+        add_verdict(line, &r->rows[i], results_case_rows(r, i), measure);
+    (void)add_columns(columns, subjects, list);
     report_text(out, REPORT_NOTE, "%s", titles[measure]);
     report_table(out, NULL, list, 0, columns);
     cJSON_Delete(list);
 }
 
-/* The block size that rows of the table were asked to have; 0: none was. */
-static int block_of(const results_table *t) {
+/* The block size that some of the rows were asked to have; 0: none was. */
+static int block_of(const bench_row *rows, size_t n) {
     int block = 0;
-    for (size_t i = t->first; i < t->first + t->n; i++)
-        block = t->results->rows[i].block ? t->results->rows[i].block : block;
+    for (size_t i = 0; i < n; i++)
+        block = rows[i].block ? rows[i].block : block;
     return block;
 }
 
@@ -245,11 +246,10 @@ void bench_report_rows(report_out *out, const bench_results *r, const bench_view
     }
     report_csv(out, view->csv, rows);
     for (size_t i = 0, n; report_is_text(out) && i < r->row_count; i += n) {
-        const results_table t = results_table_at(r, i);
-        n = t.n;
-        bench_report_case(out, &r->rows[i].at, 0, block_of(&t), "");
+        n = results_table_rows(r, i);
+        bench_report_case(out, &r->rows[i].at, 0, block_of(&r->rows[i], n), "");
         for (const table_measure *measure = view->measures; *measure != TABLE_NONE; measure++)
-            write_sizes(out, &t, *measure);
+            write_sizes(out, r, i, n, *measure);
     }
 }
 

@@ -54,21 +54,11 @@ size_t results_case_rows(const bench_results *r, size_t first) {
     return n;
 }
 
-static int has_subject(const results_table *t, const char *subject) {
-    for (int i = 0; i < t->subjects; i++)
-        if (strcmp(t->subject[i], subject) == 0)
-            return 1;
-    return 0;
-}
-
-results_table results_table_at(const bench_results *r, size_t first) {
-    results_table t = {.results = r, .first = first};
-    while (first + t.n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + t.n].at)) {
-        const char *subject = r->rows[first + t.n++].subject;
-        if (!has_subject(&t, subject) && t.subjects < BENCH_SUBJECTS)
-            t.subject[t.subjects++] = subject;
-    }
-    return t;
+size_t results_table_rows(const bench_results *r, size_t first) {
+    size_t n = 1;
+    while (first + n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + n].at))
+        n++;
+    return n;
 }
 
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject) {

@@ -68,19 +68,11 @@ void results_free(bench_results *r);
 /* Whether two cases are the same. */
 int results_same_case(const bench_case *a, const bench_case *b);
 
-/* Rows from `first` on that are of the same case. */
+/* How many rows from `first` on are of the same case; of cases that differ in nothing but the count, which make a
+ * table.
+ */
 size_t results_case_rows(const bench_results *r, size_t first);
-
-/* Rows of one operation, type, mode and cache. */
-typedef struct results_table {
-    const bench_results *results;
-    size_t first, n;
-    int subjects;
-    const char *subject[BENCH_SUBJECTS]; /* their names, in order of appearance */
-} results_table;
-
-/* The table that begins with the row `first`. */
-results_table results_table_at(const bench_results *r, size_t first);
+size_t results_table_rows(const bench_results *r, size_t first);
 
 /* The row of a subject at a case; NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
