@@ -5,7 +5,7 @@
 #include "support.h"
 #include "timing.h"
 
-enum { BLOCK = 4096, MARK_AT = 5000, POOL = 16 << 20 };
+enum { BLOCK = 4096, MARK_AT = 3 * BLOCK - 1, POOL = 16 << 20 };
 
 /* What a subject saw. */
 typedef struct witness {
@@ -127,7 +127,6 @@ ENGINE_TEST(marks_are_in_every_buffer_and_gone_afterwards) {
     bench_point marked = cold;
     marked.mark = &mark;
     marked.mark_bytes = 1;
-    marked.mark_at = MARK_AT;
     ASSERT_THAT(run(fixture, &marked, &s, 1) == 0, "%s", fixture->why);
     EXPECT_TRUE(w.calls > 0 && w.moved);
     EXPECT_EQ_I64(w.calls, w.marked);

@@ -46,8 +46,8 @@ typedef struct bench_backend {
     /* Sees to it that `bytes` of each buffer that batches of the layout read hold their data. BENCH_STOPPED with a
      * clause that says how far it came. NULL: fill() has done it. */
     bench_status (*make)(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch, char *why);
-    /* Copies `bytes` to the pool's places at + offset of each buffer that batches of the layout read. */
-    bench_status (*mark)(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes, char *why);
+    /* Copies `bytes` to the pool's place `at`. */
+    bench_status (*put)(void *state, size_t at, const void *from, size_t bytes, char *why);
     /* Makes a batch ready: first calls, captures. cool() is due in any case. */
     bench_status (*warm)(void *state, bench_batch *batch, char *why);
     bench_status (*sample)(void *state, bench_batch *batch, double *us, char *why);

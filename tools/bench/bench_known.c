@@ -178,12 +178,6 @@ static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
     return terms * sum * (ldexp(1, is_wide ? -53 : -24) + ldexp(1, -53));
 }
 
-static void parts_of(dpr_dtype dtype, const void *at, double part[2]) {
-    value v;
-    memcpy(v.bytes, at, dpr_dtypes[dtype].size);
-    part[0] = value_parts(dtype, &v, &part[1]);
-}
-
 static int parts_in(dpr_dtype dtype) {
     return dtype == DPR_F32 || dtype == DPR_F64 ? 1 : dtype == DPR_C64 || dtype == DPR_C128 ? 2 : 0;
 }
@@ -192,10 +186,9 @@ static int parts_in(dpr_dtype dtype) {
 static void add_up(const known *k, size_t count, long double sum[2]) {
     const size_t size = dpr_dtypes[k->dtype].size;
     for (size_t i = 0; i < count; i++) {
-        double part[2] = {0};
-        parts_of(k->dtype, k->block + i * size, part);
-        sum[0] += (long double)part[0];
-        sum[1] += (long double)part[1];
+        const dpr_element e = dpr_element_load(k->dtype, k->block + i * size);
+        sum[0] += (long double)e.re;
+        sum[1] += (long double)e.im;
     }
 }
 
@@ -222,17 +215,18 @@ dpr_status known_expect(const known *k, size_t count, known_result *out) {
         return status;
     if (k->op == DPR_ARGMIN || k->op == DPR_ARGMAX)
         r.exact.i64 = (int64_t)count - 1;
-    else if (r.parts)
-        parts_of(r.dtype, r.exact.bytes, r.part);
+    const dpr_element e = dpr_element_load(r.dtype, r.exact.bytes);
+    r.part[0] = e.re;
+    r.part[1] = e.im;
     *out = r;
     return DPR_OK;
 }
 
 int known_matches(const known_result *expected, const void *at) {
-    double part[2];
     if (!expected->parts)
         return memcmp(expected->exact.bytes, at, dpr_dtypes[expected->dtype].size) == 0;
-    parts_of(expected->dtype, at, part);
+    const dpr_element e = dpr_element_load(expected->dtype, at);
+    const double part[] = {e.re, e.im};
     /* Written so that infinity is itself and a NaN does not pass. */
     for (int i = 0; i < expected->parts && i < 2; i++)
         if (!(part[i] == expected->part[i] || fabs(part[i] - expected->part[i]) <= expected->tolerance))

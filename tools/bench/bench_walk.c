@@ -129,7 +129,6 @@ static bench_point point_of(const bench_walk *w) {
     if (w->known.marked && w->at.count) {
         point.mark = w->known.last.bytes;
         point.mark_bytes = dpr_dtypes[w->at.dtype].size;
-        point.mark_at = point.bytes - point.mark_bytes;
     }
     return point;
 }

@@ -12,6 +12,8 @@ enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of 
 
 static const size_t least_pool = (size_t)16 << 20;
 
+#define AFRESH (SIZE_MAX / 2)
+
 typedef struct cpu {
     dpr_ctx *ctx; /* for reading */
     unsigned char *pool, *other;
@@ -19,8 +21,7 @@ typedef struct cpu {
     const unsigned char *block; /* what the pool holds, again and again */
     size_t block_bytes;
     size_t *made;  /* of each repetition, bytes from its begin on that are there */
-    size_t cursor; /* the buffer of the next call, of a cold batch */
-    const bench_point *last;
+    size_t cursor; /* the buffer of the next call, of a cold batch; from AFRESH on the rotation starts anew */
 } cpu;
 
 static void cpu_close(void *state) {
@@ -129,11 +130,11 @@ static bench_status stopped_at(size_t done, size_t all, char *why) {
 static bench_status cpu_make(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch,
                              char *why) {
     cpu *c = state;
-    const size_t buffers = layout->hop ? layout->buffers : 1, all = c->other_bytes + buffers * bytes;
+    const size_t all = c->other_bytes + layout->read * bytes;
     while (make_other(c))
         if (!bench_goes_on(watch))
             return stopped_at(c->other_made, all, why);
-    for (size_t i = 0; i < buffers; i++)
+    for (size_t i = 0; i < layout->read; i++)
         for (size_t done = 0; done < bytes; done += c->block_bytes) {
             const size_t left = bytes - done;
             make_block(c, (i * layout->stride + done) / c->block_bytes, left < c->block_bytes ? left : c->block_bytes);
@@ -143,12 +144,9 @@ static bench_status cpu_make(void *state, const bench_layout *layout, size_t byt
     return BENCH_GOOD;
 }
 
-static bench_status cpu_mark(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes,
-                             char *why) {
+static bench_status cpu_put(void *state, size_t at, const void *from, size_t bytes, char *why) {
     (void)why;
-    cpu *c = state;
-    for (size_t i = 0; i < (layout->hop ? layout->buffers : 1); i++)
-        memcpy(c->pool + i * layout->stride + at, from, bytes);
+    memcpy(((cpu *)state)->pool + at, from, bytes);
     return BENCH_GOOD;
 }
 
@@ -176,16 +174,11 @@ static bench_status calls(const cpu *c, bench_batch *batch, size_t first, char *
 /* The first buffer of the next batch; fills the caches when the rotation starts anew. */
 static bench_status turn(cpu *c, const bench_batch *batch, size_t *first, char *why) {
     const bench_layout *l = batch->layout;
+    const int anew = l->hop && c->cursor + (size_t)batch->calls > l->buffers;
     double seconds;
-    *first = c->cursor;
-    if (!l->hop || (c->last == batch->point && c->cursor + (size_t)batch->calls <= l->buffers)) {
-        c->cursor = *first + (size_t)batch->calls;
-        return BENCH_GOOD;
-    }
-    c->last = batch->point;
-    *first = 0;
-    c->cursor = (size_t)batch->calls;
-    return l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
+    *first = anew ? 0 : c->cursor;
+    c->cursor = *first + (size_t)batch->calls;
+    return anew && l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
 }
 
 static bench_status cpu_sample(void *state, bench_batch *batch, double *us, char *why) {
@@ -228,7 +221,7 @@ static bench_status cpu_warm(void *state, bench_batch *batch, char *why) {
 
 static void cpu_cool(void *state, bench_batch *batch) {
     (void)batch;
-    ((cpu *)state)->last = NULL;
+    ((cpu *)state)->cursor = AFRESH;
 }
 
 /* Multiplications of a linear congruential generator, each of which needs the one before. */
@@ -249,7 +242,7 @@ static bench_status cpu_look(void *state, bench_reference *out, char *why) {
     double seconds;
     if (read_other(c, &seconds, why) != BENCH_GOOD)
         return BENCH_BROKEN;
-    c->last = NULL;
+    c->cursor = AFRESH;
     *out = (bench_reference){chain_mhz(), 1e-9 * (double)c->other_bytes / seconds};
     return BENCH_GOOD;
 }
@@ -260,7 +253,7 @@ const bench_backend bench_cpu = {
     .close = cpu_close,
     .fill = cpu_fill,
     .make = cpu_make,
-    .mark = cpu_mark,
+    .put = cpu_put,
     .warm = cpu_warm,
     .sample = cpu_sample,
     .cool = cpu_cool,

@@ -216,15 +216,10 @@ static bench_status cuda_fill(void *state, const void *block, size_t block_bytes
     return blame_device(error != cudaSuccess ? error : end, "filling the buffers", why);
 }
 
-static bench_status cuda_mark(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes,
-                              char *why) {
+static bench_status cuda_put(void *state, size_t at, const void *from, size_t bytes, char *why) {
     const gpu *g = state;
-    cudaError_t error = cudaSuccess;
-    const size_t read = layout->hop ? (size_t)layout->calls : 1;
-    for (size_t i = 0; i < read && i < layout->buffers && error == cudaSuccess; i++)
-        error = cudaMemcpyAsync(g->pool + bench_offset(layout, i) + at, from, bytes, cudaMemcpyHostToDevice, g->stream);
-    const cudaError_t end = cudaStreamSynchronize(g->stream);
-    return blame_device(error != cudaSuccess ? error : end, "marking the buffers", why);
+    const cudaError_t error = cudaMemcpyAsync(g->pool + at, from, bytes, cudaMemcpyHostToDevice, g->stream);
+    return blame_device(error != cudaSuccess ? error : cudaStreamSynchronize(g->stream), "marking the buffers", why);
 }
 
 static const unsigned char *input(const gpu *g, const bench_batch *batch, int i) {
@@ -422,7 +417,7 @@ const bench_backend bench_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .fill = cuda_fill,
-    .mark = cuda_mark,
+    .put = cuda_put,
     .warm = cuda_warm,
     .sample = cuda_sample,
     .cool = cuda_cool,

@@ -255,11 +255,14 @@ static int take_rounds(session *s) {
     return 0;
 }
 
+/* Writes what is at `from` to the place of the mark in all arrays. */
 static bench_status set_mark(session *s, const void *from, char *why) {
     const bench_point *p = s->point;
-    if (p->mark_bytes == 0)
-        return BENCH_GOOD;
-    return s->timer->backend->mark(s->timer->state, &s->layout, p->mark_at, from, p->mark_bytes, why);
+    bench_status status = BENCH_GOOD;
+    for (size_t i = 0; p->mark_bytes && i < s->layout.read && status == BENCH_GOOD; i++)
+        status = s->timer->backend->put(s->timer->state, bench_offset(&s->layout, i) + p->bytes - p->mark_bytes, from,
+                                        p->mark_bytes, why);
+    return status;
 }
 
 static void summarise(bench_outcome *o) {
@@ -289,7 +292,7 @@ static int run(session *s, char *why) {
         if (o->state == BENCH_DONE)
             summarise(o);
     }
-    const size_t mark_in_block = s->point->mark_at % s->timer->room.block_bytes;
+    const size_t mark_in_block = (s->point->bytes - s->point->mark_bytes) % s->timer->room.block_bytes;
     if (status == 0 && set_mark(s, s->timer->block + mark_in_block, why) != BENCH_GOOD)
         status = -1;
     return status;

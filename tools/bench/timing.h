@@ -85,11 +85,10 @@ typedef struct bench_point {
     bench_mode mode;
     bench_cache cache;
     size_t bytes; /* that one call reads, at most; 0 is allowed */
-    /* Where every buffer differs from the repeated block while the point is timed: mark_bytes (0: nowhere) at `mark`,
-     * in host memory, go to the byte `mark_at` of each buffer, within `bytes` and within one repetition of the block.
-     */
+    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, which are within one
+     * repetition of it, are those at `mark`, in host memory. 0: nowhere. */
     const void *mark;
-    size_t mark_bytes, mark_at;
+    size_t mark_bytes;
 } bench_point;
 
 typedef enum bench_state {

@@ -14,11 +14,6 @@ static const peers_cub_table *const tables[DPR_OP_COUNT] = {
     [DPR_ANY] = &peers_cub_any,       [DPR_COUNT] = &peers_cub_count,
 };
 
-void peer_cub_version(char text[32]) {
-    const int v = peers_cub_version();
-    snprintf(text, 32, "%d.%d.%d", v / 100000, v / 100 % 1000, v % 100);
-}
-
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
@@ -86,7 +81,7 @@ static peers_cub_call *function_of(const form *f, const bench_case *at) {
     return table && (f->mode == ANY_MODE || f->mode == (int)at->mode) ? (*table)[at->dtype] : NULL;
 }
 
-static cudaError_t add(peer_set *s, const form *f, peers_cub_call *function) {
+static cudaError_t add_form(peer_set *s, const form *f, peers_cub_call *function) {
     bench_subject *subject = peer_add(s, f->name);
     size_t bytes = 0;
     if (!subject)
@@ -101,15 +96,22 @@ static cudaError_t add(peer_set *s, const form *f, peers_cub_call *function) {
     return error == cudaSuccess && bytes > SCRATCH ? cudaErrorMemoryAllocation : error;
 }
 
-int peer_add_cub(peer_set *s, char why[BENCH_WHY]) {
+static int add(peer_set *s, char why[BENCH_WHY]) {
     cudaError_t error = cudaSuccess;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && error == cudaSuccess; i++) {
         peers_cub_call *function = function_of(&forms[i], &s->walk->at);
-        error = function ? add(s, &forms[i], function) : cudaSuccess;
+        error = function ? add_form(s, &forms[i], function) : cudaSuccess;
     }
     return peer_check(error, "CUB's temporary storage", why);
 }
 
-int peer_cub_open(peer_set *s, char why[BENCH_WHY]) {
+static int allocate(peer_set *s, char why[BENCH_WHY]) {
     return peer_check(cudaMalloc(&s->scratch, SCRATCH), "CUB's temporary storage", why);
 }
+
+static void version(char text[32]) {
+    const int v = peers_cub_version();
+    snprintf(text, 32, "%d.%d.%d", v / 100000, v / 100 % 1000, v % 100);
+}
+
+const peer_group_calls peer_cub = {.open = allocate, .add = add, .version = version};

@@ -1,9 +1,7 @@
 /* cuBLAS's reductions: asum and dot next to the sum, iamax next to argmax. */
 #include <cublas_v2.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "peer_set.h"
 
@@ -11,7 +9,7 @@
  * while a stream is captured. */
 enum { WORKSPACE = 32 << 20 };
 
-struct peer_cublas {
+struct peer_handle {
     cublasHandle_t handle;
     void *workspace;
     cudaStream_t stream; /* that the handle works in */
@@ -68,7 +66,7 @@ static int note(peer *p, cublasStatus_t status) {
 }
 
 /* A change of the stream makes cuBLAS forget its workspace. */
-static cublasStatus_t enter(peer_cublas *c, cudaStream_t stream) {
+static cublasStatus_t enter(peer_handle *c, cudaStream_t stream) {
     if (c->stream == stream)
         return CUBLAS_STATUS_SUCCESS;
     cublasStatus_t status = cublasSetStream(c->handle, stream);
@@ -81,7 +79,7 @@ static cublasStatus_t enter(peer_cublas *c, cudaStream_t stream) {
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    peer_cublas *c = p->set->cublas;
+    peer_handle *c = p->set->cublas;
     const cublasStatus_t status = enter(c, stream);
     return note(p, status != CUBLAS_STATUS_SUCCESS ? status
                                                    : p->routine->run(c->handle, (int64_t)p->caller.count, in, out));
@@ -96,11 +94,9 @@ static int call(void *user, const void *in, void *host_out) {
 
 static double squares(const known *k, size_t count) {
     const size_t size = dpr_dtypes[k->dtype].size;
-    double sum = 0, im;
+    double sum = 0;
     for (size_t i = 0; i < count; i++) {
-        value v;
-        memcpy(v.bytes, k->block + i * size, size);
-        const double x = value_parts(k->dtype, &v, &im);
+        const double x = dpr_element_load(k->dtype, k->block + i * size).re;
         sum += x * x;
     }
     return sum;
@@ -117,7 +113,7 @@ static void expect(const bench_walk *w, meaning gives, known_result *expected) {
             (double)(count / per_block) * squares(&w->known, per_block) + squares(&w->known, count % per_block);
 }
 
-int peer_add_cublas(peer_set *s, char why[BENCH_WHY]) {
+static int add(peer_set *s, char why[BENCH_WHY]) {
     const bench_walk *w = s->walk;
     const cublasStatus_t status = cublasSetPointerMode(
         s->cublas->handle, w->at.mode == BENCH_BLOCKING ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
@@ -136,7 +132,7 @@ int peer_add_cublas(peer_set *s, char why[BENCH_WHY]) {
     return status == CUBLAS_STATUS_SUCCESS ? 0 : -1;
 }
 
-int peer_cublas_open(peer_set *s, char why[BENCH_WHY]) {
+static int allocate(peer_set *s, char why[BENCH_WHY]) {
     s->cublas = calloc(1, sizeof *s->cublas);
     if (!s->cublas) {
         snprintf(why, BENCH_WHY, "no host memory for cuBLAS");
@@ -153,7 +149,7 @@ int peer_cublas_open(peer_set *s, char why[BENCH_WHY]) {
     return -1;
 }
 
-void peer_cublas_close(peer_set *s) {
+static void release(peer_set *s) {
     if (!s->cublas)
         return;
     if (s->cublas->handle)
@@ -163,11 +159,12 @@ void peer_cublas_close(peer_set *s) {
     s->cublas = NULL;
 }
 
-void peer_cublas_version(const peer_set *s, char text[32]) {
+static void version(char text[32]) {
     int major = 0, minor = 0, patch = 0;
-    text[0] = 0;
-    if (s->cublas && cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
+    if (cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(MINOR_VERSION, &minor) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(PATCH_LEVEL, &patch) == CUBLAS_STATUS_SUCCESS)
         snprintf(text, 32, "%d.%d.%d", major, minor, patch);
 }
+
+const peer_group_calls peer_cublas = {.open = allocate, .add = add, .close = release, .version = version};

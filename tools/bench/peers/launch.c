@@ -52,7 +52,7 @@ static int call(void *user, const void *in, void *host_out) {
 
 /* ---- The subject ------------------------------------------------------------------------------------------------ */
 
-int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
+static int add(peer_set *s, char why[BENCH_WHY]) {
     const bench_case *at = &s->walk->at;
     const int is_small = at->count <= LARGEST_BYTES / dpr_dtypes[at->dtype].size;
     bench_subject *subject = is_small ? peer_add(s, peer_group_name(PEER_LAUNCH)) : NULL;
@@ -66,7 +66,7 @@ int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
     return 0;
 }
 
-int peer_launch_open(peer_set *s, char why[BENCH_WHY]) {
+static int find_kernel(peer_set *s, char why[BENCH_WHY]) {
     struct cudaFuncAttributes attributes = {0};
     cudaError_t error = cudaFuncGetAttributes(&attributes, peers_post_kernel());
     if (error == cudaSuccess)
@@ -74,3 +74,5 @@ int peer_launch_open(peer_set *s, char why[BENCH_WHY]) {
     s->programmatic = attributes.ptxVersion >= 90; /* compiled for less it does not wait */
     return peer_check(error, "an empty kernel", why);
 }
+
+const peer_group_calls peer_launch = {.open = find_kernel, .add = add};

@@ -117,9 +117,8 @@ static int measure(request *r) {
         return cli_error("there is no GPU: nothing can be compared");
     if (peer_set_open(&r->set, why) != 0)
         return cli_error("%s", why);
-    if (r->set.groups[PEER_CUB])
-        peer_cub_version(r->results.cub);
-    peer_cublas_version(&r->set, r->results.cublas);
+    peer_set_version(&r->set, PEER_CUB, r->results.cub);
+    peer_set_version(&r->set, PEER_CUBLAS, r->results.cublas);
     return walk_run(&r->walk);
 }
 

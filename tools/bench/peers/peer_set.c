@@ -149,13 +149,26 @@ static int open_copy(peer_set *s, char why[BENCH_WHY]) {
 
 /* ---- The set ---------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    int (*open)(peer_set *s, char why[BENCH_WHY]);
-    int (*add)(peer_set *s, char why[BENCH_WHY]);
-} groups[PEER_GROUPS] = {[PEER_CUB] = {peer_cub_open, peer_add_cub},
-                         [PEER_CUBLAS] = {peer_cublas_open, peer_add_cublas},
-                         [PEER_COPY] = {open_copy, add_copy},
-                         [PEER_LAUNCH] = {peer_launch_open, peer_add_launch}};
+static const peer_group_calls copy = {.open = open_copy, .add = add_copy};
+
+/* NULL: this build has no such library. */
+static const peer_group_calls *const groups[PEER_GROUPS] = {[PEER_CUB] = &peer_cub,
+#if PEERS_WITH_CUBLAS
+                                                            [PEER_CUBLAS] = &peer_cublas,
+#endif
+                                                            [PEER_COPY] = &copy,
+                                                            [PEER_LAUNCH] = &peer_launch};
+
+/* The calls of a group that is asked for; else NULL. */
+static const peer_group_calls *asked(const peer_set *s, int group) {
+    return s->groups[group] ? groups[group] : NULL;
+}
+
+void peer_set_version(const peer_set *s, peer_group group, char text[32]) {
+    text[0] = 0;
+    if (asked(s, group))
+        groups[group]->version(text);
+}
 
 static void clear(peer_set *s) {
     for (int i = 0; i < s->walk->n; i++)
@@ -169,8 +182,8 @@ int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     w->subjects = s->subjects;
     int status = add_ours(s, why);
     for (int i = 0; i < PEER_GROUPS && status == 0; i++)
-        if (s->groups[i])
-            status = groups[i].add(s, why);
+        if (asked(s, i))
+            status = groups[i]->add(s, why);
     return status;
 }
 
@@ -184,14 +197,16 @@ int peer_set_open(peer_set *s, char why[BENCH_WHY]) {
         error = cudaMallocHost(&s->mailbox, BENCH_RESULT_STRIDE);
     int status = peer_check(error, "memory for the peers", why);
     for (int i = 0; i < PEER_GROUPS && status == 0; i++)
-        if (s->groups[i])
-            status = groups[i].open(s, why);
+        if (asked(s, i))
+            status = groups[i]->open(s, why);
     return status;
 }
 
 void peer_set_close(peer_set *s) {
     clear(s);
-    peer_cublas_close(s);
+    for (int i = 0; i < PEER_GROUPS; i++)
+        if (asked(s, i) && groups[i]->close)
+            groups[i]->close(s);
     (void)cudaFree(s->scratch);
     (void)cudaFree(s->result);
     (void)cudaFree(s->copies);

@@ -14,7 +14,7 @@ typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_LAUNCH, PEER_GR
 const char *peer_group_name(size_t group);
 
 typedef struct peer_set peer_set;
-typedef struct peer_cublas peer_cublas;
+typedef struct peer_handle peer_handle;   /* of cuBLAS */
 typedef struct peer_routine peer_routine; /* of cuBLAS */
 
 /* One subject: the callbacks' `user`. */
@@ -44,7 +44,7 @@ struct peer_set {
     size_t copies_bytes, copies_at;
     cudaFunction_t kernel; /* the launch's */
     int programmatic;      /* 1: it may be launched ahead of the work before it */
-    peer_cublas *cublas;   /* NULL: none */
+    peer_handle *cublas;   /* NULL: none */
 };
 
 /* Allocates what subjects share, on the device of the walk's context, which becomes the current one. Copies of the
@@ -53,6 +53,9 @@ struct peer_set {
  * 0, or -1. peer_set_close() is due in any case, before walk_close(). */
 int peer_set_open(peer_set *s, char why[BENCH_WHY]);
 void peer_set_close(peer_set *s);
+
+/* The version of the library that the group is of; "" if that is not asked for, or not in this build. */
+void peer_set_version(const peer_set *s, peer_group group, char text[32]);
 
 /* Makes the subjects of the walk's case: bench_walk.prepare. The first is the planner's choice; it, the strategies that
  * are asked for, and the peers have all that they need allocated. */
@@ -70,17 +73,14 @@ int peer_note(peer *p, cudaError_t error);
 /* 0, or -1 with what the error is of, and its text. */
 int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]);
 
-/* Each adds what there is for the case, and nothing if there is nothing. 0, or -1. */
-int peer_add_cub(peer_set *s, char why[BENCH_WHY]);
-int peer_add_cublas(peer_set *s, char why[BENCH_WHY]);
-int peer_add_launch(peer_set *s, char why[BENCH_WHY]);
+/* A group of subjects. */
+typedef struct peer_group_calls {
+    int (*open)(peer_set *s, char why[BENCH_WHY]); /* allocates what its subjects share: 0, or -1 */
+    int (*add)(peer_set *s, char why[BENCH_WHY]);  /* adds what there is for the case, if there is anything: 0, or -1 */
+    void (*close)(peer_set *s);                    /* NULL: there is nothing to do */
+    void (*version)(char text[32]);                /* of its library; NULL: it has none */
+} peer_group_calls;
 
-/* Opening allocates for the group's subjects: 0, or -1. cuBLAS's version is "" where this build has none. */
-int peer_cub_open(peer_set *s, char why[BENCH_WHY]);
-int peer_cublas_open(peer_set *s, char why[BENCH_WHY]);
-int peer_launch_open(peer_set *s, char why[BENCH_WHY]);
-void peer_cublas_close(peer_set *s);
-void peer_cublas_version(const peer_set *s, char text[32]);
-void peer_cub_version(char text[32]);
+extern const peer_group_calls peer_cub, peer_cublas, peer_launch;
 
 #endif
