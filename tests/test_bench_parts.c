@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_axes.h"
+#include "bench_asked.h"
 #include "bench_known.h"
 #include "bench_report.h"
 #include "cli.h"

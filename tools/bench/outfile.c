@@ -13,15 +13,15 @@ static int failed_to_write(const char *file) {
     return cli_error("%s: cannot be written: %s", file, strerror(errno));
 }
 
-static int write_to(const outfile *o, FILE *f) {
-    return o->write(o->user, f, o->format) == 0 ? CLI_OK : cli_error("out of memory");
+static int write_to(const outfile *o, FILE *f, int format) {
+    return o->write(o->user, f, format) == 0 ? CLI_OK : cli_error("out of memory");
 }
 
 static int save(const outfile *o, const char *file) {
     FILE *f = fopen(file, "w");
     if (!f)
         return failed_to_write(file);
-    const int code = write_to(o, f), bad = ferror(f);
+    const int code = write_to(o, f, o->format), bad = ferror(f);
     return (fclose(f) != 0) | bad ? failed_to_write(file) : code;
 }
 
@@ -95,6 +95,7 @@ void outfile_refresh(outfile *o) {
 
 int outfile_finish(outfile *o) {
     if (!o->name)
-        return write_to(o, stdout);
-    return is_replaceable(o->name) ? replace(o) : save(o, o->name);
+        return write_to(o, stdout, o->format);
+    const int code = is_replaceable(o->name) ? replace(o) : save(o, o->name);
+    return code == CLI_OK && o->shows_table && o->format != REPORT_TABLE ? write_to(o, stdout, REPORT_TABLE) : code;
 }

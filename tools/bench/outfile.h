@@ -7,6 +7,7 @@
 typedef struct outfile {
     const char *name; /* NULL: standard output */
     int format;       /* a report_format, or OUTFILE_GUESS */
+    int shows_table;  /* 1: a table also goes to standard output where the file has another format */
     /* Writes all of the report. Errors of the file are looked for afterwards. 0, or -1 when out of memory. */
     int (*write)(void *user, FILE *f, int format);
     void *user;

@@ -76,18 +76,13 @@ static int parse(int argc, char **argv, request *r) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
-/* What an axis has that is not on the command line. */
-static void default_axis(unsigned char in[AXIS_SET], size_t one) {
-    if (!axis_members(in))
-        in[one] = 1;
-}
-
+/* Defaults take the place of lists that are not asked for. */
 static int complete(request *r) {
     bench_asked *a = &r->asked;
-    default_axis(a->ops, DPR_SUM);
-    default_axis(a->dtypes, DPR_F32);
-    default_axis(a->modes, BENCH_GRAPH);
-    default_axis(a->caches, BENCH_COLD);
+    axis_default(a->ops, DPR_SUM);
+    axis_default(a->dtypes, DPR_F32);
+    axis_default(a->modes, BENCH_GRAPH);
+    axis_default(a->caches, BENCH_COLD);
     if (!axis_members(r->set.groups))
         memset(r->set.groups, 1, PEER_GROUPS);
     return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
@@ -100,15 +95,8 @@ static int write_report(void *user, FILE *f, int format) {
     return peers_write(f, &r->results, (report_format)format);
 }
 
-/* The table also goes to standard output where the file has something else. */
-static int report(request *r) {
-    outfile table = {.format = REPORT_TABLE, .write = write_report, .user = r};
-    const int code = outfile_finish(&r->file);
-    return code == CLI_OK && r->file.name && r->file.format != REPORT_TABLE ? outfile_finish(&table) : code;
-}
-
 /* dpr and the peers get their memory first: the pool takes most of what is left. */
-static int measure(request *r) {
+static int measure_all(request *r) {
     char why[BENCH_WHY] = "";
     const int code = walk_open(&r->walk);
     if (code != CLI_OK)
@@ -122,38 +110,25 @@ static int measure(request *r) {
     return walk_run(&r->walk);
 }
 
-static int run(request *r) {
-    const bench_results *results = &r->results.common;
-    int code = outfile_try(&r->file);
-    if (code != CLI_OK)
-        return code;
-    asked_catch_signals(&r->asked);
-    code = measure(r);
+static int measure(void *user) {
+    request *r = user;
+    const int code = measure_all(r);
     peer_set_close(&r->set);
     walk_close(&r->walk);
-    if (code != CLI_USAGE && results->device.name[0]) {
-        const int written = report(r);
-        code = code != CLI_OK ? code : written;
-        code = results->interrupted ? CLI_SIGNAL + *r->asked.stop : code;
-    } else {
-        outfile_abandon(&r->file);
-    }
-    results_free(&r->results.common);
     return code;
 }
 
 static int start(int argc, char **argv, request *r) {
-    r->file = (outfile){.format = OUTFILE_GUESS, .write = write_report, .user = r};
+    r->file = (outfile){.format = OUTFILE_GUESS, .shows_table = 1, .write = write_report, .user = r};
     r->asked = (bench_asked){
         .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.005, .commit = DPR_COMMIT, .file = &r->file};
     r->walk =
         (bench_walk){.asked = &r->asked, .results = &r->results.common, .prepare = peer_set_prepare, .user = &r->set};
     r->set.walk = &r->walk;
     int code = parse(argc, argv, r);
-    if (code != CLI_GO_ON)
-        return code;
-    code = complete(r);
-    return code == CLI_OK ? run(r) : code;
+    if (code == CLI_GO_ON && (code = complete(r)) == CLI_OK)
+        code = asked_run(&r->asked, &r->results.common, measure, r);
+    return code;
 }
 
 int main(int argc, char **argv) {
