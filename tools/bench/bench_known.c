@@ -193,12 +193,12 @@ static void add_up(const known *k, size_t count, long double sum[2]) {
 }
 
 static void expect_sum(const known *k, size_t count, known_result *r) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[k->dtype].size;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[k->dtype].size, blocks = count / per_block;
     long double whole[2] = {0}, rest[2] = {0};
     add_up(k, per_block, whole);
     add_up(k, count % per_block, rest);
     for (int i = 0; i < r->parts; i++)
-        r->part[i] = (double)((long double)(count / per_block) * whole[i] + rest[i]);
+        r->part[i] = (double)((long double)blocks * whole[i] + rest[i]);
     r->tolerance = sum_tolerance(r->dtype, count, fmax(r->part[0], r->part[1]));
 }
 

@@ -279,9 +279,9 @@ static void summarise(bench_outcome *o) {
 static int run(session *s, char *why) {
     if (set_mark(s, s->point->mark, why) != BENCH_GOOD)
         return -1;
-    int status = 0, at = 0;
-    for (; at < s->n && status == 0; at++)
-        status = start(s, at);
+    int status = 0;
+    for (int i = 0; i < s->n && status == 0; i++)
+        status = start(s, i);
     if (status == 0)
         status = take_rounds(s);
     for (int i = 0; i < s->n; i++) {

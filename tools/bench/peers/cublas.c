@@ -106,11 +106,11 @@ static double squares(const known *k, size_t count) {
  * Squares of numbers up to 1 are no more in sum than the numbers, so the tolerance of the sum will do. */
 static void expect(const bench_walk *w, meaning gives, known_result *expected) {
     const size_t per_block = KNOWN_BLOCK / dpr_dtypes[w->at.dtype].size, count = (size_t)w->at.count;
+    const size_t blocks = count / per_block;
     if (gives == FROM_ONE)
         expected->exact.i64++;
     else if (gives == SQUARES)
-        expected->part[0] =
-            (double)(count / per_block) * squares(&w->known, per_block) + squares(&w->known, count % per_block);
+        expected->part[0] = (double)blocks * squares(&w->known, per_block) + squares(&w->known, count % per_block);
 }
 
 static int add(peer_set *s, char why[BENCH_WHY]) {
