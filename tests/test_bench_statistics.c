@@ -177,7 +177,7 @@ TEST(BenchLayout, what_does_not_fit_is_refused_with_a_reason) {
     } cases[] = {{&gpu, {.mode = BENCH_GRAPH, .bytes = gib + 1}, "memory for"},
                  {&gpu, {.mode = BENCH_GRAPH, .cache = BENCH_HOT, .bytes = (size_t)50 * MIB}, "stay in a cache"},
                  {&cpu, {.mode = BENCH_STREAM, .bytes = 1}, "blocking calls only"},
-                 {&gpu, {.mode = BENCH_GRAPH, .bytes = 8, .mark_at = 8, .mark_bytes = 1}, "mark"},
+                 {&gpu, {.mode = BENCH_GRAPH, .bytes = 8, .mark_bytes = 9}, "mark"},
                  {&empty, {.mode = BENCH_BLOCKING, .bytes = 8}, "not filled"}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
         bench_layout layout = {.calls = -7};

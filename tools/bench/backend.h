@@ -16,14 +16,6 @@ typedef enum bench_status {
     BENCH_BROKEN    /* nothing can be timed with this device any more */
 } bench_status;
 
-/* What may end a measurement before it is done. */
-typedef struct bench_watch {
-    const volatile sig_atomic_t *stop; /* NULL: nothing */
-    double end;                        /* of bench_now(); 0: never */
-    void (*tick)(void *user);          /* NULL: nothing */
-    void *tick_user;
-} bench_watch;
-
 /* Whether the measurement may go on; ticks. */
 int bench_goes_on(const bench_watch *watch);
 
@@ -44,9 +36,9 @@ typedef struct bench_batch {
 typedef struct bench_backend {
     /* How large a pool may become; 0 if it cannot be told. */
     size_t (*most)(int ordinal);
-    /* Opens the device with a pool of up to pool_bytes; *state is the backend's own. Fills *room but for block_bytes.
-     */
-    bench_status (*open)(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why);
+    /* Opens the device of device->ordinal with a pool of up to pool_bytes, and describes it; *state is the backend's
+     * own. */
+    bench_status (*open)(bench_device *device, size_t pool_bytes, void **state, char *why);
     void (*close)(void *state);
     /* Repeats the block, which stays where it is until the next call, over the first `bytes` of the pool; or leaves
      * that to make(). */
@@ -54,19 +46,16 @@ typedef struct bench_backend {
     /* Sees to it that `bytes` of each buffer that batches of the layout read hold their data. BENCH_STOPPED with a
      * clause that says how far it came. NULL: fill() has done it. */
     bench_status (*make)(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch, char *why);
-    /* Copies `bytes` to the pool's places at + offset of each buffer that batches of the layout read. */
-    bench_status (*mark)(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes, char *why);
+    /* Copies `bytes` to the pool's place `at`. */
+    bench_status (*put)(void *state, size_t at, const void *from, size_t bytes, char *why);
     /* Makes a batch ready: first calls, captures. cool() is due in any case. */
     bench_status (*warm)(void *state, bench_batch *batch, char *why);
     bench_status (*sample)(void *state, bench_batch *batch, double *us, char *why);
     void (*cool)(void *state, bench_batch *batch);
-    bench_status (*look)(void *state, bench_reference *out, char *why);
+    bench_status (*look)(void *state, bench_reference *out, char *why); /* *out is all 0 */
 } bench_backend;
 
 extern const bench_backend bench_cpu, bench_cuda;
-
-/* The runtime's and the driver's versions, 0 without CUDA. */
-void bench_cuda_versions(int *driver, int *runtime);
 
 /* Makes the blocking calls of a batch, which read the pool's buffers from number `first` on. 0, or what the callback
  * returned that failed: batch->code. */

@@ -35,10 +35,16 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
     problem.dtype = c->dtype;
     problem.count = c->count;
     problem.options = &c->options;
-    const dpr_status status = dpr_plan_create(c->ctx, &problem, out);
-    if (status == DPR_OK)
-        c->strategy = dpr_plan_strategy(*out);
-    return status;
+    dpr_plan *plan = NULL;
+    const dpr_status status = dpr_plan_create(c->ctx, &problem, &plan);
+    if (status != DPR_OK)
+        return status;
+    c->strategy = dpr_plan_strategy(plan);
+    if (out)
+        *out = plan;
+    else
+        dpr_plan_destroy(plan);
+    return DPR_OK;
 }
 
 int caller_note(bench_caller *c, dpr_status status) {

@@ -29,8 +29,8 @@ void caller_set_block(bench_caller *c, int block);
 /* The caller as a subject, by the name of the strategy that runs. */
 bench_subject caller_subject(bench_caller *c);
 
-/* A plan for the caller's calls, which the caller of this function owns, and the strategy that it has. DPR_OK, or an
- * error of dpr_plan_create(). */
+/* Plans the caller's calls and sets its strategy. The plan is for the caller of this function to destroy; NULL: none is
+ * wanted. DPR_OK, or an error of dpr_plan_create(). */
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 
 /* Takes note of an error. Returns it as a callback does. */

@@ -6,6 +6,7 @@
 #ifndef DPR_TOOLS_BENCH_KNOWN_H
 #define DPR_TOOLS_BENCH_KNOWN_H
 
+#include "cpu/element.h"
 #include "value.h"
 
 /* Bytes of a block; a whole number of elements of any type. */
@@ -17,16 +18,11 @@ typedef struct known {
     unsigned char *block; /* KNOWN_BLOCK bytes */
     int marked;           /* 1: the last element of every array is `last` */
     value last;
-
-    /* Private. */
-    dpr_ctx *cpu;
-    unsigned char *tail; /* room for a block */
-    double *wide;        /* and for one as F64 */
-    value whole;         /* result of one block, in the type that results of blocks are combined in */
+    dpr_ctx *cpu; /* private */
 } known;
 
 /* Makes the block for a pair that has a meaning. `cpu` is a context of the CPU, which must outlive it. known_free() is
- * due in any case. DPR_ERR_OUT_OF_MEMORY, and errors of reductions, of which dpr_last_error() has the sentence. */
+ * due in any case. DPR_OK or DPR_ERR_OUT_OF_MEMORY. */
 dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype);
 void known_free(known *k);
 

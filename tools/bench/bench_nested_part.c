@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench_json.h"
+#include "bench_report.h"
 #include "cli_json.h"
 
 /* ---- The line --------------------------------------------------------------------------------------------------- */

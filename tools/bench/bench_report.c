@@ -1,6 +1,5 @@
 #include "bench_report.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "cli_json.h"
@@ -30,7 +29,7 @@ static void add_settings(cJSON *object, const bench_results *r) {
     cJSON_AddNumberToObject(object, "min_samples", r->rule.min_samples);
     cJSON_AddNumberToObject(object, "max_samples", r->rule.max_samples);
     report_number(object, "budget_seconds", r->rule.seconds);
-    cli_json_integer(object, "pool_bytes", r->pool_bytes);
+    cli_json_integer(object, "pool_bytes", r->device.pool_bytes);
 }
 
 static void add_heads(report_out *out, const char *name, const bench_results *r) {
@@ -68,6 +67,73 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
     report_text(&out, REPORT_TITLE, "%s, dpr %s%s%s%s", r->device.name, dpr_version(), *r->commit ? " " : "", r->commit,
                 title);
     return out;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------------------- */
+
+void bench_json_case(cJSON *object, const bench_case *at) {
+    cJSON_AddStringToObject(object, "op", dpr_ops[at->op].name);
+    cJSON_AddStringToObject(object, "dtype", dpr_dtypes[at->dtype].name);
+    cli_json_integer(object, "count", at->count);
+    cJSON_AddStringToObject(object, "mode", bench_mode_name(at->mode));
+    cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));
+}
+
+static void add_summary(cJSON *object, const bench_summary *us) {
+    report_number(object, "median_us", us->median);
+    report_number(object, "low_us", us->low);
+    report_number(object, "high_us", us->high);
+    report_number(object, "spread", us->spread);
+}
+
+/* A figure of a row with the marks that bench_report_end() explains, or "failed". The buffer is returned. */
+static const char *marked(char text[32], const bench_results *r, const bench_row *row, double figure) {
+    char digits[32];
+    if (results_timed(row))
+        snprintf(text, 32, "%.20s%s%s%s%s", figure_digits(figure, digits), row->wrong ? "!" : "",
+                 row->verdict == BENCH_SETTLED ? "" : "~", results_doubtful(r, row) ? "?" : "", row->chosen ? "*" : "");
+    else
+        snprintf(text, 32, "failed%s", row->chosen ? "*" : "");
+    return text;
+}
+
+void bench_json_row(const report_out *out, cJSON *object, const bench_results *r, const bench_row *row) {
+    char text[32];
+    bench_json_case(object, &row->at);
+    if (row->block || out->format == REPORT_CSV)
+        cJSON_AddNumberToObject(object, "block", row->block);
+    cJSON_AddNumberToObject(object, "samples", row->us.n);
+    cJSON_AddNumberToObject(object, "calls", row->calls);
+    if (results_timed(row)) {
+        add_summary(object, &row->us);
+        report_number(object, "gb_per_s", row->gb_per_s);
+    }
+    cJSON_AddBoolToObject(object, "chosen", row->chosen);
+    cJSON_AddBoolToObject(object, "ok", results_right(row));
+    cJSON_AddBoolToObject(object, "settled", row->verdict == BENCH_SETTLED);
+    cJSON_AddBoolToObject(object, "doubtful", results_doubtful(r, row));
+    cli_json_integer(object, "checked", (uint64_t)row->checked);
+    cli_json_integer(object, "wrong", (uint64_t)row->wrong);
+    cJSON_AddNumberToObject(object, "late", row->late);
+    if (row->why[0])
+        cJSON_AddStringToObject(object, out->format == REPORT_CSV ? "why" : "error", row->why);
+    if (row->ratio.n) {
+        report_number(object, "ratio", row->ratio.median);
+        report_number(object, "ratio_low", row->ratio.low);
+        report_number(object, "ratio_high", row->ratio.high);
+    }
+    if (report_is_text(out))
+        cJSON_AddStringToObject(object, "us", marked(text, r, row, row->us.median));
+}
+
+void bench_json_cost(cJSON *object, const bench_cost *cost) {
+    if (cost->us.n == 0) {
+        cJSON_AddStringToObject(object, "why", cost->why);
+        return;
+    }
+    cJSON_AddNumberToObject(object, "samples", cost->us.n);
+    add_summary(object, &cost->us);
+    cJSON_AddBoolToObject(object, "settled", cost->settled);
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
@@ -156,28 +222,24 @@ static void add_measure(cJSON *line, const bench_results *r, const bench_row *ro
     if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0))
         return;
     if (measure == TABLE_RATE)
-        bench_marked(text, r, row, row->gb_per_s);
+        marked(text, r, row, row->gb_per_s);
     else if (measure == TABLE_RATIO)
         snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", ratio->median, ratio->low, ratio->high);
     else if (measure == TABLE_SPREAD && results_timed(row))
-        snprintf(text, sizeof text, "%s \u00b1%.1f%%", bench_marked(time, r, row, row->us.median), 50 * row->us.spread);
+        snprintf(text, sizeof text, "%s \u00b1%.1f%%", marked(time, r, row, row->us.median), 50 * row->us.spread);
     else
-        bench_marked(text, r, row, row->us.median);
+        marked(text, r, row, row->us.median);
     cJSON_AddStringToObject(line, row->subject, text);
 }
 
-/* The n rows of a case. */
-static void add_case(cJSON *line, const bench_results *r, const bench_row *rows, size_t n, table_measure measure) {
+/* What the n rows of a case say of the planner's choice. */
+static void add_verdict(cJSON *line, const bench_row *rows, size_t n, table_measure measure) {
     const bench_row *winner = results_winner(rows, n);
     bench_regret regret;
     char text[64];
-    cli_json_integer(line, "elements", rows->at.count);
-    cli_json_integer(line, "bytes", rows->at.count * dpr_dtypes[rows->at.dtype].size);
-    for (size_t i = 0; i < n; i++) {
-        add_measure(line, r, &rows[i], measure);
-        if (measure == TABLE_SPREAD && rows[i].chosen)
+    for (size_t i = 0; i < n && measure == TABLE_SPREAD; i++)
+        if (rows[i].chosen)
             cJSON_AddStringToObject(line, "choice", rows[i].strategy);
-    }
     if (measure != TABLE_TIME)
         return;
     if (winner)
@@ -189,56 +251,76 @@ static void add_case(cJSON *line, const bench_results *r, const bench_row *rows,
     cJSON_AddStringToObject(line, "regret", text);
 }
 
-static int some_have(const cJSON *list, const char *key) {
-    const cJSON *row = NULL;
+/* Adds a column for each member of the rows that has none. Returns how many columns there are. */
+static int add_columns(report_column *columns, int n, const cJSON *list) {
+    const cJSON *row = NULL, *member = NULL;
     cJSON_ArrayForEach(row, list) {
-        if (cJSON_GetObjectItemCaseSensitive(row, key))
-            return 1;
+        cJSON_ArrayForEach(member, row) {
+            int i = 0;
+            while (i < n && strcmp(columns[i].key, member->string) != 0)
+                i++;
+            if (i == n && n < REPORT_COLUMNS - 1)
+                columns[n++] = (report_column){member->string, member->string, UNIT_NONE};
+        }
     }
-    return 0;
+    return n;
 }
 
-static_assert(BENCH_SUBJECTS + 6 <= REPORT_COLUMNS, "a table has a column for each subject");
-
-void bench_report_sizes(report_out *out, const results_table *t, table_measure measure) {
+/* The n rows from `first` on as a table of sizes by subjects. */
+static void write_sizes(report_out *out, const bench_results *r, size_t first, size_t n, table_measure measure) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
                                          [TABLE_SPREAD] = "Microseconds a call, and their spread:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
                                          [TABLE_RATE] = "GB/s:"};
-    static const char *const verdict[] = {"best", "choice", "regret"};
-    report_column columns[BENCH_SUBJECTS + 6] = {{"elements", "elements", UNIT_ELEMENTS},
-                                                 {"bytes", "bytes", UNIT_BYTES}};
-    int c = 2;
-    cJSON *list = cJSON_CreateArray();
-    for (size_t i = t->first, n; i < t->first + t->n; i += n) {
-        n = results_case_rows(t->results, i);
-        add_case(report_row(list), t->results, &t->results->rows[i], n, measure);
+    report_column columns[REPORT_COLUMNS] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+    cJSON *list = cJSON_CreateArray(), *line = NULL;
+    for (size_t i = first; i < first + n; i++) {
+        const bench_row *row = &r->rows[i];
+        if (i == first || !results_same_case(&row->at, &row[-1].at)) {
+            line = report_row(list);
+            cli_json_integer(line, "elements", row->at.count);
+            cli_json_integer(line, "bytes", row->at.count * dpr_dtypes[row->at.dtype].size);
+        }
+        add_measure(line, r, row, measure);
     }
-    for (int i = 0; i < t->subjects; i++)
-        if (some_have(list, t->subject[i]))
-            columns[c++] = (report_column){t->subject[i], t->subject[i], UNIT_DIGITS};
-    for (int i = 0; i < 3; i++)
-        if (measure == TABLE_TIME || (measure == TABLE_SPREAD && i == 1))
-            columns[c++] = (report_column){verdict[i], verdict[i], UNIT_NONE};
+    const int subjects = add_columns(columns, 2, list);
+    size_t i = first;
+    for (line = cJSON_GetArrayItem(list, 0); line; line = line->next, i += results_case_rows(r, i))
+        add_verdict(line, &r->rows[i], results_case_rows(r, i), measure);
+    (void)add_columns(columns, subjects, list);
     report_text(out, REPORT_NOTE, "%s", titles[measure]);
     report_table(out, NULL, list, 0, columns);
     cJSON_Delete(list);
 }
 
-/* ---- dpr bench -------------------------------------------------------------------------------------------------- */
+/* The block size that some of the rows were asked to have; 0: none was. */
+static int block_of(const bench_row *rows, size_t n) {
+    int block = 0;
+    for (size_t i = 0; i < n; i++)
+        block = rows[i].block ? rows[i].block : block;
+    return block;
+}
 
-static void write_rows(report_out *out, const bench_results *r) {
+void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view) {
     cJSON *rows = cJSON_AddArrayToObject(out->document, "rows");
     for (size_t i = 0; i < r->row_count; i++) {
         cJSON *row = report_row(rows);
-        cJSON_AddStringToObject(row, "strategy", r->rows[i].strategy);
+        if (view->has_subject)
+            cJSON_AddStringToObject(row, "subject", r->rows[i].subject);
+        if (r->rows[i].strategy)
+            cJSON_AddStringToObject(row, "strategy", r->rows[i].strategy);
         bench_json_row(out, row, r, &r->rows[i]);
     }
-    report_csv(out,
-               "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
-               "settled,doubtful,block",
-               rows);
+    report_csv(out, view->csv, rows);
+    for (size_t i = 0, n; report_is_text(out) && i < r->row_count; i += n) {
+        n = results_table_rows(r, i);
+        bench_report_case(out, &r->rows[i].at, 0, block_of(&r->rows[i], n), "");
+        for (const table_measure *measure = view->measures; *measure != TABLE_NONE; measure++)
+            write_sizes(out, r, i, n, *measure);
+    }
 }
+
+/* ---- dpr bench -------------------------------------------------------------------------------------------------- */
 
 static void add_regret(cJSON *row, const bench_regret *regret) {
     bench_json_case(row, &regret->at);
@@ -273,24 +355,15 @@ static void write_regrets(report_out *out, const bench_results *r) {
             past, cases);
 }
 
-/* The block size that rows of the table were asked to have; 0: none was. */
-static int block_of(const results_table *t) {
-    int block = 0;
-    for (size_t i = t->first; i < t->first + t->n; i++)
-        block = t->results->rows[i].block ? t->results->rows[i].block : block;
-    return block;
-}
-
 int bench_write(FILE *f, const bench_results *r, report_format format) {
+    static const table_measure measures[] = {TABLE_TIME, TABLE_RATE, TABLE_NONE};
+    static const bench_view view = {
+        0,
+        "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
+        "settled,doubtful,block",
+        measures};
     report_out out = bench_report_begin(f, format, "dpr bench", r, "", NULL);
-    write_rows(&out, r);
-    for (size_t i = 0, n; report_is_text(&out) && i < r->row_count; i += n) {
-        const results_table t = results_table_at(r, i);
-        n = t.n;
-        bench_report_case(&out, &r->rows[i].at, 0, block_of(&t), "");
-        bench_report_sizes(&out, &t, TABLE_TIME);
-        bench_report_sizes(&out, &t, TABLE_RATE);
-    }
+    bench_report_rows(&out, r, &view);
     write_regrets(&out, r);
     return bench_report_end(&out, r);
 }

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "bench_json.h"
 #include "bench_results.h"
+#include "nested.h"
 #include "report.h"
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
@@ -26,12 +26,26 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 /* The marks' meaning, failures and wrong results, and what was left out; and report_end(). */
 int bench_report_end(report_out *out, const bench_results *r);
 
+/* Members of a case; of a measurement, with its case; of what a launch costs: times, or why there are none. For tables
+ * the latter two have "us", the time with the marks that bench_report_end() explains. */
+void bench_json_case(cJSON *object, const bench_case *at);
+void bench_json_row(const report_out *out, cJSON *object, const bench_results *r, const bench_row *row);
+void bench_json_cost(cJSON *object, const bench_cost *cost);
+
 /* A heading: the case, with its size if `sized`, and the block size that was asked for (0: none was). */
 void bench_report_case(report_out *out, const bench_case *at, int sized, int block, const char *more);
 
 /* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison; times and
  * spreads; times over that of the first subject, and their interval; rates. */
-typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE } table_measure;
-void bench_report_sizes(report_out *out, const results_table *t, table_measure measure);
+typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE, TABLE_NONE } table_measure;
+
+/* All rows: to the document, each beginning with these of the members "subject" and "strategy"; to CSV in these
+ * columns; to text as tables of these measures, which end with TABLE_NONE. */
+typedef struct bench_view {
+    int has_subject;
+    const char *csv;
+    const table_measure *measures;
+} bench_view;
+void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view);
 
 #endif

@@ -54,21 +54,11 @@ size_t results_case_rows(const bench_results *r, size_t first) {
     return n;
 }
 
-int results_subject(const results_table *t, const char *subject) {
-    for (int i = 0; i < t->subjects; i++)
-        if (strcmp(t->subject[i], subject) == 0)
-            return i;
-    return -1;
-}
-
-results_table results_table_at(const bench_results *r, size_t first) {
-    results_table t = {.results = r, .first = first};
-    while (first + t.n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + t.n].at)) {
-        const char *subject = r->rows[first + t.n++].subject;
-        if (results_subject(&t, subject) < 0 && t.subjects < BENCH_SUBJECTS)
-            t.subject[t.subjects++] = subject;
-    }
-    return t;
+size_t results_table_rows(const bench_results *r, size_t first) {
+    size_t n = 1;
+    while (first + n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + n].at))
+        n++;
+    return n;
 }
 
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject) {
@@ -86,8 +76,10 @@ int results_right(const bench_row *row) {
     return results_timed(row) && row->wrong == 0;
 }
 
+/* Other programs disturb the reference of the CPU more than that of a GPU. */
 int results_doubtful(const bench_results *r, const bench_row *row) {
-    return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? BENCH_DOUBTFUL_CPU : BENCH_DOUBTFUL_GPU);
+    static const double on_cpu = 0.15, on_gpu = 0.03;
+    return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? on_cpu : on_gpu);
 }
 
 const bench_row *results_winner(const bench_row *rows, size_t n) {
@@ -108,11 +100,4 @@ int results_regret(const bench_row *rows, size_t n, bench_regret *out) {
     const double us = chosen->us.median - winner->us.median;
     *out = (bench_regret){chosen->at, winner, chosen, us, us / winner->us.median};
     return 1;
-}
-
-size_t results_bad(const bench_results *r) {
-    size_t bad = 0;
-    for (size_t i = 0; i < r->row_count; i++)
-        bad += r->rows[i].state == BENCH_FAILED || r->rows[i].wrong != 0;
-    return bad;
 }

@@ -48,7 +48,6 @@ typedef struct bench_regret {
 typedef struct bench_results {
     bench_device device;
     const char *commit;
-    size_t pool_bytes;
     bench_rule rule; /* its time is the budget of all */
     int interrupted;
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */
@@ -61,11 +60,6 @@ typedef struct bench_results {
     size_t row_room, omission_room;
 } bench_results;
 
-/* A slowdown of the reference past this makes a row doubtful, on a GPU and on the CPU, whose reference other programs
- * disturb more. */
-#define BENCH_DOUBTFUL_GPU 0.03
-#define BENCH_DOUBTFUL_CPU 0.15
-
 /* Room for one more; NULL when out of memory. */
 bench_row *results_add_row(bench_results *r);
 bench_omission *results_add_omission(bench_results *r);
@@ -74,20 +68,11 @@ void results_free(bench_results *r);
 /* Whether two cases are the same. */
 int results_same_case(const bench_case *a, const bench_case *b);
 
-/* Rows from `first` on that are of the same case. */
+/* How many rows from `first` on are of the same case; of cases that differ in nothing but the count, which make a
+ * table.
+ */
 size_t results_case_rows(const bench_results *r, size_t first);
-
-/* Rows of one operation, type, mode and cache. */
-typedef struct results_table {
-    const bench_results *results;
-    size_t first, n;
-    int subjects;
-    const char *subject[BENCH_SUBJECTS]; /* their names, in order of appearance */
-} results_table;
-
-/* The table that begins with the row `first`, and the number of a subject in it; -1: it is not there. */
-results_table results_table_at(const bench_results *r, size_t first);
-int results_subject(const results_table *t, const char *subject);
+size_t results_table_rows(const bench_results *r, size_t first);
 
 /* The row of a subject at a case; NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
@@ -103,8 +88,5 @@ const bench_row *results_winner(const bench_row *rows, size_t n);
 int results_timed(const bench_row *row);
 int results_right(const bench_row *row);
 int results_doubtful(const bench_results *r, const bench_row *row);
-
-/* Rows that failed or had wrong results. */
-size_t results_bad(const bench_results *r);
 
 #endif

@@ -17,48 +17,28 @@ typedef struct scene {
 
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
-/* Makes a caller by the strategy of that name, or by the planner's choice (NULL). 0, or -1 with the reason in
- * dpr_last_error() if it cannot run the case. */
-static int make_caller(const bench_walk *w, const char *strategy, bench_caller *out) {
-    dpr_plan *plan = NULL;
-    *out = caller_at(w->ctx, &w->at, strategy);
-    if (strategy)
-        caller_set_block(out, w->asked->block);
-    if (caller_plan(out, &plan) != DPR_OK)
-        return -1;
-    dpr_plan_destroy(plan);
-    return 0;
-}
-
-static void add_subject(scene *s, const bench_caller *c, int chosen) {
-    bench_walk *w = &s->walk;
-    bench_caller *kept = &s->callers[w->n];
-    *kept = *c;
-    kept->expected = w->expected;
-    kept->chosen = chosen;
-    s->subjects[w->n++] = caller_subject(kept);
-}
-
 /* The strategies that are asked for and can run the case, and the planner's choice. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     scene *s = w->user;
-    bench_caller choice, c;
+    bench_caller choice;
     w->subjects = s->subjects;
     w->n = 0;
-    if (make_caller(w, NULL, &choice) != 0) {
+    if (walk_caller(w, NULL, 0, &choice) != 0) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
         return -1;
     }
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++) {
         const int chosen = strcmp(dpr_strategy_name(i), choice.strategy) == 0;
+        bench_caller *c = &s->callers[w->n];
         if (!s->asked.strategies[i] && !chosen)
             continue;
-        if (make_caller(w, dpr_strategy_name(i), &c) != 0) {
+        if (walk_caller(w, dpr_strategy_name(i), s->asked.block, c) != 0) {
             snprintf(s->refusals[i], sizeof s->refusals[i], "%.150s", dpr_last_error());
             continue;
         }
         s->measured[i] = 1;
-        add_subject(s, &c, chosen && !c.options.block);
+        c->chosen = chosen && !c->options.block;
+        s->subjects[w->n++] = caller_subject(c);
     }
     return 0;
 }
@@ -106,8 +86,6 @@ static void note_refusals(const scene *s) {
 }
 
 static int run_scene(scene *s) {
-    if (!walk_has_pair(&s->asked))
-        return cli_usage("no operation that is asked for has a meaning for a type that is");
     int code = walk_open(&s->walk);
     if (code == CLI_OK)
         code = choose_axes(s);

@@ -129,7 +129,6 @@ static bench_point point_of(const bench_walk *w) {
     if (w->known.marked && w->at.count) {
         point.mark = w->known.last.bytes;
         point.mark_bytes = dpr_dtypes[w->at.dtype].size;
-        point.mark_at = point.bytes - point.mark_bytes;
     }
     return point;
 }
@@ -147,8 +146,8 @@ static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
 }
 
 /* What the case needs. 0, or -1 with the reason why it cannot be measured. */
-static int set_up(bench_walk *w, const bench_point *point, char why[BENCH_WHY]) {
-    if (!has_room(w, why) || bench_fits(w->timer, point, why) != 0)
+static int set_up(bench_walk *w, char why[BENCH_WHY]) {
+    if (!has_room(w, why))
         return -1;
     if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
@@ -157,43 +156,41 @@ static int set_up(bench_walk *w, const bench_point *point, char why[BENCH_WHY]) 
     return w->prepare(w, why);
 }
 
-/* Why subjects have no sample: the measurement has ended, maybe while their data was made. */
-static void describe_end(bench_walk *w, const bench_outcome *o, char *text, size_t size) {
+/* Leaves the case out if no subject has a sample because the measurement has ended, maybe while their data was made;
+ * else names those that have none. */
+static void say_stopped(bench_walk *w) {
+    const char *made = stopped(w) ? "" : w->outcomes[0].why;
+    char why[BENCH_WHY + 64], what[120];
+    int missing = 0;
+    for (int i = 0; i < w->n; i++)
+        missing += w->outcomes[i].state == BENCH_INTERRUPTED;
+    if (missing == 0)
+        return;
     end_if_over(w);
     end(w, "the budget was spent");
-    if (stopped(w) || !o->why[0])
-        snprintf(text, size, "%s", w->results->ended);
-    else
-        snprintf(text, size, "%s when %s", w->results->ended, o->why);
-}
-
-/* Leaves the case out if no subject has a sample; else names those that have none. */
-static void say_stopped(bench_walk *w) {
-    char why[BENCH_WHY + 64], what[120];
-    int n = 0;
-    for (int i = 0; i < w->n; i++)
-        if (w->outcomes[i].state == BENCH_INTERRUPTED) {
-            describe_end(w, &w->outcomes[i], why, sizeof why);
-            n++;
-        }
-    if (n > 0 && n == w->n)
+    if (missing == w->n) {
+        snprintf(why, sizeof why, "%s%s%s", w->results->ended, *made ? " when " : "", made);
         leave_out(w, why);
+        return;
+    }
     describe(&w->at, what, sizeof what);
-    for (int i = 0; i < w->n && n < w->n && !w->asked->quiet; i++)
+    for (int i = 0; i < w->n && !w->asked->quiet; i++)
         if (w->outcomes[i].state == BENCH_INTERRUPTED)
-            cli_note("%s: %s was not measured: %s", what, w->subjects[i].name, why);
+            cli_note("%s: %s was not measured: %s", what, w->subjects[i].name, w->results->ended);
 }
 
 static void measure(bench_walk *w) {
     const bench_point point = point_of(w);
     const bench_rule rule = rule_of(w);
     char why[BENCH_WHY] = "";
-    if (set_up(w, &point, why) != 0) {
+    int status = set_up(w, why) == 0 ? 0 : 1;
+    if (status == 0)
+        status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
+    if (status > 0) {
         leave_out(w, why);
         return;
     }
-    const int status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
-    if (status != 0) {
+    if (status < 0) {
         w->code = cli_error("%s", why);
         end(w, "the device failed");
     }
@@ -203,9 +200,24 @@ static void measure(bench_walk *w) {
         say_stopped(w);
 }
 
+/* Has the buffers hold the data of the case's pair of operation and type. */
+static void make_data(bench_walk *w) {
+    char why[BENCH_WHY] = "";
+    if (w->known.block && w->known.op == w->at.op && w->known.dtype == w->at.dtype)
+        return;
+    known_free(&w->known);
+    const dpr_status status = known_make(&w->known, w->cpu, w->at.op, w->at.dtype);
+    if (status == DPR_OK && bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) == 0)
+        return;
+    w->code = cli_error("%s", status != DPR_OK ? dpr_status_text(status) : why);
+    end(w, "its data could not be made");
+}
+
 static void take_case(bench_walk *w) {
     show_progress(w);
     end_if_over(w);
+    if (!w->results->ended)
+        make_data(w);
     if (w->results->ended)
         leave_out(w, w->results->ended);
     else
@@ -217,70 +229,35 @@ static void take_case(bench_walk *w) {
 
 /* ---- All cases -------------------------------------------------------------------------------------------------- */
 
-/* Calls visit() for the cases of a mode and a pair of operation and type, in order. Returns how many there are. */
-static size_t each_case(bench_walk *w, void (*visit)(bench_walk *w)) {
+/* The last digit of *number in the base `n`, which it loses. */
+static int take_digit(size_t *number, int n) {
+    const int digit = (int)(*number % (size_t)n);
+    *number /= (size_t)n;
+    return digit;
+}
+
+/* Goes to combination i of the axes, of which the counts change first. All graphs come first: once a process has
+ * launched kernels in two streams, as blocking calls do next to the timer's, an H200 takes 0.2 to 0.35 us longer from
+ * one kernel of a graph to the next, except for programmatic launches. Whether the combination is a case. */
+static int go_to(bench_walk *w, size_t i) {
     const bench_asked *a = w->asked;
-    size_t n = 0;
-    for (int c = 0; c < BENCH_CACHES; c++)
-        for (int i = 0; a->caches[c] && i < a->counts.n; i++) {
-            w->at.cache = (bench_cache)c;
-            w->at.count = a->counts.at[i];
-            if (w->wants && !w->wants(w->user, &w->at))
-                continue;
-            n++;
-            visit(w);
-        }
-    return n;
+    bench_case *at = &w->at;
+    at->count = a->counts.at[take_digit(&i, a->counts.n)];
+    at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
+    at->dtype = (dpr_dtype)take_digit(&i, DPR_DTYPE_COUNT);
+    at->op = (dpr_op)take_digit(&i, DPR_OP_COUNT);
+    at->mode = (bench_mode)i;
+    return a->modes[at->mode] && a->ops[at->op] && a->dtypes[at->dtype] && a->caches[at->cache]
+           && dpr_supported(at->op, at->dtype) && (!w->wants || w->wants(w->user, at));
 }
 
-static int is_pair(const bench_asked *a, int op, int dtype) {
-    return a->ops[op] && a->dtypes[dtype] && dpr_supported((dpr_op)op, (dpr_dtype)dtype);
-}
-
-static void ignore_case(bench_walk *w) {
-    (void)w;
-}
-
-/* Calls visit() for each pair in each mode. All graphs come first: once a process has launched kernels in two streams,
- * as blocking calls do beside the timer's, an H200 takes 0.2 to 0.35 us longer from one kernel of a graph to the next,
- * but for programmatic launches. */
-static void each_pair(bench_walk *w, void (*visit)(bench_walk *w)) {
-    for (int m = 0; m < BENCH_MODES; m++)
-        for (int op = 0; w->asked->modes[m] && op < DPR_OP_COUNT; op++)
-            for (int d = 0; d < DPR_DTYPE_COUNT; d++) {
-                if (!is_pair(w->asked, op, d))
-                    continue;
-                w->at = (bench_case){.op = (dpr_op)op, .dtype = (dpr_dtype)d, .mode = (bench_mode)m};
-                if (each_case(w, ignore_case))
-                    visit(w);
-            }
-}
-
-static void count_pair(bench_walk *w) {
-    w->cases += each_case(w, ignore_case);
-}
-
-static void look_at_size(bench_walk *w) {
-    const size_t bytes = saturating_bytes(&w->at);
-    w->largest = bytes > w->largest && bytes <= w->most ? bytes : w->largest;
-}
-
-static void look_at_sizes(bench_walk *w) {
-    (void)each_case(w, look_at_size);
-}
-
-/* Makes the data of the pair and measures its cases. */
-static void measure_pair(bench_walk *w) {
-    char why[BENCH_WHY] = "";
-    if (!w->results->ended) {
-        const dpr_status status = known_make(&w->known, w->cpu, w->at.op, w->at.dtype);
-        if (status != DPR_OK || bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) != 0) {
-            w->code = cli_error("%s", status != DPR_OK ? dpr_status_text(status) : why);
-            end(w, "its data could not be made");
-        }
-    }
-    (void)each_case(w, take_case);
-    known_free(&w->known);
+/* Goes to the next case from combination *next on. 0 if there is none. */
+static int next_case(bench_walk *w, size_t *next) {
+    const size_t all = (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * DPR_OP_COUNT * BENCH_MODES;
+    while (*next < all)
+        if (go_to(w, (*next)++))
+            return 1;
+    return 0;
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
@@ -301,25 +278,23 @@ const char *walk_why_no_gpu(void) {
     return absent ? absent : "none can be used";
 }
 
-int walk_has_pair(const bench_asked *asked) {
-    for (int op = 0; op < DPR_OP_COUNT; op++)
-        for (int d = 0; d < DPR_DTYPE_COUNT; d++)
-            if (is_pair(asked, op, d))
-                return 1;
-    return 0;
-}
-
-size_t walk_count(bench_walk *w) {
-    w->cases = 0;
-    each_pair(w, count_pair);
-    return w->cases;
+int walk_caller(const bench_walk *w, const char *strategy, int block, bench_caller *out) {
+    *out = caller_at(w->ctx, &w->at, strategy);
+    if (strategy)
+        caller_set_block(out, block);
+    out->expected = w->expected;
+    return caller_plan(out, NULL) == DPR_OK ? 0 : -1;
 }
 
 size_t walk_largest(bench_walk *w) {
+    size_t largest = 0;
     w->most = bench_pool_most(dpr_ctx_device(w->ctx)) / KNOWN_BLOCK * KNOWN_BLOCK;
-    w->largest = 0;
-    each_pair(w, look_at_sizes);
-    return w->largest;
+    w->cases = 0;
+    for (size_t next = 0; next_case(w, &next); w->cases++) {
+        const size_t bytes = saturating_bytes(&w->at);
+        largest = bytes > largest && bytes <= w->most ? bytes : largest;
+    }
+    return largest;
 }
 
 /* Room for the largest array in whole blocks, on a GPU twice, and for small ones. */
@@ -333,16 +308,16 @@ static size_t wanted_pool(bench_walk *w) {
 
 int walk_run(bench_walk *w) {
     char why[BENCH_WHY] = "";
-    if (bench_timer_create(dpr_ctx_device(w->ctx), wanted_pool(w), &w->timer, why) != 0)
+    const size_t pool = wanted_pool(w);
+    if (w->cases == 0)
+        return cli_usage("no operation that is asked for has a meaning for a type that is");
+    if (bench_timer_create(dpr_ctx_device(w->ctx), pool, &w->timer, why) != 0)
         return cli_error("%s", why);
-    bench_stop_at(w->timer, w->asked->stop);
-    bench_tick_at(w->timer, show_progress, w);
     w->results->device = *bench_timer_device(w->timer);
-    w->results->pool_bytes = bench_pool_bytes(w->timer);
-    (void)walk_count(w);
     w->began = bench_now();
-    bench_end_at(w->timer, w->began + w->asked->budget);
-    each_pair(w, measure_pair);
+    *bench_timer_watch(w->timer) = (bench_watch){w->asked->stop, w->began + w->asked->budget, show_progress, w};
+    for (size_t next = 0; next_case(w, &next);)
+        take_case(w);
     progress_clear();
     if (stopped(w))
         end(w, "interrupted");
@@ -352,6 +327,7 @@ int walk_run(bench_walk *w) {
 
 void walk_close(bench_walk *w) {
     bench_timer_destroy(w->timer);
+    known_free(&w->known);
     dpr_ctx_destroy(w->ctx);
     dpr_ctx_destroy(w->cpu);
     free(w->outcomes);

@@ -38,7 +38,7 @@ struct bench_walk {
     bench_timer *timer;
     bench_outcome *outcomes; /* BENCH_SUBJECTS of them */
     size_t cases, done;
-    size_t most, largest; /* bytes that may fit the device; of the largest array that does */
+    size_t most; /* bytes that may fit the device */
     double began;
     int code;
 };
@@ -49,18 +49,17 @@ int walk_open(bench_walk *w);
 /* Why walk_open() has taken the CPU where it might have taken a GPU, as a clause. */
 const char *walk_why_no_gpu(void);
 
-/* Whether an operation that is asked for has a meaning for a type that is. */
-int walk_has_pair(const bench_asked *asked);
-
-/* How many cases there are; asked->counts and asked->modes must be set. Needs no contexts. */
-size_t walk_count(bench_walk *w);
-
 /* Bytes of the largest array of a case that may fit the device. */
 size_t walk_largest(bench_walk *w);
 
+/* Makes a caller of dpr at the case: by the strategy of that name, with `block` threads a block where it lets that be
+ * chosen (0: its own choice), or by the planner's choice (NULL). 0, or -1 with the reason in dpr_last_error() if it
+ * cannot run the case. */
+int walk_caller(const bench_walk *w, const char *strategy, int block, bench_caller *out);
+
 /* Measures the cases. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
  * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong
- * result. */
+ * result; CLI_USAGE after a message, if there is no case. */
 int walk_run(bench_walk *w);
 
 void walk_close(bench_walk *w);

@@ -12,6 +12,8 @@ enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of 
 
 static const size_t least_pool = (size_t)16 << 20;
 
+#define AFRESH (SIZE_MAX / 2)
+
 typedef struct cpu {
     dpr_ctx *ctx; /* for reading */
     unsigned char *pool, *other;
@@ -19,8 +21,7 @@ typedef struct cpu {
     const unsigned char *block; /* what the pool holds, again and again */
     size_t block_bytes;
     size_t *made;  /* of each repetition, bytes from its begin on that are there */
-    size_t cursor; /* the buffer of the next call, of a cold batch */
-    const bench_point *last;
+    size_t cursor; /* the buffer of the next call, of a cold batch; from AFRESH on the rotation starts anew */
 } cpu;
 
 static void cpu_close(void *state) {
@@ -48,38 +49,43 @@ static size_t other_bytes(const dpr_ctx *ctx) {
     return round_up(2 * cache_bytes(ctx));
 }
 
-static size_t most_beside(size_t other) {
-    const size_t available = (size_t)memory_available() / 5 * 4;
+/* What a pool may have next to the memory that fills caches. */
+static size_t most_of(const dpr_ctx *ctx) {
+    const size_t available = (size_t)memory_available() / 5 * 4, other = other_bytes(ctx);
     return available > other + least_pool ? available - other : least_pool;
 }
 
 static size_t cpu_most(int ordinal) {
-    (void)ordinal;
     dpr_ctx *ctx;
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
+    if (dpr_ctx_create(ordinal, &ctx) != DPR_OK)
         return 0;
-    const size_t other = other_bytes(ctx);
+    const size_t most = most_of(ctx);
     dpr_ctx_destroy(ctx);
-    return most_beside(other);
+    return most;
 }
 
-static bench_status cpu_open(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why) {
-    (void)ordinal;
+static void describe(const dpr_ctx *ctx, bench_device *d) {
+    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
+    snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
+    d->sm_count = (int)caps->cpu.cores;
+    d->cache_bytes = cache_bytes(ctx);
+}
+
+static bench_status cpu_open(bench_device *d, size_t pool_bytes, void **state, char *why) {
     cpu *c = calloc(1, sizeof *c);
-    if (!c || dpr_ctx_create(DPR_DEVICE_CPU, &c->ctx) != DPR_OK) {
+    if (!c || dpr_ctx_create(d->ordinal, &c->ctx) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%s", c ? dpr_last_error() : "no host memory for a timer");
         cpu_close(c);
         return BENCH_BROKEN;
     }
+    describe(c->ctx, d);
     c->other_bytes = other_bytes(c->ctx);
-    const size_t most = most_beside(c->other_bytes);
-    room->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
-    room->cache_bytes = cache_bytes(c->ctx);
-    room->on_gpu = 0;
-    c->pool = aligned_alloc(BENCH_ALIGNMENT, room->pool_bytes);
+    const size_t most = most_of(c->ctx);
+    d->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
+    c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
     c->other = aligned_alloc(BENCH_ALIGNMENT, c->other_bytes);
     if (!c->pool || !c->other) {
-        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", room->pool_bytes + c->other_bytes);
+        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", d->pool_bytes + c->other_bytes);
         cpu_close(c);
         return BENCH_BROKEN;
     }
@@ -124,11 +130,11 @@ static bench_status stopped_at(size_t done, size_t all, char *why) {
 static bench_status cpu_make(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch,
                              char *why) {
     cpu *c = state;
-    const size_t buffers = layout->hop ? layout->buffers : 1, all = c->other_bytes + buffers * bytes;
+    const size_t all = c->other_bytes + layout->read * bytes;
     while (make_other(c))
         if (!bench_goes_on(watch))
             return stopped_at(c->other_made, all, why);
-    for (size_t i = 0; i < buffers; i++)
+    for (size_t i = 0; i < layout->read; i++)
         for (size_t done = 0; done < bytes; done += c->block_bytes) {
             const size_t left = bytes - done;
             make_block(c, (i * layout->stride + done) / c->block_bytes, left < c->block_bytes ? left : c->block_bytes);
@@ -138,12 +144,9 @@ static bench_status cpu_make(void *state, const bench_layout *layout, size_t byt
     return BENCH_GOOD;
 }
 
-static bench_status cpu_mark(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes,
-                             char *why) {
+static bench_status cpu_put(void *state, size_t at, const void *from, size_t bytes, char *why) {
     (void)why;
-    cpu *c = state;
-    for (size_t i = 0; i < (layout->hop ? layout->buffers : 1); i++)
-        memcpy(c->pool + i * layout->stride + at, from, bytes);
+    memcpy(((cpu *)state)->pool + at, from, bytes);
     return BENCH_GOOD;
 }
 
@@ -171,16 +174,11 @@ static bench_status calls(const cpu *c, bench_batch *batch, size_t first, char *
 /* The first buffer of the next batch; fills the caches when the rotation starts anew. */
 static bench_status turn(cpu *c, const bench_batch *batch, size_t *first, char *why) {
     const bench_layout *l = batch->layout;
+    const int anew = l->hop && c->cursor + (size_t)batch->calls > l->buffers;
     double seconds;
-    *first = c->cursor;
-    if (!l->hop || (c->last == batch->point && c->cursor + (size_t)batch->calls <= l->buffers)) {
-        c->cursor = *first + (size_t)batch->calls;
-        return BENCH_GOOD;
-    }
-    c->last = batch->point;
-    *first = 0;
-    c->cursor = (size_t)batch->calls;
-    return l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
+    *first = anew ? 0 : c->cursor;
+    c->cursor = *first + (size_t)batch->calls;
+    return anew && l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
 }
 
 static bench_status cpu_sample(void *state, bench_batch *batch, double *us, char *why) {
@@ -223,7 +221,7 @@ static bench_status cpu_warm(void *state, bench_batch *batch, char *why) {
 
 static void cpu_cool(void *state, bench_batch *batch) {
     (void)batch;
-    ((cpu *)state)->last = NULL;
+    ((cpu *)state)->cursor = AFRESH;
 }
 
 /* Multiplications of a linear congruential generator, each of which needs the one before. */
@@ -239,20 +237,13 @@ static double chain_mhz(void) {
     return STEPS / seconds * 1e-6;
 }
 
-/* The best of some, as another program may have the core for a moment. */
 static bench_status cpu_look(void *state, bench_reference *out, char *why) {
     cpu *c = state;
-    bench_reference best = {0};
-    for (int i = 0; i < 3; i++) {
-        double seconds;
-        if (read_other(c, &seconds, why) != BENCH_GOOD)
-            return BENCH_BROKEN;
-        const double mhz = chain_mhz(), rate = 1e-9 * (double)c->other_bytes / seconds;
-        best.clock_mhz = mhz > best.clock_mhz ? mhz : best.clock_mhz;
-        best.read_gb_per_s = rate > best.read_gb_per_s ? rate : best.read_gb_per_s;
-    }
-    c->last = NULL;
-    *out = best;
+    double seconds;
+    if (read_other(c, &seconds, why) != BENCH_GOOD)
+        return BENCH_BROKEN;
+    c->cursor = AFRESH;
+    *out = (bench_reference){chain_mhz(), 1e-9 * (double)c->other_bytes / seconds};
     return BENCH_GOOD;
 }
 
@@ -262,7 +253,7 @@ const bench_backend bench_cpu = {
     .close = cpu_close,
     .fill = cpu_fill,
     .make = cpu_make,
-    .mark = cpu_mark,
+    .put = cpu_put,
     .warm = cpu_warm,
     .sample = cpu_sample,
     .cool = cpu_cool,

@@ -20,8 +20,7 @@ typedef struct gpu {
     unsigned char *other; /* zeros, several times L2 */
     size_t other_bytes;
     unsigned char *results; /* BENCH_CALLS of them */
-    uint64_t *ticks;        /* two, for bench_launch_clock() */
-    uint32_t *sink;
+    uint64_t *ticks;        /* two, for bench_launch_clock(), and the sink of bench_launch_read() */
     int lead; /* how many times the work ahead of a graph is done; grows when the device is quicker than the host */
 } gpu;
 
@@ -32,6 +31,11 @@ static bench_status blame(cudaError_t error, const char *what, char *why) {
     snprintf(why, BENCH_WHY, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
     (void)cudaGetLastError();
     return cudaDeviceSynchronize() == cudaSuccess ? BENCH_UNABLE : BENCH_BROKEN;
+}
+
+/* The same for what every subject needs. */
+static bench_status blame_device(cudaError_t error, const char *what, char *why) {
+    return blame(error, what, why) == BENCH_GOOD ? BENCH_GOOD : BENCH_BROKEN;
 }
 
 static bench_status callback_failed(int code, char *why) {
@@ -66,7 +70,6 @@ static void cuda_close(void *state) {
     (void)cudaFree(g->other);
     (void)cudaFree(g->results);
     (void)cudaFree(g->ticks);
-    (void)cudaFree(g->sink);
     if (g->begin)
         (void)cudaEventDestroy(g->begin);
     if (g->end)
@@ -92,16 +95,31 @@ static size_t most_of(size_t free_bytes) {
     return free_bytes / 5 * 4;
 }
 
+static dpr_status describe(bench_device *d) {
+    dpr_gpu_caps caps = {0};
+    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
+    d->sm_count = (int)caps.sm_count;
+    d->sm_clock_khz = (int)caps.sm_clock_khz;
+    d->memory_clock_khz = (int)caps.memory_clock_khz;
+    d->memory_bus_bits = (int)caps.memory_bus_bits;
+    d->cache_bytes = caps.l2_bytes > 0 ? (uint64_t)caps.l2_bytes : 4 * mib;
+    d->memory_bytes = (uint64_t)caps.memory_bytes;
+    if (cudaDriverGetVersion(&d->driver_version) != cudaSuccess
+        || cudaRuntimeGetVersion(&d->runtime_version) != cudaSuccess)
+        (void)cudaGetLastError();
+    return status;
+}
+
 static size_t cuda_most(int ordinal) {
-    int l2 = 0;
+    bench_device d = {.ordinal = ordinal};
     size_t free_bytes = 0, total;
-    if (cudaSetDevice(ordinal) != cudaSuccess || cudaMemGetInfo(&free_bytes, &total) != cudaSuccess
-        || cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, ordinal) != cudaSuccess) {
+    if (describe(&d) != DPR_OK || cudaSetDevice(ordinal) != cudaSuccess
+        || cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) {
         (void)cudaGetLastError();
         return 0;
     }
     /* And some that the first kernel takes. */
-    const size_t taken = other_bytes(l2 > 0 ? (size_t)l2 : 4 * mib, free_bytes) + 64 * mib;
+    const size_t taken = other_bytes(d.cache_bytes, free_bytes) + 64 * mib;
     return free_bytes > taken ? most_of(free_bytes - taken) : 0;
 }
 
@@ -123,33 +141,28 @@ static cudaError_t allocate_pool(gpu *g, size_t wanted, size_t *got) {
     return allocate(&g->pool, least);
 }
 
-static void prepare(gpu *g, int ordinal, size_t pool_bytes, bench_room *room, trouble *t) {
-    int l2 = 0;
-    tried(t, cudaSetDevice(ordinal), "cudaSetDevice");
-    tried(t, cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, ordinal), "cudaDeviceGetAttribute");
+static void prepare(gpu *g, bench_device *d, size_t pool_bytes, trouble *t) {
+    size_t free_bytes = 0, total;
+    tried(t, cudaSetDevice(d->ordinal), "cudaSetDevice");
+    tried(t, cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
     if (t->error != cudaSuccess)
         return;
-    room->on_gpu = 1;
-    room->cache_bytes = l2 > 0 ? (size_t)l2 : 4 * mib;
-    size_t free_bytes = 0, total;
-    tried(t, cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
-    g->other_bytes = other_bytes(room->cache_bytes, free_bytes) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+    g->other_bytes = other_bytes(d->cache_bytes, free_bytes) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
     tried(t, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "cudaStreamCreate");
     tried(t, cudaEventCreate(&g->begin), "cudaEventCreate");
     tried(t, cudaEventCreate(&g->end), "cudaEventCreate");
     tried(t, allocate(&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
-    tried(t, cudaMalloc((void **)&g->ticks, 2 * sizeof *g->ticks), "device memory");
-    tried(t, cudaMalloc((void **)&g->sink, sizeof *g->sink), "device memory");
+    tried(t, cudaMalloc((void **)&g->ticks, 3 * sizeof *g->ticks), "device memory");
     if (tried(t, allocate(&g->other, g->other_bytes), "device memory to fill L2 from"))
         tried(t, cudaMemsetAsync(g->other, 0, g->other_bytes, g->stream), "cudaMemset");
     if (t->error == cudaSuccess)
-        tried(t, allocate_pool(g, pool_bytes, &room->pool_bytes), "device memory for the data");
+        tried(t, allocate_pool(g, pool_bytes, &d->pool_bytes), "device memory for the data");
     if (t->error == cudaSuccess)
         tried(t, cudaStreamSynchronize(g->stream), "cudaStreamSynchronize");
 }
 
 static cudaError_t read_other(const gpu *g) {
-    return (cudaError_t)bench_launch_read(g->other, g->other_bytes, g->sink, g->stream);
+    return (cudaError_t)bench_launch_read(g->other, g->other_bytes, (uint32_t *)&g->ticks[2], g->stream);
 }
 
 /* Clocks rise when there is work. */
@@ -165,19 +178,16 @@ static cudaError_t wake(const gpu *g) {
     return error;
 }
 
-static bench_status cuda_open(int ordinal, size_t pool_bytes, void **state, bench_room *room, char *why) {
+static bench_status cuda_open(bench_device *d, size_t pool_bytes, void **state, char *why) {
     trouble t = {cudaSuccess, NULL};
-    if (dpr_device_count() == 0) {
-        snprintf(why, BENCH_WHY, "no GPU: %s", dpr_device_absent());
-        return BENCH_BROKEN;
-    }
     gpu *g = calloc(1, sizeof *g);
-    if (!g) {
-        snprintf(why, BENCH_WHY, "no host memory for a timer");
+    if (!g || describe(d) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", g ? dpr_last_error() : "no host memory for a timer");
+        free(g);
         return BENCH_BROKEN;
     }
     g->lead = 1;
-    prepare(g, ordinal, pool_bytes, room, &t);
+    prepare(g, d, pool_bytes, &t);
     if (t.error == cudaSuccess)
         tried(&t, wake(g), "the first kernel");
     if (t.error != cudaSuccess) {
@@ -200,20 +210,13 @@ static bench_status cuda_fill(void *state, const void *block, size_t block_bytes
         error = cudaMemcpyAsync(g->pool + done, g->pool, more, cudaMemcpyDeviceToDevice, g->stream);
     }
     const cudaError_t end = cudaStreamSynchronize(g->stream);
-    return blame(error != cudaSuccess ? error : end, "filling the buffers", why) == BENCH_GOOD ? BENCH_GOOD
-                                                                                               : BENCH_BROKEN;
+    return blame_device(error != cudaSuccess ? error : end, "filling the buffers", why);
 }
 
-static bench_status cuda_mark(void *state, const bench_layout *layout, size_t at, const void *from, size_t bytes,
-                              char *why) {
+static bench_status cuda_put(void *state, size_t at, const void *from, size_t bytes, char *why) {
     const gpu *g = state;
-    cudaError_t error = cudaSuccess;
-    const size_t read = layout->hop ? (size_t)layout->calls : 1;
-    for (size_t i = 0; i < read && i < layout->buffers && error == cudaSuccess; i++)
-        error = cudaMemcpyAsync(g->pool + bench_offset(layout, i) + at, from, bytes, cudaMemcpyHostToDevice, g->stream);
-    const cudaError_t end = cudaStreamSynchronize(g->stream);
-    return blame(error != cudaSuccess ? error : end, "marking the buffers", why) == BENCH_GOOD ? BENCH_GOOD
-                                                                                               : BENCH_BROKEN;
+    const cudaError_t error = cudaMemcpyAsync(g->pool + at, from, bytes, cudaMemcpyHostToDevice, g->stream);
+    return blame_device(error != cudaSuccess ? error : cudaStreamSynchronize(g->stream), "marking the buffers", why);
 }
 
 static const unsigned char *input(const gpu *g, const bench_batch *batch, int i) {
@@ -385,8 +388,9 @@ static void cuda_cool(void *state, bench_batch *batch) {
 
 /* ---- Reference -------------------------------------------------------------------------------------------------- */
 
-static cudaError_t look_once(const gpu *g, bench_reference *out) {
+static bench_status cuda_look(void *state, bench_reference *out, char *why) {
     static const uint64_t cycles = 500000; /* long against the timer's step, which may be 1 us */
+    const gpu *g = state;
     uint64_t ticks[2] = {0};
     float ms = 0;
     trouble t = {cudaSuccess, NULL};
@@ -402,26 +406,7 @@ static cudaError_t look_once(const gpu *g, bench_reference *out) {
         out->read_gb_per_s = 1e-6 * (double)g->other_bytes / (double)ms;
         out->clock_mhz = 1e3 * (double)ticks[0] / (double)ticks[1];
     }
-    return t.error;
-}
-
-static bench_status cuda_look(void *state, bench_reference *out, char *why) {
-    bench_reference best = {0};
-    for (int i = 0; i < 3; i++) {
-        bench_reference one = {0};
-        const cudaError_t error = look_once(state, &one);
-        if (error != cudaSuccess)
-            return blame(error, "timing the reference", why) == BENCH_GOOD ? BENCH_GOOD : BENCH_BROKEN;
-        best.clock_mhz = one.clock_mhz > best.clock_mhz ? one.clock_mhz : best.clock_mhz;
-        best.read_gb_per_s = one.read_gb_per_s > best.read_gb_per_s ? one.read_gb_per_s : best.read_gb_per_s;
-    }
-    *out = best;
-    return BENCH_GOOD;
-}
-
-void bench_cuda_versions(int *driver, int *runtime) {
-    if (cudaDriverGetVersion(driver) != cudaSuccess || cudaRuntimeGetVersion(runtime) != cudaSuccess)
-        (void)cudaGetLastError();
+    return blame_device(t.error, "timing the reference", why);
 }
 
 const bench_backend bench_cuda = {
@@ -429,7 +414,7 @@ const bench_backend bench_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .fill = cuda_fill,
-    .mark = cuda_mark,
+    .put = cuda_put,
     .warm = cuda_warm,
     .sample = cuda_sample,
     .cool = cuda_cool,

@@ -55,7 +55,7 @@ static int refusal(const bench_room *room, const bench_point *point, char why[BE
     else if (point->cache == BENCH_HOT && point->bytes > room->cache_bytes / 3 * 2)
         snprintf(why, BENCH_WHY, "the array has %zu bytes, which do not stay in a cache of %zu", point->bytes,
                  room->cache_bytes);
-    else if (point->mark_at + point->mark_bytes > point->bytes)
+    else if (point->mark_bytes > point->bytes)
         snprintf(why, BENCH_WHY, "the mark is not in the array");
     else
         return 0;
@@ -84,6 +84,7 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
         l.hop = room->on_gpu ? hop_of(&l, calls) : 1;
     }
     l.calls = (int)calls;
+    l.read = l.hop == 0 ? 1 : room->on_gpu && calls < l.buffers ? calls : l.buffers;
     *out = l;
     return 0;
 }

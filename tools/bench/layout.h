@@ -19,6 +19,7 @@ typedef struct bench_layout {
     size_t stride;  /* bytes from one buffer to the next */
     size_t buffers; /* in the pool, at least 1 */
     size_t hop;     /* buffers from one call's to the next call's; 0: all calls read the first */
+    size_t read;    /* buffers that are read: those of calls 0 to read - 1; one batch of the CPU reads a part of them */
     int calls;      /* in a batch, 1 to BENCH_CALLS */
     int flush;      /* 1: going round all buffers once does not clear the cache */
 } bench_layout;

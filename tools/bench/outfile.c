@@ -1,43 +1,39 @@
 #include "outfile.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "report.h"
 #include "timing.h"
 
 static int failed_to_write(const char *file) {
     return cli_error("%s: cannot be written: %s", file, strerror(errno));
 }
 
-static int write_to(const outfile *o, FILE *f) {
-    return o->write(o->user, f, o->format) == 0 ? CLI_OK : cli_error("out of memory");
+static int write_to(const outfile *o, FILE *f, int format) {
+    return o->write(o->user, f, format) == 0 ? CLI_OK : cli_error("out of memory");
 }
 
-/* Writes the report beside the file and then puts it in its place. */
-static int save_aside(const outfile *o, const char *aside) {
-    FILE *f = fopen(aside, "w");
+static int save(const outfile *o, const char *file) {
+    FILE *f = fopen(file, "w");
     if (!f)
-        return failed_to_write(aside);
-    int code = write_to(o, f);
-    const int bad = ferror(f);
-    if ((fclose(f) != 0) | bad || (code == CLI_OK && rename(aside, o->name) != 0))
+        return failed_to_write(file);
+    const int code = write_to(o, f, o->format), bad = ferror(f);
+    return (fclose(f) != 0) | bad ? failed_to_write(file) : code;
+}
+
+/* Writes the report next to the file and then puts it in its place. */
+static int replace(outfile *o) {
+    char aside[PATH_MAX + sizeof ".part"];
+    snprintf(aside, sizeof aside, "%s.part", o->name);
+    int code = save(o, aside);
+    if (code == CLI_OK && rename(aside, o->name) != 0)
         code = failed_to_write(o->name);
     if (code != CLI_OK)
         (void)remove(aside);
-    return code;
-}
-
-static int replace(outfile *o) {
-    const size_t size = strlen(o->name) + sizeof ".part";
-    char *aside = malloc(size);
-    if (!aside)
-        return cli_error("out of memory");
-    snprintf(aside, size, "%s.part", o->name);
-    const int code = save_aside(o, aside);
-    free(aside);
     o->made &= code != CLI_OK;
     o->saved = bench_now();
     return code;
@@ -52,7 +48,7 @@ static int is_replaceable(const char *file) {
 int outfile_set_format(const char *text, void *out) {
     outfile *o = out;
     size_t format = 0;
-    const int code = cli_choice(text, o->format_name, &format);
+    const int code = cli_choice(text, report_format_name, &format);
     if (code == CLI_OK)
         o->format = (int)format;
     return code;
@@ -64,12 +60,12 @@ static int ends_in(const char *text, const char *end) {
 }
 
 static int guess_format(const outfile *o) {
-    static const struct { const char *end, *format; } all[] = {{".json", "json"}, {".csv", "csv"}, {".md", "markdown"}};
-    for (size_t i = 0; o->name && i < sizeof all / sizeof all[0]; i++)
-        for (size_t format = 0; ends_in(o->name, all[i].end) && o->format_name(format); format++)
-            if (strcmp(all[i].format, o->format_name(format)) == 0)
-                return (int)format;
-    return 0;
+    static const char *const ends[REPORT_FORMATS] = {
+        [REPORT_CSV] = ".csv", [REPORT_JSON] = ".json", [REPORT_MARKDOWN] = ".md"};
+    for (int format = 0; o->name && format < REPORT_FORMATS; format++)
+        if (ends[format] && ends_in(o->name, ends[format]))
+            return format;
+    return REPORT_TABLE;
 }
 
 int outfile_try(outfile *o) {
@@ -99,12 +95,7 @@ void outfile_refresh(outfile *o) {
 
 int outfile_finish(outfile *o) {
     if (!o->name)
-        return write_to(o, stdout);
-    if (is_replaceable(o->name))
-        return replace(o);
-    FILE *f = fopen(o->name, "w");
-    if (!f)
-        return failed_to_write(o->name);
-    const int code = write_to(o, f), bad = ferror(f);
-    return (fclose(f) != 0) | bad ? failed_to_write(o->name) : code;
+        return write_to(o, stdout, o->format);
+    const int code = is_replaceable(o->name) ? replace(o) : save(o, o->name);
+    return code == CLI_OK && o->shows_table && o->format != REPORT_TABLE ? write_to(o, stdout, REPORT_TABLE) : code;
 }

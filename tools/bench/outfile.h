@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 typedef struct outfile {
-    const char *name;                     /* NULL: standard output */
-    const char *(*format_name)(size_t i); /* of all formats; NULL past the end */
-    int format;                           /* one of them, or OUTFILE_GUESS */
+    const char *name; /* NULL: standard output */
+    int format;       /* a report_format, or OUTFILE_GUESS */
+    int shows_table;  /* 1: a table also goes to standard output where the file has another format */
     /* Writes all of the report. Errors of the file are looked for afterwards. 0, or -1 when out of memory. */
     int (*write)(void *user, FILE *f, int format);
     void *user;
@@ -17,8 +17,7 @@ typedef struct outfile {
     int made;     /* 1: outfile_try() has made it, and nothing was written since */
 } outfile;
 
-/* As a format: json, csv or markdown for a file whose name ends in .json, .csv or .md, where that is a format; else the
- * first. */
+/* As a format: json, csv or markdown for a file whose name ends in .json, .csv or .md; else table. */
 enum { OUTFILE_GUESS = -1 };
 
 /* As an option (cli.h) for an outfile: takes the name of a format. CLI_OK, or CLI_USAGE after a message. */

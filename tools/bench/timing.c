@@ -1,11 +1,11 @@
 #include "timing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "api/ctx.h"
 #include "backend.h"
 #include "cuda/device.h"
 
@@ -83,36 +83,6 @@ int bench_goes_on(const bench_watch *watch) {
 
 /* ---- Timers ----------------------------------------------------------------------------------------------------- */
 
-static dpr_status describe_gpu(bench_timer *timer) {
-    bench_device *d = &timer->device;
-    dpr_gpu_caps caps = {0};
-    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
-    if (status != DPR_OK)
-        return status;
-    d->sm_count = (int)caps.sm_count;
-    d->sm_clock_khz = (int)caps.sm_clock_khz;
-    d->memory_clock_khz = (int)caps.memory_clock_khz;
-    d->memory_bus_bits = (int)caps.memory_bus_bits;
-    d->cache_bytes = (uint64_t)caps.l2_bytes;
-    d->memory_bytes = (uint64_t)caps.memory_bytes;
-    bench_cuda_versions(&d->driver_version, &d->runtime_version);
-    return DPR_OK;
-}
-
-static dpr_status describe_cpu(bench_timer *timer) {
-    bench_device *d = &timer->device;
-    dpr_ctx *ctx;
-    d->cache_bytes = timer->room.cache_bytes;
-    const dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
-    if (status != DPR_OK)
-        return status;
-    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
-    snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
-    d->sm_count = (int)caps->cpu.cores;
-    dpr_ctx_destroy(ctx);
-    return DPR_OK;
-}
-
 static const bench_backend *backend_of(int device) {
     return device == DPR_DEVICE_CPU ? &bench_cpu : &bench_cuda;
 }
@@ -121,28 +91,37 @@ size_t bench_pool_most(int device) {
     return backend_of(device)->most(device);
 }
 
-int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]) {
+/* The timer's memory. */
+static bench_timer *allocate(int device, char *why) {
     bench_timer *t = calloc(1, sizeof *t);
-    unsigned char *results = malloc((size_t)BENCH_CALLS * BENCH_RESULT_STRIDE);
-    if (!t || !results) {
+    if (t)
+        t->results = malloc((size_t)BENCH_CALLS * BENCH_RESULT_STRIDE);
+    if (!t || !t->results) {
         snprintf(why, BENCH_WHY, "no host memory for a timer");
         free(t);
-        free(results);
-        return -1;
+        return NULL;
     }
-    t->results = results;
-    t->device.ordinal = device;
     t->backend = backend_of(device);
-    if (t->backend->open(device, pool_bytes, &t->state, &t->room, why) != BENCH_GOOD) {
+    t->device.ordinal = device;
+    return t;
+}
+
+int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]) {
+    if (device != DPR_DEVICE_CPU && dpr_device_count() == 0) {
+        snprintf(why, BENCH_WHY, "no GPU: %s", dpr_device_absent());
+        return -1;
+    }
+    bench_timer *t = allocate(device, why);
+    if (!t)
+        return -1;
+    bench_device *d = &t->device;
+    if (t->backend->open(d, pool_bytes, &t->state, why) != BENCH_GOOD) {
+        free(t->results);
         free(t);
-        free(results);
         return -1;
     }
-    if ((t->room.on_gpu ? describe_gpu(t) : describe_cpu(t)) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
-        bench_timer_destroy(t);
-        return -1;
-    }
+    t->room = (bench_room){
+        .on_gpu = device != DPR_DEVICE_CPU, .pool_bytes = d->pool_bytes, .cache_bytes = (size_t)d->cache_bytes};
     *out = t;
     return 0;
 }
@@ -160,21 +139,8 @@ const bench_device *bench_timer_device(const bench_timer *timer) {
     return &timer->device;
 }
 
-size_t bench_pool_bytes(const bench_timer *timer) {
-    return timer->room.pool_bytes;
-}
-
-void bench_stop_at(bench_timer *timer, const volatile sig_atomic_t *flag) {
-    timer->watch.stop = flag;
-}
-
-void bench_end_at(bench_timer *timer, double when) {
-    timer->watch.end = when;
-}
-
-void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user) {
-    timer->watch.tick = tick;
-    timer->watch.tick_user = user;
+bench_watch *bench_timer_watch(bench_timer *timer) {
+    return &timer->watch;
 }
 
 int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char why[BENCH_WHY]) {
@@ -196,19 +162,22 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
     return timer->backend->fill(timer->state, copy, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
 }
 
-int bench_fits(const bench_timer *timer, const bench_point *point, char why[BENCH_WHY]) {
-    bench_layout layout;
-    return bench_lay(&timer->room, point, &layout, why);
+static void raise_to(bench_reference *best, const bench_reference *one) {
+    best->clock_mhz = fmax(best->clock_mhz, one->clock_mhz);
+    best->read_gb_per_s = fmax(best->read_gb_per_s, one->read_gb_per_s);
 }
 
+/* The best of some, because another program may have the device for a moment. */
 int bench_look(bench_timer *timer, bench_reference *out, char why[BENCH_WHY]) {
-    bench_reference *best = &timer->best;
-    if (timer->backend->look(timer->state, out, why) != BENCH_GOOD)
-        return -1;
-    if (out->clock_mhz > best->clock_mhz)
-        best->clock_mhz = out->clock_mhz;
-    if (out->read_gb_per_s > best->read_gb_per_s)
-        best->read_gb_per_s = out->read_gb_per_s;
+    bench_reference best = {0};
+    for (int i = 0; i < 3; i++) {
+        bench_reference one = {0};
+        if (timer->backend->look(timer->state, &one, why) != BENCH_GOOD)
+            return -1;
+        raise_to(&best, &one);
+    }
+    raise_to(&timer->best, &best);
+    *out = best;
     return 0;
 }
 
@@ -286,11 +255,14 @@ static int take_rounds(session *s) {
     return 0;
 }
 
+/* Writes what is at `from` to the place of the mark in all arrays. */
 static bench_status set_mark(session *s, const void *from, char *why) {
     const bench_point *p = s->point;
-    if (p->mark_bytes == 0)
-        return BENCH_GOOD;
-    return s->timer->backend->mark(s->timer->state, &s->layout, p->mark_at, from, p->mark_bytes, why);
+    bench_status status = BENCH_GOOD;
+    for (size_t i = 0; p->mark_bytes && i < s->layout.read && status == BENCH_GOOD; i++)
+        status = s->timer->backend->put(s->timer->state, bench_offset(&s->layout, i) + p->bytes - p->mark_bytes, from,
+                                        p->mark_bytes, why);
+    return status;
 }
 
 static void summarise(bench_outcome *o) {
@@ -307,9 +279,9 @@ static void summarise(bench_outcome *o) {
 static int run(session *s, char *why) {
     if (set_mark(s, s->point->mark, why) != BENCH_GOOD)
         return -1;
-    int status = 0, at = 0;
-    for (; at < s->n && status == 0; at++)
-        status = start(s, at);
+    int status = 0;
+    for (int i = 0; i < s->n && status == 0; i++)
+        status = start(s, i);
     if (status == 0)
         status = take_rounds(s);
     for (int i = 0; i < s->n; i++) {
@@ -320,7 +292,7 @@ static int run(session *s, char *why) {
         if (o->state == BENCH_DONE)
             summarise(o);
     }
-    const size_t mark_in_block = s->point->mark_at % s->timer->room.block_bytes;
+    const size_t mark_in_block = (s->point->bytes - s->point->mark_bytes) % s->timer->room.block_bytes;
     if (status == 0 && set_mark(s, s->timer->block + mark_in_block, why) != BENCH_GOOD)
         status = -1;
     return status;
@@ -360,7 +332,7 @@ int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *ru
     }
     prepare(&s, subjects);
     if (bench_lay(&timer->room, point, &s.layout, why) != 0)
-        return -1;
+        return 1;
     const int made = make_data(&s, why);
     if (made <= 0)
         return made;

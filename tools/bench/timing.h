@@ -85,11 +85,10 @@ typedef struct bench_point {
     bench_mode mode;
     bench_cache cache;
     size_t bytes; /* that one call reads, at most; 0 is allowed */
-    /* Where every buffer differs from the repeated block while the point is timed: mark_bytes (0: nowhere) at `mark`,
-     * in host memory, go to the byte `mark_at` of each buffer, within `bytes` and within one repetition of the block.
-     */
+    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, which are within one
+     * repetition of it, are those at `mark`, in host memory. 0: nowhere. */
     const void *mark;
-    size_t mark_bytes, mark_at;
+    size_t mark_bytes;
 } bench_point;
 
 typedef enum bench_state {
@@ -127,6 +126,7 @@ typedef struct bench_device {
     int memory_bus_bits;
     uint64_t cache_bytes; /* L2, or the last-level caches */
     uint64_t memory_bytes;
+    size_t pool_bytes; /* of the timer's pool */
 } bench_device;
 
 /* Fixed work that is timed now and then: it tells whether the machine is as quick as it was.
@@ -152,7 +152,7 @@ size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
 /* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
  *
  * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least 16 MiB.
- *                    bench_pool_bytes() tells. The device memory comes from cudaMalloc.
+ *                    bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
  *
  * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
  * thread's current one and leave it so. */
@@ -160,17 +160,18 @@ int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char wh
 void bench_timer_destroy(bench_timer *timer); /* NULL is allowed */
 
 const bench_device *bench_timer_device(const bench_timer *timer);
-size_t bench_pool_bytes(const bench_timer *timer);
 
-/* Stops bench_run() at the end of the current sample, or at once while data is made, once *flag is not 0. NULL, the
- * default: nothing does. */
-void bench_stop_at(bench_timer *timer, const volatile sig_atomic_t *flag);
+/* What may end a measurement before it is done. */
+typedef struct bench_watch {
+    const volatile sig_atomic_t *stop; /* ends it once *stop is not 0; NULL: nothing does */
+    double end;                        /* ends it once bench_now() is past this; 0: never */
+    void (*tick)(void *user);          /* is called between samples, so it should be quick; NULL: nothing is */
+    void *tick_user;
+} bench_watch;
 
-/* Stops bench_run() in the same way once bench_now() is past `when`; 0, the default: never. */
-void bench_end_at(bench_timer *timer, double when);
-
-/* Is called between samples, and while data is made, so it should be quick. NULL: nothing. */
-void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user);
+/* The timer's, for the caller to set; all 0 at first. bench_run() looks at it after every sample and all the time while
+ * data is made. */
+bench_watch *bench_timer_watch(bench_timer *timer);
 
 /* Has the pool hold repetitions of `block`, which is in host memory and copied. Every buffer begins with the block's
  * first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU, where that takes long,
@@ -181,17 +182,14 @@ void bench_tick_at(bench_timer *timer, void (*tick)(void *user), void *user);
  * 0, or -1. */
 int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char why[BENCH_WHY]);
 
-/* Whether the point can be timed with this pool: 0, or -1 with the reason (the array is larger than the pool; a hot one
- * does not fit the cache; the CPU has no graph or stream). */
-int bench_fits(const bench_timer *timer, const bench_point *point, char why[BENCH_WHY]);
-
 /* Times n subjects (1 to BENCH_SUBJECTS) in turn at one point and checks their results. The pool must have been filled.
  *
  * Each subject is warmed up, and then has one sample in each round until the rule's verdict on it; the others go on.
  * outcomes[i] is that of subjects[i].
  *
- * 0, also when single subjects fail; -1 when the device failed, or the point does not fit. After an error that the
- * device does not recover from (a fault in a kernel), every later call fails too. */
+ * 0, also when single subjects fail; 1 when the point cannot be timed (the array is larger than the pool; a hot one
+ * does not fit the cache; the CPU has no graph or stream); -1 when the device failed. After an error that the device
+ * does not recover from (a fault in a kernel), every later call fails too. */
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
               int n, bench_outcome *outcomes, char why[BENCH_WHY]);
 

@@ -115,9 +115,9 @@ static int parse(int argc, char **argv, bench_asked *a) {
 
 /* Defaults take the place of lists that are not asked for. */
 static int complete_bench(bench_asked *a) {
-    a->ops[DPR_SUM] |= (unsigned char)!axis_members(a->ops);
-    a->dtypes[DPR_F32] |= (unsigned char)!axis_members(a->dtypes);
-    a->caches[BENCH_COLD] |= (unsigned char)!axis_members(a->caches);
+    axis_default(a->ops, DPR_SUM);
+    axis_default(a->dtypes, DPR_F32);
+    axis_default(a->caches, BENCH_COLD);
     if (!axis_members(a->strategies))
         for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
             a->strategies[i] = cli_strategy_at(i).role == DPR_ROLE_CANDIDATE;
@@ -180,46 +180,36 @@ static int check_nested_options(const bench_asked *a) {
     return CLI_OK;
 }
 
-static int report(const bench_asked *asked, const bench_results *results) {
-    if (results->omission_count && !asked->quiet && !kind_of(asked)->says_omissions)
+/* One run of the command. */
+typedef struct request {
+    bench_asked asked;
+    outcome results;
+} request;
+
+static int measure(void *user) {
+    request *r = user;
+    const bench_results *results = &r->results.bench;
+    const bench_kind *kind = kind_of(&r->asked);
+    const int code = kind->measure(&r->asked, &r->results);
+    if (results->omission_count && !r->asked.quiet && !kind->says_omissions)
         cli_note("%zu combination%s left out; the first: %s", results->omission_count,
                  results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
-    return outfile_finish(asked->file);
-}
-
-static int run(bench_asked *asked, outcome *all) {
-    const bench_kind *kind = kind_of(asked);
-    bench_results *results = &all->bench;
-    int code = check_nested_options(asked);
-    if (code == CLI_OK)
-        code = kind->complete(asked);
-    if (code == CLI_OK)
-        code = outfile_try(asked->file);
-    if (code != CLI_OK)
-        return code;
-    asked_catch_signals(asked);
-    code = kind->measure(asked, all);
-    if (code != CLI_USAGE && results->device.name[0]) {
-        const int written = report(asked, results);
-        code = written != CLI_OK ? written : results->interrupted ? CLI_SIGNAL + *asked->stop : code;
-    } else {
-        outfile_abandon(asked->file);
-    }
-    results_free(results);
     return code;
 }
 
 int command_bench(int argc, char **argv) {
-    static outcome results;
-    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS};
-    bench_asked asked = {
-        .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
+    static request r;
+    outfile file = {.format = OUTFILE_GUESS, .user = &r.results};
+    r.asked =
+        (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
-    const int code = parse(argc, argv, &asked);
+    int code = parse(argc, argv, &r.asked);
     if (code != CLI_GO_ON)
         return code;
-    file.write = kind_of(&asked)->write;
-    file.user = &results;
-    return run(&asked, &results);
+    file.write = kind_of(&r.asked)->write;
+    code = check_nested_options(&r.asked);
+    if (code == CLI_OK)
+        code = kind_of(&r.asked)->complete(&r.asked);
+    return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }

@@ -8,7 +8,7 @@
 #include <cub/device/device_reduce.cuh>
 #include <cuda/std/functional>
 
-#include "cub.h"
+#include "peer_kernels.h"
 
 namespace peers {
 
@@ -36,17 +36,17 @@ template <dpr_dtype D> const element_of<D> *elements(const void *in) {
     return static_cast<const element_of<D> *>(in);
 }
 
-/* Call<D>::run, where Call<D>::exists. */
-template <template <dpr_dtype> class Call, dpr_dtype D> constexpr peers_cub_call *entry() {
-    if constexpr (Call<D>::exists)
-        return &Call<D>::run;
+/* Call::run<D>, where Call::exists<D>. */
+template <typename Call, dpr_dtype D> constexpr peers_cub_call *entry() {
+    if constexpr (Call::template exists<D>)
+        return &Call::template run<D>;
     else
         return nullptr;
 }
 
 } // namespace peers
 
-/* For DPR_DTYPE_LIST(PEERS_ENTRY, template): the table of a template. */
+/* For DPR_DTYPE_LIST(PEERS_ENTRY, type): the table of a type with such members. */
 #define PEERS_ENTRY(Call, NAME, ...) peers::entry<Call, DPR_##NAME>(),
 
 #endif

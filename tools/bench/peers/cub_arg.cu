@@ -2,39 +2,26 @@
 
 namespace {
 
-using peers::element_of;
-using peers::elements;
-
 /* CUB has had the form with two outputs and 64-bit indices since version 3. */
-#if CUB_VERSION >= 300000
-constexpr bool has_wide_index = true;
-#else
-constexpr bool has_wide_index = false;
-#endif
+constexpr bool has_wide_index = CUB_VERSION >= 300000;
 
-template <dpr_dtype D> element_of<D> *value_at(void *out) {
-    return reinterpret_cast<element_of<D> *>(static_cast<unsigned char *>(out) + 16);
-}
+template <bool Least> struct arg_call {
+    template <dpr_dtype D> static constexpr bool exists = has_wide_index &&peers::is_ordered<D>;
 
-template <dpr_dtype D> struct argmin_call {
-    static constexpr bool exists = has_wide_index && peers::is_ordered<D>;
-
+    template <dpr_dtype D>
     static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
-        return cub::DeviceReduce::ArgMin(scratch, *bytes, elements<D>(in), value_at<D>(out),
-                                         static_cast<int64_t *>(out), static_cast<int64_t>(count), stream);
-    }
-};
-
-template <dpr_dtype D> struct argmax_call {
-    static constexpr bool exists = has_wide_index && peers::is_ordered<D>;
-
-    static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
-        return cub::DeviceReduce::ArgMax(scratch, *bytes, elements<D>(in), value_at<D>(out),
-                                         static_cast<int64_t *>(out), static_cast<int64_t>(count), stream);
+        const auto *from = peers::elements<D>(in);
+        auto *const value = reinterpret_cast<peers::element_of<D> *>(static_cast<unsigned char *>(out) + 16);
+        auto *const index = static_cast<int64_t *>(out);
+        const auto n = static_cast<int64_t>(count);
+        if constexpr (Least)
+            return cub::DeviceReduce::ArgMin(scratch, *bytes, from, value, index, n, stream);
+        else
+            return cub::DeviceReduce::ArgMax(scratch, *bytes, from, value, index, n, stream);
     }
 };
 
 } // namespace
 
-peers_cub_call *const peers_cub_argmin[] = {DPR_DTYPE_LIST(PEERS_ENTRY, argmin_call)};
-peers_cub_call *const peers_cub_argmax[] = {DPR_DTYPE_LIST(PEERS_ENTRY, argmax_call)};
+peers_cub_table peers_cub_argmin = {DPR_DTYPE_LIST(PEERS_ENTRY, arg_call<true>)};
+peers_cub_table peers_cub_argmax = {DPR_DTYPE_LIST(PEERS_ENTRY, arg_call<false>)};

@@ -6,7 +6,6 @@ namespace {
 
 using peers::element_of;
 using peers::elements;
-using peers::stored;
 using peers::sum_of;
 
 template <typename To> struct widen {
@@ -17,9 +16,10 @@ struct truth {
     __host__ __device__ int64_t operator()(uint8_t x) const { return x != 0; }
 };
 
-template <dpr_dtype D> struct sum_call {
-    static constexpr bool exists = peers::is_ordered<D>;
+struct sum_call {
+    template <dpr_dtype D> static constexpr bool exists = peers::is_ordered<D>;
 
+    template <dpr_dtype D>
     static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
         using sum = sum_of<D>;
         const uint64_t n = count;
@@ -35,9 +35,11 @@ template <dpr_dtype D> struct sum_call {
     }
 };
 
-template <dpr_dtype D> struct transform_call {
-    static constexpr bool exists = peers::is_ordered<D> && D != DPR_BOOL && sizeof(sum_of<D>) > sizeof(element_of<D>);
+struct transform_call {
+    template <dpr_dtype D>
+    static constexpr bool exists = peers::is_ordered<D> &&D != DPR_BOOL && sizeof(sum_of<D>) > sizeof(element_of<D>);
 
+    template <dpr_dtype D>
     static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
         using sum = sum_of<D>;
         const auto wide = thrust::make_transform_iterator(elements<D>(in), widen<sum>{});
@@ -45,9 +47,10 @@ template <dpr_dtype D> struct transform_call {
     }
 };
 
-template <dpr_dtype D> struct native_call {
-    static constexpr bool exists = D == DPR_I32 || D == DPR_U32;
+struct native_call {
+    template <dpr_dtype D> static constexpr bool exists = D == DPR_I32 || D == DPR_U32;
 
+    template <dpr_dtype D>
     static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
         return cub::DeviceReduce::Sum(scratch, *bytes, elements<D>(in), static_cast<element_of<D> *>(out),
                                       uint64_t{count}, stream);
@@ -56,9 +59,9 @@ template <dpr_dtype D> struct native_call {
 
 } // namespace
 
-peers_cub_call *const peers_cub_sum[] = {DPR_DTYPE_LIST(PEERS_ENTRY, sum_call)};
-peers_cub_call *const peers_cub_sum_transform[] = {DPR_DTYPE_LIST(PEERS_ENTRY, transform_call)};
-peers_cub_call *const peers_cub_sum_native[] = {DPR_DTYPE_LIST(PEERS_ENTRY, native_call)};
+peers_cub_table peers_cub_sum = {DPR_DTYPE_LIST(PEERS_ENTRY, sum_call)};
+peers_cub_table peers_cub_sum_transform = {DPR_DTYPE_LIST(PEERS_ENTRY, transform_call)};
+peers_cub_table peers_cub_sum_native = {DPR_DTYPE_LIST(PEERS_ENTRY, native_call)};
 
 int peers_cub_version() {
     return CUB_VERSION;

@@ -1,9 +1,7 @@
-/* cuBLAS's reductions: asum and dot beside the sum, iamax beside argmax. */
+/* cuBLAS's reductions: asum and dot next to the sum, iamax next to argmax. */
 #include <cublas_v2.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "peer_set.h"
 
@@ -11,20 +9,25 @@
  * while a stream is captured. */
 enum { WORKSPACE = 32 << 20 };
 
-struct peer_cublas {
+struct peer_handle {
     cublasHandle_t handle;
     void *workspace;
     cudaStream_t stream; /* that the handle works in */
-    int on_host;         /* 1: results go to host memory, and calls wait for them */
 };
+
+/* What a routine gives, in terms of dpr's operation. The data of a sum and of ARGMAX are not negative. */
+typedef enum meaning {
+    THE_SAME,
+    FROM_ONE, /* an index that is counted from 1 */
+    SQUARES   /* the sum of squares */
+} meaning;
 
 struct peer_routine {
     const char *name;
     dpr_op op;
     dpr_dtype dtype;
     cublasStatus_t (*run)(cublasHandle_t handle, int64_t n, const void *x, void *result);
-    /* Changes what is expected of dpr's operation to what the routine gives. */
-    void (*expect)(const peer_set *s, known_result *expected);
+    meaning gives;
 };
 
 /* ---- Routines --------------------------------------------------------------------------------------------------- */
@@ -48,50 +51,10 @@ static cublasStatus_t idamax(cublasHandle_t handle, int64_t n, const void *x, vo
     return cublasIdamax_64(handle, n, x, 1, result);
 }
 
-/* The data of a sum are not negative. */
-static void expect_sum(const peer_set *s, known_result *expected) {
-    (void)s;
-    (void)expected;
-}
-
-/* Counted from 1; of the greatest absolute value, and the data of ARGMAX are not negative. */
-static void expect_index(const peer_set *s, known_result *expected) {
-    (void)s;
-    expected->exact.i64++;
-}
-
-static double squares(const peer_set *s, size_t count) {
-    const unsigned char *block = s->known->block;
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        double x;
-        float narrow;
-        if (s->at.dtype == DPR_F32) {
-            memcpy(&narrow, block + i * sizeof narrow, sizeof narrow);
-            x = (double)narrow;
-        } else {
-            memcpy(&x, block + i * sizeof x, sizeof x);
-        }
-        sum += x * x;
-    }
-    return sum;
-}
-
-/* The array is the block again and again. Squares of numbers up to 1 are no more in sum than the numbers, so the
- * tolerance of the sum will do. */
-static void expect_squares(const peer_set *s, known_result *expected) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[s->at.dtype].size, count = (size_t)s->at.count;
-    const size_t blocks = count / per_block;
-    expected->part[0] = (double)blocks * squares(s, per_block) + squares(s, count % per_block);
-}
-
 static const peer_routine routines[] = {
-    {"cublas.asum", DPR_SUM, DPR_F32, sasum, expect_sum},
-    {"cublas.asum", DPR_SUM, DPR_F64, dasum, expect_sum},
-    {"cublas.dot", DPR_SUM, DPR_F32, sdot, expect_squares},
-    {"cublas.dot", DPR_SUM, DPR_F64, ddot, expect_squares},
-    {"cublas.iamax", DPR_ARGMAX, DPR_F32, isamax, expect_index},
-    {"cublas.iamax", DPR_ARGMAX, DPR_F64, idamax, expect_index},
+    {"cublas.asum", DPR_SUM, DPR_F32, sasum, THE_SAME},      {"cublas.asum", DPR_SUM, DPR_F64, dasum, THE_SAME},
+    {"cublas.dot", DPR_SUM, DPR_F32, sdot, SQUARES},         {"cublas.dot", DPR_SUM, DPR_F64, ddot, SQUARES},
+    {"cublas.iamax", DPR_ARGMAX, DPR_F32, isamax, FROM_ONE}, {"cublas.iamax", DPR_ARGMAX, DPR_F64, idamax, FROM_ONE},
 };
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
@@ -103,65 +66,78 @@ static int note(peer *p, cublasStatus_t status) {
 }
 
 /* A change of the stream makes cuBLAS forget its workspace. */
-static cublasStatus_t prepare(peer_cublas *c, cudaStream_t stream, int on_host) {
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (c->stream != stream) {
-        status = cublasSetStream(c->handle, stream);
-        if (status == CUBLAS_STATUS_SUCCESS)
-            status = cublasSetWorkspace(c->handle, c->workspace, WORKSPACE);
-        if (status == CUBLAS_STATUS_SUCCESS)
-            c->stream = stream;
-    }
-    if (status == CUBLAS_STATUS_SUCCESS && c->on_host != on_host) {
-        status = cublasSetPointerMode(c->handle, on_host ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
-        if (status == CUBLAS_STATUS_SUCCESS)
-            c->on_host = on_host;
-    }
+static cublasStatus_t enter(peer_handle *c, cudaStream_t stream) {
+    if (c->stream == stream)
+        return CUBLAS_STATUS_SUCCESS;
+    cublasStatus_t status = cublasSetStream(c->handle, stream);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetWorkspace(c->handle, c->workspace, WORKSPACE);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        c->stream = stream;
     return status;
 }
 
-static int run(peer *p, const void *in, void *out, cudaStream_t stream, int on_host) {
-    peer_cublas *c = p->set->cublas;
-    const cublasStatus_t status = prepare(c, stream, on_host);
+static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
+    peer *p = user;
+    peer_handle *c = p->set->cublas;
+    const cublasStatus_t status = enter(c, stream);
     return note(p, status != CUBLAS_STATUS_SUCCESS ? status
                                                    : p->routine->run(c->handle, (int64_t)p->caller.count, in, out));
 }
 
-static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
-    return run(user, in, out, stream, 0);
-}
-
+/* The result goes to host memory, so the routine waits for it. */
 static int call(void *user, const void *in, void *host_out) {
-    peer *p = user;
-    return run(p, in, host_out, p->set->stream, 1);
+    return enqueue(user, in, host_out, ((const peer *)user)->set->stream);
 }
 
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
-int peer_add_cublas(peer_set *s, char why[BENCH_WHY]) {
-    (void)why;
-    for (size_t i = 0; i < sizeof routines / sizeof routines[0]; i++) {
-        if (routines[i].op != s->at.op || routines[i].dtype != s->at.dtype)
-            continue;
-        bench_subject *subject = peer_add(s, routines[i].name);
+static double squares(const known *k, size_t count) {
+    const size_t size = dpr_dtypes[k->dtype].size;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double x = dpr_element_load(k->dtype, k->block + i * size).re;
+        sum += x * x;
+    }
+    return sum;
+}
+
+/* Changes what is expected of dpr's operation to what the routine gives. The array is the block again and again.
+ * Squares of numbers up to 1 are no more in sum than the numbers, so the tolerance of the sum will do. */
+static void expect(const bench_walk *w, meaning gives, known_result *expected) {
+    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[w->at.dtype].size, count = (size_t)w->at.count;
+    const size_t blocks = count / per_block;
+    if (gives == FROM_ONE)
+        expected->exact.i64++;
+    else if (gives == SQUARES)
+        expected->part[0] = (double)blocks * squares(&w->known, per_block) + squares(&w->known, count % per_block);
+}
+
+static int add(peer_set *s, char why[BENCH_WHY]) {
+    const bench_walk *w = s->walk;
+    const cublasStatus_t status = cublasSetPointerMode(
+        s->cublas->handle, w->at.mode == BENCH_BLOCKING ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
+    snprintf(why, BENCH_WHY, "cuBLAS: %s", cublasGetStatusString(status));
+    for (size_t i = 0; i < sizeof routines / sizeof routines[0] && status == CUBLAS_STATUS_SUCCESS; i++) {
+        const peer_routine *r = &routines[i];
+        bench_subject *subject = r->op == w->at.op && r->dtype == w->at.dtype ? peer_add(s, r->name) : NULL;
         if (!subject)
-            return 0;
+            continue;
         peer *p = subject->user;
-        p->routine = &routines[i];
-        routines[i].expect(s, &p->caller.expected);
+        p->routine = r;
+        expect(w, r->gives, &p->caller.expected);
         subject->enqueue = enqueue;
         subject->call = call;
     }
-    return 0;
+    return status == CUBLAS_STATUS_SUCCESS ? 0 : -1;
 }
 
-int peer_cublas_open(peer_set *s, char why[BENCH_WHY]) {
+static int allocate(peer_set *s, char why[BENCH_WHY]) {
     s->cublas = calloc(1, sizeof *s->cublas);
     if (!s->cublas) {
         snprintf(why, BENCH_WHY, "no host memory for cuBLAS");
         return -1;
     }
-    s->cublas->on_host = 1; /* a handle's default */
     cublasStatus_t status = cublasCreate(&s->cublas->handle);
     if (status != CUBLAS_STATUS_SUCCESS)
         s->cublas->handle = NULL;
@@ -173,7 +149,7 @@ int peer_cublas_open(peer_set *s, char why[BENCH_WHY]) {
     return -1;
 }
 
-void peer_cublas_close(peer_set *s) {
+static void release(peer_set *s) {
     if (!s->cublas)
         return;
     if (s->cublas->handle)
@@ -183,11 +159,12 @@ void peer_cublas_close(peer_set *s) {
     s->cublas = NULL;
 }
 
-void peer_cublas_version(const peer_set *s, char text[32]) {
+static void version(char text[32]) {
     int major = 0, minor = 0, patch = 0;
-    text[0] = 0;
-    if (s->cublas && cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
+    if (cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(MINOR_VERSION, &minor) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(PATCH_LEVEL, &patch) == CUBLAS_STATUS_SUCCESS)
         snprintf(text, 32, "%d.%d.%d", major, minor, patch);
 }
+
+const peer_group_calls peer_cublas = {.open = allocate, .add = add, .close = release, .version = version};

@@ -1,5 +1,3 @@
-#include "launch.h"
-
 #include <stdio.h>
 
 #include "cuda/driver.h"
@@ -10,7 +8,8 @@ enum { LARGEST_BYTES = 8 << 20 };
 
 /* ---- Calls, launched as dpr's are ------------------------------------------------------------------------------- */
 
-static int launch(peer *p, int programmatic, void **params, cudaStream_t stream) {
+static int launch(peer *p, int programmatic, uint64_t *word, cudaStream_t stream) {
+    void *params[] = {&word};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     attribute.value.programmaticStreamSerializationAllowed = 1;
     const CUlaunchConfig config = {.gridDimX = 1,
@@ -22,14 +21,14 @@ static int launch(peer *p, int programmatic, void **params, cudaStream_t stream)
                                    .hStream = stream,
                                    .attrs = &attribute,
                                    .numAttrs = programmatic ? 1 : 0};
-    return peer_note(p, (cudaError_t)dpr_driver()->launch_kernel_ex(&config, p->kernel, params, NULL));
+    return peer_note(p, (cudaError_t)dpr_driver()->launch_kernel_ex(&config, p->set->kernel, params, NULL));
 }
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
     (void)in;
     (void)out;
-    return launch(p, p->programmatic, NULL, stream);
+    return launch(p, p->set->programmatic, NULL, stream);
 }
 
 /* In the legacy default stream, as a blocking call of dpr. The host waits for a word that the kernel writes to its
@@ -37,16 +36,15 @@ static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
 static int call(void *user, const void *in, void *host_out) {
     enum { LOOKS = 1 << 24 };
     peer *p = user;
-    uint64_t *word = p->set->mailbox, there = 1;
-    void *params[] = {&word, &there};
+    uint64_t *word = p->set->mailbox;
     (void)in;
     (void)host_out;
     __atomic_store_n(word, 0, __ATOMIC_RELAXED);
-    const int code = launch(p, 0, params, NULL);
+    const int code = launch(p, 0, word, NULL);
     if (code != 0)
         return code;
     for (long i = 0; i < LOOKS; i++)
-        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == there)
+        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != 0)
             return 0;
     const cudaError_t waited = cudaDeviceSynchronize();
     return peer_note(p, waited != cudaSuccess ? waited : cudaErrorTimeout);
@@ -54,28 +52,27 @@ static int call(void *user, const void *in, void *host_out) {
 
 /* ---- The subject ------------------------------------------------------------------------------------------------ */
 
-int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
-    struct cudaFuncAttributes attributes;
-    const void *entry = peer_is_blocking(s) ? peers_post_kernel() : peers_empty_kernel();
-    cudaFunction_t kernel = NULL;
-    if (s->at.count > LARGEST_BYTES / dpr_dtypes[s->at.dtype].size)
-        return 0;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, entry);
-    if (error == cudaSuccess)
-        error = cudaGetFuncBySymbol(&kernel, entry);
-    if (error != cudaSuccess) {
-        snprintf(why, BENCH_WHY, "an empty kernel: %s", cudaGetErrorString(error));
-        return -1;
-    }
-    bench_subject *subject = peer_add(s, peer_group_name(PEER_LAUNCH));
+static int add(peer_set *s, char why[BENCH_WHY]) {
+    const bench_case *at = &s->walk->at;
+    const int is_small = at->count <= LARGEST_BYTES / dpr_dtypes[at->dtype].size;
+    bench_subject *subject = is_small ? peer_add(s, peer_group_name(PEER_LAUNCH)) : NULL;
+    (void)why;
     if (!subject)
         return 0;
-    peer *p = subject->user;
-    p->kernel = kernel;
-    p->programmatic = attributes.ptxVersion >= 90; /* compiled for less it does not wait */
-    p->caller.reads_nothing = 1;
+    ((peer *)subject->user)->caller.reads_nothing = 1;
     subject->enqueue = enqueue;
     subject->call = call;
     subject->count_wrong = NULL;
     return 0;
 }
+
+static int find_kernel(peer_set *s, char why[BENCH_WHY]) {
+    struct cudaFuncAttributes attributes = {0};
+    cudaError_t error = cudaFuncGetAttributes(&attributes, peers_post_kernel());
+    if (error == cudaSuccess)
+        error = cudaGetFuncBySymbol(&s->kernel, peers_post_kernel());
+    s->programmatic = attributes.ptxVersion >= 90; /* compiled for less it does not wait */
+    return peer_check(error, "an empty kernel", why);
+}
+
+const peer_group_calls peer_launch = {.open = find_kernel, .add = add};

@@ -6,12 +6,13 @@
 #include "dpr_commit.h"
 #include "peer_set.h"
 #include "peers_report.h"
-#include "peers_run.h"
 
 typedef struct request {
-    peers_asked asked;
+    bench_asked asked;
     peers_results results;
     outfile file;
+    bench_walk walk;
+    peer_set set;
 } request;
 
 static const cli_help help = {
@@ -50,7 +51,7 @@ static int take_groups(const char *text, void *in) {
 }
 
 static int parse(int argc, char **argv, request *r) {
-    bench_asked *a = &r->asked.common;
+    bench_asked *a = &r->asked;
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: 2^0:2^33:x2)"},
@@ -58,7 +59,7 @@ static int parse(int argc, char **argv, request *r) {
         {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
         {'m', "mode", "MODE,...", asked_take_modes, a->modes, "graph (default), stream, blocking, or 'all'"},
         {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
-        {'p', "peer", "PEER,...", take_groups, r->asked.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
+        {'p', "peer", "PEER,...", take_groups, r->set.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time in addition to the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
@@ -75,22 +76,15 @@ static int parse(int argc, char **argv, request *r) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
-/* What an axis has that is not on the command line. */
-static void default_axis(unsigned char in[AXIS_SET], size_t one) {
-    if (!axis_members(in))
-        in[one] = 1;
-}
-
+/* Defaults take the place of lists that are not asked for. */
 static int complete(request *r) {
-    bench_asked *a = &r->asked.common;
-    default_axis(a->ops, DPR_SUM);
-    default_axis(a->dtypes, DPR_F32);
-    default_axis(a->modes, BENCH_GRAPH);
-    default_axis(a->caches, BENCH_COLD);
-    if (!axis_members(r->asked.groups))
-        memset(r->asked.groups, 1, PEER_GROUPS);
-    if (a->budget <= 0)
-        a->budget = 60;
+    bench_asked *a = &r->asked;
+    axis_default(a->ops, DPR_SUM);
+    axis_default(a->dtypes, DPR_F32);
+    axis_default(a->modes, BENCH_GRAPH);
+    axis_default(a->caches, BENCH_COLD);
+    if (!axis_members(r->set.groups))
+        memset(r->set.groups, 1, PEER_GROUPS);
     return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
 }
 
@@ -101,40 +95,40 @@ static int write_report(void *user, FILE *f, int format) {
     return peers_write(f, &r->results, (report_format)format);
 }
 
-/* The table also goes to standard output where the file has something else. */
-static int report(request *r) {
-    outfile table = {.format = REPORT_TABLE, .write = write_report, .user = r};
-    const int code = outfile_finish(&r->file);
-    return code == CLI_OK && r->file.name && r->file.format != REPORT_TABLE ? outfile_finish(&table) : code;
-}
-
-static int run(request *r) {
-    const bench_results *results = &r->results.common;
-    int code = outfile_try(&r->file);
+/* dpr and the peers get their memory first: the pool takes most of what is left. */
+static int measure_all(request *r) {
+    char why[BENCH_WHY] = "";
+    const int code = walk_open(&r->walk);
     if (code != CLI_OK)
         return code;
-    asked_catch_signals(&r->asked.common);
-    code = peers_measure(&r->asked, &r->results);
-    if (code != CLI_USAGE && results->device.name[0]) {
-        const int written = report(r);
-        code = code != CLI_OK ? code : written;
-        code = results->interrupted ? CLI_SIGNAL + *r->asked.common.stop : code;
-    } else {
-        outfile_abandon(&r->file);
-    }
-    results_free(&r->results.common);
+    if (dpr_ctx_device(r->walk.ctx) == DPR_DEVICE_CPU)
+        return cli_error("there is no GPU: nothing can be compared");
+    if (peer_set_open(&r->set, why) != 0)
+        return cli_error("%s", why);
+    peer_set_version(&r->set, PEER_CUB, r->results.cub);
+    peer_set_version(&r->set, PEER_CUBLAS, r->results.cublas);
+    return walk_run(&r->walk);
+}
+
+static int measure(void *user) {
+    request *r = user;
+    const int code = measure_all(r);
+    peer_set_close(&r->set);
+    walk_close(&r->walk);
     return code;
 }
 
 static int start(int argc, char **argv, request *r) {
-    r->file = (outfile){.format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_report, .user = r};
-    r->asked.common =
-        (bench_asked){.device = DPR_DEVICE_AUTO, .accuracy = 0.005, .commit = DPR_COMMIT, .file = &r->file};
+    r->file = (outfile){.format = OUTFILE_GUESS, .shows_table = 1, .write = write_report, .user = r};
+    r->asked = (bench_asked){
+        .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.005, .commit = DPR_COMMIT, .file = &r->file};
+    r->walk =
+        (bench_walk){.asked = &r->asked, .results = &r->results.common, .prepare = peer_set_prepare, .user = &r->set};
+    r->set.walk = &r->walk;
     int code = parse(argc, argv, r);
-    if (code != CLI_GO_ON)
-        return code;
-    code = complete(r);
-    return code == CLI_OK ? run(r) : code;
+    if (code == CLI_GO_ON && (code = complete(r)) == CLI_OK)
+        code = asked_run(&r->asked, &r->results.common, measure, r);
+    return code;
 }
 
 int main(int argc, char **argv) {

@@ -18,28 +18,14 @@ static const bench_definition definitions[] = {
      "word that it writes"},
     {NULL, NULL}};
 
-static void add_row(const report_out *out, cJSON *row, const bench_results *r, const bench_row *from) {
-    cJSON_AddStringToObject(row, "subject", from->subject);
-    if (from->strategy)
-        cJSON_AddStringToObject(row, "strategy", from->strategy);
-    bench_json_row(out, row, r, from);
-    if (from->ratio.n) {
-        report_number(row, "ratio", from->ratio.median);
-        report_number(row, "ratio_low", from->ratio.low);
-        report_number(row, "ratio_high", from->ratio.high);
-    }
-}
+static const table_measure measures[] = {TABLE_SPREAD, TABLE_RATIO, TABLE_RATE, TABLE_NONE};
+static const bench_view view = {
+    1,
+    "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ratio,"
+    "ratio_low,ratio_high,ok,settled,doubtful,why",
+    measures};
 
-static void write_tables(report_out *out, const peers_results *r) {
-    const bench_results *all = &r->common;
-    for (size_t i = 0, n; i < all->row_count; i += n) {
-        const results_table t = results_table_at(all, i);
-        n = t.n;
-        bench_report_case(out, &all->rows[i].at, 0, 0, "");
-        bench_report_sizes(out, &t, TABLE_SPREAD);
-        bench_report_sizes(out, &t, TABLE_RATIO);
-        bench_report_sizes(out, &t, TABLE_RATE);
-    }
+static void say_notes(report_out *out, const peers_results *r) {
     report_text(out, REPORT_NOTE, "Times are medians, with half the distance of the 10 %% and 90 %% quantiles.");
     report_text(out, REPORT_NOTE,
                 "Ratios are taken round by round: above 1, dpr is faster. In brackets: a 95 %% interval "
@@ -49,8 +35,8 @@ static void write_tables(report_out *out, const peers_results *r) {
                 "written as others read.");
     if (!r->cublas[0])
         report_text(out, REPORT_NOTE, "Without cuBLAS.");
-    if (all->ended)
-        report_text(out, REPORT_NOTE, "It ended early: %s.", all->ended);
+    if (r->common.ended)
+        report_text(out, REPORT_NOTE, "It ended early: %s.", r->common.ended);
 }
 
 static void add_libraries(cJSON *object, const peers_results *r) {
@@ -62,22 +48,14 @@ static void add_libraries(cJSON *object, const peers_results *r) {
 }
 
 int peers_write(FILE *f, const peers_results *r, report_format format) {
-    const bench_results *all = &r->common;
+    const char *ended = r->common.ended;
     char title[96];
     snprintf(title, sizeof title, "%s%s%s%s", *r->cub ? ", CUB " : "", r->cub, *r->cublas ? ", cuBLAS " : "",
              r->cublas);
-    report_out out = bench_report_begin(f, format, "dpr peers", all, title, definitions);
+    report_out out = bench_report_begin(f, format, "dpr peers", &r->common, title, definitions);
     add_libraries(cJSON_AddObjectToObject(out.document, "libraries"), r);
-    cli_json_add(out.document, "ended_early", all->ended ? cJSON_CreateString(all->ended) : cJSON_CreateNull());
-    cJSON *rows = cJSON_AddArrayToObject(out.document, "rows");
-    for (size_t i = 0; i < all->row_count; i++)
-        add_row(&out, report_row(rows), all, &all->rows[i]);
-    report_csv(
-        &out,
-        "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ratio,"
-        "ratio_low,ratio_high,ok,settled,doubtful,why",
-        rows);
-    if (report_is_text(&out))
-        write_tables(&out, r);
-    return bench_report_end(&out, all);
+    cli_json_add(out.document, "ended_early", ended ? cJSON_CreateString(ended) : cJSON_CreateNull());
+    bench_report_rows(&out, &r->common, &view);
+    say_notes(&out, r);
+    return bench_report_end(&out, &r->common);
 }

@@ -1,0 +1,41 @@
+/* What dpr is compared with on the device: CUB's reductions (cub_*.cu), and a kernel that reads nothing. */
+#ifndef DPR_PEERS_PEER_KERNELS_H
+#define DPR_PEERS_PEER_KERNELS_H
+
+#include "lists.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Enqueues a reduction of `count` elements of device memory, whose result goes to `out`. With `scratch` NULL it only
+ * sets *scratch_bytes, to what the same call will need. Of ARGMIN and ARGMAX the value goes to out + 16 bytes. Returns
+ * the cudaError_t. */
+typedef int peers_cub_call(void *scratch, size_t *scratch_bytes, const void *in, void *out, size_t count,
+                           dpr_stream stream);
+
+/* Calls by element type, NULL where CUB's result would be another than dpr's. */
+typedef peers_cub_call *const peers_cub_table[DPR_DTYPE_COUNT];
+extern peers_cub_table peers_cub_sum, peers_cub_min, peers_cub_max, peers_cub_argmin, peers_cub_argmax;
+extern peers_cub_table peers_cub_all, peers_cub_any, peers_cub_count;
+
+/* Sums of elements that a transform iterator widens, which keeps CUB from vector loads. NULL where nothing is widened.
+ */
+extern peers_cub_table peers_cub_sum_transform;
+
+/* Sums of 32-bit integers modulo 2^32: the low half of dpr's result. NULL for other types. */
+extern peers_cub_table peers_cub_sum_native;
+
+/* CUB_VERSION: 300001 is 3.0.1. */
+int peers_cub_version(void);
+
+/* Host address of a kernel of one thread that reads nothing, as cudaGetFuncBySymbol() takes it. It waits for the work
+ * before it, if it was launched ahead of that. Its parameter is a uint64_t *, where it stores 1 for the host to see, or
+ * NULL. */
+const void *peers_post_kernel(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
