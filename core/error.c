@@ -13,6 +13,15 @@ dpr_status dpr_fail(dpr_status status, const char *format, ...) {
     return status;
 }
 
+dpr_status dpr_check_out(const void *out, size_t size, const char *init) {
+    const size_t *given = out;
+    if (!given)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (*given < size)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, less than %zu: start from %s", *given, size, init);
+    return DPR_OK;
+}
+
 const char *dpr_last_error(void) {
     return last_error;
 }

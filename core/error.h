@@ -9,4 +9,8 @@
  * stop. It is cut after 511 bytes. */
 dpr_status dpr_fail(dpr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Checks the struct that a caller wants filled in, whose first member is its size: DPR_ERR_NULL_POINTER if it is NULL,
+ * DPR_ERR_INVALID_OPTION if it has less than `size` bytes. `init` names the macro that callers start from. */
+dpr_status dpr_check_out(const void *out, size_t size, const char *init);
+
 #endif

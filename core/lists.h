@@ -5,8 +5,7 @@
 
 #include "dpr.h"
 
-/* Kinds of element types (dtypes.def) and domains of operations (ops.def) as sets of kinds. */
-enum { DPR_KIND_BOOL = 1, DPR_KIND_SINT = 2, DPR_KIND_UINT = 4, DPR_KIND_FLOAT = 8, DPR_KIND_COMPLEX = 16 };
+/* Domains of operations (ops.def) as sets of dpr_kind. */
 enum {
     DPR_DOMAIN_BITS = DPR_KIND_BOOL | DPR_KIND_SINT | DPR_KIND_UINT,
     DPR_DOMAIN_ORDERED = DPR_DOMAIN_BITS | DPR_KIND_FLOAT,
@@ -28,25 +27,25 @@ enum {
 };
 #undef DPR_COUNT_ONE
 
-typedef struct dpr_op_info {
+typedef struct dpr_op_row {
     const char *id, *name, *text;
-    int domain; /* set of DPR_KIND_* */
+    int domain; /* set of dpr_kind */
     dpr_result_rule result;
-} dpr_op_info;
+} dpr_op_row;
 
-typedef struct dpr_dtype_info {
+typedef struct dpr_dtype_row {
     const char *id, *name, *text;
     const char *npy; /* "" if NumPy has no such type */
     uint8_t size, align;
-    int kind;       /* DPR_KIND_* */
+    int kind;       /* dpr_kind */
     dpr_dtype wide; /* result type of a sum or product */
-} dpr_dtype_info;
+} dpr_dtype_row;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern const dpr_op_info dpr_ops[DPR_OP_COUNT];
-extern const dpr_dtype_info dpr_dtypes[DPR_DTYPE_COUNT];
+extern const dpr_op_row dpr_ops[DPR_OP_COUNT];
+extern const dpr_dtype_row dpr_dtypes[DPR_DTYPE_COUNT];
 #ifdef __cplusplus
 }
 #endif

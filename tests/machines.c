@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "plan/machine.h"
+#include "plan/caps_text.h"
 #include "support.h"
 
 char *machine_file(const char *name, const char *ending) {
@@ -29,7 +29,7 @@ int machine_load(const char *name, dpr_machine *out) {
     if (!text)
         return 0;
     *out = (dpr_machine){.resident = NULL};
-    const int good = EXPECT_STATUS(DPR_OK, dpr_machine_parse(text, &out->caps));
+    const int good = EXPECT_STATUS(DPR_OK, dpr_caps_parse(text, &out->caps));
     free(text);
     return good;
 }

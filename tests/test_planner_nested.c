@@ -91,8 +91,8 @@ TEST(PlannerNested, the_limit_of_depth_is_the_callers_or_the_machines) {
         }
 }
 
-/* In the forms of the literature each level is a launch, and where depth is short there are fewer. The tree launches as many
- * levels as take the least time, of those that there may be. */
+/* In the forms of the literature each level is a launch, and where depth is short there are fewer. The tree launches as
+ * many levels as take the least time, of those that there may be. */
 TEST(PlannerNested, depth_costs_launches_or_spares_time) {
     dpr_machine machine;
     NEED_NESTED();

@@ -9,6 +9,10 @@
  * Rules that hold for every function here:
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
  *   After any other status the objects passed in are as they were and the next call works.
+ * - A function that describes something fills in a struct that the caller has started from its ..._INIT macro. It reads
+ *   and keeps the first member, `size`; of a struct from a later version it writes the members that it knows.
+ *   DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if `size` is less than in version 0.1. Strings in it are in static
+ *   storage unless it says otherwise.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
  *   shared by threads; it may be destroyed only when no other thread uses it.
@@ -148,6 +152,43 @@ DPR_API int dpr_supported(dpr_op op, dpr_dtype dtype);
  *
  * For a pair without a meaning ("-") the return value is not one of the enum. */
 DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
+
+/** An operation's properties. Start from DPR_OP_INFO_INIT. */
+typedef struct dpr_op_info {
+    size_t size;        /**< sizeof(dpr_op_info), set by DPR_OP_INFO_INIT */
+    const char *id;     /**< the enumerator, e.g. "DPR_SUM" */
+    const char *text;   /**< the result in one line, e.g. "sum of the elements" */
+    const char *types;  /**< which element types it takes: "all types", "all but complex" or "bool and integers" */
+    const char *result; /**< the type of the result: "widened" (that of a SUM), "the elements' type", "i64" or "bool" */
+} dpr_op_info;
+
+#define DPR_OP_INFO_INIT                                                                                               \
+    { sizeof(dpr_op_info), NULL, NULL, NULL, NULL }
+
+/** What the elements of a type are. */
+typedef enum dpr_kind {
+    DPR_KIND_BOOL = 1,    /**< truth values */
+    DPR_KIND_SINT = 2,    /**< signed integers */
+    DPR_KIND_UINT = 4,    /**< unsigned integers */
+    DPR_KIND_FLOAT = 8,   /**< floating-point numbers */
+    DPR_KIND_COMPLEX = 16 /**< complex numbers */
+} dpr_kind;
+
+/** A type's properties. Start from DPR_DTYPE_INFO_INIT. */
+typedef struct dpr_dtype_info {
+    size_t size;      /**< sizeof(dpr_dtype_info), set by DPR_DTYPE_INFO_INIT */
+    const char *id;   /**< the enumerator, e.g. "DPR_F32" */
+    const char *text; /**< what an element is, in one line */
+    const char *npy;  /**< the code in headers of .npy files without its byte order, e.g. "f4"; "" if NumPy has none */
+    dpr_kind kind;
+} dpr_dtype_info;
+
+#define DPR_DTYPE_INFO_INIT                                                                                            \
+    { sizeof(dpr_dtype_info), NULL, NULL, NULL, DPR_KIND_BOOL }
+
+/** Writes the properties of an operation or a type to *out. DPR_ERR_INVALID_OP, DPR_ERR_INVALID_DTYPE. */
+DPR_API dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out);
+DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
 
 /* ---- The simple call -------------------------------------------------------------------------------------------- */
 
@@ -474,10 +515,178 @@ typedef struct dpr_strategy_info {
 #define DPR_STRATEGY_INFO_INIT                                                                                         \
     { sizeof(dpr_strategy_info), DPR_ROLE_CANDIDATE, 0, 0 }
 
-/** Writes the properties of strategy i to *out. Reads and keeps out->size; of a struct from a later version it writes
- * the members that it knows. DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if out->size is less than in version 0.1;
- * DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
+/** Writes the properties of strategy i to *out. DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out);
+
+/* ---- Machines --------------------------------------------------------------------------------------------------- */
+
+/** The number of GPUs that can be used; 0 without a driver. The first call initialises the driver, and no device. */
+DPR_API int dpr_device_count(void);
+
+/** The reason why dpr_device_count() is 0, as a clause, e.g. "this build of dpr has no CUDA"; NULL if it is not 0. The
+ * string lives as long as the process. */
+DPR_API const char *dpr_device_absent(void);
+
+/** The properties of a NUMA node of this computer. Start from DPR_NODE_INFO_INIT. */
+typedef struct dpr_node_info {
+    size_t size;           /**< sizeof(dpr_node_info), set by DPR_NODE_INFO_INIT */
+    int number;            /**< the operating system's number of the node */
+    int cores;             /**< the node's physical cores that this process may use */
+    int threads;           /**< the node's hardware threads that this process may use */
+    uint64_t memory_bytes; /**< the node's memory; 0 if it is unknown */
+    char cpus[128];        /**< the numbers of these hardware threads, e.g. "0-7,16-23"; cut if it is longer */
+} dpr_node_info;
+
+#define DPR_NODE_INFO_INIT                                                                                             \
+    { sizeof(dpr_node_info), 0, 0, 0, 0, "" }
+
+/** Writes the properties of NUMA node i to *out; i counts nodes from 0 in the order of their numbers, and there is at
+ * least one. DPR_ERR_INVALID_OPTION if there is no node i. */
+DPR_API dpr_status dpr_node_describe(size_t i, dpr_node_info *out);
+
+/** A machine is what the planner knows of a computer: capabilities of its CPU, and of one GPU or none. Any number of
+ * threads may use one. */
+typedef struct dpr_machine dpr_machine;
+
+/** The machine that the context plans for. It belongs to the context; NULL for NULL. What its nested launches cost is
+ * assumed until a strategy dp.* has been asked for by name. */
+DPR_API const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx);
+
+/** Reads the capabilities of this computer.
+ *
+ * @param device   CUDA ordinal of the machine's GPU, or DPR_DEVICE_CPU for a machine without one.
+ * @param measure  0: no device is initialised, and costs of nested launches are assumed. 1: initialises the device and
+ *                 measures these costs; a cost that cannot be measured stays assumed.
+ * @param out      receives the machine; the caller gives it back with dpr_machine_destroy().
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY,
+ * DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_machine_read(int device, int measure, dpr_machine **out);
+
+/** Reads a captured machine: the zero-terminated text that dpr_machine_format() wrote, perhaps on another computer.
+ *
+ * Each line is `key = value`. The keys are those of dpr_capability, cpu_name, and gpu_name for a machine with a GPU. #
+ * starts a comment, except in a name. The caller gives the machine back with dpr_machine_destroy().
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_INVALID_OPTION with the line and the key of what is
+ * unknown, malformed, missing, there twice or out of its range. */
+DPR_API dpr_status dpr_machine_parse(const char *text, dpr_machine **out);
+
+/** Writes the machine as text for dpr_machine_parse(), by the protocol of dpr_plan_explain(). */
+DPR_API dpr_status dpr_machine_format(const dpr_machine *machine, char *text, size_t *len);
+
+/** Gives the machine back; NULL is allowed. Not for the machine of a context. */
+DPR_API void dpr_machine_destroy(dpr_machine *machine);
+
+/** What a machine is called and where its GPU is. Start from DPR_MACHINE_INFO_INIT. The names live as long as the
+ * machine. */
+typedef struct dpr_machine_info {
+    size_t size;          /**< sizeof(dpr_machine_info), set by DPR_MACHINE_INFO_INIT */
+    const char *cpu_name; /**< the CPU's model name */
+    const char *gpu_name; /**< NULL: the machine has no GPU */
+    int near_node; /**< number of the NUMA node that is nearest to the GPU; -1 if it is unknown or there is no GPU */
+    char pci[16];  /**< the GPU's PCI bus id, e.g. "0000:3b:00.0"; "" if it is unknown or there is no GPU */
+} dpr_machine_info;
+
+#define DPR_MACHINE_INFO_INIT                                                                                          \
+    { sizeof(dpr_machine_info), NULL, NULL, -1, "" }
+
+/** Writes the machine's names and places to *out. */
+DPR_API dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *out);
+
+/** One capability of a machine. Start from DPR_CAPABILITY_INIT. */
+typedef struct dpr_capability {
+    size_t size;      /**< sizeof(dpr_capability), set by DPR_CAPABILITY_INIT */
+    const char *key;  /**< e.g. "cpu.cores" or "gpu.l2_bytes"; begins with "cpu." or "gpu." */
+    const char *text; /**< what the value is and its unit, e.g. "L2 cache, bytes" */
+    int64_t value;    /**< flags are 0 or 1 */
+} dpr_capability;
+
+#define DPR_CAPABILITY_INIT                                                                                            \
+    { sizeof(dpr_capability), NULL, NULL, 0 }
+
+/** Writes capability i of the machine to *out; those of the CPU come first. DPR_ERR_INVALID_OPTION if there is no
+ * capability i; a machine without a GPU has only those of the CPU. */
+DPR_API dpr_status dpr_machine_capability(const dpr_machine *machine, size_t i, dpr_capability *out);
+
+/** A kernel's use of a GPU, and its theoretical occupancy by the CUDA toolkit's calculation. Start from
+ * DPR_KERNEL_INFO_INIT. */
+typedef struct dpr_kernel_info {
+    size_t size;       /**< sizeof(dpr_kernel_info), set by DPR_KERNEL_INFO_INIT */
+    int threads;       /**< most threads a block */
+    int registers;     /**< registers a thread */
+    int shared_bytes;  /**< shared memory a block, static and dynamic together, in bytes */
+    int blocks_per_sm; /**< blocks that an SM holds at a time */
+    double occupancy;  /**< threads of these blocks, divided by the most threads that an SM takes */
+    const char *limit; /**< what leaves no room for a further block: "threads", "registers", "shared memory", "blocks";
+                          or "does not fit" */
+} dpr_kernel_info;
+
+#define DPR_KERNEL_INFO_INIT                                                                                           \
+    { sizeof(dpr_kernel_info), 0, 0, 0, 0, 0, "" }
+
+/** Describes the kernel with which problem->options->strategy solves the problem on the GPU of a context's machine or
+ * of one from dpr_machine_read(). Initialises the GPU.
+ *
+ * Errors: those of dpr_decision_create(), DPR_ERR_INVALID_OPTION if no strategy is named, DPR_ERR_STRATEGY_UNABLE if
+ * the strategy cannot solve the problem or runs on the CPU, DPR_ERR_NO_DEVICE for a captured machine. */
+DPR_API dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *problem, dpr_kernel_info *out);
+
+/* ---- Decisions -------------------------------------------------------------------------------------------------- */
+
+/** A decision is the planner's table for a problem on a machine: which strategy is chosen for which number of elements.
+ * It does not change, and any number of threads may use it. */
+typedef struct dpr_decision dpr_decision;
+
+/** Decides as blocking calls (dpr_reduce_ex()) do, for every number of elements at once. Runs nothing, except that the
+ * costs of nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
+ *
+ * @param machine  a context's, so that the decision is the context's; any other machine: then the number of blocks that
+ *                 a GPU holds follows from what kernels declare. It may be destroyed before the decision.
+ * @param problem  its count is checked and does not change the decision; device_count and options->init are not used.
+ * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
+ *
+ * Errors: those that dpr_plan_create() has for the problem; DPR_ERR_MEMORY_KIND if no strategy reaches the memory. */
+DPR_API dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *problem, dpr_decision **out);
+
+/** Gives the decision back; NULL is allowed. */
+DPR_API void dpr_decision_destroy(dpr_decision *decision);
+
+/** A range of numbers of elements for which one strategy is chosen. Start from DPR_STEP_INIT. */
+typedef struct dpr_step {
+    size_t size;       /**< sizeof(dpr_step), set by DPR_STEP_INIT */
+    size_t from, upto; /**< the range, both ends included. The first step begins at 0; the last one ends at SIZE_MAX */
+    size_t strategy;   /**< the strategy's number, for dpr_strategy_name() */
+    int threads;       /**< most threads a block; on the CPU the number of threads */
+    int max_blocks;    /**< most blocks of the grid; on the CPU 1 */
+    int max_depth;     /**< most nested launches below each other; 0: its kernels launch none */
+    int launch_measured;   /**< 1: launch_seconds was measured on this machine; 0: it is assumed */
+    double launch_seconds; /**< seconds of one level of nested launches; 0 if there are none */
+} dpr_step;
+
+#define DPR_STEP_INIT                                                                                                  \
+    { sizeof(dpr_step), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Writes the step that `count` elements belong to to *out. The table is the step of 0 elements, then that of
+ * out->upto + 1, and so on until out->upto is SIZE_MAX. */
+DPR_API dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_step *out);
+
+/** What the planner expects of a strategy. Start from DPR_PREDICTION_INIT. */
+typedef struct dpr_prediction {
+    size_t size;         /**< sizeof(dpr_prediction), set by DPR_PREDICTION_INIT */
+    double seconds;      /**< from the call to the result; 0 if the strategy cannot solve the problem */
+    const char *refusal; /**< why it cannot, as a clause, e.g. "needs a GPU"; NULL: it can */
+} dpr_prediction;
+
+#define DPR_PREDICTION_INIT                                                                                            \
+    { sizeof(dpr_prediction), 0, NULL }
+
+/** Writes what strategy i would take for `count` elements to *out. DPR_ERR_UNKNOWN_STRATEGY for
+ * i >= dpr_strategy_count(). */
+DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out);
+
+/** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */
+DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len);
 
 #undef DPR_ENUM_ENTRY_
 

@@ -26,7 +26,6 @@ typedef struct view {
 } view;
 
 struct dpr_ctx {
-    int device;
     dpr_machine machine;
     dpr_residence residence; /* where the machine's kernels run */
     dpr_device *gpu;         /* NULL on the CPU */
@@ -63,8 +62,8 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
     dpr_ctx *ctx = calloc(1, sizeof *ctx);
     if (!ctx)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a context");
-    ctx->device = home ? home->ordinal : DPR_DEVICE_CPU;
-    dpr_status status = dpr_caps_read(ctx->device, &ctx->machine.caps);
+    ctx->machine.device = home ? home->ordinal : DPR_DEVICE_CPU;
+    dpr_status status = dpr_caps_read(ctx->machine.device, &ctx->machine.caps);
     if (status == DPR_OK && home)
         status = open_gpu(ctx, home, options);
     if (status != DPR_OK) {
@@ -164,10 +163,10 @@ void dpr_ctx_destroy(dpr_ctx *ctx) {
 }
 
 int dpr_ctx_device(const dpr_ctx *ctx) {
-    return ctx ? ctx->device : DPR_DEVICE_CPU;
+    return ctx ? ctx->machine.device : DPR_DEVICE_CPU;
 }
 const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx) {
-    return &ctx->machine;
+    return ctx ? &ctx->machine : NULL;
 }
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx) {
     return ctx->gpu;
@@ -258,13 +257,6 @@ static view *view_of(dpr_ctx *ctx, int sms) {
     }
 }
 
-static uint64_t bit_of(const dpr_strategy *strategy) {
-    size_t i = 0;
-    while (dpr_strategies[i] != strategy)
-        i++;
-    return UINT64_C(1) << i;
-}
-
 /* Replaces *choice, whose `strategy` does not fit the stream, with a choice for the stream's SMs. */
 static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const dpr_misfit *misfit, dpr_stream stream,
                                const dpr_choice **choice) {
@@ -272,7 +264,7 @@ static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const
     if (!v)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a plan");
     if (misfit->too_large)
-        atomic_fetch_or(&v->barred, bit_of(strategy));
+        atomic_fetch_or(&v->barred, UINT64_C(1) << dpr_strategy_index(strategy));
     return choice_in(ctx, v, (*choice)->key, v == &ctx->own ? NULL : stream, choice);
 }
 

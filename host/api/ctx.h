@@ -5,8 +5,7 @@
 #include "cuda/device.h"
 #include "plan/planner.h"
 
-/* The machine and, on a GPU context, the opened device. Both are constant while the context lives. */
-const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx);
+/* The opened device of a GPU context, which is constant while the context lives; NULL on the CPU. */
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx);
 
 /* Finds the choice for a key in the cache, or makes it. The choice lives as long as the context. Errors: those of

@@ -56,6 +56,36 @@ size_t dpr_dtype_alignment(dpr_dtype dtype) {
     return is_dtype(dtype) ? dpr_dtypes[dtype].align : 0;
 }
 
+dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
+    static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
+                                          [DPR_RESULT_SAME] = "the elements' type",
+                                          [DPR_RESULT_INDEX] = "i64",
+                                          [DPR_RESULT_NUMBER] = "i64",
+                                          [DPR_RESULT_TRUTH] = "bool"};
+    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_OP_INFO_INIT");
+    if (status != DPR_OK)
+        return status;
+    if (!is_op(op))
+        return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
+    const dpr_op_row *row = &dpr_ops[op];
+    const char *types = row->domain == DPR_DOMAIN_ANY       ? "all types"
+                        : row->domain == DPR_DOMAIN_ORDERED ? "all but complex"
+                                                            : "bool and integers";
+    *out = (dpr_op_info){out->size, row->id, row->text, types, results[row->result]};
+    return DPR_OK;
+}
+
+dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out) {
+    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_DTYPE_INFO_INIT");
+    if (status != DPR_OK)
+        return status;
+    if (!is_dtype(dtype))
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
+    const dpr_dtype_row *row = &dpr_dtypes[dtype];
+    *out = (dpr_dtype_info){out->size, row->id, row->text, row->npy, (dpr_kind)row->kind};
+    return DPR_OK;
+}
+
 dpr_status dpr_op_parse(const char *name, dpr_op *out) {
     if (!name || !out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");

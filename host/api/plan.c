@@ -12,17 +12,11 @@ struct dpr_plan {
     dpr_run run;                 /* lacks its arrays and its stream */
 };
 
-/* Sets the key's fields for where the runs' arrays lie, with DPR_MEMORY_AUTO resolved, and for runs in a stream. */
-static dpr_status place_runs(const dpr_ctx *ctx, dpr_memory memory, dpr_key *key) {
-    const int gpu = dpr_ctx_gpu(ctx) != NULL;
-    if ((unsigned)memory > DPR_MEMORY_DEVICE)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)memory);
-    if (memory == DPR_MEMORY_AUTO)
-        memory = gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
-    if (memory == DPR_MEMORY_DEVICE && !gpu)
+/* Sets the key's field for runs in a stream. */
+static dpr_status place_runs(int has_gpu, dpr_key *key) {
+    if (key->f.in_memory == DPR_MEMORY_DEVICE && !has_gpu)
         return dpr_fail(DPR_ERR_MEMORY_KIND, "problem->memory is DPR_MEMORY_DEVICE, and the context is the CPU's");
-    key->f.in_memory = (uint8_t)memory;
-    key->f.gpu_only = gpu && memory != DPR_MEMORY_HOST ? 1 : 0;
+    key->f.gpu_only = has_gpu && key->f.in_memory != DPR_MEMORY_HOST ? 1 : 0;
     return DPR_OK;
 }
 
@@ -60,11 +54,10 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !ctx ? "ctx" : !problem ? "problem" : "out");
     dpr_problem p;
     dpr_plan plan = {.ctx = ctx};
-    dpr_status status = dpr_request_adopt("problem", problem, &p, sizeof p);
+    const int has_gpu = dpr_ctx_gpu(ctx) != NULL;
+    dpr_status status = dpr_request_solve(problem, has_gpu, &p, &plan.request);
     if (status == DPR_OK)
-        status = dpr_request_make(p.op, p.dtype, p.count, p.options, &plan.request);
-    if (status == DPR_OK)
-        status = place_runs(ctx, p.memory, &plan.request.key);
+        status = place_runs(has_gpu, &plan.request.key);
     if (status == DPR_OK)
         status = dpr_ctx_choice(ctx, plan.request.key, &plan.choice);
     if (status != DPR_OK)

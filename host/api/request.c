@@ -99,8 +99,8 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
         return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
     if ((unsigned)dtype >= DPR_DTYPE_COUNT)
         return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
-    const dpr_op_info *o = &dpr_ops[op];
-    const dpr_dtype_info *d = &dpr_dtypes[dtype];
+    const dpr_op_row *o = &dpr_ops[op];
+    const dpr_dtype_row *d = &dpr_dtypes[dtype];
     size_t bytes;
     if (!(o->domain & d->kind))
         return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", o->name, d->name);
@@ -115,6 +115,19 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
                          .count = count,
                          .key.f = {.op = (uint8_t)op, .dtype = (uint8_t)dtype}};
     return options ? take_options(options, out) : DPR_OK;
+}
+
+dpr_status dpr_request_solve(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
+    dpr_status status = dpr_request_adopt("problem", problem, adopted, sizeof *adopted);
+    if (status == DPR_OK)
+        status = dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);
+    if (status != DPR_OK)
+        return status;
+    if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
+    const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
+    out->key.f.in_memory = (uint8_t)(adopted->memory == DPR_MEMORY_AUTO ? usual : adopted->memory);
+    return DPR_OK;
 }
 
 dpr_status dpr_launch_report_status(const dpr_launch_report *report) {

@@ -6,9 +6,9 @@
 #include "strategy.h"
 
 typedef struct dpr_request {
-    const dpr_op_info *op;
-    const dpr_dtype_info *dtype;
-    const dpr_dtype_info *result;
+    const dpr_op_row *op;
+    const dpr_dtype_row *dtype;
+    const dpr_dtype_row *result;
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
@@ -18,6 +18,10 @@ typedef struct dpr_request {
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
+
+/* Copies the problem to *adopted, checks it, and makes a request of it whose key has the memory, with DPR_MEMORY_AUTO
+ * resolved for a machine with or without a GPU. *adopted and *out are unspecified after a failure. */
+dpr_status dpr_request_solve(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out);
 
 /* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);

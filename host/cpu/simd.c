@@ -52,7 +52,7 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
  * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, read 24
  * GB/s with AVX2 on a Xeon of 3 GHz. */
 double dpr_cpu_rate(const dpr_key *key) {
-    const dpr_dtype_info *type = &dpr_dtypes[key->f.dtype];
+    const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
     return key->f.op == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
 }
 

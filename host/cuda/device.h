@@ -8,12 +8,6 @@
 
 /* ---- The driver ---- */
 
-/* Number of usable devices; 0 without a driver. The first call initialises the driver (not a device). */
-int dpr_device_count(void);
-
-/* Why dpr_device_count() is 0, as a clause; NULL if it is not 0. */
-const char *dpr_device_absent(void);
-
 /* Ordinal of the calling thread's current device; 0 if it is unknown. */
 int dpr_device_current(void);
 

@@ -1,7 +1,7 @@
 #include "caps_read.h"
 
+#include "caps_text.h"
 #include "error.h"
-#include "machine.h"
 #include "registry.h"
 #include "topo.h"
 
@@ -28,7 +28,7 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
         caps.has_gpu = 1;
     }
     dpr_topo_cpu(&caps.cpu, caps.cpu_name);
-    dpr_machine_confine(&caps);
+    dpr_caps_confine(&caps);
     *out = caps;
     return DPR_OK;
 }

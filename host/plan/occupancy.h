@@ -1,5 +1,4 @@
-/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). The types exist in every build,
- * dpr_occupancy_of() only in builds with CUDA. */
+/* Theoretical occupancy, by the CUDA toolkit's own calculation (cuda_occupancy.h). */
 #ifndef DPR_HOST_PLAN_OCCUPANCY_H
 #define DPR_HOST_PLAN_OCCUPANCY_H
 
@@ -11,7 +10,8 @@ typedef struct dpr_occupancy {
     const char *limit; /* the resource that runs out first: "threads", "registers", "shared memory", "blocks" */
 } dpr_occupancy;
 
-/* How many blocks an SM holds. If the device cannot run the block, the numbers are 0 and `limit` is "does not fit". */
+/* How many blocks an SM holds. If the device cannot run the block, the numbers are 0 and `limit` is "does not fit"; so
+ * they are in a build without CUDA, which has no kernels. */
 dpr_occupancy dpr_occupancy_of(const dpr_gpu_caps *gpu, dpr_kernel_use use);
 
 #endif

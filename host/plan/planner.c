@@ -4,10 +4,8 @@
 
 #include "error.h"
 #include "lists.h"
-#include "registry.h"
-
-#ifdef DPR_WITH_CUDA
 #include "occupancy.h"
+#include "registry.h"
 
 /* Resident blocks on the whole device of a kernel that uses all registers that its launch bounds allow. */
 static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
@@ -15,12 +13,6 @@ static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     const dpr_kernel_use use = {kernel->threads, registers < 255 ? registers & ~7 : 255, kernel->shared_bytes};
     return dpr_occupancy_of(gpu, use).blocks_per_sm * (int)gpu->sm_count;
 }
-#else
-static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
-    (void)gpu, (void)kernel;
-    return 0;
-}
-#endif
 
 /* Only devices of compute capability 9.x and 10.x have room for clusters of more than 8 blocks. That every SM can be in
  * a cluster is an assumption, because the capabilities do not say how SMs are grouped. */

@@ -14,13 +14,14 @@ typedef dpr_status (*dpr_resident)(void *user, const dpr_kernel *kernel, dpr_res
  * status and sentence. */
 typedef dpr_status (*dpr_nested_measure)(void *user, int measure, dpr_gpu_caps *gpu);
 
-typedef struct dpr_machine {
+struct dpr_machine {
     dpr_caps caps;
     dpr_resident resident;           /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
     dpr_nested_measure nested_costs; /* NULL: `caps` has the costs */
     void *user;                      /* for both functions */
     uint64_t barred;                 /* bit i: strategy i of the registry is chosen only if it is asked for by name */
-} dpr_machine;
+    int device;                      /* CUDA ordinal of the GPU; below 0 if there is none, or the machine is captured */
+};
 
 /* A range of counts for which one strategy is chosen. */
 typedef struct dpr_choice_step {

@@ -63,15 +63,25 @@ dpr_status dpr_strategy_parse(const char *name, size_t *out) {
     return DPR_OK;
 }
 
+size_t dpr_strategy_index(const dpr_strategy *strategy) {
+    size_t i = 0;
+    while (dpr_strategies[i] != strategy)
+        i++;
+    return i;
+}
+
+dpr_status dpr_strategy_check(size_t i) {
+    if (i < dpr_strategy_count())
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY, "i is %zu, and this build has %zu strategies", i, dpr_strategy_count());
+}
+
 dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
-    if (!out)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
-    if (out->size < sizeof *out)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, less than %zu: start from DPR_STRATEGY_INFO_INIT",
-                        out->size, sizeof *out);
-    if (i >= dpr_strategy_count())
-        return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY, "i is %zu, and this build has %zu strategies", i,
-                        dpr_strategy_count());
+    dpr_status status = dpr_check_out(out, sizeof *out, "DPR_STRATEGY_INFO_INIT");
+    if (status == DPR_OK)
+        status = dpr_strategy_check(i);
+    if (status != DPR_OK)
+        return status;
     const dpr_strategy *s = dpr_strategies[i];
     out->role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
     out->on_gpu = s->side == DPR_ON_GPU;

@@ -21,6 +21,12 @@ extern const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT];
 /* Index of the strategy called `name`, or -1. */
 int dpr_strategy_find(const char *name);
 
+/* Index of the strategy, which is in the registry. */
+size_t dpr_strategy_index(const dpr_strategy *strategy);
+
+/* DPR_OK, or DPR_ERR_UNKNOWN_STRATEGY if there is no strategy i. */
+dpr_status dpr_strategy_check(size_t i);
+
 /* What dpr_device_open() needs of this build; all NULL in a build without CUDA. */
 extern const dpr_build dpr_this_build;
 

@@ -65,33 +65,34 @@ void dpr_topo_cpu(dpr_cpu_caps *cpu, char name[64]) {
 
 /* ---- NUMA nodes ------------------------------------------------------------------------------------------------- */
 
-static dpr_topo_node node_of(const dpr_topology *t, hwloc_obj_t numa) {
-    dpr_topo_node node = {.os_index = (int)numa->os_index, .memory_bytes = numa->attr->numanode.local_memory};
+static void describe(const dpr_topology *t, hwloc_obj_t numa, dpr_node_info *out) {
+    out->number = (int)numa->os_index;
+    out->memory_bytes = numa->attr->numanode.local_memory;
     hwloc_bitmap_t cpus = hwloc_bitmap_dup(numa->cpuset);
     if (!cpus)
-        return node;
+        return;
     (void)hwloc_bitmap_and(cpus, cpus, t->cpus);
-    node.threads = hwloc_bitmap_weight(cpus);
+    out->threads = hwloc_bitmap_weight(cpus);
     for (int i = 0; i < t->cores; i++)
-        node.cores += hwloc_bitmap_intersects(t->core_cpus[i], cpus);
-    (void)hwloc_bitmap_list_snprintf(node.cpus, sizeof node.cpus, cpus);
+        out->cores += hwloc_bitmap_intersects(t->core_cpus[i], cpus);
+    (void)hwloc_bitmap_list_snprintf(out->cpus, sizeof out->cpus, cpus);
     hwloc_bitmap_free(cpus);
-    return node;
 }
 
-int dpr_topo_nodes(dpr_topo_node *nodes, int max) {
+int dpr_topo_node(size_t i, dpr_node_info *out) {
     const dpr_topology *t = dpr_topology_get();
-    int found = 0;
+    size_t found = 0;
     hwloc_const_nodeset_t set = t->topology ? hwloc_topology_get_topology_nodeset(t->topology) : NULL;
+    *out = (dpr_node_info){.size = out->size};
     for (int os = set ? hwloc_bitmap_first(set) : -1; os >= 0; os = hwloc_bitmap_next(set, os)) {
         hwloc_obj_t numa = hwloc_get_numanode_obj_by_os_index(t->topology, (unsigned)os);
-        if (numa && found < max)
-            nodes[found] = node_of(t, numa);
-        found += numa != NULL;
+        if (numa && found++ == i) {
+            describe(t, numa, out);
+            return 1;
+        }
     }
-    if (found == 0 && max > 0)
-        nodes[0] = (dpr_topo_node){.cores = t->cores, .threads = t->cores};
-    return found > 0 ? found : 1;
+    out->cores = out->threads = t->cores;
+    return found == 0 && i == 0;
 }
 
 /* Writes the bus id as names in sysfs have it, in lower case. Returns 0 if it is no bus id. */

@@ -13,7 +13,7 @@
 #include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
-#include "plan/machine.h"
+#include "plan/caps_text.h"
 
 static dpr_caps machine;
 static int code = 90;
@@ -30,7 +30,7 @@ static void load_machine(void) {
     const size_t size = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file);
     text[size] = '\0';
-    if (dpr_machine_parse(text, &machine) != DPR_OK)
+    if (dpr_caps_parse(text, &machine) != DPR_OK)
         abort();
 }
 

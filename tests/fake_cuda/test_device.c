@@ -1,5 +1,6 @@
 /* What the library asks of a device, where only the fake can tell: early launches, and waiting for all its work. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "one_sum.h"
 
@@ -76,4 +77,65 @@ DEVICE_TEST(is_not_waited_for_below_4096_streams) {
     EXPECT_TRUE(call_in_new_stream(fixture));
     EXPECT_EQ_I64(1, fake_device_waits() - before);
     EXPECT_EQ_I64(expected_sum, *fixture->out);
+}
+
+/* ---- Descriptions of the device ---- */
+
+static int64_t capability(const dpr_machine *machine, const char *key) {
+    dpr_capability c = DPR_CAPABILITY_INIT;
+    for (size_t i = 0; dpr_machine_capability(machine, i, &c) == DPR_OK; i++)
+        if (strcmp(c.key, key) == 0)
+            return c.value;
+    return -2;
+}
+
+DEVICE_TEST(machines_are_read_with_and_without_measuring) {
+    EXPECT_TRUE(dpr_device_count() > 0 && dpr_device_absent() == NULL);
+    for (int measure = 0; measure < 2; measure++) {
+        dpr_machine *machine = NULL;
+        dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+        ASSERT_STATUS(DPR_OK, dpr_machine_read(0, measure, &machine));
+        EXPECT_STATUS(DPR_OK, dpr_machine_describe(machine, &info));
+        EXPECT_TRUE(info.gpu_name != NULL && strlen(info.pci) > 8);
+        EXPECT_EQ_I64(132, capability(machine, "gpu.sm_count"));
+        EXPECT_EQ_I64(measure, capability(machine, "gpu.nested_times_measured"));
+        dpr_machine_destroy(machine);
+    }
+    EXPECT_EQ_I64(132, capability(dpr_ctx_machine(fixture->ctx), "gpu.sm_count"));
+}
+
+DEVICE_TEST(every_kernel_is_described) {
+    dpr_machine *machine = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_kernel_info of_ctx = DPR_KERNEL_INFO_INIT, alone = DPR_KERNEL_INFO_INIT;
+    ASSERT_STATUS(DPR_OK, dpr_machine_read(0, 0, &machine));
+    problem.dtype = DPR_I32; /* which every strategy sums */
+    problem.options = &options;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        options.strategy = dpr_strategy_name(i);
+        if (strncmp(options.strategy, "cpu.", 4) == 0)
+            continue;
+        ASSERT_STATUS(DPR_OK, dpr_kernel_describe(dpr_ctx_machine(fixture->ctx), &problem, &of_ctx));
+        ASSERT_STATUS(DPR_OK, dpr_kernel_describe(machine, &problem, &alone));
+        EXPECT_TRUE(of_ctx.threads >= 32 && of_ctx.blocks_per_sm > 0 && of_ctx.occupancy > 0 && of_ctx.occupancy <= 1);
+        EXPECT_EQ_I64(of_ctx.blocks_per_sm, alone.blocks_per_sm);
+        EXPECT_EQ_STR(of_ctx.limit, alone.limit);
+    }
+    dpr_machine_destroy(machine);
+}
+
+DEVICE_TEST(decisions_are_the_contexts) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_decision *decision = NULL;
+    dpr_plan *plan = NULL;
+    dpr_step step = DPR_STEP_INIT;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(dpr_ctx_machine(fixture->ctx), &problem, &decision));
+    for (problem.count = 1; problem.count < (size_t)1 << 40; problem.count *= 8) {
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+        ASSERT_STATUS(DPR_OK, dpr_decision_step(decision, problem.count, &step));
+        EXPECT_EQ_STR(dpr_plan_strategy(plan), dpr_strategy_name(step.strategy));
+        dpr_plan_destroy(plan);
+    }
+    dpr_decision_destroy(decision);
 }

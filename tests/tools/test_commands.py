@@ -39,10 +39,10 @@ class Help(ToolTest):
         for command in ("reduce", "plan"):
             text = self.good("help", command)
             for name, described in ops + dtypes:
-                self.assertRegex(text, rf"(?m)^  {name} +{re.escape(described)}")
+                self.assertRegex(text, rf"(?m)^{name} +{re.escape(described)}")
         strategies = self.document("info")["strategies"]
         for strategy in strategies:
-            self.assertIn(f"  {strategy['name']} ", self.good("help", "plan"))
+            self.assertIn(f"\n{strategy['name']} ", self.good("help", "plan"))
 
     def test_examples_are_commands(self):
         """Every example of the help texts that needs no file runs."""
@@ -232,7 +232,7 @@ class Plan(ToolTest):
     def test_text(self):
         text = self.good("plan", "--device", "cpu", "-n", "2^16", "--op", "max", "--dtype", "i8")
         self.assertTrue(text.startswith("max of i8 in host memory, "), text)
-        self.assertRegex(text, r"(?m)^ +0 \.\. *\d* +cpu\.\w+ +[0-9.]+ ns")
+        self.assertRegex(text, r"(?m)^ +0 +\d+ +cpu\.\w+ +[0-9.]+ ns")
         self.assertIn("problem:   max of 65536 i8 in host memory", text)
         for strategy in self.document("info")["strategies"]:
             self.assertEqual(strategy["name"] in text, strategy["side"] == "cpu")
@@ -385,7 +385,7 @@ class Info(ToolTest):
         self.assertIn(document["cpu"]["name"], text)
         self.assertIn("NUMA node", text)
         for strategy in document["strategies"]:
-            self.assertIn(f"  {strategy['name']} ", text)
+            self.assertIn(f"\n{strategy['name']} ", text)
         if document["gpus"]:
             self.assertIn("Theoretical occupancy", text)
         else:

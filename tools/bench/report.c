@@ -162,6 +162,8 @@ static void print_cell(char text[REPORT_CELL], const cJSON *item, column_unit un
         digits = figure_bytes(strtoull(digits, NULL, 10), buffer);
     else if (digits && unit == UNIT_ELEMENTS)
         digits = figure_elements(strtoull(digits, NULL, 10), buffer);
+    else if (digits && unit == UNIT_SECONDS)
+        digits = figure_time(x, buffer);
     if (digits && unit == UNIT_PERCENT)
         snprintf(text, REPORT_CELL, "%.1f %%", 100 * x);
     else

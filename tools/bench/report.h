@@ -54,9 +54,18 @@ int report_is_text(const report_out *out);
 typedef enum report_place { REPORT_TITLE, REPORT_HEADING, REPORT_NOTE, REPORT_ROWS } report_place;
 void report_text(report_out *out, report_place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* How numbers are shown: as they are, with about three digits, in percent, in KiB and so on, as a power of two.
+/* How numbers are shown: as they are, with about three digits, in percent, in KiB and so on, as a power of
+ * two, in us and so on.
  * UNIT_LEFT is for text at the left of its column. */
-typedef enum column_unit { UNIT_NONE, UNIT_LEFT, UNIT_DIGITS, UNIT_PERCENT, UNIT_BYTES, UNIT_ELEMENTS } column_unit;
+typedef enum column_unit {
+    UNIT_NONE,
+    UNIT_LEFT,
+    UNIT_DIGITS,
+    UNIT_PERCENT,
+    UNIT_BYTES,
+    UNIT_ELEMENTS,
+    UNIT_SECONDS
+} column_unit;
 
 typedef struct report_column {
     const char *key, *heading;

@@ -72,3 +72,11 @@ void defuse_put(FILE *f, const char *text) {
             fwrite(text, 1, n, f);
     }
 }
+
+void defuse_lines(FILE *f, char *text) {
+    for (char *end; (end = strchr(text, '\n')); text = end + 1) {
+        *end = 0;
+        defuse_put(f, text);
+        putc('\n', f);
+    }
+}

@@ -24,4 +24,7 @@ void defuse(char *text);
 /* Writes the text, each hostile character as '?'. */
 void defuse_put(FILE *f, const char *text);
 
+/* The same for a text of lines, all of which have an end; the ends stay. Changes the text. */
+void defuse_lines(FILE *f, char *text);
+
 #endif

@@ -3,22 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli.h"
 #include "cli_json.h"
 #include "cuda/device.h"
-#include "lists.h"
-#include "plan/occupancy.h"
-#include "plan/registry.h"
-
-#ifdef DPR_WITH_CUDA
-
-typedef struct measured {
-    dpr_op op;
-    dpr_dtype dtype;
-    dpr_kernel_use use;
-    dpr_occupancy occupancy;
-} measured;
-
-enum { MOST_KERNELS = DPR_OP_COUNT * DPR_DTYPE_COUNT };
 
 int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
                    dpr_kernel_use *use, dpr_occupancy *occupancy) {
@@ -29,108 +16,102 @@ int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *stra
     return 0;
 }
 
-/* The kernels of a strategy on a device; fewer than it has when the runtime does not know some. */
-static int measure(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, measured *out) {
-    int count = 0;
-    for (int o = 0; o < DPR_OP_COUNT; o++)
-        for (int d = 0; d < DPR_DTYPE_COUNT; d++) {
-            measured m = {.op = (dpr_op)o, .dtype = (dpr_dtype)d};
-            dpr_key key = {.word = 0};
-            dpr_caps caps = {.has_gpu = 1, .gpu = *gpu};
-            key.f.op = (uint8_t)o;
-            key.f.dtype = (uint8_t)d;
-            key.f.in_memory = DPR_MEMORY_DEVICE;
-            key.f.strategy = (uint8_t)(dpr_strategy_find(strategy->name) + 1);
-            if (!dpr_supported(m.op, m.dtype) || (strategy->probe && strategy->probe(&key, &caps)))
+/* Kernels of a strategy with the same occupancy for the same reason. */
+typedef struct group {
+    dpr_kernel_info kernel; /* the first one's, with the fewest registers of all */
+    int registers, kernels; /* most registers; number of kernels */
+    char pairs[80];         /* the operations and types of the first ones */
+} group;
+
+enum { GROUPS = 256, PAIRS = 3 };
+
+static int alike(const dpr_kernel_info *a, const dpr_kernel_info *b) {
+    return a->threads == b->threads && a->blocks_per_sm == b->blocks_per_sm && strcmp(a->limit, b->limit) == 0;
+}
+
+/* Adds the kernel to the group of its like. Returns the number of groups, of which there were `n`. */
+static int add_to_group(group *groups, int n, const dpr_kernel_info *kernel, const char *pair) {
+    int i = 0;
+    while (i < n && !alike(&groups[i].kernel, kernel))
+        i++;
+    group *g = &groups[i];
+    if (i == n)
+        *g = (group){.kernel = *kernel};
+    if (kernel->registers < g->kernel.registers)
+        g->kernel.registers = kernel->registers;
+    if (kernel->registers > g->registers)
+        g->registers = kernel->registers;
+    const size_t used = strlen(g->pairs);
+    if (g->kernels++ <= PAIRS)
+        snprintf(g->pairs + used, sizeof g->pairs - used, "%s%s", used ? ", " : "", g->kernels > PAIRS ? "..." : pair);
+    return i < n ? n : n + 1;
+}
+
+/* A row with the kernel's members. */
+static cJSON *add_row(cJSON *list, const char *strategy, const dpr_kernel_info *kernel) {
+    cJSON *row = report_row(list);
+    cJSON_AddStringToObject(row, "strategy", strategy);
+    cJSON_AddNumberToObject(row, "threads", kernel->threads);
+    cJSON_AddNumberToObject(row, "registers", kernel->registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", kernel->shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", kernel->blocks_per_sm);
+    cJSON_AddNumberToObject(row, "occupancy", kernel->occupancy);
+    cJSON_AddStringToObject(row, "limited_by", kernel->limit);
+    return row;
+}
+
+/* A strategy whose kernels the runtime does not know has a row with its name alone. */
+static void add_groups(cJSON *table, const char *strategy, const group *groups, int n) {
+    if (n == 0)
+        cJSON_AddStringToObject(report_row(table), "strategy", strategy);
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(table, strategy, &groups[i].kernel);
+        cJSON_AddNumberToObject(row, "most_registers", groups[i].registers);
+        cJSON_AddNumberToObject(row, "kernels", groups[i].kernels);
+        cJSON_AddStringToObject(row, "pairs", groups[i].pairs);
+    }
+}
+
+static void look_at_strategy(const dpr_machine *machine, const char *strategy, cJSON *list, cJSON *table) {
+    static group groups[GROUPS];
+    int n = 0;
+    char pair[32];
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
+    options.strategy = strategy;
+    problem.options = &options;
+    problem.count = 1;
+    for (int o = 0; dpr_op_name((dpr_op)o); o++)
+        for (int d = 0; dpr_dtype_name((dpr_dtype)d) && n < GROUPS; d++) {
+            problem.op = (dpr_op)o;
+            problem.dtype = (dpr_dtype)d;
+            if (dpr_kernel_describe(machine, &problem, &kernel) != DPR_OK)
                 continue;
-            if (occupancies_of(device, gpu, strategy, &key, &m.use, &m.occupancy) == 0)
-                out[count++] = m;
+            cJSON *row = add_row(list, strategy, &kernel);
+            cJSON_AddStringToObject(row, "op", dpr_op_name(problem.op));
+            cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem.dtype));
+            snprintf(pair, sizeof pair, "%s %s", dpr_op_name(problem.op), dpr_dtype_name(problem.dtype));
+            n = add_to_group(groups, n, &kernel, pair);
         }
-    return count;
+    add_groups(table, strategy, groups, n);
 }
 
-static int alike(const measured *a, const measured *b) {
-    return a->use.threads == b->use.threads && a->occupancy.blocks_per_sm == b->occupancy.blocks_per_sm
-           && strcmp(a->occupancy.limit, b->occupancy.limit) == 0;
+void occupancies_show(report_out *out, cJSON *gpu, const dpr_machine *machine) {
+    static const report_column columns[] = {{"strategy", "strategy", UNIT_LEFT},
+                                            {"occupancy", "occupancy", UNIT_PERCENT},
+                                            {"blocks_per_sm", "blocks an SM", UNIT_NONE},
+                                            {"threads", "threads", UNIT_NONE},
+                                            {"registers", "registers", UNIT_NONE},
+                                            {"most_registers", "to", UNIT_NONE},
+                                            {"limited_by", "limited by", UNIT_LEFT},
+                                            {"kernels", "kernels", UNIT_NONE},
+                                            {"pairs", "of", UNIT_LEFT},
+                                            {0}};
+    cJSON *list = cJSON_AddArrayToObject(gpu, "kernels"), *table = cJSON_CreateArray();
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).on_gpu)
+            look_at_strategy(machine, dpr_strategy_name(i), list, table);
+    report_table(out, "Theoretical occupancy of the kernels", table, 0, columns);
+    cJSON_Delete(table);
 }
-
-/* One line for all that are like the first of them, and the range of what they use. */
-static void print_group(const measured *list, int count, int first, char *shown) {
-    enum { EXAMPLES = 3 };
-    const measured *m = &list[first];
-    int members = 0, registers[] = {m->use.registers, m->use.registers};
-    char examples[128] = "";
-    for (int i = first; i < count; i++) {
-        if (!alike(m, &list[i]))
-            continue;
-        shown[i] = 1;
-        registers[0] = list[i].use.registers < registers[0] ? list[i].use.registers : registers[0];
-        registers[1] = list[i].use.registers > registers[1] ? list[i].use.registers : registers[1];
-        size_t used = strlen(examples);
-        if (members++ < EXAMPLES)
-            snprintf(examples + used, sizeof examples - used, "%s%s %s", used ? ", " : "", dpr_ops[list[i].op].name,
-                     dpr_dtypes[list[i].dtype].name);
-    }
-    printf("      %3.0f %%  %2d blocks of %4d threads, %d to %d registers, limited by %s: %d kernel%s (%s%s)\n",
-           100 * m->occupancy.fraction, m->occupancy.blocks_per_sm, m->use.threads, registers[0], registers[1],
-           m->occupancy.limit, members, members == 1 ? "" : "s", examples, members > EXAMPLES ? ", ..." : "");
-}
-
-void occupancies_print(int device, const dpr_gpu_caps *gpu) {
-    static measured list[MOST_KERNELS];
-    printf("  Theoretical occupancy of the kernels, an SM:\n");
-    for (size_t s = 0; s < dpr_strategy_count(); s++) {
-        char shown[MOST_KERNELS] = {0};
-        if (dpr_strategies[s]->side != DPR_ON_GPU)
-            continue;
-        int count = measure(device, gpu, dpr_strategies[s], list);
-        printf("    %s%s\n", dpr_strategies[s]->name, count ? "" : ": unknown, as the runtime does not tell");
-        for (int i = 0; i < count; i++)
-            if (!shown[i])
-                print_group(list, count, i, shown);
-    }
-}
-
-static cJSON *kernel_json(const dpr_strategy *strategy, const measured *m) {
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "strategy", strategy->name);
-    cJSON_AddStringToObject(object, "op", dpr_ops[m->op].name);
-    cJSON_AddStringToObject(object, "dtype", dpr_dtypes[m->dtype].name);
-    cJSON_AddNumberToObject(object, "threads", m->use.threads);
-    cJSON_AddNumberToObject(object, "registers", m->use.registers);
-    cJSON_AddNumberToObject(object, "shared_bytes", m->use.shared_bytes);
-    cJSON_AddNumberToObject(object, "blocks_per_sm", m->occupancy.blocks_per_sm);
-    cJSON_AddNumberToObject(object, "occupancy", m->occupancy.fraction);
-    cJSON_AddStringToObject(object, "limited_by", m->occupancy.limit);
-    return object;
-}
-
-cJSON *occupancies_json(int device, const dpr_gpu_caps *gpu) {
-    static measured list[MOST_KERNELS];
-    cJSON *array = cJSON_CreateArray();
-    for (size_t s = 0; s < dpr_strategy_count(); s++) {
-        int count = dpr_strategies[s]->side == DPR_ON_GPU ? measure(device, gpu, dpr_strategies[s], list) : 0;
-        for (int i = 0; i < count; i++)
-            cli_json_append(array, kernel_json(dpr_strategies[s], &list[i]));
-    }
-    return array;
-}
-
-#else /* there is no device to ask about */
-
-int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
-                   dpr_kernel_use *use, dpr_occupancy *occupancy) {
-    (void)device, (void)gpu, (void)strategy, (void)key, (void)use, (void)occupancy;
-    return -1;
-}
-
-void occupancies_print(int device, const dpr_gpu_caps *gpu) {
-    (void)device, (void)gpu;
-}
-
-cJSON *occupancies_json(int device, const dpr_gpu_caps *gpu) {
-    (void)device, (void)gpu;
-    return cJSON_CreateArray();
-}
-
-#endif

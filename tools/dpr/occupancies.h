@@ -2,9 +2,9 @@
 #ifndef DPR_TOOLS_OCCUPANCIES_H
 #define DPR_TOOLS_OCCUPANCIES_H
 
-#include <cjson/cJSON.h>
-
+#include "dpr.h"
 #include "plan/occupancy.h"
+#include "report.h"
 #include "strategy.h"
 
 /* What the kernel that runs the key uses on a device, and its occupancy there. 0, or -1 if the runtime does not tell.
@@ -12,10 +12,8 @@
 int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
                    dpr_kernel_use *use, dpr_occupancy *occupancy);
 
-/* Text, with kernels of the same occupancy together. */
-void occupancies_print(int device, const dpr_gpu_caps *gpu);
-
-/* An array of one object for each strategy, operation and type. */
-cJSON *occupancies_json(int device, const dpr_gpu_caps *gpu);
+/* Adds a list "kernels" to the object of a GPU, with a row for each strategy, operation and type, and shows it as a
+ * table with kernels of the same occupancy together. */
+void occupancies_show(report_out *out, cJSON *gpu, const dpr_machine *machine);
 
 #endif

@@ -37,7 +37,7 @@ static const cli_help help = {
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
-    tables_print_pairs,
+    tables_print_all,
     "Files are .npy (versions 1.0 to 3.0, either byte order, C or Fortran order) or, with --dtype, bare\n"
     "elements in this machine's byte order. They may be larger than memory: they are mapped window by window\n"
     "and the results of the windows combined. argmin and argmax give the index in row-major order, as NumPy's\n"

@@ -1,64 +1,71 @@
 #include "tables.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "cli.h"
-#include "lists.h"
+#include "cli_json.h"
 
-const char *tables_domain(int op) {
-    return dpr_ops[op].domain == DPR_DOMAIN_ANY       ? "all types"
-           : dpr_ops[op].domain == DPR_DOMAIN_ORDERED ? "all but complex"
-                                                      : "bool and integers";
-}
-
-static void print_ops(void) {
-    static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
-                                          [DPR_RESULT_SAME] = "the elements' type",
-                                          [DPR_RESULT_INDEX] = "i64",
-                                          [DPR_RESULT_NUMBER] = "i64",
-                                          [DPR_RESULT_TRUTH] = "bool"};
-    puts("\nOperations:");
-    for (int i = 0; i < DPR_OP_COUNT; i++) {
-        printf("  %-8s %-40s %-18s -> %s\n", dpr_ops[i].name, dpr_ops[i].text, tables_domain(i),
-               results[dpr_ops[i].result]);
+void tables_ops(report_out *out) {
+    static const report_column columns[] = {{"name", "name", UNIT_LEFT},
+                                            {"text", "result", UNIT_LEFT},
+                                            {"types", "element types", UNIT_LEFT},
+                                            {"result", "type of the result", UNIT_LEFT},
+                                            {0}};
+    cJSON *list = cJSON_AddArrayToObject(out->document, "ops");
+    dpr_op_info info = DPR_OP_INFO_INIT;
+    for (int i = 0; dpr_op_describe((dpr_op)i, &info) == DPR_OK; i++) {
+        cJSON *row = report_row(list);
+        cJSON_AddStringToObject(row, "name", dpr_op_name((dpr_op)i));
+        cJSON_AddStringToObject(row, "id", info.id);
+        cJSON_AddStringToObject(row, "text", info.text);
+        cJSON_AddStringToObject(row, "types", info.types);
+        cJSON_AddStringToObject(row, "result", info.result);
     }
+    report_table(out, "Operations", list, 0, columns);
 }
 
-static void print_dtypes(void) {
-    puts("\nTypes:");
-    for (int i = 0; i < DPR_DTYPE_COUNT; i++)
-        printf("  %-8s %-50s .npy: %-4s widened: %s\n", dpr_dtypes[i].name, dpr_dtypes[i].text,
-               *dpr_dtypes[i].npy ? dpr_dtypes[i].npy : "-", dpr_dtypes[dpr_dtypes[i].wide].name);
+void tables_dtypes(report_out *out) {
+    static const report_column columns[] = {{"name", "name", UNIT_LEFT},
+                                            {"text", "element", UNIT_LEFT},
+                                            {"npy", ".npy", UNIT_LEFT},
+                                            {"sum", "widened", UNIT_LEFT},
+                                            {0}};
+    cJSON *list = cJSON_AddArrayToObject(out->document, "dtypes");
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    for (int i = 0; dpr_dtype_describe((dpr_dtype)i, &info) == DPR_OK; i++) {
+        cJSON *row = report_row(list);
+        cJSON_AddStringToObject(row, "name", dpr_dtype_name((dpr_dtype)i));
+        cJSON_AddStringToObject(row, "id", info.id);
+        cJSON_AddStringToObject(row, "text", info.text);
+        cli_json_integer(row, "bytes", dpr_dtype_size((dpr_dtype)i));
+        if (*info.npy)
+            cJSON_AddStringToObject(row, "npy", info.npy);
+        cJSON_AddStringToObject(row, "sum", dpr_dtype_name(dpr_result_dtype(DPR_SUM, (dpr_dtype)i)));
+    }
+    report_table(out, "Types", list, 0, columns);
 }
 
-void tables_print_pairs(void) {
-    print_ops();
-    print_dtypes();
+void tables_strategies(report_out *out, int with_gpu) {
+    static const report_column columns[] = {{"name", "name", UNIT_LEFT}, {"text", "what it does", UNIT_LEFT}, {0}};
+    cJSON *list = cJSON_AddArrayToObject(out->document, "strategies");
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const int on_gpu = cli_strategy_at(i).on_gpu;
+        if (on_gpu && !with_gpu)
+            continue;
+        cJSON *row = report_row(list);
+        cJSON_AddStringToObject(row, "name", dpr_strategy_name(i));
+        cJSON_AddStringToObject(row, "text", dpr_strategy_text(i));
+        cJSON_AddStringToObject(row, "side", on_gpu ? "gpu" : "cpu");
+    }
+    report_table(out, "Strategies of this build", list, 0, columns);
+    if (!with_gpu)
+        tables_print_left_out();
 }
 
 void tables_print_all(void) {
-    tables_print_pairs();
-    tables_print_strategies(1);
-}
-
-int tables_strategy_width(void) {
-    size_t width = 0;
-    for (size_t i = 0; dpr_strategy_name(i); i++) {
-        const size_t length = strlen(dpr_strategy_name(i));
-        width = length > width ? length : width;
-    }
-    return (int)width;
-}
-
-void tables_print_strategies(int with_gpu) {
-    const int width = tables_strategy_width();
-    puts("\nStrategies of this build:");
-    for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (with_gpu || !cli_strategy_at(i).on_gpu)
-            printf("  %-*s %s\n", width, dpr_strategy_name(i), dpr_strategy_text(i));
-    if (!with_gpu)
-        tables_print_left_out();
+    report_out out = report_begin(stdout, REPORT_TABLE);
+    tables_ops(&out);
+    tables_dtypes(&out);
+    tables_strategies(&out, 1);
+    (void)report_end(&out);
 }
 
 void tables_print_left_out(void) {
@@ -66,5 +73,5 @@ void tables_print_left_out(void) {
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         on_gpu += cli_strategy_at(i).on_gpu;
     if (on_gpu > 0)
-        printf("  %d more strategies run on a GPU ('dpr info --all' lists them)\n", on_gpu);
+        printf("%d more strategies run on a GPU ('dpr info --all' lists them)\n", on_gpu);
 }

@@ -1,21 +1,19 @@
-/* Tables of help texts, made from the lists, each below a heading. */
+/* The library's lists as tables of help texts and of `dpr info`. */
 #ifndef DPR_TOOLS_TABLES_H
 #define DPR_TOOLS_TABLES_H
 
-/* Which element types an operation takes, in words. */
-const char *tables_domain(int op);
+#include "report.h"
 
-/* Lists operations and types; and strategies, too. */
-void tables_print_pairs(void);
+/* Add a list of operations, types or strategies to the report's document, and show it as a table. Without `with_gpu`
+ * the strategies that run on a GPU are left out, and one line counts them. */
+void tables_ops(report_out *out);
+void tables_dtypes(report_out *out);
+void tables_strategies(report_out *out, int with_gpu);
+
+/* Prints all three. */
 void tables_print_all(void);
 
-/* Characters of the longest strategy's name. */
-int tables_strategy_width(void);
-
-/* Lists the strategies. Without `with_gpu` one line counts those that run on a GPU, instead of listing them. */
-void tables_print_strategies(int with_gpu);
-
-/* Prints that line alone; nothing in a build without strategies for GPUs. */
+/* Prints the line that counts the strategies for GPUs; nothing in a build without them. */
 void tables_print_left_out(void);
 
 #endif

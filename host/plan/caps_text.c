@@ -1,4 +1,4 @@
-#include "machine.h"
+#include "caps_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,16 +9,16 @@
 #include "text.h"
 #include "topo.h"
 
-/* Every number of a machine: its key, its offset in dpr_caps and its range. */
+/* Every number of a machine: its key, what it is, its offset in dpr_caps and its range. Those of the CPU come first. */
 typedef struct field {
-    const char *key;
+    const char *key, *text;
     size_t offset;
     int64_t least, most;
 } field;
 
-#define DPR_GPU_FIELD(A, NAME, LEAST, MOST, text) {"gpu." #NAME, offsetof(dpr_caps, gpu.NAME), LEAST, MOST},
+#define DPR_GPU_FIELD(A, NAME, LEAST, MOST, text) {"gpu." #NAME, text, offsetof(dpr_caps, gpu.NAME), LEAST, MOST},
 #define DPR_GPU_ATTRIBUTE(A, NAME, ATTRIBUTE, ...) DPR_GPU_FIELD(A, NAME, __VA_ARGS__)
-#define DPR_CPU_FIELD(A, NAME, LEAST, MOST, text) {"cpu." #NAME, offsetof(dpr_caps, cpu.NAME), LEAST, MOST},
+#define DPR_CPU_FIELD(A, NAME, LEAST, MOST, text) {"cpu." #NAME, text, offsetof(dpr_caps, cpu.NAME), LEAST, MOST},
 static const field fields[] = {DPR_CPU_CAPS_LIST(DPR_CPU_FIELD, _) DPR_GPU_CAPS_LIST(DPR_GPU_ATTRIBUTE, _)
                                    DPR_NESTED_CAPS_LIST(DPR_GPU_FIELD, _)};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
@@ -30,7 +30,19 @@ static int is_gpu_field(int i) {
     return fields[i].offset < offsetof(dpr_caps, cpu);
 }
 
-void dpr_machine_confine(dpr_caps *caps) {
+size_t dpr_caps_count(const dpr_caps *caps) {
+    int n = 0;
+    while (n < FIELDS && (caps->has_gpu || !is_gpu_field(n)))
+        n++;
+    return (size_t)n;
+}
+
+void dpr_caps_entry(const dpr_caps *caps, size_t i, dpr_capability *out) {
+    dpr_caps copy = *caps;
+    *out = (dpr_capability){out->size, fields[i].key, fields[i].text, *field_of(&copy, (int)i)};
+}
+
+void dpr_caps_confine(dpr_caps *caps) {
     for (int i = 0; i < FIELDS; i++) {
         int64_t *value = field_of(caps, i);
         if (is_gpu_field(i) && !caps->has_gpu)
@@ -116,9 +128,7 @@ static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps
     return DPR_OK;
 }
 
-dpr_status dpr_machine_parse(const char *text, dpr_caps *out) {
-    if (!text || !out)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", text ? "out" : "text");
+dpr_status dpr_caps_parse(const char *text, dpr_caps *out) {
     dpr_caps caps = {0};
     unsigned char seen[FIELDS] = {0};
     int line = 1;
@@ -150,8 +160,6 @@ static void format(dpr_text *text, const void *subject) {
     }
 }
 
-dpr_status dpr_machine_format(const dpr_caps *caps, char *text, size_t *len) {
-    if (!caps || !len)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", caps ? "len" : "caps");
+dpr_status dpr_caps_format(const dpr_caps *caps, char *text, size_t *len) {
     return dpr_text_fill(format, caps, text, len);
 }

@@ -1,0 +1,90 @@
+/* The planner's table for a problem on a machine, for callers to look at. */
+#include <stdlib.h>
+
+#include "error.h"
+#include "plan/planner.h"
+#include "plan/registry.h"
+#include "request.h"
+
+struct dpr_decision {
+    dpr_choice choice;
+    dpr_machine machine; /* as it was known when the choice was made; without functions that ask a device */
+    int max_pending;
+};
+
+static dpr_status decide(const dpr_machine *machine, const dpr_request *request, dpr_decision *out) {
+    dpr_status status = dpr_choose(&request->key, machine, &out->choice);
+    if (status == DPR_OK)
+        status = dpr_machine_known(machine, 0, &out->machine);
+    out->machine.resident = NULL;
+    out->machine.nested_costs = NULL;
+    out->max_pending = request->max_pending;
+    return status;
+}
+
+dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *problem, dpr_decision **out) {
+    dpr_problem adopted;
+    dpr_request request;
+    if (!machine || !problem || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !machine ? "machine" : !problem ? "problem" : "out");
+    dpr_status status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+    if (status != DPR_OK)
+        return status;
+    dpr_decision *made = malloc(sizeof *made);
+    if (!made)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a decision");
+    status = decide(machine, &request, made);
+    if (status == DPR_OK)
+        *out = made;
+    else
+        free(made);
+    return status;
+}
+
+void dpr_decision_destroy(dpr_decision *decision) {
+    free(decision);
+}
+
+/* Checks the arguments that all questions have; `init` as in dpr_check_out(). */
+static dpr_status check(const dpr_decision *decision, const void *out, size_t size, const char *init) {
+    return decision ? dpr_check_out(out, size, init) : dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
+}
+
+dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_step *out) {
+    const dpr_status status = check(decision, out, sizeof *out, "DPR_STEP_INIT");
+    if (status != DPR_OK)
+        return status;
+    const dpr_choice_step *step = dpr_choice_at(&decision->choice, count);
+    const dpr_launch_limits *shape = &step->limits;
+    *out = (dpr_step){
+        .size = out->size,
+        .from = step > decision->choice.step ? step[-1].upto + 1 : 0,
+        .upto = step->upto,
+        .strategy = dpr_strategy_index(step->strategy),
+        .threads = shape->threads,
+        .max_blocks = shape->max_blocks,
+        .max_depth = shape->max_depth,
+        .launch_measured = shape->measured,
+        .launch_seconds = shape->max_depth > 0 ? shape->launch_seconds : 0,
+    };
+    return DPR_OK;
+}
+
+dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out) {
+    dpr_status status = check(decision, out, sizeof *out, "DPR_PREDICTION_INIT");
+    if (status == DPR_OK)
+        status = dpr_strategy_check(i);
+    if (status != DPR_OK)
+        return status;
+    const dpr_key *key = &decision->choice.key;
+    const dpr_caps *caps = &decision->machine.caps;
+    const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
+    *out = (dpr_prediction){out->size, refusal ? 0 : dpr_strategies[i]->cost(key, caps, count), refusal};
+    return DPR_OK;
+}
+
+dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len) {
+    if (!decision || !len)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", decision ? "len" : "decision");
+    return dpr_explain(&decision->choice, &decision->machine, count, decision->max_pending, text, len);
+}

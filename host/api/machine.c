@@ -1,0 +1,141 @@
+/* Machines as callers see them: read or captured, their names and capabilities, and the kernels of their GPUs. */
+#include <stdlib.h>
+
+#include "cuda/device.h"
+#include "error.h"
+#include "plan/caps_read.h"
+#include "plan/caps_text.h"
+#include "plan/occupancy.h"
+#include "plan/planner.h"
+#include "plan/registry.h"
+#include "plan/topo.h"
+#include "request.h"
+
+/* ---- Machines of the caller's ---- */
+
+static dpr_status hand_over(const dpr_machine *made, dpr_machine **out) {
+    dpr_machine *machine = malloc(sizeof *machine);
+    if (!machine)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a machine");
+    *machine = *made;
+    *out = machine;
+    return DPR_OK;
+}
+
+dpr_status dpr_machine_read(int device, int measure, dpr_machine **out) {
+    dpr_machine made = {.device = device};
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+    if (measure != 0 && measure != 1)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "measure is %d; it should be 0 or 1", measure);
+    const dpr_status status = measure ? dpr_caps_measure(device, &made.caps) : dpr_caps_read(device, &made.caps);
+    return status == DPR_OK ? hand_over(&made, out) : status;
+}
+
+dpr_status dpr_machine_parse(const char *text, dpr_machine **out) {
+    dpr_machine made = {.device = DPR_DEVICE_CPU};
+    if (!text || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", text ? "out" : "text");
+    const dpr_status status = dpr_caps_parse(text, &made.caps);
+    return status == DPR_OK ? hand_over(&made, out) : status;
+}
+
+void dpr_machine_destroy(dpr_machine *machine) {
+    free(machine);
+}
+
+/* ---- What is known of a machine ---- */
+
+dpr_status dpr_machine_format(const dpr_machine *machine, char *text, size_t *len) {
+    dpr_machine known;
+    if (!machine || !len)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", machine ? "len" : "machine");
+    const dpr_status status = dpr_machine_known(machine, 0, &known);
+    return status == DPR_OK ? dpr_caps_format(&known.caps, text, len) : status;
+}
+
+static dpr_status check(const dpr_machine *machine, const void *out, size_t size, const char *init) {
+    return machine ? dpr_check_out(out, size, init) : dpr_fail(DPR_ERR_NULL_POINTER, "machine is NULL");
+}
+
+dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *out) {
+    const dpr_status status = check(machine, out, sizeof *out, "DPR_MACHINE_INFO_INIT");
+    if (status != DPR_OK)
+        return status;
+    const dpr_caps *caps = &machine->caps;
+    dpr_machine_info info = {.size = out->size, .cpu_name = caps->cpu_name, .near_node = -1};
+    if (caps->has_gpu && machine->device >= 0 && dpr_device_pci(machine->device, info.pci) == DPR_OK)
+        info.near_node = dpr_topo_pci_node(info.pci);
+    if (caps->has_gpu)
+        info.gpu_name = caps->gpu_name;
+    if (caps->has_gpu && info.near_node < 0)
+        info.near_node = (int)caps->gpu.numa_node;
+    *out = info;
+    return DPR_OK;
+}
+
+dpr_status dpr_machine_capability(const dpr_machine *machine, size_t i, dpr_capability *out) {
+    dpr_machine known;
+    dpr_status status = check(machine, out, sizeof *out, "DPR_CAPABILITY_INIT");
+    if (status == DPR_OK)
+        status = dpr_machine_known(machine, 0, &known);
+    if (status != DPR_OK)
+        return status;
+    const size_t count = dpr_caps_count(&known.caps);
+    if (i >= count)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and the machine has %zu capabilities", i, count);
+    dpr_caps_entry(&known.caps, i, out);
+    return DPR_OK;
+}
+
+dpr_status dpr_node_describe(size_t i, dpr_node_info *out) {
+    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_NODE_INFO_INIT");
+    if (status != DPR_OK)
+        return status;
+    dpr_node_info info = {.size = out->size};
+    if (!dpr_topo_node(i, &info))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and there is no such NUMA node", i);
+    *out = info;
+    return DPR_OK;
+}
+
+/* ---- Kernels ---- */
+
+/* The strategy that is asked for by name, if it has a kernel for the request. */
+static dpr_status strategy_of(const dpr_request *request, const dpr_caps *caps, const dpr_strategy **out) {
+    const int i = request->key.f.strategy - 1;
+    if (i < 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->options names no strategy, and only strategies have kernels");
+    const dpr_strategy *strategy = dpr_strategies[i];
+    const char *refusal = strategy->kernel ? dpr_refusal(strategy, &request->key, caps) : "the CPU has no kernels";
+    if (refusal)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" has no kernel for this: %s", strategy->name, refusal);
+    *out = strategy;
+    return DPR_OK;
+}
+
+dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *problem, dpr_kernel_info *out) {
+    dpr_problem adopted;
+    dpr_request request;
+    const dpr_strategy *strategy = NULL;
+    dpr_kernel_use use;
+    dpr_status status = check(machine, out, sizeof *out, "DPR_KERNEL_INFO_INIT");
+    if (status == DPR_OK && !problem)
+        status = dpr_fail(DPR_ERR_NULL_POINTER, "problem is NULL");
+    if (status == DPR_OK)
+        status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+    if (status == DPR_OK)
+        status = strategy_of(&request, &machine->caps, &strategy);
+    if (status != DPR_OK)
+        return status;
+    if (machine->device < 0)
+        return dpr_fail(DPR_ERR_NO_DEVICE, "machine is a captured one, and there is no GPU to ask about kernels");
+    const dpr_kernel kernel = strategy->kernel(&request.key);
+    status = dpr_device_kernel_use(machine->device, &kernel, &use);
+    if (status != DPR_OK)
+        return status;
+    const dpr_occupancy o = dpr_occupancy_of(&machine->caps.gpu, use);
+    *out = (dpr_kernel_info){out->size,       use.threads, use.registers, use.shared_bytes,
+                             o.blocks_per_sm, o.fraction,  o.limit};
+    return DPR_OK;
+}
