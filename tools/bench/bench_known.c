@@ -217,9 +217,9 @@ static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
 }
 
 static void parts_of(dpr_dtype dtype, const void *at, double part[2]) {
-    value v;
-    memcpy(v.bytes, at, dpr_dtypes[dtype].size);
-    part[0] = value_parts(dtype, &v, &part[1]);
+    const dpr_element e = dpr_element_load(dtype, at);
+    part[0] = e.re;
+    part[1] = e.im;
 }
 
 static int parts_in(dpr_dtype dtype) {

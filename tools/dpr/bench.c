@@ -10,19 +10,13 @@
 #include "tables.h"
 
 static void print_tables(void) {
-    const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):\n  ";
-    int column = 0;
+    int n = 0;
     tables_print_all();
-    for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        const char *name = dpr_strategy_name(i);
-        if (!cli_strategy_at(i).takes_block)
-            continue;
-        printf("%s%s", before, name);
-        column += (int)strlen(name) + 2;
-        before = column > 80 ? ",\n  " : ", ";
-        column = column > 80 ? 0 : column;
-    }
-    fputs(*before == '\n' ? "" : "\n", stdout);
+    printf("\nDemonstrations, to learn from, which let their block size be chosen (--block):");
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).takes_block)
+            printf("%s%s", n++ % 6 == 0 ? "\n  " : ", ", dpr_strategy_name(i));
+    puts(n ? "" : " none");
 }
 
 static const cli_help help = {
@@ -126,50 +120,36 @@ static int complete_bench(bench_asked *a) {
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-/* What is measured: all three begin with the results that they have in common. */
-typedef union outcome {
-    bench_results bench;
-    ladder_results ladder;
-    nested_results nested;
-} outcome;
+/* What is measured, in one of three ways. All results begin with those that they have in common. */
+typedef struct measurement {
+    bench_asked *asked;
+    union {
+        bench_results bench;
+        ladder_results ladder;
+        nested_results nested;
+    } results;
+} measurement;
 
-static int measure_bench(const bench_asked *asked, outcome *out) {
-    return bench_measure(asked, &out->bench);
+/* Checks what is asked for, and puts defaults in place. */
+static int complete(bench_asked *a) {
+    return a->nested ? nested_complete(a) : a->ladder ? ladder_complete(a) : complete_bench(a);
 }
 
-static int measure_ladder(const bench_asked *asked, outcome *out) {
-    return ladder_measure(asked, &out->ladder);
+static int measure(measurement *m) {
+    if (m->asked->nested)
+        return nested_measure(m->asked, &m->results.nested);
+    if (m->asked->ladder)
+        return ladder_measure(m->asked, &m->results.ladder);
+    return bench_measure(m->asked, &m->results.bench);
 }
 
-static int measure_nested(const bench_asked *asked, outcome *out) {
-    return nested_measure(asked, &out->nested);
-}
-
-static int write_bench(void *user, FILE *f, int format) {
-    return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
-}
-
-static int write_ladder(void *user, FILE *f, int format) {
-    return ladder_write(f, &((const outcome *)user)->ladder, (report_format)format);
-}
-
-static int write_nested(void *user, FILE *f, int format) {
-    return nested_write(f, &((const outcome *)user)->nested, (report_format)format);
-}
-
-/* A way to measure. */
-typedef struct bench_kind {
-    int (*complete)(bench_asked *a); /* checks, and puts defaults in place */
-    int (*measure)(const bench_asked *asked, outcome *out);
-    int (*write)(void *user, FILE *f, int format); /* `user` is the outcome */
-    int says_omissions;                            /* 1: its report names what was left out, and why */
-} bench_kind;
-
-static const bench_kind *kind_of(const bench_asked *a) {
-    static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
-                            ladder = {ladder_complete, measure_ladder, write_ladder, 1},
-                            nested = {nested_complete, measure_nested, write_nested, 1};
-    return a->nested ? &nested : a->ladder ? &ladder : &plain;
+static int write_results(void *user, FILE *f, int format) {
+    const measurement *m = user;
+    if (m->asked->nested)
+        return nested_write(f, &m->results.nested, (report_format)format);
+    if (m->asked->ladder)
+        return ladder_write(f, &m->results.ladder, (report_format)format);
+    return bench_write(f, &m->results.bench, (report_format)format);
 }
 
 static int check_nested_options(const bench_asked *a) {
@@ -180,25 +160,26 @@ static int check_nested_options(const bench_asked *a) {
     return CLI_OK;
 }
 
+/* The reports of --ladder and --nested name what was left out themselves. */
 static int report(const bench_asked *asked, const bench_results *results) {
-    if (results->omission_count && !asked->quiet && !kind_of(asked)->says_omissions)
+    if (results->omission_count && !asked->quiet && !asked->ladder && !asked->nested)
         cli_note("%zu combination%s left out; the first: %s", results->omission_count,
                  results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
     return outfile_finish(asked->file);
 }
 
-static int run(bench_asked *asked, outcome *all) {
-    const bench_kind *kind = kind_of(asked);
-    bench_results *results = &all->bench;
+static int run(measurement *m) {
+    bench_asked *asked = m->asked;
+    bench_results *results = &m->results.bench;
     int code = check_nested_options(asked);
     if (code == CLI_OK)
-        code = kind->complete(asked);
+        code = complete(asked);
     if (code == CLI_OK)
         code = outfile_try(asked->file);
     if (code != CLI_OK)
         return code;
     asked_catch_signals(asked);
-    code = kind->measure(asked, all);
+    code = measure(m);
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = report(asked, results);
         code = written != CLI_OK ? written : results->interrupted ? CLI_SIGNAL + *asked->stop : code;
@@ -210,16 +191,13 @@ static int run(bench_asked *asked, outcome *all) {
 }
 
 int command_bench(int argc, char **argv) {
-    static outcome results;
-    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS};
+    static measurement m;
+    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_results, .user = &m};
     bench_asked asked = {
         .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
     const int code = parse(argc, argv, &asked);
-    if (code != CLI_GO_ON)
-        return code;
-    file.write = kind_of(&asked)->write;
-    file.user = &results;
-    return run(&asked, &results);
+    m.asked = &asked;
+    return code == CLI_GO_ON ? run(&m) : code;
 }
