@@ -130,7 +130,7 @@ class Hostile(ToolTest):
             self.refuse("not that of a plain array: {'descr': " + descr, self.descr(descr))
 
     def test_shapes_that_make_no_sense(self):
-        for shape, wanted in ((f"({10**30},)", "2^64"), ("(4294967296, 4294967296)", "address space"),
+        for shape, wanted in ((f"({10**30},)", "address space"), ("(4294967296, 4294967296)", "address space"),
                               ("(9223372036854775807,)", "address space"), ("(" + "1," * 65 + ")", "64 dimensions")):
             self.refuse(wanted, self.descr("'<f8'", shape))
         for shape in ("(-1,)", "(3)", "3", "[3]", "(3,,)", "(3, 'a')", "(1.5,)", "(1, 1.5)", "(3", "(1, 2", "(,)", "(1 2,)",

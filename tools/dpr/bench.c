@@ -10,13 +10,15 @@
 #include "tables.h"
 
 static void print_tables(void) {
+    const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):\n  ";
     int n = 0;
     tables_print_all();
-    printf("\nDemonstrations, to learn from, which let their block size be chosen (--block):");
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (cli_strategy_at(i).takes_block)
-            printf("%s%s", n++ % 6 == 0 ? "\n  " : ", ", dpr_strategy_name(i));
-    puts(n ? "" : " none");
+        if (cli_strategy_at(i).takes_block) {
+            printf("%s%s", before, dpr_strategy_name(i));
+            before = ++n % 6 ? ", " : ",\n  ";
+        }
+    fputs(n ? "\n" : "", stdout);
 }
 
 static const cli_help help = {

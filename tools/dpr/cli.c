@@ -286,23 +286,19 @@ int cli_device(const char *text, void *out) {
 int cli_block(const char *text, void *out) {
     uint64_t block = 0;
     const int code = cli_count(text, &block);
-    if (code != CLI_OK)
-        return code;
-    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+    if (code == CLI_OK && (block < 32 || block > 1024 || (block & (block - 1)) != 0))
         return cli_usage("'%s' is none of 32, 64, 128, 256, 512 and 1024", text);
     *(int *)out = (int)block;
-    return CLI_OK;
+    return code;
 }
 
 int cli_depth(const char *text, void *out) {
     uint64_t depth = 0;
     const int code = cli_count(text, &depth);
-    if (code != CLI_OK)
-        return code;
-    if (depth < 1 || depth > INT_MAX)
+    if (code == CLI_OK && (depth < 1 || depth > INT_MAX))
         return cli_usage("'%s' is no number of launches below each other", text);
     *(int *)out = (int)depth;
-    return CLI_OK;
+    return code;
 }
 
 /* The factor that a suffix stands for; 0 if it is none. */

@@ -57,11 +57,10 @@ static dpr_status reduce(dpr_ctx *cpu, const void *in, void *out, size_t count, 
 
 /* Makes *v the result of both. */
 static dpr_status join(const fold *f, value *v, const value *other) {
-    const dpr_dtype carry = carry_type(f);
-    dpr_options options = DPR_OPTIONS_INIT;
+    const dpr_options options = {.size = sizeof options, .init = other};
+    const dpr_op op = f->op == DPR_COUNT ? DPR_SUM : f->op;
     value out = {{0}};
-    options.init = other;
-    const dpr_status status = reduce(f->cpu, v, &out, 1, carry, f->op == DPR_COUNT ? DPR_SUM : f->op, &options);
+    const dpr_status status = reduce(f->cpu, v, &out, 1, carry_type(f), op, &options);
     if (status == DPR_OK)
         *v = out;
     return status;

@@ -16,9 +16,7 @@
 #include "tables.h"
 #include "timing.h"
 
-static void job_stop(job *j, job_state state, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void job_stop(job *j, job_state state, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void job_stop(job *j, job_state state, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(j->why, sizeof j->why, format, args);
@@ -107,14 +105,6 @@ static dpr_status job_run(job *j, const fold_window *w, const job_list *list, in
     return status;
 }
 
-static void job_add(job *j, const fold_window *w, const job_list *list, int repeats) {
-    const dpr_status status = job_run(j, w, list, repeats);
-    /* With every strategy tried, those that cannot are part of the picture. */
-    const int refused = status == DPR_ERR_STRATEGY_UNABLE && list->asked->every_strategy;
-    if (status != DPR_OK)
-        job_stop(j, refused ? JOB_REFUSED : JOB_FAILED, "%s", dpr_last_error());
-}
-
 void jobs_add(job_list *list, const void *in, size_t count, int whole, int repeats) {
     const size_t bytes = count * dpr_dtype_size(list->array.dtype);
     void *device = NULL;
@@ -130,7 +120,11 @@ void jobs_add(job_list *list, const void *in, size_t count, int whole, int repea
             continue;
         }
         const fold_window w = {.in = j->on_gpu ? device : in, .host = in, .count = count, .whole = whole};
-        job_add(j, &w, list, repeats);
+        const dpr_status status = job_run(j, &w, list, repeats);
+        /* With every strategy tried, those that cannot are part of the picture. */
+        const int refused = status == DPR_ERR_STRATEGY_UNABLE && list->asked->every_strategy;
+        if (status != DPR_OK)
+            job_stop(j, refused ? JOB_REFUSED : JOB_FAILED, "%s", dpr_last_error());
     }
     if (device)
         dpr_device_free(dpr_ctx_gpu(list->place->gpu), device);
@@ -150,12 +144,6 @@ size_t jobs_end(job_list *list) {
 }
 
 /* ---- Showing ---------------------------------------------------------------------------------------------------- */
-
-static void outcome_text(const job *j, char text[VALUE_TEXT]) {
-    strcpy(text, "-");
-    if (j->state == JOB_RUNS)
-        value_text(result_type(j), &j->result, text);
-}
 
 static cJSON *job_json(const job_list *list, const job *j) {
     const double bytes = (double)(list->array.count * dpr_dtype_size(list->array.dtype));
@@ -199,7 +187,7 @@ cJSON *jobs_json(const job_list *list) {
 static cJSON *table_row(const job_list *list, const job *j) {
     char text[VALUE_TEXT], time[32];
     cJSON *row = job_json(list, j), *rate = cJSON_GetObjectItem(row, "bytes_per_second");
-    outcome_text(j, text);
+    value_text(result_type(j), &j->result, text);
     cJSON_AddStringToObject(row, "text", text);
     if (j->seconds > 0) {
         report_number(row, "gigabytes", cJSON_GetNumberValue(rate) / 1e9);
@@ -250,10 +238,11 @@ int jobs_print(const job_list *list) {
 void jobs_print_values(const job_list *list) {
     char text[VALUE_TEXT];
     for (size_t i = 0; i < list->count; i++) {
-        if (list->items[i].state != JOB_RUNS && list->items[i].state != JOB_EMPTY)
-            continue;
-        outcome_text(&list->items[i], text);
-        puts(text);
+        const job *j = &list->items[i];
+        if (j->state == JOB_RUNS)
+            value_text(result_type(j), &j->result, text);
+        if (j->state <= JOB_EMPTY)
+            puts(j->state == JOB_RUNS ? text : "-");
     }
 }
 

@@ -1,6 +1,5 @@
 #include "npy.h"
 
-#include <errno.h>
 #include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,30 +55,24 @@ static int set_dtype(const char *descr, int length, const dpr_dtype *as, npy_hea
     return npy_fail(why, "its dtype '%s' is none that dpr reduces", name);
 }
 
+/* The dimensions, and the product of them. One of 0 makes the array empty, whatever the others are. */
 static int set_shape(const char *at, const char *end, npy_header *h, char *why) {
+    const uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtypes[h->dtype].size;
+    int is_empty = 0, is_large = 0;
     char *after;
-    errno = 0;
+    h->count = 1;
     for (; at < end; at = after + strspn(after, ", \t\r\n")) {
+        const uint64_t extent = strtoull(at, &after, 10); /* UINT64_MAX if it is more */
         if (h->dims == NPY_DIMS)
             return npy_fail(why, "its shape has more than %d dimensions", NPY_DIMS);
-        h->shape[h->dims++] = strtoull(at, &after, 10);
+        h->shape[h->dims++] = extent;
+        is_empty |= extent == 0;
+        is_large |= extent > most / h->count;
+        h->count *= extent && !is_large ? extent : 1;
     }
-    return errno ? npy_fail(why, "its shape has a dimension of more than 2^64 - 1") : 0;
-}
-
-/* The product of the shape. A dimension of 0 makes the array empty, whatever the others are. */
-static int set_count(npy_header *h, char *why) {
-    h->count = 1;
-    for (int i = 0; i < h->dims; i++)
-        if (h->shape[i] == 0)
-            h->count = 0;
-    uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtypes[h->dtype].size;
-    for (int i = 0; i < h->dims && h->count; i++) {
-        if (h->shape[i] > most / h->count)
-            return npy_fail(why, "its shape is of more elements than fit the address space");
-        h->count *= h->shape[i];
-    }
-    return 0;
+    if (is_empty)
+        h->count = 0;
+    return is_large && !is_empty ? npy_fail(why, "its shape is of more elements than fit the address space") : 0;
 }
 
 /* ---- The file --------------------------------------------------------------------------------------------------- */
@@ -113,7 +106,7 @@ int npy_parse(const char *text, size_t length, const dpr_dtype *as, npy_header *
         return npy_fail(why, "its header is not that of a plain array: %.200s", text);
     h.fortran = text[order.rm_so] == 'T';
     if (set_dtype(text + descr.rm_so, descr.rm_eo - descr.rm_so, as, &h, why) != 0
-        || set_shape(text + shape.rm_so, text + shape.rm_eo, &h, why) != 0 || set_count(&h, why) != 0)
+        || set_shape(text + shape.rm_so, text + shape.rm_eo, &h, why) != 0)
         return -1;
     *out = h;
     return 0;

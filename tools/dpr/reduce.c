@@ -26,7 +26,7 @@ typedef struct request {
     uint64_t window;   /* bytes, 0: the default */
     int generating, json, quiet;
     place place;
-    cJSON *document; /* array of what was done to each file */
+    cJSON *arrays; /* what was done to each file */
 } request;
 
 static const cli_help help = {
@@ -134,13 +134,9 @@ static int parse(int argc, char **argv, request *r, int *operands) {
 
 /* ---- Places ----------------------------------------------------------------------------------------------------- */
 
-static int is_named(const request *r) {
-    return r->device != CLI_NO_DEVICE;
-}
-
 /* Whether the request can need a GPU: it names one or a strategy of one, or compares all. */
 static int wants_gpu(const request *r) {
-    if (is_named(r))
+    if (r->device != CLI_NO_DEVICE)
         return r->device != DPR_DEVICE_CPU;
     if (r->generating || r->asked.every_strategy)
         return 1;
@@ -150,7 +146,7 @@ static int wants_gpu(const request *r) {
 static int open_places(request *r) {
     if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
-    r->place.prefer_gpu = is_named(r) || r->generating;
+    r->place.prefer_gpu = r->device != CLI_NO_DEVICE || r->generating;
     if (!wants_gpu(r))
         return CLI_OK;
     if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->place.gpu) != DPR_OK)
@@ -170,7 +166,7 @@ static int show(request *r, job_list *list) {
     const size_t failed = jobs_end(list);
     progress_clear();
     if (r->json)
-        cli_json_append(r->document, jobs_json(list));
+        cli_json_append(r->arrays, jobs_json(list));
     else if (r->quiet)
         jobs_print_values(list);
     else if (failed < list->count || list->count == 0)
@@ -184,7 +180,7 @@ static int failed_file(request *r, const char *name, const char *why) {
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "file", name);
         cJSON_AddStringToObject(object, "error", why);
-        cli_json_append(r->document, object);
+        cli_json_append(r->arrays, object);
     }
     return CLI_FAILED;
 }
@@ -235,13 +231,10 @@ static int reduce_file(request *r, const char *file) {
 static int generated_bytes(uint64_t bytes, void **out) {
     const uint64_t available = memory_available();
     char wanted[32], there[32];
-    (void)figure_bytes(bytes, wanted);
-    if (bytes > available)
-        return cli_error("there is no memory for %s of generated data: %s are available", wanted,
-                         figure_bytes(available, there));
-    if (posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
-        return cli_error("there is no memory for %s of generated data", wanted);
-    return CLI_OK;
+    if (bytes <= available && posix_memalign(out, 64, bytes ? (size_t)bytes : 64) == 0)
+        return CLI_OK;
+    return cli_error("there is no memory for %s of generated data: %s are available", figure_bytes(bytes, wanted),
+                     figure_bytes(available, there));
 }
 
 static int reduce_generated(request *r) {
@@ -301,14 +294,15 @@ int command_reduce(int argc, char **argv) {
     for (int i = first, standard = 0; i < argc; i++)
         if (strcmp(argv[i], "-") == 0 && standard++)
             return cli_usage("standard input ('-') is named twice");
-    if (r.json)
-        r.document = cJSON_CreateArray();
+    cJSON *document = NULL;
+    if (r.json) {
+        document = cJSON_CreateObject();
+        cJSON_AddStringToObject(document, "version", dpr_version());
+        r.arrays = cJSON_AddArrayToObject(document, "arrays");
+    }
     code = reduce_all(&r, argv + first, argc - first);
     if (r.json) {
-        cJSON *document = cJSON_CreateObject();
-        cJSON_AddStringToObject(document, "version", dpr_version());
-        cli_json_add(document, "arrays", r.document);
-        int printed = cli_json_print(document);
+        const int printed = cli_json_print(document);
         code = printed > code ? printed : code;
     }
     dpr_ctx_destroy(r.place.gpu);

@@ -162,19 +162,15 @@ static int read_window(source *s, size_t count, size_t *got) {
     return 0;
 }
 
-/* Files and pipes may go on after the array. */
-static int look_for_more(source *s) {
-    unsigned char byte;
-    const ssize_t n = read_fully(s, &byte, 1);
-    s->ignored = n > 0;
-    return n < 0 ? -1 : 0;
-}
-
 int source_next(source *s, const void **in, size_t *count, int *last) {
     const uint64_t left = s->array.count - s->given;
     const size_t wanted = left < s->window ? (size_t)left : s->window;
-    if (left == 0)
-        return look_for_more(s);
+    if (left == 0) { /* files and pipes may go on after the array */
+        unsigned char byte;
+        const ssize_t n = read_fully(s, &byte, 1);
+        s->ignored = n > 0;
+        return n < 0 ? -1 : 0;
+    }
     if (read_window(s, wanted, count) != 0)
         return -1;
     s->given += *count;

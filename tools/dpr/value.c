@@ -27,8 +27,8 @@ int value_precision(dpr_dtype dtype) {
 }
 
 /* The bits of a type shorter than F32. */
-static uint16_t round_to_16_bits(dpr_dtype dtype, double x) {
-    const unsigned infinity = (unsigned)dpr_infinity(dtype), sign = signbit(x) ? 0x8000 : 0;
+static uint16_t round_to_bits(dpr_dtype dtype, double x) {
+    const unsigned infinity = (unsigned)dpr_infinity(dtype), sign = signbit(x) ? (unsigned)dpr_sign_bit(dtype) : 0;
     const int fraction = value_precision(dtype) - 1, bias = (int)(infinity >> fraction) / 2;
     if (isnan(x))
         return (uint16_t)(sign | infinity | 1U << (fraction - 1));
@@ -44,16 +44,18 @@ static uint16_t round_to_16_bits(dpr_dtype dtype, double x) {
 
 void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count) {
     const dpr_dtype type = part_type(dtype);
+    const size_t size = dpr_dtypes[type].size;
     double *f64 = to;
     float *f32 = to;
-    uint16_t *bits = to;
     for (size_t i = 0; i < count * parts_in(dtype); i++)
-        if (type == DPR_F64)
+        if (type == DPR_F64) {
             f64[i] = from[i];
-        else if (type == DPR_F32)
+        } else if (type == DPR_F32) {
             f32[i] = (float)from[i];
-        else
-            bits[i] = round_to_16_bits(type, from[i]);
+        } else {
+            const uint16_t bits = round_to_bits(type, from[i]);
+            memcpy((unsigned char *)to + i * size, &bits, size); /* little-endian */
+        }
 }
 
 void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
@@ -77,23 +79,22 @@ static int parse_part(dpr_dtype type, const char *text, double *x, char **end) {
 }
 
 /* a, bi or a+bi. */
-static int parse_parts(dpr_dtype dtype, const char *text, double parts[2]) {
-    const dpr_dtype type = part_type(dtype);
+static int parse_parts(dpr_dtype dtype, const char *text, value *out) {
+    double parts[2] = {0, 0};
     char *end;
-    parts[1] = 0;
-    if (parse_part(type, text, &parts[0], &end) != 0)
+    if (parse_part(part_type(dtype), text, &parts[0], &end) != 0)
         return -1;
-    if (!*end)
-        return 0;
     if (*end == '+' || *end == '-') {
-        const char *imaginary = end;
-        if (parse_part(type, imaginary, &parts[1], &end) != 0)
+        if (parse_part(part_type(dtype), end, &parts[1], &end) != 0 || !*end)
             return -1;
-    } else {
+    } else if (*end) {
         parts[1] = parts[0];
         parts[0] = 0;
     }
-    return parts_in(dtype) == 2 && (*end == 'i' || *end == 'j') && !end[1] ? 0 : -1;
+    if (*end && (parts_in(dtype) == 1 || (*end != 'i' && *end != 'j') || end[1]))
+        return -1;
+    value_narrow(dtype, parts, out, 1);
+    return 0;
 }
 
 static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
@@ -114,22 +115,11 @@ static int parse_bool(const char *text, value *out) {
 }
 
 int value_parse(dpr_dtype dtype, const char *text, value *out) {
+    const int kind = dpr_dtypes[dtype].kind;
     value v = {{0}};
-    double parts[2];
-    int bad;
-    switch (dpr_dtypes[dtype].kind) {
-    case DPR_KIND_BOOL:
-        bad = parse_bool(text, &v);
-        break;
-    case DPR_KIND_SINT:
-    case DPR_KIND_UINT:
-        bad = parse_integer(dtype, text, &v);
-        break;
-    default:
-        bad = parse_parts(dtype, text, parts);
-        if (!bad)
-            value_narrow(dtype, parts, &v, 1);
-    }
+    const int bad = kind == DPR_KIND_BOOL                    ? parse_bool(text, &v)
+                    : kind & (DPR_KIND_SINT | DPR_KIND_UINT) ? parse_integer(dtype, text, &v)
+                                                             : parse_parts(dtype, text, &v);
     if (!bad)
         *out = v;
     return bad;
