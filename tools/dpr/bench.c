@@ -124,7 +124,7 @@ static int complete_bench(bench_asked *a) {
 
 /* What is measured, in one of three ways. All results begin with those that they have in common. */
 typedef struct measurement {
-    bench_asked *asked;
+    bench_asked asked;
     union {
         bench_results bench;
         ladder_results ladder;
@@ -138,18 +138,18 @@ static int complete(bench_asked *a) {
 }
 
 static int measure(measurement *m) {
-    if (m->asked->nested)
-        return nested_measure(m->asked, &m->results.nested);
-    if (m->asked->ladder)
-        return ladder_measure(m->asked, &m->results.ladder);
-    return bench_measure(m->asked, &m->results.bench);
+    if (m->asked.nested)
+        return nested_measure(&m->asked, &m->results.nested);
+    if (m->asked.ladder)
+        return ladder_measure(&m->asked, &m->results.ladder);
+    return bench_measure(&m->asked, &m->results.bench);
 }
 
 static int write_results(void *user, FILE *f, int format) {
     const measurement *m = user;
-    if (m->asked->nested)
+    if (m->asked.nested)
         return nested_write(f, &m->results.nested, (report_format)format);
-    if (m->asked->ladder)
+    if (m->asked.ladder)
         return ladder_write(f, &m->results.ladder, (report_format)format);
     return bench_write(f, &m->results.bench, (report_format)format);
 }
@@ -171,7 +171,7 @@ static int report(const bench_asked *asked, const bench_results *results) {
 }
 
 static int run(measurement *m) {
-    bench_asked *asked = m->asked;
+    bench_asked *asked = &m->asked;
     bench_results *results = &m->results.bench;
     int code = check_nested_options(asked);
     if (code == CLI_OK)
@@ -194,12 +194,12 @@ static int run(measurement *m) {
 
 int command_bench(int argc, char **argv) {
     static measurement m;
-    outfile file = {.format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_results, .user = &m};
-    bench_asked asked = {
-        .device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
+    static outfile file = {
+        .format_name = report_format_name, .format = OUTFILE_GUESS, .write = write_results, .user = &m};
+    m.asked =
+        (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
-    const int code = parse(argc, argv, &asked);
-    m.asked = &asked;
+    const int code = parse(argc, argv, &m.asked);
     return code == CLI_GO_ON ? run(&m) : code;
 }

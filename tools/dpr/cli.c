@@ -316,11 +316,11 @@ static double suffix_factor(const char *text) {
 /* 2^EXPONENT, where `text` is the exponent. */
 static int power_of_two(const char *text, uint64_t *out) {
     char *end;
-    unsigned long exponent = strtoul(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || exponent > 63)
-        return cli_usage("'2^%s' is no number: only powers 2^0 to 2^63 are", text);
-    *out = UINT64_C(1) << exponent;
-    return CLI_OK;
+    const unsigned long exponent = strtoul(text, &end, 10);
+    *out = UINT64_C(1) << (exponent & 63);
+    return isdigit((unsigned char)*text) && !*end && exponent < 64
+               ? CLI_OK
+               : cli_usage("'2^%s' is no number: only powers 2^0 to 2^63 are", text);
 }
 
 int cli_count(const char *text, void *out) {

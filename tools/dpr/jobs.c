@@ -183,16 +183,17 @@ cJSON *jobs_json(const job_list *list) {
     return object;
 }
 
-/* The job as JSON, and what people read of it. */
+/* What people read of a job. */
 static cJSON *table_row(const job_list *list, const job *j) {
+    const double bytes = (double)(list->array.count * dpr_dtype_size(list->array.dtype));
     char text[VALUE_TEXT], time[32];
-    cJSON *row = job_json(list, j), *rate = cJSON_GetObjectItem(row, "bytes_per_second");
+    cJSON *row = cJSON_CreateObject();
     value_text(result_type(j), &j->result, text);
-    cJSON_AddStringToObject(row, "text", text);
-    if (j->seconds > 0) {
-        report_number(row, "gigabytes", cJSON_GetNumberValue(rate) / 1e9);
-        cJSON_AddStringToObject(row, "time", figure_time(j->seconds, time));
-    }
+    cJSON_AddStringToObject(row, "op", dpr_op_name(j->fold.op));
+    cJSON_AddStringToObject(row, "value", text);
+    cJSON_AddStringToObject(row, "strategy", j->strategy);
+    report_known(row, "gigabytes", bytes / j->seconds / 1e9); /* not known without elements */
+    cJSON_AddStringToObject(row, "time", j->seconds > 0 ? figure_time(j->seconds, time) : "-");
     return row;
 }
 
@@ -201,18 +202,18 @@ static void print_heading(const job_list *list) {
     const npy_header *array = &list->array;
     defuse_put(stdout, list->name);
     printf(": %" PRIu64 " %s", array->count, dpr_dtype_name(array->dtype));
-    for (int d = 0; d < array->dims && array->dims > 1; d++)
-        printf("%s%" PRIu64, d ? ", " : ", shape (", array->shape[d]);
-    printf("%s, %s%s%s\n",
-           array->dims > 1   ? ")"
-           : array->dims < 1 ? ", shape ()"
-                             : "",
-           figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes), array->swapped ? ", big-endian" : "",
-           array->fortran ? ", Fortran order" : "");
+    if (array->dims != 1) {
+        printf(", shape (");
+        for (int d = 0; d < array->dims; d++)
+            printf("%s%" PRIu64, d ? ", " : "", array->shape[d]);
+        putchar(')');
+    }
+    printf(", %s%s%s\n", figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes),
+           array->swapped ? ", big-endian" : "", array->fortran ? ", Fortran order" : "");
 }
 
 int jobs_print(const job_list *list) {
-    static const report_column columns[] = {{"op", "operation", UNIT_LEFT},      {"text", "value", UNIT_NONE},
+    static const report_column columns[] = {{"op", "operation", UNIT_LEFT},      {"value", "value", UNIT_NONE},
                                             {"strategy", "strategy", UNIT_LEFT}, {"gigabytes", "GB/s", UNIT_DIGITS},
                                             {"time", "time", UNIT_NONE},         {0}};
     report_out out = report_begin(stdout, REPORT_TABLE);

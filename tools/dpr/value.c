@@ -69,11 +69,11 @@ void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
 
 /* A number of the type at the start of the text, with *end after it; infinity only where the text says so. */
 static int parse_part(dpr_dtype type, const char *text, double *x, char **end) {
-    value v;
+    value v = {{0}};
     errno = 0;
     const double read = type == DPR_F64 ? strtod(text, end) : (double)strtof(text, end);
     value_narrow(type, &read, &v, 1);
-    value_widen(type, &v, x, 1);
+    *x = dpr_element_load(type, &v).re;
     const int overflows = isinf(*x) && (errno == ERANGE || !isinf(read));
     return *end == text || isspace((unsigned char)*text) || overflows ? -1 : 0;
 }
