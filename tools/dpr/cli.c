@@ -36,44 +36,25 @@ void cli_begin(void) {
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
-static void message(const char *prefix, const char *format, va_list args) {
+int cli_usage_hint(void) {
+    fprintf(stderr, "Try '%s %s%s--help' for more.\n", program_name, command_name, *command_name ? " " : "");
+    return CLI_USAGE;
+}
+
+int cli_message(int code, const char *format, ...) {
     char text[8192];
+    va_list args;
+    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     defuse(text);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s%s", program_name, command_name, *command_name ? ": " : "");
     if (option_name)
         fprintf(stderr, "--%s: ", option_name);
-    fprintf(stderr, "%s%s\n", prefix, text);
-}
-
-int cli_error(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("", format, args);
-    va_end(args);
-    return CLI_FAILED;
-}
-
-void cli_note(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("note: ", format, args);
-    va_end(args);
-}
-
-int cli_usage_hint(void) {
-    fprintf(stderr, "Try '%s %s%s--help' for more.\n", program_name, command_name, *command_name ? " " : "");
-    return CLI_USAGE;
-}
-
-int cli_usage(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("", format, args);
-    va_end(args);
-    return cli_usage_hint();
+    fprintf(stderr, "%s%s\n", code == CLI_OK ? "note: " : "", text);
+    return code == CLI_USAGE ? cli_usage_hint() : code;
 }
 
 int cli_unknown(const char *word, const char *(*name)(size_t i)) {
