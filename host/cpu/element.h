@@ -1,4 +1,4 @@
-/* Elements of every type, one at a time, for the CPU strategies.
+/* Elements of every type, one at a time, for the CPU strategies and the tools.
  *
  * Everything here is inlined with a constant dpr_dtype, so that the switches vanish: in C, a function that takes a
  * dtype serves as a template. The cases come from dtypes.def; a new FLOAT type needs its dpr_element_<NAME>() and its

@@ -82,9 +82,9 @@ class Usage(ToolTest):
                 ("reduce: --op: '' is none of sum, ", "reduce", path, "--op", ""),
                 ("reduce: --op: 'min' is asked for twice", "reduce", path, "--op", "min,min"),
                 ("reduce: --dtype: 'f31' is none of bool, i8, ", "reduce", path, "--dtype", "f31"),
-                ("reduce: unknown option '--opp'\n", "reduce", path, "--opp", "sum"),
-                ("reduce: option '--d' is ambiguous: --dtype, --device\n", "reduce", path, "--d", "f32"),
-                ("reduce: option '--d=f32' is ambiguous: --dtype, --device\n", "reduce", path, "--d=f32"),
+                ("reduce: unknown or ambiguous option '--opp'\n", "reduce", path, "--opp", "sum"),
+                ("reduce: unknown or ambiguous option '--d'\n", "reduce", path, "--d", "f32"),
+                ("reduce: unknown or ambiguous option '--d=f32'\n", "reduce", path, "--d=f32"),
                 ("reduce: standard input ('-') is named twice", "reduce", "-", path, "-"),
                 ("reduce: unknown option '-z'", "reduce", path, "-z"),
                 ("reduce: unknown option '-z'", "reduce", path, "--json", "-qzo"),
@@ -145,8 +145,12 @@ class Output(ToolTest):
         path = self.file("x.npy", npy("f32", [1, 2, 3, 4, 5, 6], (2, 3), fortran=True, order=">"))
         lines = self.good("reduce", path, "--op", "sum,argmax").splitlines()
         self.assertEqual(lines[0], f"{path}: 6 f32, shape (2, 3), 24 bytes, big-endian, Fortran order")
-        self.assertRegex(lines[1], r"^  sum     21  cpu\.\w+ +[0-9.]+ GB/s +[0-9.]+ [nu]s$")
-        self.assertRegex(lines[2], r"^  argmax   5  cpu\.\w+ +[0-9.]+ GB/s +[0-9.]+ [nu]s$")
+        self.assertRegex(lines[1], r"^operation  value  strategy +GB/s +time$")
+        self.assertRegex(lines[2], r"^sum           21  cpu\.\w+ +[0-9.]+ +[0-9.]+ [nu]s$")
+        self.assertRegex(lines[3], r"^argmax         5  cpu\.\w+ +[0-9.]+ +[0-9.]+ [nu]s$")
+        empty = self.good("reduce", self.file("x.npy", npy("f32", [])), "--op", "every").splitlines()
+        self.assertEqual(empty[0], f"{path}: 0 f32, 0 bytes")
+        self.assertTrue(any(line.startswith("argmin: count is 0; ") for line in empty), empty)
 
     def test_json(self):
         path = self.file("x.npy", npy("i64", [2**62, 2**62 - 1], (2, 1)))

@@ -56,7 +56,6 @@ class Npy(ToolTest):
                      '{"descr": "<f8", "fortran_order": False, "shape": (2,), }',
                      "{'shape': (2,), 'descr': '=f8', 'fortran_order': False}",
                      "{'descr':'f8','fortran_order':False,'shape':(1,2)}",
-                     "{'descr': '<f8', 'fortran_order': False, 'shape': (2L,)}",
                      "{'descr': '<f8', 'fortran_order': True, 'shape': (2,1,1,), }",
                      "  { 'descr' : '<f8' , 'fortran_order' : False , 'shape' : ( 2 , ) , }  \n"):
             for pad in (False, True):  # without padding the data is at an odd place, too
@@ -100,7 +99,7 @@ class Npy(ToolTest):
         data = header("{'descr': '|V2', 'fortran_order': False, 'shape': (2,)}") + pack("bf16", [1.5, 2])
         path = self.file("x.npy", data)
         self.assertEqual(self.values(path, "--dtype", "bf16"), ["3.5"])
-        self.bad("raw records", "reduce", path)
+        self.bad("its dtype '|V2' is none that dpr reduces", "reduce", path)
 
     def test_named_type_must_be_that_of_the_header(self):
         path = self.file("x.npy", npy("f32", [1]))
@@ -125,35 +124,29 @@ class Hostile(ToolTest):
         return header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}") + bytes(64)
 
     def test_types_that_cannot_be_reduced(self):
-        for descr, wanted in (("'|O'", "Python objects"), ("'<U5'", "strings"), ("'|S3'", "byte strings"),
-                              ("'|V8'", "raw records"), ("'<M8[ns]'", "dates"), ("'<m8[s]'", "time spans"),
-                              ("[('a', '<f8'), ('b', '<i4')]", "structured"), ("('<f8', (2,))", "structured"),
-                              ("'<f16'", "'<f16'"), ("'<c32'", "'<c32'"), ("'<f3'", "'<f3'"), ("''", "dtype ''"),
-                              ("'<'", "'<'"), ("'<<f8'", "'<<f8'"), ("'" + "f" * 5000 + "'", "dtype 'ffff")):
-            self.refuse(wanted, self.descr(descr))
+        for descr in ("|O", "<U5", "|S3", "|V8", "<M8[ns]", "<m8[s]", "<f16", "<c32", "<f3", "", "<", "<<f8", "f" * 5000):
+            self.refuse(f"its dtype '{descr[:31]}' is none that dpr reduces", self.descr(f"'{descr}'"))
+        for descr in ("[('a', '<f8'), ('b', '<i4')]", "('<f8', (2,))"):
+            self.refuse("not that of a plain array: {'descr': " + descr, self.descr(descr))
 
     def test_shapes_that_make_no_sense(self):
-        for shape, wanted in (("(-1,)", "negative"), (f"({10**30},)", "2^64"), ("(4294967296, 4294967296)", "address space"),
-                              ("(9223372036854775807,)", "address space"), ("(3)", "comma"), ("3", "tuple"),
-                              ("[3]", "tuple"), ("(3,,)", "dimension"), ("(3, 'a')", "dimension"), ("(1.5,)", "comma"),
-                              ("(1, 1.5)", "',' or ')'"), ("(3", "comma"), ("(1, 2", "',' or ')'"), ("(,)", "dimension"),
-                              ("(((((1,)", "dimension"), ("(" + "1," * 65 + ")", "64 dimensions"), ("(+3,)", "dimension"),
-                              ("(0x3,)", "comma"), ("(True,)", "dimension"), ("None", "tuple")):
+        for shape, wanted in ((f"({10**30},)", "address space"), ("(4294967296, 4294967296)", "address space"),
+                              ("(9223372036854775807,)", "address space"), ("(" + "1," * 65 + ")", "64 dimensions")):
             self.refuse(wanted, self.descr("'<f8'", shape))
+        for shape in ("(-1,)", "(3)", "3", "[3]", "(3,,)", "(3, 'a')", "(1.5,)", "(1, 1.5)", "(3", "(1, 2", "(,)", "(1 2,)",
+                      "(((((1,)", "(+3,)", "(0x3,)", "(True,)", "None"):
+            self.refuse("not that of a plain array: {'descr': '<f8', ", self.descr("'<f8'", shape))
 
     def test_dictionaries_that_make_no_sense(self):
         whole = "'descr': '<f8', 'fortran_order': False, 'shape': (1,)"
-        for text, wanted in (("", "'{'"), ("{", "string"), ("[]", "'{'"), ("{}", "lacks the key 'descr'"),
-                             ("{'descr': '<f8', 'shape': (1,)}", "lacks the key 'fortran_order'"),
-                             (f"{{{whole}, 'descr': '<f8'}}", "'descr' twice"),
-                             (f"{{{whole}, 'more': 1}}", "unknown key 'more'"),
-                             (f"{{{whole}}} + 1", "only space"), (f"{{{whole}}}}}", "only space"), (f"{{{whole}", "}"),
-                             (f"{{{whole}\0}}", "0x00"), (f"{{{whole}, \xe9}}", "0xE9"),
-                             ("{'d\0escr': '<f8'}", "0x00"), ("{'de\\x73cr': '<f8'}", "0x5C"), ("{'descr", "end of a string"),
-                             ("{descr: '<f8'}", "string"), ("{'descr' '<f8'}", "':'"), ("{'descr': f8}", "string"),
-                             ("{'fortran_order': 1}", "True or False"), ("{'fortran_order': false}", "True or False"),
-                             ("{" * 60000, "string"), ("{'descr': " + "[" * 60000, "structured")):
-            self.refuse(wanted, header(text, pad=False) + bytes(64))
+        for text in ("", "{", "[]", "{}", "{'descr': '<f8', 'shape': (1,)}", f"{{{whole}, 'descr': '<f8'}}",
+                     "{'descr': '<f8', 'fortran_order': False, 'descr': '<f8'}", f"{{{whole}, 'more': 1}}",
+                     f"{{{whole}}} + 1", f"{{{whole}}}}}", f"{{{whole}", f"x{{{whole}}}", f"{{{whole}\0}}",
+                     f"{{{whole}}}\0", f"{{{whole}, \xe9}}", f"{{{whole},,}}", "{'d\0escr': '<f8'}", "{'de\\x73cr': '<f8'}",
+                     "{'descr", "{descr: '<f8'}", "{'descr' '<f8'}", "{'descr': f8}", "{'fortran_order': 1}",
+                     whole.replace("False", "false"), whole.replace("', '", "' '"), "{" * 60000,
+                     "{'descr': " + "[" * 60000):
+            self.refuse("not that of a plain array: ", header(text, pad=False) + bytes(64))
 
     def test_lengths_that_lie(self):
         good = npy("f64", [1, 2])
@@ -292,17 +285,17 @@ class Failures(ToolTest):
         self.assertIn("/\ufffd\ufffd.npy", done.stdout.decode())
 
     def endless(self, args, action):
-        """Reduces a file too large to end, does `action` once it is mapped, and returns how that went."""
+        """Reduces a file too large to end, does `action` once it is read, and returns how that went."""
         path = self.file("huge.bin", b"")
         os.truncate(path, 1 << 40)
         good = self.file("good.bin", b"\1\2")
         with subprocess.Popen([DPR, "reduce", "-q", path, good, "--dtype", "u8", *args], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as p:
             deadline = time.monotonic() + 60
-            while True:
-                with open(f"/proc/{p.pid}/maps", encoding="utf-8", errors="replace") as f:
-                    if "huge.bin" in f.read():
-                        break
+            read = 0
+            while read < 2**20:
+                with open(f"/proc/{p.pid}/io", encoding="ascii") as f:
+                    read = int(f.readline().split()[1])
                 self.assertIsNone(p.poll())
                 self.assertLess(time.monotonic(), deadline)
             action(path)

@@ -246,11 +246,11 @@ class Generated(ToolTest):
     def test_every_strategy(self):
         out = self.good("reduce", "--generate", "1MiB", "--strategy", "all", "--device", "cpu", "--dtype", "i32")
         names = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "cpu"]
-        rows = [line.split() for line in out.splitlines()[1:] if "GB/s" in line]
+        rows = [line.split() for line in out.splitlines()[2:]]
         self.assertEqual([row[2] for row in rows], names)
         self.assertEqual(len({row[1] for row in rows}), 1)
         for row in rows:
-            self.assertGreater(float(row[3]), 0.001)
+            self.assertGreater(float(row[3]), 0)
 
     def test_bad_sizes(self):
         self.bad("no whole number of f64 elements", "reduce", "--generate", "7", "--dtype", "f64", expect=2)

@@ -36,57 +36,31 @@ void cli_begin(void) {
 
 /* ---- Messages --------------------------------------------------------------------------------------------------- */
 
-static void message(const char *prefix, const char *format, va_list args) {
+int cli_usage_hint(void) {
+    fprintf(stderr, "Try '%s %s%s--help' for more.\n", program_name, command_name, *command_name ? " " : "");
+    return CLI_USAGE;
+}
+
+int cli_message(int code, const char *format, ...) {
     char text[8192];
+    va_list args;
+    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     defuse(text);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s%s", program_name, command_name, *command_name ? ": " : "");
     if (option_name)
         fprintf(stderr, "--%s: ", option_name);
-    fprintf(stderr, "%s%s\n", prefix, text);
-}
-
-int cli_error(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("", format, args);
-    va_end(args);
-    return CLI_FAILED;
-}
-
-void cli_note(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("note: ", format, args);
-    va_end(args);
-}
-
-int cli_usage_hint(void) {
-    fprintf(stderr, "Try '%s %s%s--help' for more.\n", program_name, command_name, *command_name ? " " : "");
-    return CLI_USAGE;
-}
-
-int cli_usage(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    message("", format, args);
-    va_end(args);
-    return cli_usage_hint();
-}
-
-enum { LIST = 2048 };
-
-static void add_to_list(char list[LIST], const char *prefix, const char *name) {
-    const size_t length = strlen(list);
-    snprintf(list + length, LIST - length, "%s%s%s", length ? ", " : "", prefix, name);
+    fprintf(stderr, "%s%s\n", code == CLI_OK ? "note: " : "", text);
+    return code == CLI_USAGE ? cli_usage_hint() : code;
 }
 
 int cli_unknown(const char *word, const char *(*name)(size_t i)) {
-    char list[LIST] = "";
-    for (size_t i = 0; name(i); i++)
-        add_to_list(list, "", name(i));
+    char list[2048] = "";
+    for (size_t i = 0, length = 0; name(i) && length < sizeof list; i++, length = strlen(list))
+        snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", name(i));
     return cli_usage("'%s' is none of %s", word, list);
 }
 
@@ -117,17 +91,12 @@ static void describe_options(const cli_option *options, struct option longs[], c
 }
 
 /* What getopt_long() refuses: a short option, or else a long one. */
-static int bad_option(const cli_option *options, char **argv) {
-    const char *word = argv[optind - 1];
-    char list[LIST] = "";
+static int bad_option(const char *word) {
     if (optopt > UCHAR_MAX)
         return cli_usage("option '%s' takes no argument", word);
     if (optopt)
         return cli_usage("unknown option '-%c'", optopt);
-    for (; options->name; options++)
-        if (strncmp(options->name, word + 2, strcspn(word + 2, "=")) == 0)
-            add_to_list(list, "--", options->name);
-    return *list ? cli_usage("option '%s' is ambiguous: %s", word, list) : cli_usage("unknown option '%s'", word);
+    return cli_usage("unknown or ambiguous option '%s'", word);
 }
 
 static int take_option(const cli_option *options, int code, int *help) {
@@ -171,7 +140,7 @@ int cli_parse(int argc, char **argv, const cli_help *help, const cli_option *opt
     optind = 1;
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (code == '?')
-            return bad_option(options, argv);
+            return bad_option(argv[optind - 1]);
         if (code == ':')
             return cli_usage("option '%s' needs an argument", argv[optind - 1]);
         const int status = take_option(options, code, &wants_help);
@@ -298,51 +267,41 @@ int cli_device(const char *text, void *out) {
 int cli_block(const char *text, void *out) {
     uint64_t block = 0;
     const int code = cli_count(text, &block);
-    if (code != CLI_OK)
-        return code;
-    if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
+    if (code == CLI_OK && (block < 32 || block > 1024 || (block & (block - 1)) != 0))
         return cli_usage("'%s' is none of 32, 64, 128, 256, 512 and 1024", text);
     *(int *)out = (int)block;
-    return CLI_OK;
+    return code;
 }
 
 int cli_depth(const char *text, void *out) {
     uint64_t depth = 0;
     const int code = cli_count(text, &depth);
-    if (code != CLI_OK)
-        return code;
-    if (depth < 1 || depth > INT_MAX)
+    if (code == CLI_OK && (depth < 1 || depth > INT_MAX))
         return cli_usage("'%s' is no number of launches below each other", text);
     *(int *)out = (int)depth;
-    return CLI_OK;
+    return code;
 }
 
 /* The factor that a suffix stands for; 0 if it is none. */
 static double suffix_factor(const char *text) {
     const char *letters = "KMGTP", *at = *text ? strchr(letters, toupper((unsigned char)*text)) : NULL;
-    if (!*text || strcmp(text, "B") == 0)
-        return 1;
-    if (!at)
-        return 0;
-    const char *rest = text + 1;
-    double base = 1000;
-    if (*rest == 'i') {
-        base = 1024;
-        rest++;
+    double factor = 1;
+    if (at) {
+        const int is_binary = text[1] == 'i';
+        factor = pow(is_binary ? 1024 : 1000, (double)(at - letters + 1));
+        text += 1 + is_binary;
     }
-    if (*rest == 'B')
-        rest++;
-    return *rest ? 0 : pow(base, (double)(at - letters + 1));
+    return !*text || strcmp(text, "B") == 0 ? factor : 0;
 }
 
 /* 2^EXPONENT, where `text` is the exponent. */
 static int power_of_two(const char *text, uint64_t *out) {
     char *end;
-    unsigned long exponent = strtoul(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || exponent > 63)
-        return cli_usage("'2^%s' is no number: only powers 2^0 to 2^63 are", text);
-    *out = UINT64_C(1) << exponent;
-    return CLI_OK;
+    const unsigned long exponent = strtoul(text, &end, 10);
+    *out = UINT64_C(1) << (exponent & 63);
+    return isdigit((unsigned char)*text) && !*end && exponent < 64
+               ? CLI_OK
+               : cli_usage("'2^%s' is no number: only powers 2^0 to 2^63 are", text);
 }
 
 int cli_count(const char *text, void *out) {

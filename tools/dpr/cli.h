@@ -50,11 +50,12 @@ int cli_parse(int argc, char **argv, const cli_help *help, const cli_option *opt
  * message. */
 int cli_finish(int code);
 
-/* Messages to stderr, defused (defuse.h), which name the option that is being taken. cli_error() returns CLI_FAILED.
- * cli_usage() adds where to find help, as cli_usage_hint() does alone; both return CLI_USAGE. */
-int cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A message to stderr, defused (defuse.h), which names the option that is being taken; of CLI_OK a note, of CLI_USAGE
+ * with where to find help. Returns the code. cli_usage_hint() says the latter alone, and returns CLI_USAGE. */
+int cli_message(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define cli_error(...) cli_message(CLI_FAILED, __VA_ARGS__)
+#define cli_note(...) (void)cli_message(CLI_OK, __VA_ARGS__)
+#define cli_usage(...) cli_message(CLI_USAGE, __VA_ARGS__)
 int cli_usage_hint(void);
 
 /* cli_usage() for a word that is none of the names, with all of them. name(i) is NULL at the end. */

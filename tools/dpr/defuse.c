@@ -2,40 +2,20 @@
 
 #include <string.h>
 
-/* The forms of a character, by its first byte (Unicode 15.0, table 3-7). */
-static const struct {
-    unsigned char low, high, second_low, second_high;
-    size_t length;
-} forms[] = {{0x00, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-             {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-             {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-enum { FORMS = sizeof forms / sizeof forms[0] };
-
-/* The bytes of the character at `s`; 0 if it is none. The zero at the end of a text is in no character of several
- * bytes, so nothing behind it is read. */
-static size_t length_of(const unsigned char *s) {
-    size_t f = 0, length = 1;
-    while (f < FORMS && (s[0] < forms[f].low || s[0] > forms[f].high))
-        f++;
-    if (f == FORMS)
-        return 0;
-    for (; length < forms[f].length; length++) {
-        const unsigned char low = length == 1 ? forms[f].second_low : 0x80;
-        const unsigned char high = length == 1 ? forms[f].second_high : 0xBF;
-        if (s[length] < low || s[length] > high)
-            return 0;
-    }
-    return length;
-}
-
 size_t utf8_next(const char *text, uint32_t *out) {
-    static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    /* By the bytes of a character: the least value that takes so many, and the bits of the first byte that count. */
+    static const uint32_t least[] = {UTF8_NONE, 0, 0x80, 0x800, 0x10000}, first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     const unsigned char *s = (const unsigned char *)text;
-    const size_t length = length_of(s);
-    *out = length ? s[0] & first_bits[length] : UTF8_NONE;
-    for (size_t i = 1; i < length; i++)
-        *out = *out << 6 | (s[i] & 0x3FU);
-    return length ? length : 1;
+    const size_t length = *s < 0x80 ? 1 : *s < 0xC0 ? 0 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : *s < 0xF8 ? 4 : 0;
+    uint32_t character = *s & first_bits[length];
+    size_t i = 1;
+    /* The zero at the end of the text continues no character, so nothing behind it is read. */
+    for (; i < length && (s[i] & 0xC0) == 0x80; i++)
+        character = character << 6 | (s[i] & 0x3FU);
+    const int is_surrogate = character >= 0xD800 && character <= 0xDFFF;
+    const int is_character = i >= length && character >= least[length] && character <= 0x10FFFF && !is_surrogate;
+    *out = is_character ? character : UTF8_NONE;
+    return is_character ? length : 1;
 }
 
 int is_hostile(uint32_t character) {

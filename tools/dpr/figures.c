@@ -3,30 +3,26 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *figure_bytes(uint64_t bytes, char text[32]) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+/* The value in the unit that leaves it below `step`, or in the last one. */
+static const char *in_units(double value, double step, const char *const units[], char text[32]) {
     char number[32];
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-        value /= 1024;
-    if (unit == 0)
-        snprintf(text, 32, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(text, 32, "%.20s %s", figure_digits(value, number), units[unit]);
+    for (; value >= step - 0.5 && units[1]; units++)
+        value /= step;
+    snprintf(text, 32, "%.20s %s", figure_digits(value, number), *units);
+    return text;
+}
+
+const char *figure_bytes(uint64_t bytes, char text[32]) {
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
+    if (bytes >= 1024)
+        return in_units((double)bytes / 1024, 1024, units, text);
+    snprintf(text, 32, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
     return text;
 }
 
 const char *figure_time(double seconds, char text[32]) {
-    static const char *const units[] = {"ns", "us", "ms", "s"};
-    double value = seconds * 1e9;
-    size_t unit = 0;
-    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof *units; unit++)
-        value /= 1000;
-    snprintf(text, 32, "%.3g %s", value, units[unit]);
-    if (unit == 3 && value >= 999.5)
-        snprintf(text, 32, "%.0f s", value);
-    return text;
+    static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+    return in_units(seconds * 1e9, 1000, units, text);
 }
 
 const char *figure_digits(double x, char text[32]) {

@@ -6,8 +6,6 @@
 #include "npy.h"
 #include "value.h"
 
-enum { FOLD_PARTIALS = 256 };
-
 typedef struct fold {
     /* Set by the caller. */
     dpr_ctx *ctx; /* where the windows are reduced */
@@ -19,13 +17,13 @@ typedef struct fold {
     const value *init;    /* NULL: none */
 
     /* Private. */
-    uint64_t elements;
-    value partials[FOLD_PARTIALS]; /* results so far, packed, in the type of carry_type() */
-    size_t used;
+    uint64_t elements;  /* of the windows so far */
+    value partials[64]; /* in the type of carry_type(): if bit i of `pushed` is 1, item i combines 2^i results */
+    uint64_t pushed;
     dpr_plan *plan; /* for windows of plan_count elements, NULL: none yet */
     size_t plan_count;
     int whole;     /* 1: the plan is for the whole array and combines `init` */
-    value best;    /* ARGMIN, ARGMAX: the winning element, */
+    int64_t rank;  /* ARGMIN, ARGMAX: of the winning element (cpu/element.h), */
     int64_t index; /* and where it is; -1: none yet */
 } fold;
 
@@ -39,15 +37,11 @@ typedef struct fold_window {
 /* Takes the fields that the caller sets; the rest becomes that of no element. */
 void fold_start(fold *f);
 
-/* Chooses how windows like this one are reduced, of which only `count` and `whole` matter; fold_add() does so by
- * itself. *strategy receives the name. On an error dpr_last_error() has the sentence. */
-dpr_status fold_prepare(fold *f, const fold_window *w, const char **strategy);
+/* Makes the plan for windows like this one, of which only `count` and `whole` matter. On an error dpr_last_error() has
+ * the sentence. */
+dpr_status fold_prepare(fold *f, const fold_window *w);
 
-/* Runs reductions of at most 1 MiB, so that threads are started, calls planned and kernels loaded before fold_add() is
- * timed. After fold_prepare(). */
-void fold_warm_up(const fold *f, const fold_window *w);
-
-/* Takes one more window of `array`, in order. On an error dpr_last_error() has the sentence. */
+/* Takes one more window of `array`, in order, after fold_prepare(). On an error dpr_last_error() has the sentence. */
 dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array);
 
 /* The outcome, of the type dpr_result_dtype(op, dtype). */

@@ -1,5 +1,6 @@
 #include "generate.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "lists.h"
@@ -13,24 +14,17 @@ static uint64_t bits_of(uint64_t i) {
     return z ^ z >> 31;
 }
 
-static double unit(uint64_t bits, int precision) {
-    return (double)(bits >> (64 - precision)) / (double)(UINT64_C(1) << precision);
-}
-
-static void floats(dpr_dtype dtype, uint64_t first, void *to, size_t count) {
-    uint16_t *half = to;
-    float *f32 = to;
-    double *f64 = to;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = bits_of(first + i);
-        if (dtype == DPR_F64)
-            f64[i] = unit(bits, 53);
-        else if (dtype == DPR_F32)
-            f32[i] = (float)unit(bits, 24);
-        else if (dtype == DPR_F16)
-            half[i] = value_to_f16((float)unit(bits, 11));
-        else
-            half[i] = value_to_bf16((float)unit(bits, 8));
+/* The numbers are made in F64 and narrowed in pieces. All types hold theirs exactly. */
+static void floats(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t count) {
+    enum { PIECE = 256 };
+    const int precision = value_precision(dtype);
+    const double unit = ldexp(1, -precision);
+    double numbers[PIECE];
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t n = count - at < PIECE ? count - at : PIECE;
+        for (size_t i = 0; i < n; i++)
+            numbers[i] = (double)(bits_of(first + at + i) >> (64 - precision)) * unit;
+        value_narrow(dtype, numbers, to + at * dpr_dtypes[dtype].size, n);
     }
 }
 
@@ -44,23 +38,10 @@ static void integers(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t 
 }
 
 void generate(dpr_dtype dtype, uint64_t first, void *to, size_t count) {
-    if (dtype == DPR_C64)
-        floats(DPR_F32, 2 * first, to, 2 * count);
-    else if (dtype == DPR_C128)
-        floats(DPR_F64, 2 * first, to, 2 * count);
+    if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX)
+        generate(dtype == DPR_C64 ? DPR_F32 : DPR_F64, 2 * first, to, 2 * count);
     else if (dpr_dtypes[dtype].kind == DPR_KIND_FLOAT)
         floats(dtype, first, to, count);
     else
         integers(dtype, first, to, count);
-}
-
-const char *generate_text(dpr_dtype dtype) {
-    switch (dpr_dtypes[dtype].kind) {
-    case DPR_KIND_FLOAT:
-        return "uniform in [0, 1)";
-    case DPR_KIND_COMPLEX:
-        return "both parts uniform in [0, 1)";
-    default:
-        return "uniform over all values";
-    }
 }

@@ -13,7 +13,4 @@
  * type's significand (F64: 53, F32: 24, F16: 11, BF16: 8): uniform over all integers of the type, and over [0, 1). */
 void generate(dpr_dtype dtype, uint64_t first, void *to, size_t count);
 
-/* What generate() gives for the type, for people: "uniform in [0, 1)". */
-const char *generate_text(dpr_dtype dtype);
-
 #endif

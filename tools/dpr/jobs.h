@@ -25,16 +25,14 @@ typedef struct asked {
     const char *init; /* text, NULL: none */
 } asked;
 
-typedef enum { JOB_RUNS, JOB_FAILED, JOB_REFUSED, JOB_EMPTY } job_state;
+/* The last two are failures: of the work, and because the command line makes no sense for the array. */
+typedef enum { JOB_RUNS, JOB_EMPTY, JOB_REFUSED, JOB_NO_GPU, JOB_FAILED, JOB_MISUSED } job_state;
 
 typedef struct job {
     fold fold;
     job_state state;
     char why[512]; /* unless the state is JOB_RUNS */
     int on_gpu;
-    int optional;         /* 1: one of all strategies, which may be unable */
-    int no_gpu;           /* 1: refused because there is no GPU */
-    int misused;          /* 1: failed because the command line makes no sense for the array */
     const char *strategy; /* the one that ran, "" before the first window */
     value init, result;
     double seconds; /* of reducing alone */
@@ -45,26 +43,29 @@ typedef struct job_list {
     size_t count;
     npy_header array;
     const char *name;
-    int every_op;
+    const asked *asked;
+    const place *place;
 } job_list;
 
-/* Makes the jobs for an array. 0, or -1 after a message (out of memory). job_list_free() is due in either case. */
+/* Makes the jobs for an array; `a` and `p` must stay. 0, or -1 after a message (out of memory). job_list_free() is due
+ * in either case. */
 int jobs_make(job_list *list, const asked *a, const place *p, const npy_header *array, const char *name);
 
-/* Reduces one window in each job; `repeats` at least 1, above that the window is the whole array and the median of the
- * times counts. */
-void jobs_add(job_list *list, const place *p, const fold_window *w, int repeats);
+/* Reduces one window of host memory in each job; `repeats` at least 1, above that the window is the whole array and the
+ * median of the times counts. */
+void jobs_add(job_list *list, const void *in, size_t count, int whole, int repeats);
 
 /* Ends all jobs. Returns how many failed. */
 size_t jobs_end(job_list *list);
 
-/* Shows outcomes: a block of lines, or values alone, and messages about failures. The last returns the exit code:
- * CLI_OK, CLI_FAILED, or CLI_USAGE if the command line makes no sense for the array. */
-void jobs_print(const job_list *list, const char *remark);
+/* Shows outcomes: a table, or values alone. CLI_OK, or CLI_FAILED after a message (out of memory). */
+int jobs_print(const job_list *list);
 void jobs_print_values(const job_list *list);
+
+/* Messages about failures. CLI_OK, or the exit code. */
 int jobs_report_failures(const job_list *list);
 
-/* The same as JSON. NULL when out of memory. */
+/* The outcomes as JSON. NULL when out of memory. */
 cJSON *jobs_json(const job_list *list);
 
 void job_list_free(job_list *list);

@@ -11,7 +11,7 @@ static struct {
     char name[41];
     uint64_t total;
     double start, shown; /* `shown` is when the bar was last drawn */
-    int visible, terminal;
+    int visible;
 } bar;
 
 void progress_start(const char *name, uint64_t total) {
@@ -20,29 +20,22 @@ void progress_start(const char *name, uint64_t total) {
     defuse(bar.name);
     bar.total = total;
     bar.start = bench_now();
-    bar.shown = 0;
-    bar.terminal = isatty(STDERR_FILENO);
 }
 
 void progress_show(uint64_t done) {
     enum { WIDTH = 24 };
-    double now = bench_now();
-    if (!bar.terminal || now - bar.start < 1 || now - bar.shown < 0.1)
+    static const char bars[] = "########################", dots[] = "........................";
+    const double seconds = bench_now() - bar.start, part = bar.total ? (double)done / (double)bar.total : 0;
+    const int filled = (int)(part * WIDTH);
+    char text[160], a[32], b[32];
+    if (seconds < 1)
         return;
-    bar.shown = now;
-    bar.visible = 1;
-    char a[32], b[32], filled[WIDTH + 1];
-    double rate = (double)done / (now - bar.start) / 1e9;
-    if (!bar.total) {
-        fprintf(stderr, "\r\033[K%s  %s  %.2f GB/s", bar.name, figure_bytes(done, a), rate);
-        return;
-    }
-    double part = (double)done / (double)bar.total;
-    for (int i = 0; i < WIDTH; i++)
-        filled[i] = i < (int)(part * WIDTH) ? '#' : '.';
-    filled[WIDTH] = 0;
-    fprintf(stderr, "\r\033[K%s  [%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, part * 100,
-            figure_bytes(done, a), figure_bytes(bar.total, b), rate);
+    if (bar.total)
+        snprintf(text, sizeof text, "%s  [%.*s%s] %3.0f %%  %s of %s  %.2f GB/s", bar.name, filled, bars, dots + filled,
+                 part * 100, figure_bytes(done, a), figure_bytes(bar.total, b), (double)done / seconds / 1e9);
+    else
+        snprintf(text, sizeof text, "%s  %s  %.2f GB/s", bar.name, figure_bytes(done, a), (double)done / seconds / 1e9);
+    progress_line(text);
 }
 
 void progress_line(const char *text) {

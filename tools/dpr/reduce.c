@@ -13,17 +13,20 @@
 #include "source.h"
 #include "tables.h"
 
-enum { DEFAULT_WINDOW = 64 << 20 };
+/* Windows that stay in a CPU's caches are read and reduced as quickly as pages could be mapped. A GPU takes longer for
+ * a launch than for reading as little as that. */
+enum { CPU_WINDOW = 4 << 20, GPU_WINDOW = 64 << 20 };
 
 typedef struct request {
     asked asked;
     const dpr_dtype *raw; /* &dtype, or NULL if none is named */
     dpr_dtype dtype;
-    int device;                /* CLI_NO_DEVICE if none is named */
-    uint64_t generate, window; /* bytes; generate is 0 for files */
+    int device;        /* CLI_NO_DEVICE if none is named */
+    uint64_t generate; /* bytes */
+    uint64_t window;   /* bytes, 0: the default */
     int generating, json, quiet;
     place place;
-    cJSON *document; /* array of what was done to each file */
+    cJSON *arrays; /* what was done to each file */
 } request;
 
 static const cli_help help = {
@@ -39,16 +42,16 @@ static const cli_help help = {
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
     tables_print_all,
     "Files are .npy (versions 1.0 to 3.0, either byte order, C or Fortran order) or, with --dtype, bare\n"
-    "elements in this machine's byte order. They may be larger than memory: they are mapped window by window\n"
+    "elements in this machine's byte order. They may be larger than memory: they are read window by window\n"
     "and the results of the windows combined. argmin and argmax give the index in row-major order, as NumPy's\n"
     "flat index, whatever the order in the file. bfloat16 arrays, which NumPy saves as '|V2', need\n"
     "--dtype bf16.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
-    "ran, and the bytes of the array over the time the reduction took. Planning, starting threads and loading\n"
-    "kernels are not in that time, but the first operation on a file also waits for the disk. On a GPU the time\n"
-    "is without the copy to the device; with --generate it is the median of several runs. Generated integers\n"
-    "are uniform over all values of the type, floating point is uniform in [0, 1); the same on every machine.\n"
+    "ran, the bytes of the array over the time the reduction took, and this time. Reading the file, planning,\n"
+    "starting threads, loading kernels and the copy to a GPU are not in it; with --generate it is the median of\n"
+    "several runs. Generated integers are uniform over all values of the type, floating point is uniform in\n"
+    "[0, 1); the same on every machine.\n"
     "\n"
     "JSON: integers have all their digits, however large; NaN and infinities are the strings \"nan\", \"inf\" and\n"
     "\"-inf\"; complex numbers are [real, imaginary].\n"
@@ -121,7 +124,7 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {'d', "device", "DEVICE", cli_device, &r->device,
          "cpu, auto (a GPU if there is one), or a GPU's number.\nDefault: cpu for files, auto for --generate"},
         {'g', "generate", "SIZE", take_generate, r, "reduce SIZE bytes of pseudo-random data, no files"},
-        {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
+        {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 4MiB; 64MiB for a GPU)"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         {'q', "quiet", NULL, cli_flag, &r->quiet, "the values alone, one a line"},
         cli_help_option,
@@ -131,13 +134,9 @@ static int parse(int argc, char **argv, request *r, int *operands) {
 
 /* ---- Places ----------------------------------------------------------------------------------------------------- */
 
-static int is_named(const request *r) {
-    return r->device != CLI_NO_DEVICE;
-}
-
 /* Whether the request can need a GPU: it names one or a strategy of one, or compares all. */
 static int wants_gpu(const request *r) {
-    if (is_named(r))
+    if (r->device != CLI_NO_DEVICE)
         return r->device != DPR_DEVICE_CPU;
     if (r->generating || r->asked.every_strategy)
         return 1;
@@ -147,7 +146,7 @@ static int wants_gpu(const request *r) {
 static int open_places(request *r) {
     if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
-    r->place.prefer_gpu = is_named(r) || r->generating;
+    r->place.prefer_gpu = r->device != CLI_NO_DEVICE || r->generating;
     if (!wants_gpu(r))
         return CLI_OK;
     if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->place.gpu) != DPR_OK)
@@ -161,17 +160,18 @@ static int open_places(request *r) {
 
 /* ---- Work ------------------------------------------------------------------------------------------------------- */
 
-/* Shows a list of ended jobs. CLI_OK, or what jobs_report_failures() gives if a job failed. */
-static int show(request *r, job_list *list, const char *remark) {
-    size_t failed = jobs_end(list);
+/* Ends the jobs and shows their outcomes. CLI_OK, or the exit code. */
+static int show(request *r, job_list *list) {
+    int code = CLI_OK;
+    const size_t failed = jobs_end(list);
     progress_clear();
     if (r->json)
-        cli_json_append(r->document, jobs_json(list));
+        cli_json_append(r->arrays, jobs_json(list));
     else if (r->quiet)
         jobs_print_values(list);
     else if (failed < list->count || list->count == 0)
-        jobs_print(list, remark);
-    return jobs_report_failures(list);
+        code = jobs_print(list);
+    return code == CLI_OK ? jobs_report_failures(list) : code;
 }
 
 static int failed_file(request *r, const char *name, const char *why) {
@@ -180,42 +180,38 @@ static int failed_file(request *r, const char *name, const char *why) {
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "file", name);
         cJSON_AddStringToObject(object, "error", why);
-        cli_json_append(r->document, object);
+        cli_json_append(r->arrays, object);
     }
     return CLI_FAILED;
 }
 
 /* All windows of an open source. 0, or -1 with s->why. */
-static int reduce_windows(request *r, source *s, job_list *list) {
+static int reduce_windows(source *s, job_list *list) {
     const void *in;
     size_t count;
     uint64_t done = 0;
-    int status, last, first = 1;
+    int status, last;
     while ((status = source_next(s, &in, &count, &last)) == 1) {
-        fold_window w = {in, in, count, first && last};
-        jobs_add(list, &r->place, &w, 1);
-        if (source_check(s) != 0)
-            return -1;
+        jobs_add(list, in, count, done == 0 && last, 1);
         done += count * dpr_dtype_size(s->array.dtype);
         progress_show(done);
-        first = 0;
     }
     return status;
 }
 
 static int reduce_source(request *r, source *s, const char *name) {
     job_list list;
-    size_t element = dpr_dtype_size(s->array.dtype);
+    const size_t element = dpr_dtype_size(s->array.dtype);
     int code = CLI_FAILED;
     if (jobs_make(&list, &r->asked, &r->place, &s->array, name) == 0) {
         progress_start(name, s->array.count == UINT64_MAX ? 0 : s->array.count * element);
-        if (reduce_windows(r, s, &list) != 0) {
+        if (reduce_windows(s, &list) != 0) {
             code = failed_file(r, name, s->why);
         } else {
             list.array = s->array;
             if (s->ignored)
                 cli_note("%s: bytes after the array are ignored", name);
-            code = show(r, &list, NULL);
+            code = show(r, &list);
         }
     }
     job_list_free(&list);
@@ -224,9 +220,10 @@ static int reduce_source(request *r, source *s, const char *name) {
 
 static int reduce_file(request *r, const char *file) {
     source s;
-    source_request sr = {file, r->raw, (size_t)r->window};
+    const size_t window = r->window ? (size_t)r->window : r->place.gpu ? GPU_WINDOW : CPU_WINDOW;
     const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
-    int code = source_open(&s, &sr) == 0 ? reduce_source(r, &s, name) : failed_file(r, name, s.why);
+    const int code =
+        source_open(&s, file, r->raw, window) == 0 ? reduce_source(r, &s, name) : failed_file(r, name, s.why);
     source_close(&s);
     return code;
 }
@@ -234,13 +231,10 @@ static int reduce_file(request *r, const char *file) {
 static int generated_bytes(uint64_t bytes, void **out) {
     const uint64_t available = memory_available();
     char wanted[32], there[32];
-    (void)figure_bytes(bytes, wanted);
-    if (bytes > available)
-        return cli_error("there is no memory for %s of generated data: %s are available", wanted,
-                         figure_bytes(available, there));
-    if (posix_memalign(out, 64, bytes ? (size_t)bytes : 64) != 0)
-        return cli_error("there is no memory for %s of generated data", wanted);
-    return CLI_OK;
+    if (bytes <= available && posix_memalign(out, 64, bytes ? (size_t)bytes : 64) == 0)
+        return CLI_OK;
+    return cli_error("there is no memory for %s of generated data: %s are available", figure_bytes(bytes, wanted),
+                     figure_bytes(available, there));
 }
 
 static int reduce_generated(request *r) {
@@ -265,10 +259,9 @@ static int reduce_generated(request *r) {
     progress_clear();
     code = CLI_FAILED;
     if (jobs_make(&list, &r->asked, &r->place, &array, "generated") == 0) {
-        fold_window w = {data, data, (size_t)array.count, 1};
         if (array.count)
-            jobs_add(&list, &r->place, &w, REPEATS);
-        code = show(r, &list, generate_text(array.dtype));
+            jobs_add(&list, data, (size_t)array.count, 1, REPEATS);
+        code = show(r, &list);
     }
     job_list_free(&list);
     free(data);
@@ -290,7 +283,7 @@ static int reduce_all(request *r, char **files, int count) {
 }
 
 int command_reduce(int argc, char **argv) {
-    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = CLI_NO_DEVICE, .window = DEFAULT_WINDOW};
+    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = CLI_NO_DEVICE};
     int first = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;
@@ -301,14 +294,15 @@ int command_reduce(int argc, char **argv) {
     for (int i = first, standard = 0; i < argc; i++)
         if (strcmp(argv[i], "-") == 0 && standard++)
             return cli_usage("standard input ('-') is named twice");
-    if (r.json)
-        r.document = cJSON_CreateArray();
+    cJSON *document = NULL;
+    if (r.json) {
+        document = cJSON_CreateObject();
+        cJSON_AddStringToObject(document, "version", dpr_version());
+        r.arrays = cJSON_AddArrayToObject(document, "arrays");
+    }
     code = reduce_all(&r, argv + first, argc - first);
     if (r.json) {
-        cJSON *document = cJSON_CreateObject();
-        cJSON_AddStringToObject(document, "version", dpr_version());
-        cli_json_add(document, "arrays", r.document);
-        int printed = cli_json_print(document);
+        const int printed = cli_json_print(document);
         code = printed > code ? printed : code;
     }
     dpr_ctx_destroy(r.place.gpu);

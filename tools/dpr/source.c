@@ -3,232 +3,133 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- Messages --------------------------------------------------------------------------------------------------- */
-
-static int fail(source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int fail(source *s, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(s->why, sizeof s->why, format, args);
-    va_end(args);
-    return -1;
-}
-
 static int fail_short(source *s, uint64_t missing) {
-    return fail(s, "is truncated: %" PRIu64 " byte%s of its %" PRIu64 " elements %s missing", missing,
-                missing == 1 ? "" : "s", s->array.count, missing == 1 ? "is" : "are");
+    return npy_fail(s->why, "is truncated: %" PRIu64 " byte%s of its %" PRIu64 " elements %s missing", missing,
+                    missing == 1 ? "" : "s", s->array.count, missing == 1 ? "is" : "are");
 }
 
-/* ---- Pages that vanish ------------------------------------------------------------------------------------------ */
-
-/* Touching a mapped page that the file has no more raises SIGBUS in whichever thread does it, maybe a worker of the
- * library. The handler puts zero pages there, so that the reduction comes to its end, and source_check() discards it.
- */
-static struct {
-    _Atomic(char *) first, end; /* lock-free, so that the handler may use them */
-    atomic_int hit;
-    size_t page;
-} guard;
-
-static void on_bus_error(int number, siginfo_t *info, void *context) {
-    (void)context;
-    char *at = info->si_addr;
-    if (at >= guard.first && at < guard.end) {
-        int saved = errno;
-        char *page = at - (uintptr_t)at % guard.page;
-        void *zeros = mmap(page, (size_t)(guard.end - page), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        errno = saved;
-        if (zeros != MAP_FAILED) {
-            guard.hit = 1;
-            return;
-        }
-    }
-    signal(number, SIG_DFL); /* the fault repeats and ends the process */
-}
-
-static void install_guard(void) {
-    if (guard.page)
-        return;
-    struct sigaction action = {0};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
-    guard.page = (size_t)sysconf(_SC_PAGESIZE);
+static int fail_reading(source *s) {
+    return npy_fail(s->why, "cannot be read: %s", strerror(errno));
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 /* Reads up to `size` bytes, fewer only at the end. -1 with s->why on an error. */
-static ssize_t read_fully(source *s, unsigned char *to, size_t size) {
-    size_t got = s->ahead_size - s->ahead_at;
-    if (got > size)
-        got = size;
-    if (got)
-        memcpy(to, s->ahead + s->ahead_at, got);
-    s->ahead_at += got;
-    while (got < size) {
-        ssize_t n = read(s->fd, to + got, size - got);
+static ssize_t read_fully(source *s, void *to, size_t size) {
+    size_t got = s->held - s->used < size ? s->held - s->used : size;
+    memcpy(to, s->begin + s->used, got);
+    s->used += got;
+    while (got < size && !s->ended) {
+        const ssize_t n = read(s->fd, (unsigned char *)to + got, size - got);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return fail(s, "cannot be read: %s", strerror(errno));
-        if (n == 0)
-            break;
+            return fail_reading(s);
+        s->ended = n == 0;
         got += (size_t)n;
     }
     return (ssize_t)got;
 }
 
-/* Reads until at least `size` bytes are in `ahead`, if there are so many. */
-static int look_ahead(source *s, size_t size) {
-    ssize_t n = 0;
-    while (n >= 0 && s->ahead_size < size) {
-        n = read(s->fd, s->ahead + s->ahead_size, size - s->ahead_size);
-        if (n < 0 && errno == EINTR)
-            n = 0;
-        else if (n == 0)
-            break;
-        else if (n > 0)
-            s->ahead_size += (size_t)n;
-    }
-    return n < 0 ? fail(s, "cannot be read: %s", strerror(errno)) : 0;
+/* Whether a regular file is still as it was: 0, or -1 with s->why. */
+static int check_unchanged(source *s) {
+    struct stat st;
+    if (!s->regular)
+        return 0;
+    if (fstat(s->fd, &st) != 0)
+        return fail_reading(s);
+    if (st.st_size < s->at_start.st_size)
+        return npy_fail(s->why, "was truncated from %lld to %lld bytes while it was read",
+                        (long long)s->at_start.st_size, (long long)st.st_size);
+    if (st.st_mtim.tv_sec != s->at_start.st_mtim.tv_sec || st.st_mtim.tv_nsec != s->at_start.st_mtim.tv_nsec)
+        return npy_fail(s->why, "was changed while it was read");
+    return 0;
 }
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-/* The file as an array with a header. */
-static int open_npy(source *s, const source_request *request) {
-    char why[NPY_WHY];
-    size_t header;
-    if (npy_prefix(s->ahead, s->ahead_size, &header, why) != 0)
-        return fail(s, "is a broken .npy file: %s", why);
-    if (look_ahead(s, header) != 0)
+/* The file as an array with a header, of *header bytes. */
+static int open_npy(source *s, const dpr_dtype *raw, size_t *header) {
+    size_t length;
+    if (npy_prefix(s->begin, s->held, &s->used, &length, s->why) != 0)
         return -1;
-    if (npy_parse(s->ahead, s->ahead_size, request->raw, &s->array, why) != 0)
-        return fail(s, "cannot be used as .npy file: %s", why);
-    s->has_header = 1;
-    s->ahead_at = s->array.bytes;
-    if (request->raw && *request->raw != s->array.dtype)
-        return fail(s, "is a .npy file of %s, not of %s as asked for", dpr_dtype_name(s->array.dtype),
-                    dpr_dtype_name(*request->raw));
+    *header = s->used + length;
+    char *text = calloc(length + 1, 1);
+    if (!text)
+        return npy_fail(s->why, "cannot be read: out of memory");
+    const ssize_t got = read_fully(s, text, length);
+    int bad = got < 0;
+    if (!bad && (size_t)got < length)
+        bad = npy_fail(s->why, "the header is cut off: it claims %zu bytes and has %zd", length, got);
+    bad = bad || npy_parse(text, length, raw, &s->array, s->why) != 0;
+    free(text);
+    if (!bad && raw && *raw != s->array.dtype)
+        return npy_fail(s->why, "is a .npy file of %s, not of %s as asked for", dpr_dtype_name(s->array.dtype),
+                        dpr_dtype_name(*raw));
+    return bad ? -1 : 0;
+}
+
+/* The file as bare elements. */
+static int open_raw(source *s, const dpr_dtype *raw) {
+    if (!raw && s->held == 0)
+        return npy_fail(s->why, "is empty");
+    if (!raw)
+        return npy_fail(s->why, "has no .npy header; --dtype says what the elements of a raw file are");
+    s->array = (npy_header){.dtype = *raw, .dims = 1, .count = UINT64_MAX};
     return 0;
 }
 
-/* The file as bare elements; `size` bytes from where it is read, 0 if that is not known. */
-static int open_raw(source *s, const source_request *request, uint64_t size) {
-    if (!request->raw && s->ahead_size == 0)
-        return fail(s, "is empty");
-    if (!request->raw)
-        return fail(s, "has no .npy header; --dtype says what the elements of a raw file are");
-    s->array.dtype = *request->raw;
-    s->array.dims = 1;
-    s->array.count = UINT64_MAX;
-    if (s->regular) {
-        size_t element = dpr_dtype_size(s->array.dtype);
-        if (size % element)
-            return fail(s, "has %" PRIu64 " bytes, which is no multiple of the %zu of an element of %s", size, element,
-                        dpr_dtype_name(s->array.dtype));
+/* What the size of a regular file says about the array; `size` bytes are there from its first element on. */
+static int check_size(source *s, uint64_t size) {
+    const size_t element = dpr_dtype_size(s->array.dtype);
+    if (s->array.count == UINT64_MAX && size % element)
+        return npy_fail(s->why, "has %" PRIu64 " bytes, which is no multiple of the %zu of an element of %s", size,
+                        element, dpr_dtype_name(s->array.dtype));
+    if (s->array.count == UINT64_MAX)
         s->array.count = s->array.shape[0] = size / element;
-    }
-    return 0;
-}
-
-/* Decides how a regular file is read; `start` is where its first byte of interest is. */
-static int plan_regular(source *s, uint64_t start) {
-    size_t element = dpr_dtype_size(s->array.dtype);
-    uint64_t size = (uint64_t)s->at_start.st_size - start - s->array.bytes, wanted = s->array.count * element;
-    if (size < wanted)
-        return fail_short(s, wanted - size);
-    s->ignored = size - wanted;
-    s->data = start + s->array.bytes;
-    s->mapped = !s->array.swapped && s->data % dpr_dtype_alignment(s->array.dtype) == 0;
-    if (s->mapped && s->array.count) { /* some file systems cannot map */
-        void *probe = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, s->fd, 0);
-        if (probe == MAP_FAILED)
-            s->mapped = 0;
-        else
-            munmap(probe, 1);
-    }
-    return 0;
+    const uint64_t wanted = s->array.count * element;
+    return size < wanted ? fail_short(s, wanted - size) : 0;
 }
 
 static int open_fd(source *s, const char *file) {
-    int standard = strcmp(file, "-") == 0;
-    s->fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    s->fd = strcmp(file, "-") == 0 ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (s->fd < 0)
-        return fail(s, "cannot be opened: %s", strerror(errno));
+        return npy_fail(s->why, "cannot be opened: %s", strerror(errno));
     if (fstat(s->fd, &s->at_start) != 0)
-        return fail(s, "cannot be read: %s", strerror(errno));
-    if (S_ISDIR(s->at_start.st_mode))
-        return fail(s, "cannot be read: %s", strerror(EISDIR));
+        return fail_reading(s);
+    (void)posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return 0;
 }
 
-int source_open(source *s, const source_request *request) {
+int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window) {
+    size_t header = 0;
     *s = (source){.fd = -1};
-    if (open_fd(s, request->file) != 0)
+    if (open_fd(s, file) != 0)
         return -1;
-    s->ahead = malloc(NPY_HEADER_BYTES);
-    if (!s->ahead)
-        return fail(s, "cannot be read: out of memory");
-    off_t start = lseek(s->fd, 0, SEEK_CUR);
+    const off_t start = lseek(s->fd, 0, SEEK_CUR);
     /* Files of the kernel claim to be regular and empty. */
     s->regular = S_ISREG(s->at_start.st_mode) && start >= 0 && s->at_start.st_size > start;
-    if (look_ahead(s, NPY_PREFIX_BYTES) != 0)
+    const ssize_t got = read_fully(s, s->begin, sizeof s->begin);
+    if (got < 0)
         return -1;
-    int npy = npy_is(s->ahead, s->ahead_size);
-    uint64_t size = s->regular ? (uint64_t)(s->at_start.st_size - start) : 0;
-    if ((npy ? open_npy(s, request) : open_raw(s, request, size)) != 0)
+    s->held = (size_t)got;
+    const int is_npy = npy_is(s->begin, s->held);
+    if ((is_npy ? open_npy(s, raw, &header) : open_raw(s, raw)) != 0)
         return -1;
-    if (s->regular && plan_regular(s, (uint64_t)start) != 0)
+    if (s->regular && check_size(s, (uint64_t)(s->at_start.st_size - start) - header) != 0)
         return -1;
-    size_t element = dpr_dtype_size(s->array.dtype);
-    s->window = request->window / element + (request->window < element);
+    const size_t element = dpr_dtype_size(s->array.dtype);
+    s->window = window / element + (window < element);
     if (s->window > s->array.count)
         s->window = (size_t)s->array.count;
-    install_guard();
     return 0;
 }
 
 /* ---- Windows ---------------------------------------------------------------------------------------------------- */
-
-static void unmap(source *s) {
-    guard.first = NULL;
-    guard.end = NULL;
-    if (s->map)
-        munmap(s->map, s->map_bytes);
-    s->map = NULL;
-}
-
-static int map_window(source *s, size_t count, const void **in) {
-    size_t element = dpr_dtype_size(s->array.dtype), bytes = count * element;
-    uint64_t at = s->data + s->given * element;
-    size_t lead = (size_t)(at % guard.page);
-    s->map_bytes = bytes + lead;
-    void *map = mmap(NULL, s->map_bytes, PROT_READ, MAP_SHARED, s->fd, (off_t)(at - lead));
-    if (map == MAP_FAILED)
-        return fail(s, "cannot be mapped: %s", strerror(errno));
-    s->map = map;
-    guard.hit = 0;
-    guard.end = (char *)map + (s->map_bytes + guard.page - 1) / guard.page * guard.page;
-    guard.first = map;
-    madvise(map, s->map_bytes, MADV_SEQUENTIAL);
-    /* The disk fetches the next window while this one is reduced. */
-    posix_fadvise(s->fd, (off_t)(at + bytes), (off_t)bytes, POSIX_FADV_WILLNEED);
-    *in = (char *)map + lead;
-    return 1;
-}
 
 /* To the machine's byte order; each part of a complex number by itself. */
 static void swap_bytes(unsigned char *at, size_t count, dpr_dtype dtype) {
@@ -241,78 +142,47 @@ static void swap_bytes(unsigned char *at, size_t count, dpr_dtype dtype) {
         }
 }
 
-/* A window of a pipe has no end to go by, so the buffer is that of a whole window from the start. */
-static int read_window(source *s, size_t count, const void **in, size_t *got) {
-    size_t element = dpr_dtype_size(s->array.dtype);
+/* Fills the buffer with up to `count` elements, fewer only at the end of a pipe of bare elements. */
+static int read_window(source *s, size_t count, size_t *got) {
+    const size_t element = dpr_dtype_size(s->array.dtype), wanted = count * element;
     if (!s->buffer && posix_memalign((void **)&s->buffer, 64, s->window * element) != 0) {
         s->buffer = NULL;
-        return fail(s, "cannot be read: no memory for a window of %zu bytes", s->window * element);
+        return npy_fail(s->why, "cannot be read: no memory for a window of %zu bytes", s->window * element);
     }
-    ssize_t bytes = read_fully(s, s->buffer, count * element);
-    if (bytes < 0)
+    const ssize_t bytes = read_fully(s, s->buffer, wanted);
+    if (bytes < 0 || check_unchanged(s) != 0)
         return -1;
-    *got = (size_t)bytes / element;
-    if (s->array.count != UINT64_MAX && *got < count)
+    if ((size_t)bytes < wanted && s->array.count != UINT64_MAX)
         return fail_short(s, (s->array.count - s->given) * element - (size_t)bytes);
     if ((size_t)bytes % element)
-        return fail(s, "ends in the middle of an element: %zu bytes of %zu", (size_t)bytes % element, element);
+        return npy_fail(s->why, "ends in the middle of an element: %zu bytes of %zu", (size_t)bytes % element, element);
+    *got = (size_t)bytes / element;
     if (s->array.swapped)
         swap_bytes(s->buffer, *got, s->array.dtype);
-    *in = s->buffer;
-    return *got > 0;
-}
-
-/* A pipe of .npy may go on after the array. */
-static int look_for_more(source *s) {
-    unsigned char byte;
-    if (s->has_header && !s->regular) {
-        ssize_t n = read_fully(s, &byte, 1);
-        if (n < 0)
-            return -1;
-        s->ignored = (uint64_t)n;
-    }
     return 0;
 }
 
 int source_next(source *s, const void **in, size_t *count, int *last) {
-    unmap(s);
-    uint64_t left = s->array.count == UINT64_MAX ? UINT64_MAX : s->array.count - s->given;
-    if (left == 0)
-        return look_for_more(s);
-    *count = left < s->window ? (size_t)left : s->window;
-    int status = s->mapped ? map_window(s, *count, in) : read_window(s, *count, in, count);
-    if (status <= 0) {
-        if (status == 0)
-            s->array.count = s->array.shape[0] = s->given;
-        return status;
+    const uint64_t left = s->array.count - s->given;
+    const size_t wanted = left < s->window ? (size_t)left : s->window;
+    if (left == 0) { /* files and pipes may go on after the array */
+        unsigned char byte;
+        const ssize_t n = read_fully(s, &byte, 1);
+        s->ignored = n > 0;
+        return n < 0 ? -1 : 0;
     }
+    if (read_window(s, wanted, count) != 0)
+        return -1;
     s->given += *count;
-    if (left == UINT64_MAX && *count < s->window) /* the pipe has ended */
+    if (*count < wanted)
         s->array.count = s->array.shape[0] = s->given;
     *last = s->given == s->array.count;
-    return 1;
-}
-
-int source_check(source *s) {
-    struct stat st;
-    if (!s->regular)
-        return 0;
-    if (fstat(s->fd, &st) != 0)
-        return fail(s, "cannot be read: %s", strerror(errno));
-    if (st.st_size < s->at_start.st_size)
-        return fail(s, "was truncated from %lld to %lld bytes while it was read", (long long)s->at_start.st_size,
-                    (long long)st.st_size);
-    if (s->mapped && guard.hit)
-        return fail(s, "cannot be read: %s", strerror(EIO));
-    if (st.st_mtim.tv_sec != s->at_start.st_mtim.tv_sec || st.st_mtim.tv_nsec != s->at_start.st_mtim.tv_nsec)
-        return fail(s, "was changed while it was read");
-    return 0;
+    *in = s->buffer;
+    return *count > 0;
 }
 
 void source_close(source *s) {
-    unmap(s);
     free(s->buffer);
-    free(s->ahead);
     if (s->fd > STDIN_FILENO)
         close(s->fd);
     *s = (source){.fd = -1};

@@ -1,5 +1,4 @@
-/* An array in a file, seen as a row of windows: mapped where that is possible, read into a buffer where it is not
- * (pipes, big-endian and misaligned data). */
+/* An array in a file or a pipe, read window by window. */
 #ifndef DPR_TOOLS_SOURCE_H
 #define DPR_TOOLS_SOURCE_H
 
@@ -7,44 +6,29 @@
 
 #include "npy.h"
 
-enum { SOURCE_WHY = 512 };
-
-typedef struct source_request {
-    const char *file;     /* "-": standard input */
-    const dpr_dtype *raw; /* element type of a file without header, NULL: only .npy */
-    size_t window;        /* bytes of a window, at least 1 */
-} source_request;
-
 typedef struct source {
-    npy_header array; /* of a raw file: one dimension; count is UINT64_MAX until the end of a pipe is reached */
-    int has_header;
-    uint64_t ignored; /* bytes after the array that are not part of it; at least that many in a pipe */
-    char why[SOURCE_WHY];
+    npy_header array;  /* of a raw file: one dimension; count is UINT64_MAX until the end of a pipe is reached */
+    int ignored;       /* 1, after the last window: bytes follow the array that are not part of it */
+    char why[NPY_WHY]; /* why there is no array, a clause */
 
     /* Private. */
     int fd;
     struct stat at_start; /* of a regular file */
-    int regular, mapped;
-    uint64_t data;    /* place of the first element in a mapped file */
-    uint64_t given;   /* elements handed out */
-    size_t window;    /* elements of a window */
-    void *map;        /* the window in a mapped file, */
-    size_t map_bytes; /* and its bytes */
-    unsigned char *buffer;
-    unsigned char *ahead; /* bytes read to find the header: [ahead_at, ahead_size) are still to be used */
-    size_t ahead_at, ahead_size;
+    int regular, ended;
+    uint64_t given;                        /* elements handed out */
+    size_t window;                         /* elements of a window */
+    unsigned char *buffer;                 /* the window */
+    unsigned char begin[NPY_PREFIX_BYTES]; /* read to find a header: [used, held) is still to be handed out */
+    size_t used, held;
 } source;
 
-/* Opens the array. 0, or -1 with a clause in s->why; source_close() is due in either case. */
-int source_open(source *s, const source_request *request);
+/* Opens the array of a file ("-": standard input). `raw` is the element type of a file without header, NULL: only .npy;
+ * `window` the bytes of a window, at least 1. 0, or -1 with s->why; source_close() is due in either case. */
+int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window);
 
 /* The next window: 1 with *in (valid until the next call), *count elements, at least 1, and *last when it is known to
- * be the last; 0 at the end; -1 with s->why. */
+ * be the last; 0 at the end; -1 with s->why, also when the file is no longer as it was when it was opened. */
 int source_next(source *s, const void **in, size_t *count, int *last);
-
-/* What the last window was when used, and whether the file is still as it was: 0, or -1 with s->why. Due after each
- * window has been used, before anything of it is believed. */
-int source_check(source *s);
 
 void source_close(source *s);
 

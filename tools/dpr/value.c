@@ -9,288 +9,183 @@
 #include <string.h>
 
 #include "cli_json.h"
-#include "lists.h"
 
-/* ---- 16-bit floating point -------------------------------------------------------------------------------------- */
+/* ---- Floating point --------------------------------------------------------------------------------------------- */
 
-float value_from_f16(uint16_t bits) {
-    int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    float x = exponent == 31  ? (fraction ? NAN : INFINITY)
-              : exponent == 0 ? ldexpf((float)fraction, -24)
-                              : ldexpf((float)(fraction | 1024), exponent - 25);
-    return bits >> 15 ? -x : x;
-}
-
-float value_from_bf16(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return x;
-}
-
-uint16_t value_to_f16(float x) {
-    unsigned sign = signbit(x) ? 0x8000 : 0;
-    if (isnan(x))
-        return (uint16_t)(sign | 0x7e00);
-    float a = fabsf(x);
-    int exponent = -14; /* that of subnormal numbers */
-    if (a >= 0x1p-14F)
-        exponent = a >= 65536 ? 16 : ilogbf(a);
-    unsigned units = exponent > 15 ? 2048 : (unsigned)lrintf(ldexpf(a, 10 - exponent)); /* may round up to 2048 */
-    unsigned bits = units < 1024 ? units : (((unsigned)(exponent + 15) << 10) + units - 1024);
-    return (uint16_t)(sign | (bits < 0x7c00 ? bits : 0x7c00));
-}
-
-uint16_t value_to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (isnan(x))
-        return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* ---- Text ------------------------------------------------------------------------------------------------------- */
-
-/* Whether the text, read as the type, is x again. */
-static int reads_back(dpr_dtype dtype, const char *text, double x) {
-    switch (dtype) {
-    case DPR_F16:
-        return value_from_f16(value_to_f16(strtof(text, NULL))) == (float)x;
-    case DPR_BF16:
-        return value_from_bf16(value_to_bf16(strtof(text, NULL))) == (float)x;
-    case DPR_F32:
-        return strtof(text, NULL) == (float)x;
-    default:
-        return strtod(text, NULL) == x;
-    }
-}
-
-/* The shortest decimal of the floating-point type that reads back; 32 bytes are enough. */
-static void float_text(dpr_dtype dtype, double x, char *text) {
-    if (isnan(x)) {
-        strcpy(text, "nan");
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, 32, "%.*g", digits, x);
-        if (reads_back(dtype, text, x))
-            break;
-    }
-}
-
-/* The number as integers are usually written: %g would turn to exponents at 1e5 when few digits are enough. */
-static void plain_text(dpr_dtype dtype, double x, char *text) {
-    float_text(dtype, x, text);
-    if (strchr(text, 'e') && fabs(x) < 1e15 && x == floor(x)) {
-        char whole[32];
-        snprintf(whole, sizeof whole, "%.0f", x);
-        if (reads_back(dtype, whole, x))
-            strcpy(text, whole);
-    }
-}
-
-double value_parts(dpr_dtype dtype, const value *v, double *im) {
-    *im = 0;
-    switch (dtype) {
-    case DPR_F16:
-        return value_from_f16(v->u16);
-    case DPR_BF16:
-        return value_from_bf16(v->u16);
-    case DPR_F32:
-        return v->f32;
-    case DPR_F64:
-        return v->f64;
-    case DPR_C64:
-        *im = v->c64.im;
-        return v->c64.re;
-    default:
-        *im = v->c128.im;
-        return v->c128.re;
-    }
-}
-
-void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
-    const size_t parts = dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX ? 2 * count : count;
-    const uint16_t *bits = from;
-    const float *x = from;
-    if (dtype == DPR_F64 || dtype == DPR_C128)
-        memcpy(to, from, parts * sizeof *to);
-    else if (dtype == DPR_F32 || dtype == DPR_C64)
-        for (size_t i = 0; i < parts; i++)
-            to[i] = (double)x[i];
-    else
-        for (size_t i = 0; i < parts; i++)
-            to[i] = (double)(dtype == DPR_F16 ? value_from_f16(bits[i]) : value_from_bf16(bits[i]));
-}
-
+/* The type of a part of a complex number; other types are their own part. */
 static dpr_dtype part_type(dpr_dtype dtype) {
     return dtype == DPR_C64 ? DPR_F32 : dtype == DPR_C128 ? DPR_F64 : dtype;
 }
 
-static int64_t signed_integer(dpr_dtype dtype, const value *v) {
-    unsigned shift = 64 - 8U * dpr_dtypes[dtype].size;
-    uint64_t bits = 0;
-    memcpy(&bits, v->bytes, dpr_dtypes[dtype].size);
-    return (int64_t)(bits << shift) >> shift;
+static size_t parts_in(dpr_dtype dtype) {
+    return dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX ? 2 : 1;
 }
 
-static uint64_t unsigned_integer(dpr_dtype dtype, const value *v) {
-    uint64_t bits = 0;
-    memcpy(&bits, v->bytes, dpr_dtypes[dtype].size);
-    return bits;
+/* The bits of infinity are ones in the exponent and zeros in the fraction. */
+int value_precision(dpr_dtype dtype) {
+    return __builtin_ctzll(dpr_infinity(dtype)) + 1;
 }
 
-void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
-    char re[32], im[32];
-    double y, x;
-    switch (dpr_dtypes[dtype].kind) {
-    case DPR_KIND_BOOL:
-        strcpy(text, v->bytes[0] ? "true" : "false");
-        break;
-    case DPR_KIND_SINT:
-        snprintf(text, VALUE_TEXT, "%" PRId64, signed_integer(dtype, v));
-        break;
-    case DPR_KIND_UINT:
-        snprintf(text, VALUE_TEXT, "%" PRIu64, unsigned_integer(dtype, v));
-        break;
-    case DPR_KIND_FLOAT:
-        plain_text(dtype, value_parts(dtype, v, &y), text);
-        break;
-    default:
-        x = value_parts(dtype, v, &y);
-        plain_text(part_type(dtype), x, re);
-        plain_text(part_type(dtype), y, im);
-        snprintf(text, VALUE_TEXT, "%s%s%si", re, *im == '-' ? "" : "+", im);
-    }
+/* The bits of a type shorter than F32. */
+static uint16_t round_to_bits(dpr_dtype dtype, double x) {
+    const unsigned infinity = (unsigned)dpr_infinity(dtype), sign = signbit(x) ? (unsigned)dpr_sign_bit(dtype) : 0;
+    const int fraction = value_precision(dtype) - 1, bias = (int)(infinity >> fraction) / 2;
+    if (isnan(x))
+        return (uint16_t)(sign | infinity | 1U << (fraction - 1));
+    if (fabs(x) >= ldexp(1, bias + 1))
+        return (uint16_t)(sign | infinity);
+    int exponent = 1 - bias; /* that of subnormal numbers */
+    if (fabs(x) >= ldexp(1, exponent))
+        exponent = ilogb(x);
+    /* The leading 1 of a normal number adds 1 to the exponent, and so does rounding up to the next power of two. */
+    const unsigned units = (unsigned)lrint(ldexp(fabs(x), fraction - exponent));
+    return (uint16_t)(sign | (((unsigned)(exponent + bias - 1) << fraction) + units));
 }
 
-static cJSON *float_json(dpr_dtype dtype, double x) {
-    char text[32];
-    plain_text(dtype, x, text);
-    return isfinite(x) ? cli_json_digits(text) : cJSON_CreateString(text);
+void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count) {
+    const dpr_dtype type = part_type(dtype);
+    const size_t size = dpr_dtypes[type].size;
+    double *f64 = to;
+    float *f32 = to;
+    for (size_t i = 0; i < count * parts_in(dtype); i++)
+        if (type == DPR_F64) {
+            f64[i] = from[i];
+        } else if (type == DPR_F32) {
+            f32[i] = (float)from[i];
+        } else {
+            const uint16_t bits = round_to_bits(type, from[i]);
+            memcpy((unsigned char *)to + i * size, &bits, size); /* little-endian */
+        }
 }
 
-cJSON *value_json(dpr_dtype dtype, const value *v) {
-    char text[VALUE_TEXT];
-    double im, re;
-    switch (dpr_dtypes[dtype].kind) {
-    case DPR_KIND_BOOL:
-        return cJSON_CreateBool(v->bytes[0] != 0);
-    case DPR_KIND_FLOAT:
-        return float_json(dtype, value_parts(dtype, v, &im));
-    case DPR_KIND_COMPLEX: {
-        re = value_parts(dtype, v, &im);
-        cJSON *pair = cJSON_CreateArray();
-        cli_json_append(pair, float_json(part_type(dtype), re));
-        cli_json_append(pair, float_json(part_type(dtype), im));
-        return pair;
-    }
-    default:
-        value_text(dtype, v, text);
-        return cJSON_CreateRaw(text);
-    }
+void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
+    const dpr_dtype type = part_type(dtype);
+    const unsigned char *at = from;
+    for (size_t i = 0; i < count * parts_in(dtype); i++, at += dpr_dtypes[type].size)
+        to[i] = dpr_element_load(type, at).re;
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
-    unsigned bits = 8U * dpr_dtypes[dtype].size;
-    const char *digits = text + (*text == '-' || *text == '+');
-    char *end;
-    if (!isdigit((unsigned char)*digits))
-        return -1;
+/* A number of the type at the start of the text, with *end after it; infinity only where the text says so. */
+static int parse_part(dpr_dtype type, const char *text, double *x, char **end) {
+    value v = {{0}};
     errno = 0;
-    if (dpr_dtypes[dtype].kind == DPR_KIND_UINT) {
-        uint64_t u = strtoull(text, &end, 10);
-        if (*text == '-' || errno || *end || u > UINT64_MAX >> (64 - bits))
-            return -1;
-        out->u64 = u;
-        return 0;
-    }
-    int64_t i = strtoll(text, &end, 10), most = INT64_MAX >> (64 - bits);
-    if (errno || *end || i > most || i < -most - 1)
+    const double read = type == DPR_F64 ? strtod(text, end) : (double)strtof(text, end);
+    value_narrow(type, &read, &v, 1);
+    *x = dpr_element_load(type, &v).re;
+    const int overflows = isinf(*x) && (errno == ERANGE || !isinf(read));
+    return *end == text || isspace((unsigned char)*text) || overflows ? -1 : 0;
+}
+
+/* a, bi or a+bi. */
+static int parse_parts(dpr_dtype dtype, const char *text, value *out) {
+    double parts[2] = {0, 0};
+    char *end;
+    if (parse_part(part_type(dtype), text, &parts[0], &end) != 0)
         return -1;
-    out->u64 = (uint64_t)i; /* little-endian: the low bytes are the smaller type */
+    if (*end == '+' || *end == '-') {
+        if (parse_part(part_type(dtype), end, &parts[1], &end) != 0 || !*end)
+            return -1;
+    } else if (*end) {
+        parts[1] = parts[0];
+        parts[0] = 0;
+    }
+    if (*end && (parts_in(dtype) == 1 || (*end != 'i' && *end != 'j') || end[1]))
+        return -1;
+    value_narrow(dtype, parts, out, 1);
     return 0;
 }
 
-/* A number at the start of the text, with *end after it; infinity only where the text says so. */
-static int parse_part(const char *text, int single, double *x, char **end) {
-    if (isspace((unsigned char)*text))
-        return -1;
+static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
+    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT;
+    char *end;
     errno = 0;
-    *x = single ? (double)strtof(text, end) : strtod(text, end);
-    return *end == text || (errno == ERANGE && isinf(*x)) ? -1 : 0;
-}
-
-static int parse_real(const char *text, int single, double *x) {
-    char *end;
-    return parse_part(text, single, x, &end) != 0 || *end ? -1 : 0;
-}
-
-static int parse_complex(const char *text, int single, double *re, double *im) {
-    char *end;
-    *im = 0;
-    if (parse_part(text, single, re, &end) != 0)
+    out->u64 = is_signed ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[strspn(text, is_signed ? "+-" : "+")]) || errno || *end)
         return -1;
-    if ((*end == 'i' || *end == 'j') && !end[1]) {
-        *im = *re;
-        *re = 0;
-        return 0;
-    }
-    if (!*end)
-        return 0;
-    if ((*end != '+' && *end != '-') || parse_part(end, single, im, &end) != 0)
-        return -1;
-    return (*end == 'i' || *end == 'j') && !end[1] ? 0 : -1;
+    /* The low bytes are the smaller type, because the machine is little-endian. */
+    return dpr_element_load(dtype, out).bits == out->u64 ? 0 : -1;
 }
 
 static int parse_bool(const char *text, value *out) {
-    static const char *const words[] = {"false", "0", "true", "1"};
-    for (unsigned i = 0; i < 4; i++)
-        if (strcmp(text, words[i]) == 0) {
-            out->bytes[0] = i >= 2;
-            return 0;
-        }
-    return -1;
+    const int is_true = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    out->bytes[0] = (unsigned char)is_true;
+    return is_true || strcmp(text, "false") == 0 || strcmp(text, "0") == 0 ? 0 : -1;
 }
 
 int value_parse(dpr_dtype dtype, const char *text, value *out) {
+    const int kind = dpr_dtypes[dtype].kind;
     value v = {{0}};
-    double re = 0, im = 0;
-    int kind = dpr_dtypes[dtype].kind, bad = 0;
-    if (kind == DPR_KIND_BOOL)
-        bad = parse_bool(text, &v);
-    else if (kind & (DPR_KIND_SINT | DPR_KIND_UINT))
-        bad = parse_integer(dtype, text, &v);
-    else if (kind == DPR_KIND_FLOAT)
-        bad = parse_real(text, dpr_dtypes[dtype].size <= 4, &re);
-    else
-        bad = parse_complex(text, dpr_dtypes[dtype].size <= 8, &re, &im);
-    if (bad)
-        return -1;
-    if (dtype == DPR_F16)
-        v.u16 = value_to_f16((float)re);
-    else if (dtype == DPR_BF16)
-        v.u16 = value_to_bf16((float)re);
-    else if (dtype == DPR_F32)
-        v.f32 = (float)re;
-    else if (dtype == DPR_F64)
-        v.f64 = re;
-    else if (dtype == DPR_C64)
-        v.c64 = (dpr_c64){(float)re, (float)im};
-    else if (dtype == DPR_C128)
-        v.c128 = (dpr_c128){re, im};
-    if (kind == DPR_KIND_FLOAT && isfinite(re) && !isfinite(value_parts(dtype, &v, &im))) /* beyond a 16-bit type */
-        return -1;
-    *out = v;
-    return 0;
+    const int bad = kind == DPR_KIND_BOOL                    ? parse_bool(text, &v)
+                    : kind & (DPR_KIND_SINT | DPR_KIND_UINT) ? parse_integer(dtype, text, &v)
+                                                             : parse_parts(dtype, text, &v);
+    if (!bad)
+        *out = v;
+    return bad;
 }
 
-int value_is_nan(dpr_dtype dtype, const value *v) {
-    double im, re;
-    if (!(dpr_dtypes[dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)))
-        return 0;
-    re = value_parts(dtype, v, &im);
-    return isnan(re) || isnan(im);
+/* ---- Text ------------------------------------------------------------------------------------------------------- */
+
+enum { FLOAT_TEXT = 32 };
+
+/* The shortest decimal of the floating-point type that reads back. Whole numbers have no exponent up to 1e15, although
+ * %g would turn to exponents at 1e5 when few digits are enough. */
+static void float_text(dpr_dtype type, double x, char text[FLOAT_TEXT]) {
+    double back;
+    char *end;
+    if (isnan(x))
+        strcpy(text, "nan");
+    else if (fabs(x) < 1e15 && x == floor(x))
+        snprintf(text, FLOAT_TEXT, "%.0f", x);
+    else
+        for (int digits = 1; digits <= 17; digits++) {
+            snprintf(text, FLOAT_TEXT, "%.*g", digits, x);
+            if (parse_part(type, text, &back, &end) == 0 && back == x)
+                break;
+        }
+}
+
+void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
+    const dpr_element e = dpr_element_load(dtype, v);
+    char re[FLOAT_TEXT], im[FLOAT_TEXT];
+    switch (dpr_dtypes[dtype].kind) {
+    case DPR_KIND_BOOL:
+        strcpy(text, e.bits ? "true" : "false");
+        break;
+    case DPR_KIND_SINT:
+        snprintf(text, VALUE_TEXT, "%" PRId64, (int64_t)e.bits);
+        break;
+    case DPR_KIND_UINT:
+        snprintf(text, VALUE_TEXT, "%" PRIu64, e.bits);
+        break;
+    case DPR_KIND_FLOAT:
+        float_text(dtype, e.re, text);
+        break;
+    default:
+        float_text(part_type(dtype), e.re, re);
+        float_text(part_type(dtype), e.im, im);
+        snprintf(text, VALUE_TEXT, "%s%s%si", re, *im == '-' ? "" : "+", im);
+    }
+}
+
+static cJSON *float_json(dpr_dtype type, double x) {
+    char text[FLOAT_TEXT];
+    float_text(type, x, text);
+    return isfinite(x) ? cli_json_digits(text) : cJSON_CreateString(text);
+}
+
+cJSON *value_json(dpr_dtype dtype, const value *v) {
+    const dpr_element e = dpr_element_load(dtype, v);
+    char text[VALUE_TEXT];
+    if (dpr_dtypes[dtype].kind == DPR_KIND_FLOAT)
+        return float_json(dtype, e.re);
+    if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX) {
+        cJSON *pair = cJSON_CreateArray();
+        cli_json_append(pair, float_json(part_type(dtype), e.re));
+        cli_json_append(pair, float_json(part_type(dtype), e.im));
+        return pair;
+    }
+    value_text(dtype, v, text);
+    return cJSON_CreateRaw(text);
 }

@@ -1,20 +1,17 @@
-/* Elements and results as text and as JSON. */
+/* Elements and results as text and as JSON. dpr_element_load() of cpu/element.h reads them. */
 #ifndef DPR_TOOLS_VALUE_H
 #define DPR_TOOLS_VALUE_H
 
 #include <cjson/cJSON.h>
 
-#include "dpr.h"
+#include "cpu/element.h"
 
 /* Memory for one element of any type, aligned for all. */
 typedef union value {
     unsigned char bytes[16];
-    uint16_t u16;
     int64_t i64;
     uint64_t u64;
-    float f32;
     double f64;
-    dpr_c64 c64;
     dpr_c128 c128;
 } value;
 
@@ -31,19 +28,13 @@ cJSON *value_json(dpr_dtype dtype, const value *v);
  * beyond the range of the type. */
 int value_parse(dpr_dtype dtype, const char *text, value *out);
 
-/* Whether it is a floating-point NaN, or complex with a part that is. */
-int value_is_nan(dpr_dtype dtype, const value *v);
-
-/* The real part of a floating-point or complex value and, in *im, its imaginary part. */
-double value_parts(dpr_dtype dtype, const value *v, double *im);
-
 /* `count` floating-point elements as F64, complex ones as C128. */
 void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count);
 
-/* Conversions of the 16-bit floating-point types; to them: to nearest, ties to even. */
-float value_from_f16(uint16_t bits);
-float value_from_bf16(uint16_t bits);
-uint16_t value_to_f16(float x);
-uint16_t value_to_bf16(float x);
+/* `count` elements of a floating-point or complex type, of F64 and C128: to nearest, ties to even. */
+void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count);
+
+/* Bits of the significand of a floating-point type. */
+int value_precision(dpr_dtype dtype);
 
 #endif
