@@ -1,12 +1,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench_ladder.h"
-#include "bench_nested.h"
+#include "bench_lineup.h"
 #include "bench_report.h"
 #include "bench_run.h"
 #include "commands.h"
 #include "dpr_commit.h"
+#include "nested.h"
 #include "tables.h"
 
 static void print_tables(void) {
@@ -126,35 +126,26 @@ static int complete_bench(bench_asked *a) {
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-/* What is measured: all three begin with the results that they have in common. */
+/* What is measured: both begin with the results that they have in common. */
 typedef union outcome {
     bench_results bench;
-    ladder_results ladder;
-    nested_results nested;
+    lineup_results lineup;
 } outcome;
 
 static int measure_bench(const bench_asked *asked, outcome *out) {
     return bench_measure(asked, &out->bench);
 }
 
-static int measure_ladder(const bench_asked *asked, outcome *out) {
-    return ladder_measure(asked, &out->ladder);
-}
-
-static int measure_nested(const bench_asked *asked, outcome *out) {
-    return nested_measure(asked, &out->nested);
+static int measure_lineup(const bench_asked *asked, outcome *out) {
+    return lineup_measure(asked, &out->lineup);
 }
 
 static int write_bench(void *user, FILE *f, int format) {
     return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
 }
 
-static int write_ladder(void *user, FILE *f, int format) {
-    return ladder_write(f, &((const outcome *)user)->ladder, (report_format)format);
-}
-
-static int write_nested(void *user, FILE *f, int format) {
-    return nested_write(f, &((const outcome *)user)->nested, (report_format)format);
+static int write_lineup(void *user, FILE *f, int format) {
+    return lineup_write(f, &((const outcome *)user)->lineup, (report_format)format);
 }
 
 /* A way to measure. */
@@ -167,9 +158,8 @@ typedef struct bench_kind {
 
 static const bench_kind *kind_of(const bench_asked *a) {
     static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
-                            ladder = {ladder_complete, measure_ladder, write_ladder, 1},
-                            nested = {nested_complete, measure_nested, write_nested, 1};
-    return a->nested ? &nested : a->ladder ? &ladder : &plain;
+                            lineup = {lineup_complete, measure_lineup, write_lineup, 1};
+    return a->nested || a->ladder ? &lineup : &plain;
 }
 
 static int check_nested_options(const bench_asked *a) {
