@@ -6,7 +6,12 @@
 #include "cli.h"
 #include "plan/registry.h"
 
-static int check(const bench_asked *a, const char *option) {
+const char *lineup_option(int nested) {
+    return nested ? "--nested" : "--ladder";
+}
+
+static int check(const bench_asked *a) {
+    const char *option = lineup_option(a->nested);
     if (a->nested && a->ladder)
         return cli_usage("--nested and --ladder are measured one at a time");
     if (a->device == DPR_DEVICE_CPU)
@@ -23,7 +28,7 @@ static int check(const bench_asked *a, const char *option) {
 }
 
 int lineup_complete(bench_asked *a) {
-    const int code = check(a, a->nested ? "--nested" : "--ladder");
+    const int code = check(a);
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_request request;
     if (code != CLI_OK)

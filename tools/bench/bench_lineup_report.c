@@ -75,6 +75,11 @@ static double bandwidth_of(const lineup_results *l) {
     return row && results_right(row) && row->us.least > 0 ? row->gb_per_s * row->us.median / row->us.least : 0;
 }
 
+static double share_of(const lineup_results *l, const bench_row *row) {
+    const double bandwidth = bandwidth_of(l);
+    return results_right(row) && bandwidth > 0 ? row->gb_per_s / bandwidth : 0;
+}
+
 /* The row that was measured for the bandwidth, right or not. */
 static void write_read(report_out *out, const lineup_results *l) {
     const bench_row *row = results_find(&l->bench, &l->read, LADDER_READER);
@@ -89,7 +94,7 @@ static void write_read(report_out *out, const lineup_results *l) {
     } else {
         bench_json_case(read, &l->read);
     }
-    if (rate > 0)
+    if (row && rate > 0)
         report_text(out, REPORT_NOTE,
                     "Read bandwidth: %s GB/s, the best of %d samples of " LADDER_READER ", %s of %s of %s",
                     figure_digits(rate, digits), row->us.n, dpr_ops[l->read.op].name, dpr_dtypes[l->read.dtype].name,
@@ -180,6 +185,13 @@ static const char *why_none(const lineup_results *l, const bench_case *at) {
     return NULL;
 }
 
+static const char *why_not(const lineup_results *l, const bench_case *at, const lineup_cell *cell) {
+    const char *none = why_none(l, at);
+    if (cell->refusal[0] || none)
+        return cell->refusal[0] ? cell->refusal : none;
+    return l->bench.ended ? l->bench.ended : "it was not measured";
+}
+
 static void add_kernel(cJSON *row, const lineup_cell *cell) {
     if (cell->use.threads == 0)
         return;
@@ -209,32 +221,22 @@ static void add_nested(cJSON *row, const lineup_cell *cell) {
     cJSON_AddNumberToObject(object, "error_block", n->error_block);
 }
 
-static void add_measured(const report_out *out, cJSON *row, const lineup_results *l, const bench_row *measured) {
-    const double bandwidth = bandwidth_of(l);
-    bench_json_row(out, row, &l->bench, measured);
-    if (results_right(measured) && bandwidth > 0)
-        report_known(row, "share", measured->gb_per_s / bandwidth);
-    report_known(row, "speedup", over(results_find(&l->bench, &measured->at, LADDER_FIRST), measured));
-    report_known(row, "ratio", over(measured, choice_at(l, &measured->at)));
-}
-
-/* A strategy at a size: its number and its name. The number is -1 for a planner's choice that is none of them. */
+/* A strategy at a size: its number and its name. The number is -1 for the planner's choice before those of --nested. */
 static void add_row(const report_out *out, cJSON *list, const lineup_results *l, int size, int i, const char *name) {
     static const lineup_cell none;
     const lineup_cell *cell = i >= 0 ? &l->cells[size][i] : &none;
-    const bench_row *measured = results_find(&l->bench, &l->at[size], name);
-    const char *none_has = why_none(l, &l->at[size]);
+    const bench_case *at = &l->at[size];
+    const bench_row *measured = results_find(&l->bench, at, name);
     cJSON *row = report_row(list);
     cJSON_AddStringToObject(row, "strategy", name);
     if (measured) {
-        add_measured(out, row, l, measured);
+        bench_json_row(out, row, &l->bench, measured);
+        report_known(row, "share", share_of(l, measured));
+        report_known(row, "speedup", over(results_find(&l->bench, at, LADDER_FIRST), measured));
+        report_known(row, "ratio", over(measured, choice_at(l, at)));
     } else {
-        bench_json_case(row, &l->at[size]);
-        cJSON_AddStringToObject(row, "why",
-                                cell->refusal[0] ? cell->refusal
-                                : none_has       ? none_has
-                                : l->bench.ended ? l->bench.ended
-                                                 : "it was not measured");
+        bench_json_case(row, at);
+        cJSON_AddStringToObject(row, "why", why_not(l, at, cell));
     }
     add_kernel(row, cell);
     add_nested(row, cell);
@@ -245,29 +247,23 @@ static void add_row(const report_out *out, cJSON *list, const lineup_results *l,
     cJSON_AddStringToObject(row, "text", i >= 0 ? l->strategies[i]->text : "the planner's choice");
 }
 
-static int is_strategy(const lineup_results *l, const char *name) {
-    int i = 0;
-    while (i < l->n && strcmp(l->strategies[i]->name, name) != 0)
-        i++;
-    return i < l->n;
-}
-
 static void write_size(report_out *out, const lineup_results *l, int size, cJSON *rows, cJSON *missing) {
-    const bench_row *choice = choice_at(l, &l->at[size]);
+    const bench_case *at = &l->at[size];
+    const bench_row *choice = choice_at(l, at);
     const int first = cJSON_GetArraySize(rows);
     char depth[64] = "";
-    if (choice && !is_strategy(l, choice->strategy))
+    if (choice && l->nested)
         add_row(out, rows, l, size, -1, choice->strategy);
     for (int i = 0; i < l->n; i++) {
         const char *name = l->strategies[i]->name;
-        const int measured = results_find(&l->bench, &l->at[size], name) != NULL;
+        const int measured = results_find(&l->bench, at, name) != NULL;
         /* Text says once, at its end, why all of them were left out. */
-        if (measured || l->cells[size][i].refusal[0] || !report_is_text(out) || !why_none(l, &l->at[size]))
+        if (measured || l->cells[size][i].refusal[0] || !report_is_text(out) || !why_none(l, at))
             add_row(out, measured ? rows : missing, l, size, i, name);
     }
     if (l->depth)
         snprintf(depth, sizeof depth, ", at most %d launches below each other", l->depth);
-    bench_report_case(out, &l->at[size], 1, l->block, depth);
+    bench_report_case(out, at, 1, l->block, depth);
     report_table(out, NULL, rows, first, l->nested ? nested_columns : ladder_columns);
     for (int i = 0; i < l->n; i++)
         if (dpr_nested_status(&l->cells[size][i].nested) != DPR_OK)

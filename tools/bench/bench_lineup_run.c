@@ -105,23 +105,20 @@ static int size_of(const lineup_results *out, const bench_case *at) {
     return size;
 }
 
-/* The strategies that can run the case, after the planner's choice if that is none of them. A strategy that cannot run
- * keeps the reason. */
+/* The strategies that can run the case; in --nested after the planner's choice, which is none of them. A strategy that
+ * cannot run keeps the reason. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     scene *s = w->user;
     lineup_results *out = s->out;
     const int size = size_of(out, &w->at);
     bench_caller choice = caller_at(w->ctx, &w->at, NULL);
-    int absent = 1;
     w->subjects = s->subjects;
     w->n = 0;
     if (resolve(&choice, why) != 0)
         return -1;
     if (size < 0)
         return add_subject(s, LADDER_READER, choice.strategy, NULL, why);
-    for (int i = 0; i < out->n; i++)
-        absent &= strcmp(out->strategies[i]->name, choice.strategy) != 0;
-    if (absent && add_subject(s, choice.strategy, choice.strategy, NULL, why) != 0)
+    if (out->nested && add_subject(s, choice.strategy, choice.strategy, NULL, why) != 0)
         return -1;
     for (int i = 0; i < out->n; i++) {
         lineup_cell *cell = &out->cells[size][i];
@@ -195,8 +192,7 @@ static int measure_strategies(scene *s) {
     if (code != CLI_OK)
         return code;
     if (dpr_ctx_device(w->ctx) == DPR_DEVICE_CPU)
-        return cli_error("%s needs a GPU, and there is none: %s", s->out->nested ? "--nested" : "--ladder",
-                         walk_why_no_gpu());
+        return cli_error("%s needs a GPU, and there is none: %s", lineup_option(s->out->nested), walk_why_no_gpu());
     set_scene(s);
     return report_missing(s, walk_run(w));
 }
@@ -224,32 +220,22 @@ static int run_part(scene *s, lineup_part *part, double seconds) {
     return status == 0 || stopped(s) ? CLI_OK : cli_error("launches from kernels: %s", part->why);
 }
 
-/* The launches with the pool as it is, and then a tail launch with each pool. */
-static int run_parts(scene *s, double launch_seconds, double pool_seconds) {
-    lineup_results *out = s->out;
-    int code = CLI_OK;
-    for (int i = 0; i < out->parts && !stopped(s); i++) {
-        const int now = run_part(s, &out->part[i], i == 0 ? launch_seconds : pool_seconds);
-        code = now != CLI_OK ? now : code;
-    }
-    out->bench.interrupted |= stopped(s);
-    return code;
-}
-
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 /* The parts come last, when the memory is free again that the strategies' arrays had. */
 static int measure(scene *s) {
-    const double budget = s->asked.budget, launch_share = 0.2, pools_share = 0.2;
-    if (s->out->parts)
-        s->asked.budget = budget * (1 - launch_share - pools_share);
-    const int code = measure_strategies(s);
+    lineup_results *out = s->out;
+    const double budget = s->asked.budget, launches = 0.2 * budget, pools = 0.2 * budget;
+    s->asked.budget -= out->parts ? launches + pools : 0;
+    int code = measure_strategies(s);
     walk_close(&s->walk);
-    s->out->bench.rule.seconds = budget;
-    if (!s->out->bench.device.name[0])
-        return code;
-    const int parts = run_parts(s, launch_share * budget, pools_share * budget / s->asked.pool_count);
-    return code != CLI_OK ? code : parts;
+    out->bench.rule.seconds = budget;
+    for (int i = 0; out->bench.device.name[0] && i < out->parts && !stopped(s); i++) {
+        const int part = run_part(s, &out->part[i], i == 0 ? launches : pools / (out->parts - 1));
+        code = code != CLI_OK ? code : part;
+    }
+    out->bench.interrupted |= stopped(s);
+    return code;
 }
 
 int lineup_measure(const bench_asked *asked, lineup_results *out) {

@@ -18,6 +18,7 @@
 #include "bench_json.h"
 #include "cli.h"
 #include "cli_json.h"
+#include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/module.h"
 #include "kernels.h"
@@ -60,6 +61,7 @@ typedef struct stage {
     unsigned length;      /* of a chain of kernels: MORE, or half of the pool if that is less */
     unsigned blocks;      /* of fan-outs; 0: the pool is too small */
     char no_nesting[WHY]; /* why kernels launch none; "": they do */
+    char nothing[WHY];    /* why nothing can be measured; "": something can */
     int hung;             /* 1: the device has not ended its work in time */
     cudaError_t error;    /* of a step that failed */
     const char *step;
@@ -315,13 +317,11 @@ static int time_work(stage *s, const subject *j, int more, double *us) {
 static void start(stage *s, subject *j) {
     const kernel_id kernel = j->kind->kernel;
     j->n = -WARM_UPS;
-    if (s->no_nesting[0] && (s->hung || kernel == CHAIN || kernel == FAN))
-        memcpy(j->why, s->no_nesting, WHY);
-    else if (s->hung)
-        snprintf(j->why, WHY, "the device has not ended the launches before it");
-    else if (difference(s, j->kind) < 1)
+    if (s->nothing[0] || kernel == CHAIN || kernel == FAN)
+        memcpy(j->why, s->nothing[0] ? s->nothing : s->no_nesting, WHY);
+    if (!j->why[0] && difference(s, j->kind) < 1)
         snprintf(j->why, WHY, "half of the pool is too little for it");
-    else if (!make_graphs(s, j))
+    if (!j->why[0] && !make_graphs(s, j))
         blame(s, j->why);
 }
 
@@ -407,23 +407,31 @@ static int free_bytes(stage *s, size_t *out) {
     return good(s, cudaMemGetInfo(out, &total), "the device's free memory");
 }
 
-static size_t taken(size_t before, size_t after) {
-    return before > after ? before - after : 0;
+/* Loads the kernels that launch kernels, runs the first, and finds out what both have taken. */
+static int start_nesting(stage *s) {
+    size_t before, loaded, after;
+    if (!free_bytes(s, &before) || !load(s, CHAIN, NOTHING) || !free_bytes(s, &loaded) || !set_account(s, 0, 1)
+        || !enqueue(s, (work){CHAIN, 1}, BENCH_TAIL) || !read_account(s) || !free_bytes(s, &after))
+        return 0;
+    s->loaded_bytes = before > loaded ? before - loaded : 0;
+    s->reserved_bytes = loaded > after ? loaded - after : 0;
+    return 1;
 }
 
-/* Loads the kernels that launch kernels, runs the first, and finds out what both have taken; or says why not. */
-static void start_nesting(stage *s) {
-    size_t before = 0, loaded = 0, after = 0;
-    if (free_bytes(s, &before) && load(s, CHAIN, NOTHING) && free_bytes(s, &loaded) && set_account(s, 0, 1)
-        && enqueue(s, (work){CHAIN, 1}, BENCH_TAIL) && read_account(s) && free_bytes(s, &after)) {
-        s->loaded_bytes = taken(before, loaded);
-        s->reserved_bytes = taken(loaded, after);
-    } else {
-        blame(s, s->no_nesting);
-    }
-}
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
 
-/* ---- The line --------------------------------------------------------------------------------------------------- */
+/* The library finds the driver's functions when it is asked for devices. */
+static void measure(stage *s, int device, size_t pending, subject *subjects, int n, const bench_rule *rule) {
+    if (dpr_device_count() == 0)
+        snprintf(s->nothing, WHY, "no GPU: %.100s", dpr_device_absent());
+    else if (!open_stage(s, device, pending))
+        blame(s, s->nothing);
+    else if (!start_nesting(s))
+        blame(s, s->hung ? s->nothing : s->no_nesting);
+    if (!s->nothing[0] && !load(s, NOTHING, KERNELS))
+        blame(s, s->nothing);
+    take_rounds(s, subjects, n, rule);
+}
 
 static void add_pool(cJSON *object, const stage *s) {
     cli_json_integer(object, "pending", s->pending);
@@ -435,8 +443,9 @@ static void add_pool(cJSON *object, const stage *s) {
 static void add_row(cJSON *rows, const stage *s, subject *j) {
     const bench_summary us = bench_summarise(j->samples, j->n > 0 ? j->n : 0);
     cJSON *row = report_row(rows);
-    add_pool(row, s);
     cJSON_AddStringToObject(row, "launch", j->kind->name);
+    if (s->pending > 0)
+        add_pool(row, s);
     if (!j->why[0] && us.n == 0)
         snprintf(j->why, WHY, "the device has not ended the launches before it");
     else if (!j->why[0] && us.median <= 0)
@@ -451,61 +460,38 @@ static void add_row(cJSON *rows, const stage *s, subject *j) {
     cJSON_AddStringToObject(row, "text", j->kind->text);
 }
 
-static void add_results(cJSON *object, const stage *s, subject *subjects, int n) {
+static cJSON *results(const stage *s, subject *subjects, int n) {
     const int fan_out[] = {(int)s->blocks, EACH_MORE};
+    cJSON *object = cJSON_CreateObject();
     add_pool(object, s);
     cJSON_AddNumberToObject(object, "length", s->length);
     cli_json_add(object, "fan", cJSON_CreateIntArray(fan_out, 2));
     cJSON *rows = cJSON_AddArrayToObject(object, "launches");
     for (int i = 0; i < n; i++)
         add_row(rows, s, &subjects[i]);
-}
-
-/* Where nothing could be measured, the only row says why. */
-static void add_failure(cJSON *object, const char *why) {
-    cJSON *row = report_row(cJSON_AddArrayToObject(object, "launches"));
-    cJSON_AddStringToObject(row, "launch", "all");
-    cJSON_AddStringToObject(row, "why", why);
-}
-
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
-
-static int measure(int device, size_t pending, const bench_rule *rule, cJSON *object) {
-    static subject subjects[KINDS];
-    static stage s;
-    char why[WHY] = "";
-    int n = 0;
-    for (int i = 0; i < KINDS; i++)
-        if (pending == 0 || strcmp(kinds[i].name, with_pools) == 0)
-            subjects[n++].kind = &kinds[i];
-    int ok = open_stage(&s, device, pending);
-    if (ok)
-        start_nesting(&s);
-    if (ok && (s.hung || load(&s, NOTHING, KERNELS))) {
-        take_rounds(&s, subjects, n, rule);
-        add_results(object, &s, subjects, n);
-    } else {
-        blame(&s, why);
-        add_failure(object, why);
-    }
-    return s.hung ? cli_error("the device does not end its work") : CLI_OK;
+    return object;
 }
 
 /* At the end of a process, what is usually done would wait for a device that hangs. */
 int nested_part_main(int argc, char **argv) {
+    static stage s;
+    static subject subjects[KINDS];
     bench_rule rule = {.min_samples = 7, .max_samples = 500};
     uint64_t pending;
-    int device;
+    int device, n = 0;
     if (argc != 6)
         return cli_usage(NESTED_PART " takes DEVICE PENDING SECONDS ACCURACY");
     if (cli_device(argv[2], &device) != CLI_OK || cli_count(argv[3], &pending) != CLI_OK
         || axis_parse_seconds(argv[4], &rule.seconds) != CLI_OK
         || axis_parse_share(argv[5], &rule.half_width) != CLI_OK)
         return CLI_USAGE;
-    cJSON *object = cJSON_CreateObject();
-    int code = measure(device, (size_t)pending, &rule, object);
-    char *text = cli_json_take(object, 0);
+    for (int i = 0; i < KINDS; i++)
+        if (pending == 0 || strcmp(kinds[i].name, with_pools) == 0)
+            subjects[n++].kind = &kinds[i];
+    measure(&s, device, (size_t)pending, subjects, n, &rule);
+    if (s.hung)
+        (void)cli_error("the device does not end its work");
+    char *text = cli_json_take(results(&s, subjects, n), 0);
     cli_json_put(stdout, text ? text : "");
-    code = putchar('\n') == '\n' && fflush(stdout) == 0 && text ? code : CLI_FAILED;
-    _exit(code);
+    _exit(putchar('\n') == '\n' && fflush(stdout) == 0 && text && !s.hung ? CLI_OK : CLI_FAILED);
 }

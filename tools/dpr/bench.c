@@ -83,8 +83,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
         {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
-         "all strategies of the GPU but dp.* at one size, in the\norder of teaching (default: sum of i32, 2^24 "
-         "elements)"},
+         "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
          "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 "
          "elements)"},
