@@ -6,12 +6,8 @@
 #include "cli.h"
 #include "plan/registry.h"
 
-const char *lineup_option(int nested) {
-    return nested ? "--nested" : "--ladder";
-}
-
 static int check(const bench_asked *a) {
-    const char *option = lineup_option(a->nested);
+    const char *option = a->nested ? "--nested" : "--ladder";
     if (a->nested && a->ladder)
         return cli_usage("--nested and --ladder are measured one at a time");
     if (a->device == DPR_DEVICE_CPU)

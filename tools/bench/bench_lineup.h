@@ -52,9 +52,6 @@ typedef struct lineup_results {
     lineup_part part[1 + ASKED_POOLS];
 } lineup_results;
 
-/* "--nested", "--ladder". */
-const char *lineup_option(int nested);
-
 /* Checks that what is asked for is one operation and type, and has defaults take the place of what is not. CLI_OK, or
  * CLI_USAGE after a message. */
 int lineup_complete(bench_asked *a);

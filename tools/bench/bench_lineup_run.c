@@ -192,7 +192,8 @@ static int measure_strategies(scene *s) {
     if (code != CLI_OK)
         return code;
     if (dpr_ctx_device(w->ctx) == DPR_DEVICE_CPU)
-        return cli_error("%s needs a GPU, and there is none: %s", lineup_option(s->out->nested), walk_why_no_gpu());
+        return cli_error("%s needs a GPU, and there is none: %s", s->out->nested ? "--nested" : "--ladder",
+                         walk_why_no_gpu());
     set_scene(s);
     return report_missing(s, walk_run(w));
 }

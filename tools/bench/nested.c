@@ -125,8 +125,8 @@ static void blame(stage *s, char why[WHY]) {
 
 /* ---- Launches --------------------------------------------------------------------------------------------------- */
 
-/* So many launches of a kernel: NOTHING by the host, LEAF and AGAIN one, whatever the amount; the others are launched
- * once, and make them. */
+/* `amount` launches: of NOTHING, by the host; by CHAIN, each block of FAN, LAUNCHER or AGAIN, which the host launches
+ * once. LEAF makes none. */
 typedef struct work {
     kernel_id kernel;
     unsigned amount;
@@ -153,8 +153,8 @@ static int enqueue(stage *s, work w, bench_nested_stream to) {
     return good(s, (cudaError_t)error, "a launch");
 }
 
-/* How the host launches: work in a stream, timed by events or by the host's clock; a graph of the work; a graph of one
- * launch, so many times, timed by the host's clock; a graph that launches itself. */
+/* How the host launches: the work in a stream, timed by events or by the host's clock; a graph of the work; a graph of
+ * one launch, `amount` times, timed by the host's clock; a graph that launches itself. */
 typedef enum launch_form { IN_STREAM, BY_CLOCK, IN_GRAPH, GRAPHS_BY_CLOCK, ITSELF } launch_form;
 
 /* The difference between `more` of one kernel and `fewer`, of it or of another one. */
@@ -204,8 +204,8 @@ static const char with_pools[] = "chain.tail";
 typedef struct subject {
     const launch_kind *kind;
     cudaGraphExec_t graphs[2]; /* fewer, more */
-    int n;                     /* samples; less than 0 while it warms up */
     double samples[BENCH_SAMPLES];
+    int n; /* samples; less than 0 while it warms up */
     bench_verdict verdict;
     char why[WHY]; /* why it cannot be measured; "": it can */
 } subject;
