@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_ladder.h"
-#include "bench_nested.h"
+#include "bench_lineup.h"
 #include "bench_report.h"
 #include "cli_json.h"
 #include "support.h"
@@ -92,41 +91,37 @@ static int write_table(FILE *f) {
     return bench_write(f, &r, REPORT_TABLE);
 }
 
+static const dpr_strategy strategies[] = {{.name = "dp.tree", .text = "text"}, {.name = "dp.other", .text = "text"}};
+
+/* Two strategies, one of which has a row. */
+static lineup_results *lineup(int nested) {
+    static lineup_results l;
+    memset(&l, 0, sizeof l);
+    l.bench = results();
+    l.nested = nested;
+    l.sizes = 1;
+    l.at[0] = l.read = rows[0].at;
+    l.n = 2;
+    for (int i = 0; i < 2; i++)
+        l.strategies[i] = &strategies[i];
+    return &l;
+}
+
 static int write_ladder(FILE *f) {
-    static ladder_results l;
-    l = (ladder_results){.bench = results(), .at = rows[0].at, .read = rows[0].at, .n = 2};
-    l.rungs[0] =
-        (ladder_rung){.strategy = "flat.lastblock", .text = "text", .use = {.threads = 1}, .occupancy = {.limit = "x"}};
-    l.rungs[1] = (ladder_rung){.strategy = "atomic.thread", .text = "text", .refusal = "why"};
-    return ladder_write(f, &l, REPORT_JSON);
+    lineup_results *l = lineup(0);
+    l->cells[0][0] = (lineup_cell){.use = {.threads = 1}, .occupancy = {.limit = "x"}};
+    l->cells[0][1] = (lineup_cell){.refusal = "why"};
+    return lineup_write(f, l, REPORT_JSON);
 }
 
 static int write_nested(FILE *f) {
-    static const dpr_strategy tree = {.name = "dp.tree", .text = "text"}, other = {.name = "dp.other", .text = "text"};
-    static nested_results n;
-    memset(&n, 0, sizeof n);
-    n.bench = results();
-    n.sizes = 1;
-    n.at[0] = rows[0].at;
-    n.n = 2;
-    n.depth = 3;
-    n.strategies[0] = &tree;
-    n.strategies[1] = &other;
-    n.cells[0][0] = (nested_cell){.ran = 1, .report = {.failed = 1}};
-    n.pools = 2;
-    n.pool[1].there = 1;
-    return nested_write(f, &n, REPORT_JSON);
-}
-
-static int write_part(FILE *f) {
-    static bench_costs costs;
-    costs.of[0].us.n = 7;
-    costs.of[1].why[0] = 'x';
-    return part_write(f, &costs);
-}
-
-static int write_failed_part(FILE *f) {
-    return part_write_failure(f, "why");
+    lineup_results *l = lineup(1);
+    l->depth = 3;
+    l->cells[0][0] = (lineup_cell){.ran = 1, .nested = {.failed = 1}};
+    l->parts = 3;
+    snprintf(l->part[0].line, sizeof l->part[0].line,
+             "{\"pending\":1,\"launches\":[{\"launch\":\"x\",\"median_us\":1}]}");
+    return lineup_write(f, l, REPORT_JSON);
 }
 
 static int write_values(FILE *f) {
@@ -153,6 +148,4 @@ DOCUMENT(csv)
 DOCUMENT(table)
 DOCUMENT(ladder)
 DOCUMENT(nested)
-DOCUMENT(part)
-DOCUMENT(failed_part)
 DOCUMENT(values)

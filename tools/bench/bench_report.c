@@ -79,7 +79,7 @@ void bench_json_case(cJSON *object, const bench_case *at) {
     cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));
 }
 
-static void add_summary(cJSON *object, const bench_summary *us) {
+void bench_json_times(cJSON *object, const bench_summary *us) {
     report_number(object, "median_us", us->median);
     report_number(object, "low_us", us->low);
     report_number(object, "high_us", us->high);
@@ -105,7 +105,7 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     cJSON_AddNumberToObject(object, "samples", row->us.n);
     cJSON_AddNumberToObject(object, "calls", row->calls);
     if (results_timed(row)) {
-        add_summary(object, &row->us);
+        bench_json_times(object, &row->us);
         report_number(object, "gb_per_s", row->gb_per_s);
     }
     cJSON_AddBoolToObject(object, "chosen", row->chosen);
@@ -124,16 +124,6 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     }
     if (report_is_text(out))
         cJSON_AddStringToObject(object, "us", marked(text, r, row, row->us.median));
-}
-
-void bench_json_cost(cJSON *object, const bench_cost *cost) {
-    if (cost->us.n == 0) {
-        cJSON_AddStringToObject(object, "why", cost->why);
-        return;
-    }
-    cJSON_AddNumberToObject(object, "samples", cost->us.n);
-    add_summary(object, &cost->us);
-    cJSON_AddBoolToObject(object, "settled", cost->settled);
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "bench_results.h"
-#include "nested.h"
 #include "report.h"
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
@@ -26,11 +25,11 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 /* The marks' meaning, failures and wrong results, and what was left out; and report_end(). */
 int bench_report_end(report_out *out, const bench_results *r);
 
-/* Members of a case; of a measurement, with its case; of what a launch costs: times, or why there are none. For tables
- * the latter two have "us", the time with the marks that bench_report_end() explains. */
+/* Members of a case; of times; of a measurement, with its case. For tables the last has "us", the time with the marks
+ * that bench_report_end() explains. */
 void bench_json_case(cJSON *object, const bench_case *at);
+void bench_json_times(cJSON *object, const bench_summary *us);
 void bench_json_row(const report_out *out, cJSON *object, const bench_results *r, const bench_row *row);
-void bench_json_cost(cJSON *object, const bench_cost *cost);
 
 /* A heading: the case, with its size if `sized`, and the block size that was asked for (0: none was). */
 void bench_report_case(report_out *out, const bench_case *at, int sized, int block, const char *more);

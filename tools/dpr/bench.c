@@ -1,12 +1,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench_ladder.h"
-#include "bench_nested.h"
+#include "bench_lineup.h"
 #include "bench_report.h"
 #include "bench_run.h"
 #include "commands.h"
 #include "dpr_commit.h"
+#include "nested.h"
 #include "tables.h"
 
 static void print_tables(void) {
@@ -83,8 +83,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
         {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
-         "all strategies of the GPU but dp.* at one size, in the\norder of teaching (default: sum of i32, 2^24 "
-         "elements)"},
+         "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
          "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 "
          "elements)"},
@@ -126,35 +125,26 @@ static int complete_bench(bench_asked *a) {
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-/* What is measured: all three begin with the results that they have in common. */
+/* What is measured: both begin with the results that they have in common. */
 typedef union outcome {
     bench_results bench;
-    ladder_results ladder;
-    nested_results nested;
+    lineup_results lineup;
 } outcome;
 
 static int measure_bench(const bench_asked *asked, outcome *out) {
     return bench_measure(asked, &out->bench);
 }
 
-static int measure_ladder(const bench_asked *asked, outcome *out) {
-    return ladder_measure(asked, &out->ladder);
-}
-
-static int measure_nested(const bench_asked *asked, outcome *out) {
-    return nested_measure(asked, &out->nested);
+static int measure_lineup(const bench_asked *asked, outcome *out) {
+    return lineup_measure(asked, &out->lineup);
 }
 
 static int write_bench(void *user, FILE *f, int format) {
     return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
 }
 
-static int write_ladder(void *user, FILE *f, int format) {
-    return ladder_write(f, &((const outcome *)user)->ladder, (report_format)format);
-}
-
-static int write_nested(void *user, FILE *f, int format) {
-    return nested_write(f, &((const outcome *)user)->nested, (report_format)format);
+static int write_lineup(void *user, FILE *f, int format) {
+    return lineup_write(f, &((const outcome *)user)->lineup, (report_format)format);
 }
 
 /* A way to measure. */
@@ -167,9 +157,8 @@ typedef struct bench_kind {
 
 static const bench_kind *kind_of(const bench_asked *a) {
     static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
-                            ladder = {ladder_complete, measure_ladder, write_ladder, 1},
-                            nested = {nested_complete, measure_nested, write_nested, 1};
-    return a->nested ? &nested : a->ladder ? &ladder : &plain;
+                            lineup = {lineup_complete, measure_lineup, write_lineup, 1};
+    return a->nested || a->ladder ? &lineup : &plain;
 }
 
 static int check_nested_options(const bench_asked *a) {

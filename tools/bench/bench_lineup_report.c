@@ -1,0 +1,286 @@
+#include <math.h>
+#include <string.h>
+
+#include "bench_lineup.h"
+#include "bench_report.h"
+#include "cli_json.h"
+#include "figures.h"
+#include "lists.h"
+
+#define RATIO_DEFINITION "median_us over that of the planner's choice"
+
+static const bench_definition ladder_definitions[] = {
+    {"read_gb_per_s", "the device's bandwidth: the rate of the best sample of 'read'"},
+    {"share", "gb_per_s over read_gb_per_s, which is of one sample: medians may come to more than 1"},
+    {"speedup", "median_us of " LADDER_FIRST " over that of the row"},
+    {"ratio", RATIO_DEFINITION},
+    {"threads", "a block, at most; shared_bytes are a block's, too, and registers a thread's"},
+    {"blocks_per_sm", "blocks of the kernel that an SM holds at a time, by calculation"},
+    {"blocks", "blocks that the strategy launches at most, on the whole device"},
+    {"occupancy", "share of all SMs' threads that the launched blocks have at most at a time"},
+    {"limited_by", "what allows no more: a resource of the SM, or '" LADDER_GRID
+                   "' where the strategy launches fewer blocks than the SMs hold"},
+    {NULL, NULL}};
+static const bench_definition nested_definitions[] = {
+    {"pending", "launches from kernels that may be pending on the device: its pool of them"},
+    {"launches", "us of one, from the difference of the times of more and of fewer of them, between two events; of "
+                 "'host' and 'graph', by the host's clock until the stream is idle"},
+    {"pools", "each in a process of its own: us of one tail launch in a chain of them"},
+    {"length", "of the chains of kernels, at most; differences are of this and of a shorter one"},
+    {"fan", "fan-outs are from so many blocks, of so many launches each"},
+    {"loaded_bytes", "device memory that loading kernels that launch kernels took"},
+    {"reserved_bytes", "and what was taken when the first of them had run; device_bytes is the sum"},
+    {"ratio", RATIO_DEFINITION},
+    {"nested", "counters of the nested launches of one call, as in dpr_launch_report"},
+    {"depth", "launches below each other, at most, as asked for; without it, the device's own"},
+    {NULL, NULL}};
+
+static const char ladder_csv[] =
+    "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,share,speedup,"
+    "threads,registers,shared_bytes,blocks_per_sm,blocks,occupancy,limited_by,ok,chosen,settled,doubtful,block,"
+    "read_gb_per_s,why,text";
+static const char nested_csv[] =
+    "launch,asked,pending,device_bytes,strategy,op,dtype,count,mode,cache,samples,median_us,low_us,high_us,spread,"
+    "ratio,launched,refused,failed,in_line,deepest,error,ok,chosen,settled,doubtful,block,depth,why,text";
+
+static const report_column ladder_columns[] = {
+    {"strategy", "strategy", UNIT_LEFT},         {"us", "us", UNIT_NONE},
+    {"gb_per_s", "GB/s", UNIT_DIGITS},           {"share", "of bandwidth", UNIT_PERCENT},
+    {"speedup", "speed-up", UNIT_DIGITS},        {"blocks", "blocks", UNIT_NONE},
+    {"threads", "threads", UNIT_NONE},           {"registers", "registers", UNIT_NONE},
+    {"shared_bytes", "shared bytes", UNIT_NONE}, {"occupancy", "occupancy", UNIT_PERCENT},
+    {"text", "what it changes", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
+static const report_column nested_columns[] = {{"strategy", "strategy", UNIT_LEFT}, {"us", "us", UNIT_NONE},
+                                               {"ratio", "ratio", UNIT_DIGITS},     {"launched", "launched", UNIT_NONE},
+                                               {"refused", "refused", UNIT_NONE},   {"failed", "failed", UNIT_NONE},
+                                               {"in_line", "in line", UNIT_NONE},   {"deepest", "deepest", UNIT_NONE},
+                                               {"text", "how", UNIT_LEFT},          {NULL, NULL, UNIT_NONE}};
+static const report_column launch_columns[] = {{"launch", "launch", UNIT_LEFT},    {"us", "us", UNIT_NONE},
+                                               {"spread", "spread", UNIT_PERCENT}, {"text", "what it is", UNIT_LEFT},
+                                               {"why", "why not", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
+static const report_column pool_columns[] = {
+    {"asked", "asked", UNIT_NONE}, {"pending", "pending", UNIT_NONE},  {"device_bytes", "device memory", UNIT_BYTES},
+    {"us", "us", UNIT_NONE},       {"spread", "spread", UNIT_PERCENT}, {"why", "why not", UNIT_LEFT},
+    {NULL, NULL, UNIT_NONE}};
+static const report_column reasons[] = {{"strategy", "strategy", UNIT_LEFT},
+                                        {"count", "elements", UNIT_ELEMENTS},
+                                        {"why", "why", UNIT_LEFT},
+                                        {NULL, NULL, UNIT_NONE}};
+
+/* ---- The bandwidth ---------------------------------------------------------------------------------------------- */
+
+/* The rate of the best sample; 0 where it is not known, which for wrong results is always so. */
+static double bandwidth_of(const lineup_results *l) {
+    const bench_row *row = results_find(&l->bench, &l->read, LADDER_READER);
+    return row && results_right(row) && row->us.least > 0 ? row->gb_per_s * row->us.median / row->us.least : 0;
+}
+
+static double share_of(const lineup_results *l, const bench_row *row) {
+    const double bandwidth = bandwidth_of(l);
+    return results_right(row) && bandwidth > 0 ? row->gb_per_s / bandwidth : 0;
+}
+
+/* The row that was measured for the bandwidth, right or not. */
+static void write_read(report_out *out, const lineup_results *l) {
+    const bench_row *row = results_find(&l->bench, &l->read, LADDER_READER);
+    const double rate = bandwidth_of(l);
+    char digits[32], bytes[32];
+    report_number(out->document, "read_gb_per_s", rate > 0 ? rate : NAN);
+    cJSON *read = cJSON_AddObjectToObject(out->document, "read");
+    cJSON_AddStringToObject(read, "strategy", LADDER_READER);
+    if (row) {
+        bench_json_row(out, read, &l->bench, row);
+        report_known(read, "best_us", row->us.least);
+    } else {
+        bench_json_case(read, &l->read);
+    }
+    if (row && rate > 0)
+        report_text(out, REPORT_NOTE,
+                    "Read bandwidth: %s GB/s, the best of %d samples of " LADDER_READER ", %s of %s of %s",
+                    figure_digits(rate, digits), row->us.n, dpr_ops[l->read.op].name, dpr_dtypes[l->read.dtype].name,
+                    figure_bytes(l->read.count * dpr_dtypes[l->read.dtype].size, bytes));
+    else
+        report_text(out, REPORT_NOTE, "Read bandwidth: unknown");
+}
+
+/* ---- Launches --------------------------------------------------------------------------------------------------- */
+
+static double number_of(const cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+/* What the part wrote, which the caller deletes. Without a line, its only launch says why. */
+static cJSON *parse(const lineup_results *l, const lineup_part *part) {
+    cJSON *object = cJSON_Parse(part->line);
+    if (object)
+        return object;
+    object = cJSON_CreateObject();
+    cJSON *row = report_row(cJSON_AddArrayToObject(object, "launches"));
+    cJSON_AddStringToObject(row, "launch", "all");
+    cJSON_AddStringToObject(row, "why", part->why[0] ? part->why : l->bench.interrupted ? "interrupted" : "not yet");
+    return object;
+}
+
+/* Moves the rows of a part to a list; `asked` (0: not) comes with them. Tables have the time, with its mark. */
+static void move_rows(const report_out *out, cJSON *list, cJSON *object, uint64_t asked) {
+    cJSON *rows = cJSON_GetObjectItemCaseSensitive(object, "launches");
+    char digits[32], text[40];
+    while (cJSON_GetArraySize(rows) > 0) {
+        cJSON *row = cJSON_DetachItemFromArray(rows, 0);
+        const double us = number_of(row, "median_us");
+        if (asked)
+            cli_json_integer(row, "asked", asked);
+        snprintf(text, sizeof text, "%s%s", figure_digits(us, digits),
+                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "settled")) ? "" : "~");
+        if (us > 0 && report_is_text(out))
+            cJSON_AddStringToObject(row, "us", text);
+        cli_json_append(list, row);
+    }
+}
+
+static void write_parts(report_out *out, const lineup_results *l) {
+    cJSON *launches = cJSON_CreateArray(), *pools = cJSON_CreateArray(), *member;
+    char bytes[32];
+    for (int i = 0; i < l->parts; i++) {
+        cJSON *object = parse(l, &l->part[i]);
+        move_rows(out, i == 0 ? launches : pools, object, l->part[i].asked);
+        cJSON_DeleteItemFromObjectCaseSensitive(object, "launches");
+        while (i == 0 && object && (member = cJSON_DetachItemViaPointer(object, object->child)))
+            cli_json_add(out->document, member->string, member);
+        cJSON_Delete(object);
+    }
+    cli_json_add(out->document, "launches", launches);
+    cli_json_add(out->document, "pools", pools);
+    if (number_of(out->document, "pending") > 0)
+        report_text(out, REPORT_NOTE,
+                    "Pool of pending launches: %.0f; %s of device memory once a kernel has launched one",
+                    number_of(out->document, "pending"),
+                    figure_bytes((uint64_t)number_of(out->document, "device_bytes"), bytes));
+    report_csv(out, nested_csv, launches);
+    report_csv(out, nested_csv, pools);
+    report_table(out, "Launches", launches, 0, launch_columns);
+    report_table(out, "Tail launches with other pools", pools, 0, pool_columns);
+}
+
+/* ---- Strategies ------------------------------------------------------------------------------------------------- */
+
+/* How much longer a takes than b; 0 where that is not known, which for wrong results is always so. */
+static double over(const bench_row *a, const bench_row *b) {
+    return a && b && results_right(a) && results_right(b) && b->us.median > 0 ? a->us.median / b->us.median : 0;
+}
+
+static const bench_row *choice_at(const lineup_results *l, const bench_case *at) {
+    for (size_t i = 0; i < l->bench.row_count; i++)
+        if (l->bench.rows[i].chosen && results_same_case(&l->bench.rows[i].at, at))
+            return &l->bench.rows[i];
+    return NULL;
+}
+
+/* Why no strategy has a row, where the case was left out; else NULL. */
+static const char *why_none(const lineup_results *l, const bench_case *at) {
+    for (size_t i = 0; i < l->bench.omission_count; i++)
+        if (results_same_case(&l->bench.omissions[i].at, at))
+            return l->bench.omissions[i].why;
+    return NULL;
+}
+
+static const char *why_not(const lineup_results *l, const bench_case *at, const lineup_cell *cell) {
+    const char *none = why_none(l, at);
+    if (cell->refusal[0] || none)
+        return cell->refusal[0] ? cell->refusal : none;
+    return l->bench.ended ? l->bench.ended : "it was not measured";
+}
+
+static void add_kernel(cJSON *row, const lineup_cell *cell) {
+    if (cell->use.threads == 0)
+        return;
+    cJSON_AddNumberToObject(row, "threads", cell->use.threads);
+    cJSON_AddNumberToObject(row, "registers", cell->use.registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", cell->use.shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", cell->occupancy.blocks_per_sm);
+    cJSON_AddNumberToObject(row, "blocks", cell->blocks);
+    report_number(row, "occupancy", cell->occupancy.fraction);
+    cJSON_AddStringToObject(row, "limited_by", cell->occupancy.limit);
+}
+
+static void add_nested(cJSON *row, const lineup_cell *cell) {
+    const dpr_launch_report *n = &cell->nested;
+    cJSON *object = cell->ran ? cJSON_AddObjectToObject(row, "nested") : NULL;
+    if (!object)
+        return;
+    cJSON_AddNumberToObject(object, "launched", n->launched);
+    cJSON_AddNumberToObject(object, "refused", n->refused);
+    cJSON_AddNumberToObject(object, "failed", n->failed);
+    cJSON_AddNumberToObject(object, "in_line", n->in_line);
+    cJSON_AddNumberToObject(object, "deepest", n->deepest);
+    if (n->failed == 0)
+        return;
+    cJSON_AddNumberToObject(object, "error", n->error);
+    cJSON_AddNumberToObject(object, "error_depth", n->error_depth);
+    cJSON_AddNumberToObject(object, "error_block", n->error_block);
+}
+
+/* A strategy at a size: its number and its name. The number is -1 for the planner's choice before those of --nested. */
+static void add_row(const report_out *out, cJSON *list, const lineup_results *l, int size, int i, const char *name) {
+    static const lineup_cell none;
+    const lineup_cell *cell = i >= 0 ? &l->cells[size][i] : &none;
+    const bench_case *at = &l->at[size];
+    const bench_row *measured = results_find(&l->bench, at, name);
+    cJSON *row = report_row(list);
+    cJSON_AddStringToObject(row, "strategy", name);
+    if (measured) {
+        bench_json_row(out, row, &l->bench, measured);
+        report_known(row, "share", share_of(l, measured));
+        report_known(row, "speedup", over(results_find(&l->bench, at, LADDER_FIRST), measured));
+        report_known(row, "ratio", over(measured, choice_at(l, at)));
+    } else {
+        bench_json_case(row, at);
+        cJSON_AddStringToObject(row, "why", why_not(l, at, cell));
+    }
+    add_kernel(row, cell);
+    add_nested(row, cell);
+    if (l->depth && i >= 0)
+        cJSON_AddNumberToObject(row, "depth", l->depth);
+    if (out->format == REPORT_CSV)
+        report_known(row, "read_gb_per_s", bandwidth_of(l));
+    cJSON_AddStringToObject(row, "text", i >= 0 ? l->strategies[i]->text : "the planner's choice");
+}
+
+static void write_size(report_out *out, const lineup_results *l, int size, cJSON *rows, cJSON *missing) {
+    const bench_case *at = &l->at[size];
+    const bench_row *choice = choice_at(l, at);
+    const int first = cJSON_GetArraySize(rows);
+    char depth[64] = "";
+    if (choice && l->nested)
+        add_row(out, rows, l, size, -1, choice->strategy);
+    for (int i = 0; i < l->n; i++) {
+        const char *name = l->strategies[i]->name;
+        const int measured = results_find(&l->bench, at, name) != NULL;
+        /* Text says once, at its end, why all of them were left out. */
+        if (measured || l->cells[size][i].refusal[0] || !report_is_text(out) || !why_none(l, at))
+            add_row(out, measured ? rows : missing, l, size, i, name);
+    }
+    if (l->depth)
+        snprintf(depth, sizeof depth, ", at most %d launches below each other", l->depth);
+    bench_report_case(out, at, 1, l->block, depth);
+    report_table(out, NULL, rows, first, l->nested ? nested_columns : ladder_columns);
+    for (int i = 0; i < l->n; i++)
+        if (dpr_launch_report_status(&l->cells[size][i].nested) != DPR_OK)
+            report_text(out, REPORT_NOTE, "%s: %s", l->strategies[i]->name, dpr_last_error());
+}
+
+int lineup_write(FILE *f, const lineup_results *l, report_format format) {
+    const char *csv = l->nested ? nested_csv : ladder_csv;
+    report_out out = bench_report_begin(f, format, l->nested ? "dpr bench --nested" : "dpr bench --ladder", &l->bench,
+                                        "", l->nested ? nested_definitions : ladder_definitions);
+    (l->nested ? write_parts : write_read)(&out, l);
+    cJSON *rows = cJSON_AddArrayToObject(out.document, "rows"),
+          *missing = cJSON_AddArrayToObject(out.document, "without_time");
+    for (int size = 0; size < l->sizes; size++)
+        write_size(&out, l, size, rows, missing);
+    report_csv(&out, csv, rows);
+    report_csv(&out, csv, missing);
+    report_table(&out, "Without a time", missing, 0, reasons);
+    return bench_report_end(&out, &l->bench);
+}
