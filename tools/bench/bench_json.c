@@ -2,11 +2,10 @@
 
 #include "cli_json.h"
 #include "figures.h"
-#include "lists.h"
 
 void bench_json_case(cJSON *object, const bench_case *at) {
-    cJSON_AddStringToObject(object, "op", dpr_ops[at->op].name);
-    cJSON_AddStringToObject(object, "dtype", dpr_dtypes[at->dtype].name);
+    cJSON_AddStringToObject(object, "op", dpr_op_name(at->op));
+    cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(at->dtype));
     cli_json_integer(object, "count", at->count);
     cJSON_AddStringToObject(object, "mode", bench_mode_name(at->mode));
     cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));

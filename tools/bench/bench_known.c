@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "generate.h"
-#include "lists.h"
 
 /* What arrays are made of, by operation. */
 typedef enum style {
@@ -19,7 +18,7 @@ typedef enum style {
 } style;
 
 /* An operation that is not here takes anything. */
-static const style styles[DPR_OP_COUNT] = {
+static const style styles[] = {
     [DPR_PROD] = UNITS,          [DPR_MIN] = LOWEST_LAST,   [DPR_MAX] = HIGHEST_LAST,   [DPR_ARGMIN] = LOWEST_LAST,
     [DPR_ARGMAX] = HIGHEST_LAST, [DPR_ALL] = ONES_BUT_LAST, [DPR_ANY] = ZEROS_BUT_LAST, [DPR_BAND] = ONES_BUT_LAST,
     [DPR_BOR] = ZEROS_BUT_LAST,  [DPR_COUNT] = TRUTHS,
@@ -34,7 +33,7 @@ static style style_of(dpr_op op, dpr_dtype dtype) {
 }
 
 static int is_whole(dpr_dtype dtype) {
-    return (dpr_dtypes[dtype].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
+    return (value_kind(dtype) & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
 }
 
 /* ---- Blocks ----------------------------------------------------------------------------------------------------- */
@@ -47,7 +46,7 @@ static value number(dpr_dtype dtype, const char *text) {
 
 /* Element i is names[random bits], of as many names as there are, a power of two. */
 static void fill_with(dpr_dtype dtype, unsigned char *block, const char *const names[], int n) {
-    const size_t size = dpr_dtypes[dtype].size;
+    const size_t size = dpr_dtype_size(dtype);
     unsigned char bits[4096];
     value values[4];
     for (int i = 0; i < n; i++)
@@ -61,8 +60,8 @@ static void fill_with(dpr_dtype dtype, unsigned char *block, const char *const n
 
 /* Integers of half the range, so that neither the least nor the greatest of the type is among them. */
 static void halve(dpr_dtype dtype, unsigned char *block) {
-    const size_t size = dpr_dtypes[dtype].size;
-    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT;
+    const size_t size = dpr_dtype_size(dtype);
+    const int is_signed = value_kind(dtype) == DPR_KIND_SINT;
     for (size_t at = 0; at < KNOWN_BLOCK; at += size) {
         uint64_t bits = 0;
         memcpy(&bits, block + at, size);
@@ -73,7 +72,7 @@ static void halve(dpr_dtype dtype, unsigned char *block) {
 }
 
 static void make_odd(dpr_dtype dtype, unsigned char *block) {
-    for (size_t at = 0; at < KNOWN_BLOCK; at += dpr_dtypes[dtype].size)
+    for (size_t at = 0; at < KNOWN_BLOCK; at += dpr_dtype_size(dtype))
         block[at] |= 1;
 }
 
@@ -81,7 +80,7 @@ static void fill_units(dpr_dtype dtype, unsigned char *block) {
     static const char *const units[] = {"1", "-1"}, *const complex_units[] = {"1", "0+1i", "-1", "0-1i"};
     if (is_whole(dtype))
         make_odd(dtype, block);
-    else if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX)
+    else if (value_kind(dtype) == DPR_KIND_COMPLEX)
         fill_with(dtype, block, complex_units, 4);
     else
         fill_with(dtype, block, units, 2);
@@ -89,7 +88,7 @@ static void fill_units(dpr_dtype dtype, unsigned char *block) {
 
 static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
     static const char *const truths[] = {"0", "1"}, *const bool_truths[] = {"false", "true"}, *const ones[] = {"1"};
-    generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtypes[dtype].size);
+    generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtype_size(dtype));
     if (s == TRUTHS)
         fill_with(dtype, block, dtype == DPR_BOOL ? bool_truths : truths, 2);
     else if (s == UNITS)
@@ -106,8 +105,8 @@ static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
 
 /* The last element of arrays of the style. */
 static value last_of(style s, dpr_op op, dpr_dtype dtype) {
-    const size_t size = dpr_dtypes[dtype].size;
-    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT, high = s == HIGHEST_LAST;
+    const size_t size = dpr_dtype_size(dtype);
+    const int is_signed = value_kind(dtype) == DPR_KIND_SINT, high = s == HIGHEST_LAST;
     value v = {{0}};
     if (dtype == DPR_BOOL)
         v.bytes[0] = s == ZEROS_BUT_LAST;
@@ -127,12 +126,12 @@ static value last_of(style s, dpr_op op, dpr_dtype dtype) {
 
 /* Floating-point sums are added up in F64, the others as they are. */
 static int is_rounded(const known *k) {
-    return k->op == DPR_SUM && (dpr_dtypes[k->dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
+    return k->op == DPR_SUM && (value_kind(k->dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
 }
 
 static dpr_dtype carry_type(const known *k) {
     if (is_rounded(k))
-        return dpr_dtypes[k->dtype].kind == DPR_KIND_COMPLEX ? DPR_C128 : DPR_F64;
+        return value_kind(k->dtype) == DPR_KIND_COMPLEX ? DPR_C128 : DPR_F64;
     return dpr_result_dtype(k->op, k->dtype);
 }
 
@@ -153,7 +152,7 @@ static dpr_status reduce_block(const known *k, const unsigned char *in, size_t c
 /* The result of two arrays one after the other, from their results. */
 static dpr_status join(const known *k, const value *a, const value *b, value *out) {
     const dpr_dtype type = carry_type(k);
-    const size_t size = dpr_dtypes[type].size;
+    const size_t size = dpr_dtype_size(type);
     value pair[2];
     memcpy(pair, a->bytes, size);
     memcpy((unsigned char *)pair + size, b->bytes, size);
@@ -175,7 +174,7 @@ static dpr_status join_blocks(const known *k, size_t blocks, value *result) {
 
 /* The result of all elements, in the type of carry_type(). */
 static dpr_status combined(const known *k, size_t count, value *out) {
-    const size_t size = dpr_dtypes[k->dtype].size, per_block = KNOWN_BLOCK / size;
+    const size_t size = dpr_dtype_size(k->dtype), per_block = KNOWN_BLOCK / size;
     const size_t blocks = count ? (count - 1) / per_block : 0, rest = count - blocks * per_block;
     memcpy(k->tail, k->block, KNOWN_BLOCK);
     if (k->marked && count)
@@ -197,7 +196,7 @@ dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
     k->marked = s >= LOWEST_LAST;
     if (k->marked)
         k->last = last_of(s, op, dtype);
-    return reduce_block(k, k->block, KNOWN_BLOCK / dpr_dtypes[dtype].size, &k->whole);
+    return reduce_block(k, k->block, KNOWN_BLOCK / dpr_dtype_size(dtype), &k->whole);
 }
 
 void known_free(known *k) {
@@ -218,7 +217,7 @@ static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
 
 static void parts_of(dpr_dtype dtype, const void *at, double part[2]) {
     value v;
-    memcpy(v.bytes, at, dpr_dtypes[dtype].size);
+    memcpy(v.bytes, at, dpr_dtype_size(dtype));
     part[0] = value_parts(dtype, &v, &part[1]);
 }
 
@@ -248,7 +247,7 @@ dpr_status known_expect(const known *k, size_t count, known_result *out) {
 int known_matches(const known_result *expected, const void *at) {
     double part[2];
     if (!expected->parts)
-        return memcmp(expected->exact.bytes, at, dpr_dtypes[expected->dtype].size) == 0;
+        return memcmp(expected->exact.bytes, at, dpr_dtype_size(expected->dtype)) == 0;
     parts_of(expected->dtype, at, part);
     /* Written so that infinity is itself and a NaN does not pass. */
     for (int i = 0; i < expected->parts && i < 2; i++)

@@ -5,7 +5,6 @@
 
 #include "cli_json.h"
 #include "figures.h"
-#include "lists.h"
 
 /* ---- The beginning ---------------------------------------------------------------------------------------------- */
 
@@ -74,7 +73,7 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 
 static const char *describe(char text[160], const bench_case *at) {
     char count[32];
-    snprintf(text, 160, "%s of %s, %s, %s, %s elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
+    snprintf(text, 160, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
              bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
     return text;
 }
@@ -86,11 +85,11 @@ void bench_report_case(report_out *out, const bench_case *at, int sized, int blo
     char size[96] = "", threads[64] = "", count[32], bytes[32];
     if (sized)
         snprintf(size, sizeof size, "%s elements (%s), ", figure_elements(at->count, count),
-                 figure_bytes(at->count * dpr_dtypes[at->dtype].size, bytes));
+                 figure_bytes(at->count * dpr_dtype_size(at->dtype), bytes));
     if (block)
         snprintf(threads, sizeof threads, ", %d threads a block where that can be chosen", block);
-    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, dpr_ops[at->op].name,
-                dpr_dtypes[at->dtype].name, calls[at->mode], bench_cache_name(at->cache), threads, more);
+    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, dpr_op_name(at->op),
+                dpr_dtype_name(at->dtype), calls[at->mode], bench_cache_name(at->cache), threads, more);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------- */
@@ -172,7 +171,7 @@ static void add_case(cJSON *line, const bench_results *r, const bench_row *rows,
     bench_regret regret;
     char text[64];
     cli_json_integer(line, "elements", rows->at.count);
-    cli_json_integer(line, "bytes", rows->at.count * dpr_dtypes[rows->at.dtype].size);
+    cli_json_integer(line, "bytes", rows->at.count * dpr_dtype_size(rows->at.dtype));
     for (size_t i = 0; i < n; i++) {
         add_measure(line, r, &rows[i], measure);
         if (measure == TABLE_SPREAD && rows[i].chosen)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ctx.h"
 #include "available.h"
 #include "backend.h"
 
@@ -40,7 +39,7 @@ static size_t round_up(size_t bytes) {
 
 /* The last-level caches. */
 static size_t cache_bytes(const dpr_ctx *ctx) {
-    const int64_t told = dpr_ctx_machine(ctx)->caps.cpu.cache_bytes;
+    const int64_t told = machine_value(dpr_ctx_machine(ctx), "cpu.cache_bytes");
     return told > LEAST_CACHE ? (size_t)told : LEAST_CACHE;
 }
 

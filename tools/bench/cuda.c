@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "backend.h"
-#include "cuda/device.h"
 #include "kernels.h"
 
 /* For what must stay in flight while the host launches: reads of `other`, or replays. */

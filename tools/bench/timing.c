@@ -5,9 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/ctx.h"
+#include "available.h"
 #include "backend.h"
-#include "cuda/device.h"
 
 struct bench_timer {
     const bench_backend *backend;
@@ -85,31 +84,36 @@ int bench_goes_on(const bench_watch *watch) {
 
 static dpr_status describe_gpu(bench_timer *timer) {
     bench_device *d = &timer->device;
-    dpr_gpu_caps caps = {0};
-    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    dpr_machine *m;
+    const dpr_status status = dpr_machine_read(d->ordinal, 0, &m);
     if (status != DPR_OK)
         return status;
-    d->sm_count = (int)caps.sm_count;
-    d->sm_clock_khz = (int)caps.sm_clock_khz;
-    d->memory_clock_khz = (int)caps.memory_clock_khz;
-    d->memory_bus_bits = (int)caps.memory_bus_bits;
-    d->cache_bytes = (uint64_t)caps.l2_bytes;
-    d->memory_bytes = (uint64_t)caps.memory_bytes;
+    (void)dpr_machine_describe(m, &info);
+    snprintf(d->name, sizeof d->name, "%s", info.gpu_name);
+    d->sm_count = (int)machine_value(m, "gpu.sm_count");
+    d->sm_clock_khz = (int)machine_value(m, "gpu.sm_clock_khz");
+    d->memory_clock_khz = (int)machine_value(m, "gpu.memory_clock_khz");
+    d->memory_bus_bits = (int)machine_value(m, "gpu.memory_bus_bits");
+    d->cache_bytes = (uint64_t)machine_value(m, "gpu.l2_bytes");
+    d->memory_bytes = (uint64_t)machine_value(m, "gpu.memory_bytes");
+    dpr_machine_destroy(m);
     bench_cuda_versions(&d->driver_version, &d->runtime_version);
     return DPR_OK;
 }
 
 static dpr_status describe_cpu(bench_timer *timer) {
     bench_device *d = &timer->device;
-    dpr_ctx *ctx;
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    dpr_machine *m;
     d->cache_bytes = timer->room.cache_bytes;
-    const dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
+    const dpr_status status = dpr_machine_read(DPR_DEVICE_CPU, 0, &m);
     if (status != DPR_OK)
         return status;
-    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
-    snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
-    d->sm_count = (int)caps->cpu.cores;
-    dpr_ctx_destroy(ctx);
+    (void)dpr_machine_describe(m, &info);
+    snprintf(d->name, sizeof d->name, "%s", info.cpu_name);
+    d->sm_count = (int)machine_value(m, "cpu.cores");
+    dpr_machine_destroy(m);
     return DPR_OK;
 }
 

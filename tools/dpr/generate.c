@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "lists.h"
 #include "value.h"
 
 /* Output number i of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). */
@@ -36,7 +35,7 @@ static void floats(dpr_dtype dtype, uint64_t first, void *to, size_t count) {
 
 /* Integers take the top bits, as do truth values. */
 static void integers(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t count) {
-    unsigned size = dpr_dtypes[dtype].size, shift = dtype == DPR_BOOL ? 63 : 64 - 8 * size;
+    unsigned size = (unsigned)dpr_dtype_size(dtype), shift = dtype == DPR_BOOL ? 63 : 64 - 8 * size;
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = bits_of(first + i) >> shift;
         memcpy(to + i * size, &bits, size); /* little-endian, as the GPU is */
@@ -48,14 +47,14 @@ void generate(dpr_dtype dtype, uint64_t first, void *to, size_t count) {
         floats(DPR_F32, 2 * first, to, 2 * count);
     else if (dtype == DPR_C128)
         floats(DPR_F64, 2 * first, to, 2 * count);
-    else if (dpr_dtypes[dtype].kind == DPR_KIND_FLOAT)
+    else if (value_kind(dtype) == DPR_KIND_FLOAT)
         floats(dtype, first, to, count);
     else
         integers(dtype, first, to, count);
 }
 
 const char *generate_text(dpr_dtype dtype) {
-    switch (dpr_dtypes[dtype].kind) {
+    switch (value_kind(dtype)) {
     case DPR_KIND_FLOAT:
         return "uniform in [0, 1)";
     case DPR_KIND_COMPLEX:

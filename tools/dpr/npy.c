@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lists.h"
-
 static const unsigned char magic[NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 /* Reads a Python literal; `at` only goes forward and never past `end`. */
@@ -142,13 +140,14 @@ static int set_dtype(reader *r, span descr, const dpr_dtype *as, npy_header *h) 
         code.text++;
         code.length--;
     }
-    for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
-        char sized[16];
-        snprintf(sized, sizeof sized, "V%d", dpr_dtypes[i].size);
-        int opaque = as && *as == (dpr_dtype)i && span_is(code, sized);
-        if (opaque || (dpr_dtypes[i].npy[0] && span_is(code, dpr_dtypes[i].npy))) {
-            h->dtype = (dpr_dtype)i;
-            h->swapped = order == '>' && dpr_dtypes[i].size > 1;
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    for (dpr_dtype i = 0; dpr_dtype_describe(i, &info) == DPR_OK; i++) {
+        char sized[32];
+        snprintf(sized, sizeof sized, "V%zu", dpr_dtype_size(i));
+        int opaque = as && *as == i && span_is(code, sized);
+        if (opaque || (info.npy[0] && span_is(code, info.npy))) {
+            h->dtype = i;
+            h->swapped = order == '>' && dpr_dtype_size(i) > 1;
             return 0;
         }
     }
@@ -216,7 +215,7 @@ static int set_count(npy_header *h, char *why) {
     for (int i = 0; i < h->dims; i++)
         if (h->shape[i] == 0)
             h->count = 0;
-    uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtypes[h->dtype].size;
+    uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtype_size(h->dtype);
     for (int i = 0; i < h->dims && h->count; i++) {
         if (h->shape[i] > most / h->count)
             return fail(why, "its shape is of more elements than fit the address space");

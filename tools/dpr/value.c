@@ -9,7 +9,12 @@
 #include <string.h>
 
 #include "cli_json.h"
-#include "lists.h"
+
+dpr_kind value_kind(dpr_dtype dtype) {
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    (void)dpr_dtype_describe(dtype, &info);
+    return info.kind;
+}
 
 /* ---- 16-bit floating point -------------------------------------------------------------------------------------- */
 
@@ -110,7 +115,7 @@ double value_parts(dpr_dtype dtype, const value *v, double *im) {
 }
 
 void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
-    const size_t parts = dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX ? 2 * count : count;
+    const size_t parts = value_kind(dtype) == DPR_KIND_COMPLEX ? 2 * count : count;
     const uint16_t *bits = from;
     const float *x = from;
     if (dtype == DPR_F64 || dtype == DPR_C128)
@@ -128,22 +133,22 @@ static dpr_dtype part_type(dpr_dtype dtype) {
 }
 
 static int64_t signed_integer(dpr_dtype dtype, const value *v) {
-    unsigned shift = 64 - 8U * dpr_dtypes[dtype].size;
+    unsigned shift = 64 - 8U * (unsigned)dpr_dtype_size(dtype);
     uint64_t bits = 0;
-    memcpy(&bits, v->bytes, dpr_dtypes[dtype].size);
+    memcpy(&bits, v->bytes, dpr_dtype_size(dtype));
     return (int64_t)(bits << shift) >> shift;
 }
 
 static uint64_t unsigned_integer(dpr_dtype dtype, const value *v) {
     uint64_t bits = 0;
-    memcpy(&bits, v->bytes, dpr_dtypes[dtype].size);
+    memcpy(&bits, v->bytes, dpr_dtype_size(dtype));
     return bits;
 }
 
 void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
     char re[32], im[32];
     double y, x;
-    switch (dpr_dtypes[dtype].kind) {
+    switch (value_kind(dtype)) {
     case DPR_KIND_BOOL:
         strcpy(text, v->bytes[0] ? "true" : "false");
         break;
@@ -173,7 +178,7 @@ static cJSON *float_json(dpr_dtype dtype, double x) {
 cJSON *value_json(dpr_dtype dtype, const value *v) {
     char text[VALUE_TEXT];
     double im, re;
-    switch (dpr_dtypes[dtype].kind) {
+    switch (value_kind(dtype)) {
     case DPR_KIND_BOOL:
         return cJSON_CreateBool(v->bytes[0] != 0);
     case DPR_KIND_FLOAT:
@@ -194,13 +199,13 @@ cJSON *value_json(dpr_dtype dtype, const value *v) {
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
-    unsigned bits = 8U * dpr_dtypes[dtype].size;
+    unsigned bits = 8U * (unsigned)dpr_dtype_size(dtype);
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
     if (!isdigit((unsigned char)*digits))
         return -1;
     errno = 0;
-    if (dpr_dtypes[dtype].kind == DPR_KIND_UINT) {
+    if (value_kind(dtype) == DPR_KIND_UINT) {
         uint64_t u = strtoull(text, &end, 10);
         if (*text == '-' || errno || *end || u > UINT64_MAX >> (64 - bits))
             return -1;
@@ -258,15 +263,16 @@ static int parse_bool(const char *text, value *out) {
 int value_parse(dpr_dtype dtype, const char *text, value *out) {
     value v = {{0}};
     double re = 0, im = 0;
-    int kind = dpr_dtypes[dtype].kind, bad = 0;
+    const dpr_kind kind = value_kind(dtype);
+    int bad = 0;
     if (kind == DPR_KIND_BOOL)
         bad = parse_bool(text, &v);
     else if (kind & (DPR_KIND_SINT | DPR_KIND_UINT))
         bad = parse_integer(dtype, text, &v);
     else if (kind == DPR_KIND_FLOAT)
-        bad = parse_real(text, dpr_dtypes[dtype].size <= 4, &re);
+        bad = parse_real(text, dpr_dtype_size(dtype) <= 4, &re);
     else
-        bad = parse_complex(text, dpr_dtypes[dtype].size <= 8, &re, &im);
+        bad = parse_complex(text, dpr_dtype_size(dtype) <= 8, &re, &im);
     if (bad)
         return -1;
     if (dtype == DPR_F16)
@@ -289,7 +295,7 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
 
 int value_is_nan(dpr_dtype dtype, const value *v) {
     double im, re;
-    if (!(dpr_dtypes[dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)))
+    if (!(value_kind(dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)))
         return 0;
     re = value_parts(dtype, v, &im);
     return isnan(re) || isnan(im);

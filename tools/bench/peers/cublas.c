@@ -80,7 +80,7 @@ static double squares(const peer_set *s, size_t count) {
 /* The array is the block again and again. Squares of numbers up to 1 are no more in sum than the numbers, so the
  * tolerance of the sum will do. */
 static void expect_squares(const peer_set *s, known_result *expected) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[s->at.dtype].size, count = (size_t)s->at.count;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(s->at.dtype), count = (size_t)s->at.count;
     const size_t blocks = count / per_block;
     expected->part[0] = (double)blocks * squares(s, per_block) + squares(s, count % per_block);
 }

@@ -58,7 +58,7 @@ int peer_add_launch(peer_set *s, char why[BENCH_WHY]) {
     struct cudaFuncAttributes attributes;
     const void *entry = peer_is_blocking(s) ? peers_post_kernel() : peers_empty_kernel();
     cudaFunction_t kernel = NULL;
-    if (s->at.count > LARGEST_BYTES / dpr_dtypes[s->at.dtype].size)
+    if (s->at.count > LARGEST_BYTES / dpr_dtype_size(s->at.dtype))
         return 0;
     cudaError_t error = cudaFuncGetAttributes(&attributes, entry);
     if (error == cudaSuccess)

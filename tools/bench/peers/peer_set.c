@@ -89,7 +89,7 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
 /* ---- Copies ----------------------------------------------------------------------------------------------------- */
 
 static size_t array_bytes(const peer_set *s) {
-    return (size_t)s->at.count * dpr_dtypes[s->at.dtype].size;
+    return (size_t)s->at.count * dpr_dtype_size(s->at.dtype);
 }
 
 /* Half of the array to as much other memory: as many bytes go through the memory as when all of it is read. */
