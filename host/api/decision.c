@@ -27,7 +27,7 @@ dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *pr
     dpr_request request;
     if (!machine || !problem || !out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !machine ? "machine" : !problem ? "problem" : "out");
-    dpr_status status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+    dpr_status status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
     if (status != DPR_OK)
         return status;
     dpr_decision *made = malloc(sizeof *made);

@@ -123,7 +123,7 @@ dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *pr
     if (status == DPR_OK && !problem)
         status = dpr_fail(DPR_ERR_NULL_POINTER, "problem is NULL");
     if (status == DPR_OK)
-        status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+        status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
     if (status == DPR_OK)
         status = strategy_of(&request, &machine->caps, &strategy);
     if (status != DPR_OK)
