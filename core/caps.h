@@ -1,5 +1,5 @@
 /* What a machine can do, as far as choices depend on it: one struct, filled from the CUDA runtime and hwloc
- * (host/plan/caps_read.c) or from the text of a captured machine (host/plan/machine.c). The planner sees the hardware
+ * (host/plan/caps_read.c) or from the text of a captured machine (host/plan/caps_text.c). The planner sees the hardware
  * only through this. */
 #ifndef DPR_CORE_CAPS_H
 #define DPR_CORE_CAPS_H

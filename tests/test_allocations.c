@@ -61,6 +61,8 @@ static int is_right(const char *what, dpr_status status, const int64_t *out) {
 static int scenario(int fail) {
     dpr_ctx *ctx = NULL;
     dpr_plan *plan = NULL;
+    dpr_machine *machine = NULL;
+    dpr_decision *decision = NULL;
     int64_t simple = -1, threads = -1, planned = -1;
     int good = 1;
     dpr_options options = DPR_OPTIONS_INIT;
@@ -78,11 +80,17 @@ static int scenario(int fail) {
         if (status == DPR_OK)
             good &= is_right("dpr_plan_run", dpr_plan_run(plan, in, &planned, NULL), &planned);
     }
-    good &= status == DPR_OK || status == DPR_ERR_OUT_OF_MEMORY;
+    if (status == DPR_OK)
+        status = dpr_machine_read(DPR_DEVICE_CPU, 1, &machine);
+    if (status == DPR_OK)
+        status = dpr_decision_create(machine, &problem, &decision);
+    good &= status == DPR_OK ? decision != NULL : status == DPR_ERR_OUT_OF_MEMORY && !decision;
     const int failed = calls >= fail;
     fail_at = 0;
     simple = -1;
     good &= dpr_reduce(in, &simple, COUNT, DPR_I32, DPR_SUM) == DPR_OK && simple == COUNT;
+    dpr_decision_destroy(decision);
+    dpr_machine_destroy(machine);
     dpr_plan_destroy(plan);
     dpr_ctx_destroy(ctx);
     dpr_shutdown();

@@ -7,6 +7,7 @@
 #include "bench_caller.h"
 #include "bench_lineup.h"
 #include "cli.h"
+#include "plan/planner.h"
 #include "plan/registry.h"
 #include "reports.h"
 #include "support.h"
@@ -129,20 +130,22 @@ static int rank(const char *name) {
 /* All of a GPU, in the order of teaching; those that launch kernels apart. */
 TEST(BenchLineup, order) {
     for (int nested = 0; nested < 2; nested++) {
-        const dpr_strategy *order[BENCH_SUBJECTS];
+        lineup_strategy order[BENCH_SUBJECTS];
         const int n = lineup_order(nested, order);
         int wanted = 0;
         for (size_t i = 0; i < dpr_strategy_count(); i++)
             wanted += dpr_strategies[i]->side == DPR_ON_GPU && (dpr_strategies[i]->workspace_bytes != NULL) == nested;
         EXPECT_EQ_I64(wanted, n);
-        for (int i = 0; i < n; i++)
-            EXPECT_TRUE(order[i]->side == DPR_ON_GPU && (order[i]->workspace_bytes != NULL) == nested);
+        for (int i = 0; i < n; i++) {
+            const dpr_strategy *s = dpr_strategies[dpr_strategy_find(order[i].name)];
+            EXPECT_TRUE(s->side == DPR_ON_GPU && (s->workspace_bytes != NULL) == nested);
+        }
         for (int i = 1; i < n; i++) {
-            const int before = rank(order[i - 1]->name), after = rank(order[i]->name);
+            const int before = rank(order[i - 1].name), after = rank(order[i].name);
             EXPECT_THAT(
                 before < after
-                    || (before == after && dpr_strategy_find(order[i - 1]->name) < dpr_strategy_find(order[i]->name)),
-                "%s comes before %s", order[i - 1]->name, order[i]->name);
+                    || (before == after && dpr_strategy_find(order[i - 1].name) < dpr_strategy_find(order[i].name)),
+                "%s comes before %s", order[i - 1].name, order[i].name);
         }
     }
 }
@@ -160,20 +163,19 @@ TEST(BenchLineup, occupancy_of_grids) {
                  {39, 0.975, LADDER_GRID},
                  {40, 1, "threads"},
                  {400, 1, "threads"}};
-    const dpr_gpu_caps gpu = {.sm_count = 10, .max_threads_per_sm = 2048};
+    const dpr_machine machine = {.caps = {.has_gpu = 1, .gpu = {.sm_count = 10, .max_threads_per_sm = 2048}}};
     for (size_t i = 0; i < LENGTH(grids); i++) {
-        lineup_cell cell = {.use = {.threads = 512},
-                            .occupancy = {.blocks_per_sm = 4, .fraction = 1, .limit = "threads"}};
-        lineup_set_grid(&cell, &gpu, grids[i].blocks);
+        lineup_cell cell = {.kernel = {.threads = 512, .blocks_per_sm = 4, .occupancy = 1, .limit = "threads"}};
+        lineup_set_grid(&cell, &machine, grids[i].blocks);
         EXPECT_EQ_I64(grids[i].blocks, cell.blocks);
-        EXPECT_EQ_I64(4, cell.occupancy.blocks_per_sm);
-        EXPECT_NEAR_F64(grids[i].fraction, cell.occupancy.fraction, 1e-12);
-        EXPECT_EQ_STR(grids[i].limit, cell.occupancy.limit);
+        EXPECT_EQ_I64(4, cell.kernel.blocks_per_sm);
+        EXPECT_NEAR_F64(grids[i].fraction, cell.kernel.occupancy, 1e-12);
+        EXPECT_EQ_STR(grids[i].limit, cell.kernel.limit);
     }
-    lineup_cell none = {.use = {.threads = 1024}, .occupancy = {.limit = "does not fit"}};
-    lineup_set_grid(&none, &gpu, 1);
-    EXPECT_EQ_STR("does not fit", none.occupancy.limit);
-    EXPECT_NEAR_F64(0, none.occupancy.fraction, 0);
+    lineup_cell none = {.kernel = {.threads = 1024, .limit = "does not fit"}};
+    lineup_set_grid(&none, &machine, 1);
+    EXPECT_EQ_STR("does not fit", none.kernel.limit);
+    EXPECT_NEAR_F64(0, none.kernel.occupancy, 0);
 }
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
@@ -228,7 +230,7 @@ static void tear_down(void *state) {
 
 enum { FIRST, SECOND, FLAT, REFUSED, RUNGS };
 
-static const dpr_strategy rungs[RUNGS] = {
+static const lineup_strategy rungs[RUNGS] = {
     [FIRST] = {.name = LADDER_FIRST, .text = "threads add \"neighbours\", further apart"},
     [SECOND] = {.name = "ladder.unroll8", .text = "eight elements"},
     [FLAT] = {.name = LADDER_READER, .text = "all SMs read"},
@@ -244,13 +246,21 @@ static void set_up_ladder(void *state) {
     l->read = (bench_case){.op = DPR_SUM, .dtype = DPR_F32, .count = 1 << 28};
     l->n = RUNGS;
     for (int i = 0; i < RUNGS; i++)
-        l->strategies[i] = &rungs[i];
+        l->strategies[i] = rungs[i];
     cells[FIRST] = (lineup_cell){.blocks = 40,
-                                 .use = {.threads = 512, .registers = 20, .shared_bytes = 4096},
-                                 .occupancy = {.blocks_per_sm = 4, .fraction = 1, .limit = "threads"}};
+                                 .kernel = {.threads = 512,
+                                            .registers = 20,
+                                            .shared_bytes = 4096,
+                                            .blocks_per_sm = 4,
+                                            .occupancy = 1,
+                                            .limit = "threads"}};
     cells[SECOND] = (lineup_cell){.blocks = 30,
-                                  .use = {.threads = 512, .registers = 40, .shared_bytes = 4096},
-                                  .occupancy = {.blocks_per_sm = 3, .fraction = 0.75, .limit = "registers"}};
+                                  .kernel = {.threads = 512,
+                                             .registers = 40,
+                                             .shared_bytes = 4096,
+                                             .blocks_per_sm = 3,
+                                             .occupancy = 0.75,
+                                             .limit = "registers"}};
     cells[REFUSED] = (lineup_cell){.refusal = "is for other types"};
     add_row(l, large, LADDER_FIRST, 100, 99);
     add_row(l, large, "ladder.unroll8", 40, 39);
@@ -409,9 +419,9 @@ LADDER_TEST(reports_of_nothing) {
 
 enum { TREE, BOOK, OTHER, STRATEGIES };
 
-static const dpr_strategy strategies[STRATEGIES] = {[TREE] = {.name = "dp.tree", .text = "leaves, then \"nodes\""},
-                                                    [BOOK] = {.name = "dp.book", .text = "halves"},
-                                                    [OTHER] = {.name = "dp.other", .text = "for other types"}};
+static const lineup_strategy strategies[STRATEGIES] = {[TREE] = {.name = "dp.tree", .text = "leaves, then \"nodes\""},
+                                                       [BOOK] = {.name = "dp.book", .text = "halves"},
+                                                       [OTHER] = {.name = "dp.other", .text = "for other types"}};
 
 static const char some_launches[] =
     "{\"pending\":2048,\"loaded_bytes\":2097152,\"reserved_bytes\":102760448,\"device_bytes\":104857600,"
@@ -434,7 +444,7 @@ static void set_up_nested(void *state) {
     l->at[0].count = 1 << 20;
     l->n = STRATEGIES;
     for (int i = 0; i < STRATEGIES; i++)
-        l->strategies[i] = &strategies[i];
+        l->strategies[i] = strategies[i];
     for (int size = 0; size < 2; size++) {
         lineup_cell *cells = l->cells[size];
         add_row(l, l->at[size], "flat.lastblock", size ? 20 : 4, 1);

@@ -91,7 +91,7 @@ static int write_table(FILE *f) {
     return bench_write(f, &r, REPORT_TABLE);
 }
 
-static const dpr_strategy strategies[] = {{.name = "dp.tree", .text = "text"}, {.name = "dp.other", .text = "text"}};
+static const lineup_strategy strategies[] = {{"dp.tree", "text"}, {"dp.other", "text"}};
 
 /* Two strategies, one of which has a row. */
 static lineup_results *lineup(int nested) {
@@ -103,13 +103,13 @@ static lineup_results *lineup(int nested) {
     l.at[0] = l.read = rows[0].at;
     l.n = 2;
     for (int i = 0; i < 2; i++)
-        l.strategies[i] = &strategies[i];
+        l.strategies[i] = strategies[i];
     return &l;
 }
 
 static int write_ladder(FILE *f) {
     lineup_results *l = lineup(0);
-    l->cells[0][0] = (lineup_cell){.use = {.threads = 1}, .occupancy = {.limit = "x"}};
+    l->cells[0][0] = (lineup_cell){.kernel = {.threads = 1, .limit = "x"}};
     l->cells[0][1] = (lineup_cell){.refusal = "why"};
     return lineup_write(f, l, REPORT_JSON);
 }

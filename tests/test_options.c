@@ -158,6 +158,15 @@ TEST(Abi, struct_sizes) {
     EXPECT_EQ_U64(48, sizeof(dpr_problem));
     EXPECT_EQ_U64(8, sizeof(dpr_c64));
     EXPECT_EQ_U64(16, sizeof(dpr_c128));
+    EXPECT_EQ_U64(40, sizeof(dpr_op_info));
+    EXPECT_EQ_U64(40, sizeof(dpr_dtype_info));
+    EXPECT_EQ_U64(24, sizeof(dpr_strategy_info));
+    EXPECT_EQ_U64(160, sizeof(dpr_node_info));
+    EXPECT_EQ_U64(48, sizeof(dpr_machine_info));
+    EXPECT_EQ_U64(32, sizeof(dpr_capability));
+    EXPECT_EQ_U64(40, sizeof(dpr_kernel_info));
+    EXPECT_EQ_U64(56, sizeof(dpr_step));
+    EXPECT_EQ_U64(24, sizeof(dpr_prediction));
     EXPECT_EQ_U64(0, offsetof(dpr_options, size));
     EXPECT_EQ_U64(8, offsetof(dpr_options, strategy));
     EXPECT_EQ_U64(16, offsetof(dpr_options, mode));

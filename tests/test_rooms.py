@@ -1,10 +1,12 @@
-"""The rooms of the library and the arrows between them: includes, and what object files need of each other.
+"""The rooms of the library and the arrows between them: includes, and what object files need of each other; and which
+internal headers tools/ includes.
 
 usage: test_rooms.py SOURCE_FOLDER BUILD_FOLDER
 
-ARCHITECTURE.md, "Rooms", says the same in words.
+ARCHITECTURE.md, "Rooms", says the same in words, and "Internal headers in tools" has the list for tools/.
 """
 import collections
+import fnmatch
 import json
 import pathlib
 import re
@@ -38,18 +40,51 @@ def may_use(user, used):
     return room == other or other in MAY_USE[room]
 
 
+def found_includes(source, file):
+    """Triples of the mark, the name and the file of what a file includes; None for a file that is not found."""
+    folders = (file.parent, *(source / f for f in ("core", "core/include", "core/include/dpr", "dp", "dp/include", "host")))
+    for mark, name in re.findall(r"^\s*#\s*include\s*([\"<])([^\">]+)", file.read_text(), re.M):
+        found = [f / INSTALLED.sub("", name) for f in folders if (f / INSTALLED.sub("", name)).exists()]
+        yield mark, name, str(found[0].resolve().relative_to(source)) if found else None
+
+
 def includes(source):
     """Pairs of files, the first of which includes the second. Quoted names that are not found are an error."""
     kinds = (".c", ".h", ".cu", ".cuh", ".def")
-    files = [f for room in MAY_USE for f in (source / room).rglob("*") if f.suffix in kinds]
-    for file in files:
-        folders = (file.parent, *(source / f for f in ("core", "core/include", "core/include/dpr", "dp", "dp/include", "host")))
-        for mark, name in re.findall(r"^\s*#\s*include\s*([\"<])([^\">]+)", file.read_text(), re.M):
-            found = [f / INSTALLED.sub("", name) for f in folders if (f / INSTALLED.sub("", name)).exists()]
+    for file in (f for room in MAY_USE for f in (source / room).rglob("*") if f.suffix in kinds):
+        for mark, name, found in found_includes(source, file):
             if found:
-                yield str(file.relative_to(source)), str(found[0].resolve().relative_to(source))
+                yield str(file.relative_to(source)), found
             elif mark == '"':
                 sys.exit(f"{file} includes \"{name}\", which is not found")
+
+
+def tool_headers(source):
+    """Pairs of internal headers and of patterns of the files in tools/ that may include them, from ARCHITECTURE.md."""
+    text = (source / "ARCHITECTURE.md").read_text()
+    section = text.partition("\n## Internal headers in tools\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in section.splitlines() if row.startswith("| `")]
+    return [[re.findall("`([^`]+)`", cell) for cell in row] for row in rows]
+
+
+def tool_problems(source):
+    """What tools/ includes against the list, and entries of the list that nothing needs."""
+    rows, needed = tool_headers(source), set()
+    for file in (source / "tools").rglob("*"):
+        if file.suffix not in (".c", ".h", ".cu", ".cuh", ".in"):
+            continue
+        path = str(file.relative_to(source / "tools"))
+        for _, name, found in found_includes(source, file):
+            if not found or found.startswith(("tools/", "core/include/", "dp/include/")):
+                continue
+            by = {(i, entry) for i, (headers, patterns) in enumerate(rows) for pattern in patterns
+                  if name in headers and fnmatch.fnmatch(path, pattern) for entry in (name, pattern)}
+            needed |= by
+            if not by:
+                yield f"tools/{path} includes {name}, which ARCHITECTURE.md does not list for it"
+    for i, (headers, patterns) in enumerate(rows):
+        yield from (f"ARCHITECTURE.md lists {entry} in row {i + 1} of internal headers, without need"
+                    for entry in headers + patterns if (i, entry) not in needed)
 
 
 def objects_of(source, build):
@@ -116,6 +151,7 @@ def main():
         cycle = find_cycle(arrows)
         if cycle:
             problems.append(f"a cycle, where each {what} the next: " + ", ".join(cycle))
+    problems += tool_problems(source)
     if not included or not called:
         problems.append("no includes or no uses are found")
     print("\n".join(problems))

@@ -27,7 +27,7 @@ dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *pr
     dpr_request request;
     if (!machine || !problem || !out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !machine ? "machine" : !problem ? "problem" : "out");
-    dpr_status status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+    dpr_status status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
     if (status != DPR_OK)
         return status;
     dpr_decision *made = malloc(sizeof *made);
@@ -45,20 +45,17 @@ void dpr_decision_destroy(dpr_decision *decision) {
     free(decision);
 }
 
-/* Checks the arguments that all questions have; `init` as in dpr_check_out(). */
-static dpr_status check(const dpr_decision *decision, const void *out, size_t size, const char *init) {
-    return decision ? dpr_check_out(out, size, init) : dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
-}
-
 dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_step *out) {
-    const dpr_status status = check(decision, out, sizeof *out, "DPR_STEP_INIT");
+    if (!decision)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
+    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_STEP_INIT");
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(&decision->choice, count);
     const dpr_launch_limits *shape = &step->limits;
     *out = (dpr_step){
         .size = out->size,
-        .from = step > decision->choice.step ? step[-1].upto + 1 : 0,
+        .from = step == decision->choice.step ? 0 : step[-1].upto + 1,
         .upto = step->upto,
         .strategy = dpr_strategy_index(step->strategy),
         .threads = shape->threads,
@@ -71,7 +68,9 @@ dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_ste
 }
 
 dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out) {
-    dpr_status status = check(decision, out, sizeof *out, "DPR_PREDICTION_INIT");
+    if (!decision)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
+    dpr_status status = dpr_check_out(out, sizeof *out, "DPR_PREDICTION_INIT");
     if (status == DPR_OK)
         status = dpr_strategy_check(i);
     if (status != DPR_OK)

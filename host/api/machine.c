@@ -101,36 +101,33 @@ dpr_status dpr_node_describe(size_t i, dpr_node_info *out) {
 
 /* ---- Kernels ---- */
 
-/* The strategy that is asked for by name, if it has a kernel for the request. */
-static dpr_status strategy_of(const dpr_request *request, const dpr_caps *caps, const dpr_strategy **out) {
-    const int i = request->key.f.strategy - 1;
-    if (i < 0)
+/* Fails if the strategy that is asked for by name has no kernel for the request, or if none is asked for. */
+static dpr_status check_strategy(const dpr_request *request, const dpr_caps *caps) {
+    if (!request->key.f.strategy)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->options names no strategy, and only strategies have kernels");
-    const dpr_strategy *strategy = dpr_strategies[i];
+    const dpr_strategy *strategy = dpr_strategies[request->key.f.strategy - 1];
     const char *refusal = strategy->kernel ? dpr_refusal(strategy, &request->key, caps) : "the CPU has no kernels";
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" has no kernel for this: %s", strategy->name, refusal);
-    *out = strategy;
     return DPR_OK;
 }
 
 dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *problem, dpr_kernel_info *out) {
     dpr_problem adopted;
     dpr_request request;
-    const dpr_strategy *strategy = NULL;
     dpr_kernel_use use;
     dpr_status status = check(machine, out, sizeof *out, "DPR_KERNEL_INFO_INIT");
     if (status == DPR_OK && !problem)
         status = dpr_fail(DPR_ERR_NULL_POINTER, "problem is NULL");
     if (status == DPR_OK)
-        status = dpr_request_solve(problem, machine->caps.has_gpu, &adopted, &request);
+        status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
     if (status == DPR_OK)
-        status = strategy_of(&request, &machine->caps, &strategy);
+        status = check_strategy(&request, &machine->caps);
     if (status != DPR_OK)
         return status;
     if (machine->device < 0)
         return dpr_fail(DPR_ERR_NO_DEVICE, "machine is a captured one, and there is no GPU to ask about kernels");
-    const dpr_kernel kernel = strategy->kernel(&request.key);
+    const dpr_kernel kernel = dpr_strategies[request.key.f.strategy - 1]->kernel(&request.key);
     status = dpr_device_kernel_use(machine->device, &kernel, &use);
     if (status != DPR_OK)
         return status;

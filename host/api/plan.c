@@ -55,7 +55,7 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     dpr_problem p;
     dpr_plan plan = {.ctx = ctx};
     const int has_gpu = dpr_ctx_gpu(ctx) != NULL;
-    dpr_status status = dpr_request_solve(problem, has_gpu, &p, &plan.request);
+    dpr_status status = dpr_request_of_problem(problem, has_gpu, &p, &plan.request);
     if (status == DPR_OK)
         status = place_runs(has_gpu, &plan.request.key);
     if (status == DPR_OK)

@@ -117,7 +117,7 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
     return options ? take_options(options, out) : DPR_OK;
 }
 
-dpr_status dpr_request_solve(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
+dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
     dpr_status status = dpr_request_adopt("problem", problem, adopted, sizeof *adopted);
     if (status == DPR_OK)
         status = dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);

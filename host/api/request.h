@@ -21,7 +21,7 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
 
 /* Copies the problem to *adopted, checks it, and makes a request of it whose key has the memory, with DPR_MEMORY_AUTO
  * resolved for a machine with or without a GPU. *adopted and *out are unspecified after a failure. */
-dpr_status dpr_request_solve(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out);
+dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out);
 
 /* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);

@@ -9,8 +9,10 @@
 #include "caps.h"
 #include "dpr.h"
 
-/* How many capabilities the machine has; fills in number i, which is less, but for its size. */
+/* The number of the machine's capabilities. */
 size_t dpr_caps_count(const dpr_caps *caps);
+
+/* Fills in all of capability i except its size; i is less than dpr_caps_count(). */
 void dpr_caps_entry(const dpr_caps *caps, size_t i, dpr_capability *out);
 
 /* Reads the zero-terminated text. Unknown keys, missing fields, malformed values and values out of a field's range give

@@ -65,7 +65,7 @@ dpr_status dpr_strategy_parse(const char *name, size_t *out) {
 
 size_t dpr_strategy_index(const dpr_strategy *strategy) {
     size_t i = 0;
-    while (dpr_strategies[i] != strategy)
+    while (i + 1 < dpr_strategy_count() && dpr_strategies[i] != strategy)
         i++;
     return i;
 }

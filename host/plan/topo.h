@@ -10,8 +10,8 @@
 /* Fills `cpu` and the model name. Considers the process's cpuset, cgroup CPU quota and DPR_NUM_THREADS. */
 void dpr_topo_cpu(dpr_cpu_caps *cpu, char name[64]);
 
-/* Fills in NUMA node i, in the operating system's order, but for its size. Returns 0 if there is none. If hwloc sees no
- * nodes, there is one with all cores. */
+/* Fills in all of NUMA node i except its size, in the operating system's order. Returns 0 if there is none. If hwloc
+ * sees no nodes, there is one with all cores. */
 int dpr_topo_node(size_t i, dpr_node_info *out);
 
 /* The NUMA node nearest a PCI device given as "0000:3b:00.0"; -1 if unknown. */

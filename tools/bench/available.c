@@ -55,3 +55,11 @@ uint64_t memory_available_by(const char *meminfo, const char *cgroup_file, const
 uint64_t memory_available(void) {
     return memory_available_by("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup");
 }
+
+int64_t machine_value(const dpr_machine *machine, const char *key) {
+    dpr_capability c = DPR_CAPABILITY_INIT;
+    for (size_t i = 0; dpr_machine_capability(machine, i, &c) == DPR_OK; i++)
+        if (strcmp(c.key, key) == 0)
+            return c.value;
+    return 0;
+}

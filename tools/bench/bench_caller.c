@@ -29,12 +29,17 @@ bench_subject caller_subject(bench_caller *c) {
                            .most_captured = nested ? MOST_NESTED_RUNS : 0};
 }
 
-dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
+dpr_problem caller_problem(const bench_caller *c) {
     dpr_problem problem = DPR_PROBLEM_INIT;
     problem.op = c->op;
     problem.dtype = c->dtype;
     problem.count = c->count;
     problem.options = &c->options;
+    return problem;
+}
+
+dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
+    const dpr_problem problem = caller_problem(c);
     dpr_plan *plan = NULL;
     const dpr_status status = dpr_plan_create(c->ctx, &problem, &plan);
     if (status != DPR_OK)

@@ -33,6 +33,9 @@ bench_subject caller_subject(bench_caller *c);
  * wanted. DPR_OK, or an error of dpr_plan_create(). */
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 
+/* The problem that the caller's calls solve; it lives as long as the caller. */
+dpr_problem caller_problem(const bench_caller *c);
+
 /* Takes note of an error. Returns it as a callback does. */
 int caller_note(bench_caller *c, dpr_status status);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "generate.h"
-#include "lists.h"
 
 /* What arrays are made of, by operation. */
 typedef enum style {
@@ -19,7 +18,7 @@ typedef enum style {
 } style;
 
 /* An operation that is not here takes anything. */
-static const style styles[DPR_OP_COUNT] = {
+static const style styles[] = {
     [DPR_PROD] = UNITS,          [DPR_MIN] = LOWEST_LAST,   [DPR_MAX] = HIGHEST_LAST,   [DPR_ARGMIN] = LOWEST_LAST,
     [DPR_ARGMAX] = HIGHEST_LAST, [DPR_ALL] = ONES_BUT_LAST, [DPR_ANY] = ZEROS_BUT_LAST, [DPR_BAND] = ONES_BUT_LAST,
     [DPR_BOR] = ZEROS_BUT_LAST,  [DPR_COUNT] = TRUTHS,
@@ -34,7 +33,7 @@ static style style_of(dpr_op op, dpr_dtype dtype) {
 }
 
 static int is_whole(dpr_dtype dtype) {
-    return (dpr_dtypes[dtype].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
+    return (value_kind(dtype) & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
 }
 
 /* ---- Blocks ----------------------------------------------------------------------------------------------------- */
@@ -47,7 +46,7 @@ static value number(dpr_dtype dtype, const char *text) {
 
 /* Element i is names[random bits], of as many names as there are, a power of two. */
 static void fill_with(dpr_dtype dtype, unsigned char *block, const char *const names[], int n) {
-    const size_t size = dpr_dtypes[dtype].size;
+    const size_t size = dpr_dtype_size(dtype);
     unsigned char bits[4096];
     value values[4];
     for (int i = 0; i < n; i++)
@@ -61,13 +60,13 @@ static void fill_with(dpr_dtype dtype, unsigned char *block, const char *const n
 
 /* Makes integers odd, which leaves the least of the type out, or even, which leaves the greatest out. */
 static void set_low_bits(dpr_dtype dtype, unsigned char *block, int bit) {
-    for (size_t at = 0; at < KNOWN_BLOCK; at += dpr_dtypes[dtype].size)
+    for (size_t at = 0; at < KNOWN_BLOCK; at += dpr_dtype_size(dtype))
         block[at] = (unsigned char)((block[at] & ~1) | bit);
 }
 
 static void fill_units(dpr_dtype dtype, unsigned char *block) {
     static const char *const units[] = {"1", "-1"}, *const complex_units[] = {"1", "0+1i", "-1", "0-1i"};
-    if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX)
+    if (value_kind(dtype) == DPR_KIND_COMPLEX)
         fill_with(dtype, block, complex_units, 4);
     else
         fill_with(dtype, block, units, 2);
@@ -75,7 +74,7 @@ static void fill_units(dpr_dtype dtype, unsigned char *block) {
 
 static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
     static const char *const truths[] = {"0", "1"};
-    generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtypes[dtype].size);
+    generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtype_size(dtype));
     if (s == TRUTHS)
         fill_with(dtype, block, truths, 2);
     else if (s == ZEROS_BUT_LAST)
@@ -92,8 +91,8 @@ static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
 
 /* The last element of arrays of the style. */
 static value last_of(style s, dpr_op op, dpr_dtype dtype) {
-    const size_t size = dpr_dtypes[dtype].size;
-    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT, high = s == HIGHEST_LAST;
+    const size_t size = dpr_dtype_size(dtype);
+    const int is_signed = value_kind(dtype) == DPR_KIND_SINT, high = s == HIGHEST_LAST;
     value v = {{0}};
     if (dtype == DPR_BOOL)
         v.bytes[0] = s == ZEROS_BUT_LAST;
@@ -113,7 +112,7 @@ static value last_of(style s, dpr_op op, dpr_dtype dtype) {
 
 /* Sums of floating-point numbers depend on the order. */
 static int is_rounded(const known *k) {
-    return k->op == DPR_SUM && (dpr_dtypes[k->dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
+    return k->op == DPR_SUM && (value_kind(k->dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
 }
 
 static dpr_status reduce(const known *k, const void *in, size_t count, dpr_dtype dtype, dpr_op op, value *out) {
@@ -125,7 +124,7 @@ static dpr_status reduce(const known *k, const void *in, size_t count, dpr_dtype
 /* The result of two arrays one after the other, from their results. */
 static dpr_status join(const known *k, const value *a, const value *b, value *out) {
     const dpr_dtype type = dpr_result_dtype(k->op, k->dtype);
-    const size_t size = dpr_dtypes[type].size;
+    const size_t size = dpr_dtype_size(type);
     value pair[2];
     memcpy(pair, a->bytes, size);
     memcpy((unsigned char *)pair + size, b->bytes, size);
@@ -135,7 +134,7 @@ static dpr_status join(const known *k, const value *a, const value *b, value *ou
 /* Joins `blocks` whole blocks to *result, by doubling. */
 static dpr_status join_blocks(const known *k, size_t blocks, value *result) {
     value power;
-    dpr_status status = reduce(k, k->block, KNOWN_BLOCK / dpr_dtypes[k->dtype].size, k->dtype, k->op, &power);
+    dpr_status status = reduce(k, k->block, KNOWN_BLOCK / dpr_dtype_size(k->dtype), k->dtype, k->op, &power);
     for (; blocks && status == DPR_OK; blocks >>= 1) {
         if (blocks & 1)
             status = join(k, result, &power, result);
@@ -147,7 +146,7 @@ static dpr_status join_blocks(const known *k, size_t blocks, value *result) {
 
 /* The result of `count` elements, of which the last alone decides if it is marked. */
 static dpr_status combined(const known *k, size_t count, value *out) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[k->dtype].size, blocks = count / per_block;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype), blocks = count / per_block;
     if (k->marked && count > 0)
         return reduce(k, k->last.bytes, 1, k->dtype, k->op, out);
     const dpr_status status = reduce(k, k->block, count % per_block, k->dtype, k->op, out);
@@ -184,7 +183,7 @@ static int parts_in(dpr_dtype dtype) {
 
 /* Adds up `count` elements of the block. 64 bits of significand or more keep that exact enough for F64. */
 static void add_up(const known *k, size_t count, long double sum[2]) {
-    const size_t size = dpr_dtypes[k->dtype].size;
+    const size_t size = dpr_dtype_size(k->dtype);
     for (size_t i = 0; i < count; i++) {
         const dpr_element e = dpr_element_load(k->dtype, k->block + i * size);
         sum[0] += (long double)e.re;
@@ -193,7 +192,7 @@ static void add_up(const known *k, size_t count, long double sum[2]) {
 }
 
 static void expect_sum(const known *k, size_t count, known_result *r) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[k->dtype].size, blocks = count / per_block;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype), blocks = count / per_block;
     long double whole[2] = {0}, rest[2] = {0};
     add_up(k, per_block, whole);
     add_up(k, count % per_block, rest);
@@ -224,7 +223,7 @@ dpr_status known_expect(const known *k, size_t count, known_result *out) {
 
 int known_matches(const known_result *expected, const void *at) {
     if (!expected->parts)
-        return memcmp(expected->exact.bytes, at, dpr_dtypes[expected->dtype].size) == 0;
+        return memcmp(expected->exact.bytes, at, dpr_dtype_size(expected->dtype)) == 0;
     const dpr_element e = dpr_element_load(expected->dtype, at);
     const double part[] = {e.re, e.im};
     /* Written so that infinity is itself and a NaN does not pass. */

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "api/request.h"
+#include "available.h"
 #include "cli.h"
-#include "plan/registry.h"
 
 static int check(const bench_asked *a) {
     const char *option = a->nested ? "--nested" : "--ladder";
@@ -23,10 +22,27 @@ static int check(const bench_asked *a) {
     return CLI_OK;
 }
 
+/* What the library says of the pair and of the depth. */
+static int check_problem(const bench_asked *a) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_machine *machine;
+    dpr_decision *decision = NULL;
+    options.max_depth = a->depth;
+    problem.op = (dpr_op)axis_first(a->ops);
+    problem.dtype = (dpr_dtype)axis_first(a->dtypes);
+    problem.count = 1;
+    problem.options = &options;
+    if (dpr_machine_read(DPR_DEVICE_CPU, 0, &machine) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
+    const dpr_status status = dpr_decision_create(machine, &problem, &decision);
+    dpr_decision_destroy(decision);
+    dpr_machine_destroy(machine);
+    return status == DPR_OK ? CLI_OK : cli_usage("%s", dpr_last_error());
+}
+
 int lineup_complete(bench_asked *a) {
     const int code = check(a);
-    dpr_options options = DPR_OPTIONS_INIT;
-    dpr_request request;
     if (code != CLI_OK)
         return code;
     if (a->counts.n == 0)
@@ -36,29 +52,26 @@ int lineup_complete(bench_asked *a) {
     a->ops[DPR_SUM] |= (unsigned char)!axis_members(a->ops);
     a->dtypes[DPR_I32] |= (unsigned char)!axis_members(a->dtypes);
     a->modes[BENCH_GRAPH] = a->caches[BENCH_COLD] = 1;
-    options.max_depth = a->depth;
-    if (dpr_request_make((dpr_op)axis_first(a->ops), (dpr_dtype)axis_first(a->dtypes), 1, &options, &request) != DPR_OK)
-        return cli_usage("%s", dpr_last_error());
-    return CLI_OK;
+    return check_problem(a);
 }
 
-/* Families as they are taught, and within one the registry's order. */
-int lineup_order(int nested, const dpr_strategy *out[BENCH_SUBJECTS]) {
+/* Families as they are taught, and within one the library's order. */
+int lineup_order(int nested, lineup_strategy out[BENCH_SUBJECTS]) {
     static const char *const ladder[] = {"ladder.", "atomic.", "coop.", "flat.", NULL}, *const dp[] = {"dp.", NULL};
     int n = 0;
     for (const char *const *family = nested ? dp : ladder; *family; family++)
         for (size_t i = 0; i < dpr_strategy_count() && n < BENCH_SUBJECTS; i++)
-            if (dpr_strategies[i]->side == DPR_ON_GPU
-                && strncmp(dpr_strategies[i]->name, *family, strlen(*family)) == 0)
-                out[n++] = dpr_strategies[i];
+            if (cli_strategy_at(i).on_gpu && strncmp(dpr_strategy_name(i), *family, strlen(*family)) == 0)
+                out[n++] = (lineup_strategy){dpr_strategy_name(i), dpr_strategy_text(i)};
     return n;
 }
 
-void lineup_set_grid(lineup_cell *cell, const dpr_gpu_caps *gpu, int blocks) {
-    const int64_t threads = gpu->sm_count * gpu->max_threads_per_sm;
+void lineup_set_grid(lineup_cell *cell, const dpr_machine *machine, int blocks) {
+    const int64_t sms = machine_value(machine, "gpu.sm_count");
+    const int64_t threads = sms * machine_value(machine, "gpu.max_threads_per_sm");
     cell->blocks = blocks;
-    if (threads < 1 || blocks >= cell->occupancy.blocks_per_sm * gpu->sm_count)
+    if (threads < 1 || blocks >= cell->kernel.blocks_per_sm * sms)
         return;
-    cell->occupancy.fraction = (double)blocks * cell->use.threads / (double)threads;
-    cell->occupancy.limit = LADDER_GRID;
+    cell->kernel.occupancy = (double)blocks * cell->kernel.threads / (double)threads;
+    cell->kernel.limit = LADDER_GRID;
 }

@@ -7,9 +7,7 @@
 #include "bench_asked.h"
 #include "bench_part.h"
 #include "bench_results.h"
-#include "plan/occupancy.h"
 #include "report.h"
-#include "strategy.h"
 
 /* The first rung, which speed-ups are over, and the strategy whose rate at a large array is the device's bandwidth. */
 #define LADDER_FIRST "ladder.neighbored"
@@ -23,13 +21,16 @@ enum { LINEUP_SIZES = 16 };
 
 /* A strategy at a size. */
 typedef struct lineup_cell {
-    char refusal[160];  /* why it cannot run the case; "": it can */
-    int blocks;         /* launched at most, on the whole device */
-    dpr_kernel_use use; /* its `threads` is 0 where nothing is known of the kernel */
-    dpr_occupancy occupancy;
-    int ran; /* 1: `nested` is that of one call */
+    char refusal[160];      /* why it cannot run the case; "": it can */
+    int blocks;             /* launched at most, on the whole device */
+    dpr_kernel_info kernel; /* its `threads` is 0 where nothing is known of the kernel */
+    int ran;                /* 1: `nested` is that of one call */
     dpr_launch_report nested;
 } lineup_cell;
+
+typedef struct lineup_strategy {
+    const char *name, *text;
+} lineup_strategy;
 
 /* What a process of its own has measured: launches, with the pool of them as it was found, or of another size. */
 typedef struct lineup_part {
@@ -46,7 +47,7 @@ typedef struct lineup_results {
     bench_case read;  /* what LADDER_READER reads for the bandwidth; may be at[0] */
     int block, depth; /* threads a block, and depth, that were asked for; 0: none */
     int n;
-    const dpr_strategy *strategies[BENCH_SUBJECTS];
+    lineup_strategy strategies[BENCH_SUBJECTS];
     lineup_cell cells[LINEUP_SIZES][BENCH_SUBJECTS];
     int parts; /* the first of which has the pool as it was found */
     lineup_part part[1 + ASKED_POOLS];
@@ -57,11 +58,11 @@ typedef struct lineup_results {
 int lineup_complete(bench_asked *a);
 
 /* The strategies of this build, in order. Returns how many there are, at most BENCH_SUBJECTS. */
-int lineup_order(int nested, const dpr_strategy *out[BENCH_SUBJECTS]);
+int lineup_order(int nested, lineup_strategy out[BENCH_SUBJECTS]);
 
 /* Has the occupancy of the cell's kernel, which is that of as many blocks as the device holds, become that of a grid of
  * `blocks` at most. Its limit is LADDER_GRID where they are fewer. */
-void lineup_set_grid(lineup_cell *cell, const dpr_gpu_caps *gpu, int blocks);
+void lineup_set_grid(lineup_cell *cell, const dpr_machine *machine, int blocks);
 
 /* Measures. What was measured when *asked->stop becomes not 0 holds. results_free() of out->bench is due in any case.
  * CLI_OK; CLI_FAILED after a message, if there is no GPU, nothing could be measured at a size, the device failed or did

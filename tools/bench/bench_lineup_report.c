@@ -5,7 +5,6 @@
 #include "bench_report.h"
 #include "cli_json.h"
 #include "figures.h"
-#include "lists.h"
 
 #define RATIO_DEFINITION "median_us over that of the planner's choice"
 
@@ -97,8 +96,8 @@ static void write_read(report_out *out, const lineup_results *l) {
     if (row && rate > 0)
         report_text(out, REPORT_NOTE,
                     "Read bandwidth: %s GB/s, the best of %d samples of " LADDER_READER ", %s of %s of %s",
-                    figure_digits(rate, digits), row->us.n, dpr_ops[l->read.op].name, dpr_dtypes[l->read.dtype].name,
-                    figure_bytes(l->read.count * dpr_dtypes[l->read.dtype].size, bytes));
+                    figure_digits(rate, digits), row->us.n, dpr_op_name(l->read.op), dpr_dtype_name(l->read.dtype),
+                    figure_bytes(l->read.count * dpr_dtype_size(l->read.dtype), bytes));
     else
         report_text(out, REPORT_NOTE, "Read bandwidth: unknown");
 }
@@ -193,15 +192,15 @@ static const char *why_not(const lineup_results *l, const bench_case *at, const 
 }
 
 static void add_kernel(cJSON *row, const lineup_cell *cell) {
-    if (cell->use.threads == 0)
+    if (cell->kernel.threads == 0)
         return;
-    cJSON_AddNumberToObject(row, "threads", cell->use.threads);
-    cJSON_AddNumberToObject(row, "registers", cell->use.registers);
-    cJSON_AddNumberToObject(row, "shared_bytes", cell->use.shared_bytes);
-    cJSON_AddNumberToObject(row, "blocks_per_sm", cell->occupancy.blocks_per_sm);
+    cJSON_AddNumberToObject(row, "threads", cell->kernel.threads);
+    cJSON_AddNumberToObject(row, "registers", cell->kernel.registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", cell->kernel.shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", cell->kernel.blocks_per_sm);
     cJSON_AddNumberToObject(row, "blocks", cell->blocks);
-    report_number(row, "occupancy", cell->occupancy.fraction);
-    cJSON_AddStringToObject(row, "limited_by", cell->occupancy.limit);
+    report_number(row, "occupancy", cell->kernel.occupancy);
+    cJSON_AddStringToObject(row, "limited_by", cell->kernel.limit);
 }
 
 static void add_nested(cJSON *row, const lineup_cell *cell) {
@@ -244,7 +243,7 @@ static void add_row(const report_out *out, cJSON *list, const lineup_results *l,
         cJSON_AddNumberToObject(row, "depth", l->depth);
     if (out->format == REPORT_CSV)
         report_known(row, "read_gb_per_s", bandwidth_of(l));
-    cJSON_AddStringToObject(row, "text", i >= 0 ? l->strategies[i]->text : "the planner's choice");
+    cJSON_AddStringToObject(row, "text", i >= 0 ? l->strategies[i].text : "the planner's choice");
 }
 
 static void write_size(report_out *out, const lineup_results *l, int size, cJSON *rows, cJSON *missing) {
@@ -255,7 +254,7 @@ static void write_size(report_out *out, const lineup_results *l, int size, cJSON
     if (choice && l->nested)
         add_row(out, rows, l, size, -1, choice->strategy);
     for (int i = 0; i < l->n; i++) {
-        const char *name = l->strategies[i]->name;
+        const char *name = l->strategies[i].name;
         const int measured = results_find(&l->bench, at, name) != NULL;
         /* Text says once, at its end, why all of them were left out. */
         if (measured || l->cells[size][i].refusal[0] || !report_is_text(out) || !why_none(l, at))
@@ -267,7 +266,7 @@ static void write_size(report_out *out, const lineup_results *l, int size, cJSON
     report_table(out, NULL, rows, first, l->nested ? nested_columns : ladder_columns);
     for (int i = 0; i < l->n; i++)
         if (dpr_launch_report_status(&l->cells[size][i].nested) != DPR_OK)
-            report_text(out, REPORT_NOTE, "%s: %s", l->strategies[i]->name, dpr_last_error());
+            report_text(out, REPORT_NOTE, "%s: %s", l->strategies[i].name, dpr_last_error());
 }
 
 int lineup_write(FILE *f, const lineup_results *l, report_format format) {

@@ -3,13 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ctx.h"
-#include "api/request.h"
 #include "bench_lineup.h"
 #include "bench_walk.h"
-#include "lists.h"
 #include "nested.h"
-#include "occupancies.h"
 #include "progress.h"
 
 /* A caller whose calls leave counters of nested launches behind their result, from where they come to the cell. The
@@ -62,17 +58,16 @@ static int resolve(bench_caller *c, char why[BENCH_WHY]) {
 }
 
 /* What the strategy's kernel uses, and how much of the device its grid has. */
-static void look_at_kernel(const bench_caller *c, const dpr_strategy *strategy, lineup_cell *cell) {
-    const dpr_gpu_caps *gpu = &dpr_ctx_machine(c->ctx)->caps.gpu;
-    const dpr_choice *choice;
-    dpr_request request;
-    if (dpr_request_make(c->op, c->dtype, c->count, &c->options, &request) != DPR_OK)
-        return;
-    request.key.f.in_memory = DPR_MEMORY_DEVICE;
-    request.key.f.gpu_only = 1;
-    if (dpr_ctx_choice(c->ctx, request.key, &choice) == DPR_OK
-        && occupancies_of(dpr_ctx_device(c->ctx), gpu, strategy, &request.key, &cell->use, &cell->occupancy) == 0)
-        lineup_set_grid(cell, gpu, dpr_choice_at(choice, c->count)->limits.max_blocks);
+static void look_at_kernel(const bench_caller *c, lineup_cell *cell) {
+    const dpr_machine *machine = dpr_ctx_machine(c->ctx);
+    const dpr_problem problem = caller_problem(c);
+    dpr_step step = DPR_STEP_INIT;
+    dpr_decision *decision = NULL;
+    if (dpr_decision_create(machine, &problem, &decision) == DPR_OK
+        && dpr_decision_step(decision, c->count, &step) == DPR_OK
+        && dpr_kernel_describe(machine, &problem, &cell->kernel) == DPR_OK)
+        lineup_set_grid(cell, machine, step.max_blocks);
+    dpr_decision_destroy(decision);
 }
 
 /* Adds a strategy by its name; without a cell, as it is by default. 0, or -1 with the reason if it cannot run. */
@@ -122,10 +117,11 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
         return -1;
     for (int i = 0; i < out->n; i++) {
         lineup_cell *cell = &out->cells[size][i];
-        if (add_subject(s, out->strategies[i]->name, choice.strategy, cell, why) != 0)
+        cell->kernel = (dpr_kernel_info)DPR_KERNEL_INFO_INIT;
+        if (add_subject(s, out->strategies[i].name, choice.strategy, cell, why) != 0)
             snprintf(cell->refusal, sizeof cell->refusal, "%.150s", why);
         else if (!out->nested)
-            look_at_kernel(w->subjects[w->n - 1].user, out->strategies[i], cell);
+            look_at_kernel(w->subjects[w->n - 1].user, cell);
     }
     return w->n > 0 ? 0 : -1;
 }
@@ -139,7 +135,7 @@ static bench_case read_case(int device) {
                         .dtype = DPR_F32,
                         .mode = BENCH_GRAPH,
                         .cache = BENCH_COLD,
-                        .count = (most < gib ? most : gib) / dpr_dtypes[DPR_F32].size};
+                        .count = (most < gib ? most : gib) / dpr_dtype_size(DPR_F32)};
 }
 
 /* Adds the bandwidth's case to what is asked for. */

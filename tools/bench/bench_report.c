@@ -4,7 +4,6 @@
 
 #include "cli_json.h"
 #include "figures.h"
-#include "lists.h"
 
 /* ---- The beginning ---------------------------------------------------------------------------------------------- */
 
@@ -72,8 +71,8 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
 void bench_json_case(cJSON *object, const bench_case *at) {
-    cJSON_AddStringToObject(object, "op", dpr_ops[at->op].name);
-    cJSON_AddStringToObject(object, "dtype", dpr_dtypes[at->dtype].name);
+    cJSON_AddStringToObject(object, "op", dpr_op_name(at->op));
+    cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(at->dtype));
     cli_json_integer(object, "count", at->count);
     cJSON_AddStringToObject(object, "mode", bench_mode_name(at->mode));
     cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));
@@ -130,7 +129,7 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
 
 static const char *describe(char text[160], const bench_case *at) {
     char count[32];
-    snprintf(text, 160, "%s of %s, %s, %s, %s elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
+    snprintf(text, 160, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
              bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
     return text;
 }
@@ -142,11 +141,11 @@ void bench_report_case(report_out *out, const bench_case *at, int sized, int blo
     char size[96] = "", threads[64] = "", count[32], bytes[32];
     if (sized)
         snprintf(size, sizeof size, "%s elements (%s), ", figure_elements(at->count, count),
-                 figure_bytes(at->count * dpr_dtypes[at->dtype].size, bytes));
+                 figure_bytes(at->count * dpr_dtype_size(at->dtype), bytes));
     if (block)
         snprintf(threads, sizeof threads, ", %d threads a block where that can be chosen", block);
-    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, dpr_ops[at->op].name,
-                dpr_dtypes[at->dtype].name, calls[at->mode], bench_cache_name(at->cache), threads, more);
+    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, dpr_op_name(at->op),
+                dpr_dtype_name(at->dtype), calls[at->mode], bench_cache_name(at->cache), threads, more);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------- */
@@ -269,7 +268,7 @@ static void write_sizes(report_out *out, const bench_results *r, size_t first, s
         if (i == first || !results_same_case(&row->at, &row[-1].at)) {
             line = report_row(list);
             cli_json_integer(line, "elements", row->at.count);
-            cli_json_integer(line, "bytes", row->at.count * dpr_dtypes[row->at.dtype].size);
+            cli_json_integer(line, "bytes", row->at.count * dpr_dtype_size(row->at.dtype));
         }
         add_measure(line, r, row, measure);
     }

@@ -3,13 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/ctx.h"
+#include "available.h"
 #include "figures.h"
-#include "lists.h"
 #include "progress.h"
 
 static size_t saturating_bytes(const bench_case *at) {
-    const size_t size = dpr_dtypes[at->dtype].size;
+    const size_t size = dpr_dtype_size(at->dtype);
     return at->count > SIZE_MAX / 4 / size ? SIZE_MAX / 4 : (size_t)at->count * size;
 }
 
@@ -43,7 +42,7 @@ static double time_left(const bench_walk *w) {
 }
 
 static void describe(const bench_case *at, char *text, size_t size) {
-    snprintf(text, size, "%s of %s, %s, %s, %llu elements", dpr_ops[at->op].name, dpr_dtypes[at->dtype].name,
+    snprintf(text, size, "%s of %s, %s, %s, %llu elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
              bench_mode_name(at->mode), bench_cache_name(at->cache), (unsigned long long)at->count);
 }
 
@@ -128,14 +127,14 @@ static bench_point point_of(const bench_walk *w) {
     bench_point point = {.mode = w->at.mode, .cache = w->at.cache, .bytes = saturating_bytes(&w->at)};
     if (w->known.marked && w->at.count) {
         point.mark = w->known.last.bytes;
-        point.mark_bytes = dpr_dtypes[w->at.dtype].size;
+        point.mark_bytes = dpr_dtype_size(w->at.dtype);
     }
     return point;
 }
 
 /* Whether the device has room for the array, with the reason if it has not, as far as that can be told. */
 static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
-    const size_t size = dpr_dtypes[w->at.dtype].size;
+    const size_t size = dpr_dtype_size(w->at.dtype);
     char array[32] = "16 EiB or more", room[32];
     if (w->most == 0 || w->at.count <= w->most / size)
         return 1;
@@ -300,7 +299,7 @@ size_t walk_largest(bench_walk *w) {
 /* Room for the largest array in whole blocks, on a GPU twice, and for small ones. */
 static size_t wanted_pool(bench_walk *w) {
     const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
-    const size_t enough = bench_pool_enough(on_gpu, (size_t)dpr_ctx_machine(w->cpu)->caps.cpu.cache_bytes);
+    const size_t enough = bench_pool_enough(on_gpu, (size_t)machine_value(dpr_ctx_machine(w->cpu), "cpu.cache_bytes"));
     const size_t blocks = (walk_largest(w) + KNOWN_BLOCK - 1) / KNOWN_BLOCK;
     const size_t largest = blocks * KNOWN_BLOCK * (on_gpu ? 2 : 1);
     return largest > enough ? largest : enough;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ctx.h"
 #include "available.h"
 #include "backend.h"
 
@@ -41,7 +40,7 @@ static size_t round_up(size_t bytes) {
 
 /* The last-level caches. */
 static size_t cache_bytes(const dpr_ctx *ctx) {
-    const int64_t told = dpr_ctx_machine(ctx)->caps.cpu.cache_bytes;
+    const int64_t told = machine_value(dpr_ctx_machine(ctx), "cpu.cache_bytes");
     return told > LEAST_CACHE ? (size_t)told : LEAST_CACHE;
 }
 
@@ -65,9 +64,10 @@ static size_t cpu_most(int ordinal) {
 }
 
 static void describe(const dpr_ctx *ctx, bench_device *d) {
-    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
-    snprintf(d->name, sizeof d->name, "%s", caps->cpu_name);
-    d->sm_count = (int)caps->cpu.cores;
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    (void)dpr_machine_describe(dpr_ctx_machine(ctx), &info);
+    snprintf(d->name, sizeof d->name, "%s", info.cpu_name);
+    d->sm_count = (int)machine_value(dpr_ctx_machine(ctx), "cpu.cores");
     d->cache_bytes = cache_bytes(ctx);
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "available.h"
 #include "backend.h"
-#include "cuda/device.h"
 #include "kernels.h"
 
 /* For what must stay in flight while the host launches: reads of `other`, or replays. */
@@ -96,14 +96,21 @@ static size_t most_of(size_t free_bytes) {
 }
 
 static dpr_status describe(bench_device *d) {
-    dpr_gpu_caps caps = {0};
-    const dpr_status status = dpr_device_caps(d->ordinal, &caps, d->name);
-    d->sm_count = (int)caps.sm_count;
-    d->sm_clock_khz = (int)caps.sm_clock_khz;
-    d->memory_clock_khz = (int)caps.memory_clock_khz;
-    d->memory_bus_bits = (int)caps.memory_bus_bits;
-    d->cache_bytes = caps.l2_bytes > 0 ? (uint64_t)caps.l2_bytes : 4 * mib;
-    d->memory_bytes = (uint64_t)caps.memory_bytes;
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    dpr_machine *m;
+    const dpr_status status = dpr_machine_read(d->ordinal, 0, &m);
+    if (status != DPR_OK)
+        return status;
+    (void)dpr_machine_describe(m, &info);
+    const uint64_t l2 = (uint64_t)machine_value(m, "gpu.l2_bytes");
+    snprintf(d->name, sizeof d->name, "%s", info.gpu_name);
+    d->sm_count = (int)machine_value(m, "gpu.sm_count");
+    d->sm_clock_khz = (int)machine_value(m, "gpu.sm_clock_khz");
+    d->memory_clock_khz = (int)machine_value(m, "gpu.memory_clock_khz");
+    d->memory_bus_bits = (int)machine_value(m, "gpu.memory_bus_bits");
+    d->cache_bytes = l2 > 0 ? l2 : 4 * mib;
+    d->memory_bytes = (uint64_t)machine_value(m, "gpu.memory_bytes");
+    dpr_machine_destroy(m);
     if (cudaDriverGetVersion(&d->driver_version) != cudaSuccess
         || cudaRuntimeGetVersion(&d->runtime_version) != cudaSuccess)
         (void)cudaGetLastError();

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "backend.h"
-#include "cuda/device.h"
 
 struct bench_timer {
     const bench_backend *backend;

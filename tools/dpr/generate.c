@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "lists.h"
 #include "value.h"
 
 /* Output number i of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). */
@@ -24,13 +23,13 @@ static void floats(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t co
         const size_t n = count - at < PIECE ? count - at : PIECE;
         for (size_t i = 0; i < n; i++)
             numbers[i] = (double)(bits_of(first + at + i) >> (64 - precision)) * unit;
-        value_narrow(dtype, numbers, to + at * dpr_dtypes[dtype].size, n);
+        value_narrow(dtype, numbers, to + at * dpr_dtype_size(dtype), n);
     }
 }
 
 /* Integers take the top bits, as do truth values. */
 static void integers(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t count) {
-    unsigned size = dpr_dtypes[dtype].size, shift = dtype == DPR_BOOL ? 63 : 64 - 8 * size;
+    unsigned size = (unsigned)dpr_dtype_size(dtype), shift = dtype == DPR_BOOL ? 63 : 64 - 8 * size;
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = bits_of(first + i) >> shift;
         memcpy(to + i * size, &bits, size); /* little-endian, as the GPU is */
@@ -38,9 +37,9 @@ static void integers(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t 
 }
 
 void generate(dpr_dtype dtype, uint64_t first, void *to, size_t count) {
-    if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX)
+    if (value_kind(dtype) == DPR_KIND_COMPLEX)
         generate(dtype == DPR_C64 ? DPR_F32 : DPR_F64, 2 * first, to, 2 * count);
-    else if (dpr_dtypes[dtype].kind == DPR_KIND_FLOAT)
+    else if (value_kind(dtype) == DPR_KIND_FLOAT)
         floats(dtype, first, to, count);
     else
         integers(dtype, first, to, count);

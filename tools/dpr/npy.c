@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lists.h"
-
 int npy_fail(char why[NPY_WHY], const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -43,12 +41,14 @@ static int set_dtype(const char *descr, int length, const dpr_dtype *as, npy_hea
     char name[32], opaque[8];
     snprintf(name, sizeof name, "%.*s", length, descr);
     const char *code = name + (*name && strchr("<>=|", *name));
-    for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
-        snprintf(opaque, sizeof opaque, "V%d", dpr_dtypes[i].size);
-        const char *known = as && *as == (dpr_dtype)i && *code == 'V' ? opaque : dpr_dtypes[i].npy;
+    for (int i = 0; dpr_dtype_name((dpr_dtype)i); i++) {
+        dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+        (void)dpr_dtype_describe((dpr_dtype)i, &info);
+        snprintf(opaque, sizeof opaque, "V%zu", dpr_dtype_size((dpr_dtype)i));
+        const char *known = as && *as == (dpr_dtype)i && *code == 'V' ? opaque : info.npy;
         if (*known && strcmp(code, known) == 0) {
             h->dtype = (dpr_dtype)i;
-            h->swapped = *name == '>' && dpr_dtypes[i].size > 1;
+            h->swapped = *name == '>' && dpr_dtype_size((dpr_dtype)i) > 1;
             return 0;
         }
     }
@@ -57,7 +57,7 @@ static int set_dtype(const char *descr, int length, const dpr_dtype *as, npy_hea
 
 /* The dimensions, and the product of them. One of 0 makes the array empty, whatever the others are. */
 static int set_shape(const char *at, const char *end, npy_header *h, char *why) {
-    const uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtypes[h->dtype].size;
+    const uint64_t most = (uint64_t)PTRDIFF_MAX / dpr_dtype_size(h->dtype);
     int is_empty = 0, is_large = 0;
     char *after;
     h->count = 1;

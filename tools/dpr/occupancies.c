@@ -5,16 +5,6 @@
 
 #include "cli.h"
 #include "cli_json.h"
-#include "cuda/device.h"
-
-int occupancies_of(int device, const dpr_gpu_caps *gpu, const dpr_strategy *strategy, const dpr_key *key,
-                   dpr_kernel_use *use, dpr_occupancy *occupancy) {
-    const dpr_kernel kernel = strategy->kernel(key);
-    if (dpr_device_kernel_use(device, &kernel, use) != DPR_OK)
-        return -1;
-    *occupancy = dpr_occupancy_of(gpu, *use);
-    return 0;
-}
 
 /* Kernels of a strategy with the same occupancy for the same reason. */
 typedef struct group {

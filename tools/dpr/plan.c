@@ -155,7 +155,7 @@ static const report_column predicted[] = {
 static void add_predictions(cJSON *row, const dpr_decision *decision, size_t strategy) {
     char time[32], cell[40];
     for (const report_column *c = predicted + 1; c->key; c++) {
-        const size_t count = (size_t)1 << atoi(c->key + 2);
+        const size_t count = (size_t)1 << strtoul(c->key + 2, NULL, 10);
         const char *mark = step_at(decision, count).strategy == strategy ? "*" : " ";
         snprintf(cell, sizeof cell, "%s%s", figure_time(seconds_of(decision, strategy, count), time), mark);
         cJSON_AddStringToObject(row, c->key, cell);

@@ -80,7 +80,7 @@ static int take_ops(const char *text, void *out) {
     asked *a = out;
     a->op_count = 0;
     a->every_op = strcmp(text, "every") == 0;
-    for (int i = 0; a->every_op && i < DPR_OP_COUNT; i++)
+    for (int i = 0; a->every_op && dpr_op_name((dpr_op)i); i++)
         a->ops[a->op_count++] = (dpr_op)i;
     return a->every_op ? CLI_OK : cli_each(text, add_op, a);
 }

@@ -10,6 +10,12 @@
 
 #include "cli_json.h"
 
+dpr_kind value_kind(dpr_dtype dtype) {
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    (void)dpr_dtype_describe(dtype, &info);
+    return info.kind;
+}
+
 /* ---- Floating point --------------------------------------------------------------------------------------------- */
 
 /* The type of a part of a complex number; other types are their own part. */
@@ -18,7 +24,7 @@ static dpr_dtype part_type(dpr_dtype dtype) {
 }
 
 static size_t parts_in(dpr_dtype dtype) {
-    return dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX ? 2 : 1;
+    return value_kind(dtype) == DPR_KIND_COMPLEX ? 2 : 1;
 }
 
 /* The bits of infinity are ones in the exponent and zeros in the fraction. */
@@ -44,7 +50,7 @@ static uint16_t round_to_bits(dpr_dtype dtype, double x) {
 
 void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count) {
     const dpr_dtype type = part_type(dtype);
-    const size_t size = dpr_dtypes[type].size;
+    const size_t size = dpr_dtype_size(type);
     double *f64 = to;
     float *f32 = to;
     for (size_t i = 0; i < count * parts_in(dtype); i++)
@@ -61,7 +67,7 @@ void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count) {
 void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
     const dpr_dtype type = part_type(dtype);
     const unsigned char *at = from;
-    for (size_t i = 0; i < count * parts_in(dtype); i++, at += dpr_dtypes[type].size)
+    for (size_t i = 0; i < count * parts_in(dtype); i++, at += dpr_dtype_size(type))
         to[i] = dpr_element_load(type, at).re;
 }
 
@@ -98,7 +104,7 @@ static int parse_parts(dpr_dtype dtype, const char *text, value *out) {
 }
 
 static int parse_integer(dpr_dtype dtype, const char *text, value *out) {
-    const int is_signed = dpr_dtypes[dtype].kind == DPR_KIND_SINT;
+    const int is_signed = value_kind(dtype) == DPR_KIND_SINT;
     char *end;
     errno = 0;
     out->u64 = is_signed ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
@@ -115,7 +121,7 @@ static int parse_bool(const char *text, value *out) {
 }
 
 int value_parse(dpr_dtype dtype, const char *text, value *out) {
-    const int kind = dpr_dtypes[dtype].kind;
+    const int kind = value_kind(dtype);
     value v = {{0}};
     const int bad = kind == DPR_KIND_BOOL                    ? parse_bool(text, &v)
                     : kind & (DPR_KIND_SINT | DPR_KIND_UINT) ? parse_integer(dtype, text, &v)
@@ -149,7 +155,7 @@ static void float_text(dpr_dtype type, double x, char text[FLOAT_TEXT]) {
 void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
     const dpr_element e = dpr_element_load(dtype, v);
     char re[FLOAT_TEXT], im[FLOAT_TEXT];
-    switch (dpr_dtypes[dtype].kind) {
+    switch (value_kind(dtype)) {
     case DPR_KIND_BOOL:
         strcpy(text, e.bits ? "true" : "false");
         break;
@@ -178,9 +184,9 @@ static cJSON *float_json(dpr_dtype type, double x) {
 cJSON *value_json(dpr_dtype dtype, const value *v) {
     const dpr_element e = dpr_element_load(dtype, v);
     char text[VALUE_TEXT];
-    if (dpr_dtypes[dtype].kind == DPR_KIND_FLOAT)
+    if (value_kind(dtype) == DPR_KIND_FLOAT)
         return float_json(dtype, e.re);
-    if (dpr_dtypes[dtype].kind == DPR_KIND_COMPLEX) {
+    if (value_kind(dtype) == DPR_KIND_COMPLEX) {
         cJSON *pair = cJSON_CreateArray();
         cli_json_append(pair, float_json(part_type(dtype), e.re));
         cli_json_append(pair, float_json(part_type(dtype), e.im));

@@ -17,6 +17,9 @@ typedef union value {
 
 enum { VALUE_TEXT = 80 };
 
+/* What the elements of the type are. */
+dpr_kind value_kind(dpr_dtype dtype);
+
 /* The value in as few digits as give it back when read: true or false, integers, floating point, a+bi. */
 void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]);
 

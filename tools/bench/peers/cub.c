@@ -23,7 +23,7 @@ static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
 }
 
 static size_t result_bytes(const peer *p) {
-    return dpr_dtypes[p->caller.expected.dtype].size;
+    return dpr_dtype_size(p->caller.expected.dtype);
 }
 
 /* As torch and others do: a copy in the stream, and waiting for that. */

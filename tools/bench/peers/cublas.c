@@ -93,7 +93,7 @@ static int call(void *user, const void *in, void *host_out) {
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
 static double squares(const known *k, size_t count) {
-    const size_t size = dpr_dtypes[k->dtype].size;
+    const size_t size = dpr_dtype_size(k->dtype);
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
         const double x = dpr_element_load(k->dtype, k->block + i * size).re;
@@ -105,7 +105,7 @@ static double squares(const known *k, size_t count) {
 /* Changes what is expected of dpr's operation to what the routine gives. The array is the block again and again.
  * Squares of numbers up to 1 are no more in sum than the numbers, so the tolerance of the sum will do. */
 static void expect(const bench_walk *w, meaning gives, known_result *expected) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtypes[w->at.dtype].size, count = (size_t)w->at.count;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(w->at.dtype), count = (size_t)w->at.count;
     const size_t blocks = count / per_block;
     if (gives == FROM_ONE)
         expected->exact.i64++;

@@ -54,7 +54,7 @@ static int call(void *user, const void *in, void *host_out) {
 
 static int add(peer_set *s, char why[BENCH_WHY]) {
     const bench_case *at = &s->walk->at;
-    const int is_small = at->count <= LARGEST_BYTES / dpr_dtypes[at->dtype].size;
+    const int is_small = at->count <= LARGEST_BYTES / dpr_dtype_size(at->dtype);
     bench_subject *subject = is_small ? peer_add(s, peer_group_name(PEER_LAUNCH)) : NULL;
     (void)why;
     if (!subject)

@@ -102,7 +102,7 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
 
 /* Half of the array to as much other memory: as many bytes go through the memory as when all of it is read. */
 static size_t copy_bytes(const peer_set *s) {
-    return (size_t)s->walk->at.count * dpr_dtypes[s->walk->at.dtype].size / 2;
+    return (size_t)s->walk->at.count * dpr_dtype_size(s->walk->at.dtype) / 2;
 }
 
 static int enqueue_copy(void *user, const void *in, void *out, dpr_stream stream) {
