@@ -18,7 +18,6 @@
 #include "bench_report.h"
 #include "cli.h"
 #include "cli_json.h"
-#include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/module.h"
 #include "kernels.h"

@@ -13,9 +13,7 @@
 #include "source.h"
 #include "tables.h"
 
-/* Windows that stay in a CPU's caches are read and reduced as quickly as pages could be mapped. A GPU takes longer for
- * a launch than for reading as little as that. */
-enum { CPU_WINDOW = 4 << 20, GPU_WINDOW = 64 << 20 };
+enum { DEFAULT_WINDOW = 64 << 20 };
 
 typedef struct request {
     asked asked;
@@ -23,7 +21,7 @@ typedef struct request {
     dpr_dtype dtype;
     int device;        /* CLI_NO_DEVICE if none is named */
     uint64_t generate; /* bytes */
-    uint64_t window;   /* bytes, 0: the default */
+    uint64_t window;   /* bytes */
     int generating, json, quiet;
     place place;
     cJSON *arrays; /* what was done to each file */
@@ -42,16 +40,16 @@ static const cli_help help = {
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
     tables_print_all,
     "Files are .npy (versions 1.0 to 3.0, either byte order, C or Fortran order) or, with --dtype, bare\n"
-    "elements in this machine's byte order. They may be larger than memory: they are read window by window\n"
+    "elements in this machine's byte order. They may be larger than memory: they are mapped window by window\n"
     "and the results of the windows combined. argmin and argmax give the index in row-major order, as NumPy's\n"
     "flat index, whatever the order in the file. bfloat16 arrays, which NumPy saves as '|V2', need\n"
     "--dtype bf16.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
-    "ran, the bytes of the array over the time the reduction took, and this time. Reading the file, planning,\n"
-    "starting threads, loading kernels and the copy to a GPU are not in it; with --generate it is the median of\n"
-    "several runs. Generated integers are uniform over all values of the type, floating point is uniform in\n"
-    "[0, 1); the same on every machine.\n"
+    "ran, the bytes of the array over the time the reduction took, and this time. Planning, starting threads,\n"
+    "loading kernels and the copy to a GPU are not in it, but the first operation on a file also waits for the\n"
+    "disk; with --generate it is the median of several runs. Generated integers are uniform over all values of\n"
+    "the type, floating point is uniform in [0, 1); the same on every machine.\n"
     "\n"
     "JSON: integers have all their digits, however large; NaN and infinities are the strings \"nan\", \"inf\" and\n"
     "\"-inf\"; complex numbers are [real, imaginary].\n"
@@ -124,7 +122,7 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {'d', "device", "DEVICE", cli_device, &r->device,
          "cpu, auto (a GPU if there is one), or a GPU's number.\nDefault: cpu for files, auto for --generate"},
         {'g', "generate", "SIZE", take_generate, r, "reduce SIZE bytes of pseudo-random data, no files"},
-        {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 4MiB; 64MiB for a GPU)"},
+        {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         {'q', "quiet", NULL, cli_flag, &r->quiet, "the values alone, one a line"},
         cli_help_option,
@@ -220,10 +218,9 @@ static int reduce_source(request *r, source *s, const char *name) {
 
 static int reduce_file(request *r, const char *file) {
     source s;
-    const size_t window = r->window ? (size_t)r->window : r->place.gpu ? GPU_WINDOW : CPU_WINDOW;
     const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
-    const int code =
-        source_open(&s, file, r->raw, window) == 0 ? reduce_source(r, &s, name) : failed_file(r, name, s.why);
+    const int code = source_open(&s, file, r->raw, (size_t)r->window) == 0 ? reduce_source(r, &s, name)
+                                                                           : failed_file(r, name, s.why);
     source_close(&s);
     return code;
 }
@@ -283,7 +280,7 @@ static int reduce_all(request *r, char **files, int count) {
 }
 
 int command_reduce(int argc, char **argv) {
-    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = CLI_NO_DEVICE};
+    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = CLI_NO_DEVICE, .window = DEFAULT_WINDOW};
     int first = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;

@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int fail_short(source *s, uint64_t missing) {
@@ -50,6 +53,70 @@ static int check_unchanged(source *s) {
     return 0;
 }
 
+/* ---- Mapping ---------------------------------------------------------------------------------------------------- */
+
+/* Touching a mapped page that the file has no more raises SIGBUS in whichever thread does it, maybe a worker of the
+ * library. The handler puts zero pages there, so that the reduction comes to its end, and unmap() reports it. */
+static struct {
+    _Atomic(char *) first, end; /* lock-free, so that the handler may use them */
+    atomic_int hit;
+    size_t page;
+} guard;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    (void)context;
+    char *at = info->si_addr;
+    if (at >= guard.first && at < guard.end) {
+        int saved = errno;
+        char *page = at - (uintptr_t)at % guard.page;
+        void *zeros = mmap(page, (size_t)(guard.end - page), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        errno = saved;
+        if (zeros != MAP_FAILED) {
+            guard.hit = 1;
+            return;
+        }
+    }
+    signal(number, SIG_DFL); /* the fault repeats and ends the process */
+}
+
+static void install_guard(void) {
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    guard.page = (size_t)sysconf(_SC_PAGESIZE);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* Maps `bytes` from place `at` of the file on. 0, or -1, because some file systems cannot map. */
+static int map_window(source *s, uint64_t at, size_t bytes, const void **in) {
+    const size_t lead = (size_t)(at % guard.page), size = bytes + lead;
+    char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, s->fd, (off_t)(at - lead));
+    if (map == MAP_FAILED)
+        return -1;
+    s->map = map;
+    s->map_bytes = size;
+    guard.hit = 0;
+    guard.end = map + (size + guard.page - 1) / guard.page * guard.page;
+    guard.first = map;
+    madvise(map, size, MADV_SEQUENTIAL);
+    /* The disk fetches the next window while this one is reduced. */
+    posix_fadvise(s->fd, (off_t)(at + bytes), (off_t)bytes, POSIX_FADV_WILLNEED);
+    *in = map + lead;
+    return 0;
+}
+
+/* Ends the use of a mapped window. 0, or -1 with s->why if it was not all of the file as it was opened. */
+static int unmap(source *s) {
+    if (!s->map)
+        return 0;
+    guard.first = guard.end = NULL;
+    munmap(s->map, s->map_bytes);
+    s->map = NULL;
+    if (check_unchanged(s) != 0)
+        return -1;
+    errno = EIO;
+    return guard.hit ? fail_reading(s) : 0;
+}
+
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
 /* The file as an array with a header, of *header bytes. */
@@ -92,6 +159,8 @@ static int check_size(source *s, uint64_t size) {
     if (s->array.count == UINT64_MAX)
         s->array.count = s->array.shape[0] = size / element;
     const uint64_t wanted = s->array.count * element;
+    s->ignored = size > wanted;
+    s->mapped = !s->array.swapped && s->data % dpr_dtype_alignment(s->array.dtype) == 0;
     return size < wanted ? fail_short(s, wanted - size) : 0;
 }
 
@@ -101,7 +170,6 @@ static int open_fd(source *s, const char *file) {
         return npy_fail(s->why, "cannot be opened: %s", strerror(errno));
     if (fstat(s->fd, &s->at_start) != 0)
         return fail_reading(s);
-    (void)posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return 0;
 }
 
@@ -120,9 +188,11 @@ int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window
     const int is_npy = npy_is(s->begin, s->held);
     if ((is_npy ? open_npy(s, raw, &header) : open_raw(s, raw)) != 0)
         return -1;
-    if (s->regular && check_size(s, (uint64_t)(s->at_start.st_size - start) - header) != 0)
+    s->data = (uint64_t)start + header;
+    if (s->regular && check_size(s, (uint64_t)s->at_start.st_size - s->data) != 0)
         return -1;
     const size_t element = dpr_dtype_size(s->array.dtype);
+    install_guard();
     s->window = window / element + (window < element);
     if (s->window > s->array.count)
         s->window = (size_t)s->array.count;
@@ -162,26 +232,42 @@ static int read_window(source *s, size_t count, size_t *got) {
     return 0;
 }
 
+/* A pipe may go on after the array. */
+static int look_for_more(source *s) {
+    unsigned char byte;
+    const ssize_t n = s->regular ? s->ignored : read_fully(s, &byte, 1);
+    s->ignored = n > 0;
+    return n < 0 ? -1 : 0;
+}
+
 int source_next(source *s, const void **in, size_t *count, int *last) {
-    const uint64_t left = s->array.count - s->given;
+    const size_t element = dpr_dtype_size(s->array.dtype);
+    const uint64_t left = s->array.count - s->given, at = s->data + s->given * element;
     const size_t wanted = left < s->window ? (size_t)left : s->window;
-    if (left == 0) { /* files and pipes may go on after the array */
-        unsigned char byte;
-        const ssize_t n = read_fully(s, &byte, 1);
-        s->ignored = n > 0;
-        return n < 0 ? -1 : 0;
-    }
-    if (read_window(s, wanted, count) != 0)
+    if (unmap(s) != 0)
         return -1;
+    if (left == 0)
+        return look_for_more(s);
+    *count = wanted;
+    if (s->mapped && map_window(s, at, wanted * element, in) != 0) {
+        s->mapped = 0;
+        s->used = s->held;
+        if (lseek(s->fd, (off_t)at, SEEK_SET) < 0)
+            return fail_reading(s);
+    }
+    if (!s->mapped && read_window(s, wanted, count) != 0)
+        return -1;
+    if (!s->mapped)
+        *in = s->buffer;
     s->given += *count;
     if (*count < wanted)
         s->array.count = s->array.shape[0] = s->given;
     *last = s->given == s->array.count;
-    *in = s->buffer;
     return *count > 0;
 }
 
 void source_close(source *s) {
+    (void)unmap(s);
     free(s->buffer);
     if (s->fd > STDIN_FILENO)
         close(s->fd);

@@ -1,4 +1,5 @@
-/* An array in a file or a pipe, read window by window. */
+/* An array in a file, seen as a row of windows: mapped where that is possible, read into a buffer where it is not
+ * (pipes, big-endian and misaligned data). */
 #ifndef DPR_TOOLS_SOURCE_H
 #define DPR_TOOLS_SOURCE_H
 
@@ -14,10 +15,13 @@ typedef struct source {
     /* Private. */
     int fd;
     struct stat at_start; /* of a regular file */
-    int regular, ended;
-    uint64_t given;                        /* elements handed out */
-    size_t window;                         /* elements of a window */
-    unsigned char *buffer;                 /* the window */
+    int regular, ended, mapped;
+    uint64_t given;        /* elements handed out */
+    size_t window;         /* elements of a window */
+    unsigned char *buffer; /* a window that is read */
+    char *map;             /* a window that is mapped, from the begin of its first page on */
+    size_t map_bytes;
+    uint64_t data;                         /* place of the first element in a regular file */
     unsigned char begin[NPY_PREFIX_BYTES]; /* read to find a header: [used, held) is still to be handed out */
     size_t used, held;
 } source;
@@ -27,7 +31,8 @@ typedef struct source {
 int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window);
 
 /* The next window: 1 with *in (valid until the next call), *count elements, at least 1, and *last when it is known to
- * be the last; 0 at the end; -1 with s->why, also when the file is no longer as it was when it was opened. */
+ * be the last; 0 at the end; -1 with s->why. Results of a window are worth nothing if the next call gives -1: the file
+ * may have changed while they were computed. */
 int source_next(source *s, const void **in, size_t *count, int *last);
 
 void source_close(source *s);
