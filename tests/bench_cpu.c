@@ -11,7 +11,7 @@
 #include <dpr.h>
 
 #include "cuda/device.h"
-#include "plan/topo.h"
+#include "plan/processors.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -176,7 +176,7 @@ static void report(const bench *b, const double seconds[CONTENDERS], double call
     (void)fprintf(stderr, "16 doubles: dpr_reduce() %.1f ns, bare loop %.1f ns\n", 1e9 * call, 1e9 * loop);
     dpr_cpu_caps cpu;
     char name[64];
-    dpr_topo_cpu(&cpu, name);
+    dpr_read_processors(&cpu, name);
     const char *commit = getenv("DPR_COMMIT");
     (void)printf("{\"benchmark\": \"cpu\", \"device\": \"%s\", \"commit\": \"%s\", \"gpus\": %d", name,
                  commit ? commit : "", dpr_device_count());

@@ -6,8 +6,8 @@
 
 #include "machines.h"
 #include "plan/caps_text.h"
+#include "plan/processors.h"
 #include "plan/registry.h"
-#include "plan/topo.h"
 #include "support.h"
 
 static void check_round_trip(const char *name) {

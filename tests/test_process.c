@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan/topo.h"
+#include "plan/processors.h"
 #include "process.h"
 #include "support.h"
 
@@ -102,7 +102,7 @@ static dpr_status start_more_workers(void) {
 }
 
 static dpr_status ask_for_node(void) {
-    (void)dpr_topo_pci_node("0000:00:00.0");
+    (void)dpr_numa_node_of_pci("0000:00:00.0");
     return DPR_OK;
 }
 

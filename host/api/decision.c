@@ -52,17 +52,17 @@ dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_ste
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(&decision->choice, count);
-    const dpr_launch_limits *shape = &step->limits;
+    const dpr_launch_limits *limits = &step->limits;
     *out = (dpr_step){
         .size = out->size,
         .from = step == decision->choice.step ? 0 : step[-1].upto + 1,
         .upto = step->upto,
         .strategy = dpr_strategy_index(step->strategy),
-        .threads = shape->threads,
-        .max_blocks = shape->max_blocks,
-        .max_depth = shape->max_depth,
-        .launch_measured = shape->measured,
-        .launch_seconds = shape->max_depth > 0 ? shape->launch_seconds : 0,
+        .threads = limits->threads,
+        .max_blocks = limits->max_blocks,
+        .max_depth = limits->max_depth,
+        .launch_measured = limits->measured,
+        .launch_seconds = limits->max_depth > 0 ? limits->launch_seconds : 0,
     };
     return DPR_OK;
 }

@@ -7,8 +7,8 @@
 #include "plan/caps_text.h"
 #include "plan/occupancy.h"
 #include "plan/planner.h"
+#include "plan/processors.h"
 #include "plan/registry.h"
-#include "plan/topo.h"
 #include "request.h"
 
 /* ---- Machines of the caller's ---- */
@@ -65,7 +65,7 @@ dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *ou
     const dpr_caps *caps = &machine->caps;
     dpr_machine_info info = {.size = out->size, .cpu_name = caps->cpu_name, .near_node = -1};
     if (caps->has_gpu && machine->device >= 0 && dpr_device_pci(machine->device, info.pci) == DPR_OK)
-        info.near_node = dpr_topo_pci_node(info.pci);
+        info.near_node = dpr_numa_node_of_pci(info.pci);
     if (caps->has_gpu)
         info.gpu_name = caps->gpu_name;
     if (caps->has_gpu && info.near_node < 0)
@@ -93,7 +93,7 @@ dpr_status dpr_node_describe(size_t i, dpr_node_info *out) {
     if (status != DPR_OK)
         return status;
     dpr_node_info info = {.size = out->size};
-    if (!dpr_topo_node(i, &info))
+    if (!dpr_numa_node(i, &info))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and there is no such NUMA node", i);
     *out = info;
     return DPR_OK;

@@ -1,5 +1,5 @@
-/* The machine's processors as hwloc sees them, read once. cores.c uses them for the pool of threads, and plan/topo.c
- * for the planner and `dpr info`. */
+/* The machine's processors as hwloc sees them, read once. cores.c uses them for the pool of threads, and
+ * plan/processors.c for the planner and `dpr info`. */
 #ifndef DPR_HOST_CPU_TOPOLOGY_H
 #define DPR_HOST_CPU_TOPOLOGY_H
 

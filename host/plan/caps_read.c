@@ -2,8 +2,8 @@
 
 #include "caps_text.h"
 #include "error.h"
+#include "processors.h"
 #include "registry.h"
-#include "topo.h"
 
 dpr_status dpr_caps_check(int device) {
     const int devices = dpr_device_count();
@@ -27,7 +27,7 @@ dpr_status dpr_caps_read(int device, dpr_caps *out) {
         dpr_this_build.hook->assume(&caps.gpu);
         caps.has_gpu = 1;
     }
-    dpr_topo_cpu(&caps.cpu, caps.cpu_name);
+    dpr_read_processors(&caps.cpu, caps.cpu_name);
     dpr_caps_confine(&caps);
     *out = caps;
     return DPR_OK;

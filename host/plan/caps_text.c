@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "error.h"
+#include "processors.h"
 #include "text.h"
-#include "topo.h"
 
 /* Every number of a machine: its key, what it is, its offset in dpr_caps and its range. Those of the CPU come first. */
 typedef struct field {

@@ -1,4 +1,4 @@
-#include "topo.h"
+#include "processors.h"
 
 #include <ctype.h>
 #include <hwloc/linux.h>
@@ -46,7 +46,7 @@ static const char *model_name(const dpr_topology *t) {
     return model && *model ? model : "unknown CPU";
 }
 
-void dpr_topo_cpu(dpr_cpu_caps *cpu, char name[64]) {
+void dpr_read_processors(dpr_cpu_caps *cpu, char name[64]) {
     const dpr_topology *t = dpr_topology_get();
     int nodes = t->topology ? objects_here(t, HWLOC_OBJ_NUMANODE, NULL) : 0;
     *cpu = (dpr_cpu_caps){
@@ -79,7 +79,7 @@ static void describe(const dpr_topology *t, hwloc_obj_t numa, dpr_node_info *out
     hwloc_bitmap_free(cpus);
 }
 
-int dpr_topo_node(size_t i, dpr_node_info *out) {
+int dpr_numa_node(size_t i, dpr_node_info *out) {
     const dpr_topology *t = dpr_topology_get();
     size_t found = 0;
     hwloc_const_nodeset_t set = t->topology ? hwloc_topology_get_topology_nodeset(t->topology) : NULL;
@@ -116,7 +116,7 @@ static int read_local_cpus(const char *name, hwloc_cpuset_t cpus) {
     return found;
 }
 
-int dpr_topo_pci_node(const char *pci_bus_id) {
+int dpr_numa_node_of_pci(const char *pci_bus_id) {
     const dpr_topology *t = dpr_topology_get();
     char name[16];
     int node = -1;
