@@ -3,9 +3,9 @@
  * results as in flat.lastblock. */
 #include <cuda/ptx>
 
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "rates.h"
 
 namespace dpr {
 namespace {

@@ -4,9 +4,9 @@
 #include <cooperative_groups.h>
 #include <cuda/ptx>
 
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "rates.h"
 
 namespace dpr {
 namespace {

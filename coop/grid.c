@@ -1,7 +1,7 @@
 /* coop.grid: a cooperative launch. Every block stores its partial result in scratch memory. Then the grid synchronises
  * and each block folds as many partial results as it has threads, in as many rounds as it takes until one is left. */
-#include "cost.h"
 #include "meetings.h"
+#include "rates.h"
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return caps->gpu.cooperative_launch ? dpr_meeting_probe(key, caps) : "needs cooperative launches";

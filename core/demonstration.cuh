@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "cost.h"
 #include "family.cuh"
+#include "rates.h"
 
 namespace dpr {
 

@@ -1,8 +1,8 @@
 /* flat.block: one block reads the whole array. It has the least latency of all strategies, for arrays that one SM reads
  * quickly. */
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "rates.h"
 
 namespace dpr {
 namespace {

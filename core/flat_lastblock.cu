@@ -1,9 +1,9 @@
 /* flat.lastblock: every block but the last posts its partial result as tagged words, which need no fence, and is done.
  * The last block, which starts after all others have started, polls until it has seen them all. A run takes one launch
  * and one trip through L2, and gives the same bits every time. */
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "rates.h"
 
 namespace dpr {
 namespace {

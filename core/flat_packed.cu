@@ -1,9 +1,9 @@
 /* flat.packed: every block adds its partial result and, in the upper bits of the same 64-bit word, its arrival. The
  * block that arrives last has the result; no partial results are stored or read again. The strategy takes sums of
  * integers and operations that count, because these do not depend on the order. */
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "rates.h"
 
 namespace dpr {
 namespace {

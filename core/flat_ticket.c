@@ -1,7 +1,7 @@
 /* flat.ticket: every block stores its partial result in scratch memory and takes a ticket; the block with the last one
  * folds them in a fixed order. A run takes one launch, and blocks may start in any order. */
-#include "cost.h"
 #include "meetings.h"
+#include "rates.h"
 
 static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
     const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* seconds in addition to reading, on an H200 */

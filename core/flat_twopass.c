@@ -1,7 +1,7 @@
 /* flat.twopass: every block stores its partial result in scratch memory. A second launch, of one block, starts while
  * the first is still running, waits for its end and folds the partial results. No block waits for another. */
-#include "cost.h"
 #include "meetings.h"
+#include "rates.h"
 
 enum { FOLD_THREADS = 256 };
 

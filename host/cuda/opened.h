@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
 
+#include "device.h"
 #include "hook.h"
 #include "kernels.h"
 #include "mailbox.h"
@@ -22,5 +23,9 @@ struct dpr_device {
     const dpr_hook *hook;
     void *hooked; /* the hook's state on this device */
 };
+
+/* Enqueues a run in run->stream, with scratch memory and a workspace. Called in the home. Errors and *misfit are those
+ * of dpr_device_run(). */
+dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit);
 
 #endif

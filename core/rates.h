@@ -1,6 +1,6 @@
 /* Rates and latencies that the strategies' cost functions share, derived from capabilities. */
-#ifndef DPR_CORE_COST_H
-#define DPR_CORE_COST_H
+#ifndef DPR_CORE_RATES_H
+#define DPR_CORE_RATES_H
 
 #include "lists.h"
 #include "strategy.h"

@@ -1,0 +1,103 @@
+/* Blocking runs: where the host waits for the result. */
+#include "error.h"
+#include "home.h"
+#include "opened.h"
+
+/* Finds the device's own stream, or makes it on first use. */
+static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
+    cudaStream_t made, there = NULL;
+    *out = atomic_load(&device->own);
+    if (*out)
+        return cudaSuccess;
+    const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return error;
+    if (atomic_compare_exchange_strong(&device->own, &there, made)) {
+        *out = made;
+    } else { /* another thread was quicker */
+        (void)cudaStreamDestroy(made);
+        *out = there;
+    }
+    return cudaSuccess;
+}
+
+/* Finds the stream for a blocking run: the legacy default stream, because blocking calls come after the work in it and
+ * in streams that it waits for. While that stream may not be used, waits for all work and finds the device's own
+ * stream. */
+static dpr_status stream_for_blocking(dpr_device *device, cudaStream_t *out) {
+    *out = NULL;
+    if (dpr_home_has_legacy())
+        return DPR_OK;
+    cudaError_t error = dpr_home_wait();
+    if (error == cudaSuccess)
+        error = own_stream(device, out);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "running while a stream is captured");
+}
+
+/* Waits for the run. A capture that forbids the legacy default stream may have begun since the run was enqueued. */
+static dpr_status synchronise(const dpr_strategy *strategy, cudaStream_t stream) {
+    const cudaError_t error = stream ? cudaStreamSynchronize(stream) : dpr_home_wait_for_legacy();
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, strategy->name);
+}
+
+/* Copies the result of an enqueued run. Polling avoids a wait through the driver. If no result arrives in time, that
+ * wait follows, and returns the error if the kernel has failed. */
+static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, const dpr_mailbox *box, void *host_out,
+                          size_t result_bytes) {
+    if (!dpr_mailbox_wait(box, result_bytes)) {
+        const dpr_status status = synchronise(strategy, run->stream);
+        if (status != DPR_OK)
+            return status;
+        if (!dpr_mailbox_arrived(box, result_bytes))
+            return dpr_fail(DPR_ERR_CUDA, "%s: the kernel ended without a result", strategy->name);
+    }
+    dpr_mailbox_read(box, host_out, result_bytes);
+    return DPR_OK;
+}
+
+/* Whether to wait for the kernel's end, and not only for its result. The report comes after the result, but *host_out
+ * must change last. Without concurrent access, the caller may touch managed memory only after the kernel's end. */
+static int must_end(const dpr_device *device, const dpr_run *run) {
+    return run->launch_report || !device->concurrent_managed;
+}
+
+/* Called in the home. */
+static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                              size_t result_bytes, dpr_misfit *misfit) {
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
+    if (!box)
+        return dpr_fail(DPR_ERR_CUDA, "device %d has failed: none of the runs before has written its result",
+                        device->home.ordinal);
+    dpr_status status = dpr_device_launch(device, strategy, run, misfit);
+    const int enqueued = status == DPR_OK;
+    if (enqueued && must_end(device, run))
+        status = synchronise(strategy, run->stream);
+    if (status == DPR_OK)
+        status = collect(strategy, run, box, host_out, result_bytes);
+    dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
+    return status;
+}
+
+static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                               size_t result_bytes, dpr_misfit *misfit) {
+    dpr_status status = stream_for_blocking(device, &run->stream);
+    if (status != DPR_OK)
+        return status;
+    if (host_out)
+        return run_to_host(device, strategy, run, host_out, result_bytes, misfit);
+    status = dpr_device_launch(device, strategy, run, misfit);
+    return status == DPR_OK ? synchronise(strategy, run->stream) : status;
+}
+
+dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                   size_t result_bytes, dpr_misfit *misfit) {
+    dpr_visit visit;
+    dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
+    dpr_home_leave(&visit);
+    if (status == DPR_OK && run->launch_report && !run->report) /* pageable memory, and no nested launches */
+        *run->launch_report = (dpr_launch_report){0};
+    return status;
+}
