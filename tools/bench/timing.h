@@ -44,10 +44,10 @@
 #include "statistics.h"
 
 enum {
-    BENCH_SAMPLES = 1000,     /* of one subject at one point, at most */
     BENCH_SUBJECTS = 64,      /* at one point, at most */
     BENCH_RESULT_STRIDE = 64, /* bytes from one call's result to the next's; a result has at most as many */
     BENCH_ALIGNMENT = 256,    /* of every buffer, in bytes */
+    BENCH_LEAST_POOL = 16 << 20,
     BENCH_WHY = 512
 };
 
@@ -151,8 +151,8 @@ size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
 
 /* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
  *
- * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least 16 MiB.
- *                    bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
+ * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least
+ *                    BENCH_LEAST_POOL. bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
  *
  * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
  * thread's current one and leave it so. */
