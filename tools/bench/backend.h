@@ -23,7 +23,7 @@ typedef struct bench_batch {
     const bench_subject *subject;
     const bench_point *point;
     const bench_layout *layout;
-    bench_outcome *outcome; /* has the number of calls; a backend sets `code`, `why` and `late` */
+    bench_outcome *outcome; /* has the number of calls; a backend sets `why` and `late` */
     unsigned char *results; /* BENCH_CALLS of them, in host memory; those of the last sample */
     void *graph;            /* the backend's own, NULL at first */
 } bench_batch;
@@ -59,7 +59,7 @@ typedef struct bench_backend {
 extern const bench_backend bench_cpu, bench_cuda;
 
 /* Makes calls in the way of the batch's mode, which read the pool's buffers from number `first` on and write to `out`;
- * those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE with the outcome's code and reason. */
+ * those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE. */
 bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
                               unsigned char *out, dpr_stream stream);
 

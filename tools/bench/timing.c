@@ -14,8 +14,8 @@ struct bench_timer {
     void *state;
     bench_device device;
     bench_room room;
-    unsigned char *block; /* a copy of what the pool is filled with */
-    bench_reference best; /* of all looks */
+    const unsigned char *block; /* what the pool is filled with */
+    bench_reference best;       /* of all looks */
     bench_watch watch;
     unsigned char results[BENCH_CALLS * BENCH_RESULT_STRIDE]; /* of one batch */
 };
@@ -59,7 +59,6 @@ bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigne
         const unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
         const int code = blocking ? s->call(s->user, in, out) : s->enqueue(s->user, in, out, stream);
         if (code != 0) {
-            batch->outcome->code = code;
             snprintf(batch->outcome->why, BENCH_WHY, "the call failed with %d", code);
             return BENCH_UNABLE;
         }
@@ -69,6 +68,28 @@ bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigne
 
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b) {
     return bench_ratios(a->samples, b->samples, a->us.n < b->us.n ? a->us.n : b->us.n);
+}
+
+int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began) {
+    o->samples[o->us.n++] = us;
+    /* Sorting all samples for each would come to more than taking them. */
+    if (o->us.n >= rule->max_samples || o->us.n % (1 + o->us.n / 16) == 0) {
+        const bench_summary summary = bench_summarise(o->samples, o->us.n);
+        o->verdict = bench_judge(rule, &summary, bench_now() - began);
+    }
+    return o->verdict == BENCH_MORE && o->us.n < BENCH_SAMPLES;
+}
+
+int bench_take_turns(int n, int (*take)(void *user, int i), void *user) {
+    int done[BENCH_SUBJECTS] = {0}, left = n;
+    for (int i = 0; left > 0; i = (i + 1) % n) {
+        const int status = done[i] ? 1 : take(user, i);
+        if (status < 0)
+            return -1;
+        done[i] |= status == 0;
+        left -= status == 0;
+    }
+    return 0;
 }
 
 static double loss(double before, double after) {
@@ -157,7 +178,6 @@ void bench_timer_destroy(bench_timer *timer) {
     if (!timer)
         return;
     timer->backend->close(timer->state);
-    free(timer->block);
     free(timer);
 }
 
@@ -175,17 +195,10 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
         snprintf(why, BENCH_WHY, "a block of %zu bytes does not fit the pool", block_bytes);
         return -1;
     }
-    unsigned char *copy = malloc(block_bytes);
-    if (!copy) {
-        snprintf(why, BENCH_WHY, "no host memory for a block");
-        return -1;
-    }
-    memcpy(copy, block, block_bytes);
-    free(timer->block);
-    timer->block = copy;
+    timer->block = block;
     room->block_bytes = block_bytes;
     const size_t whole = room->pool_bytes / block_bytes * block_bytes;
-    return timer->backend->fill(timer->state, copy, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
+    return timer->backend->fill(timer->state, block, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
 }
 
 static void raise_to(bench_reference *best, const bench_reference *one) {
@@ -260,14 +273,9 @@ static bench_status warm(const session *s, bench_batch *batch) {
 
 static int start(session *s, int i) {
     bench_outcome *o = &s->outcomes[i];
-    bench_batch *batch = &s->batches[i];
-    if (s->point->mode == BENCH_BLOCKING ? !batch->subject->call : !batch->subject->enqueue) {
-        o->state = BENCH_UNFIT;
-        return 0;
-    }
     if (!bench_goes_on(&s->timer->watch))
         return 0;
-    const int status = note(o, warm(s, batch));
+    const int status = note(o, warm(s, &s->batches[i]));
     if (status == 0)
         o->state = BENCH_DONE;
     return status < 0 ? -1 : 0;
@@ -281,41 +289,17 @@ static void check_results(bench_outcome *o, const bench_batch *batch) {
 }
 
 /* Takes one sample of a subject. 1 if it wants more, 0 if not, -1 if the device has failed. */
-static int take(session *s, int i) {
+static int take(void *user, int i) {
+    session *s = user;
     bench_outcome *o = &s->outcomes[i];
-    const bench_batch *batch = &s->batches[i];
-    const int status = note(o, sample(s, batch, &o->samples[o->us.n]));
+    double us;
+    if (o->state != BENCH_DONE || !bench_goes_on(&s->timer->watch))
+        return 0;
+    const int status = note(o, sample(s, &s->batches[i], &us));
     if (status != 0)
         return status < 0 ? -1 : 0;
-    check_results(o, batch);
-    o->us.n++;
-    /* Sorting all samples for each would come to more than taking them. */
-    if (o->us.n >= s->rule->max_samples || o->us.n % (1 + o->us.n / 16) == 0) {
-        const bench_summary summary = bench_summarise(o->samples, o->us.n);
-        o->verdict = bench_judge(s->rule, &summary, bench_now() - s->began);
-    }
-    return o->verdict == BENCH_MORE && o->us.n < BENCH_SAMPLES;
-}
-
-/* Rounds until no subject wants more samples. 0, or -1 if the device has failed. */
-static int take_rounds(session *s) {
-    int wants[BENCH_SUBJECTS] = {0}, some = 0;
-    for (int i = 0; i < s->n; i++)
-        some |= wants[i] = s->outcomes[i].state == BENCH_DONE;
-    while (some) {
-        some = 0;
-        for (int i = 0; i < s->n; i++) {
-            if (!wants[i])
-                continue;
-            if (!bench_goes_on(&s->timer->watch))
-                return 0;
-            const int status = take(s, i);
-            if (status < 0)
-                return -1;
-            some |= wants[i] = status;
-        }
-    }
-    return 0;
+    check_results(o, &s->batches[i]);
+    return bench_keep(o, us, s->rule, s->began);
 }
 
 /* Writes what is at `from` to the place of the mark in all arrays. */
@@ -335,7 +319,7 @@ static int run(session *s, char *why) {
     for (int i = 0; i < s->n && status == 0; i++)
         status = start(s, i);
     if (status == 0)
-        status = take_rounds(s);
+        status = bench_take_turns(s->n, take, s);
     for (int i = 0; i < s->n; i++) {
         bench_outcome *o = &s->outcomes[i];
         if (status != 0 && o->state == BENCH_FAILED && o->why[0])

@@ -64,7 +64,7 @@ double bench_now(void);
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
 /* Something that is timed. Callbacks return 0, or another number when they failed: that ends the subject at this point,
- * and the number is in its outcome. */
+ * and the number is in its outcome's reason. The callback that the point's mode does not need may be NULL. */
 typedef struct bench_subject {
     const char *name;
     void *user; /* for the callbacks; knows how many elements a call reads */
@@ -93,14 +93,12 @@ typedef struct bench_point {
 
 typedef enum bench_state {
     BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
-    BENCH_FAILED,      /* a callback failed (`code`), or the device did (`why`) */
+    BENCH_FAILED,      /* a callback failed, or the device did */
     BENCH_INTERRUPTED, /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
-    BENCH_UNFIT        /* this subject lacks the callback of the mode */
 } bench_state;
 
 typedef struct bench_outcome {
     bench_state state;
-    int code; /* what the callback returned that failed, else 0 */
     char why[BENCH_WHY];
     bench_verdict verdict;         /* why sampling ended; BENCH_MORE: interrupted */
     int calls;                     /* in one sample */
@@ -110,6 +108,13 @@ typedef struct bench_outcome {
     bench_summary us;              /* microseconds of one call */
     double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
 } bench_outcome;
+
+/* Keeps a sample. Whether there should be more, by the rule, for a point that began at `began` (bench_now()). */
+int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began);
+
+/* Has take(user, i) take one sample of each of n subjects (at most BENCH_SUBJECTS) in turn, as long as it returns 1;
+ * 0: that subject needs no more; -1 ends all. 0, or -1. */
+int bench_take_turns(int n, int (*take)(void *user, int i), void *user);
 
 /* How a is to b: the summary of a's time over b's, of the rounds that both were in. n is 0 where there are none. */
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b);
@@ -173,9 +178,9 @@ typedef struct bench_watch {
  * data is made. */
 bench_watch *bench_timer_watch(bench_timer *timer);
 
-/* Has the pool hold repetitions of `block`, which is in host memory and copied. Every buffer begins with the block's
- * first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU, where that takes long,
- * bench_run() makes the data of those buffers that it reads.
+/* Has the pool hold repetitions of `block`, which is in host memory and stays there until the next call. Every buffer
+ * begins with the block's first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU,
+ * where that takes long, bench_run() makes the data of those buffers that it reads.
  *
  * @param block_bytes  a multiple of BENCH_ALIGNMENT. Buffers lie at multiples of it.
  *
