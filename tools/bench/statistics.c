@@ -51,13 +51,6 @@ bench_summary bench_summarise(const double *values, int n) {
     return s;
 }
 
-bench_summary bench_ratios(const double *a, const double *b, int n) {
-    double ratios[BENCH_SAMPLES];
-    for (int i = 0; i < n; i++)
-        ratios[i] = a[i] / b[i];
-    return bench_summarise(ratios, n);
-}
-
 bench_verdict bench_judge(const bench_rule *rule, const bench_summary *summary, double seconds) {
     if (summary->n < rule->min_samples)
         return BENCH_MORE;

@@ -22,9 +22,6 @@ typedef struct bench_summary {
  * distribution: the interval comes from order statistics, whose ranks are binomially distributed with p = 1/2. */
 bench_summary bench_summarise(const double *values, int n);
 
-/* The summary of a[i] / b[i]: values taken in turn, so that what drifts hits both alike and leaves the ratio alone. */
-bench_summary bench_ratios(const double *a, const double *b, int n);
-
 /* Value at fraction q (0 to 1) of n sorted values, linear between neighbours. n is at least 1. */
 double bench_quantile(const double *sorted, int n, double q);
 

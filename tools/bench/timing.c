@@ -67,7 +67,11 @@ bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigne
 }
 
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b) {
-    return bench_ratios(a->samples, b->samples, a->us.n < b->us.n ? a->us.n : b->us.n);
+    const int n = a->us.n < b->us.n ? a->us.n : b->us.n;
+    double ratios[BENCH_SAMPLES];
+    for (int i = 0; i < n; i++)
+        ratios[i] = a->samples[i] / b->samples[i];
+    return bench_summarise(ratios, n);
 }
 
 int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began) {

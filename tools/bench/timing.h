@@ -116,7 +116,8 @@ int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began
  * 0: that subject needs no more; -1 ends all. 0, or -1. */
 int bench_take_turns(int n, int (*take)(void *user, int i), void *user);
 
-/* How a is to b: the summary of a's time over b's, of the rounds that both were in. n is 0 where there are none. */
+/* How a is to b: the summary of a's time over b's, of the rounds that both were in; n is 0 where there are none. What
+ * drifts hits both alike, because they took turns, and leaves the ratio alone. */
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b);
 
 /* ---- Devices ---------------------------------------------------------------------------------------------------- */
