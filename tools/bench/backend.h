@@ -7,13 +7,12 @@
 /* What an unwritten result is made of. */
 enum { BENCH_POISON = 0xA5 };
 
-/* Functions of a backend return one of these; all but BENCH_GOOD with a clause in `why`. */
+/* Functions of a backend return one of these; all but BENCH_GOOD with a clause in `why`, or in the batch's outcome. */
 typedef enum bench_status {
     BENCH_GOOD,
-    BENCH_CALLBACK, /* the subject's callback returned batch->code */
-    BENCH_UNABLE,   /* this subject cannot be timed; others can */
-    BENCH_STOPPED,  /* bench_goes_on() has said no */
-    BENCH_BROKEN    /* nothing can be timed with this device any more */
+    BENCH_UNABLE,  /* this subject cannot be timed; others can */
+    BENCH_STOPPED, /* bench_goes_on() has said no */
+    BENCH_BROKEN   /* nothing can be timed with this device any more */
 } bench_status;
 
 /* Whether the measurement may go on; ticks. */
@@ -24,21 +23,17 @@ typedef struct bench_batch {
     const bench_subject *subject;
     const bench_point *point;
     const bench_layout *layout;
-    const bench_watch *watch;
-    double seconds;         /* that one batch may take */
+    bench_outcome *outcome; /* has the number of calls; a backend sets `why` and `late` */
     unsigned char *results; /* BENCH_CALLS of them, in host memory; those of the last sample */
-    int calls;              /* of one sample, from warm() on */
-    int code;               /* what a callback returned that failed */
-    int late;               /* samples thrown away */
     void *graph;            /* the backend's own, NULL at first */
 } bench_batch;
 
 typedef struct bench_backend {
-    /* How large a pool may become; 0 if it cannot be told. */
-    size_t (*most)(int ordinal);
-    /* Opens the device of device->ordinal with a pool of up to pool_bytes, and describes it; *state is the backend's
-     * own. */
-    bench_status (*open)(bench_device *device, size_t pool_bytes, void **state, char *why);
+    /* How large a pool may become on the device, which is described; 0 if it cannot be told. */
+    size_t (*most)(const bench_device *device);
+    /* Opens the device, which is described, with a pool of device->pool_bytes, which it may lower; *state is the
+     * backend's own. */
+    bench_status (*open)(bench_device *device, void **state, char *why);
     void (*close)(void *state);
     /* Repeats the block, which stays where it is until the next call, over the first `bytes` of the pool; or leaves
      * that to make(). */
@@ -48,17 +43,24 @@ typedef struct bench_backend {
     bench_status (*make)(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch, char *why);
     /* Copies `bytes` to the pool's place `at`. */
     bench_status (*put)(void *state, size_t at, const void *from, size_t bytes, char *why);
-    /* Makes a batch ready: first calls, captures. cool() is due in any case. */
-    bench_status (*warm)(void *state, bench_batch *batch, char *why);
-    bench_status (*sample)(void *state, bench_batch *batch, double *us, char *why);
-    void (*cool)(void *state, bench_batch *batch);
+    /* Before `calls` calls are timed: fills the caches if the point is cold, and overwrites results that lie in the
+     * device's memory. */
+    bench_status (*ready)(void *state, const bench_batch *batch, int calls);
+    /* Times calls by the host's clock: *us is that of one. Their results are in batch->results then. */
+    bench_status (*time)(void *state, const bench_batch *batch, int calls, double *us);
+    /* Makes batch->graph, of all calls. free_graph() is due in any case. NULL: the device has no graphs. */
+    bench_status (*capture)(void *state, bench_batch *batch);
+    /* Times the graph, as time() does calls, with all that ready() does. */
+    bench_status (*replay)(void *state, const bench_batch *batch, double *us);
+    void (*free_graph)(void *graph);
     bench_status (*look)(void *state, bench_reference *out, char *why); /* *out is all 0 */
 } bench_backend;
 
 extern const bench_backend bench_cpu, bench_cuda;
 
-/* Makes the blocking calls of a batch, which read the pool's buffers from number `first` on. 0, or what the callback
- * returned that failed: batch->code. */
-int bench_make_calls(bench_batch *batch, const unsigned char *pool, size_t first);
+/* Makes calls in the way of the batch's mode, which read the pool's buffers from number `first` on and write to `out`;
+ * those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE. */
+bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
+                              unsigned char *out, dpr_stream stream);
 
 #endif

@@ -7,10 +7,7 @@
 #include "available.h"
 #include "backend.h"
 
-enum { LEAST_CACHE = 4 << 20 }; /* where the machine does not tell, or tells of none */
-
-static const size_t least_pool = (size_t)16 << 20;
-
+/* Where the rotation of buffers starts anew. */
 #define AFRESH (SIZE_MAX / 2)
 
 typedef struct cpu {
@@ -34,54 +31,24 @@ static void cpu_close(void *state) {
     free(c);
 }
 
-static size_t round_up(size_t bytes) {
-    return (bytes + BENCH_ALIGNMENT - 1) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+/* Of the memory that fills caches. */
+static size_t other_bytes(const bench_device *d) {
+    return bench_aligned(2 * (size_t)d->cache_bytes);
 }
 
-/* The last-level caches. */
-static size_t cache_bytes(const dpr_ctx *ctx) {
-    const int64_t told = machine_value(dpr_ctx_machine(ctx), "cpu.cache_bytes");
-    return told > LEAST_CACHE ? (size_t)told : LEAST_CACHE;
+static size_t cpu_most(const bench_device *d) {
+    const size_t available = (size_t)memory_available() / 5 * 4, other = other_bytes(d);
+    return available > other ? available - other : 0;
 }
 
-static size_t other_bytes(const dpr_ctx *ctx) {
-    return round_up(2 * cache_bytes(ctx));
-}
-
-/* What a pool may have next to the memory that fills caches. */
-static size_t most_of(const dpr_ctx *ctx) {
-    const size_t available = (size_t)memory_available() / 5 * 4, other = other_bytes(ctx);
-    return available > other + least_pool ? available - other : least_pool;
-}
-
-static size_t cpu_most(int ordinal) {
-    dpr_ctx *ctx;
-    if (dpr_ctx_create(ordinal, &ctx) != DPR_OK)
-        return 0;
-    const size_t most = most_of(ctx);
-    dpr_ctx_destroy(ctx);
-    return most;
-}
-
-static void describe(const dpr_ctx *ctx, bench_device *d) {
-    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
-    (void)dpr_machine_describe(dpr_ctx_machine(ctx), &info);
-    snprintf(d->name, sizeof d->name, "%s", info.cpu_name);
-    d->sm_count = (int)machine_value(dpr_ctx_machine(ctx), "cpu.cores");
-    d->cache_bytes = cache_bytes(ctx);
-}
-
-static bench_status cpu_open(bench_device *d, size_t pool_bytes, void **state, char *why) {
+static bench_status cpu_open(bench_device *d, void **state, char *why) {
     cpu *c = calloc(1, sizeof *c);
     if (!c || dpr_ctx_create(d->ordinal, &c->ctx) != DPR_OK) {
         snprintf(why, BENCH_WHY, "%s", c ? dpr_last_error() : "no host memory for a timer");
         cpu_close(c);
         return BENCH_BROKEN;
     }
-    describe(c->ctx, d);
-    c->other_bytes = other_bytes(c->ctx);
-    const size_t most = most_of(c->ctx);
-    d->pool_bytes = round_up(pool_bytes < least_pool ? least_pool : pool_bytes > most ? most : pool_bytes);
+    c->other_bytes = other_bytes(d);
     c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
     c->other = aligned_alloc(BENCH_ALIGNMENT, c->other_bytes);
     if (!c->pool || !c->other) {
@@ -131,6 +98,7 @@ static bench_status cpu_make(void *state, const bench_layout *layout, size_t byt
                              char *why) {
     cpu *c = state;
     const size_t all = c->other_bytes + layout->read * bytes;
+    c->cursor = AFRESH;
     while (make_other(c))
         if (!bench_goes_on(watch))
             return stopped_at(c->other_made, all, why);
@@ -164,64 +132,24 @@ static bench_status read_other(cpu *c, double *seconds, char *why) {
     return BENCH_BROKEN;
 }
 
-static bench_status calls(const cpu *c, bench_batch *batch, size_t first, char *why) {
-    if (bench_make_calls(batch, c->pool, first) == 0)
-        return BENCH_GOOD;
-    snprintf(why, BENCH_WHY, "the call failed with %d", batch->code);
-    return BENCH_CALLBACK;
-}
-
-/* The first buffer of the next batch; fills the caches when the rotation starts anew. */
-static bench_status turn(cpu *c, const bench_batch *batch, size_t *first, char *why) {
-    const bench_layout *l = batch->layout;
-    const int anew = l->hop && c->cursor + (size_t)batch->calls > l->buffers;
-    double seconds;
-    *first = anew ? 0 : c->cursor;
-    c->cursor = *first + (size_t)batch->calls;
-    return anew && l->flush ? read_other(c, &seconds, why) : BENCH_GOOD;
-}
-
-static bench_status cpu_sample(void *state, bench_batch *batch, double *us, char *why) {
+/* Fills the caches when the rotation starts anew. */
+static bench_status cpu_ready(void *state, const bench_batch *batch, int calls) {
     cpu *c = state;
-    size_t first;
-    bench_status status = BENCH_GOOD;
-    const int all = batch->calls;
-    memset(batch->results, BENCH_POISON, (size_t)all * BENCH_RESULT_STRIDE);
-    if (batch->point->cache == BENCH_HOT) {
-        batch->calls = 1;
-        status = calls(c, batch, 0, why);
-        batch->calls = all;
-        memset(batch->results, BENCH_POISON, BENCH_RESULT_STRIDE);
-    }
-    if (status == BENCH_GOOD)
-        status = turn(c, batch, &first, why);
-    if (status != BENCH_GOOD)
-        return status;
+    const bench_layout *l = batch->layout;
+    double seconds;
+    if (!l->hop || c->cursor + (size_t)calls <= l->buffers)
+        return BENCH_GOOD;
+    c->cursor = 0;
+    return l->flush ? read_other(c, &seconds, batch->outcome->why) : BENCH_GOOD;
+}
+
+static bench_status cpu_time(void *state, const bench_batch *batch, int calls, double *us) {
+    cpu *c = state;
     const double begin = bench_now();
-    status = calls(c, batch, first, why);
-    *us = 1e6 * (bench_now() - begin) / all;
+    const bench_status status = bench_make_calls(batch, calls, c->pool, c->cursor, batch->results, NULL);
+    *us = 1e6 * (bench_now() - begin) / calls;
+    c->cursor += (size_t)calls;
     return status;
-}
-
-/* The first call starts threads; the quickest of the next tells how long one takes. */
-static bench_status cpu_warm(void *state, bench_batch *batch, char *why) {
-    double us = 0, least = 0;
-    batch->calls = 1;
-    for (int i = 0; i < 3; i++) {
-        const bench_status status = cpu_sample(state, batch, &us, why);
-        if (status != BENCH_GOOD)
-            return status;
-        least = i < 2 || us < least ? us : least;
-        if (!bench_goes_on(batch->watch))
-            break;
-    }
-    batch->calls = bench_calls(batch->layout, 1e-6 * least, batch->seconds);
-    return BENCH_GOOD;
-}
-
-static void cpu_cool(void *state, bench_batch *batch) {
-    (void)batch;
-    ((cpu *)state)->cursor = AFRESH;
 }
 
 /* Multiplications of a linear congruential generator, each of which needs the one before. */
@@ -254,8 +182,7 @@ const bench_backend bench_cpu = {
     .fill = cpu_fill,
     .make = cpu_make,
     .put = cpu_put,
-    .warm = cpu_warm,
-    .sample = cpu_sample,
-    .cool = cpu_cool,
+    .ready = cpu_ready,
+    .time = cpu_time,
     .look = cpu_look,
 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "available.h"
 #include "backend.h"
 #include "kernels.h"
 
@@ -36,16 +35,6 @@ static bench_status blame(cudaError_t error, const char *what, char *why) {
 /* The same for what every subject needs. */
 static bench_status blame_device(cudaError_t error, const char *what, char *why) {
     return blame(error, what, why) == BENCH_GOOD ? BENCH_GOOD : BENCH_BROKEN;
-}
-
-static bench_status callback_failed(int code, char *why) {
-    (void)cudaGetLastError();
-    const cudaError_t error = cudaDeviceSynchronize();
-    if (error == cudaSuccess) {
-        snprintf(why, BENCH_WHY, "the call failed with %d", code);
-        return BENCH_CALLBACK;
-    }
-    return blame(error, "after a call that failed", why);
 }
 
 /* The first error of several calls, with what it was. */
@@ -80,90 +69,55 @@ static void cuda_close(void *state) {
     free(g);
 }
 
-static cudaError_t allocate(unsigned char **out, size_t bytes) {
-    return cudaMalloc((void **)out, bytes);
-}
-
-/* Memory to read between measurements: as much as keeps the device busy while the host launches a graph, and at least
- * four times L2. */
-static size_t other_bytes(size_t l2, size_t free_bytes) {
-    const size_t least = 4 * l2, wanted = 512 * mib;
-    return least > wanted || wanted > free_bytes / 4 ? least : wanted;
-}
-
-static size_t most_of(size_t free_bytes) {
-    return free_bytes / 5 * 4;
-}
-
-static dpr_status describe(bench_device *d) {
-    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
-    dpr_machine *m;
-    const dpr_status status = dpr_machine_read(d->ordinal, 0, &m);
-    if (status != DPR_OK)
-        return status;
-    (void)dpr_machine_describe(m, &info);
-    const uint64_t l2 = (uint64_t)machine_value(m, "gpu.l2_bytes");
-    snprintf(d->name, sizeof d->name, "%s", info.gpu_name);
-    d->sm_count = (int)machine_value(m, "gpu.sm_count");
-    d->sm_clock_khz = (int)machine_value(m, "gpu.sm_clock_khz");
-    d->memory_clock_khz = (int)machine_value(m, "gpu.memory_clock_khz");
-    d->memory_bus_bits = (int)machine_value(m, "gpu.memory_bus_bits");
-    d->cache_bytes = l2 > 0 ? l2 : 4 * mib;
-    d->memory_bytes = (uint64_t)machine_value(m, "gpu.memory_bytes");
-    dpr_machine_destroy(m);
-    if (cudaDriverGetVersion(&d->driver_version) != cudaSuccess
-        || cudaRuntimeGetVersion(&d->runtime_version) != cudaSuccess)
-        (void)cudaGetLastError();
-    return status;
-}
-
-static size_t cuda_most(int ordinal) {
-    bench_device d = {.ordinal = ordinal};
+/* Shares the free memory: *other is memory to read between measurements, as much as keeps the device busy while the
+ * host launches a graph, and at least four times L2; *most is what a pool may have of the rest. */
+static cudaError_t share_memory(const bench_device *d, size_t *other, size_t *most) {
+    const size_t least = 4 * (size_t)d->cache_bytes, wanted = 512 * mib;
     size_t free_bytes = 0, total;
-    if (describe(&d) != DPR_OK || cudaSetDevice(ordinal) != cudaSuccess
-        || cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return 0;
-    }
+    cudaError_t error = cudaSetDevice(d->ordinal);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&free_bytes, &total);
+    *other = bench_aligned(least > wanted || wanted > free_bytes / 4 ? least : wanted);
     /* And some that the first kernel takes. */
-    const size_t taken = other_bytes(d.cache_bytes, free_bytes) + 64 * mib;
-    return free_bytes > taken ? most_of(free_bytes - taken) : 0;
+    const size_t taken = *other + 64 * mib;
+    *most = free_bytes > taken ? (free_bytes - taken) / 5 * 4 : 0;
+    return error;
+}
+
+static size_t cuda_most(const bench_device *d) {
+    size_t other, most;
+    if (share_memory(d, &other, &most) == cudaSuccess)
+        return most;
+    (void)cudaGetLastError();
+    return 0;
 }
 
 /* Memory that another program takes in the meantime, or that is in pieces, makes the pool smaller. */
-static cudaError_t allocate_pool(gpu *g, size_t wanted, size_t *got) {
-    const size_t least = 16 * mib;
-    size_t free_bytes, total;
-    cudaError_t error = cudaMemGetInfo(&free_bytes, &total);
-    if (error != cudaSuccess)
-        return error;
-    size_t bytes = wanted < most_of(free_bytes) ? wanted : most_of(free_bytes);
-    for (; bytes > least; bytes /= 2) {
-        *got = bytes / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
-        if ((error = allocate(&g->pool, *got)) != cudaErrorMemoryAllocation)
-            return error;
+static cudaError_t allocate_pool(gpu *g, size_t *bytes) {
+    cudaError_t error;
+    while ((error = cudaMalloc((void **)&g->pool, *bytes)) == cudaErrorMemoryAllocation && *bytes > BENCH_LEAST_POOL) {
         (void)cudaGetLastError();
+        *bytes = bench_aligned(*bytes / 2 > BENCH_LEAST_POOL ? *bytes / 2 : BENCH_LEAST_POOL);
     }
-    *got = least;
-    return allocate(&g->pool, least);
+    return error;
 }
 
-static void prepare(gpu *g, bench_device *d, size_t pool_bytes, trouble *t) {
-    size_t free_bytes = 0, total;
-    tried(t, cudaSetDevice(d->ordinal), "cudaSetDevice");
-    tried(t, cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
+static void prepare(gpu *g, bench_device *d, trouble *t) {
+    size_t most;
+    tried(t, share_memory(d, &g->other_bytes, &most), "the device's free memory");
     if (t->error != cudaSuccess)
         return;
-    g->other_bytes = other_bytes(d->cache_bytes, free_bytes) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+    tried(t, cudaDriverGetVersion(&d->driver_version), "cudaDriverGetVersion");
+    tried(t, cudaRuntimeGetVersion(&d->runtime_version), "cudaRuntimeGetVersion");
     tried(t, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "cudaStreamCreate");
     tried(t, cudaEventCreate(&g->begin), "cudaEventCreate");
     tried(t, cudaEventCreate(&g->end), "cudaEventCreate");
-    tried(t, allocate(&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
+    tried(t, cudaMalloc((void **)&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
     tried(t, cudaMalloc((void **)&g->ticks, 3 * sizeof *g->ticks), "device memory");
-    if (tried(t, allocate(&g->other, g->other_bytes), "device memory to fill L2 from"))
+    if (tried(t, cudaMalloc((void **)&g->other, g->other_bytes), "device memory to fill L2 from"))
         tried(t, cudaMemsetAsync(g->other, 0, g->other_bytes, g->stream), "cudaMemset");
     if (t->error == cudaSuccess)
-        tried(t, allocate_pool(g, pool_bytes, &d->pool_bytes), "device memory for the data");
+        tried(t, allocate_pool(g, &d->pool_bytes), "device memory for the data");
     if (t->error == cudaSuccess)
         tried(t, cudaStreamSynchronize(g->stream), "cudaStreamSynchronize");
 }
@@ -185,16 +139,15 @@ static cudaError_t wake(const gpu *g) {
     return error;
 }
 
-static bench_status cuda_open(bench_device *d, size_t pool_bytes, void **state, char *why) {
+static bench_status cuda_open(bench_device *d, void **state, char *why) {
     trouble t = {cudaSuccess, NULL};
     gpu *g = calloc(1, sizeof *g);
-    if (!g || describe(d) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", g ? dpr_last_error() : "no host memory for a timer");
-        free(g);
+    if (!g) {
+        snprintf(why, BENCH_WHY, "no host memory for a timer");
         return BENCH_BROKEN;
     }
     g->lead = 1;
-    prepare(g, d, pool_bytes, &t);
+    prepare(g, d, &t);
     if (t.error == cudaSuccess)
         tried(&t, wake(g), "the first kernel");
     if (t.error != cudaSuccess) {
@@ -226,106 +179,84 @@ static bench_status cuda_put(void *state, size_t at, const void *from, size_t by
     return blame_device(error != cudaSuccess ? error : cudaStreamSynchronize(g->stream), "marking the buffers", why);
 }
 
-static const unsigned char *input(const gpu *g, const bench_batch *batch, int i) {
-    return g->pool + bench_offset(batch->layout, (size_t)i);
-}
-
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
-/* 0, or what the first callback returned that failed. */
-static int enqueue_calls(const gpu *g, bench_batch *batch) {
-    const bench_subject *s = batch->subject;
-    for (int i = 0; i < batch->calls; i++) {
-        unsigned char *out = g->results + (size_t)i * BENCH_RESULT_STRIDE;
-        if ((batch->code = s->enqueue(s->user, input(g, batch, i), out, g->stream)) != 0)
-            return batch->code;
-    }
-    return 0;
+static cudaError_t poison(const gpu *g, int calls) {
+    return cudaMemsetAsync(g->results, BENCH_POISON, (size_t)calls * BENCH_RESULT_STRIDE, g->stream);
 }
 
-static size_t result_bytes(const bench_batch *batch) {
-    return (size_t)batch->calls * BENCH_RESULT_STRIDE;
-}
-
-static cudaError_t poison(const gpu *g, const bench_batch *batch) {
-    return cudaMemsetAsync(g->results, BENCH_POISON, result_bytes(batch), g->stream);
-}
-
-static cudaError_t fetch(const gpu *g, const bench_batch *batch) {
-    const cudaError_t error =
-        cudaMemcpyAsync(batch->results, g->results, result_bytes(batch), cudaMemcpyDeviceToHost, g->stream);
+static cudaError_t fetch(const gpu *g, const bench_batch *batch, int calls) {
+    const size_t bytes = (size_t)calls * BENCH_RESULT_STRIDE;
+    const cudaError_t error = cudaMemcpyAsync(batch->results, g->results, bytes, cudaMemcpyDeviceToHost, g->stream);
     return error != cudaSuccess ? error : cudaStreamSynchronize(g->stream);
 }
 
-/* ---- Blocking calls and streams --------------------------------------------------------------------------------- */
-
-/* A batch between two looks at the host's clock; the stream is empty at both. */
-static bench_status time_calls(gpu *g, bench_batch *batch, double *us, char *why) {
-    const int blocking = batch->point->mode == BENCH_BLOCKING;
-    const double begin = bench_now();
-    const int code = blocking ? bench_make_calls(batch, g->pool, 0) : enqueue_calls(g, batch);
-    const cudaError_t error = blocking || code != 0 ? cudaSuccess : cudaStreamSynchronize(g->stream);
-    *us = 1e6 * (bench_now() - begin) / batch->calls;
-    return code != 0 ? callback_failed(code, why) : blame(error, "a batch of calls", why);
+/* Makes the calls, in the timer's stream unless they block. */
+static bench_status make_calls(const gpu *g, const bench_batch *batch, int calls) {
+    unsigned char *out = batch->point->mode == BENCH_BLOCKING ? batch->results : g->results;
+    return bench_make_calls(batch, calls, g->pool, 0, out, g->stream);
 }
 
-/* One call, for its effect on the cache. */
-static bench_status heat(gpu *g, bench_batch *batch, char *why) {
-    const int all = batch->calls;
-    double us;
-    batch->calls = 1;
-    const bench_status status = time_calls(g, batch, &us, why);
-    batch->calls = all;
-    return status;
+/* Whether the device still answers after a call that failed with `status`. */
+static bench_status after_failure(bench_status status, char *why) {
+    (void)cudaGetLastError();
+    const cudaError_t error = cudaDeviceSynchronize();
+    return error == cudaSuccess ? status : blame(error, "after a call that failed", why);
 }
 
-static bench_status sample_calls(gpu *g, bench_batch *batch, double *us, char *why) {
-    const int hot = batch->point->cache == BENCH_HOT, blocking = batch->point->mode == BENCH_BLOCKING;
-    bench_status status = hot ? heat(g, batch, why) : BENCH_GOOD;
-    if (status != BENCH_GOOD)
-        return status;
+static bench_status cuda_ready(void *state, const bench_batch *batch, int calls) {
+    const gpu *g = state;
     trouble t = {cudaSuccess, NULL};
-    memset(batch->results, BENCH_POISON, result_bytes(batch));
-    tried(&t, poison(g, batch), "cudaMemset");
-    if (!hot)
+    tried(&t, poison(g, calls), "cudaMemset");
+    if (batch->point->cache == BENCH_COLD)
         tried(&t, read_other(g), "filling L2");
     tried(&t, cudaStreamSynchronize(g->stream), "filling L2");
-    status = blame(t.error, t.what, why);
-    if (status == BENCH_GOOD)
-        status = time_calls(g, batch, us, why);
-    if (status == BENCH_GOOD && !blocking)
-        status = blame(fetch(g, batch), "fetching results", why);
-    return status;
+    return blame(t.error, t.what, batch->outcome->why);
+}
+
+/* The stream is empty at both looks at the host's clock. */
+static bench_status cuda_time(void *state, const bench_batch *batch, int calls, double *us) {
+    const gpu *g = state;
+    char *why = batch->outcome->why;
+    const int blocking = batch->point->mode == BENCH_BLOCKING;
+    const double begin = bench_now();
+    const bench_status made = make_calls(g, batch, calls);
+    const cudaError_t error = blocking || made != BENCH_GOOD ? cudaSuccess : cudaStreamSynchronize(g->stream);
+    *us = 1e6 * (bench_now() - begin) / calls;
+    const bench_status status = made != BENCH_GOOD ? after_failure(made, why) : blame(error, "a batch of calls", why);
+    return status != BENCH_GOOD || blocking ? status : blame(fetch(g, batch, calls), "fetching results", why);
 }
 
 /* ---- Graphs ----------------------------------------------------------------------------------------------------- */
 
-static bench_status capture(gpu *g, bench_batch *batch, char *why) {
+static bench_status cuda_capture(void *state, bench_batch *batch) {
+    const gpu *g = state;
+    char *why = batch->outcome->why;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     cudaError_t error = cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess)
         return blame(error, "cudaStreamBeginCapture", why);
-    const int code = enqueue_calls(g, batch);
+    const bench_status made = make_calls(g, batch, batch->outcome->calls);
     error = cudaStreamEndCapture(g->stream, &graph);
-    if (code == 0 && error == cudaSuccess)
+    if (made == BENCH_GOOD && error == cudaSuccess)
         error = cudaGraphInstantiate(&exec, graph, 0);
     if (graph)
         (void)cudaGraphDestroy(graph);
     batch->graph = exec;
-    if (code != 0)
-        return callback_failed(code, why);
+    if (made != BENCH_GOOD)
+        return after_failure(made, why);
     if (error == cudaSuccess)
         error = cudaGraphUpload(exec, g->stream);
     return blame(error, "capturing the calls", why);
 }
 
 /* One replay behind work that keeps the device busy until all is launched. *late: it was not busy for long enough. */
-static cudaError_t replay(gpu *g, bench_batch *batch, int *late, float *ms) {
+static cudaError_t replay_once(const gpu *g, const bench_batch *batch, int *late, float *ms) {
     const int hot = batch->point->cache == BENCH_HOT;
     cudaGraphExec_t exec = batch->graph;
     trouble t = {cudaSuccess, NULL};
-    tried(&t, poison(g, batch), "");
+    tried(&t, poison(g, batch->outcome->calls), "");
     for (int i = 0; i < g->lead && t.error == cudaSuccess; i++)
         tried(&t, hot ? cudaGraphLaunch(exec, g->stream) : read_other(g), "");
     tried(&t, cudaEventRecord(g->begin, g->stream), "");
@@ -338,59 +269,31 @@ static cudaError_t replay(gpu *g, bench_batch *batch, int *late, float *ms) {
     return t.error;
 }
 
-static bench_status sample_graph(gpu *g, bench_batch *batch, double *us, char *why) {
+static bench_status cuda_replay(void *state, const bench_batch *batch, double *us) {
     enum { TRIES = 10 };
+    gpu *g = state;
+    bench_outcome *o = batch->outcome;
     for (int i = 0; i < TRIES; i++) {
         float ms = 0;
         int late = 0;
-        cudaError_t error = replay(g, batch, &late, &ms);
+        cudaError_t error = replay_once(g, batch, &late, &ms);
         if (error == cudaSuccess && !late)
-            error = fetch(g, batch);
+            error = fetch(g, batch, o->calls);
         if (error != cudaSuccess)
-            return blame(error, "replaying the graph", why);
-        *us = 1e3 * (double)ms / batch->calls;
+            return blame(error, "replaying the graph", o->why);
+        *us = 1e3 * (double)ms / o->calls;
         if (!late)
             return BENCH_GOOD;
-        batch->late++;
+        o->late++;
         g->lead = g->lead < MOST_LEAD / 2 ? 2 * g->lead : MOST_LEAD;
     }
-    snprintf(why, BENCH_WHY, "the host launches graphs too slowly: the device was idle before each of %d", TRIES);
+    snprintf(o->why, BENCH_WHY, "the host launches graphs too slowly: the device was idle before each of %d", TRIES);
     return BENCH_UNABLE;
 }
 
-/* ---- Batches ---------------------------------------------------------------------------------------------------- */
-
-/* The first call of a subject loads its kernels; the quickest of the next tells how long one takes. */
-static bench_status cuda_warm(void *state, bench_batch *batch, char *why) {
-    gpu *g = state;
-    const int most = batch->subject->most_captured;
-    double us = 0, least = 0;
-    batch->calls = 1;
-    /* Slow calls are not worth many. */
-    for (int i = 0; i < 5 && (i < 2 || us < 1e4); i++) {
-        const bench_status status = time_calls(g, batch, &us, why);
-        if (status != BENCH_GOOD)
-            return status;
-        least = i < 2 || us < least ? us : least;
-    }
-    batch->calls = bench_calls(batch->layout, 1e-6 * least, batch->seconds);
-    if (batch->point->mode == BENCH_GRAPH && most > 0 && batch->calls > most)
-        batch->calls = most;
-    bench_status status = batch->point->mode == BENCH_GRAPH ? capture(g, batch, why) : BENCH_GOOD;
-    for (int i = 0; i < 2 && status == BENCH_GOOD; i++)
-        status = batch->graph ? sample_graph(g, batch, &us, why) : sample_calls(g, batch, &us, why);
-    return status;
-}
-
-static bench_status cuda_sample(void *state, bench_batch *batch, double *us, char *why) {
-    return batch->graph ? sample_graph(state, batch, us, why) : sample_calls(state, batch, us, why);
-}
-
-static void cuda_cool(void *state, bench_batch *batch) {
-    (void)state;
-    if (batch->graph && cudaGraphExecDestroy(batch->graph) != cudaSuccess)
+static void cuda_free_graph(void *graph) {
+    if (cudaGraphExecDestroy(graph) != cudaSuccess)
         (void)cudaGetLastError();
-    batch->graph = NULL;
 }
 
 /* ---- Reference -------------------------------------------------------------------------------------------------- */
@@ -422,8 +325,10 @@ const bench_backend bench_cuda = {
     .close = cuda_close,
     .fill = cuda_fill,
     .put = cuda_put,
-    .warm = cuda_warm,
-    .sample = cuda_sample,
-    .cool = cuda_cool,
+    .ready = cuda_ready,
+    .time = cuda_time,
+    .capture = cuda_capture,
+    .replay = cuda_replay,
+    .free_graph = cuda_free_graph,
     .look = cuda_look,
 };

@@ -89,6 +89,10 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
     return 0;
 }
 
+size_t bench_aligned(size_t bytes) {
+    return (bytes + BENCH_ALIGNMENT - 1) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+}
+
 size_t bench_offset(const bench_layout *layout, size_t i) {
     return i * layout->hop % layout->buffers * layout->stride;
 }

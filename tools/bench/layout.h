@@ -27,6 +27,9 @@ typedef struct bench_layout {
 /* 0, or -1 with the reason why the point cannot be timed. */
 int bench_lay(const bench_room *room, const bench_point *point, bench_layout *out, char why[BENCH_WHY]);
 
+/* The next multiple of BENCH_ALIGNMENT. */
+size_t bench_aligned(size_t bytes);
+
 /* Bytes from the pool's begin to the buffer of call i. */
 size_t bench_offset(const bench_layout *layout, size_t i);
 

@@ -41,116 +41,12 @@ enum { WARM_UPS = 2 };
 
 typedef enum kernel_id { CHAIN, FAN, NOTHING, LEAF, LAUNCHER, AGAIN, KERNELS } kernel_id;
 
-/* Bytes of a reason. */
-enum { WHY = 160 };
-
-/* What the process has on the device. It stays there until the process ends. */
-typedef struct stage {
-    cudaStream_t stream;
-    cudaEvent_t begin, end;
-    CUfunction kernels[KERNELS];
-    cudaGraphExec_t leaves[MORE];
-    cudaGraphExec_t *handles; /* `leaves` in device memory */
-    uint64_t *ticks;          /* of bench_launch_clock() */
-    bench_account *account;   /* device memory */
-    bench_account *seen;      /* pinned: what the account is set to, and what is found in it */
-    unsigned expected;        /* launches of the last run that the account counts */
-    uint64_t lead_cycles;     /* of the work ahead; grows where the host is slower */
-    size_t pending, loaded_bytes, reserved_bytes;
-    unsigned length;      /* of a chain of kernels: MORE, or half of the pool if that is less */
-    unsigned blocks;      /* of fan-outs; 0: the pool is too small */
-    char no_nesting[WHY]; /* why kernels launch none; "": they do */
-    char nothing[WHY];    /* why nothing can be measured; "": something can */
-    int hung;             /* 1: the device has not ended its work in time */
-    cudaError_t error;    /* of a step that failed */
-    const char *step;
-} stage;
-
-/* Whether a step went well. The stage keeps the first error, and the name of the step, until blame(). */
-static int good(stage *s, cudaError_t error, const char *step) {
-    if (error == cudaSuccess)
-        return 1;
-    (void)cudaGetLastError();
-    if (s->error == cudaSuccess)
-        s->step = step;
-    s->error = s->error == cudaSuccess ? error : s->error;
-    return 0;
-}
-
-static int wait_idle(stage *s) {
-    static const struct timespec ms = {.tv_nsec = 1000000};
-    const double begin = bench_now();
-    cudaError_t error;
-    while ((error = cudaStreamQuery(s->stream)) == cudaErrorNotReady && !s->hung) {
-        const double passed = bench_now() - begin;
-        s->hung = passed > patience;
-        if (passed > 0.01)
-            (void)nanosleep(&ms, NULL);
-    }
-    return good(s, error, s->hung ? "the device does not end its work" : "a launch");
-}
-
-/* ---- The account ------------------------------------------------------------------------------------------------ */
-
-/* Begins a run. The copy before it has left `seen` when the stream is idle. */
-static int set_account(stage *s, unsigned wanted, unsigned expected) {
-    if (!wait_idle(s))
-        return 0;
-    *s->seen = (bench_account){.wanted = wanted};
-    s->expected = expected;
-    return good(s, cudaMemcpyAsync(s->account, s->seen, sizeof *s->seen, cudaMemcpyHostToDevice, s->stream),
-                "the account");
-}
-
-/* Ends it: whether all launches ran. */
-static int read_account(stage *s) {
-    return good(s, cudaMemcpyAsync(s->seen, s->account, sizeof *s->seen, cudaMemcpyDeviceToHost, s->stream),
-                "the account")
-           && wait_idle(s) && s->seen->error == 0 && s->seen->ran == s->expected;
-}
-
-/* Says why a run failed: an error of the host's, or else what the account says. */
-static void blame(stage *s, char why[WHY]) {
-    const cudaError_t error = s->error != cudaSuccess ? s->error : (cudaError_t)s->seen->error;
-    const char *step = s->error != cudaSuccess ? s->step : "a launch from a kernel";
-    if (error == cudaErrorNotReady)
-        snprintf(why, WHY, "%s", step);
-    else if (error != cudaSuccess)
-        snprintf(why, WHY, "%s: %s (%s)", step, cudaGetErrorString(error), cudaGetErrorName(error));
-    else
-        snprintf(why, WHY, "%u of %u launches ran", s->seen->ran, s->expected);
-    s->error = cudaSuccess;
-}
-
-/* ---- Launches --------------------------------------------------------------------------------------------------- */
-
 /* `amount` launches: of NOTHING, by the host; by CHAIN, each block of FAN, LAUNCHER or AGAIN, which the host launches
  * once. LEAF makes none. */
 typedef struct work {
     kernel_id kernel;
     unsigned amount;
 } work;
-
-/* Launches by the kernel go to `to`. */
-static int enqueue(stage *s, work w, bench_nested_stream to) {
-    bench_chain_args chain = {s->account, w.amount, w.amount, to};
-    bench_fan_args fan = {s->account, w.amount, to};
-    bench_graph_args graphs = {s->account, s->handles, w.amount};
-    void *const args[KERNELS] = {
-        [CHAIN] = &chain, [FAN] = &fan, [LEAF] = &s->account, [LAUNCHER] = &graphs, [AGAIN] = &s->account};
-    void *params[] = {args[w.kernel]};
-    const CUlaunchConfig config = {.gridDimX = w.kernel == FAN ? s->blocks : 1,
-                                   .gridDimY = 1,
-                                   .gridDimZ = 1,
-                                   .blockDimX = 1,
-                                   .blockDimY = 1,
-                                   .blockDimZ = 1,
-                                   .hStream = s->stream};
-    CUresult error = CUDA_SUCCESS;
-    for (unsigned i = 0; i < (w.kernel == NOTHING ? w.amount : 1) && error == CUDA_SUCCESS; i++)
-        error = dpr_driver()->launch_kernel_ex(&config, s->kernels[w.kernel], params[0] ? params : NULL, NULL);
-    return good(s, (cudaError_t)error, "a launch");
-}
 
 /* How the host launches: the work in a stream, timed by events or by the host's clock; a graph of the work; a graph of
  * one launch, `amount` times, timed by the host's clock; a graph that launches itself. */
@@ -199,15 +95,118 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 /* What is measured with other sizes of the pool. */
 static const char with_pools[] = "chain.tail";
 
-/* A kind that is measured. */
+/* A kind of launches that is measured. */
 typedef struct subject {
     const launch_kind *kind;
     cudaGraphExec_t graphs[2]; /* fewer, more */
-    double samples[BENCH_SAMPLES];
-    int n; /* samples; less than 0 while it warms up */
-    bench_verdict verdict;
-    char why[WHY]; /* why it cannot be measured; "": it can */
+    bench_outcome outcome;     /* its `why` is "" if it can be measured */
 } subject;
+
+/* The measurement, and what the process has on the device, which stays there until the process ends. */
+typedef struct stage {
+    subject subjects[KINDS];
+    int n;
+    bench_rule rule;
+    double began;
+
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    CUfunction kernels[KERNELS];
+    cudaGraphExec_t leaves[MORE];
+    cudaGraphExec_t *handles; /* `leaves` in device memory */
+    uint64_t *ticks;          /* of bench_launch_clock() */
+    bench_account *account;   /* device memory */
+    bench_account *seen;      /* pinned: what the account is set to, and what is found in it */
+    unsigned expected;        /* launches of the last run that the account counts */
+    uint64_t lead_cycles;     /* of the work ahead; grows where the host is slower */
+    size_t pending, loaded_bytes, reserved_bytes;
+    unsigned length;            /* of a chain of kernels: MORE, or half of the pool if that is less */
+    unsigned blocks;            /* of fan-outs; 0: the pool is too small */
+    char no_nesting[BENCH_WHY]; /* why kernels launch none; "": they do */
+    char nothing[BENCH_WHY];    /* why nothing can be measured; "": something can */
+    int hung;                   /* 1: the device has not ended its work in time */
+    cudaError_t error;          /* of a step that failed */
+    const char *step;
+} stage;
+
+/* Whether a step went well. The stage keeps the first error, and the name of the step, until blame(). */
+static int good(stage *s, cudaError_t error, const char *step) {
+    if (error == cudaSuccess)
+        return 1;
+    (void)cudaGetLastError();
+    if (s->error == cudaSuccess)
+        s->step = step;
+    s->error = s->error == cudaSuccess ? error : s->error;
+    return 0;
+}
+
+static int wait_idle(stage *s) {
+    static const struct timespec ms = {.tv_nsec = 1000000};
+    const double begin = bench_now();
+    cudaError_t error;
+    while ((error = cudaStreamQuery(s->stream)) == cudaErrorNotReady && !s->hung) {
+        const double passed = bench_now() - begin;
+        s->hung = passed > patience;
+        if (passed > 0.01)
+            (void)nanosleep(&ms, NULL);
+    }
+    return good(s, error, s->hung ? "the device does not end its work" : "a launch");
+}
+
+/* ---- The account ------------------------------------------------------------------------------------------------ */
+
+/* Begins a run. The copy before it has left `seen` when the stream is idle. */
+static int set_account(stage *s, unsigned wanted, unsigned expected) {
+    if (!wait_idle(s))
+        return 0;
+    *s->seen = (bench_account){.wanted = wanted};
+    s->expected = expected;
+    return good(s, cudaMemcpyAsync(s->account, s->seen, sizeof *s->seen, cudaMemcpyHostToDevice, s->stream),
+                "the account");
+}
+
+/* Ends it: whether all launches ran. */
+static int read_account(stage *s) {
+    return good(s, cudaMemcpyAsync(s->seen, s->account, sizeof *s->seen, cudaMemcpyDeviceToHost, s->stream),
+                "the account")
+           && wait_idle(s) && s->seen->error == 0 && s->seen->ran == s->expected;
+}
+
+/* Says why a run failed: an error of the host's, or else what the account says. */
+static void blame(stage *s, char why[BENCH_WHY]) {
+    const cudaError_t error = s->error != cudaSuccess ? s->error : (cudaError_t)s->seen->error;
+    const char *step = s->error != cudaSuccess ? s->step : "a launch from a kernel";
+    if (error == cudaErrorNotReady)
+        snprintf(why, BENCH_WHY, "%s", step);
+    else if (error != cudaSuccess)
+        snprintf(why, BENCH_WHY, "%s: %s (%s)", step, cudaGetErrorString(error), cudaGetErrorName(error));
+    else
+        snprintf(why, BENCH_WHY, "%u of %u launches ran", s->seen->ran, s->expected);
+    s->error = cudaSuccess;
+}
+
+/* ---- Launches --------------------------------------------------------------------------------------------------- */
+
+/* Launches by the kernel go to `to`. */
+static int enqueue(stage *s, work w, bench_nested_stream to) {
+    bench_chain_args chain = {s->account, w.amount, w.amount, to};
+    bench_fan_args fan = {s->account, w.amount, to};
+    bench_graph_args graphs = {s->account, s->handles, w.amount};
+    void *const args[KERNELS] = {
+        [CHAIN] = &chain, [FAN] = &fan, [LEAF] = &s->account, [LAUNCHER] = &graphs, [AGAIN] = &s->account};
+    void *params[] = {args[w.kernel]};
+    const CUlaunchConfig config = {.gridDimX = w.kernel == FAN ? s->blocks : 1,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 1,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = s->stream};
+    CUresult error = CUDA_SUCCESS;
+    for (unsigned i = 0; i < (w.kernel == NOTHING ? w.amount : 1) && error == CUDA_SUCCESS; i++)
+        error = dpr_driver()->launch_kernel_ex(&config, s->kernels[w.kernel], params[0] ? params : NULL, NULL);
+    return good(s, (cudaError_t)error, "a launch");
+}
 
 /* The work as the pool allows it: a kernel of a chain counts as pending until those that it has launched are done, for
  * all that is known. */
@@ -310,48 +309,40 @@ static int time_work(stage *s, const subject *j, int more, double *us) {
     return good(s, cudaErrorNotReady, "the host launches too slowly: the device was idle before each try");
 }
 
-/* ---- Rounds ----------------------------------------------------------------------------------------------------- */
+/* ---- Samples ---------------------------------------------------------------------------------------------------- */
+
+/* Takes one sample, or says why there is none. */
+static int sample(stage *s, subject *j, double *us) {
+    double fewer, more;
+    if (!time_work(s, j, 1, &more) || !time_work(s, j, 0, &fewer)) {
+        blame(s, j->outcome.why);
+        return 0;
+    }
+    *us = (more - fewer) / difference(s, j->kind);
+    return 1;
+}
 
 /* Makes a kind ready, or says why it cannot be. */
 static void start(stage *s, subject *j) {
     const kernel_id kernel = j->kind->kernel;
-    j->n = -WARM_UPS;
+    char *why = j->outcome.why;
+    double us;
     if (s->nothing[0] || kernel == CHAIN || kernel == FAN)
-        memcpy(j->why, s->nothing[0] ? s->nothing : s->no_nesting, WHY);
-    if (!j->why[0] && difference(s, j->kind) < 1)
-        snprintf(j->why, WHY, "half of the pool is too little for it");
-    if (!j->why[0] && !make_graphs(s, j))
-        blame(s, j->why);
+        memcpy(why, s->nothing[0] ? s->nothing : s->no_nesting, BENCH_WHY);
+    if (!why[0] && difference(s, j->kind) < 1)
+        snprintf(why, BENCH_WHY, "half of the pool is too little for it");
+    if (!why[0] && !make_graphs(s, j))
+        blame(s, why);
+    for (int i = 0; i < WARM_UPS && !why[0]; i++)
+        (void)sample(s, j, &us);
 }
 
-/* Takes one sample. Whether there should be more. */
-static int take(stage *s, subject *j, const bench_rule *rule, double began) {
-    double fewer, more;
-    if (!time_work(s, j, 1, &more) || !time_work(s, j, 0, &fewer)) {
-        blame(s, j->why);
-        return 0;
-    }
-    if (++j->n <= 0)
-        return 1;
-    j->samples[j->n - 1] = (more - fewer) / difference(s, j->kind);
-    const bench_summary summary = bench_summarise(j->samples, j->n);
-    j->verdict = bench_judge(rule, &summary, bench_now() - began);
-    return j->verdict == BENCH_MORE && j->n < BENCH_SAMPLES;
-}
-
-static void take_rounds(stage *s, subject *subjects, int n, const bench_rule *rule) {
-    const double began = bench_now();
-    int wants[KINDS], some = 1;
-    for (int i = 0; i < n; i++) {
-        start(s, &subjects[i]);
-        wants[i] = !subjects[i].why[0];
-    }
-    while (some && !s->hung) {
-        some = 0;
-        for (int i = 0; i < n && !s->hung; i++)
-            if (wants[i])
-                some |= wants[i] = take(s, &subjects[i], rule, began);
-    }
+/* Takes one sample of subject i, for bench_take_turns(). */
+static int take(void *user, int i) {
+    stage *s = user;
+    subject *j = &s->subjects[i];
+    double us;
+    return !s->hung && !j->outcome.why[0] && sample(s, j, &us) && bench_keep(&j->outcome, us, &s->rule, s->began);
 }
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
@@ -420,16 +411,19 @@ static int start_nesting(stage *s) {
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 /* The library finds the driver's functions when it is asked for devices. */
-static void measure(stage *s, int device, size_t pending, subject *subjects, int n, const bench_rule *rule) {
+static void measure(stage *s, int device, size_t pending) {
     if (dpr_device_count() == 0)
-        snprintf(s->nothing, WHY, "no GPU: %.100s", dpr_device_absent());
+        snprintf(s->nothing, BENCH_WHY, "no GPU: %.100s", dpr_device_absent());
     else if (!open_stage(s, device, pending))
         blame(s, s->nothing);
     else if (!start_nesting(s))
         blame(s, s->hung ? s->nothing : s->no_nesting);
     if (!s->nothing[0] && !load(s, NOTHING, KERNELS))
         blame(s, s->nothing);
-    take_rounds(s, subjects, n, rule);
+    s->began = bench_now();
+    for (int i = 0; i < s->n && !s->hung; i++)
+        start(s, &s->subjects[i]);
+    (void)bench_take_turns(s->n, take, s);
 }
 
 static void add_pool(cJSON *object, const stage *s) {
@@ -439,58 +433,57 @@ static void add_pool(cJSON *object, const stage *s) {
     cli_json_integer(object, "device_bytes", s->loaded_bytes + s->reserved_bytes);
 }
 
-static void add_row(cJSON *rows, const stage *s, subject *j) {
-    const bench_summary us = bench_summarise(j->samples, j->n > 0 ? j->n : 0);
+static void add_row(cJSON *rows, const stage *s, const subject *j) {
+    const bench_outcome *o = &j->outcome;
+    const bench_summary us = bench_summarise(o->samples, o->us.n);
     cJSON *row = report_row(rows);
+    const char *why = o->why[0]        ? o->why
+                      : us.n == 0      ? "the device has not ended the launches before it"
+                      : us.median <= 0 ? "it takes less than can be told from the difference of two times"
+                                       : NULL;
     cJSON_AddStringToObject(row, "launch", j->kind->name);
     if (s->pending > 0)
         add_pool(row, s);
-    if (!j->why[0] && us.n == 0)
-        snprintf(j->why, WHY, "the device has not ended the launches before it");
-    else if (!j->why[0] && us.median <= 0)
-        snprintf(j->why, WHY, "it takes less than can be told from the difference of two times");
-    if (j->why[0]) {
-        cJSON_AddStringToObject(row, "why", j->why);
+    if (why) {
+        cJSON_AddStringToObject(row, "why", why);
     } else {
         cJSON_AddNumberToObject(row, "samples", us.n);
         bench_json_times(row, &us);
-        cJSON_AddBoolToObject(row, "settled", j->verdict == BENCH_SETTLED);
+        cJSON_AddBoolToObject(row, "settled", o->verdict == BENCH_SETTLED);
     }
     cJSON_AddStringToObject(row, "text", j->kind->text);
 }
 
-static cJSON *results(const stage *s, subject *subjects, int n) {
+static cJSON *results(const stage *s) {
     const int fan_out[] = {(int)s->blocks, EACH_MORE};
     cJSON *object = cJSON_CreateObject();
     add_pool(object, s);
     cJSON_AddNumberToObject(object, "length", s->length);
     cli_json_add(object, "fan", cJSON_CreateIntArray(fan_out, 2));
     cJSON *rows = cJSON_AddArrayToObject(object, "launches");
-    for (int i = 0; i < n; i++)
-        add_row(rows, s, &subjects[i]);
+    for (int i = 0; i < s->n; i++)
+        add_row(rows, s, &s->subjects[i]);
     return object;
 }
 
 /* At the end of a process, what is usually done would wait for a device that hangs. */
 int nested_part_main(int argc, char **argv) {
-    static stage s;
-    static subject subjects[KINDS];
-    bench_rule rule = {.min_samples = 7, .max_samples = 500};
+    static stage s = {.rule = {.min_samples = 7, .max_samples = 500}};
     uint64_t pending;
-    int device, n = 0;
+    int device;
     if (argc != 6)
         return cli_usage(NESTED_PART " takes DEVICE PENDING SECONDS ACCURACY");
     if (cli_device(argv[2], &device) != CLI_OK || cli_count(argv[3], &pending) != CLI_OK
-        || axis_parse_seconds(argv[4], &rule.seconds) != CLI_OK
-        || axis_parse_share(argv[5], &rule.half_width) != CLI_OK)
+        || axis_parse_seconds(argv[4], &s.rule.seconds) != CLI_OK
+        || axis_parse_share(argv[5], &s.rule.half_width) != CLI_OK)
         return CLI_USAGE;
     for (int i = 0; i < KINDS; i++)
         if (pending == 0 || strcmp(kinds[i].name, with_pools) == 0)
-            subjects[n++].kind = &kinds[i];
-    measure(&s, device, (size_t)pending, subjects, n, &rule);
+            s.subjects[s.n++].kind = &kinds[i];
+    measure(&s, device, (size_t)pending);
     if (s.hung)
         (void)cli_error("the device does not end its work");
-    char *text = cli_json_take(results(&s, subjects, n), 0);
+    char *text = cli_json_take(results(&s), 0);
     cli_json_put(stdout, text ? text : "");
     _exit(putchar('\n') == '\n' && fflush(stdout) == 0 && text && !s.hung ? CLI_OK : CLI_FAILED);
 }

@@ -29,8 +29,13 @@ int bench_median_rank(int n) {
     return n / 2;
 }
 
-static bench_summary summarise_sorted(const double *sorted, int n) {
+bench_summary bench_summarise(const double *values, int n) {
+    double sorted[BENCH_SAMPLES];
     bench_summary s = {.n = n};
+    if (n < 1)
+        return (bench_summary){0};
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
     const int rank = bench_median_rank(n);
     s.median = bench_quantile(sorted, n, 0.5);
     s.least = sorted[0];
@@ -43,32 +48,6 @@ static bench_summary summarise_sorted(const double *sorted, int n) {
         s.half_width = (s.high - s.low) / 2 / s.median;
         s.spread = (s.p90 - s.p10) / s.median;
     }
-    return s;
-}
-
-bench_summary bench_summarise(const double *values, int n) {
-    bench_summary none = {0};
-    if (n < 1)
-        return none;
-    double *sorted = malloc((size_t)n * sizeof *sorted);
-    if (!sorted)
-        return none;
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    const bench_summary s = summarise_sorted(sorted, n);
-    free(sorted);
-    return s;
-}
-
-bench_summary bench_ratios(const double *a, const double *b, int n) {
-    bench_summary none = {0};
-    double *ratios = n > 0 ? malloc((size_t)n * sizeof *ratios) : NULL;
-    if (!ratios)
-        return none;
-    for (int i = 0; i < n; i++)
-        ratios[i] = a[i] / b[i];
-    const bench_summary s = bench_summarise(ratios, n);
-    free(ratios);
     return s;
 }
 

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* Values of one sample, at most. */
+enum { BENCH_SAMPLES = 1000 };
+
 /* Of a sample; all 0 for n == 0. */
 typedef struct bench_summary {
     int n;
@@ -15,12 +18,9 @@ typedef struct bench_summary {
     double spread;     /* (p90 - p10) / median; 0 when the median is */
 } bench_summary;
 
-/* Summarises n values, which are finite and need not be sorted. Makes no assumption on their distribution: the interval
- * comes from order statistics, whose ranks are binomially distributed with p = 1/2. */
+/* Summarises n values (at most BENCH_SAMPLES), which are finite and need not be sorted. Makes no assumption on their
+ * distribution: the interval comes from order statistics, whose ranks are binomially distributed with p = 1/2. */
 bench_summary bench_summarise(const double *values, int n);
-
-/* The summary of a[i] / b[i]: values taken in turn, so that what drifts hits both alike and leaves the ratio alone. */
-bench_summary bench_ratios(const double *a, const double *b, int n);
 
 /* Value at fraction q (0 to 1) of n sorted values, linear between neighbours. n is at least 1. */
 double bench_quantile(const double *sorted, int n, double q);
@@ -33,7 +33,7 @@ int bench_median_rank(int n);
 typedef struct bench_rule {
     double half_width; /* target of bench_summary.half_width, e.g. 0.01 */
     int min_samples;   /* at least 1 */
-    int max_samples;   /* at most BENCH_SAMPLES (timing.h) */
+    int max_samples;   /* at most BENCH_SAMPLES */
     double seconds;    /* of wall time for all subjects of a point together, warm-up included; min_samples, warm-up and
                           captures are not cut short by it, so that a point may take longer */
 } bench_rule;

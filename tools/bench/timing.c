@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "available.h"
 #include "backend.h"
 
 struct bench_timer {
@@ -13,10 +14,10 @@ struct bench_timer {
     void *state;
     bench_device device;
     bench_room room;
-    unsigned char *block;   /* a copy of what the pool is filled with */
-    unsigned char *results; /* BENCH_CALLS of one batch */
-    bench_reference best;   /* of all looks */
+    const unsigned char *block; /* what the pool is filled with */
+    bench_reference best;       /* of all looks */
     bench_watch watch;
+    unsigned char results[BENCH_CALLS * BENCH_RESULT_STRIDE]; /* of one batch */
 };
 
 /* One call of bench_run(). */
@@ -50,18 +51,49 @@ double bench_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int bench_make_calls(bench_batch *batch, const unsigned char *pool, size_t first) {
+bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
+                              unsigned char *out, dpr_stream stream) {
     const bench_subject *s = batch->subject;
-    for (int i = 0; i < batch->calls; i++) {
+    const int blocking = batch->point->mode == BENCH_BLOCKING;
+    for (int i = 0; i < calls; i++, out += BENCH_RESULT_STRIDE) {
         const unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
-        if ((batch->code = s->call(s->user, in, batch->results + (size_t)i * BENCH_RESULT_STRIDE)) != 0)
-            return batch->code;
+        const int code = blocking ? s->call(s->user, in, out) : s->enqueue(s->user, in, out, stream);
+        if (code != 0) {
+            snprintf(batch->outcome->why, BENCH_WHY, "the call failed with %d", code);
+            return BENCH_UNABLE;
+        }
     }
-    return 0;
+    return BENCH_GOOD;
 }
 
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b) {
-    return bench_ratios(a->samples, b->samples, a->us.n < b->us.n ? a->us.n : b->us.n);
+    const int n = a->us.n < b->us.n ? a->us.n : b->us.n;
+    double ratios[BENCH_SAMPLES];
+    for (int i = 0; i < n; i++)
+        ratios[i] = a->samples[i] / b->samples[i];
+    return bench_summarise(ratios, n);
+}
+
+int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began) {
+    o->samples[o->us.n++] = us;
+    /* Sorting all samples for each would come to more than taking them. */
+    if (o->us.n >= rule->max_samples || o->us.n % (1 + o->us.n / 16) == 0) {
+        const bench_summary summary = bench_summarise(o->samples, o->us.n);
+        o->verdict = bench_judge(rule, &summary, bench_now() - began);
+    }
+    return o->verdict == BENCH_MORE && o->us.n < BENCH_SAMPLES;
+}
+
+int bench_take_turns(int n, int (*take)(void *user, int i), void *user) {
+    int done[BENCH_SUBJECTS] = {0}, left = n;
+    for (int i = 0; left > 0; i = (i + 1) % n) {
+        const int status = done[i] ? 1 : take(user, i);
+        if (status < 0)
+            return -1;
+        done[i] |= status == 0;
+        left -= status == 0;
+    }
+    return 0;
 }
 
 static double loss(double before, double after) {
@@ -80,47 +112,68 @@ int bench_goes_on(const bench_watch *watch) {
     return !(watch->stop && *watch->stop) && (watch->end <= 0 || bench_now() < watch->end);
 }
 
+/* Bytes of the cache where the machine does not tell. */
+static const uint64_t usual_cache = 4 << 20;
+
 /* ---- Timers ----------------------------------------------------------------------------------------------------- */
 
 static const bench_backend *backend_of(int device) {
     return device == DPR_DEVICE_CPU ? &bench_cpu : &bench_cuda;
 }
 
-size_t bench_pool_most(int device) {
-    return backend_of(device)->most(device);
+static dpr_status describe(bench_device *d) {
+    const int on_gpu = d->ordinal != DPR_DEVICE_CPU;
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    dpr_machine *m;
+    const dpr_status status = dpr_machine_read(d->ordinal, 0, &m);
+    if (status != DPR_OK)
+        return status;
+    (void)dpr_machine_describe(m, &info);
+    const int64_t cache_bytes = machine_value(m, on_gpu ? "gpu.l2_bytes" : "cpu.cache_bytes");
+    snprintf(d->name, sizeof d->name, "%s", on_gpu ? info.gpu_name : info.cpu_name);
+    d->sm_count = (int)machine_value(m, on_gpu ? "gpu.sm_count" : "cpu.cores");
+    d->sm_clock_khz = (int)machine_value(m, "gpu.sm_clock_khz");
+    d->memory_clock_khz = (int)machine_value(m, "gpu.memory_clock_khz");
+    d->memory_bus_bits = (int)machine_value(m, "gpu.memory_bus_bits");
+    d->cache_bytes = cache_bytes > 0 ? (uint64_t)cache_bytes : usual_cache;
+    d->memory_bytes = (uint64_t)machine_value(m, "gpu.memory_bytes");
+    dpr_machine_destroy(m);
+    return DPR_OK;
 }
 
-/* The timer's memory. */
-static bench_timer *allocate(int device, char *why) {
-    bench_timer *t = calloc(1, sizeof *t);
-    if (t)
-        t->results = malloc((size_t)BENCH_CALLS * BENCH_RESULT_STRIDE);
-    if (!t || !t->results) {
-        snprintf(why, BENCH_WHY, "no host memory for a timer");
-        free(t);
-        return NULL;
+size_t bench_pool_most(int device) {
+    bench_device d = {.ordinal = device};
+    return describe(&d) == DPR_OK ? backend_of(device)->most(&d) : 0;
+}
+
+/* Describes the device and opens it. 0, or -1. */
+static int open_device(bench_timer *t, size_t pool_bytes, char *why) {
+    bench_device *d = &t->device;
+    if (describe(d) != DPR_OK) {
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+        return -1;
     }
-    t->backend = backend_of(device);
-    t->device.ordinal = device;
-    return t;
+    const size_t most = t->backend->most(d), wanted = pool_bytes < most ? pool_bytes : most;
+    d->pool_bytes = bench_aligned(wanted > BENCH_LEAST_POOL ? wanted : BENCH_LEAST_POOL);
+    if (t->backend->open(d, &t->state, why) != BENCH_GOOD)
+        return -1;
+    t->room = (bench_room){
+        .on_gpu = d->ordinal != DPR_DEVICE_CPU, .pool_bytes = d->pool_bytes, .cache_bytes = (size_t)d->cache_bytes};
+    return 0;
 }
 
 int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]) {
-    if (device != DPR_DEVICE_CPU && dpr_device_count() == 0) {
-        snprintf(why, BENCH_WHY, "no GPU: %s", dpr_device_absent());
+    bench_timer *t = calloc(1, sizeof *t);
+    if (!t) {
+        snprintf(why, BENCH_WHY, "no host memory for a timer");
         return -1;
     }
-    bench_timer *t = allocate(device, why);
-    if (!t)
-        return -1;
-    bench_device *d = &t->device;
-    if (t->backend->open(d, pool_bytes, &t->state, why) != BENCH_GOOD) {
-        free(t->results);
+    t->backend = backend_of(device);
+    t->device.ordinal = device;
+    if (open_device(t, pool_bytes, why) != 0) {
         free(t);
         return -1;
     }
-    t->room = (bench_room){
-        .on_gpu = device != DPR_DEVICE_CPU, .pool_bytes = d->pool_bytes, .cache_bytes = (size_t)d->cache_bytes};
     *out = t;
     return 0;
 }
@@ -129,8 +182,6 @@ void bench_timer_destroy(bench_timer *timer) {
     if (!timer)
         return;
     timer->backend->close(timer->state);
-    free(timer->block);
-    free(timer->results);
     free(timer);
 }
 
@@ -148,17 +199,10 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
         snprintf(why, BENCH_WHY, "a block of %zu bytes does not fit the pool", block_bytes);
         return -1;
     }
-    unsigned char *copy = malloc(block_bytes);
-    if (!copy) {
-        snprintf(why, BENCH_WHY, "no host memory for a block");
-        return -1;
-    }
-    memcpy(copy, block, block_bytes);
-    free(timer->block);
-    timer->block = copy;
+    timer->block = block;
     room->block_bytes = block_bytes;
     const size_t whole = room->pool_bytes / block_bytes * block_bytes;
-    return timer->backend->fill(timer->state, copy, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
+    return timer->backend->fill(timer->state, block, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
 }
 
 static void raise_to(bench_reference *best, const bench_reference *one) {
@@ -183,26 +227,59 @@ int bench_look(bench_timer *timer, bench_reference *out, char why[BENCH_WHY]) {
 /* ---- One point -------------------------------------------------------------------------------------------------- */
 
 /* Takes note of what a backend's function returned. 0 if the subject may go on, 1 if it has ended; -1 if all has. */
-static int note(bench_outcome *o, const bench_batch *batch, bench_status status) {
+static int note(bench_outcome *o, bench_status status) {
     if (status == BENCH_GOOD)
         return 0;
     o->state = BENCH_FAILED;
-    o->code = status == BENCH_CALLBACK ? batch->code : 0;
     return status == BENCH_BROKEN ? -1 : 1;
+}
+
+/* Takes the time of one of some calls. A hot point has one more call before them, for its effect on the cache. */
+static bench_status time_calls(const session *s, const bench_batch *batch, int calls, double *us) {
+    const bench_backend *backend = s->timer->backend;
+    void *state = s->timer->state;
+    bench_status status = s->point->cache == BENCH_HOT ? backend->time(state, batch, 1, us) : BENCH_GOOD;
+    memset(batch->results, BENCH_POISON, (size_t)calls * BENCH_RESULT_STRIDE);
+    if (status == BENCH_GOOD)
+        status = backend->ready(state, batch, calls);
+    return status == BENCH_GOOD ? backend->time(state, batch, calls, us) : status;
+}
+
+static bench_status sample(const session *s, const bench_batch *batch, double *us) {
+    return batch->graph ? s->timer->backend->replay(s->timer->state, batch, us)
+                        : time_calls(s, batch, batch->outcome->calls, us);
+}
+
+/* How many calls batches of a subject have, of which one takes so long. */
+static int calls_of(const session *s, const bench_subject *subject, double us) {
+    const double batch_seconds = s->rule->seconds / s->n / s->rule->min_samples / 2;
+    const int calls = bench_calls(&s->layout, 1e-6 * us, batch_seconds), most = subject->most_captured;
+    return s->point->mode == BENCH_GRAPH && most > 0 && calls > most ? most : calls;
+}
+
+/* Makes a batch ready. The first call loads kernels or starts threads; the quicker of the next tells how long one
+ * takes. On a GPU the first batches take longer, too. */
+static bench_status warm(const session *s, bench_batch *batch) {
+    double us = 0, least = 0;
+    bench_status status = BENCH_GOOD;
+    for (int i = 0; i < 3 && (i == 0 || bench_goes_on(&s->timer->watch)); i++) {
+        if ((status = time_calls(s, batch, 1, &us)) != BENCH_GOOD)
+            return status;
+        least = i < 2 || us < least ? us : least;
+    }
+    batch->outcome->calls = calls_of(s, batch->subject, least);
+    if (s->point->mode == BENCH_GRAPH)
+        status = s->timer->backend->capture(s->timer->state, batch);
+    for (int i = 0; i < 2 && s->timer->room.on_gpu && status == BENCH_GOOD; i++)
+        status = sample(s, batch, &us);
+    return status;
 }
 
 static int start(session *s, int i) {
     bench_outcome *o = &s->outcomes[i];
-    bench_batch *batch = &s->batches[i];
-    if (s->point->mode == BENCH_BLOCKING ? !batch->subject->call : !batch->subject->enqueue) {
-        o->state = BENCH_UNFIT;
-        return 0;
-    }
     if (!bench_goes_on(&s->timer->watch))
         return 0;
-    const int status = note(o, batch, s->timer->backend->warm(s->timer->state, batch, o->why));
-    o->calls = batch->calls;
-    o->late = batch->late;
+    const int status = note(o, warm(s, &s->batches[i]));
     if (status == 0)
         o->state = BENCH_DONE;
     return status < 0 ? -1 : 0;
@@ -211,47 +288,22 @@ static int start(session *s, int i) {
 static void check_results(bench_outcome *o, const bench_batch *batch) {
     if (!batch->subject->count_wrong)
         return;
-    o->checked += batch->calls;
-    o->wrong += batch->subject->count_wrong(batch->subject->user, batch->results, batch->calls);
+    o->checked += o->calls;
+    o->wrong += batch->subject->count_wrong(batch->subject->user, batch->results, o->calls);
 }
 
 /* Takes one sample of a subject. 1 if it wants more, 0 if not, -1 if the device has failed. */
-static int take(session *s, int i) {
+static int take(void *user, int i) {
+    session *s = user;
     bench_outcome *o = &s->outcomes[i];
-    bench_batch *batch = &s->batches[i];
-    const int status = note(o, batch, s->timer->backend->sample(s->timer->state, batch, &o->samples[o->us.n], o->why));
-    o->late = batch->late;
+    double us;
+    if (o->state != BENCH_DONE || !bench_goes_on(&s->timer->watch))
+        return 0;
+    const int status = note(o, sample(s, &s->batches[i], &us));
     if (status != 0)
         return status < 0 ? -1 : 0;
-    check_results(o, batch);
-    o->us.n++;
-    /* Sorting all samples for each would come to more than taking them. */
-    if (o->us.n >= s->rule->max_samples || o->us.n % (1 + o->us.n / 16) == 0) {
-        const bench_summary summary = bench_summarise(o->samples, o->us.n);
-        o->verdict = bench_judge(s->rule, &summary, bench_now() - s->began);
-    }
-    return o->verdict == BENCH_MORE && o->us.n < BENCH_SAMPLES;
-}
-
-/* Rounds until no subject wants more samples. 0, or -1 if the device has failed. */
-static int take_rounds(session *s) {
-    int wants[BENCH_SUBJECTS] = {0}, some = 0;
-    for (int i = 0; i < s->n; i++)
-        some |= wants[i] = s->outcomes[i].state == BENCH_DONE;
-    while (some) {
-        some = 0;
-        for (int i = 0; i < s->n; i++) {
-            if (!wants[i])
-                continue;
-            if (!bench_goes_on(&s->timer->watch))
-                return 0;
-            const int status = take(s, i);
-            if (status < 0)
-                return -1;
-            some |= wants[i] = status;
-        }
-    }
-    return 0;
+    check_results(o, &s->batches[i]);
+    return bench_keep(o, us, s->rule, s->began);
 }
 
 /* Writes what is at `from` to the place of the mark in all arrays. */
@@ -264,17 +316,6 @@ static bench_status set_mark(session *s, const void *from, char *why) {
     return status;
 }
 
-static void summarise(bench_outcome *o) {
-    const int n = o->us.n;
-    o->us = bench_summarise(o->samples, n);
-    if (n == 0)
-        o->state = BENCH_INTERRUPTED;
-    else if (o->us.n == 0) {
-        o->state = BENCH_FAILED;
-        snprintf(o->why, sizeof o->why, "out of memory");
-    }
-}
-
 static int run(session *s, char *why) {
     if (set_mark(s, s->point->mark, why) != BENCH_GOOD)
         return -1;
@@ -282,14 +323,17 @@ static int run(session *s, char *why) {
     for (int i = 0; i < s->n && status == 0; i++)
         status = start(s, i);
     if (status == 0)
-        status = take_rounds(s);
+        status = bench_take_turns(s->n, take, s);
     for (int i = 0; i < s->n; i++) {
         bench_outcome *o = &s->outcomes[i];
         if (status != 0 && o->state == BENCH_FAILED && o->why[0])
             memcpy(why, o->why, BENCH_WHY);
-        s->timer->backend->cool(s->timer->state, &s->batches[i]);
+        if (s->batches[i].graph)
+            s->timer->backend->free_graph(s->batches[i].graph);
         if (o->state == BENCH_DONE)
-            summarise(o);
+            o->us = bench_summarise(o->samples, o->us.n);
+        if (o->state == BENCH_DONE && o->us.n == 0)
+            o->state = BENCH_INTERRUPTED;
     }
     const size_t mark_in_block = (s->point->bytes - s->point->mark_bytes) % s->timer->room.block_bytes;
     if (status == 0 && set_mark(s, s->timer->block + mark_in_block, why) != BENCH_GOOD)
@@ -299,14 +343,10 @@ static int run(session *s, char *why) {
 
 static void prepare(session *s, const bench_subject *subjects) {
     for (int i = 0; i < s->n; i++) {
-        s->batches[i] = (bench_batch){.subject = &subjects[i],
-                                      .point = s->point,
-                                      .layout = &s->layout,
-                                      .watch = &s->timer->watch,
-                                      .seconds = s->rule->seconds / s->n / s->rule->min_samples / 2,
-                                      .results = s->timer->results};
-        memset(&s->outcomes[i], 0, sizeof s->outcomes[i]);
-        s->outcomes[i].state = BENCH_INTERRUPTED;
+        bench_outcome *o = &s->outcomes[i];
+        memset(o, 0, sizeof *o);
+        o->state = BENCH_INTERRUPTED;
+        s->batches[i] = (bench_batch){&subjects[i], s->point, &s->layout, o, s->timer->results, NULL};
     }
 }
 

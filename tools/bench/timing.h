@@ -44,10 +44,10 @@
 #include "statistics.h"
 
 enum {
-    BENCH_SAMPLES = 1000,     /* of one subject at one point, at most */
     BENCH_SUBJECTS = 64,      /* at one point, at most */
     BENCH_RESULT_STRIDE = 64, /* bytes from one call's result to the next's; a result has at most as many */
     BENCH_ALIGNMENT = 256,    /* of every buffer, in bytes */
+    BENCH_LEAST_POOL = 16 << 20,
     BENCH_WHY = 512
 };
 
@@ -64,7 +64,7 @@ double bench_now(void);
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
 /* Something that is timed. Callbacks return 0, or another number when they failed: that ends the subject at this point,
- * and the number is in its outcome. */
+ * and the number is in its outcome's reason. The callback that the point's mode does not need may be NULL. */
 typedef struct bench_subject {
     const char *name;
     void *user; /* for the callbacks; knows how many elements a call reads */
@@ -93,14 +93,12 @@ typedef struct bench_point {
 
 typedef enum bench_state {
     BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
-    BENCH_FAILED,      /* a callback failed (`code`), or the device did (`why`) */
+    BENCH_FAILED,      /* a callback failed, or the device did */
     BENCH_INTERRUPTED, /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
-    BENCH_UNFIT        /* this subject lacks the callback of the mode */
 } bench_state;
 
 typedef struct bench_outcome {
     bench_state state;
-    int code; /* what the callback returned that failed, else 0 */
     char why[BENCH_WHY];
     bench_verdict verdict;         /* why sampling ended; BENCH_MORE: interrupted */
     int calls;                     /* in one sample */
@@ -111,7 +109,15 @@ typedef struct bench_outcome {
     double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
 } bench_outcome;
 
-/* How a is to b: the summary of a's time over b's, of the rounds that both were in. n is 0 where there are none. */
+/* Keeps a sample. Whether there should be more, by the rule, for a point that began at `began` (bench_now()). */
+int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began);
+
+/* Has take(user, i) take one sample of each of n subjects (at most BENCH_SUBJECTS) in turn, as long as it returns 1;
+ * 0: that subject needs no more; -1 ends all. 0, or -1. */
+int bench_take_turns(int n, int (*take)(void *user, int i), void *user);
+
+/* How a is to b: the summary of a's time over b's, of the rounds that both were in; n is 0 where there are none. What
+ * drifts hits both alike, because they took turns, and leaves the ratio alone. */
 bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b);
 
 /* ---- Devices ---------------------------------------------------------------------------------------------------- */
@@ -151,8 +157,8 @@ size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
 
 /* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
  *
- * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least 16 MiB.
- *                    bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
+ * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least
+ *                    BENCH_LEAST_POOL. bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
  *
  * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
  * thread's current one and leave it so. */
@@ -173,9 +179,9 @@ typedef struct bench_watch {
  * data is made. */
 bench_watch *bench_timer_watch(bench_timer *timer);
 
-/* Has the pool hold repetitions of `block`, which is in host memory and copied. Every buffer begins with the block's
- * first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU, where that takes long,
- * bench_run() makes the data of those buffers that it reads.
+/* Has the pool hold repetitions of `block`, which is in host memory and stays there until the next call. Every buffer
+ * begins with the block's first byte, so that all hold the same data: `bytes` of the endless repetition. On the CPU,
+ * where that takes long, bench_run() makes the data of those buffers that it reads.
  *
  * @param block_bytes  a multiple of BENCH_ALIGNMENT. Buffers lie at multiples of it.
  *

@@ -2,10 +2,6 @@
 #include <string.h>
 
 #include "peer_set.h"
-#include "peers_report.h"
-
-/* Bytes of temporary storage, some hundred times what CUB needs on an H200: a partial result for each block. */
-enum { SCRATCH = 16 << 20 };
 
 /* By operation; NULL: CUB has no function for it. */
 static const peers_cub_table *const tables[DPR_OP_COUNT] = {
@@ -18,8 +14,8 @@ static const peers_cub_table *const tables[DPR_OP_COUNT] = {
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    size_t bytes = SCRATCH;
-    return peer_note(p, (cudaError_t)p->reduce(p->set->scratch, &bytes, in, out, p->caller.count, stream));
+    return peer_note(p,
+                     (cudaError_t)p->reduce(p->set->cub_scratch, PEER_CUB_SCRATCH, in, out, p->caller.count, stream));
 }
 
 static size_t result_bytes(const peer *p) {
@@ -30,11 +26,10 @@ static size_t result_bytes(const peer *p) {
 static int call_and_copy(void *user, const void *in, void *host_out) {
     peer *p = user;
     const peer_set *s = p->set;
-    const int code = enqueue(p, in, s->result, s->stream);
-    if (code != 0)
-        return code;
-    const cudaError_t error = cudaMemcpyAsync(host_out, s->result, result_bytes(p), cudaMemcpyDeviceToHost, s->stream);
-    return peer_note(p, error != cudaSuccess ? error : cudaStreamSynchronize(s->stream));
+    int code = enqueue(p, in, s->result, s->stream);
+    if (code == 0)
+        code = peer_note(p, cudaMemcpyAsync(host_out, s->result, result_bytes(p), cudaMemcpyDeviceToHost, s->stream));
+    return peer_wait(p, code);
 }
 
 /* With the copy that waits by itself, for the legacy default stream. */
@@ -48,12 +43,9 @@ static int call_and_memcpy(void *user, const void *in, void *host_out) {
 /* Without a copy: CUB's kernel writes to pinned memory. */
 static int call_to_pinned(void *user, const void *in, void *host_out) {
     peer *p = user;
-    const peer_set *s = p->set;
-    int code = enqueue(p, in, s->mailbox, s->stream);
+    const int code = peer_wait(p, enqueue(p, in, p->set->mailbox, p->set->stream));
     if (code == 0)
-        code = peer_note(p, cudaStreamSynchronize(s->stream));
-    if (code == 0)
-        memcpy(host_out, s->mailbox, result_bytes(p));
+        memcpy(host_out, p->set->mailbox, result_bytes(p));
     return code;
 }
 
@@ -81,37 +73,26 @@ static peers_cub_call *function_of(const form *f, const bench_case *at) {
     return table && (f->mode == ANY_MODE || f->mode == (int)at->mode) ? (*table)[at->dtype] : NULL;
 }
 
-static cudaError_t add_form(peer_set *s, const form *f, peers_cub_call *function) {
-    bench_subject *subject = peer_add(s, f->name);
-    size_t bytes = 0;
-    if (!subject)
-        return cudaSuccess;
-    peer *p = subject->user;
-    p->reduce = function;
-    if (f->sums == &peers_cub_sum_native)
-        p->caller.expected.dtype = s->walk->at.dtype; /* the low half of the sum */
-    subject->enqueue = enqueue;
-    subject->call = f->call;
-    const cudaError_t error = (cudaError_t)function(NULL, &bytes, s->mailbox, s->result, p->caller.count, s->stream);
-    return error == cudaSuccess && bytes > SCRATCH ? cudaErrorMemoryAllocation : error;
-}
-
-static int add(peer_set *s, char why[BENCH_WHY]) {
-    cudaError_t error = cudaSuccess;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms && error == cudaSuccess; i++) {
-        peers_cub_call *function = function_of(&forms[i], &s->walk->at);
-        error = function ? add_form(s, &forms[i], function) : cudaSuccess;
+static void add(peer_set *s) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const form *f = &forms[i];
+        peers_cub_call *function = function_of(f, &s->walk->at);
+        if (!function)
+            continue;
+        peer *p = peer_add(
+            s,
+            (bench_subject){.name = f->name, .enqueue = enqueue, .call = f->call, .count_wrong = caller_count_wrong});
+        p->reduce = function;
+        if (f->sums == &peers_cub_sum_native)
+            p->caller.expected.dtype = s->walk->at.dtype; /* the low half of the sum */
     }
-    return peer_check(error, "CUB's temporary storage", why);
 }
 
-static int allocate(peer_set *s, char why[BENCH_WHY]) {
-    return peer_check(cudaMalloc(&s->scratch, SCRATCH), "CUB's temporary storage", why);
-}
-
-static void version(char text[32]) {
+static int note_version(peer_set *s, char why[BENCH_WHY]) {
     const int v = peers_cub_version();
-    snprintf(text, 32, "%d.%d.%d", v / 100000, v / 100 % 1000, v % 100);
+    (void)why;
+    snprintf(s->results->cub, sizeof s->results->cub, "%d.%d.%d", v / 100000, v / 100 % 1000, v % 100);
+    return 0;
 }
 
-const peer_group_calls peer_cub = {.open = allocate, .add = add, .version = version};
+const peer_group_calls peer_cub = {.open = note_version, .add = add};

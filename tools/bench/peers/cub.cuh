@@ -2,35 +2,22 @@
 #ifndef DPR_PEERS_CUB_CUH
 #define DPR_PEERS_CUB_CUH
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cub/device/device_reduce.cuh>
 #include <cuda/std/functional>
 
+#include "element.cuh"
 #include "peer_kernels.h"
 
 namespace peers {
 
-template <dpr_dtype D> struct stored;
-
-#define PEERS_STORED(A, NAME, name, storage, align, kind_, wide_, ...)                                                 \
-    template <> struct stored<DPR_##NAME> {                                                                            \
-        using type = storage;                                                                                          \
-        static constexpr dpr_dtype wide = DPR_##wide_;                                                                 \
-        static constexpr int kind = DPR_KIND_##kind_;                                                                  \
-    };
-DPR_DTYPE_LIST(PEERS_STORED, _)
-#undef PEERS_STORED
-
 /* An element as CUB takes it. */
-template <dpr_dtype D> struct element : stored<D> {};
-template <> struct element<DPR_F16> : stored<DPR_F16> { using type = __half; };
-template <> struct element<DPR_BF16> : stored<DPR_BF16> { using type = __nv_bfloat16; };
+template <dpr_dtype D> struct element { using type = dpr::storage_of<D>; };
+template <> struct element<DPR_F16> { using type = __half; };
+template <> struct element<DPR_BF16> { using type = __nv_bfloat16; };
 template <dpr_dtype D> using element_of = typename element<D>::type;
-template <dpr_dtype D> using sum_of = typename stored<stored<D>::wide>::type;
+template <dpr_dtype D> using sum_of = dpr::storage_of<dpr::element<D>::wide>;
 
-template <dpr_dtype D> constexpr bool is_ordered = (stored<D>::kind & DPR_DOMAIN_ORDERED) != 0;
+template <dpr_dtype D> constexpr bool is_ordered = (dpr::element<D>::kind & DPR_DOMAIN_ORDERED) != 0;
 
 template <dpr_dtype D> const element_of<D> *elements(const void *in) {
     return static_cast<const element_of<D> *>(in);

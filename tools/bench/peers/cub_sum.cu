@@ -20,17 +20,17 @@ struct sum_call {
     template <dpr_dtype D> static constexpr bool exists = peers::is_ordered<D>;
 
     template <dpr_dtype D>
-    static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
+    static int run(void *scratch, size_t bytes, const void *in, void *out, size_t count, dpr_stream stream) {
         using sum = sum_of<D>;
         const uint64_t n = count;
         sum *const to = static_cast<sum *>(out);
         if constexpr (D == DPR_BOOL)
-            return cub::DeviceReduce::TransformReduce(scratch, *bytes, elements<D>(in), to, n, ::cuda::std::plus<sum>{},
+            return cub::DeviceReduce::TransformReduce(scratch, bytes, elements<D>(in), to, n, ::cuda::std::plus<sum>{},
                                                       truth{}, sum{0}, stream);
         else if constexpr (sizeof(sum) == sizeof(element_of<D>))
-            return cub::DeviceReduce::Sum(scratch, *bytes, elements<D>(in), to, n, stream);
+            return cub::DeviceReduce::Sum(scratch, bytes, elements<D>(in), to, n, stream);
         else
-            return cub::DeviceReduce::Reduce(scratch, *bytes, elements<D>(in), to, n, ::cuda::std::plus<sum>{}, sum{0},
+            return cub::DeviceReduce::Reduce(scratch, bytes, elements<D>(in), to, n, ::cuda::std::plus<sum>{}, sum{0},
                                              stream);
     }
 };
@@ -40,10 +40,10 @@ struct transform_call {
     static constexpr bool exists = peers::is_ordered<D> &&D != DPR_BOOL && sizeof(sum_of<D>) > sizeof(element_of<D>);
 
     template <dpr_dtype D>
-    static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
+    static int run(void *scratch, size_t bytes, const void *in, void *out, size_t count, dpr_stream stream) {
         using sum = sum_of<D>;
         const auto wide = thrust::make_transform_iterator(elements<D>(in), widen<sum>{});
-        return cub::DeviceReduce::Sum(scratch, *bytes, wide, static_cast<sum *>(out), uint64_t{count}, stream);
+        return cub::DeviceReduce::Sum(scratch, bytes, wide, static_cast<sum *>(out), uint64_t{count}, stream);
     }
 };
 
@@ -51,8 +51,8 @@ struct native_call {
     template <dpr_dtype D> static constexpr bool exists = D == DPR_I32 || D == DPR_U32;
 
     template <dpr_dtype D>
-    static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
-        return cub::DeviceReduce::Sum(scratch, *bytes, elements<D>(in), static_cast<element_of<D> *>(out),
+    static int run(void *scratch, size_t bytes, const void *in, void *out, size_t count, dpr_stream stream) {
+        return cub::DeviceReduce::Sum(scratch, bytes, elements<D>(in), static_cast<element_of<D> *>(out),
                                       uint64_t{count}, stream);
     }
 };

@@ -17,8 +17,8 @@ template <typename Truth, typename Fold, int Init> struct truth_call {
     template <dpr_dtype D> static constexpr bool exists = D == DPR_BOOL || D == DPR_U8 || D == DPR_I32 || D == DPR_F32;
 
     template <dpr_dtype D>
-    static int run(void *scratch, size_t *bytes, const void *in, void *out, size_t count, dpr_stream stream) {
-        return cub::DeviceReduce::TransformReduce(scratch, *bytes, peers::elements<D>(in), static_cast<Truth *>(out),
+    static int run(void *scratch, size_t bytes, const void *in, void *out, size_t count, dpr_stream stream) {
+        return cub::DeviceReduce::TransformReduce(scratch, bytes, peers::elements<D>(in), static_cast<Truth *>(out),
                                                   uint64_t{count}, Fold{}, is_nonzero<Truth, D>{}, Truth{Init}, stream);
     }
 };

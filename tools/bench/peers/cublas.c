@@ -1,19 +1,8 @@
 /* cuBLAS's reductions: asum and dot next to the sum, iamax next to argmax. */
 #include <cublas_v2.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "peer_set.h"
-
-/* What cuBLAS recommends on devices of compute capability 9.0. With a workspace of its own it does not allocate one
- * while a stream is captured. */
-enum { WORKSPACE = 32 << 20 };
-
-struct peer_handle {
-    cublasHandle_t handle;
-    void *workspace;
-    cudaStream_t stream; /* that the handle works in */
-};
 
 /* What a routine gives, in terms of dpr's operation. The data of a sum and of ARGMAX are not negative. */
 typedef enum meaning {
@@ -65,24 +54,28 @@ static int note(peer *p, cublasStatus_t status) {
     return (int)status;
 }
 
-/* A change of the stream makes cuBLAS forget its workspace. */
-static cublasStatus_t enter(peer_handle *c, cudaStream_t stream) {
-    if (c->stream == stream)
+/* Has cuBLAS work in the stream; in that of blocking calls its results go to host memory. A change of the stream makes
+ * it forget its workspace, without which it would allocate one while the stream is captured. */
+static cublasStatus_t enter(peer_set *s, cudaStream_t stream) {
+    if (s->cublas_stream == stream)
         return CUBLAS_STATUS_SUCCESS;
-    cublasStatus_t status = cublasSetStream(c->handle, stream);
+    cublasStatus_t status = cublasSetStream(s->cublas, stream);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasSetWorkspace(c->handle, c->workspace, WORKSPACE);
+        status = cublasSetWorkspace(s->cublas, s->cublas_scratch, PEER_CUBLAS_SCRATCH);
     if (status == CUBLAS_STATUS_SUCCESS)
-        c->stream = stream;
+        status = cublasSetPointerMode(s->cublas,
+                                      stream == s->stream ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        s->cublas_stream = stream;
     return status;
 }
 
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    peer_handle *c = p->set->cublas;
-    const cublasStatus_t status = enter(c, stream);
-    return note(p, status != CUBLAS_STATUS_SUCCESS ? status
-                                                   : p->routine->run(c->handle, (int64_t)p->caller.count, in, out));
+    cublasStatus_t status = enter(p->set, stream);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = p->routine->run(p->set->cublas, (int64_t)p->caller.count, in, out);
+    return note(p, status);
 }
 
 /* The result goes to host memory, so the routine waits for it. */
@@ -113,58 +106,41 @@ static void expect(const bench_walk *w, meaning gives, known_result *expected) {
         expected->part[0] = (double)blocks * squares(&w->known, per_block) + squares(&w->known, count % per_block);
 }
 
-static int add(peer_set *s, char why[BENCH_WHY]) {
+static void add(peer_set *s) {
     const bench_walk *w = s->walk;
-    const cublasStatus_t status = cublasSetPointerMode(
-        s->cublas->handle, w->at.mode == BENCH_BLOCKING ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
-    snprintf(why, BENCH_WHY, "cuBLAS: %s", cublasGetStatusString(status));
-    for (size_t i = 0; i < sizeof routines / sizeof routines[0] && status == CUBLAS_STATUS_SUCCESS; i++) {
+    for (size_t i = 0; i < sizeof routines / sizeof routines[0]; i++) {
         const peer_routine *r = &routines[i];
-        bench_subject *subject = r->op == w->at.op && r->dtype == w->at.dtype ? peer_add(s, r->name) : NULL;
-        if (!subject)
+        if (r->op != w->at.op || r->dtype != w->at.dtype)
             continue;
-        peer *p = subject->user;
+        peer *p = peer_add(
+            s, (bench_subject){.name = r->name, .enqueue = enqueue, .call = call, .count_wrong = caller_count_wrong});
         p->routine = r;
         expect(w, r->gives, &p->caller.expected);
-        subject->enqueue = enqueue;
-        subject->call = call;
     }
-    return status == CUBLAS_STATUS_SUCCESS ? 0 : -1;
 }
 
-static int allocate(peer_set *s, char why[BENCH_WHY]) {
-    s->cublas = calloc(1, sizeof *s->cublas);
-    if (!s->cublas) {
-        snprintf(why, BENCH_WHY, "no host memory for cuBLAS");
-        return -1;
-    }
-    cublasStatus_t status = cublasCreate(&s->cublas->handle);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        s->cublas->handle = NULL;
-    else if (cudaMalloc(&s->cublas->workspace, WORKSPACE) != cudaSuccess)
-        status = CUBLAS_STATUS_ALLOC_FAILED;
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return 0;
-    snprintf(why, BENCH_WHY, "cuBLAS: %s", cublasGetStatusString(status));
-    return -1;
-}
-
-static void release(peer_set *s) {
-    if (!s->cublas)
-        return;
-    if (s->cublas->handle)
-        (void)cublasDestroy(s->cublas->handle);
-    (void)cudaFree(s->cublas->workspace);
-    free(s->cublas);
-    s->cublas = NULL;
-}
-
-static void version(char text[32]) {
+static void note_version(peer_set *s) {
     int major = 0, minor = 0, patch = 0;
     if (cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(MINOR_VERSION, &minor) == CUBLAS_STATUS_SUCCESS
         && cublasGetProperty(PATCH_LEVEL, &patch) == CUBLAS_STATUS_SUCCESS)
-        snprintf(text, 32, "%d.%d.%d", major, minor, patch);
+        snprintf(s->results->cublas, sizeof s->results->cublas, "%d.%d.%d", major, minor, patch);
 }
 
-const peer_group_calls peer_cublas = {.open = allocate, .add = add, .close = release, .version = version};
+static int start(peer_set *s, char why[BENCH_WHY]) {
+    const cublasStatus_t status = cublasCreate(&s->cublas);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        s->cublas = NULL;
+        snprintf(why, BENCH_WHY, "cuBLAS: %s", cublasGetStatusString(status));
+        return -1;
+    }
+    note_version(s);
+    return 0;
+}
+
+static void end(peer_set *s) {
+    if (s->cublas)
+        (void)cublasDestroy(s->cublas);
+}
+
+const peer_group_calls peer_cublas = {.open = start, .add = add, .close = end};

@@ -52,18 +52,11 @@ static int call(void *user, const void *in, void *host_out) {
 
 /* ---- The subject ------------------------------------------------------------------------------------------------ */
 
-static int add(peer_set *s, char why[BENCH_WHY]) {
+static void add(peer_set *s) {
     const bench_case *at = &s->walk->at;
-    const int is_small = at->count <= LARGEST_BYTES / dpr_dtype_size(at->dtype);
-    bench_subject *subject = is_small ? peer_add(s, peer_group_name(PEER_LAUNCH)) : NULL;
-    (void)why;
-    if (!subject)
-        return 0;
-    ((peer *)subject->user)->caller.reads_nothing = 1;
-    subject->enqueue = enqueue;
-    subject->call = call;
-    subject->count_wrong = NULL;
-    return 0;
+    if (at->count <= LARGEST_BYTES / dpr_dtype_size(at->dtype))
+        peer_add(s, (bench_subject){.name = peer_group_name(PEER_LAUNCH), .enqueue = enqueue, .call = call})
+            ->caller.reads_nothing = 1;
 }
 
 static int find_kernel(peer_set *s, char why[BENCH_WHY]) {

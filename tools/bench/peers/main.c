@@ -5,7 +5,6 @@
 #include "cli_json.h"
 #include "dpr_commit.h"
 #include "peer_set.h"
-#include "peers_report.h"
 
 typedef struct request {
     bench_asked asked;
@@ -105,8 +104,6 @@ static int measure_all(request *r) {
         return cli_error("there is no GPU: nothing can be compared");
     if (peer_set_open(&r->set, why) != 0)
         return cli_error("%s", why);
-    peer_set_version(&r->set, PEER_CUB, r->results.cub);
-    peer_set_version(&r->set, PEER_CUBLAS, r->results.cublas);
     return walk_run(&r->walk);
 }
 
@@ -125,6 +122,7 @@ static int start(int argc, char **argv, request *r) {
     r->walk =
         (bench_walk){.asked = &r->asked, .results = &r->results.common, .prepare = peer_set_prepare, .user = &r->set};
     r->set.walk = &r->walk;
+    r->set.results = &r->results;
     int code = parse(argc, argv, r);
     if (code == CLI_GO_ON && (code = complete(r)) == CLI_OK)
         code = asked_run(&r->asked, &r->results.common, measure, r);

@@ -8,10 +8,9 @@
 extern "C" {
 #endif
 
-/* Enqueues a reduction of `count` elements of device memory, whose result goes to `out`. With `scratch` NULL it only
- * sets *scratch_bytes, to what the same call will need. Of ARGMIN and ARGMAX the value goes to out + 16 bytes. Returns
- * the cudaError_t. */
-typedef int peers_cub_call(void *scratch, size_t *scratch_bytes, const void *in, void *out, size_t count,
+/* Enqueues a reduction of `count` elements of device memory, whose result goes to `out`. Of ARGMIN and ARGMAX the value
+ * goes to out + 16 bytes. Returns the cudaError_t, which is an error if the call needs more scratch memory. */
+typedef int peers_cub_call(void *scratch, size_t scratch_bytes, const void *in, void *out, size_t count,
                            dpr_stream stream);
 
 /* Calls by element type, NULL where CUB's result would be another than dpr's. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "peers_report.h"
+#include "layout.h"
 
 const char *peer_group_name(size_t group) {
     static const char *const names[] = {
@@ -21,6 +21,10 @@ int peer_note(peer *p, cudaError_t error) {
     return (int)error;
 }
 
+int peer_wait(peer *p, int code) {
+    return code != 0 ? code : peer_note(p, cudaStreamSynchronize(p->set->stream));
+}
+
 int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]) {
     if (error == cudaSuccess)
         return 0;
@@ -33,20 +37,21 @@ int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]) {
  * far less than a missing tile. */
 static const double slack = 16;
 
-bench_subject *peer_add(peer_set *s, const char *name) {
+peer *peer_add(peer_set *s, bench_subject subject) {
     bench_walk *w = s->walk;
-    if (w->n == BENCH_SUBJECTS)
-        return NULL;
     peer *p = &s->peers[w->n];
-    bench_subject *subject = &s->subjects[w->n++];
     *p = (peer){.caller = caller_at(w->ctx, &w->at, NULL), .set = s};
     p->caller.expected = w->expected;
     p->caller.expected.tolerance *= slack;
-    *subject = (bench_subject){.name = name, .user = p, .count_wrong = caller_count_wrong};
-    return subject;
+    subject.user = p;
+    s->subjects[w->n++] = subject;
+    return p;
 }
 
 /* ---- dpr -------------------------------------------------------------------------------------------------------- */
+
+/* Subjects of peers at a case, at most. */
+enum { MOST_PEERS = 16 };
 
 static int run_plan(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
@@ -57,33 +62,24 @@ static int run_plan(void *user, const void *in, void *out, dpr_stream stream) {
 static int add_strategy(peer_set *s, const char *strategy, const char *name) {
     bench_walk *w = s->walk;
     bench_caller caller = caller_at(w->ctx, &w->at, strategy);
-    dpr_plan *plan = NULL;
+    dpr_plan *plan;
     if (caller_plan(&caller, &plan) != DPR_OK)
         return -1;
-    bench_subject *subject = peer_add(s, name);
-    if (!subject) {
-        dpr_plan_destroy(plan);
-        return 0;
-    }
-    peer *p = subject->user;
+    peer *p = peer_add(
+        s, (bench_subject){.name = name, .enqueue = run_plan, .call = caller_call, .count_wrong = caller_count_wrong});
     p->plan = plan;
     p->caller = caller;
     p->caller.expected = w->expected;
     p->caller.chosen = !strategy;
-    subject->enqueue = run_plan;
-    subject->call = caller_call;
     return 0;
 }
 
 /* The same call without a plan: what is between the two is the host's. */
 static void add_planless(peer_set *s) {
-    bench_subject *subject = s->walk->at.mode == BENCH_STREAM ? peer_add(s, PEERS_OURS ".async") : NULL;
-    if (!subject)
-        return;
-    peer *p = subject->user;
+    peer *p = peer_add(
+        s, (bench_subject){.name = PEERS_OURS ".async", .enqueue = caller_enqueue, .count_wrong = caller_count_wrong});
     p->caller.strategy = s->peers[0].caller.strategy;
     p->caller.expected = s->walk->expected;
-    subject->enqueue = caller_enqueue;
 }
 
 static int add_ours(peer_set *s, char why[BENCH_WHY]) {
@@ -91,8 +87,9 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
         snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
         return -1;
     }
-    add_planless(s);
-    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
+    if (s->walk->at.mode == BENCH_STREAM)
+        add_planless(s);
+    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count() && s->walk->n < BENCH_SUBJECTS - MOST_PEERS; i++)
         if (s->walk->asked->strategies[i])
             (void)add_strategy(s, dpr_strategy_name(i), dpr_strategy_name(i));
     return 0;
@@ -113,26 +110,19 @@ static int enqueue_copy(void *user, const void *in, void *out, dpr_stream stream
     if (s->copies_at > s->copies_bytes || s->copies_bytes - s->copies_at < bytes)
         s->copies_at = 0;
     unsigned char *to = s->copies + s->copies_at;
-    s->copies_at += (bytes + BENCH_ALIGNMENT - 1) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+    s->copies_at += bench_aligned(bytes);
     return peer_note(p, cudaMemcpyAsync(to, in, bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
 static int call_copy(void *user, const void *in, void *host_out) {
     peer *p = user;
-    const int code = enqueue_copy(p, in, host_out, p->set->stream);
-    return code != 0 ? code : peer_note(p, cudaStreamSynchronize(p->set->stream));
+    return peer_wait(p, enqueue_copy(p, in, host_out, p->set->stream));
 }
 
-static int add_copy(peer_set *s, char why[BENCH_WHY]) {
-    (void)why;
+static void add_copy(peer_set *s) {
     const size_t bytes = copy_bytes(s);
-    bench_subject *subject = bytes && bytes <= s->copies_bytes ? peer_add(s, peer_group_name(PEER_COPY)) : NULL;
-    if (!subject)
-        return 0;
-    subject->enqueue = enqueue_copy;
-    subject->call = call_copy;
-    subject->count_wrong = NULL;
-    return 0;
+    if (bytes && bytes <= s->copies_bytes)
+        peer_add(s, (bench_subject){.name = peer_group_name(PEER_COPY), .enqueue = enqueue_copy, .call = call_copy});
 }
 
 /* Room for several times L2, so that copies of small arrays go to other lines each time. */
@@ -164,12 +154,6 @@ static const peer_group_calls *asked(const peer_set *s, int group) {
     return s->groups[group] ? groups[group] : NULL;
 }
 
-void peer_set_version(const peer_set *s, peer_group group, char text[32]) {
-    text[0] = 0;
-    if (asked(s, group))
-        groups[group]->version(text);
-}
-
 static void clear(peer_set *s) {
     for (int i = 0; i < s->walk->n; i++)
         dpr_plan_destroy(s->peers[i].plan);
@@ -180,17 +164,22 @@ int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     peer_set *s = w->user;
     clear(s);
     w->subjects = s->subjects;
-    int status = add_ours(s, why);
-    for (int i = 0; i < PEER_GROUPS && status == 0; i++)
+    if (add_ours(s, why) != 0)
+        return -1;
+    for (int i = 0; i < PEER_GROUPS; i++)
         if (asked(s, i))
-            status = groups[i]->add(s, why);
-    return status;
+            groups[i]->add(s);
+    return 0;
 }
 
 int peer_set_open(peer_set *s, char why[BENCH_WHY]) {
     cudaError_t error = cudaSetDevice(dpr_ctx_device(s->walk->ctx));
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
+        error = cudaMalloc(&s->cub_scratch, PEER_CUB_SCRATCH);
+    if (error == cudaSuccess)
+        error = cudaMalloc(&s->cublas_scratch, PEER_CUBLAS_SCRATCH);
     if (error == cudaSuccess)
         error = cudaMalloc(&s->result, BENCH_RESULT_STRIDE);
     if (error == cudaSuccess)
@@ -207,7 +196,8 @@ void peer_set_close(peer_set *s) {
     for (int i = 0; i < PEER_GROUPS; i++)
         if (asked(s, i) && groups[i]->close)
             groups[i]->close(s);
-    (void)cudaFree(s->scratch);
+    (void)cudaFree(s->cub_scratch);
+    (void)cudaFree(s->cublas_scratch);
     (void)cudaFree(s->result);
     (void)cudaFree(s->copies);
     (void)cudaFreeHost(s->mailbox);

@@ -6,6 +6,7 @@
 
 #include "bench_walk.h"
 #include "peer_kernels.h"
+#include "peers_report.h"
 
 /* Whose subjects are timed next to dpr's. */
 typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_LAUNCH, PEER_GROUPS } peer_group;
@@ -13,8 +14,11 @@ typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_LAUNCH, PEER_GR
 /* "cub", "cublas", "copy", "launch"; NULL past the end. Static storage. */
 const char *peer_group_name(size_t group);
 
+/* Bytes of memory that libraries may use: for CUB a hundred times what it needs on an H200, a partial result for each
+ * block; for cuBLAS what it recommends on devices of compute capability 9.0. */
+enum { PEER_CUB_SCRATCH = 16 << 20, PEER_CUBLAS_SCRATCH = 32 << 20 };
+
 typedef struct peer_set peer_set;
-typedef struct peer_handle peer_handle;   /* of cuBLAS */
 typedef struct peer_routine peer_routine; /* of cuBLAS */
 
 /* One subject: the callbacks' `user`. */
@@ -29,6 +33,7 @@ typedef struct peer {
 
 struct peer_set {
     bench_walk *walk;               /* from case to case; its `user` is the set */
+    peers_results *results;         /* for the libraries' versions */
     unsigned char groups[AXIS_SET]; /* in[i] is 1 for those of peer_group that are asked for */
 
     /* Subjects of the case. */
@@ -37,14 +42,15 @@ struct peer_set {
 
     /* What they share. */
     cudaStream_t stream; /* of the peers' blocking calls */
-    void *scratch;       /* CUB's temporary storage */
-    void *result;        /* device memory for a result */
-    void *mailbox;       /* pinned memory for one */
+    void *cub_scratch, *cublas_scratch;
+    void *result;  /* device memory for a result */
+    void *mailbox; /* pinned memory for one */
     unsigned char *copies;
     size_t copies_bytes, copies_at;
-    cudaFunction_t kernel; /* the launch's */
-    int programmatic;      /* 1: it may be launched ahead of the work before it */
-    peer_handle *cublas;   /* NULL: none */
+    cudaFunction_t kernel;        /* the launch's */
+    int programmatic;             /* 1: it may be launched ahead of the work before it */
+    struct cublasContext *cublas; /* NULL: none */
+    cudaStream_t cublas_stream;   /* that it works in */
 };
 
 /* Allocates what subjects share, on the device of the walk's context, which becomes the current one. Copies of the
@@ -54,31 +60,30 @@ struct peer_set {
 int peer_set_open(peer_set *s, char why[BENCH_WHY]);
 void peer_set_close(peer_set *s);
 
-/* The version of the library that the group is of; "" if that is not asked for, or not in this build. */
-void peer_set_version(const peer_set *s, peer_group group, char text[32]);
-
 /* Makes the subjects of the walk's case: bench_walk.prepare. The first is the planner's choice; it, the strategies that
  * are asked for, and the peers have all that they need allocated. */
 int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]);
 
 /* ---- For the files that add subjects ---------------------------------------------------------------------------- */
 
-/* A subject of the case whose results are checked against what the walk expects, and that has no callbacks for calls
- * yet; NULL where there is no room. */
-bench_subject *peer_add(peer_set *s, const char *name);
+/* Adds a subject of the case, whose results, if it has any, are checked against what the walk expects. There is always
+ * room for those of peers. */
+peer *peer_add(peer_set *s, bench_subject subject);
 
 /* Takes note of an error. Returns it as a callback does. */
 int peer_note(peer *p, cudaError_t error);
+
+/* Waits for the stream of the peers' blocking calls after a call that returned `code`. Returns the first error. */
+int peer_wait(peer *p, int code);
 
 /* 0, or -1 with what the error is of, and its text. */
 int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]);
 
 /* A group of subjects. */
 typedef struct peer_group_calls {
-    int (*open)(peer_set *s, char why[BENCH_WHY]); /* allocates what its subjects share: 0, or -1 */
-    int (*add)(peer_set *s, char why[BENCH_WHY]);  /* adds what there is for the case, if there is anything: 0, or -1 */
+    int (*open)(peer_set *s, char why[BENCH_WHY]); /* makes what its subjects share, notes the version: 0, or -1 */
+    void (*add)(peer_set *s);                      /* adds what there is for the case, if there is anything */
     void (*close)(peer_set *s);                    /* NULL: there is nothing to do */
-    void (*version)(char text[32]);                /* of its library; NULL: it has none */
 } peer_group_calls;
 
 extern const peer_group_calls peer_cub, peer_cublas, peer_launch;
