@@ -102,26 +102,6 @@ static cudaError_t allocate_pool(gpu *g, size_t *bytes) {
     return error;
 }
 
-static void prepare(gpu *g, bench_device *d, trouble *t) {
-    size_t most;
-    tried(t, share_memory(d, &g->other_bytes, &most), "the device's free memory");
-    if (t->error != cudaSuccess)
-        return;
-    tried(t, cudaDriverGetVersion(&d->driver_version), "cudaDriverGetVersion");
-    tried(t, cudaRuntimeGetVersion(&d->runtime_version), "cudaRuntimeGetVersion");
-    tried(t, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "cudaStreamCreate");
-    tried(t, cudaEventCreate(&g->begin), "cudaEventCreate");
-    tried(t, cudaEventCreate(&g->end), "cudaEventCreate");
-    tried(t, cudaMalloc((void **)&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
-    tried(t, cudaMalloc((void **)&g->ticks, 3 * sizeof *g->ticks), "device memory");
-    if (tried(t, cudaMalloc((void **)&g->other, g->other_bytes), "device memory to fill L2 from"))
-        tried(t, cudaMemsetAsync(g->other, 0, g->other_bytes, g->stream), "cudaMemset");
-    if (t->error == cudaSuccess)
-        tried(t, allocate_pool(g, &d->pool_bytes), "device memory for the data");
-    if (t->error == cudaSuccess)
-        tried(t, cudaStreamSynchronize(g->stream), "cudaStreamSynchronize");
-}
-
 static cudaError_t read_other(const gpu *g) {
     return (cudaError_t)bench_launch_read(g->other, g->other_bytes, (uint32_t *)&g->ticks[2], g->stream);
 }
@@ -139,6 +119,26 @@ static cudaError_t wake(const gpu *g) {
     return error;
 }
 
+static void prepare(gpu *g, bench_device *d, trouble *t) {
+    size_t most;
+    tried(t, share_memory(d, &g->other_bytes, &most), "the device's free memory");
+    if (t->error != cudaSuccess)
+        return;
+    tried(t, cudaDriverGetVersion(&d->driver_version), "cudaDriverGetVersion");
+    tried(t, cudaRuntimeGetVersion(&d->runtime_version), "cudaRuntimeGetVersion");
+    tried(t, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    tried(t, cudaEventCreate(&g->begin), "cudaEventCreate");
+    tried(t, cudaEventCreate(&g->end), "cudaEventCreate");
+    tried(t, cudaMalloc((void **)&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
+    tried(t, cudaMalloc((void **)&g->ticks, 3 * sizeof *g->ticks), "device memory");
+    if (tried(t, cudaMalloc((void **)&g->other, g->other_bytes), "device memory to fill L2 from"))
+        tried(t, cudaMemsetAsync(g->other, 0, g->other_bytes, g->stream), "cudaMemset");
+    if (t->error == cudaSuccess)
+        tried(t, allocate_pool(g, &d->pool_bytes), "device memory for the data");
+    if (t->error == cudaSuccess)
+        tried(t, wake(g), "the first kernel");
+}
+
 static bench_status cuda_open(bench_device *d, void **state, char *why) {
     trouble t = {cudaSuccess, NULL};
     gpu *g = calloc(1, sizeof *g);
@@ -148,8 +148,6 @@ static bench_status cuda_open(bench_device *d, void **state, char *why) {
     }
     g->lead = 1;
     prepare(g, d, &t);
-    if (t.error == cudaSuccess)
-        tried(&t, wake(g), "the first kernel");
     if (t.error != cudaSuccess) {
         (void)blame(t.error, t.what, why);
         cuda_close(g);

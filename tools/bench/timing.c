@@ -154,7 +154,7 @@ static int open_device(bench_timer *t, size_t pool_bytes, char *why) {
         return -1;
     }
     const size_t most = t->backend->most(d), wanted = pool_bytes < most ? pool_bytes : most;
-    d->pool_bytes = bench_aligned(wanted > BENCH_LEAST_POOL ? wanted : BENCH_LEAST_POOL);
+    d->pool_bytes = (wanted > BENCH_LEAST_POOL ? wanted : BENCH_LEAST_POOL) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
     if (t->backend->open(d, &t->state, why) != BENCH_GOOD)
         return -1;
     t->room = (bench_room){

@@ -92,9 +92,9 @@ typedef struct bench_point {
 } bench_point;
 
 typedef enum bench_state {
-    BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
-    BENCH_FAILED,      /* a callback failed, or the device did */
-    BENCH_INTERRUPTED, /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
+    BENCH_DONE,       /* `us` holds, also where the rule's target was not reached */
+    BENCH_FAILED,     /* a callback failed, or the device did */
+    BENCH_INTERRUPTED /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
 } bench_state;
 
 typedef struct bench_outcome {
@@ -102,8 +102,8 @@ typedef struct bench_outcome {
     char why[BENCH_WHY];
     bench_verdict verdict;         /* why sampling ended; BENCH_MORE: interrupted */
     int calls;                     /* in one sample */
-    long checked, wrong;           /* results looked at, and those of them that were wrong */
     int late;                      /* samples thrown away */
+    long checked, wrong;           /* results looked at, and those of them that were wrong */
     double slowdown;               /* bench_slowdown() of the best reference so far and one right after the point */
     bench_summary us;              /* microseconds of one call */
     double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
