@@ -20,26 +20,25 @@ TEST(BenchLineup, defaults) {
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         ASSERT_EQ_I64(1 + nested, a.counts.n);
         EXPECT_EQ_U64(1 << 24, a.counts.at[nested]);
-        for (int i = 0; i < AXIS_SET; i++) {
-            EXPECT_EQ_I64(i == DPR_SUM, a.ops[i]);
-            EXPECT_EQ_I64(i == DPR_I32, a.dtypes[i]);
-            EXPECT_EQ_I64(i == BENCH_GRAPH, a.modes[i]);
-            EXPECT_EQ_I64(i == BENCH_COLD, a.caches[i]);
-        }
-        ASSERT_EQ_I64(5, a.pool_count);
-        EXPECT_TRUE(a.pools[0] == 64 && a.pools[4] == 65536);
+        EXPECT_EQ_U64(axis_one(DPR_SUM), a.ops);
+        EXPECT_EQ_U64(axis_one(DPR_I32), a.dtypes);
+        EXPECT_EQ_U64(axis_one(BENCH_GRAPH), a.modes);
+        EXPECT_EQ_U64(axis_one(BENCH_COLD), a.caches);
+        ASSERT_EQ_I64(5, a.pools.n);
+        EXPECT_TRUE(a.pools.at[0] == 64 && a.pools.at[4] == 65536);
     }
 }
 
 TEST(BenchLineup, what_is_asked_for_stays) {
     for (int nested = 0; nested < 2; nested++) {
-        bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pool_count = 1, .pools = {777}, .depth = 3};
+        bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pools = {.n = 1, .at = {777}}, .depth = 3};
         a.nested = nested;
-        a.ops[DPR_MAX] = a.dtypes[DPR_F32] = a.modes[BENCH_GRAPH] = a.caches[BENCH_COLD] = 1;
+        a.ops = axis_one(DPR_MAX);
+        a.dtypes = axis_one(DPR_F32);
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         EXPECT_TRUE(a.counts.n == 1 && a.counts.at[0] == 1000);
-        EXPECT_TRUE(a.ops[DPR_MAX] && !a.ops[DPR_SUM] && a.dtypes[DPR_F32] && !a.dtypes[DPR_I32]);
-        EXPECT_TRUE(a.pool_count == 1 && a.pools[0] == 777 && a.depth == 3);
+        EXPECT_TRUE(a.ops == axis_one(DPR_MAX) && a.dtypes == axis_one(DPR_F32));
+        EXPECT_TRUE(a.pools.n == 1 && a.pools.at[0] == 777 && a.depth == 3);
     }
 }
 
@@ -53,13 +52,13 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
         bench_asked a;
         a = good, a.ladder = a.nested = 1, check_refused(a, "both");
         a = good, a.device = DPR_DEVICE_CPU, check_refused(a, "the CPU");
-        a = good, a.modes[BENCH_BLOCKING] = 1, check_refused(a, "a mode");
-        a = good, a.caches[BENCH_COLD] = a.caches[BENCH_HOT] = 1, check_refused(a, "a cache");
-        a = good, a.strategies[0] = 1, check_refused(a, "a strategy");
+        a = good, a.modes = axis_one(BENCH_BLOCKING), check_refused(a, "a mode");
+        a = good, a.caches = axis_one(BENCH_COLD) | axis_one(BENCH_HOT), check_refused(a, "a cache");
+        a = good, a.strategies = 1, check_refused(a, "a strategy");
         a = good, a.counts.n = LINEUP_SIZES + 1, check_refused(a, "many sizes");
-        a = good, a.ops[DPR_SUM] = a.ops[DPR_MIN] = 1, check_refused(a, "two operations");
-        a = good, a.dtypes[DPR_I32] = a.dtypes[DPR_I8] = 1, check_refused(a, "two types");
-        a = good, a.ops[DPR_BAND] = a.dtypes[DPR_F32] = 1, check_refused(a, "no pair");
+        a = good, a.ops = axis_one(DPR_SUM) | axis_one(DPR_MIN), check_refused(a, "two operations");
+        a = good, a.dtypes = axis_one(DPR_I32) | axis_one(DPR_I8), check_refused(a, "two types");
+        a = good, a.ops = axis_one(DPR_BAND), a.dtypes = axis_one(DPR_F32), check_refused(a, "no pair");
         a = good, a.depth = 1000, check_refused(a, "a depth");
         a = good;
         EXPECT_EQ_I64(CLI_OK, lineup_complete(&a));
@@ -68,19 +67,15 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
 
 TEST(BenchLineup, pools) {
     static const char *const bad[] = {"", "64,", ",64", "15", "2^25", "x", "64;128", "-64", "64 "};
-    bench_asked a = {.pool_count = 0};
-    ASSERT_EQ_I64(CLI_OK, asked_take_pools("2048,64,2^16", &a));
-    ASSERT_EQ_I64(3, a.pool_count);
-    EXPECT_TRUE(a.pools[0] == 2048 && a.pools[1] == 64 && a.pools[2] == 65536);
+    axis_counts pools;
+    ASSERT_EQ_I64(CLI_OK, asked_take_pools("2048,64,2^16", &pools));
+    ASSERT_EQ_I64(3, pools.n);
+    EXPECT_TRUE(pools.at[0] == 64 && pools.at[1] == 2048 && pools.at[2] == 65536);
     for (size_t i = 0; i < LENGTH(bad); i++)
-        EXPECT_THAT(asked_take_pools(bad[i], &a) == CLI_USAGE, "'%s' was taken", bad[i]);
-    char many[ASKED_POOLS * 3 + 3] = "16";
-    for (int i = 1; i < ASKED_POOLS; i++)
-        strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_OK, asked_take_pools(many, &a));
-    EXPECT_EQ_I64(ASKED_POOLS, a.pool_count);
-    strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools(many, &a));
+        EXPECT_THAT(asked_take_pools(bad[i], &pools) == CLI_USAGE, "'%s' was taken", bad[i]);
+    EXPECT_EQ_I64(CLI_OK, asked_take_pools("16:31:+1", &pools));
+    EXPECT_EQ_I64(ASKED_POOLS, pools.n);
+    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools("16:32:+1", &pools));
 }
 
 TEST(BenchLineup, depths) {

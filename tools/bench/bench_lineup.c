@@ -11,9 +11,9 @@ static int check(const bench_asked *a) {
         return cli_usage("--nested and --ladder are measured one at a time");
     if (a->device == DPR_DEVICE_CPU)
         return cli_usage("%s is of a GPU's strategies: the CPU has none of them", option);
-    if (!asked_is_cold_graph(a))
+    if ((a->modes & ~axis_one(BENCH_GRAPH)) || (a->caches & ~axis_one(BENCH_COLD)))
         return cli_usage("%s is of calls in a graph with a cold cache: leave --mode and --cache out", option);
-    if (axis_members(a->strategies))
+    if (a->strategies)
         return cli_usage("%s has its own strategies: leave --strategy out", option);
     if (axis_members(a->ops) > 1 || axis_members(a->dtypes) > 1)
         return cli_usage("%s is of one operation and one type", option);
@@ -47,11 +47,12 @@ int lineup_complete(bench_asked *a) {
         return code;
     if (a->counts.n == 0)
         (void)axis_parse_counts(a->nested ? "2^20,2^24" : "2^24", &a->counts);
-    if (a->pool_count == 0)
-        (void)asked_take_pools("64,512,2048,4096,65536", a);
-    a->ops[DPR_SUM] |= (unsigned char)!axis_members(a->ops);
-    a->dtypes[DPR_I32] |= (unsigned char)!axis_members(a->dtypes);
-    a->modes[BENCH_GRAPH] = a->caches[BENCH_COLD] = 1;
+    if (a->pools.n == 0)
+        (void)asked_take_pools("64,512,2048,4096,65536", &a->pools);
+    axis_default(&a->ops, DPR_SUM);
+    axis_default(&a->dtypes, DPR_I32);
+    axis_default(&a->modes, BENCH_GRAPH);
+    axis_default(&a->caches, BENCH_COLD);
     return check_problem(a);
 }
 

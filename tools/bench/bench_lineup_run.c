@@ -145,7 +145,8 @@ static void add_read(bench_asked *a, const bench_case *read) {
         i++;
     a->counts.at[i] = read->count;
     a->counts.n += i == a->counts.n;
-    a->ops[read->op] = a->dtypes[read->dtype] = 1;
+    a->ops |= axis_one(read->op);
+    a->dtypes |= axis_one(read->dtype);
 }
 
 static int wants(void *user, const bench_case *at) {
@@ -165,7 +166,7 @@ static void set_scene(scene *s) {
                                   .count = a->counts.at[i]};
     out->n = lineup_order(out->nested, out->strategies);
     for (int i = 1; i < out->parts; i++)
-        out->part[i].asked = a->pools[i - 1];
+        out->part[i].asked = a->pools.at[i - 1];
     out->read = out->nested ? out->at[0] : read_case(dpr_ctx_device(s->walk.ctx));
     add_read(a, &out->read);
 }
@@ -246,7 +247,7 @@ int lineup_measure(const bench_asked *asked, lineup_results *out) {
     out->sizes = asked->counts.n;
     out->block = asked->block;
     out->depth = asked->depth;
-    out->parts = asked->nested ? 1 + asked->pool_count : 0;
+    out->parts = asked->nested ? 1 + asked->pools.n : 0;
     s->walk = (bench_walk){.asked = &s->asked, .results = &out->bench, .wants = wants, .prepare = prepare, .user = s};
     const int code = measure(s);
     free(s);

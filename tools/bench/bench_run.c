@@ -11,8 +11,8 @@ typedef struct scene {
     bench_walk walk;
     bench_subject subjects[BENCH_SUBJECTS];
     bench_caller callers[BENCH_SUBJECTS];
-    char refusals[AXIS_SET][160];     /* of strategies, the last */
-    unsigned char measured[AXIS_SET]; /* 1: the strategy ran somewhere */
+    char refusals[AXIS_SET][160]; /* of strategies, the last */
+    axis_set measured;            /* the strategies that ran somewhere */
 } scene;
 
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
@@ -30,13 +30,13 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++) {
         const int chosen = strcmp(dpr_strategy_name(i), choice.strategy) == 0;
         bench_caller *c = &s->callers[w->n];
-        if (!s->asked.strategies[i] && !chosen)
+        if (!axis_has(s->asked.strategies, i) && !chosen)
             continue;
         if (walk_caller(w, dpr_strategy_name(i), s->asked.block, c) != 0) {
             snprintf(s->refusals[i], sizeof s->refusals[i], "%.150s", dpr_last_error());
             continue;
         }
-        s->measured[i] = 1;
+        s->measured |= axis_one((int)i);
         c->chosen = chosen && !c->options.block;
         s->subjects[w->n++] = caller_subject(c);
     }
@@ -46,8 +46,8 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static int lets_block_be_chosen(const bench_asked *a) {
-    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (a->strategies[i] && cli_strategy_at(i).takes_block)
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (axis_has(a->strategies, i) && cli_strategy_at(i).takes_block)
             return 1;
     return 0;
 }
@@ -71,17 +71,16 @@ static int choose_axes(scene *s) {
     const int on_gpu = dpr_ctx_device(s->walk.ctx) != DPR_DEVICE_CPU;
     if (a->counts.n == 0)
         (void)axis_parse_counts(on_gpu ? gpu_counts : cpu_counts, &a->counts);
-    if (!axis_members(a->modes))
-        a->modes[on_gpu ? BENCH_GRAPH : BENCH_BLOCKING] = 1;
-    if (!on_gpu && (a->modes[BENCH_GRAPH] || a->modes[BENCH_STREAM]))
+    axis_default(&a->modes, on_gpu ? BENCH_GRAPH : BENCH_BLOCKING);
+    if (!on_gpu && a->modes != axis_one(BENCH_BLOCKING))
         return cli_usage("the CPU has blocking calls only: --mode blocking");
     return check_block(a, on_gpu);
 }
 
 static void note_refusals(const scene *s) {
     const bench_asked *a = &s->asked;
-    for (int i = 0; i < AXIS_SET && a->strategies_named && !a->quiet; i++)
-        if (a->strategies[i] && !s->measured[i] && s->refusals[i][0])
+    for (size_t i = 0; i < AXIS_SET && a->strategies_named && !a->quiet; i++)
+        if (axis_has(a->strategies & ~s->measured, i) && s->refusals[i][0])
             cli_note("%s", s->refusals[i]);
 }
 

@@ -246,8 +246,9 @@ static int go_to(bench_walk *w, size_t i) {
     at->dtype = (dpr_dtype)take_digit(&i, DPR_DTYPE_COUNT);
     at->op = (dpr_op)take_digit(&i, DPR_OP_COUNT);
     at->mode = (bench_mode)i;
-    return a->modes[at->mode] && a->ops[at->op] && a->dtypes[at->dtype] && a->caches[at->cache]
-           && dpr_supported(at->op, at->dtype) && (!w->wants || w->wants(w->user, at));
+    return axis_has(a->modes, at->mode) && axis_has(a->ops, at->op) && axis_has(a->dtypes, at->dtype)
+           && axis_has(a->caches, at->cache) && dpr_supported(at->op, at->dtype)
+           && (!w->wants || w->wants(w->user, at));
 }
 
 /* Goes to the next case from combination *next on. 0 if there is none. */

@@ -80,23 +80,23 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of "
          "4)"},
-        {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
-        {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
+        {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or 'all' (default: sum)"},
+        {'t', "dtype", "TYPE,...", asked_take_dtypes, &a->dtypes, "types of the elements, or 'all' (default: f32)"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
          "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
          "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 "
          "elements)"},
-        {'m', "mode", "MODE,...", asked_take_modes, a->modes,
+        {'m', "mode", "MODE,...", asked_take_modes, &a->modes,
          "graph, stream, blocking, or 'all'\n(default: graph on a GPU; the CPU has blocking alone)"},
-        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
+        {'c', "cache", "CACHE", asked_take_caches, &a->caches, "cold (default), hot, or both"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies, families such as 'flat.*', or 'all' that can\n"
          "(default: all but dp.* and demonstrations, which are\nbelow). The planner's choice comes along"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), cpu, or a GPU's number"},
         {0, "block", "N", cli_block, &a->block,
          "threads a block, at most, of demonstrations: 32, 64, ...\nor 1024 (default: 512)"},
-        {0, "pools", "N,...", asked_take_pools, a,
+        {0, "pools", "N,...", asked_take_pools, &a->pools,
          "with --nested: sizes of the pool of pending launches\n(default: 64,512,2048,4096,65536)"},
         {0, "depth", "N", cli_depth, &a->depth,
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
@@ -114,12 +114,13 @@ static int parse(int argc, char **argv, bench_asked *a) {
 
 /* Defaults take the place of lists that are not asked for. */
 static int complete_bench(bench_asked *a) {
-    axis_default(a->ops, DPR_SUM);
-    axis_default(a->dtypes, DPR_F32);
-    axis_default(a->caches, BENCH_COLD);
-    if (!axis_members(a->strategies))
-        for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-            a->strategies[i] = cli_strategy_at(i).role == DPR_ROLE_CANDIDATE;
+    const int named = a->strategies != 0;
+    axis_default(&a->ops, DPR_SUM);
+    axis_default(&a->dtypes, DPR_F32);
+    axis_default(&a->caches, BENCH_COLD);
+    for (size_t i = 0; !named && i < AXIS_SET && i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).role == DPR_ROLE_CANDIDATE)
+            a->strategies |= axis_one((int)i);
     return CLI_OK;
 }
 
@@ -162,7 +163,7 @@ static const bench_kind *kind_of(const bench_asked *a) {
 }
 
 static int check_nested_options(const bench_asked *a) {
-    if (!a->nested && a->pool_count > 0)
+    if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
         return cli_usage("--depth belongs to --nested, which is not asked for");

@@ -92,8 +92,8 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
         return -1;
     }
     add_planless(s);
-    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (s->walk->asked->strategies[i])
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (axis_has(s->walk->asked->strategies, i))
             (void)add_strategy(s, dpr_strategy_name(i), dpr_strategy_name(i));
     return 0;
 }
@@ -161,7 +161,7 @@ static const peer_group_calls *const groups[PEER_GROUPS] = {[PEER_CUB] = &peer_c
 
 /* The calls of a group that is asked for; else NULL. */
 static const peer_group_calls *asked(const peer_set *s, int group) {
-    return s->groups[group] ? groups[group] : NULL;
+    return axis_has(s->groups, (size_t)group) ? groups[group] : NULL;
 }
 
 void peer_set_version(const peer_set *s, peer_group group, char text[32]) {
