@@ -95,6 +95,11 @@ int asked_take_pools(const char *text, void *out);
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */
 
+/* Whether the measurement should end. */
+static inline int asked_stopped(const bench_asked *a) {
+    return a->stop && *a->stop;
+}
+
 /* Has measure(user) fill *results, writes the report to a->file, and frees the results. The first SIGINT or SIGTERM
  * sets *a->stop; the second has its usual effect. Returns the exit code, for which measure() returns its part. */
 int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user), void *user);

@@ -1,6 +1,8 @@
 #include "bench_caller.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -58,8 +60,14 @@ int caller_note(bench_caller *c, dpr_status status) {
     return (int)status;
 }
 
+/* Bytes from a result to the counters. */
+enum { COUNTERS_AT = 32 };
+static_assert(COUNTERS_AT + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a result has no room for counters");
+
 int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
+    if (c->counts_launches)
+        c->options.launch_report = (void *)((unsigned char *)out + COUNTERS_AT);
     return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, &c->options, stream));
 }
 
@@ -69,9 +77,13 @@ int caller_call(void *user, const void *in, void *host_out) {
 }
 
 int caller_count_wrong(void *user, const void *results, int n) {
-    const bench_caller *c = user;
+    bench_caller *c = user;
+    const unsigned char *at = results;
     int wrong = 0;
-    for (int i = 0; i < n; i++)
-        wrong += !known_matches(&c->expected, (const unsigned char *)results + (size_t)i * BENCH_RESULT_STRIDE);
+    for (int i = 0; i < n; i++, at += BENCH_RESULT_STRIDE)
+        wrong += !known_matches(&c->expected, at);
+    if (c->counts_launches)
+        memcpy(&c->kernels.nested, at - BENCH_RESULT_STRIDE + COUNTERS_AT, sizeof c->kernels.nested);
+    c->kernels.has_nested = c->counts_launches;
     return wrong;
 }

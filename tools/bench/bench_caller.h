@@ -16,7 +16,11 @@ typedef struct bench_caller {
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
     int reads_nothing;    /* 1: it has no rate */
-    char why[256];        /* of a call that failed */
+    /* 1: calls leave counters of nested launches behind their result, from where they come to `kernels`. The kernels
+     * write them anyway, elsewhere, so calls take no longer for it. */
+    int counts_launches;
+    bench_kernels kernels;
+    char why[256]; /* of a call that failed */
 } bench_caller;
 
 /* A caller of dpr at the case, by the strategy of that name; NULL: by the planner's choice. */

@@ -13,6 +13,14 @@ typedef struct bench_case {
     uint64_t count;
 } bench_case;
 
+/* What is known of a strategy's kernels apart from times. */
+typedef struct bench_kernels {
+    dpr_kernel_info info; /* its `threads` is 0 where nothing is known */
+    int blocks;           /* launched at most, on the whole device */
+    int has_nested;       /* 1: `nested` is that of one call */
+    dpr_launch_report nested;
+} bench_kernels;
+
 /* One subject there. */
 typedef struct bench_row {
     bench_case at;
@@ -20,8 +28,9 @@ typedef struct bench_row {
     const char *strategy; /* of dpr that ran; NULL: another library's subject. Static storage */
     int block;            /* threads a block that were asked for; 0: the strategy's own choice */
     int chosen;           /* 1: it is the planner's choice */
-    bench_state state;    /* DONE or FAILED */
-    char why[256];        /* when it failed */
+    bench_state state;    /* DONE; FAILED; UNFIT: the strategy cannot run the case */
+    char why[256];        /* when it failed or cannot run */
+    bench_kernels kernels;
     bench_verdict verdict;
     int calls, late;
     long checked, wrong;

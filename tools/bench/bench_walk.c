@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "available.h"
 #include "figures.h"
@@ -17,10 +18,6 @@ static void end(bench_walk *w, const char *why) {
         w->results->ended = why;
 }
 
-static int stopped(const bench_walk *w) {
-    return w->asked->stop && *w->asked->stop;
-}
-
 /* ---- The live line ---------------------------------------------------------------------------------------------- */
 
 static double elapsed(const bench_walk *w) {
@@ -28,7 +25,7 @@ static double elapsed(const bench_walk *w) {
 }
 
 static void end_if_over(bench_walk *w) {
-    if (stopped(w))
+    if (asked_stopped(w->asked))
         end(w, "interrupted");
     else if (elapsed(w) >= w->asked->budget)
         end(w, "the budget was spent");
@@ -104,7 +101,8 @@ static void keep(bench_walk *w, int i) {
                        .checked = o->checked,
                        .wrong = o->wrong,
                        .slowdown = o->slowdown,
-                       .us = o->us};
+                       .us = o->us,
+                       .kernels = c->kernels};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
     if (o->us.median > 0 && !c->reads_nothing)
@@ -113,6 +111,50 @@ static void keep(bench_walk *w, int i) {
         row->ratio = bench_compare(o, first);
     if (o->state == BENCH_FAILED || o->wrong)
         report_trouble(w, row);
+}
+
+void walk_refuse(bench_walk *w, const char *strategy, const char *why) {
+    bench_row *row = results_add_row(w->results);
+    if (!row) {
+        out_of_memory(w);
+        return;
+    }
+    *row = (bench_row){.at = w->at, .subject = strategy, .strategy = strategy, .state = BENCH_UNFIT};
+    snprintf(row->why, sizeof row->why, "%.250s", why);
+}
+
+/* ---- Subjects --------------------------------------------------------------------------------------------------- */
+
+/* Takes the library's reason. Returns -1. */
+static int take_reason(char why[BENCH_WHY]) {
+    snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+    return -1;
+}
+
+int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
+    bench_caller choice = caller_at(w->ctx, &w->at, NULL);
+    w->n = 0;
+    if (caller_plan(&choice, NULL) != DPR_OK)
+        return take_reason(why);
+    w->choice = choice.strategy;
+    return 0;
+}
+
+bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char why[BENCH_WHY]) {
+    bench_caller *c = &w->callers[w->n];
+    *c = caller_at(w->ctx, &w->at, strategy);
+    if (as_asked) {
+        caller_set_block(c, w->asked->block);
+        c->options.max_depth = w->asked->depth;
+    }
+    if (caller_plan(c, NULL) != DPR_OK) {
+        (void)take_reason(why);
+        return NULL;
+    }
+    c->expected = w->expected;
+    c->chosen = strcmp(strategy, w->choice) == 0 && !c->options.block;
+    w->subjects[w->n++] = caller_subject(c);
+    return c;
 }
 
 /* ---- One case --------------------------------------------------------------------------------------------------- */
@@ -148,17 +190,15 @@ static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
 static int set_up(bench_walk *w, char why[BENCH_WHY]) {
     if (!has_room(w, why))
         return -1;
-    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
-        return -1;
-    }
+    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK)
+        return take_reason(why);
     return w->prepare(w, why);
 }
 
 /* Leaves the case out if no subject has a sample because the measurement has ended, maybe while their data was made;
  * else names those that have none. */
 static void say_stopped(bench_walk *w) {
-    const char *made = stopped(w) ? "" : w->outcomes[0].why;
+    const char *made = asked_stopped(w->asked) ? "" : w->outcomes[0].why;
     char why[BENCH_WHY + 64], what[120];
     int missing = 0;
     for (int i = 0; i < w->n; i++)
@@ -278,14 +318,6 @@ const char *walk_why_no_gpu(void) {
     return absent ? absent : "none can be used";
 }
 
-int walk_caller(const bench_walk *w, const char *strategy, int block, bench_caller *out) {
-    *out = caller_at(w->ctx, &w->at, strategy);
-    if (strategy)
-        caller_set_block(out, block);
-    out->expected = w->expected;
-    return caller_plan(out, NULL) == DPR_OK ? 0 : -1;
-}
-
 size_t walk_largest(bench_walk *w) {
     size_t largest = 0;
     w->most = bench_pool_most(dpr_ctx_device(w->ctx)) / KNOWN_BLOCK * KNOWN_BLOCK;
@@ -319,9 +351,9 @@ int walk_run(bench_walk *w) {
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);
     progress_clear();
-    if (stopped(w))
+    if (asked_stopped(w->asked))
         end(w, "interrupted");
-    w->results->interrupted = stopped(w);
+    w->results->interrupted = asked_stopped(w->asked);
     return w->code;
 }
 

@@ -112,84 +112,43 @@ static int parse(int argc, char **argv, bench_asked *a) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
-/* Defaults take the place of lists that are not asked for. */
-static int complete_bench(bench_asked *a) {
-    const int named = a->strategies != 0;
-    axis_default(&a->ops, DPR_SUM);
-    axis_default(&a->dtypes, DPR_F32);
-    axis_default(&a->caches, BENCH_COLD);
-    for (size_t i = 0; !named && i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (cli_strategy_at(i).role == DPR_ROLE_CANDIDATE)
-            a->strategies |= axis_one((int)i);
-    return CLI_OK;
-}
-
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-/* What is measured: both begin with the results that they have in common. */
-typedef union outcome {
-    bench_results bench;
-    lineup_results lineup;
-} outcome;
+/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
+typedef struct request {
+    bench_asked asked;
+    lineup_results results;
+} request;
 
-static int measure_bench(const bench_asked *asked, outcome *out) {
-    return bench_measure(asked, &out->bench);
+static int is_lineup(const bench_asked *a) {
+    return a->nested || a->ladder;
 }
 
-static int measure_lineup(const bench_asked *asked, outcome *out) {
-    return lineup_measure(asked, &out->lineup);
-}
-
-static int write_bench(void *user, FILE *f, int format) {
-    return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
-}
-
-static int write_lineup(void *user, FILE *f, int format) {
-    return lineup_write(f, &((const outcome *)user)->lineup, (report_format)format);
-}
-
-/* A way to measure. */
-typedef struct bench_kind {
-    int (*complete)(bench_asked *a); /* checks, and puts defaults in place */
-    int (*measure)(const bench_asked *asked, outcome *out);
-    int (*write)(void *user, FILE *f, int format); /* `user` is the outcome */
-    int says_omissions;                            /* 1: its report names what was left out, and why */
-} bench_kind;
-
-static const bench_kind *kind_of(const bench_asked *a) {
-    static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
-                            lineup = {lineup_complete, measure_lineup, write_lineup, 1};
-    return a->nested || a->ladder ? &lineup : &plain;
-}
-
-static int check_nested_options(const bench_asked *a) {
+static int complete(bench_asked *a) {
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
         return cli_usage("--depth belongs to --nested, which is not asked for");
+    if (is_lineup(a))
+        return lineup_complete(a);
+    bench_complete(a);
     return CLI_OK;
 }
 
-/* One run of the command. */
-typedef struct request {
-    bench_asked asked;
-    outcome results;
-} request;
-
 static int measure(void *user) {
     request *r = user;
-    const bench_results *results = &r->results.bench;
-    const bench_kind *kind = kind_of(&r->asked);
-    const int code = kind->measure(&r->asked, &r->results);
-    if (results->omission_count && !r->asked.quiet && !kind->says_omissions)
-        cli_note("%zu combination%s left out; the first: %s", results->omission_count,
-                 results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
-    return code;
+    return is_lineup(&r->asked) ? lineup_measure(&r->asked, &r->results) : bench_measure(&r->asked, &r->results.bench);
+}
+
+static int write_report(void *user, FILE *f, int format) {
+    const request *r = user;
+    return is_lineup(&r->asked) ? lineup_write(f, &r->results, (report_format)format)
+                                : bench_write(f, &r->results.bench, (report_format)format);
 }
 
 int command_bench(int argc, char **argv) {
     static request r;
-    outfile file = {.format = OUTFILE_GUESS, .user = &r.results};
+    outfile file = {.format = OUTFILE_GUESS, .write = write_report, .user = &r};
     r.asked =
         (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
@@ -197,9 +156,6 @@ int command_bench(int argc, char **argv) {
     int code = parse(argc, argv, &r.asked);
     if (code != CLI_GO_ON)
         return code;
-    file.write = kind_of(&r.asked)->write;
-    code = check_nested_options(&r.asked);
-    if (code == CLI_OK)
-        code = kind_of(&r.asked)->complete(&r.asked);
+    code = complete(&r.asked);
     return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }

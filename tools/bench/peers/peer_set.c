@@ -38,7 +38,7 @@ bench_subject *peer_add(peer_set *s, const char *name) {
     if (w->n == BENCH_SUBJECTS)
         return NULL;
     peer *p = &s->peers[w->n];
-    bench_subject *subject = &s->subjects[w->n++];
+    bench_subject *subject = &w->subjects[w->n++];
     *p = (peer){.caller = caller_at(w->ctx, &w->at, NULL), .set = s};
     p->caller.expected = w->expected;
     p->caller.expected.tolerance *= slack;
@@ -179,7 +179,6 @@ static void clear(peer_set *s) {
 int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     peer_set *s = w->user;
     clear(s);
-    w->subjects = s->subjects;
     int status = add_ours(s, why);
     for (int i = 0; i < PEER_GROUPS && status == 0; i++)
         if (asked(s, i))

@@ -32,7 +32,6 @@ struct peer_set {
     axis_set groups;  /* those of peer_group that are asked for */
 
     /* Subjects of the case. */
-    bench_subject subjects[BENCH_SUBJECTS];
     peer peers[BENCH_SUBJECTS];
 
     /* What they share. */
