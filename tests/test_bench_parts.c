@@ -204,8 +204,8 @@ TEST(BenchResults, tables_are_of_rows_alike) {
     for (size_t i = 0; i < LENGTH(rows); i++)
         *results_add_row(&r) = rows[i];
     r.rows[4].at.mode = BENCH_STREAM;
-    EXPECT_EQ_U64(4, results_table_rows(&r, 0));
-    EXPECT_EQ_U64(2, results_case_rows(&r, 0));
+    EXPECT_EQ_U64(4, results_alike(&r, 0, 1));
+    EXPECT_EQ_U64(2, results_alike(&r, 0, 0));
     EXPECT_TRUE(results_find(&r, &rows[2].at, "b") == &r.rows[2]);
     EXPECT_TRUE(results_find(&r, &rows[2].at, "a") == NULL);
     EXPECT_TRUE(results_find(&r, &r.rows[4].at, "a") == &r.rows[4]);

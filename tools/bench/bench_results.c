@@ -1,7 +1,10 @@
 #include "bench_results.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "figures.h"
 
 /* Room for one more of `size` bytes in a list that grows; NULL when out of memory. */
 static void *grow(void **items, size_t *count, size_t *room, size_t size) {
@@ -47,16 +50,30 @@ int results_same_case(const bench_case *a, const bench_case *b) {
     return is_alike(a, b) && a->count == b->count;
 }
 
-size_t results_case_rows(const bench_results *r, size_t first) {
-    size_t n = 1;
-    while (first + n < r->row_count && results_same_case(&r->rows[first].at, &r->rows[first + n].at))
-        n++;
-    return n;
+const char *results_name(const bench_case *at, char text[RESULTS_TEXT]) {
+    char count[32];
+    snprintf(text, RESULTS_TEXT, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
+             bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
+    return text;
 }
 
-size_t results_table_rows(const bench_results *r, size_t first) {
+const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]) {
+    char name[RESULTS_TEXT];
+    results_name(&row->at, name);
+    text[0] = 0;
+    if (row->wrong)
+        snprintf(text, RESULTS_TEXT, "%.120s: %s gave %ld WRONG results of %ld", name, row->subject, row->wrong,
+                 row->checked);
+    else if (row->state == BENCH_FAILED)
+        snprintf(text, RESULTS_TEXT, "%.120s: %s failed: %s", name, row->subject, row->why);
+    return text;
+}
+
+size_t results_alike(const bench_results *r, size_t first, int any_count) {
+    const bench_row *row = &r->rows[first];
     size_t n = 1;
-    while (first + n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + n].at))
+    while (first + n < r->row_count && is_alike(&row->at, &row[n].at)
+           && (any_count || row->at.count == row[n].at.count))
         n++;
     return n;
 }

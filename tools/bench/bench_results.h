@@ -77,11 +77,14 @@ void results_free(bench_results *r);
 /* Whether two cases are the same. */
 int results_same_case(const bench_case *a, const bench_case *b);
 
-/* How many rows from `first` on are of the same case; of cases that differ in nothing but the count, which make a
- * table.
+/* Names the case; says of a row which call failed or was wrong, "" if none was. The text is returned. */
+enum { RESULTS_TEXT = 512 };
+const char *results_name(const bench_case *at, char text[RESULTS_TEXT]);
+const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]);
+
+/* How many rows from `first` on are of the same case; with `any_count`, of cases that differ in nothing but the count.
  */
-size_t results_case_rows(const bench_results *r, size_t first);
-size_t results_table_rows(const bench_results *r, size_t first);
+size_t results_alike(const bench_results *r, size_t first, int any_count);
 
 /* The row of a subject at a case; NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);

@@ -38,18 +38,13 @@ static double time_left(const bench_walk *w) {
     return left < budget ? left : budget > 0 ? budget : 0;
 }
 
-static void describe(const bench_case *at, char *text, size_t size) {
-    snprintf(text, size, "%s of %s, %s, %s, %llu elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
-             bench_mode_name(at->mode), bench_cache_name(at->cache), (unsigned long long)at->count);
-}
-
 static void show_progress(void *user) {
     const bench_walk *w = user;
-    char what[120], text[200];
+    char what[RESULTS_TEXT], text[RESULTS_TEXT];
     if (w->asked->quiet || elapsed(w) < 1)
         return;
-    describe(&w->at, what, sizeof what);
-    snprintf(text, sizeof text, "%zu of %zu  %s  %.0f s left", w->done, w->cases, what, time_left(w));
+    snprintf(text, sizeof text, "%zu of %zu  %.120s  %.0f s left", w->done, w->cases, results_name(&w->at, what),
+             time_left(w));
     progress_line(text);
 }
 
@@ -70,18 +65,10 @@ static void leave_out(bench_walk *w, const char *why) {
     snprintf(o->why, sizeof o->why, "%.150s", why);
 }
 
-static void report_trouble(bench_walk *w, const bench_row *row) {
-    char what[120];
-    describe(&row->at, what, sizeof what);
-    if (row->wrong)
-        w->code = cli_error("%s, %s: %ld WRONG results of %ld", row->subject, what, row->wrong, row->checked);
-    else
-        w->code = cli_error("%s, %s: failed: %s", row->subject, what, row->why);
-}
-
 static void keep(bench_walk *w, int i) {
     const bench_outcome *o = &w->outcomes[i], *first = &w->outcomes[0];
     const bench_caller *c = w->subjects[i].user;
+    char trouble[RESULTS_TEXT];
     if (o->state != BENCH_DONE && o->state != BENCH_FAILED)
         return;
     bench_row *row = results_add_row(w->results);
@@ -109,8 +96,8 @@ static void keep(bench_walk *w, int i) {
         row->gb_per_s = (double)saturating_bytes(&w->at) / o->us.median * 1e-3;
     if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
         row->ratio = bench_compare(o, first);
-    if (o->state == BENCH_FAILED || o->wrong)
-        report_trouble(w, row);
+    if (*results_trouble(row, trouble))
+        w->code = cli_error("%s", trouble);
 }
 
 void walk_refuse(bench_walk *w, const char *strategy, const char *why) {
@@ -199,7 +186,7 @@ static int set_up(bench_walk *w, char why[BENCH_WHY]) {
  * else names those that have none. */
 static void say_stopped(bench_walk *w) {
     const char *made = asked_stopped(w->asked) ? "" : w->outcomes[0].why;
-    char why[BENCH_WHY + 64], what[120];
+    char why[BENCH_WHY + 64], name[RESULTS_TEXT];
     int missing = 0;
     for (int i = 0; i < w->n; i++)
         missing += w->outcomes[i].state == BENCH_INTERRUPTED;
@@ -212,10 +199,10 @@ static void say_stopped(bench_walk *w) {
         leave_out(w, why);
         return;
     }
-    describe(&w->at, what, sizeof what);
+    results_name(&w->at, name);
     for (int i = 0; i < w->n && !w->asked->quiet; i++)
         if (w->outcomes[i].state == BENCH_INTERRUPTED)
-            cli_note("%s: %s was not measured: %s", what, w->subjects[i].name, w->results->ended);
+            cli_note("%s: %s was not measured: %s", name, w->subjects[i].name, w->results->ended);
 }
 
 static void measure(bench_walk *w) {
