@@ -38,17 +38,6 @@ static int parse_stride(const char *text, stride *out) {
     return out->factor > 1 ? CLI_OK : cli_usage("the factor '%s' must be more than 1", text);
 }
 
-/* The next of a range: more than `count`, or UINT64_MAX past the end of all numbers. */
-static uint64_t after(uint64_t count, uint64_t low, int step, const stride *s) {
-    if (s->factor <= 0)
-        return UINT64_MAX - count > s->addend ? count + s->addend : UINT64_MAX;
-    /* From the begin, so that rounding to whole numbers does not add up. */
-    const double next = round((double)low * pow(s->factor, step));
-    if (next >= 18446744073709551615.0)
-        return UINT64_MAX;
-    return (uint64_t)next > count ? (uint64_t)next : count;
-}
-
 static int add_range(axis_counts *c, const char *text) {
     char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
@@ -68,16 +57,17 @@ static int add_range(axis_counts *c, const char *text) {
         return cli_usage("the range %s:%s goes down", low_text, high_text);
     if (low == 0 && s.factor > 0)
         return cli_usage("a range by a factor cannot begin at 0");
-    uint64_t at = low;
-    for (int step = 1; at <= high; step++) {
-        const uint64_t next = after(at, low, step, &s);
-        if (next != at && (code = add_count(c, at)) != CLI_OK)
+    for (int step = 0;; step++) {
+        /* From the begin, so that rounding to whole numbers does not add up. A long double holds any count exactly. */
+        const long double x = s.factor > 0 ? roundl((long double)low * powl((long double)s.factor, step))
+                                           : (long double)low + (long double)s.addend * step;
+        if (x > (long double)high)
+            return CLI_OK;
+        if (step > 0 && (uint64_t)x == c->at[c->n - 1])
+            continue;
+        if ((code = add_count(c, (uint64_t)x)) != CLI_OK)
             return code;
-        if (next == UINT64_MAX)
-            break;
-        at = next;
     }
-    return CLI_OK;
 }
 
 static int by_size(const void *a, const void *b) {

@@ -18,19 +18,6 @@ void caller_set_block(bench_caller *c, int block) {
         c->options.block = block;
 }
 
-/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
-enum { MOST_NESTED_RUNS = 16 };
-
-bench_subject caller_subject(bench_caller *c) {
-    const int nested = cli_strategy_info(c->strategy).role == DPR_ROLE_NESTED;
-    return (bench_subject){.name = c->strategy,
-                           .user = c,
-                           .enqueue = caller_enqueue,
-                           .call = caller_call,
-                           .count_wrong = caller_count_wrong,
-                           .most_captured = nested ? MOST_NESTED_RUNS : 0};
-}
-
 dpr_problem caller_problem(const bench_caller *c) {
     dpr_problem problem = DPR_PROBLEM_INIT;
     problem.op = c->op;

@@ -30,9 +30,6 @@ bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy)
  */
 void caller_set_block(bench_caller *c, int block);
 
-/* The caller as a subject, by the name of the strategy that runs. */
-bench_subject caller_subject(bench_caller *c);
-
 /* Plans the caller's calls and sets its strategy. The plan is for the caller of this function to destroy; NULL: none is
  * wanted. DPR_OK, or an error of dpr_plan_create(). */
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);

@@ -48,23 +48,24 @@ static const report_column ladder_columns[] = {
     {"speedup", "speed-up", UNIT_DIGITS},        {"blocks", "blocks", UNIT_NONE},
     {"threads", "threads", UNIT_NONE},           {"registers", "registers", UNIT_NONE},
     {"shared_bytes", "shared bytes", UNIT_NONE}, {"occupancy", "occupancy", UNIT_PERCENT},
-    {"text", "what it changes", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
+    {"text", "what it changes", UNIT_LEFT},      {0}};
 static const report_column nested_columns[] = {{"strategy", "strategy", UNIT_LEFT}, {"us", "us", UNIT_NONE},
                                                {"ratio", "ratio", UNIT_DIGITS},     {"launched", "launched", UNIT_NONE},
                                                {"refused", "refused", UNIT_NONE},   {"failed", "failed", UNIT_NONE},
                                                {"in_line", "in line", UNIT_NONE},   {"deepest", "deepest", UNIT_NONE},
-                                               {"text", "how", UNIT_LEFT},          {NULL, NULL, UNIT_NONE}};
+                                               {"text", "how", UNIT_LEFT},          {0}};
 static const report_column launch_columns[] = {{"launch", "launch", UNIT_LEFT},    {"us", "us", UNIT_NONE},
                                                {"spread", "spread", UNIT_PERCENT}, {"text", "what it is", UNIT_LEFT},
-                                               {"why", "why not", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
-static const report_column pool_columns[] = {
-    {"asked", "asked", UNIT_NONE}, {"pending", "pending", UNIT_NONE},  {"device_bytes", "device memory", UNIT_BYTES},
-    {"us", "us", UNIT_NONE},       {"spread", "spread", UNIT_PERCENT}, {"why", "why not", UNIT_LEFT},
-    {NULL, NULL, UNIT_NONE}};
-static const report_column reasons[] = {{"strategy", "strategy", UNIT_LEFT},
-                                        {"count", "elements", UNIT_ELEMENTS},
-                                        {"why", "why", UNIT_LEFT},
-                                        {NULL, NULL, UNIT_NONE}};
+                                               {"why", "why not", UNIT_LEFT},      {0}};
+static const report_column pool_columns[] = {{"asked", "asked", UNIT_NONE},
+                                             {"pending", "pending", UNIT_NONE},
+                                             {"device_bytes", "device memory", UNIT_BYTES},
+                                             {"us", "us", UNIT_NONE},
+                                             {"spread", "spread", UNIT_PERCENT},
+                                             {"why", "why not", UNIT_LEFT},
+                                             {0}};
+static const report_column reasons[] = {
+    {"strategy", "strategy", UNIT_LEFT}, {"count", "elements", UNIT_ELEMENTS}, {"why", "why", UNIT_LEFT}, {0}};
 
 /* ---- The bandwidth ---------------------------------------------------------------------------------------------- */
 
@@ -169,13 +170,6 @@ static double over(const bench_row *a, const bench_row *b) {
     return a && b && results_right(a) && results_right(b) && b->us.median > 0 ? a->us.median / b->us.median : 0;
 }
 
-static const bench_row *choice_at(const lineup_results *l, const bench_case *at) {
-    for (size_t i = 0; i < l->bench.row_count; i++)
-        if (l->bench.rows[i].chosen && results_same_case(&l->bench.rows[i].at, at))
-            return &l->bench.rows[i];
-    return NULL;
-}
-
 /* Why no strategy has a row, where the case was left out; else NULL. */
 static const char *why_none(const lineup_results *l, const bench_case *at) {
     for (size_t i = 0; i < l->bench.omission_count; i++)
@@ -235,7 +229,7 @@ static void add_row(const report_out *out, cJSON *list, const lineup_results *l,
         bench_json_row(out, row, &l->bench, found);
         report_known(row, "share", share_of(l, found));
         report_known(row, "speedup", over(results_find(&l->bench, at, LADDER_FIRST), found));
-        report_known(row, "ratio", over(found, choice_at(l, at)));
+        report_known(row, "ratio", over(found, results_find(&l->bench, at, NULL)));
         add_kernel(row, &found->kernels);
         add_nested(row, &found->kernels);
     } else {
@@ -250,7 +244,7 @@ static void add_row(const report_out *out, cJSON *list, const lineup_results *l,
 }
 
 static void write_size(report_out *out, const lineup_results *l, const bench_case *at, cJSON *rows, cJSON *missing) {
-    const bench_row *choice = choice_at(l, at);
+    const bench_row *choice = results_find(&l->bench, at, NULL);
     const int first = cJSON_GetArraySize(rows);
     char depth[64] = "";
     if (choice && l->nested)

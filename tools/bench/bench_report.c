@@ -195,11 +195,12 @@ int bench_report_end(report_out *out, const bench_results *r) {
  * peers their spreads; times over that of the first subject, and their interval; rates. */
 typedef enum table_measure { TABLE_TIME, TABLE_RATIO, TABLE_RATE, TABLE_MEASURES } table_measure;
 
-static void add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure, int peers) {
+/* Adds the row's figure, if it has one. Whether it has. */
+static int add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure, int peers) {
     const bench_summary *ratio = &row->ratio;
     char text[96], time[32];
     if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0))
-        return;
+        return 0;
     if (measure == TABLE_RATE)
         marked(text, r, row, row->gb_per_s);
     else if (measure == TABLE_RATIO)
@@ -209,6 +210,7 @@ static void add_measure(cJSON *line, const bench_results *r, const bench_row *ro
     else
         marked(text, r, row, row->us.median);
     cJSON_AddStringToObject(line, row->subject, text);
+    return 1;
 }
 
 /* What the n rows of a case say of the planner's choice. */
@@ -230,18 +232,13 @@ static void add_verdict(cJSON *line, const bench_row *rows, size_t n, int peers)
     cJSON_AddStringToObject(line, "regret", text);
 }
 
-/* Adds a column for each member of the rows that has none. Returns how many columns there are. */
-static int add_columns(report_column *columns, int n, const cJSON *list) {
-    const cJSON *row = NULL, *member = NULL;
-    cJSON_ArrayForEach(row, list) {
-        cJSON_ArrayForEach(member, row) {
-            int i = 0;
-            while (i < n && strcmp(columns[i].key, member->string) != 0)
-                i++;
-            if (i == n && n < REPORT_COLUMNS - 1)
-                columns[n++] = (report_column){member->string, member->string, UNIT_NONE};
-        }
-    }
+/* Adds a column for the key, if it has none. Returns how many columns there are. */
+static int add_column(report_column *columns, int n, const char *key) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(columns[i].key, key) == 0)
+            return n;
+    if (n < REPORT_COLUMNS - 1)
+        columns[n++] = (report_column){key, key, UNIT_NONE};
     return n;
 }
 
@@ -252,22 +249,23 @@ static void write_sizes(report_out *out, const bench_results *r, size_t first, s
                                          [TABLE_RATIO] = "Time over that of the first subject:",
                                          [TABLE_RATE] = "GB/s:"};
     report_column columns[REPORT_COLUMNS] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+    static const char *const verdicts[][4] = {{"best", "choice", "regret"}, {"choice"}};
     cJSON *list = cJSON_CreateArray(), *line = NULL;
+    int n_columns = 2;
     for (size_t i = first; i < first + n; i++) {
         const bench_row *row = &r->rows[i];
         if (i == first || !results_same_case(&row->at, &row[-1].at)) {
             line = report_row(list);
             cli_json_integer(line, "elements", row->at.count);
             cli_json_integer(line, "bytes", row->at.count * dpr_dtype_size(row->at.dtype));
+            if (measure == TABLE_TIME)
+                add_verdict(line, row, results_alike(r, i, 0), peers);
         }
-        add_measure(line, r, row, measure, peers);
+        if (add_measure(line, r, row, measure, peers))
+            n_columns = add_column(columns, n_columns, row->subject);
     }
-    const int subjects = add_columns(columns, 2, list);
-    size_t i = first;
-    for (line = cJSON_GetArrayItem(list, 0); line && measure == TABLE_TIME;
-         line = line->next, i += results_alike(r, i, 0))
-        add_verdict(line, &r->rows[i], results_alike(r, i, 0), peers);
-    (void)add_columns(columns, subjects, list);
+    for (int i = 0; measure == TABLE_TIME && verdicts[peers][i]; i++)
+        n_columns = add_column(columns, n_columns, verdicts[peers][i]);
     report_text(out, REPORT_NOTE, "%s", titles[measure]);
     report_table(out, NULL, list, 0, columns);
     cJSON_Delete(list);

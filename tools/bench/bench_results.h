@@ -64,9 +64,6 @@ typedef struct bench_results {
     size_t row_count;
     bench_omission *omissions;
     size_t omission_count;
-
-    /* Private. */
-    size_t row_room, omission_room;
 } bench_results;
 
 /* Room for one more; NULL when out of memory. */
@@ -86,7 +83,7 @@ const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]);
  */
 size_t results_alike(const bench_results *r, size_t first, int any_count);
 
-/* The row of a subject at a case; NULL if there is none. */
+/* The row of a subject at a case, or of the planner's choice (NULL); NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
 /* Of n rows of one case. 1, or 0 if there is none: no choice measured, or nothing right. */

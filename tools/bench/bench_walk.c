@@ -127,6 +127,9 @@ int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
     return 0;
 }
 
+/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
+enum { MOST_NESTED_RUNS = 16 };
+
 bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char why[BENCH_WHY]) {
     bench_caller *c = &w->callers[w->n];
     *c = caller_at(w->ctx, &w->at, strategy);
@@ -140,7 +143,13 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
     }
     c->expected = w->expected;
     c->chosen = strcmp(strategy, w->choice) == 0 && !c->options.block;
-    w->subjects[w->n++] = caller_subject(c);
+    const int nested = cli_strategy_info(strategy).role == DPR_ROLE_NESTED;
+    w->subjects[w->n++] = (bench_subject){.name = c->strategy,
+                                          .user = c,
+                                          .enqueue = caller_enqueue,
+                                          .call = caller_call,
+                                          .count_wrong = caller_count_wrong,
+                                          .most_captured = nested ? MOST_NESTED_RUNS : 0};
     return c;
 }
 
