@@ -40,13 +40,13 @@ TEST(BenchAxes, counts) {
 
 TEST(BenchAxes, sets) {
     axis_set set;
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("sum,max", cli_op_name, &set));
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("sum,max", &(axis_names){cli_op_name, &set}));
     EXPECT_EQ_U64(axis_one(DPR_SUM) | axis_one(DPR_MAX), set);
     EXPECT_EQ_I64(2, axis_members(set));
     EXPECT_EQ_I64(DPR_SUM, axis_first(set));
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("all", cli_op_name, &set));
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("all", &(axis_names){cli_op_name, &set}));
     EXPECT_EQ_U64(axis_one(DPR_OP_COUNT) - 1, set);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("cpu.*", dpr_strategy_name, &set));
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("cpu.*", &(axis_names){dpr_strategy_name, &set}));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, axis_has(set, i));
     EXPECT_TRUE(!axis_has(set, AXIS_SET));

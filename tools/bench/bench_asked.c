@@ -42,16 +42,10 @@ static int add_range(axis_counts *c, const char *text) {
     char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
     stride s;
-    int code = cli_next_word(&text, ':', low_text);
-    if (code == CLI_OK)
-        code = cli_next_word(&text, ':', high_text);
-    if (code == CLI_OK)
-        code = cli_count(low_text, &low);
-    if (code == CLI_OK)
-        code = cli_count(high_text, &high);
-    if (code == CLI_OK)
-        code = parse_stride(text, &s);
-    if (code != CLI_OK)
+    int code;
+    if ((code = cli_next_word(&text, ':', low_text)) != CLI_OK || (code = cli_count(low_text, &low)) != CLI_OK
+        || (code = cli_next_word(&text, ':', high_text)) != CLI_OK || (code = cli_count(high_text, &high)) != CLI_OK
+        || (code = parse_stride(text, &s)) != CLI_OK)
         return code;
     if (low > high)
         return cli_usage("the range %s:%s goes down", low_text, high_text);
@@ -110,17 +104,12 @@ static int matches(const char *word, const char *name) {
     return length > 2 && strcmp(word + length - 2, ".*") == 0 && strncmp(word, name, length - 1) == 0;
 }
 
-typedef struct named_set {
-    const char *(*name)(size_t i);
-    axis_set set;
-} named_set;
-
 static int add_names(const char *word, void *out) {
-    named_set *n = out;
+    const axis_names *n = out;
     int found = 0;
     for (int i = 0; i < AXIS_SET && n->name((size_t)i); i++)
         if (matches(word, n->name((size_t)i))) {
-            n->set |= axis_one(i);
+            *n->set |= axis_one(i);
             found = 1;
         }
     if (found)
@@ -128,11 +117,9 @@ static int add_names(const char *word, void *out) {
     return strstr(word, ".*") ? cli_usage("no name is of the family '%s'", word) : cli_unknown(word, n->name);
 }
 
-int axis_parse_set(const char *text, const char *(*name)(size_t i), axis_set *out) {
-    named_set n = {name, 0};
-    const int code = cli_each(text, add_names, &n);
-    *out = n.set;
-    return code;
+int axis_take_names(const char *text, void *names) {
+    *((axis_names *)names)->set = 0;
+    return cli_each(text, add_names, names);
 }
 
 /* ---- Times and shares ------------------------------------------------------------------------------------------- */
@@ -166,18 +153,6 @@ int axis_parse_share(const char *text, void *out) {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-int asked_take_ops(const char *text, void *out) {
-    return axis_parse_set(text, cli_op_name, out);
-}
-
-int asked_take_dtypes(const char *text, void *out) {
-    return axis_parse_set(text, cli_dtype_name, out);
-}
-
-int asked_take_modes(const char *text, void *out) {
-    return axis_parse_set(text, bench_mode_name, out);
-}
-
 /* "both", after the caches. */
 static const char *cache_name(size_t i) {
     return i == BENCH_CACHES ? "both" : bench_cache_name(i);
@@ -186,7 +161,7 @@ static const char *cache_name(size_t i) {
 int asked_take_caches(const char *text, void *out) {
     const axis_set both = axis_one(BENCH_CACHES);
     axis_set *caches = out;
-    const int code = axis_parse_set(text, cache_name, caches);
+    const int code = axis_take_names(text, &(axis_names){cache_name, caches});
     *caches = *caches & both ? both - 1 : *caches;
     return code;
 }
@@ -194,7 +169,7 @@ int asked_take_caches(const char *text, void *out) {
 int asked_take_strategies(const char *text, void *asked) {
     bench_asked *a = asked;
     a->strategies_named = strcmp(text, "all") != 0;
-    return axis_parse_set(text, dpr_strategy_name, &a->strategies);
+    return axis_take_names(text, &(axis_names){dpr_strategy_name, &a->strategies});
 }
 
 /* The device has the upper limit, and memory. */

@@ -50,9 +50,13 @@ typedef struct bench_asked {
  * cli_count(). HIGH is in the range only if a step meets it. */
 int axis_parse_counts(const char *text, void *out);
 
-/* A set of the names name(0), name(1), ... (NULL past the end). A word is a name, a family "PREFIX.*", or "all", which
- * is every name. */
-int axis_parse_set(const char *text, const char *(*name)(size_t i), axis_set *out);
+/* axis_names: a set of the names name(0), name(1), ... (NULL past the end). A word is a name, a family "PREFIX.*", or
+ * "all", which is every name. */
+typedef struct axis_names {
+    const char *(*name)(size_t i);
+    axis_set *set;
+} axis_names;
+int axis_take_names(const char *text, void *names);
 
 static inline axis_set axis_one(int member) {
     return UINT64_C(1) << member;
@@ -81,11 +85,8 @@ int axis_parse_seconds(const char *text, void *out);
 /* double: a share: 1%, 0.5%; without a sign also percent. More than 0, at most 100. *out is a fraction. */
 int axis_parse_share(const char *text, void *out);
 
-/* axis_set: names in lists of the library and of the timing engine. */
-int asked_take_ops(const char *text, void *out);
-int asked_take_dtypes(const char *text, void *out);
-int asked_take_modes(const char *text, void *out);
-int asked_take_caches(const char *text, void *out); /* also "both" */
+/* axis_set: names of bench_cache; also "both". */
+int asked_take_caches(const char *text, void *out);
 
 /* bench_asked: its strategies. */
 int asked_take_strategies(const char *text, void *asked);
