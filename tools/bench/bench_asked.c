@@ -42,10 +42,16 @@ static int add_range(axis_counts *c, const char *text) {
     char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
     stride s;
-    int code;
-    if ((code = cli_next_word(&text, ':', low_text)) != CLI_OK || (code = cli_count(low_text, &low)) != CLI_OK
-        || (code = cli_next_word(&text, ':', high_text)) != CLI_OK || (code = cli_count(high_text, &high)) != CLI_OK
-        || (code = parse_stride(text, &s)) != CLI_OK)
+    int code = cli_next_word(&text, ':', low_text);
+    if (code == CLI_OK)
+        code = cli_next_word(&text, ':', high_text);
+    if (code == CLI_OK)
+        code = cli_count(low_text, &low);
+    if (code == CLI_OK)
+        code = cli_count(high_text, &high);
+    if (code == CLI_OK)
+        code = parse_stride(text, &s);
+    if (code != CLI_OK)
         return code;
     if (low > high)
         return cli_usage("the range %s:%s goes down", low_text, high_text);

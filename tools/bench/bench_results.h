@@ -29,9 +29,9 @@ typedef struct bench_row {
     int block;            /* threads a block that were asked for; 0: the strategy's own choice */
     int chosen;           /* 1: it is the planner's choice */
     bench_state state;    /* DONE; FAILED; UNFIT: the strategy cannot run the case */
-    char why[256];        /* when it failed or cannot run */
-    bench_kernels kernels;
     bench_verdict verdict;
+    char why[256]; /* when it failed or cannot run */
+    bench_kernels kernels;
     int calls, late;
     long checked, wrong;
     double slowdown;
