@@ -20,26 +20,25 @@ TEST(BenchLineup, defaults) {
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         ASSERT_EQ_I64(1 + nested, a.counts.n);
         EXPECT_EQ_U64(1 << 24, a.counts.at[nested]);
-        for (int i = 0; i < AXIS_SET; i++) {
-            EXPECT_EQ_I64(i == DPR_SUM, a.ops[i]);
-            EXPECT_EQ_I64(i == DPR_I32, a.dtypes[i]);
-            EXPECT_EQ_I64(i == BENCH_GRAPH, a.modes[i]);
-            EXPECT_EQ_I64(i == BENCH_COLD, a.caches[i]);
-        }
-        ASSERT_EQ_I64(5, a.pool_count);
-        EXPECT_TRUE(a.pools[0] == 64 && a.pools[4] == 65536);
+        EXPECT_EQ_U64(axis_one(DPR_SUM), a.ops);
+        EXPECT_EQ_U64(axis_one(DPR_I32), a.dtypes);
+        EXPECT_EQ_U64(axis_one(BENCH_GRAPH), a.modes);
+        EXPECT_EQ_U64(axis_one(BENCH_COLD), a.caches);
+        ASSERT_EQ_I64(5, a.pools.n);
+        EXPECT_TRUE(a.pools.at[0] == 64 && a.pools.at[4] == 65536);
     }
 }
 
 TEST(BenchLineup, what_is_asked_for_stays) {
     for (int nested = 0; nested < 2; nested++) {
-        bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pool_count = 1, .pools = {777}, .depth = 3};
+        bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pools = {.n = 1, .at = {777}}, .depth = 3};
         a.nested = nested;
-        a.ops[DPR_MAX] = a.dtypes[DPR_F32] = a.modes[BENCH_GRAPH] = a.caches[BENCH_COLD] = 1;
+        a.ops = axis_one(DPR_MAX);
+        a.dtypes = axis_one(DPR_F32);
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         EXPECT_TRUE(a.counts.n == 1 && a.counts.at[0] == 1000);
-        EXPECT_TRUE(a.ops[DPR_MAX] && !a.ops[DPR_SUM] && a.dtypes[DPR_F32] && !a.dtypes[DPR_I32]);
-        EXPECT_TRUE(a.pool_count == 1 && a.pools[0] == 777 && a.depth == 3);
+        EXPECT_TRUE(a.ops == axis_one(DPR_MAX) && a.dtypes == axis_one(DPR_F32));
+        EXPECT_TRUE(a.pools.n == 1 && a.pools.at[0] == 777 && a.depth == 3);
     }
 }
 
@@ -53,13 +52,13 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
         bench_asked a;
         a = good, a.ladder = a.nested = 1, check_refused(a, "both");
         a = good, a.device = DPR_DEVICE_CPU, check_refused(a, "the CPU");
-        a = good, a.modes[BENCH_BLOCKING] = 1, check_refused(a, "a mode");
-        a = good, a.caches[BENCH_COLD] = a.caches[BENCH_HOT] = 1, check_refused(a, "a cache");
-        a = good, a.strategies[0] = 1, check_refused(a, "a strategy");
+        a = good, a.modes = axis_one(BENCH_BLOCKING), check_refused(a, "a mode");
+        a = good, a.caches = axis_one(BENCH_COLD) | axis_one(BENCH_HOT), check_refused(a, "a cache");
+        a = good, a.strategies = 1, check_refused(a, "a strategy");
         a = good, a.counts.n = LINEUP_SIZES + 1, check_refused(a, "many sizes");
-        a = good, a.ops[DPR_SUM] = a.ops[DPR_MIN] = 1, check_refused(a, "two operations");
-        a = good, a.dtypes[DPR_I32] = a.dtypes[DPR_I8] = 1, check_refused(a, "two types");
-        a = good, a.ops[DPR_BAND] = a.dtypes[DPR_F32] = 1, check_refused(a, "no pair");
+        a = good, a.ops = axis_one(DPR_SUM) | axis_one(DPR_MIN), check_refused(a, "two operations");
+        a = good, a.dtypes = axis_one(DPR_I32) | axis_one(DPR_I8), check_refused(a, "two types");
+        a = good, a.ops = axis_one(DPR_BAND), a.dtypes = axis_one(DPR_F32), check_refused(a, "no pair");
         a = good, a.depth = 1000, check_refused(a, "a depth");
         a = good;
         EXPECT_EQ_I64(CLI_OK, lineup_complete(&a));
@@ -68,19 +67,15 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
 
 TEST(BenchLineup, pools) {
     static const char *const bad[] = {"", "64,", ",64", "15", "2^25", "x", "64;128", "-64", "64 "};
-    bench_asked a = {.pool_count = 0};
-    ASSERT_EQ_I64(CLI_OK, asked_take_pools("2048,64,2^16", &a));
-    ASSERT_EQ_I64(3, a.pool_count);
-    EXPECT_TRUE(a.pools[0] == 2048 && a.pools[1] == 64 && a.pools[2] == 65536);
+    axis_counts pools;
+    ASSERT_EQ_I64(CLI_OK, asked_take_pools("2048,64,2^16", &pools));
+    ASSERT_EQ_I64(3, pools.n);
+    EXPECT_TRUE(pools.at[0] == 64 && pools.at[1] == 2048 && pools.at[2] == 65536);
     for (size_t i = 0; i < LENGTH(bad); i++)
-        EXPECT_THAT(asked_take_pools(bad[i], &a) == CLI_USAGE, "'%s' was taken", bad[i]);
-    char many[ASKED_POOLS * 3 + 3] = "16";
-    for (int i = 1; i < ASKED_POOLS; i++)
-        strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_OK, asked_take_pools(many, &a));
-    EXPECT_EQ_I64(ASKED_POOLS, a.pool_count);
-    strcat(many, ",16");
-    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools(many, &a));
+        EXPECT_THAT(asked_take_pools(bad[i], &pools) == CLI_USAGE, "'%s' was taken", bad[i]);
+    EXPECT_EQ_I64(CLI_OK, asked_take_pools("16:31:+1", &pools));
+    EXPECT_EQ_I64(ASKED_POOLS, pools.n);
+    EXPECT_EQ_I64(CLI_USAGE, asked_take_pools("16:32:+1", &pools));
 }
 
 TEST(BenchLineup, depths) {
@@ -165,17 +160,17 @@ TEST(BenchLineup, occupancy_of_grids) {
                  {400, 1, "threads"}};
     const dpr_machine machine = {.caps = {.has_gpu = 1, .gpu = {.sm_count = 10, .max_threads_per_sm = 2048}}};
     for (size_t i = 0; i < LENGTH(grids); i++) {
-        lineup_cell cell = {.kernel = {.threads = 512, .blocks_per_sm = 4, .occupancy = 1, .limit = "threads"}};
-        lineup_set_grid(&cell, &machine, grids[i].blocks);
-        EXPECT_EQ_I64(grids[i].blocks, cell.blocks);
-        EXPECT_EQ_I64(4, cell.kernel.blocks_per_sm);
-        EXPECT_NEAR_F64(grids[i].fraction, cell.kernel.occupancy, 1e-12);
-        EXPECT_EQ_STR(grids[i].limit, cell.kernel.limit);
+        bench_kernels got = {.info = {.threads = 512, .blocks_per_sm = 4, .occupancy = 1, .limit = "threads"}};
+        lineup_set_grid(&got, &machine, grids[i].blocks);
+        EXPECT_EQ_I64(grids[i].blocks, got.blocks);
+        EXPECT_EQ_I64(4, got.info.blocks_per_sm);
+        EXPECT_NEAR_F64(grids[i].fraction, got.info.occupancy, 1e-12);
+        EXPECT_EQ_STR(grids[i].limit, got.info.limit);
     }
-    lineup_cell none = {.kernel = {.threads = 1024, .limit = "does not fit"}};
+    bench_kernels none = {.info = {.threads = 1024, .limit = "does not fit"}};
     lineup_set_grid(&none, &machine, 1);
-    EXPECT_EQ_STR("does not fit", none.kernel.limit);
-    EXPECT_NEAR_F64(0, none.kernel.occupancy, 0);
+    EXPECT_EQ_STR("does not fit", none.info.limit);
+    EXPECT_NEAR_F64(0, none.info.occupancy, 0);
 }
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
@@ -199,6 +194,14 @@ static void add_row(lineup_results *l, bench_case at, const char *strategy, doub
                        .calls = 32,
                        .verdict = BENCH_SETTLED,
                        .checked = 288};
+}
+
+/* The strategy cannot run the case. */
+static void refuse(lineup_results *l, bench_case at, const char *strategy, const char *why) {
+    add_row(l, at, strategy, 1, 1);
+    bench_row *row = &l->bench.rows[l->bench.row_count - 1];
+    row->state = BENCH_REFUSED;
+    snprintf(row->why, sizeof row->why, "%s", why);
 }
 
 static void leave_out(lineup_results *l, bench_case at) {
@@ -239,7 +242,6 @@ static const lineup_strategy rungs[RUNGS] = {
 /* Three rungs of 100, 40 and 20 us, and one that cannot run. The device reads 1 GiB in 256 us, at best. */
 static void set_up_ladder(void *state) {
     lineup_results *l = state;
-    lineup_cell *cells = l->cells[0];
     set_heads(l);
     l->sizes = 1;
     l->at[0] = large;
@@ -247,26 +249,26 @@ static void set_up_ladder(void *state) {
     l->n = RUNGS;
     for (int i = 0; i < RUNGS; i++)
         l->strategies[i] = rungs[i];
-    cells[FIRST] = (lineup_cell){.blocks = 40,
-                                 .kernel = {.threads = 512,
-                                            .registers = 20,
-                                            .shared_bytes = 4096,
-                                            .blocks_per_sm = 4,
-                                            .occupancy = 1,
-                                            .limit = "threads"}};
-    cells[SECOND] = (lineup_cell){.blocks = 30,
-                                  .kernel = {.threads = 512,
-                                             .registers = 40,
-                                             .shared_bytes = 4096,
-                                             .blocks_per_sm = 3,
-                                             .occupancy = 0.75,
-                                             .limit = "registers"}};
-    cells[REFUSED] = (lineup_cell){.refusal = "is for other types"};
     add_row(l, large, LADDER_FIRST, 100, 99);
     add_row(l, large, "ladder.unroll8", 40, 39);
     add_row(l, large, LADDER_READER, 20, 19);
     add_row(l, l->read, LADDER_READER, 320, 256);
+    refuse(l, large, "coop.tile", "is for other types");
     l->bench.rows[FLAT].chosen = 1;
+    l->bench.rows[FIRST].kernels = (bench_kernels){.blocks = 40,
+                                                   .info = {.threads = 512,
+                                                            .registers = 20,
+                                                            .shared_bytes = 4096,
+                                                            .blocks_per_sm = 4,
+                                                            .occupancy = 1,
+                                                            .limit = "threads"}};
+    l->bench.rows[SECOND].kernels = (bench_kernels){.blocks = 30,
+                                                    .info = {.threads = 512,
+                                                             .registers = 40,
+                                                             .shared_bytes = 4096,
+                                                             .blocks_per_sm = 3,
+                                                             .occupancy = 0.75,
+                                                             .limit = "registers"}};
 }
 
 #define LADDER_TEST(NAME) TEST_FIXTURE(BenchLadder, NAME, lineup_results, set_up_ladder, tear_down)
@@ -390,6 +392,7 @@ LADDER_TEST(case_that_was_left_out) {
     static const char *const parts[] = {
         "\nWithout a time:\nstrategy   elements  why\ncoop.tile      2^24  is for other types\n", NULL};
     leave_out(fixture, large);
+    refuse(fixture, large, "coop.tile", "is for other types");
     check_report(write_lineup, fixture, REPORT_TABLE, parts);
     check_said_once(fixture, "no room");
     cJSON *document = report_json_of(write_lineup, fixture);
@@ -401,7 +404,7 @@ LADDER_TEST(case_that_was_left_out) {
 /* The file is written while the measurement goes on, so also before there is anything in it. */
 LADDER_TEST(reports_of_nothing) {
     static const char *const parts[] = {"Read bandwidth: unknown\n", "\nladder.neighbored      2^24  interrupted\n",
-                                        "\ncoop.tile              2^24  is for other types\n", NULL};
+                                        "\ncoop.tile              2^24  interrupted\n", NULL};
     results_free(&fixture->bench);
     set_heads(fixture);
     cJSON *document = report_json_of(write_lineup, fixture);
@@ -446,14 +449,15 @@ static void set_up_nested(void *state) {
     for (int i = 0; i < STRATEGIES; i++)
         l->strategies[i] = strategies[i];
     for (int size = 0; size < 2; size++) {
-        lineup_cell *cells = l->cells[size];
         add_row(l, l->at[size], "flat.lastblock", size ? 20 : 4, 1);
         l->bench.rows[l->bench.row_count - 1].chosen = 1;
         add_row(l, l->at[size], "dp.tree", size ? 50 : 30, 1);
         add_row(l, l->at[size], "dp.book", size ? 80000 : 6000, 1);
-        cells[TREE] = (lineup_cell){.ran = 1, .nested = {.launched = 1, .deepest = 1}};
-        cells[BOOK] = (lineup_cell){.ran = 1, .nested = {.launched = 900, .refused = 77, .in_line = 78, .deepest = 8}};
-        cells[OTHER] = (lineup_cell){.refusal = "it is for other types"};
+        refuse(l, l->at[size], "dp.other", "it is for other types");
+        bench_row *rows = &l->bench.rows[4 * size];
+        rows[1].kernels = (bench_kernels){.has_nested = 1, .nested = {.launched = 1, .deepest = 1}};
+        rows[2].kernels =
+            (bench_kernels){.has_nested = 1, .nested = {.launched = 900, .refused = 77, .in_line = 78, .deepest = 8}};
     }
     l->parts = 3;
     snprintf(l->part[0].line, sizeof l->part[0].line, "%s", some_launches);
@@ -490,7 +494,7 @@ NESTED_TEST(tables) {
         "2^20 elements: dp.book failed: some fault\n",
         NULL};
     bench_row *rows = fixture->bench.rows;
-    dpr_launch_report *nested = &fixture->cells[0][TREE].nested;
+    dpr_launch_report *nested = &rows[1].kernels.nested;
     fixture->block = 64;
     fixture->depth = 4;
     rows[1].wrong = 3;
@@ -500,7 +504,7 @@ NESTED_TEST(tables) {
     nested->error_depth = 2;
     rows[2].state = BENCH_FAILED;
     snprintf(rows[2].why, sizeof rows[2].why, "some fault");
-    fixture->cells[0][BOOK].ran = 0;
+    rows[2].kernels.has_nested = 0;
     check_report(write_lineup, fixture, REPORT_TABLE, parts);
 }
 
@@ -521,7 +525,7 @@ NESTED_TEST(csv) {
 }
 
 NESTED_TEST(json) {
-    fixture->cells[0][TREE].nested.failed = 1;
+    fixture->bench.rows[1].kernels.nested.failed = 1;
     fixture->depth = 4;
     cJSON *document = report_json_of(write_lineup, fixture);
     EXPECT_EQ_STR(

@@ -39,26 +39,17 @@ TEST(BenchAxes, counts) {
 }
 
 TEST(BenchAxes, sets) {
-    unsigned char in[AXIS_SET];
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("sum,max", cli_op_name, in));
-    EXPECT_TRUE(in[DPR_SUM] && in[DPR_MAX] && !in[DPR_MIN]);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("all", cli_op_name, in));
-    for (int i = 0; i < AXIS_SET; i++)
-        EXPECT_EQ_I64(i < DPR_OP_COUNT, in[i]);
-    ASSERT_EQ_I64(CLI_OK, axis_parse_set("cpu.*", dpr_strategy_name, in));
+    axis_set set;
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("sum,max", &(axis_names){cli_op_name, &set}));
+    EXPECT_EQ_U64(axis_one(DPR_SUM) | axis_one(DPR_MAX), set);
+    EXPECT_EQ_I64(2, axis_members(set));
+    EXPECT_EQ_I64(DPR_SUM, axis_first(set));
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("all", &(axis_names){cli_op_name, &set}));
+    EXPECT_EQ_U64(axis_one(DPR_OP_COUNT) - 1, set);
+    ASSERT_EQ_I64(CLI_OK, axis_take_names("cpu.*", &(axis_names){dpr_strategy_name, &set}));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, in[i]);
-}
-
-TEST(BenchAxes, members_of_sets) {
-    unsigned char in[AXIS_SET] = {0};
-    EXPECT_EQ_I64(0, axis_members(in));
-    in[AXIS_SET - 1] = 1;
-    EXPECT_EQ_I64(1, axis_members(in));
-    EXPECT_EQ_I64(AXIS_SET - 1, axis_first(in));
-    in[3] = in[7] = 1;
-    EXPECT_EQ_I64(3, axis_members(in));
-    EXPECT_EQ_I64(3, axis_first(in));
+        EXPECT_EQ_I64(strncmp(dpr_strategy_name(i), "cpu.", 4) == 0, axis_has(set, i));
+    EXPECT_TRUE(!axis_has(set, AXIS_SET));
 }
 
 TEST(BenchAxes, times_and_shares) {
@@ -213,8 +204,8 @@ TEST(BenchResults, tables_are_of_rows_alike) {
     for (size_t i = 0; i < LENGTH(rows); i++)
         *results_add_row(&r) = rows[i];
     r.rows[4].at.mode = BENCH_STREAM;
-    EXPECT_EQ_U64(4, results_table_rows(&r, 0));
-    EXPECT_EQ_U64(2, results_case_rows(&r, 0));
+    EXPECT_EQ_U64(4, results_alike(&r, 0, 1));
+    EXPECT_EQ_U64(2, results_alike(&r, 0, 0));
     EXPECT_TRUE(results_find(&r, &rows[2].at, "b") == &r.rows[2]);
     EXPECT_TRUE(results_find(&r, &rows[2].at, "a") == NULL);
     EXPECT_TRUE(results_find(&r, &r.rows[4].at, "a") == &r.rows[4]);

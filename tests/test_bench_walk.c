@@ -7,8 +7,6 @@
 
 /* Two subjects: the planner's choice, and the same call as if it were another library's. */
 typedef struct pair {
-    bench_caller callers[2];
-    bench_subject subjects[2];
     int prepared;
     volatile sig_atomic_t stop;
     int stops_at; /* `stop` is set when so many cases are prepared; 0: never */
@@ -17,25 +15,16 @@ typedef struct pair {
 
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     pair *p = w->user;
-    dpr_plan *plan = NULL;
-    w->subjects = p->subjects;
-    w->n = 2;
-    for (int i = 0; i < 2; i++) {
-        p->callers[i] = caller_at(w->ctx, &w->at, NULL);
-        p->callers[i].expected = w->expected;
-        p->subjects[i] = (bench_subject){.name = i ? "theirs" : "ours",
-                                         .user = &p->callers[i],
-                                         .call = caller_call,
-                                         .count_wrong = caller_count_wrong};
-    }
-    if (p->call)
-        p->subjects[1].call = p->call;
-    if (caller_plan(&p->callers[0], &plan) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+    if (walk_choose(w, why) != 0 || !walk_add(w, w->choice, 0, why))
         return -1;
-    }
-    dpr_plan_destroy(plan);
-    p->callers[0].chosen = 1;
+    w->callers[1] = caller_at(w->ctx, &w->at, NULL);
+    w->callers[1].expected = w->expected;
+    w->subjects[w->n++] = w->subjects[0];
+    w->subjects[0].name = "ours";
+    w->subjects[1].name = "theirs";
+    w->subjects[1].user = &w->callers[1];
+    if (p->call)
+        w->subjects[1].call = p->call;
     p->stop = ++p->prepared == p->stops_at;
     return 0;
 }
@@ -51,8 +40,10 @@ static int measure(pair *p, const char *counts, int (*wants)(void *user, const b
     bench_asked asked = {
         .device = DPR_DEVICE_CPU, .budget = 60, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
     bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
-    asked.ops[DPR_SUM] = asked.ops[DPR_ARGMAX] = asked.dtypes[DPR_F32] = 1;
-    asked.modes[BENCH_BLOCKING] = asked.caches[BENCH_COLD] = 1;
+    asked.ops = axis_one(DPR_SUM) | axis_one(DPR_ARGMAX);
+    asked.dtypes = axis_one(DPR_F32);
+    asked.modes = axis_one(BENCH_BLOCKING);
+    asked.caches = axis_one(BENCH_COLD);
     int code = axis_parse_counts(counts, &asked.counts);
     if (code == CLI_OK)
         code = walk_open(&w);

@@ -64,6 +64,7 @@ static bench_row rows[] = {{.at = {.count = 1000},
                             .strategy = "dp.tree",
                             .block = 64,
                             .why = "why",
+                            .kernels = {.info = {.threads = 1, .limit = "x"}, .has_nested = 1, .nested = {.failed = 1}},
                             .us = {.n = 7, .median = 1}}};
 static bench_omission omissions[] = {{.at = {.count = 10}, .why = "why"}};
 
@@ -108,16 +109,12 @@ static lineup_results *lineup(int nested) {
 }
 
 static int write_ladder(FILE *f) {
-    lineup_results *l = lineup(0);
-    l->cells[0][0] = (lineup_cell){.kernel = {.threads = 1, .limit = "x"}};
-    l->cells[0][1] = (lineup_cell){.refusal = "why"};
-    return lineup_write(f, l, REPORT_JSON);
+    return lineup_write(f, lineup(0), REPORT_JSON);
 }
 
 static int write_nested(FILE *f) {
     lineup_results *l = lineup(1);
     l->depth = 3;
-    l->cells[0][0] = (lineup_cell){.ran = 1, .nested = {.failed = 1}};
     l->parts = 3;
     snprintf(l->part[0].line, sizeof l->part[0].line,
              "{\"pending\":1,\"launches\":[{\"launch\":\"x\",\"median_us\":1}]}");

@@ -38,17 +38,6 @@ static int parse_stride(const char *text, stride *out) {
     return out->factor > 1 ? CLI_OK : cli_usage("the factor '%s' must be more than 1", text);
 }
 
-/* The next of a range: more than `count`, or UINT64_MAX past the end of all numbers. */
-static uint64_t after(uint64_t count, uint64_t low, int step, const stride *s) {
-    if (s->factor <= 0)
-        return UINT64_MAX - count > s->addend ? count + s->addend : UINT64_MAX;
-    /* From the begin, so that rounding to whole numbers does not add up. */
-    const double next = round((double)low * pow(s->factor, step));
-    if (next >= 18446744073709551615.0)
-        return UINT64_MAX;
-    return (uint64_t)next > count ? (uint64_t)next : count;
-}
-
 static int add_range(axis_counts *c, const char *text) {
     char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
@@ -68,16 +57,17 @@ static int add_range(axis_counts *c, const char *text) {
         return cli_usage("the range %s:%s goes down", low_text, high_text);
     if (low == 0 && s.factor > 0)
         return cli_usage("a range by a factor cannot begin at 0");
-    uint64_t at = low;
-    for (int step = 1; at <= high; step++) {
-        const uint64_t next = after(at, low, step, &s);
-        if (next != at && (code = add_count(c, at)) != CLI_OK)
+    for (int step = 0;; step++) {
+        /* From the begin, so that rounding to whole numbers does not add up. A long double holds any count exactly. */
+        const long double x = s.factor > 0 ? roundl((long double)low * powl((long double)s.factor, step))
+                                           : (long double)low + (long double)s.addend * step;
+        if (x > (long double)high)
+            return CLI_OK;
+        if (step > 0 && (uint64_t)x == c->at[c->n - 1])
+            continue;
+        if ((code = add_count(c, (uint64_t)x)) != CLI_OK)
             return code;
-        if (next == UINT64_MAX)
-            break;
-        at = next;
     }
-    return CLI_OK;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -120,135 +110,85 @@ static int matches(const char *word, const char *name) {
     return length > 2 && strcmp(word + length - 2, ".*") == 0 && strncmp(word, name, length - 1) == 0;
 }
 
-int axis_parse_set(const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]) {
-    char word[CLI_WORD];
-    memset(in, 0, AXIS_SET);
-    while (text) {
-        int code = cli_next_word(&text, ',', word), found = 0;
-        for (size_t i = 0; code == CLI_OK && i < AXIS_SET && name(i); i++)
-            if (matches(word, name(i)))
-                found = in[i] = 1;
-        if (code == CLI_OK && !found)
-            code = strstr(word, ".*") ? cli_usage("no name is of the family '%s'", word) : cli_unknown(word, name);
-        if (code != CLI_OK)
-            return code;
-    }
-    return CLI_OK;
+static int add_names(const char *word, void *out) {
+    const axis_names *n = out;
+    int found = 0;
+    for (int i = 0; i < AXIS_SET && n->name((size_t)i); i++)
+        if (matches(word, n->name((size_t)i))) {
+            *n->set |= axis_one(i);
+            found = 1;
+        }
+    if (found)
+        return CLI_OK;
+    return strstr(word, ".*") ? cli_usage("no name is of the family '%s'", word) : cli_unknown(word, n->name);
 }
 
-int axis_members(const unsigned char in[AXIS_SET]) {
-    int n = 0;
-    for (int i = 0; i < AXIS_SET; i++)
-        n += in[i];
-    return n;
-}
-
-void axis_default(unsigned char in[AXIS_SET], int member) {
-    in[member] |= (unsigned char)!axis_members(in);
-}
-
-int axis_first(const unsigned char in[AXIS_SET]) {
-    int i = 0;
-    while (i < AXIS_SET - 1 && !in[i])
-        i++;
-    return i;
+int axis_take_names(const char *text, void *names) {
+    *((axis_names *)names)->set = 0;
+    return cli_each(text, add_names, names);
 }
 
 /* ---- Times and shares ------------------------------------------------------------------------------------------- */
 
-/* A finite number above 0 at the front of the text; *end is behind it. 0 if there is none. */
-static double positive(const char *text, char **end) {
+typedef struct unit {
+    const char *name;
+    double factor;
+} unit;
+
+/* A finite number above 0 with one of the units, which end with the name NULL. 0 if it is none. */
+static double positive(const char *text, const unit *units) {
+    char *end = "";
     errno = 0;
-    const double x = isdigit((unsigned char)*text) || *text == '.' ? strtod(text, end) : 0;
-    return errno == 0 && isfinite(x) && x > 0 ? x : 0;
+    const double x = isdigit((unsigned char)*text) || *text == '.' ? strtod(text, &end) : 0;
+    while (units->name && strcmp(end, units->name) != 0)
+        units++;
+    return units->name && errno == 0 && isfinite(x) && x > 0 ? x * units->factor : 0;
 }
 
 int axis_parse_seconds(const char *text, void *out) {
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
-    char *end = "";
-    const double x = positive(text, &end);
-    for (size_t i = 0; x > 0 && i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(end, units[i].name) == 0) {
-            *(double *)out = x * units[i].seconds;
-            return CLI_OK;
-        }
-    return cli_usage("'%s' is no time such as 60s, 5m or 500ms", text);
+    static const unit units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}, {NULL, 0}};
+    *(double *)out = positive(text, units);
+    return *(double *)out > 0 ? CLI_OK : cli_usage("'%s' is no time such as 60s, 5m or 500ms", text);
 }
 
 int axis_parse_share(const char *text, void *out) {
-    char *end = "";
-    const double x = positive(text, &end);
-    if (x <= 0 || x > 100 || (*end && strcmp(end, "%") != 0))
-        return cli_usage("'%s' is no share such as 1%% or 0.5%%", text);
-    *(double *)out = x / 100;
-    return CLI_OK;
+    static const unit units[] = {{"", 0.01}, {"%", 0.01}, {NULL, 0}};
+    const double share = *(double *)out = positive(text, units);
+    return share > 0 && share <= 1 ? CLI_OK : cli_usage("'%s' is no share such as 1%% or 0.5%%", text);
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
-
-int asked_take_ops(const char *text, void *in) {
-    return axis_parse_set(text, cli_op_name, in);
-}
-
-int asked_take_dtypes(const char *text, void *in) {
-    return axis_parse_set(text, cli_dtype_name, in);
-}
-
-int asked_take_modes(const char *text, void *in) {
-    return axis_parse_set(text, bench_mode_name, in);
-}
 
 /* "both", after the caches. */
 static const char *cache_name(size_t i) {
     return i == BENCH_CACHES ? "both" : bench_cache_name(i);
 }
 
-int asked_take_caches(const char *text, void *in) {
-    unsigned char named[AXIS_SET], *caches = in;
-    const int code = axis_parse_set(text, cache_name, named);
-    for (int i = 0; code == CLI_OK && i < BENCH_CACHES; i++)
-        caches[i] = named[i] | named[BENCH_CACHES];
+int asked_take_caches(const char *text, void *out) {
+    const axis_set both = axis_one(BENCH_CACHES);
+    axis_set *caches = out;
+    const int code = axis_take_names(text, &(axis_names){cache_name, caches});
+    *caches = *caches & both ? both - 1 : *caches;
     return code;
 }
 
 int asked_take_strategies(const char *text, void *asked) {
     bench_asked *a = asked;
     a->strategies_named = strcmp(text, "all") != 0;
-    return axis_parse_set(text, dpr_strategy_name, a->strategies);
+    return axis_take_names(text, &(axis_names){dpr_strategy_name, &a->strategies});
 }
 
 /* The device has the upper limit, and memory. */
-static int add_pool(const char *word, void *asked) {
+int asked_take_pools(const char *text, void *out) {
     static const uint64_t least = 16, most = UINT64_C(1) << 24;
-    bench_asked *a = asked;
-    uint64_t pool;
-    const int code = cli_count(word, &pool);
+    const axis_counts *pools = out;
+    const int code = axis_parse_counts(text, out);
     if (code != CLI_OK)
         return code;
-    if (pool < least || pool > most)
-        return cli_usage("'%s' is not from %llu to %llu launches", word, (unsigned long long)least,
+    if (pools->at[0] < least || pools->at[pools->n - 1] > most)
+        return cli_usage("'%s' is not from %llu to %llu launches", text, (unsigned long long)least,
                          (unsigned long long)most);
-    if (a->pool_count == ASKED_POOLS)
-        return cli_usage("there are more than %d pools", ASKED_POOLS);
-    a->pools[a->pool_count++] = pool;
-    return CLI_OK;
-}
-
-int asked_take_pools(const char *text, void *asked) {
-    ((bench_asked *)asked)->pool_count = 0;
-    return cli_each(text, add_pool, asked);
-}
-
-/* Whether nothing is asked for, or that alone. */
-static int is_open_or(const unsigned char in[AXIS_SET], int only) {
-    return !axis_members(in) || (axis_members(in) == 1 && in[only]);
-}
-
-int asked_is_cold_graph(const bench_asked *a) {
-    return is_open_or(a->modes, BENCH_GRAPH) && is_open_or(a->caches, BENCH_COLD);
+    return pools->n <= ASKED_POOLS ? CLI_OK : cli_usage("there are more than %d pools", ASKED_POOLS);
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */

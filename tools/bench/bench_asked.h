@@ -10,25 +10,28 @@
 
 enum { AXIS_COUNTS = 1024, AXIS_SET = 64 };
 
+/* Members of a list of at most AXIS_SET: bit i is set for member i. */
+typedef uint64_t axis_set;
+
 /* Numbers of elements, ascending, each once. */
 typedef struct axis_counts {
     int n;
     uint64_t at[AXIS_COUNTS];
 } axis_counts;
 
+/* Sizes of the pool of pending launches, at most. */
 enum { ASKED_POOLS = 16 };
 
 typedef struct bench_asked {
     axis_counts counts; /* n is 0: the default */
-    /* in[i] is 1 for those that are asked for: numbers of ops.def, dtypes.def, bench_mode (none: the default),
-     * bench_cache, and strategies of this build. */
-    unsigned char ops[AXIS_SET], dtypes[AXIS_SET], modes[AXIS_SET], caches[AXIS_SET], strategies[AXIS_SET];
+    /* Those that are asked for: numbers of ops.def, dtypes.def, bench_mode (none: the default), bench_cache, and
+     * strategies of this build. */
+    axis_set ops, dtypes, modes, caches, strategies;
     int strategies_named; /* 1: those that cannot run are worth a note */
     int ladder;           /* 1: all strategies of a GPU at one size; of dpr bench alone */
     int nested;           /* 1: what launches from kernels cost; of dpr bench alone, and so is what belongs to it: */
     int depth;            /* nested launches below each other, at most; 0: as many as the device is known to take */
-    int pool_count;       /* 0: the default */
-    uint64_t pools[ASKED_POOLS]; /* sizes of the pool of pending launches, in the order given */
+    axis_counts pools;    /* sizes of the pool of pending launches, ASKED_POOLS at most; n is 0: the default */
     int device;
     int block;       /* threads a block, of strategies that let it be chosen; 0: their own choice */
     double budget;   /* seconds */
@@ -47,16 +50,34 @@ typedef struct bench_asked {
  * cli_count(). HIGH is in the range only if a step meets it. */
 int axis_parse_counts(const char *text, void *out);
 
-/* A set of the names name(0), name(1), ... (NULL past the end, at most AXIS_SET): in[i] is 1 for those in the list. A
- * word is a name, a family "PREFIX.*", or "all", which is every name. */
-int axis_parse_set(const char *text, const char *(*name)(size_t i), unsigned char in[AXIS_SET]);
+/* axis_names: a set of the names name(0), name(1), ... (NULL past the end). A word is a name, a family "PREFIX.*", or
+ * "all", which is every name. */
+typedef struct axis_names {
+    const char *(*name)(size_t i);
+    axis_set *set;
+} axis_names;
+int axis_take_names(const char *text, void *names);
 
-/* Makes `member` the only one of a set that is empty. */
-void axis_default(unsigned char in[AXIS_SET], int member);
+static inline axis_set axis_one(int member) {
+    return UINT64_C(1) << member;
+}
+
+static inline int axis_has(axis_set set, size_t member) {
+    return member < AXIS_SET && (set >> member & 1);
+}
 
 /* How many members a set has, and its first, which there must be. */
-int axis_members(const unsigned char in[AXIS_SET]);
-int axis_first(const unsigned char in[AXIS_SET]);
+static inline int axis_members(axis_set set) {
+    return __builtin_popcountll(set);
+}
+static inline int axis_first(axis_set set) {
+    return __builtin_ctzll(set);
+}
+
+/* Makes `member` the only one of a set that is empty. */
+static inline void axis_default(axis_set *set, int member) {
+    *set = *set ? *set : axis_one(member);
+}
 
 /* double: a time: 60s, 1.5m, 1h, 500ms; without a unit, seconds. More than 0. */
 int axis_parse_seconds(const char *text, void *out);
@@ -64,20 +85,21 @@ int axis_parse_seconds(const char *text, void *out);
 /* double: a share: 1%, 0.5%; without a sign also percent. More than 0, at most 100. *out is a fraction. */
 int axis_parse_share(const char *text, void *out);
 
-/* Sets of names as options (cli.h) for members of it, which are arrays of AXIS_SET. */
-int asked_take_ops(const char *text, void *in);
-int asked_take_dtypes(const char *text, void *in);
-int asked_take_modes(const char *text, void *in);
-int asked_take_caches(const char *text, void *in); /* also "both" */
+/* axis_set: names of bench_cache; also "both". */
+int asked_take_caches(const char *text, void *out);
 
-/* Options for a bench_asked: strategies, and sizes of the pool of pending launches. */
+/* bench_asked: its strategies. */
 int asked_take_strategies(const char *text, void *asked);
-int asked_take_pools(const char *text, void *asked);
 
-/* ---- What is asked for ------------------------------------------------------------------------------------------- */
+/* axis_counts: sizes of the pool of pending launches. */
+int asked_take_pools(const char *text, void *out);
 
-/* Whether calls in a graph with a cold cache are all that is asked for, or nothing is, which leaves that open. */
-int asked_is_cold_graph(const bench_asked *a);
+/* ---- The program ------------------------------------------------------------------------------------------------ */
+
+/* Whether the measurement should end. */
+static inline int asked_stopped(const bench_asked *a) {
+    return a->stop && *a->stop;
+}
 
 /* Has measure(user) fill *results, writes the report to a->file, and frees the results. The first SIGINT or SIGTERM
  * sets *a->stop; the second has its usual effect. Returns the exit code, for which measure() returns its part. */

@@ -1,6 +1,8 @@
 #include "bench_caller.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -14,19 +16,6 @@ bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy)
 void caller_set_block(bench_caller *c, int block) {
     if (cli_strategy_info(c->options.strategy).takes_block)
         c->options.block = block;
-}
-
-/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
-enum { MOST_NESTED_RUNS = 16 };
-
-bench_subject caller_subject(bench_caller *c) {
-    const int nested = cli_strategy_info(c->strategy).role == DPR_ROLE_NESTED;
-    return (bench_subject){.name = c->strategy,
-                           .user = c,
-                           .enqueue = caller_enqueue,
-                           .call = caller_call,
-                           .count_wrong = caller_count_wrong,
-                           .most_captured = nested ? MOST_NESTED_RUNS : 0};
 }
 
 dpr_problem caller_problem(const bench_caller *c) {
@@ -58,8 +47,14 @@ int caller_note(bench_caller *c, dpr_status status) {
     return (int)status;
 }
 
+/* Bytes from a result to the counters. */
+enum { COUNTERS_AT = 32 };
+static_assert(COUNTERS_AT + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a result has no room for counters");
+
 int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
+    if (c->counts_launches)
+        c->options.launch_report = (void *)((unsigned char *)out + COUNTERS_AT);
     return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, &c->options, stream));
 }
 
@@ -69,9 +64,13 @@ int caller_call(void *user, const void *in, void *host_out) {
 }
 
 int caller_count_wrong(void *user, const void *results, int n) {
-    const bench_caller *c = user;
+    bench_caller *c = user;
+    const unsigned char *at = results;
     int wrong = 0;
-    for (int i = 0; i < n; i++)
-        wrong += !known_matches(&c->expected, (const unsigned char *)results + (size_t)i * BENCH_RESULT_STRIDE);
+    for (int i = 0; i < n; i++, at += BENCH_RESULT_STRIDE)
+        wrong += !known_matches(&c->expected, at);
+    if (c->counts_launches)
+        memcpy(&c->kernels.nested, at - BENCH_RESULT_STRIDE + COUNTERS_AT, sizeof c->kernels.nested);
+    c->kernels.has_nested = c->counts_launches;
     return wrong;
 }

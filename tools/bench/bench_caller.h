@@ -16,7 +16,11 @@ typedef struct bench_caller {
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
     int reads_nothing;    /* 1: it has no rate */
-    char why[256];        /* of a call that failed */
+    /* 1: calls leave counters of nested launches behind their result, from where they come to `kernels`. The kernels
+     * write them anyway, elsewhere, so calls take no longer for it. */
+    int counts_launches;
+    bench_kernels kernels;
+    char why[256]; /* of a call that failed */
 } bench_caller;
 
 /* A caller of dpr at the case, by the strategy of that name; NULL: by the planner's choice. */
@@ -25,9 +29,6 @@ bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy)
 /* The calls have `block` threads a block, if their strategy, which was named, lets that be chosen; 0 changes nothing.
  */
 void caller_set_block(bench_caller *c, int block);
-
-/* The caller as a subject, by the name of the strategy that runs. */
-bench_subject caller_subject(bench_caller *c);
 
 /* Plans the caller's calls and sets its strategy. The plan is for the caller of this function to destroy; NULL: none is
  * wanted. DPR_OK, or an error of dpr_plan_create(). */

@@ -64,16 +64,9 @@ static void set_low_bits(dpr_dtype dtype, unsigned char *block, int bit) {
         block[at] = (unsigned char)((block[at] & ~1) | bit);
 }
 
-static void fill_units(dpr_dtype dtype, unsigned char *block) {
-    static const char *const units[] = {"1", "-1"}, *const complex_units[] = {"1", "0+1i", "-1", "0-1i"};
-    if (value_kind(dtype) == DPR_KIND_COMPLEX)
-        fill_with(dtype, block, complex_units, 4);
-    else
-        fill_with(dtype, block, units, 2);
-}
-
 static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
-    static const char *const truths[] = {"0", "1"};
+    static const char *const truths[] = {"0", "1"}, *const units[] = {"0+1i", "0-1i", "1", "-1"};
+    const int is_complex = value_kind(dtype) == DPR_KIND_COMPLEX;
     generate(dtype, 0, block, KNOWN_BLOCK / dpr_dtype_size(dtype));
     if (s == TRUTHS)
         fill_with(dtype, block, truths, 2);
@@ -86,7 +79,7 @@ static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
     else if (s != ANYTHING && is_whole(dtype))
         set_low_bits(dtype, block, s != HIGHEST_LAST);
     else if (s == UNITS)
-        fill_units(dtype, block);
+        fill_with(dtype, block, is_complex ? units : units + 2, is_complex ? 4 : 2);
 }
 
 /* The last element of arrays of the style. */

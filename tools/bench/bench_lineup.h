@@ -19,15 +19,6 @@
 /* Sizes at most. */
 enum { LINEUP_SIZES = 16 };
 
-/* A strategy at a size. */
-typedef struct lineup_cell {
-    char refusal[160];      /* why it cannot run the case; "": it can */
-    int blocks;             /* launched at most, on the whole device */
-    dpr_kernel_info kernel; /* its `threads` is 0 where nothing is known of the kernel */
-    int ran;                /* 1: `nested` is that of one call */
-    dpr_launch_report nested;
-} lineup_cell;
-
 typedef struct lineup_strategy {
     const char *name, *text;
 } lineup_strategy;
@@ -48,7 +39,6 @@ typedef struct lineup_results {
     int block, depth; /* threads a block, and depth, that were asked for; 0: none */
     int n;
     lineup_strategy strategies[BENCH_SUBJECTS];
-    lineup_cell cells[LINEUP_SIZES][BENCH_SUBJECTS];
     int parts; /* the first of which has the pool as it was found */
     lineup_part part[1 + ASKED_POOLS];
 } lineup_results;
@@ -60,14 +50,15 @@ int lineup_complete(bench_asked *a);
 /* The strategies of this build, in order. Returns how many there are, at most BENCH_SUBJECTS. */
 int lineup_order(int nested, lineup_strategy out[BENCH_SUBJECTS]);
 
-/* Has the occupancy of the cell's kernel, which is that of as many blocks as the device holds, become that of a grid of
+/* Has the occupancy of the kernel, which is that of as many blocks as the device holds, become that of a grid of
  * `blocks` at most. Its limit is LADDER_GRID where they are fewer. */
-void lineup_set_grid(lineup_cell *cell, const dpr_machine *machine, int blocks);
+void lineup_set_grid(bench_kernels *kernels, const dpr_machine *machine, int blocks);
 
-/* Measures. What was measured when *asked->stop becomes not 0 holds. results_free() of out->bench is due in any case.
- * CLI_OK; CLI_FAILED after a message, if there is no GPU, nothing could be measured at a size, the device failed or did
- * not answer, or a strategy failed or gave a wrong result. */
-int lineup_measure(const bench_asked *asked, lineup_results *out);
+/* Measures, and adds to what is asked for. `out` is all 0 before. What was measured when *asked->stop becomes not 0
+ * holds. results_free() of out->bench is due in any case. CLI_OK; CLI_FAILED after a message, if there is no GPU,
+ * nothing could be measured at a size, the device failed or did not answer, or a strategy failed or gave a wrong
+ * result. */
+int lineup_measure(bench_asked *asked, lineup_results *out);
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
 int lineup_write(FILE *f, const lineup_results *l, report_format format);

@@ -48,23 +48,24 @@ static const report_column ladder_columns[] = {
     {"speedup", "speed-up", UNIT_DIGITS},        {"blocks", "blocks", UNIT_NONE},
     {"threads", "threads", UNIT_NONE},           {"registers", "registers", UNIT_NONE},
     {"shared_bytes", "shared bytes", UNIT_NONE}, {"occupancy", "occupancy", UNIT_PERCENT},
-    {"text", "what it changes", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
+    {"text", "what it changes", UNIT_LEFT},      {0}};
 static const report_column nested_columns[] = {{"strategy", "strategy", UNIT_LEFT}, {"us", "us", UNIT_NONE},
                                                {"ratio", "ratio", UNIT_DIGITS},     {"launched", "launched", UNIT_NONE},
                                                {"refused", "refused", UNIT_NONE},   {"failed", "failed", UNIT_NONE},
                                                {"in_line", "in line", UNIT_NONE},   {"deepest", "deepest", UNIT_NONE},
-                                               {"text", "how", UNIT_LEFT},          {NULL, NULL, UNIT_NONE}};
+                                               {"text", "how", UNIT_LEFT},          {0}};
 static const report_column launch_columns[] = {{"launch", "launch", UNIT_LEFT},    {"us", "us", UNIT_NONE},
                                                {"spread", "spread", UNIT_PERCENT}, {"text", "what it is", UNIT_LEFT},
-                                               {"why", "why not", UNIT_LEFT},      {NULL, NULL, UNIT_NONE}};
-static const report_column pool_columns[] = {
-    {"asked", "asked", UNIT_NONE}, {"pending", "pending", UNIT_NONE},  {"device_bytes", "device memory", UNIT_BYTES},
-    {"us", "us", UNIT_NONE},       {"spread", "spread", UNIT_PERCENT}, {"why", "why not", UNIT_LEFT},
-    {NULL, NULL, UNIT_NONE}};
-static const report_column reasons[] = {{"strategy", "strategy", UNIT_LEFT},
-                                        {"count", "elements", UNIT_ELEMENTS},
-                                        {"why", "why", UNIT_LEFT},
-                                        {NULL, NULL, UNIT_NONE}};
+                                               {"why", "why not", UNIT_LEFT},      {0}};
+static const report_column pool_columns[] = {{"asked", "asked", UNIT_NONE},
+                                             {"pending", "pending", UNIT_NONE},
+                                             {"device_bytes", "device memory", UNIT_BYTES},
+                                             {"us", "us", UNIT_NONE},
+                                             {"spread", "spread", UNIT_PERCENT},
+                                             {"why", "why not", UNIT_LEFT},
+                                             {0}};
+static const report_column reasons[] = {
+    {"strategy", "strategy", UNIT_LEFT}, {"count", "elements", UNIT_ELEMENTS}, {"why", "why", UNIT_LEFT}, {0}};
 
 /* ---- The bandwidth ---------------------------------------------------------------------------------------------- */
 
@@ -169,13 +170,6 @@ static double over(const bench_row *a, const bench_row *b) {
     return a && b && results_right(a) && results_right(b) && b->us.median > 0 ? a->us.median / b->us.median : 0;
 }
 
-static const bench_row *choice_at(const lineup_results *l, const bench_case *at) {
-    for (size_t i = 0; i < l->bench.row_count; i++)
-        if (l->bench.rows[i].chosen && results_same_case(&l->bench.rows[i].at, at))
-            return &l->bench.rows[i];
-    return NULL;
-}
-
 /* Why no strategy has a row, where the case was left out; else NULL. */
 static const char *why_none(const lineup_results *l, const bench_case *at) {
     for (size_t i = 0; i < l->bench.omission_count; i++)
@@ -184,28 +178,29 @@ static const char *why_none(const lineup_results *l, const bench_case *at) {
     return NULL;
 }
 
-static const char *why_not(const lineup_results *l, const bench_case *at, const lineup_cell *cell) {
+/* Why the strategy whose row this is, if it has one, has no time at the case. */
+static const char *why_not(const lineup_results *l, const bench_case *at, const bench_row *row) {
     const char *none = why_none(l, at);
-    if (cell->refusal[0] || none)
-        return cell->refusal[0] ? cell->refusal : none;
+    if (row || none)
+        return row ? row->why : none;
     return l->bench.ended ? l->bench.ended : "it was not measured";
 }
 
-static void add_kernel(cJSON *row, const lineup_cell *cell) {
-    if (cell->kernel.threads == 0)
+static void add_kernel(cJSON *row, const bench_kernels *k) {
+    if (k->info.threads == 0)
         return;
-    cJSON_AddNumberToObject(row, "threads", cell->kernel.threads);
-    cJSON_AddNumberToObject(row, "registers", cell->kernel.registers);
-    cJSON_AddNumberToObject(row, "shared_bytes", cell->kernel.shared_bytes);
-    cJSON_AddNumberToObject(row, "blocks_per_sm", cell->kernel.blocks_per_sm);
-    cJSON_AddNumberToObject(row, "blocks", cell->blocks);
-    report_number(row, "occupancy", cell->kernel.occupancy);
-    cJSON_AddStringToObject(row, "limited_by", cell->kernel.limit);
+    cJSON_AddNumberToObject(row, "threads", k->info.threads);
+    cJSON_AddNumberToObject(row, "registers", k->info.registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", k->info.shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", k->info.blocks_per_sm);
+    cJSON_AddNumberToObject(row, "blocks", k->blocks);
+    report_number(row, "occupancy", k->info.occupancy);
+    cJSON_AddStringToObject(row, "limited_by", k->info.limit);
 }
 
-static void add_nested(cJSON *row, const lineup_cell *cell) {
-    const dpr_launch_report *n = &cell->nested;
-    cJSON *object = cell->ran ? cJSON_AddObjectToObject(row, "nested") : NULL;
+static void add_nested(cJSON *row, const bench_kernels *k) {
+    const dpr_launch_report *n = &k->nested;
+    cJSON *object = k->has_nested ? cJSON_AddObjectToObject(row, "nested") : NULL;
     if (!object)
         return;
     cJSON_AddNumberToObject(object, "launched", n->launched);
@@ -220,53 +215,53 @@ static void add_nested(cJSON *row, const lineup_cell *cell) {
     cJSON_AddNumberToObject(object, "error_block", n->error_block);
 }
 
-/* A strategy at a size: its number and its name. The number is -1 for the planner's choice before those of --nested. */
-static void add_row(const report_out *out, cJSON *list, const lineup_results *l, int size, int i, const char *name) {
-    static const lineup_cell none;
-    const lineup_cell *cell = i >= 0 ? &l->cells[size][i] : &none;
-    const bench_case *at = &l->at[size];
-    const bench_row *measured = results_find(&l->bench, at, name);
-    cJSON *row = report_row(list);
-    cJSON_AddStringToObject(row, "strategy", name);
-    if (measured) {
-        bench_json_row(out, row, &l->bench, measured);
-        report_known(row, "share", share_of(l, measured));
-        report_known(row, "speedup", over(results_find(&l->bench, at, LADDER_FIRST), measured));
-        report_known(row, "ratio", over(measured, choice_at(l, at)));
-    } else {
-        bench_json_case(row, at);
-        cJSON_AddStringToObject(row, "why", why_not(l, at, cell));
-    }
-    add_kernel(row, cell);
-    add_nested(row, cell);
-    if (l->depth && i >= 0)
-        cJSON_AddNumberToObject(row, "depth", l->depth);
-    if (out->format == REPORT_CSV)
-        report_known(row, "read_gb_per_s", bandwidth_of(l));
-    cJSON_AddStringToObject(row, "text", i >= 0 ? l->strategies[i].text : "the planner's choice");
+static int has_run(const bench_row *row) {
+    return row && row->state != BENCH_REFUSED;
 }
 
-static void write_size(report_out *out, const lineup_results *l, int size, cJSON *rows, cJSON *missing) {
-    const bench_case *at = &l->at[size];
-    const bench_row *choice = choice_at(l, at);
+/* A strategy at a case, with the depth that was asked for (0: none was), in the list where it belongs. */
+static void add_row(const report_out *out, cJSON *list, const lineup_results *l, const bench_case *at,
+                    const lineup_strategy *strategy, int depth) {
+    const bench_row *found = results_find(&l->bench, at, strategy->name);
+    cJSON *row = report_row(list);
+    cJSON_AddStringToObject(row, "strategy", strategy->name);
+    if (has_run(found)) {
+        bench_json_row(out, row, &l->bench, found);
+        report_known(row, "share", share_of(l, found));
+        report_known(row, "speedup", over(results_find(&l->bench, at, LADDER_FIRST), found));
+        report_known(row, "ratio", over(found, results_find(&l->bench, at, NULL)));
+        add_kernel(row, &found->kernels);
+        add_nested(row, &found->kernels);
+    } else {
+        bench_json_case(row, at);
+        cJSON_AddStringToObject(row, "why", why_not(l, at, found));
+    }
+    if (depth)
+        cJSON_AddNumberToObject(row, "depth", depth);
+    if (out->format == REPORT_CSV)
+        report_known(row, "read_gb_per_s", bandwidth_of(l));
+    cJSON_AddStringToObject(row, "text", strategy->text);
+}
+
+static void write_size(report_out *out, const lineup_results *l, const bench_case *at, cJSON *rows, cJSON *missing) {
+    const bench_row *choice = results_find(&l->bench, at, NULL);
     const int first = cJSON_GetArraySize(rows);
     char depth[64] = "";
     if (choice && l->nested)
-        add_row(out, rows, l, size, -1, choice->strategy);
+        add_row(out, rows, l, at, &(lineup_strategy){choice->strategy, "the planner's choice"}, 0);
     for (int i = 0; i < l->n; i++) {
-        const char *name = l->strategies[i].name;
-        const int measured = results_find(&l->bench, at, name) != NULL;
+        const bench_row *row = results_find(&l->bench, at, l->strategies[i].name);
         /* Text says once, at its end, why all of them were left out. */
-        if (measured || l->cells[size][i].refusal[0] || !report_is_text(out) || !why_none(l, at))
-            add_row(out, measured ? rows : missing, l, size, i, name);
+        if (row || !report_is_text(out) || !why_none(l, at))
+            add_row(out, has_run(row) ? rows : missing, l, at, &l->strategies[i], l->depth);
     }
     if (l->depth)
         snprintf(depth, sizeof depth, ", at most %d launches below each other", l->depth);
     bench_report_case(out, at, 1, l->block, depth);
     report_table(out, NULL, rows, first, l->nested ? nested_columns : ladder_columns);
-    for (int i = 0; i < l->n; i++)
-        if (dpr_launch_report_status(&l->cells[size][i].nested) != DPR_OK)
-            report_text(out, REPORT_NOTE, "%s: %s", l->strategies[i].name, dpr_last_error());
+    for (const bench_row *row = l->bench.rows; row < l->bench.rows + l->bench.row_count; row++)
+        if (results_same_case(&row->at, at) && dpr_launch_report_status(&row->kernels.nested) != DPR_OK)
+            report_text(out, REPORT_NOTE, "%s: %s", row->subject, dpr_last_error());
 }
 
 int lineup_write(FILE *f, const lineup_results *l, report_format format) {
@@ -277,7 +272,7 @@ int lineup_write(FILE *f, const lineup_results *l, report_format format) {
     cJSON *rows = cJSON_AddArrayToObject(out.document, "rows"),
           *missing = cJSON_AddArrayToObject(out.document, "without_time");
     for (int size = 0; size < l->sizes; size++)
-        write_size(&out, l, size, rows, missing);
+        write_size(&out, l, &l->at[size], rows, missing);
     report_csv(&out, csv, rows);
     report_csv(&out, csv, missing);
     report_table(&out, "Without a time", missing, 0, reasons);

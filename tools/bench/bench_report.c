@@ -127,13 +127,6 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-static const char *describe(char text[160], const bench_case *at) {
-    char count[32];
-    snprintf(text, 160, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
-             bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
-    return text;
-}
-
 void bench_report_case(report_out *out, const bench_case *at, int sized, int block, const char *more) {
     static const char *const calls[] = {[BENCH_GRAPH] = "calls in a graph",
                                         [BENCH_STREAM] = "calls into a stream",
@@ -163,20 +156,11 @@ static void say_marks(report_out *out, const bench_results *r) {
                 100 * r->rule.half_width, slower);
 }
 
-static void say_trouble(report_out *out, const bench_row *row) {
-    char text[160];
-    if (row->wrong)
-        report_text(out, REPORT_NOTE, "%s: %s gave %ld WRONG results of %ld", describe(text, &row->at), row->subject,
-                    row->wrong, row->checked);
-    else if (row->state == BENCH_FAILED)
-        report_text(out, REPORT_NOTE, "%s: %s failed: %s", describe(text, &row->at), row->subject, row->why);
-}
-
 /* A line for each reason: of the first that it left out, with how many more. */
 static void say_omission(report_out *out, const bench_results *r, size_t first) {
     const char *why = r->omissions[first].why;
     size_t same = 0;
-    char text[160], more[48] = "";
+    char name[RESULTS_TEXT], more[48] = "";
     for (size_t i = 0; i < r->omission_count; i++) {
         const int is_same = strcmp(r->omissions[i].why, why) == 0;
         if (is_same && i < first)
@@ -185,15 +169,17 @@ static void say_omission(report_out *out, const bench_results *r, size_t first) 
     }
     if (same > 1)
         snprintf(more, sizeof more, ", and %zu more", same - 1);
-    report_text(out, REPORT_NOTE, "Left out: %s%s: %s", describe(text, &r->omissions[first].at), more, why);
+    report_text(out, REPORT_NOTE, "Left out: %s%s: %s", results_name(&r->omissions[first].at, name), more, why);
 }
 
 int bench_report_end(report_out *out, const bench_results *r) {
     cJSON *left_out = cJSON_AddArrayToObject(out->document, "left_out");
+    char trouble[RESULTS_TEXT];
     if (r->row_count > 0)
         say_marks(out, r);
     for (size_t i = 0; i < r->row_count; i++)
-        say_trouble(out, &r->rows[i]);
+        if (*results_trouble(&r->rows[i], trouble))
+            report_text(out, REPORT_NOTE, "%s", trouble);
     for (size_t i = 0; i < r->omission_count; i++) {
         cJSON *omission = report_row(left_out);
         bench_json_case(omission, &r->omissions[i].at);
@@ -205,31 +191,37 @@ int bench_report_end(report_out *out, const bench_results *r) {
 
 /* ---- Sizes by subjects ------------------------------------------------------------------------------------------ */
 
-static void add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure) {
+/* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison, or with
+ * peers their spreads; times over that of the first subject, and their interval; rates. */
+typedef enum table_measure { TABLE_TIME, TABLE_RATIO, TABLE_RATE, TABLE_MEASURES } table_measure;
+
+/* Adds the row's figure, if it has one. Whether it has. */
+static int add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure, int peers) {
     const bench_summary *ratio = &row->ratio;
     char text[96], time[32];
     if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0))
-        return;
+        return 0;
     if (measure == TABLE_RATE)
         marked(text, r, row, row->gb_per_s);
     else if (measure == TABLE_RATIO)
         snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", ratio->median, ratio->low, ratio->high);
-    else if (measure == TABLE_SPREAD && results_timed(row))
+    else if (measure == TABLE_TIME && peers && results_timed(row))
         snprintf(text, sizeof text, "%s \u00b1%.1f%%", marked(time, r, row, row->us.median), 50 * row->us.spread);
     else
         marked(text, r, row, row->us.median);
     cJSON_AddStringToObject(line, row->subject, text);
+    return 1;
 }
 
 /* What the n rows of a case say of the planner's choice. */
-static void add_verdict(cJSON *line, const bench_row *rows, size_t n, table_measure measure) {
+static void add_verdict(cJSON *line, const bench_row *rows, size_t n, int peers) {
     const bench_row *winner = results_winner(rows, n);
     bench_regret regret;
     char text[64];
-    for (size_t i = 0; i < n && measure == TABLE_SPREAD; i++)
+    for (size_t i = 0; i < n && peers; i++)
         if (rows[i].chosen)
             cJSON_AddStringToObject(line, "choice", rows[i].strategy);
-    if (measure != TABLE_TIME)
+    if (peers)
         return;
     if (winner)
         cJSON_AddStringToObject(line, "best", winner->subject);
@@ -240,43 +232,40 @@ static void add_verdict(cJSON *line, const bench_row *rows, size_t n, table_meas
     cJSON_AddStringToObject(line, "regret", text);
 }
 
-/* Adds a column for each member of the rows that has none. Returns how many columns there are. */
-static int add_columns(report_column *columns, int n, const cJSON *list) {
-    const cJSON *row = NULL, *member = NULL;
-    cJSON_ArrayForEach(row, list) {
-        cJSON_ArrayForEach(member, row) {
-            int i = 0;
-            while (i < n && strcmp(columns[i].key, member->string) != 0)
-                i++;
-            if (i == n && n < REPORT_COLUMNS - 1)
-                columns[n++] = (report_column){member->string, member->string, UNIT_NONE};
-        }
-    }
+/* Adds a column for the key, if it has none. Returns how many columns there are. */
+static int add_column(report_column *columns, int n, const char *key) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(columns[i].key, key) == 0)
+            return n;
+    if (n < REPORT_COLUMNS - 1)
+        columns[n++] = (report_column){key, key, UNIT_NONE};
     return n;
 }
 
 /* The n rows from `first` on as a table of sizes by subjects. */
-static void write_sizes(report_out *out, const bench_results *r, size_t first, size_t n, table_measure measure) {
+static void write_sizes(report_out *out, const bench_results *r, size_t first, size_t n, table_measure measure,
+                        int peers) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
-                                         [TABLE_SPREAD] = "Microseconds a call, and their spread:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
                                          [TABLE_RATE] = "GB/s:"};
     report_column columns[REPORT_COLUMNS] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+    static const char *const verdicts[][4] = {{"best", "choice", "regret"}, {"choice"}};
     cJSON *list = cJSON_CreateArray(), *line = NULL;
+    int n_columns = 2;
     for (size_t i = first; i < first + n; i++) {
         const bench_row *row = &r->rows[i];
         if (i == first || !results_same_case(&row->at, &row[-1].at)) {
             line = report_row(list);
             cli_json_integer(line, "elements", row->at.count);
             cli_json_integer(line, "bytes", row->at.count * dpr_dtype_size(row->at.dtype));
+            if (measure == TABLE_TIME)
+                add_verdict(line, row, results_alike(r, i, 0), peers);
         }
-        add_measure(line, r, row, measure);
+        if (add_measure(line, r, row, measure, peers))
+            n_columns = add_column(columns, n_columns, row->subject);
     }
-    const int subjects = add_columns(columns, 2, list);
-    size_t i = first;
-    for (line = cJSON_GetArrayItem(list, 0); line; line = line->next, i += results_case_rows(r, i))
-        add_verdict(line, &r->rows[i], results_case_rows(r, i), measure);
-    (void)add_columns(columns, subjects, list);
+    for (int i = 0; measure == TABLE_TIME && verdicts[peers][i]; i++)
+        n_columns = add_column(columns, n_columns, verdicts[peers][i]);
     report_text(out, REPORT_NOTE, "%s", titles[measure]);
     report_table(out, NULL, list, 0, columns);
     cJSON_Delete(list);
@@ -290,22 +279,23 @@ static int block_of(const bench_row *rows, size_t n) {
     return block;
 }
 
-void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view) {
+void bench_report_rows(report_out *out, const bench_results *r, const char *csv, int peers) {
     cJSON *rows = cJSON_AddArrayToObject(out->document, "rows");
     for (size_t i = 0; i < r->row_count; i++) {
         cJSON *row = report_row(rows);
-        if (view->has_subject)
+        if (peers)
             cJSON_AddStringToObject(row, "subject", r->rows[i].subject);
         if (r->rows[i].strategy)
             cJSON_AddStringToObject(row, "strategy", r->rows[i].strategy);
         bench_json_row(out, row, r, &r->rows[i]);
     }
-    report_csv(out, view->csv, rows);
+    report_csv(out, csv, rows);
     for (size_t i = 0, n; report_is_text(out) && i < r->row_count; i += n) {
-        n = results_table_rows(r, i);
+        n = results_alike(r, i, 1);
         bench_report_case(out, &r->rows[i].at, 0, block_of(&r->rows[i], n), "");
-        for (const table_measure *measure = view->measures; *measure != TABLE_NONE; measure++)
-            write_sizes(out, r, i, n, *measure);
+        for (int measure = 0; measure < TABLE_MEASURES; measure++)
+            if (measure != TABLE_RATIO || peers)
+                write_sizes(out, r, i, n, (table_measure)measure, peers);
     }
 }
 
@@ -325,9 +315,9 @@ static void write_regrets(report_out *out, const bench_results *r) {
     cJSON *regrets = cJSON_AddArrayToObject(out->document, "regret");
     bench_regret worst = {.fraction = -1}, one;
     int cases = 0, past = 0;
-    char text[160];
-    for (size_t i = 0; i < r->row_count; i += results_case_rows(r, i)) {
-        if (!results_regret(r->rows + i, results_case_rows(r, i), &one))
+    char name[RESULTS_TEXT];
+    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0)) {
+        if (!results_regret(r->rows + i, results_alike(r, i, 0), &one))
             continue;
         add_regret(report_row(regrets), &one);
         cases++;
@@ -340,19 +330,15 @@ static void write_regrets(report_out *out, const bench_results *r) {
         report_text(
             out, REPORT_NOTE,
             "Worst regret: %.1f %%, %.2f us (%s: %s chosen, %s quickest); more than 5 %% and 0.2 us in %d of %d.",
-            100 * worst.fraction, worst.us, describe(text, &worst.at), worst.chosen->strategy, worst.winner->strategy,
-            past, cases);
+            100 * worst.fraction, worst.us, results_name(&worst.at, name), worst.chosen->strategy,
+            worst.winner->strategy, past, cases);
 }
 
 int bench_write(FILE *f, const bench_results *r, report_format format) {
-    static const table_measure measures[] = {TABLE_TIME, TABLE_RATE, TABLE_NONE};
-    static const bench_view view = {
-        0,
-        "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,ok,chosen,"
-        "settled,doubtful,block",
-        measures};
+    static const char csv[] = "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
+                              "gb_per_s,ok,chosen,settled,doubtful,block";
     report_out out = bench_report_begin(f, format, "dpr bench", r, "", NULL);
-    bench_report_rows(&out, r, &view);
+    bench_report_rows(&out, r, csv, 0);
     write_regrets(&out, r);
     return bench_report_end(&out, r);
 }

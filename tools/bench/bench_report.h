@@ -34,17 +34,8 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
 /* A heading: the case, with its size if `sized`, and the block size that was asked for (0: none was). */
 void bench_report_case(report_out *out, const bench_case *at, int sized, int block, const char *more);
 
-/* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison; times and
- * spreads; times over that of the first subject, and their interval; rates. */
-typedef enum table_measure { TABLE_TIME, TABLE_SPREAD, TABLE_RATIO, TABLE_RATE, TABLE_NONE } table_measure;
-
-/* All rows: to the document, each beginning with these of the members "subject" and "strategy"; to CSV in these
- * columns; to text as tables of these measures, which end with TABLE_NONE. */
-typedef struct bench_view {
-    int has_subject;
-    const char *csv;
-    const table_measure *measures;
-} bench_view;
-void bench_report_rows(report_out *out, const bench_results *r, const bench_view *view);
+/* All rows: to the document, each beginning with its subject, if there are peers, and its strategy; to CSV in these
+ * columns; to text as tables of sizes by subjects. */
+void bench_report_rows(report_out *out, const bench_results *r, const char *csv, int peers);
 
 #endif

@@ -1,35 +1,34 @@
 #include "bench_results.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more of `size` bytes in a list that grows; NULL when out of memory. */
-static void *grow(void **items, size_t *count, size_t *room, size_t size) {
-    if (*count == *room) {
-        const size_t more = *room ? 2 * *room : 64;
-        void *grown = realloc(*items, more * size);
-        if (!grown)
-            return NULL;
-        *items = grown;
-        *room = more;
-    }
-    void *item = (char *)*items + size * (*count)++;
-    memset(item, 0, size);
-    return item;
+#include "figures.h"
+
+/* Room for one more item of `size` bytes. There is always room for a power of two of them. NULL when out of memory. */
+static void *grow(void *items, size_t count, size_t size) {
+    if (count & (count - 1))
+        return items;
+    return realloc(items, (count ? 2 * count : 1) * size);
 }
 
 bench_row *results_add_row(bench_results *r) {
-    void *items = r->rows;
-    bench_row *row = grow(&items, &r->row_count, &r->row_room, sizeof *row);
-    r->rows = items;
-    return row;
+    bench_row *rows = grow(r->rows, r->row_count, sizeof *rows);
+    if (!rows)
+        return NULL;
+    r->rows = rows;
+    rows[r->row_count] = (bench_row){.subject = NULL};
+    return &rows[r->row_count++];
 }
 
 bench_omission *results_add_omission(bench_results *r) {
-    void *items = r->omissions;
-    bench_omission *omission = grow(&items, &r->omission_count, &r->omission_room, sizeof *omission);
-    r->omissions = items;
-    return omission;
+    bench_omission *omissions = grow(r->omissions, r->omission_count, sizeof *omissions);
+    if (!omissions)
+        return NULL;
+    r->omissions = omissions;
+    omissions[r->omission_count] = (bench_omission){.why = ""};
+    return &omissions[r->omission_count++];
 }
 
 void results_free(bench_results *r) {
@@ -47,24 +46,40 @@ int results_same_case(const bench_case *a, const bench_case *b) {
     return is_alike(a, b) && a->count == b->count;
 }
 
-size_t results_case_rows(const bench_results *r, size_t first) {
-    size_t n = 1;
-    while (first + n < r->row_count && results_same_case(&r->rows[first].at, &r->rows[first + n].at))
-        n++;
-    return n;
+const char *results_name(const bench_case *at, char text[RESULTS_TEXT]) {
+    char count[32];
+    snprintf(text, RESULTS_TEXT, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
+             bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
+    return text;
 }
 
-size_t results_table_rows(const bench_results *r, size_t first) {
+const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]) {
+    char name[RESULTS_TEXT];
+    results_name(&row->at, name);
+    text[0] = 0;
+    if (row->wrong)
+        snprintf(text, RESULTS_TEXT, "%.120s: %s gave %ld WRONG results of %ld", name, row->subject, row->wrong,
+                 row->checked);
+    else if (row->state == BENCH_FAILED)
+        snprintf(text, RESULTS_TEXT, "%.120s: %s failed: %s", name, row->subject, row->why);
+    return text;
+}
+
+size_t results_alike(const bench_results *r, size_t first, int any_count) {
+    const bench_row *row = &r->rows[first];
     size_t n = 1;
-    while (first + n < r->row_count && is_alike(&r->rows[first].at, &r->rows[first + n].at))
+    while (first + n < r->row_count && is_alike(&row->at, &row[n].at)
+           && (any_count || row->at.count == row[n].at.count))
         n++;
     return n;
 }
 
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject) {
-    for (size_t i = 0; i < r->row_count; i++)
-        if (results_same_case(&r->rows[i].at, at) && strcmp(r->rows[i].subject, subject) == 0)
-            return &r->rows[i];
+    for (size_t i = 0; i < r->row_count; i++) {
+        const bench_row *row = &r->rows[i];
+        if (results_same_case(&row->at, at) && (subject ? strcmp(row->subject, subject) == 0 : row->chosen))
+            return row;
+    }
     return NULL;
 }
 

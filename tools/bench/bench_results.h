@@ -13,6 +13,14 @@ typedef struct bench_case {
     uint64_t count;
 } bench_case;
 
+/* What is known of a strategy's kernels apart from times. */
+typedef struct bench_kernels {
+    dpr_kernel_info info; /* its `threads` is 0 where nothing is known */
+    int blocks;           /* launched at most, on the whole device */
+    int has_nested;       /* 1: `nested` is that of one call */
+    dpr_launch_report nested;
+} bench_kernels;
+
 /* One subject there. */
 typedef struct bench_row {
     bench_case at;
@@ -20,9 +28,10 @@ typedef struct bench_row {
     const char *strategy; /* of dpr that ran; NULL: another library's subject. Static storage */
     int block;            /* threads a block that were asked for; 0: the strategy's own choice */
     int chosen;           /* 1: it is the planner's choice */
-    bench_state state;    /* DONE or FAILED */
-    char why[256];        /* when it failed */
+    bench_state state;    /* DONE; FAILED; UNFIT: the strategy cannot run the case */
     bench_verdict verdict;
+    char why[256]; /* when it failed or cannot run */
+    bench_kernels kernels;
     int calls, late;
     long checked, wrong;
     double slowdown;
@@ -55,9 +64,6 @@ typedef struct bench_results {
     size_t row_count;
     bench_omission *omissions;
     size_t omission_count;
-
-    /* Private. */
-    size_t row_room, omission_room;
 } bench_results;
 
 /* Room for one more; NULL when out of memory. */
@@ -68,13 +74,16 @@ void results_free(bench_results *r);
 /* Whether two cases are the same. */
 int results_same_case(const bench_case *a, const bench_case *b);
 
-/* How many rows from `first` on are of the same case; of cases that differ in nothing but the count, which make a
- * table.
- */
-size_t results_case_rows(const bench_results *r, size_t first);
-size_t results_table_rows(const bench_results *r, size_t first);
+/* Names the case; says of a row which call failed or was wrong, "" if none was. The text is returned. */
+enum { RESULTS_TEXT = 512 };
+const char *results_name(const bench_case *at, char text[RESULTS_TEXT]);
+const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]);
 
-/* The row of a subject at a case; NULL if there is none. */
+/* How many rows from `first` on are of the same case; with `any_count`, of cases that differ in nothing but the count.
+ */
+size_t results_alike(const bench_results *r, size_t first, int any_count);
+
+/* The row of a subject at a case, or of the planner's choice (NULL); NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
 /* Of n rows of one case. 1, or 0 if there is none: no choice measured, or nothing right. */

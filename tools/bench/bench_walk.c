@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "available.h"
 #include "figures.h"
@@ -17,10 +18,6 @@ static void end(bench_walk *w, const char *why) {
         w->results->ended = why;
 }
 
-static int stopped(const bench_walk *w) {
-    return w->asked->stop && *w->asked->stop;
-}
-
 /* ---- The live line ---------------------------------------------------------------------------------------------- */
 
 static double elapsed(const bench_walk *w) {
@@ -28,7 +25,7 @@ static double elapsed(const bench_walk *w) {
 }
 
 static void end_if_over(bench_walk *w) {
-    if (stopped(w))
+    if (asked_stopped(w->asked))
         end(w, "interrupted");
     else if (elapsed(w) >= w->asked->budget)
         end(w, "the budget was spent");
@@ -41,18 +38,13 @@ static double time_left(const bench_walk *w) {
     return left < budget ? left : budget > 0 ? budget : 0;
 }
 
-static void describe(const bench_case *at, char *text, size_t size) {
-    snprintf(text, size, "%s of %s, %s, %s, %llu elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
-             bench_mode_name(at->mode), bench_cache_name(at->cache), (unsigned long long)at->count);
-}
-
 static void show_progress(void *user) {
     const bench_walk *w = user;
-    char what[120], text[200];
+    char what[RESULTS_TEXT], text[RESULTS_TEXT];
     if (w->asked->quiet || elapsed(w) < 1)
         return;
-    describe(&w->at, what, sizeof what);
-    snprintf(text, sizeof text, "%zu of %zu  %s  %.0f s left", w->done, w->cases, what, time_left(w));
+    snprintf(text, sizeof text, "%zu of %zu  %.120s  %.0f s left", w->done, w->cases, results_name(&w->at, what),
+             time_left(w));
     progress_line(text);
 }
 
@@ -73,18 +65,10 @@ static void leave_out(bench_walk *w, const char *why) {
     snprintf(o->why, sizeof o->why, "%.150s", why);
 }
 
-static void report_trouble(bench_walk *w, const bench_row *row) {
-    char what[120];
-    describe(&row->at, what, sizeof what);
-    if (row->wrong)
-        w->code = cli_error("%s, %s: %ld WRONG results of %ld", row->subject, what, row->wrong, row->checked);
-    else
-        w->code = cli_error("%s, %s: failed: %s", row->subject, what, row->why);
-}
-
 static void keep(bench_walk *w, int i) {
     const bench_outcome *o = &w->outcomes[i], *first = &w->outcomes[0];
     const bench_caller *c = w->subjects[i].user;
+    char trouble[RESULTS_TEXT];
     if (o->state != BENCH_DONE && o->state != BENCH_FAILED)
         return;
     bench_row *row = results_add_row(w->results);
@@ -104,15 +88,69 @@ static void keep(bench_walk *w, int i) {
                        .checked = o->checked,
                        .wrong = o->wrong,
                        .slowdown = o->slowdown,
-                       .us = o->us};
+                       .us = o->us,
+                       .kernels = c->kernels};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
     if (o->us.median > 0 && !c->reads_nothing)
         row->gb_per_s = (double)saturating_bytes(&w->at) / o->us.median * 1e-3;
     if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
         row->ratio = bench_compare(o, first);
-    if (o->state == BENCH_FAILED || o->wrong)
-        report_trouble(w, row);
+    if (*results_trouble(row, trouble))
+        w->code = cli_error("%s", trouble);
+}
+
+void walk_refuse(bench_walk *w, const char *strategy, const char *why) {
+    bench_row *row = results_add_row(w->results);
+    if (!row) {
+        out_of_memory(w);
+        return;
+    }
+    *row = (bench_row){.at = w->at, .subject = strategy, .strategy = strategy, .state = BENCH_REFUSED};
+    snprintf(row->why, sizeof row->why, "%.250s", why);
+}
+
+/* ---- Subjects --------------------------------------------------------------------------------------------------- */
+
+/* Takes the library's reason. Returns -1. */
+static int take_reason(char why[BENCH_WHY]) {
+    snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+    return -1;
+}
+
+int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
+    bench_caller choice = caller_at(w->ctx, &w->at, NULL);
+    w->n = 0;
+    if (caller_plan(&choice, NULL) != DPR_OK)
+        return take_reason(why);
+    w->choice = choice.strategy;
+    return 0;
+}
+
+/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
+enum { MOST_NESTED_RUNS = 16 };
+
+bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char why[BENCH_WHY]) {
+    bench_caller *c = &w->callers[w->n];
+    *c = caller_at(w->ctx, &w->at, strategy);
+    if (as_asked) {
+        caller_set_block(c, w->asked->block);
+        c->options.max_depth = w->asked->depth;
+    }
+    if (caller_plan(c, NULL) != DPR_OK) {
+        (void)take_reason(why);
+        return NULL;
+    }
+    c->expected = w->expected;
+    c->chosen = strcmp(strategy, w->choice) == 0 && !c->options.block;
+    const int nested = cli_strategy_info(strategy).role == DPR_ROLE_NESTED;
+    w->subjects[w->n++] = (bench_subject){.name = c->strategy,
+                                          .user = c,
+                                          .enqueue = caller_enqueue,
+                                          .call = caller_call,
+                                          .count_wrong = caller_count_wrong,
+                                          .most_captured = nested ? MOST_NESTED_RUNS : 0};
+    return c;
 }
 
 /* ---- One case --------------------------------------------------------------------------------------------------- */
@@ -148,18 +186,16 @@ static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
 static int set_up(bench_walk *w, char why[BENCH_WHY]) {
     if (!has_room(w, why))
         return -1;
-    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
-        return -1;
-    }
+    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK)
+        return take_reason(why);
     return w->prepare(w, why);
 }
 
 /* Leaves the case out if no subject has a sample because the measurement has ended, maybe while their data was made;
  * else names those that have none. */
 static void say_stopped(bench_walk *w) {
-    const char *made = stopped(w) ? "" : w->outcomes[0].why;
-    char why[BENCH_WHY + 64], what[120];
+    const char *made = asked_stopped(w->asked) ? "" : w->outcomes[0].why;
+    char why[BENCH_WHY + 64], name[RESULTS_TEXT];
     int missing = 0;
     for (int i = 0; i < w->n; i++)
         missing += w->outcomes[i].state == BENCH_INTERRUPTED;
@@ -172,10 +208,10 @@ static void say_stopped(bench_walk *w) {
         leave_out(w, why);
         return;
     }
-    describe(&w->at, what, sizeof what);
+    results_name(&w->at, name);
     for (int i = 0; i < w->n && !w->asked->quiet; i++)
         if (w->outcomes[i].state == BENCH_INTERRUPTED)
-            cli_note("%s: %s was not measured: %s", what, w->subjects[i].name, w->results->ended);
+            cli_note("%s: %s was not measured: %s", name, w->subjects[i].name, w->results->ended);
 }
 
 static void measure(bench_walk *w) {
@@ -246,8 +282,9 @@ static int go_to(bench_walk *w, size_t i) {
     at->dtype = (dpr_dtype)take_digit(&i, DPR_DTYPE_COUNT);
     at->op = (dpr_op)take_digit(&i, DPR_OP_COUNT);
     at->mode = (bench_mode)i;
-    return a->modes[at->mode] && a->ops[at->op] && a->dtypes[at->dtype] && a->caches[at->cache]
-           && dpr_supported(at->op, at->dtype) && (!w->wants || w->wants(w->user, at));
+    return axis_has(a->modes, at->mode) && axis_has(a->ops, at->op) && axis_has(a->dtypes, at->dtype)
+           && axis_has(a->caches, at->cache) && dpr_supported(at->op, at->dtype)
+           && (!w->wants || w->wants(w->user, at));
 }
 
 /* Goes to the next case from combination *next on. 0 if there is none. */
@@ -275,14 +312,6 @@ int walk_open(bench_walk *w) {
 const char *walk_why_no_gpu(void) {
     const char *absent = dpr_device_absent();
     return absent ? absent : "none can be used";
-}
-
-int walk_caller(const bench_walk *w, const char *strategy, int block, bench_caller *out) {
-    *out = caller_at(w->ctx, &w->at, strategy);
-    if (strategy)
-        caller_set_block(out, block);
-    out->expected = w->expected;
-    return caller_plan(out, NULL) == DPR_OK ? 0 : -1;
 }
 
 size_t walk_largest(bench_walk *w) {
@@ -318,9 +347,9 @@ int walk_run(bench_walk *w) {
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);
     progress_clear();
-    if (stopped(w))
+    if (asked_stopped(w->asked))
         end(w, "interrupted");
-    w->results->interrupted = stopped(w);
+    w->results->interrupted = asked_stopped(w->asked);
     return w->code;
 }
 

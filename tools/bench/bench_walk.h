@@ -14,12 +14,12 @@ typedef struct bench_walk bench_walk;
 
 struct bench_walk {
     /* Set by the caller. */
-    const bench_asked *asked;
+    bench_asked *asked;
     bench_results *results;
     /* Whether a case is wanted; NULL: all that are asked for are. */
     int (*wants)(void *user, const bench_case *at);
-    /* Makes the subjects of the case: sets `subjects` and `n`. The user of each is a bench_caller. 0, or -1 with the
-     * reason why there are none. */
+    /* Makes the `n` subjects of the case, each of which has a bench_caller as its user, or what begins with one. 0, or
+     * -1 with the reason why there are none. */
     int (*prepare)(bench_walk *w, char why[BENCH_WHY]);
     void *user;
 
@@ -31,8 +31,10 @@ struct bench_walk {
     bench_case at;
     known known; /* what the buffers hold */
     known_result expected;
-    const bench_subject *subjects;
     int n;
+    bench_subject subjects[BENCH_SUBJECTS];
+    bench_caller callers[BENCH_SUBJECTS]; /* those of walk_add() */
+    const char *choice;                   /* the strategy that the planner chooses, after walk_choose() */
 
     /* Private. */
     bench_timer *timer;
@@ -52,10 +54,16 @@ const char *walk_why_no_gpu(void);
 /* Bytes of the largest array of a case that may fit the device. */
 size_t walk_largest(bench_walk *w);
 
-/* Makes a caller of dpr at the case: by the strategy of that name, with `block` threads a block where it lets that be
- * chosen (0: its own choice), or by the planner's choice (NULL). 0, or -1 with the reason in dpr_last_error() if it
- * cannot run the case. */
-int walk_caller(const bench_walk *w, const char *strategy, int block, bench_caller *out);
+/* Begins the subjects of a case: there are none, and the planner's choice is known. 0, or -1 with the reason if there
+ * is no choice. */
+int walk_choose(bench_walk *w, char why[BENCH_WHY]);
+
+/* Adds a strategy to them; with the block size, if it lets that be chosen, and the depth that are asked for, or by
+ * default. NULL with the reason if it cannot run the case. */
+bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char why[BENCH_WHY]);
+
+/* Adds a row that says why a strategy cannot run the case. */
+void walk_refuse(bench_walk *w, const char *strategy, const char *why);
 
 /* Measures the cases. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
  * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong

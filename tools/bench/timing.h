@@ -92,9 +92,10 @@ typedef struct bench_point {
 } bench_point;
 
 typedef enum bench_state {
-    BENCH_DONE,       /* `us` holds, also where the rule's target was not reached */
-    BENCH_FAILED,     /* a callback failed, or the device did */
-    BENCH_INTERRUPTED /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
+    BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
+    BENCH_FAILED,      /* a callback failed, or the device did */
+    BENCH_INTERRUPTED, /* stopped before any sample; `why` is a clause if that was while the data was made, else "" */
+    BENCH_REFUSED      /* for callers' own results: the subject cannot do what is measured */
 } bench_state;
 
 typedef struct bench_outcome {

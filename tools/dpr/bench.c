@@ -3,7 +3,7 @@
 
 #include "bench_lineup.h"
 #include "bench_report.h"
-#include "bench_run.h"
+#include "bench_walk.h"
 #include "commands.h"
 #include "dpr_commit.h"
 #include "nested.h"
@@ -80,23 +80,25 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of "
          "4)"},
-        {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
-        {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
+        {'o', "op", "OP,...", axis_take_names, &(axis_names){cli_op_name, &a->ops},
+         "operations, or 'all' (default: sum)"},
+        {'t', "dtype", "TYPE,...", axis_take_names, &(axis_names){cli_dtype_name, &a->dtypes},
+         "types of the elements, or 'all' (default: f32)"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
          "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
          "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 "
          "elements)"},
-        {'m', "mode", "MODE,...", asked_take_modes, a->modes,
+        {'m', "mode", "MODE,...", axis_take_names, &(axis_names){bench_mode_name, &a->modes},
          "graph, stream, blocking, or 'all'\n(default: graph on a GPU; the CPU has blocking alone)"},
-        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
+        {'c', "cache", "CACHE", asked_take_caches, &a->caches, "cold (default), hot, or both"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies, families such as 'flat.*', or 'all' that can\n"
          "(default: all but dp.* and demonstrations, which are\nbelow). The planner's choice comes along"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), cpu, or a GPU's number"},
         {0, "block", "N", cli_block, &a->block,
          "threads a block, at most, of demonstrations: 32, 64, ...\nor 1024 (default: 512)"},
-        {0, "pools", "N,...", asked_take_pools, a,
+        {0, "pools", "N,...", asked_take_pools, &a->pools,
          "with --nested: sizes of the pool of pending launches\n(default: 64,512,2048,4096,65536)"},
         {0, "depth", "N", cli_depth, &a->depth,
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
@@ -112,83 +114,137 @@ static int parse(int argc, char **argv, bench_asked *a) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
+/* ---- What is measured without --ladder and --nested -------------------------------------------------------------- */
+
 /* Defaults take the place of lists that are not asked for. */
-static int complete_bench(bench_asked *a) {
-    axis_default(a->ops, DPR_SUM);
-    axis_default(a->dtypes, DPR_F32);
-    axis_default(a->caches, BENCH_COLD);
-    if (!axis_members(a->strategies))
-        for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-            a->strategies[i] = cli_strategy_at(i).role == DPR_ROLE_CANDIDATE;
+static void put_defaults(bench_asked *a) {
+    axis_default(&a->ops, DPR_SUM);
+    axis_default(&a->dtypes, DPR_F32);
+    axis_default(&a->caches, BENCH_COLD);
+    if (a->strategies)
+        return;
+    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).role == DPR_ROLE_CANDIDATE)
+            a->strategies |= axis_one((int)i);
+}
+
+/* Strategies that are asked for. */
+typedef struct scene {
+    char refusals[AXIS_SET][BENCH_WHY]; /* why they cannot run a case, the last */
+    axis_set measured;                  /* those that ran somewhere */
+} scene;
+
+/* The strategies that are asked for and can run the case, and the planner's choice. */
+static int prepare(bench_walk *w, char why[BENCH_WHY]) {
+    scene *s = w->user;
+    if (walk_choose(w, why) != 0)
+        return -1;
+    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++) {
+        const char *name = dpr_strategy_name(i);
+        if (!axis_has(w->asked->strategies, i) && strcmp(name, w->choice) != 0)
+            continue;
+        if (walk_add(w, name, 1, s->refusals[i]))
+            s->measured |= axis_one((int)i);
+    }
+    return 0;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+static int lets_block_be_chosen(const bench_asked *a) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (axis_has(a->strategies, i) && cli_strategy_at(i).takes_block)
+            return 1;
+    return 0;
+}
+
+static int check_block(const bench_asked *a, int on_gpu) {
+    if (!a->block)
+        return CLI_OK;
+    if (a->device == DPR_DEVICE_CPU)
+        return cli_usage("--block is of GPU strategies: the CPU has none of them");
+    if (!on_gpu)
+        return cli_error("--block is of GPU strategies, and there is no GPU: %s", walk_why_no_gpu());
+    if (!lets_block_be_chosen(a))
+        return cli_usage("--block: no strategy that is asked for lets its block size be chosen%s",
+                         a->strategies_named ? "" : " (name some, as -s 'ladder.*', or use --ladder)");
     return CLI_OK;
+}
+
+static int choose_axes(bench_walk *w) {
+    bench_asked *a = w->asked;
+    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
+    if (a->counts.n == 0)
+        (void)axis_parse_counts(on_gpu ? "2^10:2^28:x4" : "2^10:2^24:x4", &a->counts);
+    axis_default(&a->modes, on_gpu ? BENCH_GRAPH : BENCH_BLOCKING);
+    if (!on_gpu && a->modes != axis_one(BENCH_BLOCKING))
+        return cli_usage("the CPU has blocking calls only: --mode blocking");
+    return check_block(a, on_gpu);
+}
+
+static void say_what_is_missing(const bench_walk *w) {
+    const scene *s = w->user;
+    const bench_asked *a = w->asked;
+    const bench_results *r = w->results;
+    for (size_t i = 0; i < AXIS_SET && a->strategies_named; i++)
+        if (axis_has(a->strategies & ~s->measured, i) && s->refusals[i][0])
+            cli_note("%s", s->refusals[i]);
+    if (r->omission_count)
+        cli_note("%zu combination%s left out; the first: %s", r->omission_count,
+                 r->omission_count == 1 ? " was" : "s were", r->omissions[0].why);
+}
+
+static int measure_asked(bench_asked *asked, bench_results *out) {
+    scene s = {.measured = 0};
+    bench_walk w = {.asked = asked, .results = out, .prepare = prepare, .user = &s};
+    int code = walk_open(&w);
+    if (code == CLI_OK)
+        code = choose_axes(&w);
+    if (code == CLI_OK)
+        code = walk_run(&w);
+    if (!asked->quiet)
+        say_what_is_missing(&w);
+    walk_close(&w);
+    return code;
 }
 
 /* ---- The command ------------------------------------------------------------------------------------------------ */
 
-/* What is measured: both begin with the results that they have in common. */
-typedef union outcome {
-    bench_results bench;
-    lineup_results lineup;
-} outcome;
+/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
+typedef struct request {
+    bench_asked asked;
+    lineup_results results;
+} request;
 
-static int measure_bench(const bench_asked *asked, outcome *out) {
-    return bench_measure(asked, &out->bench);
+static int is_lineup(const bench_asked *a) {
+    return a->nested || a->ladder;
 }
 
-static int measure_lineup(const bench_asked *asked, outcome *out) {
-    return lineup_measure(asked, &out->lineup);
-}
-
-static int write_bench(void *user, FILE *f, int format) {
-    return bench_write(f, &((const outcome *)user)->bench, (report_format)format);
-}
-
-static int write_lineup(void *user, FILE *f, int format) {
-    return lineup_write(f, &((const outcome *)user)->lineup, (report_format)format);
-}
-
-/* A way to measure. */
-typedef struct bench_kind {
-    int (*complete)(bench_asked *a); /* checks, and puts defaults in place */
-    int (*measure)(const bench_asked *asked, outcome *out);
-    int (*write)(void *user, FILE *f, int format); /* `user` is the outcome */
-    int says_omissions;                            /* 1: its report names what was left out, and why */
-} bench_kind;
-
-static const bench_kind *kind_of(const bench_asked *a) {
-    static const bench_kind plain = {complete_bench, measure_bench, write_bench, 0},
-                            lineup = {lineup_complete, measure_lineup, write_lineup, 1};
-    return a->nested || a->ladder ? &lineup : &plain;
-}
-
-static int check_nested_options(const bench_asked *a) {
-    if (!a->nested && a->pool_count > 0)
+static int complete(bench_asked *a) {
+    if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
         return cli_usage("--depth belongs to --nested, which is not asked for");
+    if (is_lineup(a))
+        return lineup_complete(a);
+    put_defaults(a);
     return CLI_OK;
 }
 
-/* One run of the command. */
-typedef struct request {
-    bench_asked asked;
-    outcome results;
-} request;
-
 static int measure(void *user) {
     request *r = user;
-    const bench_results *results = &r->results.bench;
-    const bench_kind *kind = kind_of(&r->asked);
-    const int code = kind->measure(&r->asked, &r->results);
-    if (results->omission_count && !r->asked.quiet && !kind->says_omissions)
-        cli_note("%zu combination%s left out; the first: %s", results->omission_count,
-                 results->omission_count == 1 ? " was" : "s were", results->omissions[0].why);
-    return code;
+    return is_lineup(&r->asked) ? lineup_measure(&r->asked, &r->results) : measure_asked(&r->asked, &r->results.bench);
+}
+
+static int write_report(void *user, FILE *f, int format) {
+    const request *r = user;
+    return is_lineup(&r->asked) ? lineup_write(f, &r->results, (report_format)format)
+                                : bench_write(f, &r->results.bench, (report_format)format);
 }
 
 int command_bench(int argc, char **argv) {
     static request r;
-    outfile file = {.format = OUTFILE_GUESS, .user = &r.results};
+    outfile file = {.format = OUTFILE_GUESS, .write = write_report, .user = &r};
     r.asked =
         (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
@@ -196,9 +252,6 @@ int command_bench(int argc, char **argv) {
     int code = parse(argc, argv, &r.asked);
     if (code != CLI_GO_ON)
         return code;
-    file.write = kind_of(&r.asked)->write;
-    code = check_nested_options(&r.asked);
-    if (code == CLI_OK)
-        code = kind_of(&r.asked)->complete(&r.asked);
+    code = complete(&r.asked);
     return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }

@@ -45,20 +45,20 @@ static const cli_help help = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int take_groups(const char *text, void *in) {
-    return axis_parse_set(text, peer_group_name, in);
-}
-
 static int parse(int argc, char **argv, request *r) {
     bench_asked *a = &r->asked;
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: 2^0:2^33:x2)"},
-        {'o', "op", "OP,...", asked_take_ops, a->ops, "operations, or 'all' (default: sum)"},
-        {'t', "dtype", "TYPE,...", asked_take_dtypes, a->dtypes, "types of the elements, or 'all' (default: f32)"},
-        {'m', "mode", "MODE,...", asked_take_modes, a->modes, "graph (default), stream, blocking, or 'all'"},
-        {'c', "cache", "CACHE", asked_take_caches, a->caches, "cold (default), hot, or both"},
-        {'p', "peer", "PEER,...", take_groups, r->set.groups, "cub, cublas, copy, launch, or 'all' (default: all)"},
+        {'o', "op", "OP,...", axis_take_names, &(axis_names){cli_op_name, &a->ops},
+         "operations, or 'all' (default: sum)"},
+        {'t', "dtype", "TYPE,...", axis_take_names, &(axis_names){cli_dtype_name, &a->dtypes},
+         "types of the elements, or 'all' (default: f32)"},
+        {'m', "mode", "MODE,...", axis_take_names, &(axis_names){bench_mode_name, &a->modes},
+         "graph (default), stream, blocking, or 'all'"},
+        {'c', "cache", "CACHE", asked_take_caches, &a->caches, "cold (default), hot, or both"},
+        {'p', "peer", "PEER,...", axis_take_names, &(axis_names){peer_group_name, &r->set.groups},
+         "cub, cublas, copy, launch, or 'all' (default: all)"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time in addition to the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
@@ -78,12 +78,12 @@ static int parse(int argc, char **argv, request *r) {
 /* Defaults take the place of lists that are not asked for. */
 static int complete(request *r) {
     bench_asked *a = &r->asked;
-    axis_default(a->ops, DPR_SUM);
-    axis_default(a->dtypes, DPR_F32);
-    axis_default(a->modes, BENCH_GRAPH);
-    axis_default(a->caches, BENCH_COLD);
-    if (!axis_members(r->set.groups))
-        memset(r->set.groups, 1, PEER_GROUPS);
+    axis_default(&a->ops, DPR_SUM);
+    axis_default(&a->dtypes, DPR_F32);
+    axis_default(&a->modes, BENCH_GRAPH);
+    axis_default(&a->caches, BENCH_COLD);
+    if (!r->set.groups)
+        r->set.groups = axis_one(PEER_GROUPS) - 1;
     return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
 }
 

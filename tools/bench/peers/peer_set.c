@@ -44,7 +44,7 @@ peer *peer_add(peer_set *s, bench_subject subject) {
     p->caller.expected = w->expected;
     p->caller.expected.tolerance *= slack;
     subject.user = p;
-    s->subjects[w->n++] = subject;
+    w->subjects[w->n++] = subject;
     return p;
 }
 
@@ -89,8 +89,8 @@ static int add_ours(peer_set *s, char why[BENCH_WHY]) {
     }
     if (s->walk->at.mode == BENCH_STREAM)
         add_planless(s);
-    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count() && s->walk->n < BENCH_SUBJECTS - MOST_PEERS; i++)
-        if (s->walk->asked->strategies[i])
+    for (size_t i = 0; i < dpr_strategy_count() && s->walk->n < BENCH_SUBJECTS - MOST_PEERS; i++)
+        if (axis_has(s->walk->asked->strategies, i))
             (void)add_strategy(s, dpr_strategy_name(i), dpr_strategy_name(i));
     return 0;
 }
@@ -151,7 +151,7 @@ static const peer_group_calls *const groups[PEER_GROUPS] = {[PEER_CUB] = &peer_c
 
 /* The calls of a group that is asked for; else NULL. */
 static const peer_group_calls *asked(const peer_set *s, int group) {
-    return s->groups[group] ? groups[group] : NULL;
+    return axis_has(s->groups, (size_t)group) ? groups[group] : NULL;
 }
 
 static void clear(peer_set *s) {
@@ -163,7 +163,6 @@ static void clear(peer_set *s) {
 int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     peer_set *s = w->user;
     clear(s);
-    w->subjects = s->subjects;
     if (add_ours(s, why) != 0)
         return -1;
     for (int i = 0; i < PEER_GROUPS; i++)

@@ -32,12 +32,11 @@ typedef struct peer {
 } peer;
 
 struct peer_set {
-    bench_walk *walk;               /* from case to case; its `user` is the set */
-    peers_results *results;         /* for the libraries' versions */
-    unsigned char groups[AXIS_SET]; /* in[i] is 1 for those of peer_group that are asked for */
+    bench_walk *walk;       /* from case to case; its `user` is the set */
+    peers_results *results; /* for the libraries' versions */
+    axis_set groups;        /* those of peer_group that are asked for */
 
     /* Subjects of the case. */
-    bench_subject subjects[BENCH_SUBJECTS];
     peer peers[BENCH_SUBJECTS];
 
     /* What they share. */
