@@ -162,7 +162,7 @@ class Output(ToolTest):
         self.assertEqual((first["file"], first["dtype"], first["shape"], first["count"], first["bytes"]),
                          (path, "i64", [2, 1], 2, 16))
         self.assertEqual([r["value"] for r in first["results"]], [2**63 - 1, 2**62, 2])
-        self.assertIn(": 9223372036854775807", out.replace("\t", " "))
+        self.assertIn(":9223372036854775807", out)
         self.assertEqual([r["value"] for r in second["results"]], ["nan", "nan", 3])
         self.assertIn("No such file", third["error"])
         for result in first["results"]:
