@@ -84,7 +84,7 @@ TEST(Defuse, characters_are_counted_and_numbered) {
 
 /* A string as JSON. */
 static void check_json(const char *text, const char *wanted) {
-    char *json = cli_json_take(cJSON_CreateString(text), 0);
+    char *json = cli_json_take(cJSON_CreateString(text));
     ASSERT_TRUE(json != NULL);
     char *out = written(cli_json_put, json);
     EXPECT_EQ_STR(wanted, out);
@@ -105,12 +105,12 @@ TEST(Json, strings_keep_what_they_hold_without_hurting_terminals) {
 TEST(Json, minus_zero_has_a_point) {
     static const char *const digits[][2] = {{"-0", "-0.0"}, {"0", "0"}, {"-0.5", "-0.5"}, {"-1", "-1"}};
     for (size_t i = 0; i < LENGTH(digits); i++) {
-        char *json = cli_json_take(cli_json_digits(digits[i][0]), 0);
+        char *json = cli_json_take(cli_json_digits(digits[i][0]));
         EXPECT_EQ_STR(digits[i][1], json);
         cJSON_free(json);
     }
     const value v = {.c128 = {-0.0, -0.0}};
-    char *json = cli_json_take(value_json(DPR_C128, &v), 0);
+    char *json = cli_json_take(value_json(DPR_C128, &v));
     EXPECT_EQ_STR("[-0.0,-0.0]", json);
     cJSON_free(json);
 }

@@ -64,10 +64,10 @@ int cli_unknown(const char *word, const char *(*name)(size_t i)) {
     return cli_usage("'%s' is none of %s", word, list);
 }
 
-int cli_choice(const char *word, const char *(*name)(size_t i), size_t *out) {
+int cli_choice(const char *word, const char *(*name)(size_t i), int *out) {
     for (size_t i = 0; name(i); i++)
         if (strcmp(word, name(i)) == 0) {
-            *out = i;
+            *out = (int)i;
             return CLI_OK;
         }
     return cli_unknown(word, name);
@@ -224,11 +224,7 @@ static const char *nan_name(size_t i) {
 }
 
 int cli_nan(const char *text, void *out) {
-    size_t i = 0;
-    const int code = cli_choice(text, nan_name, &i);
-    if (code == CLI_OK)
-        *(dpr_nan *)out = (dpr_nan)i;
-    return code;
+    return cli_choice(text, nan_name, out);
 }
 
 int cli_strategy(const char *text, void *out) {

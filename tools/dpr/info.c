@@ -7,7 +7,6 @@
 #include "cli_json.h"
 #include "commands.h"
 #include "defuse.h"
-#include "occupancies.h"
 #include "tables.h"
 
 typedef struct request {
@@ -40,6 +39,109 @@ static int parse(int argc, char **argv, request *r) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
+/* ---- Occupancy -------------------------------------------------------------------------------------------------- */
+
+/* Kernels of a strategy with the same occupancy for the same reason. */
+typedef struct group {
+    dpr_kernel_info kernel; /* the first one's, with the fewest registers of all */
+    int registers, kernels; /* most registers; number of kernels */
+    char pairs[80];         /* the operations and types of the first ones */
+} group;
+
+enum { GROUPS = 256, PAIRS = 3 };
+
+static int alike(const dpr_kernel_info *a, const dpr_kernel_info *b) {
+    return a->threads == b->threads && a->blocks_per_sm == b->blocks_per_sm && strcmp(a->limit, b->limit) == 0;
+}
+
+/* Adds the kernel to the group of its like. Returns the number of groups, of which there were `n`. */
+static int add_to_group(group *groups, int n, const dpr_kernel_info *kernel, const char *pair) {
+    int i = 0;
+    while (i < n && !alike(&groups[i].kernel, kernel))
+        i++;
+    group *g = &groups[i];
+    if (i == n)
+        *g = (group){.kernel = *kernel};
+    if (kernel->registers < g->kernel.registers)
+        g->kernel.registers = kernel->registers;
+    if (kernel->registers > g->registers)
+        g->registers = kernel->registers;
+    const size_t used = strlen(g->pairs);
+    if (g->kernels++ <= PAIRS)
+        snprintf(g->pairs + used, sizeof g->pairs - used, "%s%s", used ? ", " : "", g->kernels > PAIRS ? "..." : pair);
+    return i < n ? n : n + 1;
+}
+
+/* A row with the kernel's members. */
+static cJSON *add_row(cJSON *list, const char *strategy, const dpr_kernel_info *kernel) {
+    cJSON *row = report_row(list);
+    cJSON_AddStringToObject(row, "strategy", strategy);
+    cJSON_AddNumberToObject(row, "threads", kernel->threads);
+    cJSON_AddNumberToObject(row, "registers", kernel->registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", kernel->shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", kernel->blocks_per_sm);
+    cJSON_AddNumberToObject(row, "occupancy", kernel->occupancy);
+    cJSON_AddStringToObject(row, "limited_by", kernel->limit);
+    return row;
+}
+
+/* A strategy whose kernels the runtime does not know has a row with its name alone. */
+static void add_groups(cJSON *table, const char *strategy, const group *groups, int n) {
+    if (n == 0)
+        cJSON_AddStringToObject(report_row(table), "strategy", strategy);
+    for (int i = 0; i < n; i++) {
+        cJSON *row = add_row(table, strategy, &groups[i].kernel);
+        cJSON_AddNumberToObject(row, "most_registers", groups[i].registers);
+        cJSON_AddNumberToObject(row, "kernels", groups[i].kernels);
+        cJSON_AddStringToObject(row, "pairs", groups[i].pairs);
+    }
+}
+
+static void look_at_strategy(const dpr_machine *machine, const char *strategy, cJSON *list, cJSON *table) {
+    static group groups[GROUPS];
+    int n = 0;
+    char pair[32];
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
+    options.strategy = strategy;
+    problem.options = &options;
+    problem.count = 1;
+    for (int o = 0; dpr_op_name((dpr_op)o); o++)
+        for (int d = 0; dpr_dtype_name((dpr_dtype)d) && n < GROUPS; d++) {
+            problem.op = (dpr_op)o;
+            problem.dtype = (dpr_dtype)d;
+            if (dpr_kernel_describe(machine, &problem, &kernel) != DPR_OK)
+                continue;
+            cJSON *row = add_row(list, strategy, &kernel);
+            cJSON_AddStringToObject(row, "op", dpr_op_name(problem.op));
+            cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem.dtype));
+            snprintf(pair, sizeof pair, "%s %s", dpr_op_name(problem.op), dpr_dtype_name(problem.dtype));
+            n = add_to_group(groups, n, &kernel, pair);
+        }
+    add_groups(table, strategy, groups, n);
+}
+
+/* A list with a row for each strategy, operation and type, and a table with kernels of the same occupancy together. */
+static void show_occupancies(report_out *out, cJSON *gpu, const dpr_machine *machine) {
+    static const report_column columns[] = {{"strategy", "strategy", UNIT_LEFT},
+                                            {"occupancy", "occupancy", UNIT_PERCENT},
+                                            {"blocks_per_sm", "blocks an SM", UNIT_NONE},
+                                            {"threads", "threads", UNIT_NONE},
+                                            {"registers", "registers", UNIT_NONE},
+                                            {"most_registers", "to", UNIT_NONE},
+                                            {"limited_by", "limited by", UNIT_LEFT},
+                                            {"kernels", "kernels", UNIT_NONE},
+                                            {"pairs", "of", UNIT_LEFT},
+                                            {0}};
+    cJSON *list = cJSON_AddArrayToObject(gpu, "kernels"), *table = cJSON_CreateArray();
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).on_gpu)
+            look_at_strategy(machine, dpr_strategy_name(i), list, table);
+    report_table(out, "Theoretical occupancy of the kernels", table, 0, columns);
+    cJSON_Delete(table);
+}
+
 /* ---- Parts of the report ---------------------------------------------------------------------------------------- */
 
 /* Adds the capabilities of one side to its object. Keys begin with "cpu." or "gpu.", which `side` is. */
@@ -47,7 +149,7 @@ static void show_capabilities(report_out *out, cJSON *object, const dpr_machine 
     dpr_capability c = DPR_CAPABILITY_INIT;
     for (size_t i = 0; dpr_machine_capability(machine, i, &c) == DPR_OK; i++)
         if (strncmp(c.key, side, strlen(side)) == 0) {
-            cli_json_signed(object, c.key + strlen(side), c.value);
+            cJSON_AddNumberToObject(object, c.key + strlen(side), (double)c.value);
             report_text(out, REPORT_NOTE, "  %-52s %" PRId64, c.text, c.value);
         }
 }
@@ -60,10 +162,10 @@ static void show_nodes(report_out *out, cJSON *cpu) {
     dpr_node_info node = DPR_NODE_INFO_INIT;
     for (size_t i = 0; dpr_node_describe(i, &node) == DPR_OK; i++) {
         cJSON *row = report_row(list);
-        cli_json_signed(row, "node", node.number);
+        cJSON_AddNumberToObject(row, "node", node.number);
         cli_json_integer(row, "memory_bytes", node.memory_bytes);
-        cli_json_signed(row, "cores", node.cores);
-        cli_json_signed(row, "threads", node.threads);
+        cJSON_AddNumberToObject(row, "cores", node.cores);
+        cJSON_AddNumberToObject(row, "threads", node.threads);
         cJSON_AddStringToObject(row, "cpus", node.cpus);
     }
     report_table(out, "NUMA nodes", list, 0, columns);
@@ -84,7 +186,7 @@ static int show_gpu(report_out *out, cJSON *gpus, int device) {
     dpr_machine_info info = DPR_MACHINE_INFO_INIT;
     dpr_machine *machine;
     char near[32] = "unknown";
-    cli_json_signed(gpu, "device", device);
+    cJSON_AddNumberToObject(gpu, "device", device);
     if (dpr_machine_read(device, 1, &machine) != DPR_OK) {
         cJSON_AddStringToObject(gpu, "error", dpr_last_error());
         return cli_error("GPU %d: %s", device, dpr_last_error());
@@ -94,11 +196,11 @@ static int show_gpu(report_out *out, cJSON *gpus, int device) {
         snprintf(near, sizeof near, "%d", info.near_node);
     cJSON_AddStringToObject(gpu, "name", info.gpu_name);
     cJSON_AddStringToObject(gpu, "pci", *info.pci ? info.pci : "unknown");
-    cli_json_signed(gpu, "near_node", info.near_node);
+    cJSON_AddNumberToObject(gpu, "near_node", info.near_node);
     report_text(out, REPORT_HEADING, "GPU %d, %s, PCI %s, nearest NUMA node %s", device, info.gpu_name,
                 *info.pci ? info.pci : "unknown", near);
     show_capabilities(out, gpu, machine, "gpu.");
-    occupancies_show(out, gpu, machine);
+    show_occupancies(out, gpu, machine);
     dpr_machine_destroy(machine);
     return CLI_OK;
 }
