@@ -23,20 +23,13 @@ static int is_widened(const fold *f) {
 /* ---- Calls of the library --------------------------------------------------------------------------------------- */
 
 static dpr_options options_of(const fold *f, int whole) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.nan = f->nan;
-    options.strategy = f->strategy;
-    options.init = whole ? f->init : NULL;
-    return options;
+    return (dpr_options){
+        .size = sizeof(dpr_options), .nan = f->nan, .strategy = f->strategy, .init = whole ? f->init : NULL};
 }
 
 static dpr_status make_plan(dpr_ctx *ctx, size_t count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
                             dpr_plan **out) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    problem.op = op;
-    problem.dtype = dtype;
-    problem.count = count;
-    problem.options = options;
+    const dpr_problem problem = {.size = sizeof problem, .op = op, .dtype = dtype, .count = count, .options = options};
     return dpr_plan_create(ctx, &problem, out);
 }
 

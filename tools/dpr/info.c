@@ -41,41 +41,40 @@ static int parse(int argc, char **argv, request *r) {
 
 /* ---- Occupancy -------------------------------------------------------------------------------------------------- */
 
-/* Kernels of a strategy with the same occupancy for the same reason. */
-typedef struct group {
-    dpr_kernel_info kernel; /* the first one's, with the fewest registers of all */
-    int registers, kernels; /* most registers; number of kernels */
-    char pairs[80];         /* the operations and types of the first ones */
-} group;
-
-enum { GROUPS = 256, PAIRS = 3 };
-
-static int alike(const dpr_kernel_info *a, const dpr_kernel_info *b) {
-    return a->threads == b->threads && a->blocks_per_sm == b->blocks_per_sm && strcmp(a->limit, b->limit) == 0;
+/* The table's row for kernels with the occupancy of this one, for the same reason; NULL if there is none. */
+static cJSON *find_alike(const cJSON *table, const cJSON *kernel) {
+    static const char *const keys[] = {"strategy", "threads", "blocks_per_sm", "limited_by"};
+    cJSON *row = NULL;
+    cJSON_ArrayForEach(row, table) {
+        size_t same = 0;
+        while (same < sizeof keys / sizeof *keys
+               && cJSON_Compare(cJSON_GetObjectItem(row, keys[same]), cJSON_GetObjectItem(kernel, keys[same]), 1))
+            same++;
+        if (same == sizeof keys / sizeof *keys)
+            break;
+    }
+    return row;
 }
 
-/* Adds the kernel to the group of its like. Returns the number of groups, of which there were `n`. */
-static int add_to_group(group *groups, int n, const dpr_kernel_info *kernel, const char *pair) {
-    int i = 0;
-    while (i < n && !alike(&groups[i].kernel, kernel))
-        i++;
-    group *g = &groups[i];
-    if (i == n)
-        *g = (group){.kernel = *kernel};
-    if (kernel->registers < g->kernel.registers)
-        g->kernel.registers = kernel->registers;
-    if (kernel->registers > g->registers)
-        g->registers = kernel->registers;
-    const size_t used = strlen(g->pairs);
-    if (g->kernels++ <= PAIRS)
-        snprintf(g->pairs + used, sizeof g->pairs - used, "%s%s", used ? ", " : "", g->kernels > PAIRS ? "..." : pair);
-    return i < n ? n : n + 1;
+/* Counts the kernel in the table's row of its like, whose other members are those of the first. */
+static void add_to_table(cJSON *table, const cJSON *kernel, int registers) {
+    cJSON *row = find_alike(table, kernel);
+    if (!row) {
+        row = cJSON_Duplicate(kernel, 1);
+        cJSON_AddNumberToObject(row, "kernels", 0);
+        cli_json_append(table, row);
+    }
+    cJSON *kernels = cJSON_GetObjectItem(row, "kernels"), *most = cJSON_GetObjectItem(row, "registers");
+    cJSON_SetNumberValue(kernels, cJSON_GetNumberValue(kernels) + 1);
+    if (cJSON_GetNumberValue(most) < registers)
+        cJSON_SetNumberValue(most, registers);
 }
 
-/* A row with the kernel's members. */
-static cJSON *add_row(cJSON *list, const char *strategy, const dpr_kernel_info *kernel) {
+static cJSON *add_kernel(cJSON *list, const dpr_problem *problem, const dpr_kernel_info *kernel) {
     cJSON *row = report_row(list);
-    cJSON_AddStringToObject(row, "strategy", strategy);
+    cJSON_AddStringToObject(row, "strategy", problem->options->strategy);
+    cJSON_AddStringToObject(row, "op", dpr_op_name(problem->op));
+    cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem->dtype));
     cJSON_AddNumberToObject(row, "threads", kernel->threads);
     cJSON_AddNumberToObject(row, "registers", kernel->registers);
     cJSON_AddNumberToObject(row, "shared_bytes", kernel->shared_bytes);
@@ -85,41 +84,23 @@ static cJSON *add_row(cJSON *list, const char *strategy, const dpr_kernel_info *
     return row;
 }
 
-/* A strategy whose kernels the runtime does not know has a row with its name alone. */
-static void add_groups(cJSON *table, const char *strategy, const group *groups, int n) {
-    if (n == 0)
-        cJSON_AddStringToObject(report_row(table), "strategy", strategy);
-    for (int i = 0; i < n; i++) {
-        cJSON *row = add_row(table, strategy, &groups[i].kernel);
-        cJSON_AddNumberToObject(row, "most_registers", groups[i].registers);
-        cJSON_AddNumberToObject(row, "kernels", groups[i].kernels);
-        cJSON_AddStringToObject(row, "pairs", groups[i].pairs);
-    }
-}
-
+/* A strategy whose kernels the runtime does not know has a row in the table with its name alone. */
 static void look_at_strategy(const dpr_machine *machine, const char *strategy, cJSON *list, cJSON *table) {
-    static group groups[GROUPS];
-    int n = 0;
-    char pair[32];
-    dpr_options options = DPR_OPTIONS_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
+    const dpr_options options = {.size = sizeof options, .strategy = strategy};
+    dpr_problem problem = {.size = sizeof problem, .count = 1, .options = &options};
     dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
-    options.strategy = strategy;
-    problem.options = &options;
-    problem.count = 1;
+    int known = 0;
     for (int o = 0; dpr_op_name((dpr_op)o); o++)
-        for (int d = 0; dpr_dtype_name((dpr_dtype)d) && n < GROUPS; d++) {
+        for (int d = 0; dpr_dtype_name((dpr_dtype)d); d++) {
             problem.op = (dpr_op)o;
             problem.dtype = (dpr_dtype)d;
             if (dpr_kernel_describe(machine, &problem, &kernel) != DPR_OK)
                 continue;
-            cJSON *row = add_row(list, strategy, &kernel);
-            cJSON_AddStringToObject(row, "op", dpr_op_name(problem.op));
-            cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem.dtype));
-            snprintf(pair, sizeof pair, "%s %s", dpr_op_name(problem.op), dpr_dtype_name(problem.dtype));
-            n = add_to_group(groups, n, &kernel, pair);
+            add_to_table(table, add_kernel(list, &problem, &kernel), kernel.registers);
+            known = 1;
         }
-    add_groups(table, strategy, groups, n);
+    if (!known)
+        cJSON_AddStringToObject(report_row(table), "strategy", strategy);
 }
 
 /* A list with a row for each strategy, operation and type, and a table with kernels of the same occupancy together. */
@@ -128,11 +109,11 @@ static void show_occupancies(report_out *out, cJSON *gpu, const dpr_machine *mac
                                             {"occupancy", "occupancy", UNIT_PERCENT},
                                             {"blocks_per_sm", "blocks an SM", UNIT_NONE},
                                             {"threads", "threads", UNIT_NONE},
-                                            {"registers", "registers", UNIT_NONE},
-                                            {"most_registers", "to", UNIT_NONE},
+                                            {"registers", "registers, at most", UNIT_NONE},
                                             {"limited_by", "limited by", UNIT_LEFT},
                                             {"kernels", "kernels", UNIT_NONE},
-                                            {"pairs", "of", UNIT_LEFT},
+                                            {"op", "first operation", UNIT_LEFT},
+                                            {"dtype", "first type", UNIT_LEFT},
                                             {0}};
     cJSON *list = cJSON_AddArrayToObject(gpu, "kernels"), *table = cJSON_CreateArray();
     for (size_t i = 0; i < dpr_strategy_count(); i++)

@@ -20,9 +20,8 @@
 
 typedef struct job {
     fold fold;
-    char why[NPY_WHY]; /* why there is no result, a clause; "" if nothing stands in its way */
-    int code;          /* CLI_OK, or the exit code if the lack of a result is a failure */
-    int on_gpu;
+    char why[NPY_WHY];    /* why there is no result, a clause; "" if nothing stands in its way */
+    int code;             /* CLI_OK, or the exit code if the lack of a result is a failure */
     const char *strategy; /* the one that ran, "" before the first window */
     value init, result;
     double seconds; /* of reducing alone */
@@ -67,7 +66,7 @@ static void job_make(job *j, const job_list *list, dpr_op op, const char *strate
     const asked *a = list->asked;
     const dpr_dtype dtype = list->array->dtype;
     const int on_gpu = strategy ? cli_strategy_info(strategy).on_gpu : a->prefer_gpu && a->gpu;
-    *j = (job){.strategy = a->every_strategy ? strategy : "", .on_gpu = on_gpu};
+    *j = (job){.strategy = a->every_strategy ? strategy : ""};
     j->fold = (fold){
         .ctx = on_gpu ? a->gpu : a->cpu, .cpu = a->cpu, .op = op, .dtype = dtype, .nan = a->nan, .strategy = strategy};
     fold_start(&j->fold);
@@ -139,15 +138,16 @@ static void add_window(job_list *list, const void *in, size_t count, int whole, 
     dpr_status uploaded = DPR_OK;
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
+        const int on_gpu = j->fold.ctx != list->asked->cpu;
         if (*j->why)
             continue;
-        if (j->on_gpu && !device && uploaded == DPR_OK)
+        if (on_gpu && !device && uploaded == DPR_OK)
             uploaded = dpr_device_upload(dpr_ctx_gpu(j->fold.ctx), in, bytes, bytes, &device);
-        if (j->on_gpu && uploaded != DPR_OK) {
+        if (on_gpu && uploaded != DPR_OK) {
             job_stop(j, CLI_FAILED, "%s", dpr_last_error());
             continue;
         }
-        const fold_window w = {.in = j->on_gpu ? device : in, .host = in, .count = count, .whole = whole};
+        const fold_window w = {.in = on_gpu ? device : in, .host = in, .count = count, .whole = whole};
         const dpr_status status = job_run(j, &w, list, repeats);
         /* With every strategy tried, those that cannot are part of the picture. */
         const int refused = status == DPR_ERR_STRATEGY_UNABLE && list->asked->every_strategy;
@@ -298,15 +298,6 @@ static int report_failures(const job_list *list) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
-static int show(const job_list *list, asked *a, size_t failed) {
-    progress_clear();
-    if (a->quiet)
-        print_values(list);
-    else if (!report_is_text(&a->out) || failed < list->count || list->count == 0)
-        show_jobs(list, a);
-    return report_failures(list);
-}
-
 int jobs_reduce(asked *a, source *s, const char *name) {
     job_list list = {.array = &s->array, .name = name, .asked = a};
     int code = -1;
@@ -316,7 +307,13 @@ int jobs_reduce(asked *a, source *s, const char *name) {
     if (add_windows(&list, s) == 0) {
         if (s->ignored)
             cli_note("%s: bytes after the array are ignored", name);
-        code = show(&list, a, end_jobs(&list));
+        const size_t failed = end_jobs(&list);
+        progress_clear();
+        if (a->quiet)
+            print_values(&list);
+        else if (!report_is_text(&a->out) || failed < list.count || list.count == 0)
+            show_jobs(&list, a);
+        code = report_failures(&list);
     }
     free_jobs(&list);
     return code;
