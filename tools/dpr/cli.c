@@ -265,7 +265,8 @@ int cli_block(const char *text, void *out) {
     const int code = cli_count(text, &block);
     if (code == CLI_OK && (block < 32 || block > 1024 || (block & (block - 1)) != 0))
         return cli_usage("'%s' is none of 32, 64, 128, 256, 512 and 1024", text);
-    *(int *)out = (int)block;
+    if (code == CLI_OK)
+        *(int *)out = (int)block;
     return code;
 }
 
@@ -274,7 +275,8 @@ int cli_depth(const char *text, void *out) {
     const int code = cli_count(text, &depth);
     if (code == CLI_OK && (depth < 1 || depth > INT_MAX))
         return cli_usage("'%s' is no number of launches below each other", text);
-    *(int *)out = (int)depth;
+    if (code == CLI_OK)
+        *(int *)out = (int)depth;
     return code;
 }
 

@@ -10,7 +10,6 @@
 #include "cli.h"
 #include "cli_json.h"
 #include "cuda/device.h"
-#include "defuse.h"
 #include "figures.h"
 #include "fold.h"
 #include "progress.h"
@@ -135,15 +134,12 @@ static dpr_status job_run(job *j, const fold_window *w, const job_list *list, in
 static void add_window(job_list *list, const void *in, size_t count, int whole, int repeats) {
     const size_t bytes = count * dpr_dtype_size(list->array->dtype);
     void *device = NULL;
-    dpr_status uploaded = DPR_OK;
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
         const int on_gpu = j->fold.ctx != list->asked->cpu;
         if (*j->why)
             continue;
-        if (on_gpu && !device && uploaded == DPR_OK)
-            uploaded = dpr_device_upload(dpr_ctx_gpu(j->fold.ctx), in, bytes, bytes, &device);
-        if (on_gpu && uploaded != DPR_OK) {
+        if (on_gpu && !device && dpr_device_upload(dpr_ctx_gpu(j->fold.ctx), in, bytes, bytes, &device) != DPR_OK) {
             job_stop(j, CLI_FAILED, "%s", dpr_last_error());
             continue;
         }
@@ -234,15 +230,15 @@ static cJSON *add_array(cJSON *arrays, const job_list *list) {
     return object;
 }
 
-static void print_heading(const job_list *list) {
-    char bytes[32], shape[SHAPE_TEXT];
+static void show_heading(const job_list *list, report_out *out) {
+    char bytes[32], shape[SHAPE_TEXT] = "";
     const npy_header *array = list->array;
-    defuse_put(stdout, list->name);
-    printf(": %" PRIu64 " %s", array->count, dpr_dtype_name(array->dtype));
     if (array->dims != 1)
-        printf(", shape %s", shape_text(array, "()", shape));
-    printf(", %s%s%s\n", figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes),
-           array->swapped ? ", big-endian" : "", array->fortran ? ", Fortran order" : "");
+        (void)shape_text(array, "()", shape);
+    report_text(out, REPORT_TITLE, "%.512s: %" PRIu64 " %s%s%s, %s%s%s", list->name, array->count,
+                dpr_dtype_name(array->dtype), *shape ? ", shape " : "", shape,
+                figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes), array->swapped ? ", big-endian" : "",
+                array->fortran ? ", Fortran order" : "");
 }
 
 /* What stands below the table: why there is no result. */
@@ -252,7 +248,7 @@ static void show_reasons(const job_list *list, report_out *out) {
         if (*j->why && j->code == CLI_OK)
             report_text(out, REPORT_NOTE, "%s: %s", dpr_op_name(j->fold.op), j->why);
     }
-    if (list->asked->every_strategy && !list->asked->gpu)
+    if (report_is_text(out) && list->asked->every_strategy && !list->asked->gpu)
         tables_print_left_out();
 }
 
@@ -265,9 +261,7 @@ static void show_jobs(const job_list *list, asked *a) {
     for (size_t i = 0; i < list->count; i++)
         if (!is_text || !*list->items[i].why)
             add_job(results, list, &list->items[i], is_text);
-    if (!is_text)
-        return;
-    print_heading(list);
+    show_heading(list, &a->out);
     if (cJSON_GetArraySize(results) > 0)
         report_table(&a->out, NULL, results, 0, columns);
     show_reasons(list, &a->out);

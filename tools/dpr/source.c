@@ -124,13 +124,12 @@ static int unmap(source *s) {
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-/* The file as an array with a header, of *header bytes. */
-static int open_npy(source *s, const dpr_dtype *raw, size_t *header) {
+/* The file as an array with a header. */
+static int open_npy(source *s, const dpr_dtype *raw) {
     static char text[NPY_TEXT_BYTES + 1];
     size_t length;
     if (npy_prefix(s->begin, s->held, &s->used, &length, s->why) != 0)
         return -1;
-    *header = s->used + length;
     text[length] = 0;
     const ssize_t got = read_fully(s, text, length);
     int bad = got < 0;
@@ -177,7 +176,6 @@ static int open_fd(source *s, const char *file) {
 }
 
 int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window) {
-    size_t header = 0;
     *s = (source){.fd = -1};
     if (open_fd(s, file) != 0)
         return -1;
@@ -188,10 +186,9 @@ int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window
     if (got < 0)
         return -1;
     s->held = (size_t)got;
-    const int is_npy = npy_is(s->begin, s->held);
-    if ((is_npy ? open_npy(s, raw, &header) : open_raw(s, raw)) != 0)
+    if ((npy_is(s->begin, s->held) ? open_npy(s, raw) : open_raw(s, raw)) != 0)
         return -1;
-    s->data = (uint64_t)start + header;
+    s->data = (uint64_t)lseek(s->fd, 0, SEEK_CUR) - (s->held - s->used);
     if (s->regular && check_size(s, (uint64_t)s->at_start.st_size - s->data) != 0)
         return -1;
     const size_t element = dpr_dtype_size(s->array.dtype);
