@@ -8,25 +8,11 @@
 #include "support.h"
 #include "value.h"
 
-/* What `write` writes; the caller frees it. */
-static char *written(void (*write)(FILE *f, const char *text), const char *text) {
-    char *out = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&out, &size);
-    if (f) {
-        write(f, text);
-        (void)fclose(f);
-    }
-    return out;
-}
-
 static void check_defused(const char *text, const char *wanted) {
-    char in_place[64], *out = written(defuse_put, text);
+    char in_place[64];
     snprintf(in_place, sizeof in_place, "%s", text);
     defuse(in_place);
     EXPECT_EQ_STR(wanted, in_place);
-    EXPECT_EQ_STR(wanted, out);
-    free(out);
 }
 
 TEST(Defuse, harmless_text_stays) {
@@ -84,9 +70,12 @@ TEST(Defuse, characters_are_counted_and_numbered) {
 
 /* A string as JSON. */
 static void check_json(const char *text, const char *wanted) {
-    char *json = cli_json_take(cJSON_CreateString(text), 0);
-    ASSERT_TRUE(json != NULL);
-    char *out = written(cli_json_put, json);
+    char *json = cli_json_take(cJSON_CreateString(text)), *out = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&out, &size);
+    ASSERT_TRUE(json != NULL && f != NULL);
+    cli_json_put(f, json);
+    (void)fclose(f);
     EXPECT_EQ_STR(wanted, out);
     free(out);
     cJSON_free(json);
@@ -105,12 +94,12 @@ TEST(Json, strings_keep_what_they_hold_without_hurting_terminals) {
 TEST(Json, minus_zero_has_a_point) {
     static const char *const digits[][2] = {{"-0", "-0.0"}, {"0", "0"}, {"-0.5", "-0.5"}, {"-1", "-1"}};
     for (size_t i = 0; i < LENGTH(digits); i++) {
-        char *json = cli_json_take(cli_json_digits(digits[i][0]), 0);
+        char *json = cli_json_take(cli_json_digits(digits[i][0]));
         EXPECT_EQ_STR(digits[i][1], json);
         cJSON_free(json);
     }
     const value v = {.c128 = {-0.0, -0.0}};
-    char *json = cli_json_take(value_json(DPR_C128, &v), 0);
+    char *json = cli_json_take(value_json(DPR_C128, &v));
     EXPECT_EQ_STR("[-0.0,-0.0]", json);
     cJSON_free(json);
 }

@@ -128,7 +128,7 @@ static int write_values(FILE *f) {
     cli_json_append(list, value_json(DPR_F64, &v));
     cli_json_append(list, value_json(DPR_I64, &v));
     cli_json_append(list, value_json(DPR_BOOL, &v));
-    char *text = cli_json_take(list, 1);
+    char *text = cli_json_take(list);
     if (!text)
         return -1;
     cli_json_put(f, text);

@@ -96,7 +96,7 @@ class Usage(ToolTest):
                 ("reduce: --device: '-1' is no device", "reduce", path, "--device", "-1"),
                 ("reduce: --window: '0' is no number of bytes for a window", "reduce", path, "--window", "0"),
                 ("reduce: --window: '1.5' is not a whole number", "reduce", path, "--window", "1.5"),
-                ("reduce: --generate: '2^64' is no number", "reduce", "--generate", "2^64"),
+                ("reduce: --generate: '2^64' is more than 2^64 - 1", "reduce", "--generate", "2^64"),
                 ("reduce: --generate and the file", "reduce", "--generate", "1K", path),
                 ("plan: the operand 'x' makes no sense", "plan", "x"),
                 ("plan: band has no meaning for f32", "plan", "--op", "band"),
@@ -162,7 +162,7 @@ class Output(ToolTest):
         self.assertEqual((first["file"], first["dtype"], first["shape"], first["count"], first["bytes"]),
                          (path, "i64", [2, 1], 2, 16))
         self.assertEqual([r["value"] for r in first["results"]], [2**63 - 1, 2**62, 2])
-        self.assertIn(": 9223372036854775807", out.replace("\t", " "))
+        self.assertIn(":9223372036854775807", out)
         self.assertEqual([r["value"] for r in second["results"]], ["nan", "nan", 3])
         self.assertIn("No such file", third["error"])
         for result in first["results"]:

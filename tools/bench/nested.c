@@ -483,7 +483,7 @@ int nested_part_main(int argc, char **argv) {
     measure(&s, device, (size_t)pending);
     if (s.hung)
         (void)cli_error("the device does not end its work");
-    char *text = cli_json_take(results(&s), 0);
+    char *text = cli_json_take(results(&s));
     cli_json_put(stdout, text ? text : "");
     _exit(putchar('\n') == '\n' && fflush(stdout) == 0 && text && !s.hung ? CLI_OK : CLI_FAILED);
 }

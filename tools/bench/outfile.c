@@ -47,11 +47,7 @@ static int is_replaceable(const char *file) {
 
 int outfile_set_format(const char *text, void *out) {
     outfile *o = out;
-    size_t format = 0;
-    const int code = cli_choice(text, report_format_name, &format);
-    if (code == CLI_OK)
-        o->format = (int)format;
-    return code;
+    return cli_choice(text, report_format_name, &o->format);
 }
 
 static int ends_in(const char *text, const char *end) {

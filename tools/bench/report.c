@@ -147,8 +147,8 @@ void report_text(report_out *out, report_place place, const char *format, ...) {
     va_end(arguments);
     fputs(place == REPORT_HEADING || (place == REPORT_NOTE && !joins) ? "\n" : "", out->f);
     fputs(markdown ? marks[place] : "", out->f);
-    defuse_put(out->f, text);
-    fputs(place != REPORT_HEADING ? "\n" : markdown ? "\n\n" : ":\n", out->f);
+    defuse(text);
+    fprintf(out->f, "%s%s", text, place != REPORT_HEADING ? "\n" : markdown ? "\n\n" : ":\n");
     out->last = place;
 }
 

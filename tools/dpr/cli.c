@@ -64,10 +64,10 @@ int cli_unknown(const char *word, const char *(*name)(size_t i)) {
     return cli_usage("'%s' is none of %s", word, list);
 }
 
-int cli_choice(const char *word, const char *(*name)(size_t i), size_t *out) {
+int cli_choice(const char *word, const char *(*name)(size_t i), int *out) {
     for (size_t i = 0; name(i); i++)
         if (strcmp(word, name(i)) == 0) {
-            *out = i;
+            *out = (int)i;
             return CLI_OK;
         }
     return cli_unknown(word, name);
@@ -224,11 +224,7 @@ static const char *nan_name(size_t i) {
 }
 
 int cli_nan(const char *text, void *out) {
-    size_t i = 0;
-    const int code = cli_choice(text, nan_name, &i);
-    if (code == CLI_OK)
-        *(dpr_nan *)out = (dpr_nan)i;
-    return code;
+    return cli_choice(text, nan_name, out);
 }
 
 int cli_strategy(const char *text, void *out) {
@@ -296,27 +292,18 @@ static double suffix_factor(const char *text) {
     return !*text || strcmp(text, "B") == 0 ? factor : 0;
 }
 
-/* 2^EXPONENT, where `text` is the exponent. */
-static int power_of_two(const char *text, uint64_t *out) {
-    char *end;
-    const unsigned long exponent = strtoul(text, &end, 10);
-    *out = UINT64_C(1) << (exponent & 63);
-    return isdigit((unsigned char)*text) && !*end && exponent < 64
-               ? CLI_OK
-               : cli_usage("'2^%s' is no number: only powers 2^0 to 2^63 are", text);
-}
-
 int cli_count(const char *text, void *out) {
     uint64_t *count = out;
     char *end;
     errno = 0;
-    if (strncmp(text, "2^", 2) == 0)
-        return power_of_two(text + 2, count);
-    const int is_number = isdigit((unsigned char)*text) && !strpbrk(text, "xXpn");
-    *count = strtoull(text, &end, 10);
-    if (is_number && !*end && errno == 0)
+    const int is_power = strncmp(text, "2^", 2) == 0;
+    const char *digits = is_power ? text + 2 : text;
+    const int is_number = isdigit((unsigned char)*digits) && !strpbrk(digits, "xXpn");
+    *count = strtoull(digits, &end, 10);
+    if (is_number && !is_power && !*end && errno == 0)
         return CLI_OK;
-    const double number = strtod(text, &end), factor = suffix_factor(end), value = number * factor;
+    const double number = strtod(digits, &end), factor = suffix_factor(end);
+    const double value = factor * (is_power ? exp2(number) : number);
     if (!is_number || factor == 0)
         return cli_usage("'%s' is no number such as 1000, 1e6, 2^20, 64Ki or 64MiB", text);
     if (!(value < 18446744073709551616.0))

@@ -62,7 +62,7 @@ int cli_usage_hint(void);
 int cli_unknown(const char *word, const char *(*name)(size_t i));
 
 /* The number of the name that the word is. CLI_OK, or what cli_unknown() returns. */
-int cli_choice(const char *word, const char *(*name)(size_t i), size_t *out);
+int cli_choice(const char *word, const char *(*name)(size_t i), int *out);
 
 /* Copies the text up to the next comma or other separator, and moves *text behind it; to NULL after the last word.
  * CLI_USAGE after a message if it is too long. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "defuse.h"
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
@@ -50,16 +49,10 @@ void cli_json_integer(cJSON *object, const char *key, uint64_t value) {
     cJSON_AddRawToObject(object, key, text);
 }
 
-void cli_json_signed(cJSON *object, const char *key, int64_t value) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    cJSON_AddRawToObject(object, key, text);
-}
-
 /* ---- Output ----------------------------------------------------------------------------------------------------- */
 
-char *cli_json_take(cJSON *value, int formatted) {
-    char *text = formatted ? cJSON_Print(value) : cJSON_PrintUnformatted(value);
+char *cli_json_take(cJSON *value) {
+    char *text = cJSON_PrintUnformatted(value);
     cJSON_Delete(value);
     if (cli_json_failed()) {
         cJSON_free(text);
@@ -80,14 +73,4 @@ void cli_json_put(FILE *f, const char *text) {
         else
             fwrite(text, 1, n, f);
     }
-}
-
-int cli_json_print(cJSON *document) {
-    char *text = cli_json_take(document, 1);
-    if (!text)
-        return cli_error("out of memory");
-    cli_json_put(stdout, text);
-    putchar('\n');
-    cJSON_free(text);
-    return CLI_OK;
 }

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-/* From here on cli_json_print() and cli_json_text() know of every allocation of cJSON that failed, so that nobody else
+/* From here on cli_json_failed() and cli_json_take() know of every allocation of cJSON that failed, so that nobody else
  * has to look for missing members. For the begin of a program. */
 void cli_json_watch(void);
 
@@ -23,19 +23,15 @@ cJSON *cli_json_digits(const char *digits);
 void cli_json_add(cJSON *object, const char *key, cJSON *value);
 void cli_json_append(cJSON *list, cJSON *value);
 
-/* Numbers as members of an object. */
+/* A number with all its digits as a member of an object. */
 void cli_json_integer(cJSON *object, const char *key, uint64_t value);
-void cli_json_signed(cJSON *object, const char *key, int64_t value);
 
-/* Deletes the value and returns its text, in one line or, with `formatted`, several; NULL when memory has run out since
- * the last call. The caller gives the text to cJSON_free(). */
-char *cli_json_take(cJSON *value, int formatted);
+/* Deletes the value and returns its text, one line; NULL when memory has run out since the last call. The caller gives
+ * the text to cJSON_free(). */
+char *cli_json_take(cJSON *value);
 
 /* Writes what cli_json_take() gave, as UTF-8 whatever its strings hold: bytes that are none become U+FFFD. Hostile
  * characters (defuse.h) are escaped, so that terminals do not obey them and readers get them as they were. */
 void cli_json_put(FILE *f, const char *text);
-
-/* Prints the document to stdout and deletes it. CLI_OK, or CLI_FAILED after a message. */
-int cli_json_print(cJSON *document);
 
 #endif

@@ -42,21 +42,10 @@ void defuse(char *text) {
     *to = 0;
 }
 
-void defuse_put(FILE *f, const char *text) {
-    uint32_t character;
-    for (size_t n; *text; text += n) {
-        n = utf8_next(text, &character);
-        if (is_hostile(character))
-            putc('?', f);
-        else
-            fwrite(text, 1, n, f);
-    }
-}
-
 void defuse_lines(FILE *f, char *text) {
     for (char *end; (end = strchr(text, '\n')); text = end + 1) {
         *end = 0;
-        defuse_put(f, text);
-        putc('\n', f);
+        defuse(text);
+        fprintf(f, "%s\n", text);
     }
 }

@@ -21,10 +21,7 @@ int is_hostile(uint32_t character);
 /* Replaces each hostile character by '?'. */
 void defuse(char *text);
 
-/* Writes the text, each hostile character as '?'. */
-void defuse_put(FILE *f, const char *text);
-
-/* The same for a text of lines, all of which have an end; the ends stay. Changes the text. */
+/* Writes a text of lines, all of which have an end, with '?' for each other hostile character. Changes the text. */
 void defuse_lines(FILE *f, char *text);
 
 #endif

@@ -23,20 +23,13 @@ static int is_widened(const fold *f) {
 /* ---- Calls of the library --------------------------------------------------------------------------------------- */
 
 static dpr_options options_of(const fold *f, int whole) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.nan = f->nan;
-    options.strategy = f->strategy;
-    options.init = whole ? f->init : NULL;
-    return options;
+    return (dpr_options){
+        .size = sizeof(dpr_options), .nan = f->nan, .strategy = f->strategy, .init = whole ? f->init : NULL};
 }
 
 static dpr_status make_plan(dpr_ctx *ctx, size_t count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
                             dpr_plan **out) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    problem.op = op;
-    problem.dtype = dtype;
-    problem.count = count;
-    problem.options = options;
+    const dpr_problem problem = {.size = sizeof problem, .op = op, .dtype = dtype, .count = count, .options = options};
     return dpr_plan_create(ctx, &problem, out);
 }
 
@@ -55,32 +48,31 @@ static dpr_status reduce(dpr_ctx *cpu, const void *in, void *out, size_t count, 
 
 /* ---- Results of windows ----------------------------------------------------------------------------------------- */
 
-/* Makes *v the result of both. */
-static dpr_status join(const fold *f, value *v, const value *other) {
-    const dpr_options options = {.size = sizeof options, .init = other};
+/* Reduces the results of the windows to one, which takes their place. */
+static dpr_status combine(fold *f) {
+    const dpr_options options = DPR_OPTIONS_INIT;
     const dpr_op op = f->op == DPR_COUNT ? DPR_SUM : f->op;
-    value out = {{0}};
-    const dpr_status status = reduce(f->cpu, v, &out, 1, carry_type(f), op, &options);
-    if (status == DPR_OK)
-        *v = out;
+    value all = {{0}};
+    const dpr_status status = reduce(f->cpu, f->results, &all, f->count, carry_type(f), op, &options);
+    if (status == DPR_OK) {
+        f->results[0] = all;
+        f->count = 1;
+    }
     return status;
 }
 
-/* Joins results of equally many windows, like a binary counter, so that the rounding errors of a sum grow with the
- * logarithm of their number. The result at `from` is of the type `type`. */
+/* Adds the result at `from`, which is of the type `type`. */
 static dpr_status push(fold *f, dpr_dtype type, const void *from) {
-    dpr_status status = DPR_OK;
-    value v = {{0}};
-    int i = 0;
+    const dpr_status status = f->count < FOLD_RESULTS ? DPR_OK : combine(f);
+    void *to = (unsigned char *)f->results + f->count * dpr_dtype_size(carry_type(f));
+    if (status != DPR_OK)
+        return status;
     if (is_widened(f))
-        value_widen(type, from, &v.f64, 1);
+        value_widen(type, from, to, 1);
     else
-        memcpy(v.bytes, from, dpr_dtype_size(type));
-    for (; f->pushed >> i & 1 && status == DPR_OK; i++)
-        status = join(f, &v, &f->partials[i]);
-    f->partials[i] = v;
-    f->pushed++;
-    return status;
+        memcpy(to, from, dpr_dtype_size(type));
+    f->count++;
+    return DPR_OK;
 }
 
 /* Reduces the window in the wider type, piece by piece. */
@@ -163,7 +155,7 @@ static void add_index(fold *f, const fold_window *w, const npy_header *array, in
 
 void fold_start(fold *f) {
     f->elements = 0;
-    f->pushed = 0;
+    f->count = 0;
     f->index = -1;
 }
 
@@ -203,23 +195,9 @@ static int is_ignored(const fold *f, dpr_dtype type, const value *v) {
     return f->nan == DPR_NAN_IGNORE && dpr_element_is_nan(type, dpr_element_load(type, v));
 }
 
-static dpr_status join_all(const fold *f, value *all) {
-    dpr_status status = DPR_OK;
-    int found = 0;
-    for (int i = 0; i < 64 && status == DPR_OK; i++)
-        if (f->pushed >> i & 1) {
-            if (found++)
-                status = join(f, all, &f->partials[i]);
-            else
-                *all = f->partials[i];
-        }
-    return status;
-}
-
 dpr_status fold_end(fold *f, value *out) {
     const dpr_dtype result = dpr_result_dtype(f->op, f->dtype);
     dpr_status status = DPR_OK;
-    value all = {{0}};
     if (f->elements == 0) {
         const dpr_options options = {.size = sizeof options, .nan = f->nan, .init = f->init};
         return reduce(f->cpu, NULL, out, 0, f->dtype, f->op, &options);
@@ -231,11 +209,11 @@ dpr_status fold_end(fold *f, value *out) {
     /* The initial value is one more result at the end, unless the plan has combined it. */
     if (f->init && !f->whole && !is_ignored(f, result, f->init))
         status = push(f, result, f->init);
-    if (status == DPR_OK)
-        status = join_all(f, &all);
+    if (status == DPR_OK && f->count > 1)
+        status = combine(f);
     if (status == DPR_OK && is_widened(f))
-        value_narrow(result, &all.f64, out, 1);
+        value_narrow(result, &f->results[0].f64, out, 1);
     else if (status == DPR_OK)
-        *out = all;
+        *out = f->results[0];
     return status;
 }

@@ -6,6 +6,10 @@
 #include "npy.h"
 #include "value.h"
 
+/* When so many results of windows are there, they are combined to one. In a sum, each of them then goes through one
+ * more rounding in F64 for every FOLD_RESULTS windows that follow. */
+enum { FOLD_RESULTS = 256 };
+
 typedef struct fold {
     /* Set by the caller. */
     dpr_ctx *ctx; /* where the windows are reduced */
@@ -17,9 +21,9 @@ typedef struct fold {
     const value *init;    /* NULL: none */
 
     /* Private. */
-    uint64_t elements;  /* of the windows so far */
-    value partials[64]; /* in the type of carry_type(): if bit i of `pushed` is 1, item i combines 2^i results */
-    uint64_t pushed;
+    uint64_t elements;           /* of the windows so far */
+    value results[FOLD_RESULTS]; /* memory for `count` results, one next to the other, in the type of carry_type() */
+    size_t count;
     dpr_plan *plan; /* for windows of plan_count elements, NULL: none yet */
     size_t plan_count;
     int whole;     /* 1: the plan is for the whole array and combines `init` */

@@ -7,7 +7,6 @@
 #include "cli_json.h"
 #include "commands.h"
 #include "defuse.h"
-#include "occupancies.h"
 #include "tables.h"
 
 typedef struct request {
@@ -40,6 +39,90 @@ static int parse(int argc, char **argv, request *r) {
     return cli_parse(argc, argv, &help, options, NULL);
 }
 
+/* ---- Occupancy -------------------------------------------------------------------------------------------------- */
+
+/* The table's row for kernels with the occupancy of this one, for the same reason; NULL if there is none. */
+static cJSON *find_alike(const cJSON *table, const cJSON *kernel) {
+    static const char *const keys[] = {"strategy", "threads", "blocks_per_sm", "limited_by"};
+    cJSON *row = NULL;
+    cJSON_ArrayForEach(row, table) {
+        size_t same = 0;
+        while (same < sizeof keys / sizeof *keys
+               && cJSON_Compare(cJSON_GetObjectItem(row, keys[same]), cJSON_GetObjectItem(kernel, keys[same]), 1))
+            same++;
+        if (same == sizeof keys / sizeof *keys)
+            break;
+    }
+    return row;
+}
+
+/* Counts the kernel in the table's row of its like, whose other members are those of the first. */
+static void add_to_table(cJSON *table, const cJSON *kernel, int registers) {
+    cJSON *row = find_alike(table, kernel);
+    if (!row) {
+        row = cJSON_Duplicate(kernel, 1);
+        cJSON_AddNumberToObject(row, "kernels", 0);
+        cli_json_append(table, row);
+    }
+    cJSON *kernels = cJSON_GetObjectItem(row, "kernels"), *most = cJSON_GetObjectItem(row, "registers");
+    cJSON_SetNumberValue(kernels, cJSON_GetNumberValue(kernels) + 1);
+    if (cJSON_GetNumberValue(most) < registers)
+        cJSON_SetNumberValue(most, registers);
+}
+
+static cJSON *add_kernel(cJSON *list, const dpr_problem *problem, const dpr_kernel_info *kernel) {
+    cJSON *row = report_row(list);
+    cJSON_AddStringToObject(row, "strategy", problem->options->strategy);
+    cJSON_AddStringToObject(row, "op", dpr_op_name(problem->op));
+    cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem->dtype));
+    cJSON_AddNumberToObject(row, "threads", kernel->threads);
+    cJSON_AddNumberToObject(row, "registers", kernel->registers);
+    cJSON_AddNumberToObject(row, "shared_bytes", kernel->shared_bytes);
+    cJSON_AddNumberToObject(row, "blocks_per_sm", kernel->blocks_per_sm);
+    cJSON_AddNumberToObject(row, "occupancy", kernel->occupancy);
+    cJSON_AddStringToObject(row, "limited_by", kernel->limit);
+    return row;
+}
+
+/* A strategy whose kernels the runtime does not know has a row in the table with its name alone. */
+static void look_at_strategy(const dpr_machine *machine, const char *strategy, cJSON *list, cJSON *table) {
+    const dpr_options options = {.size = sizeof options, .strategy = strategy};
+    dpr_problem problem = {.size = sizeof problem, .count = 1, .options = &options};
+    dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
+    int known = 0;
+    for (int o = 0; dpr_op_name((dpr_op)o); o++)
+        for (int d = 0; dpr_dtype_name((dpr_dtype)d); d++) {
+            problem.op = (dpr_op)o;
+            problem.dtype = (dpr_dtype)d;
+            if (dpr_kernel_describe(machine, &problem, &kernel) != DPR_OK)
+                continue;
+            add_to_table(table, add_kernel(list, &problem, &kernel), kernel.registers);
+            known = 1;
+        }
+    if (!known)
+        cJSON_AddStringToObject(report_row(table), "strategy", strategy);
+}
+
+/* A list with a row for each strategy, operation and type, and a table with kernels of the same occupancy together. */
+static void show_occupancies(report_out *out, cJSON *gpu, const dpr_machine *machine) {
+    static const report_column columns[] = {{"strategy", "strategy", UNIT_LEFT},
+                                            {"occupancy", "occupancy", UNIT_PERCENT},
+                                            {"blocks_per_sm", "blocks an SM", UNIT_NONE},
+                                            {"threads", "threads", UNIT_NONE},
+                                            {"registers", "registers, at most", UNIT_NONE},
+                                            {"limited_by", "limited by", UNIT_LEFT},
+                                            {"kernels", "kernels", UNIT_NONE},
+                                            {"op", "first operation", UNIT_LEFT},
+                                            {"dtype", "first type", UNIT_LEFT},
+                                            {0}};
+    cJSON *list = cJSON_AddArrayToObject(gpu, "kernels"), *table = cJSON_CreateArray();
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (cli_strategy_at(i).on_gpu)
+            look_at_strategy(machine, dpr_strategy_name(i), list, table);
+    report_table(out, "Theoretical occupancy of the kernels", table, 0, columns);
+    cJSON_Delete(table);
+}
+
 /* ---- Parts of the report ---------------------------------------------------------------------------------------- */
 
 /* Adds the capabilities of one side to its object. Keys begin with "cpu." or "gpu.", which `side` is. */
@@ -47,7 +130,7 @@ static void show_capabilities(report_out *out, cJSON *object, const dpr_machine 
     dpr_capability c = DPR_CAPABILITY_INIT;
     for (size_t i = 0; dpr_machine_capability(machine, i, &c) == DPR_OK; i++)
         if (strncmp(c.key, side, strlen(side)) == 0) {
-            cli_json_signed(object, c.key + strlen(side), c.value);
+            cJSON_AddNumberToObject(object, c.key + strlen(side), (double)c.value);
             report_text(out, REPORT_NOTE, "  %-52s %" PRId64, c.text, c.value);
         }
 }
@@ -60,10 +143,10 @@ static void show_nodes(report_out *out, cJSON *cpu) {
     dpr_node_info node = DPR_NODE_INFO_INIT;
     for (size_t i = 0; dpr_node_describe(i, &node) == DPR_OK; i++) {
         cJSON *row = report_row(list);
-        cli_json_signed(row, "node", node.number);
+        cJSON_AddNumberToObject(row, "node", node.number);
         cli_json_integer(row, "memory_bytes", node.memory_bytes);
-        cli_json_signed(row, "cores", node.cores);
-        cli_json_signed(row, "threads", node.threads);
+        cJSON_AddNumberToObject(row, "cores", node.cores);
+        cJSON_AddNumberToObject(row, "threads", node.threads);
         cJSON_AddStringToObject(row, "cpus", node.cpus);
     }
     report_table(out, "NUMA nodes", list, 0, columns);
@@ -84,7 +167,7 @@ static int show_gpu(report_out *out, cJSON *gpus, int device) {
     dpr_machine_info info = DPR_MACHINE_INFO_INIT;
     dpr_machine *machine;
     char near[32] = "unknown";
-    cli_json_signed(gpu, "device", device);
+    cJSON_AddNumberToObject(gpu, "device", device);
     if (dpr_machine_read(device, 1, &machine) != DPR_OK) {
         cJSON_AddStringToObject(gpu, "error", dpr_last_error());
         return cli_error("GPU %d: %s", device, dpr_last_error());
@@ -94,11 +177,11 @@ static int show_gpu(report_out *out, cJSON *gpus, int device) {
         snprintf(near, sizeof near, "%d", info.near_node);
     cJSON_AddStringToObject(gpu, "name", info.gpu_name);
     cJSON_AddStringToObject(gpu, "pci", *info.pci ? info.pci : "unknown");
-    cli_json_signed(gpu, "near_node", info.near_node);
+    cJSON_AddNumberToObject(gpu, "near_node", info.near_node);
     report_text(out, REPORT_HEADING, "GPU %d, %s, PCI %s, nearest NUMA node %s", device, info.gpu_name,
                 *info.pci ? info.pci : "unknown", near);
     show_capabilities(out, gpu, machine, "gpu.");
-    occupancies_show(out, gpu, machine);
+    show_occupancies(out, gpu, machine);
     dpr_machine_destroy(machine);
     return CLI_OK;
 }

@@ -10,18 +10,38 @@
 #include "cli.h"
 #include "cli_json.h"
 #include "cuda/device.h"
-#include "defuse.h"
 #include "figures.h"
-#include "report.h"
+#include "fold.h"
+#include "progress.h"
 #include "tables.h"
 #include "timing.h"
+#include "value.h"
 
-__attribute__((format(printf, 3, 4))) static void job_stop(job *j, job_state state, const char *format, ...) {
+typedef struct job {
+    fold fold;
+    char why[NPY_WHY];    /* why there is no result, a clause; "" if nothing stands in its way */
+    int code;             /* CLI_OK, or the exit code if the lack of a result is a failure */
+    const char *strategy; /* the one that ran, "" before the first window */
+    value init, result;
+    double seconds; /* of reducing alone */
+} job;
+
+/* The jobs of one array. */
+typedef struct job_list {
+    job *items;
+    size_t count;
+    const npy_header *array;
+    const char *name;
+    const asked *asked;
+} job_list;
+
+/* Ends the job without a result: CLI_OK if that is no failure. */
+__attribute__((format(printf, 3, 4))) static void job_stop(job *j, int code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(j->why, sizeof j->why, format, args);
     va_end(args);
-    j->state = state;
+    j->code = code;
 }
 
 static dpr_dtype result_type(const job *j) {
@@ -32,9 +52,9 @@ static dpr_dtype result_type(const job *j) {
 
 static void set_init(job *j, const char *text) {
     if (j->fold.op == DPR_ARGMIN || j->fold.op == DPR_ARGMAX)
-        job_stop(j, JOB_MISUSED, "%s takes no initial value", dpr_op_name(j->fold.op));
+        job_stop(j, CLI_USAGE, "%s takes no initial value", dpr_op_name(j->fold.op));
     else if (value_parse(result_type(j), text, &j->init) != 0)
-        job_stop(j, JOB_MISUSED, "the initial value '%.64s' is no %s, the type of this result", text,
+        job_stop(j, CLI_USAGE, "the initial value '%.64s' is no %s, the type of this result", text,
                  dpr_dtype_name(result_type(j)));
     else
         j->fold.init = &j->init;
@@ -43,42 +63,46 @@ static void set_init(job *j, const char *text) {
 /* `strategy` is NULL for the planner's choice. */
 static void job_make(job *j, const job_list *list, dpr_op op, const char *strategy) {
     const asked *a = list->asked;
-    const place *p = list->place;
-    const dpr_dtype dtype = list->array.dtype;
-    const int on_gpu = strategy ? cli_strategy_info(strategy).on_gpu : p->prefer_gpu && p->gpu;
-    *j = (job){.strategy = a->every_strategy ? strategy : "", .on_gpu = on_gpu};
+    const dpr_dtype dtype = list->array->dtype;
+    const int on_gpu = strategy ? cli_strategy_info(strategy).on_gpu : a->prefer_gpu && a->gpu;
+    *j = (job){.strategy = a->every_strategy ? strategy : ""};
     j->fold = (fold){
-        .ctx = on_gpu ? p->gpu : p->cpu, .cpu = p->cpu, .op = op, .dtype = dtype, .nan = a->nan, .strategy = strategy};
+        .ctx = on_gpu ? a->gpu : a->cpu, .cpu = a->cpu, .op = op, .dtype = dtype, .nan = a->nan, .strategy = strategy};
     fold_start(&j->fold);
     if (!dpr_supported(op, dtype))
-        job_stop(j, JOB_FAILED, "%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
+        job_stop(j, CLI_FAILED, "%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
     else if (!j->fold.ctx)
-        job_stop(j, a->every_strategy ? JOB_NO_GPU : JOB_FAILED, "%s needs a GPU", strategy);
+        job_stop(j, CLI_FAILED, "%s needs a GPU", strategy);
     else if (a->init)
         set_init(j, a->init);
 }
 
-int jobs_make(job_list *list, const asked *a, const place *p, const npy_header *array, const char *name) {
+/* Whether "every" operation or "all" strategies include this one: it has a meaning, and a GPU if it needs one. */
+static int is_included(const job_list *list, dpr_op op, size_t strategy) {
+    const asked *a = list->asked;
+    return (!a->every_op || dpr_supported(op, list->array->dtype))
+           && (!a->every_strategy || a->gpu || !cli_strategy_at(strategy).on_gpu);
+}
+
+/* 0, or -1 when out of memory. */
+static int make_jobs(job_list *list) {
+    const asked *a = list->asked;
     const size_t strategies = a->every_strategy ? dpr_strategy_count() : 1;
-    *list = (job_list){.array = *array, .name = name, .asked = a, .place = p};
     list->items = calloc((size_t)a->op_count * strategies, sizeof *list->items);
-    if (!list->items) {
-        cli_error("out of memory");
+    if (!list->items)
         return -1;
-    }
     for (int o = 0; o < a->op_count; o++)
         for (size_t s = 0; s < strategies; s++)
-            if (!a->every_op || dpr_supported(a->ops[o], array->dtype))
+            if (is_included(list, a->ops[o], s))
                 job_make(&list->items[list->count++], list, a->ops[o],
                          a->every_strategy ? dpr_strategy_name(s) : a->strategy);
     return 0;
 }
 
-void job_list_free(job_list *list) {
+static void free_jobs(job_list *list) {
     for (size_t i = 0; i < list->count; i++)
         fold_free(&list->items[i].fold);
     free(list->items);
-    *list = (job_list){.items = NULL};
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------------- */
@@ -97,7 +121,7 @@ static dpr_status job_run(job *j, const fold_window *w, const job_list *list, in
         if (warm)
             fold_start(&j->fold);
         const double from = bench_now();
-        status = fold_add(&j->fold, w, &list->array);
+        status = fold_add(&j->fold, w, list->array);
         times[done++] = bench_now() - from;
     }
     if (status == DPR_OK)
@@ -105,157 +129,186 @@ static dpr_status job_run(job *j, const fold_window *w, const job_list *list, in
     return status;
 }
 
-void jobs_add(job_list *list, const void *in, size_t count, int whole, int repeats) {
-    const size_t bytes = count * dpr_dtype_size(list->array.dtype);
+/* Reduces a window of host memory in each job. Above one, `repeats` is for a window that is the whole array, and the
+ * median of the times counts. */
+static void add_window(job_list *list, const void *in, size_t count, int whole, int repeats) {
+    const size_t bytes = count * dpr_dtype_size(list->array->dtype);
     void *device = NULL;
-    dpr_status uploaded = DPR_OK;
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
-        if (j->state != JOB_RUNS)
+        const int on_gpu = j->fold.ctx != list->asked->cpu;
+        if (*j->why)
             continue;
-        if (j->on_gpu && !device && uploaded == DPR_OK)
-            uploaded = dpr_device_upload(dpr_ctx_gpu(j->fold.ctx), in, bytes, bytes, &device);
-        if (j->on_gpu && uploaded != DPR_OK) {
-            job_stop(j, JOB_FAILED, "%s", dpr_last_error());
+        if (on_gpu && !device && dpr_device_upload(dpr_ctx_gpu(j->fold.ctx), in, bytes, bytes, &device) != DPR_OK) {
+            job_stop(j, CLI_FAILED, "%s", dpr_last_error());
             continue;
         }
-        const fold_window w = {.in = j->on_gpu ? device : in, .host = in, .count = count, .whole = whole};
+        const fold_window w = {.in = on_gpu ? device : in, .host = in, .count = count, .whole = whole};
         const dpr_status status = job_run(j, &w, list, repeats);
         /* With every strategy tried, those that cannot are part of the picture. */
         const int refused = status == DPR_ERR_STRATEGY_UNABLE && list->asked->every_strategy;
         if (status != DPR_OK)
-            job_stop(j, refused ? JOB_REFUSED : JOB_FAILED, "%s", dpr_last_error());
+            job_stop(j, refused ? CLI_OK : CLI_FAILED, "%s", dpr_last_error());
     }
     if (device)
-        dpr_device_free(dpr_ctx_gpu(list->place->gpu), device);
+        dpr_device_free(dpr_ctx_gpu(list->asked->gpu), device);
 }
 
-size_t jobs_end(job_list *list) {
+/* All windows. 0, or -1 with s->why. */
+static int add_windows(job_list *list, source *s) {
+    enum { REPEATS = 15 };
+    const void *in;
+    size_t count;
+    uint64_t done = 0;
+    int status, last;
+    while ((status = source_next(s, &in, &count, &last)) == 1) {
+        add_window(list, in, count, done == 0 && last, s->generated ? REPEATS : 1);
+        done += count * dpr_dtype_size(s->array.dtype);
+        progress_show(done);
+    }
+    return status;
+}
+
+/* Returns how many jobs have failed. */
+static size_t end_jobs(job_list *list) {
     size_t failed = 0;
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
-        const dpr_status status = j->state == JOB_RUNS ? fold_end(&j->fold, &j->result) : DPR_OK;
+        const dpr_status status = *j->why ? DPR_OK : fold_end(&j->fold, &j->result);
         const int is_empty = status == DPR_ERR_EMPTY && list->asked->every_op;
         if (status != DPR_OK)
-            job_stop(j, is_empty ? JOB_EMPTY : JOB_FAILED, "%s", dpr_last_error());
-        failed += j->state >= JOB_FAILED;
+            job_stop(j, is_empty ? CLI_OK : CLI_FAILED, "%s", dpr_last_error());
+        failed += j->code != CLI_OK;
     }
     return failed;
 }
 
 /* ---- Showing ---------------------------------------------------------------------------------------------------- */
 
-static cJSON *job_json(const job_list *list, const job *j) {
-    const double bytes = (double)(list->array.count * dpr_dtype_size(list->array.dtype));
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "op", dpr_op_name(j->fold.op));
-    cJSON_AddStringToObject(object, "strategy", j->strategy);
-    if (j->state == JOB_RUNS) {
-        cJSON_AddStringToObject(object, "result_dtype", dpr_dtype_name(result_type(j)));
-        cli_json_add(object, "value", value_json(result_type(j), &j->result));
-        cJSON_AddNumberToObject(object, "seconds", j->seconds);
-        cJSON_AddNumberToObject(object, "bytes_per_second", j->seconds > 0 ? bytes / j->seconds : 0);
-    } else {
-        cJSON_AddNullToObject(object, "value");
-        cJSON_AddStringToObject(object, "error", j->why);
+/* Adds the row of a job. What text shows of it is in the form that people read. */
+static void add_job(cJSON *results, const job_list *list, const job *j, int is_text) {
+    const dpr_dtype type = result_type(j);
+    const double rate = (double)(list->array->count * dpr_dtype_size(list->array->dtype)) / j->seconds;
+    char text[VALUE_TEXT];
+    cJSON *row = report_row(results);
+    cJSON_AddStringToObject(row, "op", dpr_op_name(j->fold.op));
+    cJSON_AddStringToObject(row, "strategy", j->strategy);
+    if (*j->why) {
+        cJSON_AddNullToObject(row, "value");
+        cJSON_AddStringToObject(row, "error", j->why);
+        return;
     }
-    return object;
+    value_text(type, &j->result, text);
+    cJSON_AddStringToObject(row, "result_dtype", dpr_dtype_name(type));
+    cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : value_json(type, &j->result));
+    report_known(row, "seconds", j->seconds); /* neither is known without elements */
+    report_known(row, is_text ? "gigabytes" : "bytes_per_second", is_text ? rate / 1e9 : rate);
 }
 
-cJSON *jobs_json(const job_list *list) {
-    const npy_header *array = &list->array;
-    cJSON *object = cJSON_CreateObject();
+enum { SHAPE_TEXT = 24 * NPY_DIMS };
+
+/* The dimensions in a pair of brackets. */
+static const char *shape_text(const npy_header *array, const char *brackets, char text[SHAPE_TEXT]) {
+    int n = sprintf(text, "%c", brackets[0]);
+    for (int d = 0; d < array->dims; d++)
+        n += sprintf(text + n, "%s%" PRIu64, d ? ", " : "", array->shape[d]);
+    sprintf(text + n, "%c", brackets[1]);
+    return text;
+}
+
+static cJSON *add_array(cJSON *arrays, const job_list *list) {
+    char shape[SHAPE_TEXT];
+    const npy_header *array = list->array;
+    cJSON *object = report_row(arrays);
     cJSON_AddStringToObject(object, "file", list->name);
     cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(array->dtype));
-    cJSON *shape = cJSON_AddArrayToObject(object, "shape");
-    for (int d = 0; d < array->dims; d++) {
-        char text[24];
-        snprintf(text, sizeof text, "%" PRIu64, array->shape[d]);
-        cli_json_append(shape, cJSON_CreateRaw(text));
-    }
+    cJSON_AddRawToObject(object, "shape", shape_text(array, "[]", shape));
     cJSON_AddBoolToObject(object, "fortran_order", array->fortran);
     cJSON_AddBoolToObject(object, "big_endian", array->swapped);
     cli_json_integer(object, "count", array->count);
     cli_json_integer(object, "bytes", array->count * dpr_dtype_size(array->dtype));
-    cJSON *results = cJSON_AddArrayToObject(object, "results");
-    for (size_t i = 0; i < list->count; i++)
-        cli_json_append(results, job_json(list, &list->items[i]));
     return object;
 }
 
-/* What people read of a job. */
-static cJSON *table_row(const job_list *list, const job *j) {
-    const double bytes = (double)(list->array.count * dpr_dtype_size(list->array.dtype));
-    char text[VALUE_TEXT], time[32];
-    cJSON *row = cJSON_CreateObject();
-    value_text(result_type(j), &j->result, text);
-    cJSON_AddStringToObject(row, "op", dpr_op_name(j->fold.op));
-    cJSON_AddStringToObject(row, "value", text);
-    cJSON_AddStringToObject(row, "strategy", j->strategy);
-    report_known(row, "gigabytes", bytes / j->seconds / 1e9); /* not known without elements */
-    cJSON_AddStringToObject(row, "time", j->seconds > 0 ? figure_time(j->seconds, time) : "-");
-    return row;
+static void show_heading(const job_list *list, report_out *out) {
+    char bytes[32], shape[SHAPE_TEXT] = "";
+    const npy_header *array = list->array;
+    if (array->dims != 1)
+        (void)shape_text(array, "()", shape);
+    report_text(out, REPORT_TITLE, "%.512s: %" PRIu64 " %s%s%s, %s%s%s", list->name, array->count,
+                dpr_dtype_name(array->dtype), *shape ? ", shape " : "", shape,
+                figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes), array->swapped ? ", big-endian" : "",
+                array->fortran ? ", Fortran order" : "");
 }
 
-static void print_heading(const job_list *list) {
-    char bytes[32];
-    const npy_header *array = &list->array;
-    defuse_put(stdout, list->name);
-    printf(": %" PRIu64 " %s", array->count, dpr_dtype_name(array->dtype));
-    if (array->dims != 1) {
-        printf(", shape (");
-        for (int d = 0; d < array->dims; d++)
-            printf("%s%" PRIu64, d ? ", " : "", array->shape[d]);
-        putchar(')');
-    }
-    printf(", %s%s%s\n", figure_bytes(array->count * dpr_dtype_size(array->dtype), bytes),
-           array->swapped ? ", big-endian" : "", array->fortran ? ", Fortran order" : "");
-}
-
-int jobs_print(const job_list *list) {
-    static const report_column columns[] = {{"op", "operation", UNIT_LEFT},      {"value", "value", UNIT_NONE},
-                                            {"strategy", "strategy", UNIT_LEFT}, {"gigabytes", "GB/s", UNIT_DIGITS},
-                                            {"time", "time", UNIT_NONE},         {0}};
-    report_out out = report_begin(stdout, REPORT_TABLE);
-    cJSON *rows = cJSON_AddArrayToObject(out.document, "results");
-    int left_out = 0;
-    print_heading(list);
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].state == JOB_RUNS)
-            cli_json_append(rows, table_row(list, &list->items[i]));
-    if (cJSON_GetArraySize(rows) > 0)
-        report_table(&out, NULL, rows, 0, columns);
+/* What stands below the table: why there is no result. */
+static void show_reasons(const job_list *list, report_out *out) {
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
-        left_out |= j->state == JOB_NO_GPU;
-        if (j->state == JOB_REFUSED || j->state == JOB_EMPTY)
-            report_text(&out, REPORT_NOTE, "%s: %s", dpr_op_name(j->fold.op), j->why);
+        if (*j->why && j->code == CLI_OK)
+            report_text(out, REPORT_NOTE, "%s: %s", dpr_op_name(j->fold.op), j->why);
     }
-    if (left_out)
+    if (report_is_text(out) && list->asked->every_strategy && !list->asked->gpu)
         tables_print_left_out();
-    return report_end(&out) == 0 ? CLI_OK : cli_error("out of memory");
 }
 
-void jobs_print_values(const job_list *list) {
+static void show_jobs(const job_list *list, asked *a) {
+    static const report_column columns[] = {{"op", "operation", UNIT_LEFT},      {"value", "value", UNIT_NONE},
+                                            {"strategy", "strategy", UNIT_LEFT}, {"gigabytes", "GB/s", UNIT_DIGITS},
+                                            {"seconds", "time", UNIT_SECONDS},   {0}};
+    const int is_text = report_is_text(&a->out);
+    cJSON *results = cJSON_AddArrayToObject(add_array(a->arrays, list), "results");
+    for (size_t i = 0; i < list->count; i++)
+        if (!is_text || !*list->items[i].why)
+            add_job(results, list, &list->items[i], is_text);
+    show_heading(list, &a->out);
+    if (cJSON_GetArraySize(results) > 0)
+        report_table(&a->out, NULL, results, 0, columns);
+    show_reasons(list, &a->out);
+}
+
+static void print_values(const job_list *list) {
     char text[VALUE_TEXT];
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
-        if (j->state == JOB_RUNS)
+        if (!*j->why)
             value_text(result_type(j), &j->result, text);
-        if (j->state <= JOB_EMPTY)
-            puts(j->state == JOB_RUNS ? text : "-");
+        if (j->code == CLI_OK)
+            puts(*j->why ? "-" : text);
     }
 }
 
-int jobs_report_failures(const job_list *list) {
+static int report_failures(const job_list *list) {
     int code = CLI_OK;
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
-        if (j->state < JOB_FAILED)
-            continue;
-        cli_error("%s: %s", list->name, j->why);
-        if (code != CLI_USAGE)
-            code = j->state == JOB_MISUSED ? CLI_USAGE : CLI_FAILED;
+        if (j->code != CLI_OK)
+            cli_error("%s: %s", list->name, j->why);
+        if (j->code > code)
+            code = j->code;
     }
     return code == CLI_USAGE ? cli_usage_hint() : code;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+int jobs_reduce(asked *a, source *s, const char *name) {
+    job_list list = {.array = &s->array, .name = name, .asked = a};
+    int code = -1;
+    if (make_jobs(&list) != 0)
+        return cli_error("out of memory");
+    progress_start(name, s->array.count == UINT64_MAX ? 0 : s->array.count * dpr_dtype_size(s->array.dtype));
+    if (add_windows(&list, s) == 0) {
+        if (s->ignored)
+            cli_note("%s: bytes after the array are ignored", name);
+        const size_t failed = end_jobs(&list);
+        progress_clear();
+        if (a->quiet)
+            print_values(&list);
+        else if (!report_is_text(&a->out) || failed < list.count || list.count == 0)
+            show_jobs(&list, a);
+        code = report_failures(&list);
+    }
+    free_jobs(&list);
+    return code;
 }

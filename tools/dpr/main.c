@@ -46,7 +46,11 @@ static void print_help(void) {
 
 static int run(int argc, char **argv) {
     static char help[] = "--help";
-    if (argc < 1) {
+    if (strcmp(argv[0], "help") == 0 && argc > 1) {
+        char *with_help[] = {argv[1], help, NULL};
+        return run(2, with_help);
+    }
+    if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
         print_help();
         return CLI_OK;
     }
@@ -58,12 +62,6 @@ static int run(int argc, char **argv) {
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
         printf("dpr %s\n", dpr_version());
         return CLI_OK;
-    }
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
-        return run(0, argv);
-    if (strcmp(argv[0], "help") == 0) {
-        char *with_help[] = {argc > 1 ? argv[1] : help, help, NULL};
-        return run(argc > 1 && strcmp(argv[1], "help") != 0 ? 2 : 0, with_help);
     }
     if (argv[0][0] == '-')
         return cli_usage("unknown option '%s'", argv[0]);

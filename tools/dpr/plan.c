@@ -10,6 +10,9 @@
 #include "figures.h"
 #include "tables.h"
 
+/* The longest text of a captured machine that is read, and of an explanation, in bytes. */
+enum { TEXT = 64 * 1024 };
+
 typedef struct request {
     dpr_problem problem;
     dpr_options options; /* of the problem */
@@ -43,10 +46,9 @@ static const char *memory_name(size_t i) {
 }
 
 static int take_memory(const char *text, void *out) {
-    size_t i = 0;
+    int i = 0;
     const int code = cli_choice(text, memory_name, &i);
-    if (code == CLI_OK)
-        *(dpr_memory *)out = (dpr_memory)(DPR_MEMORY_HOST + i);
+    *(dpr_memory *)out = (dpr_memory)(DPR_MEMORY_HOST + i);
     return code;
 }
 
@@ -80,18 +82,17 @@ static int parse(int argc, char **argv, request *r) {
 
 /* Reads a captured machine. CLI_OK, or CLI_FAILED after a message. */
 static int read_machine(const char *file, dpr_machine **machine) {
-    enum { MOST = 64 * 1024 };
-    static char text[MOST + 2];
+    static char text[TEXT + 2];
     FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
-    size_t n = f ? fread(text, 1, MOST + 1, f) : 0;
+    size_t n = f ? fread(text, 1, TEXT + 1, f) : 0;
     int bad = !f || ferror(f), error = errno;
     if (f && f != stdin)
         fclose(f);
     if (bad)
         return cli_error("%s: cannot be read: %s", file, strerror(error));
-    if (n > MOST || memchr(text, 0, n))
+    if (n > TEXT || memchr(text, 0, n))
         return cli_error("%s: is no captured machine: it %s", file,
-                         n > MOST ? "is longer than 64 KiB" : "has a zero byte");
+                         n > TEXT ? "is longer than 64 KiB" : "has a zero byte");
     text[n] = 0;
     if (dpr_machine_parse(text, machine) != DPR_OK)
         return cli_error("%s: is no captured machine: %s", file, dpr_last_error());
@@ -137,12 +138,11 @@ static void show_steps(report_out *out, const dpr_decision *decision) {
         {"strategy", "strategy", UNIT_LEFT},     {"seconds_at_from", "predicted from", UNIT_SECONDS},
         {"seconds_at_upto", "to", UNIT_SECONDS}, {0}};
     cJSON *list = cJSON_AddArrayToObject(out->document, "steps");
-    dpr_step step = step_at(decision, 0);
-    add_step(report_row(list), decision, &step);
-    while (step.upto < SIZE_MAX) {
+    dpr_step step = {.upto = SIZE_MAX}; /* after which comes element 0 */
+    do {
         step = step_at(decision, step.upto + 1);
         add_step(report_row(list), decision, &step);
-    }
+    } while (step.upto < SIZE_MAX);
     report_table(out, NULL, list, 0, columns);
 }
 
@@ -181,15 +181,12 @@ static void show_strategies(report_out *out, const dpr_decision *decision, const
 }
 
 static int print_explanation(const dpr_decision *decision, size_t count) {
-    size_t length = 0;
-    (void)dpr_decision_explain(decision, count, NULL, &length);
-    char *text = malloc(length);
-    if (!text)
-        return cli_error("out of memory");
-    (void)dpr_decision_explain(decision, count, text, &length);
+    static char text[TEXT];
+    size_t length = sizeof text;
+    if (dpr_decision_explain(decision, count, text, &length) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
     putchar('\n');
     defuse_lines(stdout, text);
-    free(text);
     return CLI_OK;
 }
 

@@ -1,16 +1,10 @@
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "available.h"
 #include "cli.h"
-#include "cli_json.h"
 #include "commands.h"
-#include "figures.h"
-#include "generate.h"
 #include "jobs.h"
-#include "progress.h"
-#include "source.h"
 #include "tables.h"
 
 enum { DEFAULT_WINDOW = 64 << 20 };
@@ -18,13 +12,11 @@ enum { DEFAULT_WINDOW = 64 << 20 };
 typedef struct request {
     asked asked;
     const dpr_dtype *raw; /* &dtype, or NULL if none is named */
-    dpr_dtype dtype;
-    int device;        /* CLI_NO_DEVICE if none is named */
-    uint64_t generate; /* bytes */
-    uint64_t window;   /* bytes */
-    int generating, json, quiet;
-    place place;
-    cJSON *arrays; /* what was done to each file */
+    dpr_dtype dtype;      /* of files without header and generated data */
+    int device;           /* CLI_NO_DEVICE if none is named */
+    uint64_t generate;    /* bytes */
+    uint64_t window;      /* bytes */
+    int generating, json;
 } request;
 
 static const cli_help help = {
@@ -124,7 +116,7 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {'g', "generate", "SIZE", take_generate, r, "reduce SIZE bytes of pseudo-random data, no files"},
         {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
-        {'q', "quiet", NULL, cli_flag, &r->quiet, "the values alone, one a line"},
+        {'q', "quiet", NULL, cli_flag, &r->asked.quiet, "the values alone, one a line"},
         cli_help_option,
         {0}};
     return cli_parse(argc, argv, &help, options, operands);
@@ -142,126 +134,36 @@ static int wants_gpu(const request *r) {
 }
 
 static int open_places(request *r) {
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &r->place.cpu) != DPR_OK)
+    if (dpr_ctx_create(DPR_DEVICE_CPU, &r->asked.cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
-    r->place.prefer_gpu = r->device != CLI_NO_DEVICE || r->generating;
+    r->asked.prefer_gpu = r->device != CLI_NO_DEVICE || r->generating;
     if (!wants_gpu(r))
         return CLI_OK;
-    if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->place.gpu) != DPR_OK)
+    if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->asked.gpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
-    if (dpr_ctx_device(r->place.gpu) == DPR_DEVICE_CPU) { /* there is no GPU */
-        dpr_ctx_destroy(r->place.gpu);
-        r->place.gpu = NULL;
+    if (dpr_ctx_device(r->asked.gpu) == DPR_DEVICE_CPU) { /* there is no GPU */
+        dpr_ctx_destroy(r->asked.gpu);
+        r->asked.gpu = NULL;
     }
     return CLI_OK;
 }
 
 /* ---- Work ------------------------------------------------------------------------------------------------------- */
 
-/* Ends the jobs and shows their outcomes. CLI_OK, or the exit code. */
-static int show(request *r, job_list *list) {
-    int code = CLI_OK;
-    const size_t failed = jobs_end(list);
-    progress_clear();
-    if (r->json)
-        cli_json_append(r->arrays, jobs_json(list));
-    else if (r->quiet)
-        jobs_print_values(list);
-    else if (failed < list->count || list->count == 0)
-        code = jobs_print(list);
-    return code == CLI_OK ? jobs_report_failures(list) : code;
-}
-
-static int failed_file(request *r, const char *name, const char *why) {
-    cli_error("%s: %s", name, why);
-    if (r->json) {
-        cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, "file", name);
-        cJSON_AddStringToObject(object, "error", why);
-        cli_json_append(r->arrays, object);
-    }
-    return CLI_FAILED;
-}
-
-/* All windows of an open source. 0, or -1 with s->why. */
-static int reduce_windows(source *s, job_list *list) {
-    const void *in;
-    size_t count;
-    uint64_t done = 0;
-    int status, last;
-    while ((status = source_next(s, &in, &count, &last)) == 1) {
-        jobs_add(list, in, count, done == 0 && last, 1);
-        done += count * dpr_dtype_size(s->array.dtype);
-        progress_show(done);
-    }
-    return status;
-}
-
-static int reduce_source(request *r, source *s, const char *name) {
-    job_list list;
-    const size_t element = dpr_dtype_size(s->array.dtype);
-    int code = CLI_FAILED;
-    if (jobs_make(&list, &r->asked, &r->place, &s->array, name) == 0) {
-        progress_start(name, s->array.count == UINT64_MAX ? 0 : s->array.count * element);
-        if (reduce_windows(s, &list) != 0) {
-            code = failed_file(r, name, s->why);
-        } else {
-            list.array = s->array;
-            if (s->ignored)
-                cli_note("%s: bytes after the array are ignored", name);
-            code = show(r, &list);
-        }
-    }
-    job_list_free(&list);
-    return code;
-}
-
-static int reduce_file(request *r, const char *file) {
+/* Reduces the array in a file, or the generated one if `file` is NULL. CLI_OK, or the exit code. */
+static int reduce_one(request *r, const char *file) {
     source s;
-    const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
-    const int code = source_open(&s, file, r->raw, (size_t)r->window) == 0 ? reduce_source(r, &s, name)
-                                                                           : failed_file(r, name, s.why);
+    const char *name = !file ? "generated" : strcmp(file, "-") == 0 ? "standard input" : file;
+    const int opened =
+        file ? source_open(&s, file, r->raw, (size_t)r->window) : source_generate(&s, r->dtype, r->generate);
+    int code = opened == 0 ? jobs_reduce(&r->asked, &s, name) : -1;
+    if (code < 0) {
+        cJSON *row = report_row(r->asked.arrays);
+        cJSON_AddStringToObject(row, "file", name);
+        cJSON_AddStringToObject(row, "error", s.why);
+        code = cli_error("%s: %s", name, s.why);
+    }
     source_close(&s);
-    return code;
-}
-
-static int generated_bytes(uint64_t bytes, void **out) {
-    const uint64_t available = memory_available();
-    char wanted[32], there[32];
-    if (bytes <= available && posix_memalign(out, 64, bytes ? (size_t)bytes : 64) == 0)
-        return CLI_OK;
-    return cli_error("there is no memory for %s of generated data: %s are available", figure_bytes(bytes, wanted),
-                     figure_bytes(available, there));
-}
-
-static int reduce_generated(request *r) {
-    enum { PIECE = 1 << 20, REPEATS = 15 };
-    npy_header array = {.dtype = r->raw ? r->dtype : DPR_F32, .dims = 1};
-    size_t element = dpr_dtype_size(array.dtype);
-    void *data = NULL;
-    job_list list;
-    array.count = array.shape[0] = r->generate / element;
-    if (r->generate % element)
-        return cli_usage("%llu bytes are no whole number of %s elements", (unsigned long long)r->generate,
-                         dpr_dtype_name(array.dtype));
-    int code = generated_bytes(r->generate, &data);
-    if (code != CLI_OK)
-        return code;
-    progress_start("generating", r->generate);
-    for (uint64_t at = 0; at < array.count; at += PIECE) {
-        size_t n = array.count - at < PIECE ? (size_t)(array.count - at) : PIECE;
-        generate(array.dtype, at, (unsigned char *)data + at * element, n);
-        progress_show((at + n) * element);
-    }
-    progress_clear();
-    code = CLI_FAILED;
-    if (jobs_make(&list, &r->asked, &r->place, &array, "generated") == 0) {
-        if (array.count)
-            jobs_add(&list, data, (size_t)array.count, 1, REPEATS);
-        code = show(r, &list);
-    }
-    job_list_free(&list);
-    free(data);
     return code;
 }
 
@@ -270,39 +172,49 @@ static int reduce_all(request *r, char **files, int count) {
     if (code != CLI_OK)
         return code;
     if (r->generating)
-        return reduce_generated(r);
+        return reduce_one(r, NULL);
     for (int i = 0; i < count; i++) {
-        int one = reduce_file(r, files[i]);
-        if (one > code)
-            code = one;
+        const int one = reduce_one(r, files[i]);
+        code = one > code ? one : code;
     }
     return code;
 }
 
+/* Whether files and options go together. CLI_OK, or CLI_USAGE after a message. */
+static int check(const request *r, char **files, int count) {
+    int standard = 0;
+    if (r->generating && count > 0)
+        return cli_usage("--generate and the file '%s' exclude each other", files[0]);
+    if (!r->generating && count == 0)
+        return cli_usage("no file is named ('-' is standard input)");
+    if (r->generate % dpr_dtype_size(r->dtype))
+        return cli_usage("%" PRIu64 " bytes are no whole number of %s elements", r->generate, dpr_dtype_name(r->dtype));
+    for (int i = 0; i < count; i++)
+        if (strcmp(files[i], "-") == 0 && standard++)
+            return cli_usage("standard input ('-') is named twice");
+    return CLI_OK;
+}
+
 int command_reduce(int argc, char **argv) {
-    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .device = CLI_NO_DEVICE, .window = DEFAULT_WINDOW};
+    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1},
+                 .dtype = DPR_F32,
+                 .device = CLI_NO_DEVICE,
+                 .window = DEFAULT_WINDOW};
     int first = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;
-    if (r.generating && first < argc)
-        return cli_usage("--generate and the file '%s' exclude each other", argv[first]);
-    if (!r.generating && first == argc)
-        return cli_usage("no file is named ('-' is standard input)");
-    for (int i = first, standard = 0; i < argc; i++)
-        if (strcmp(argv[i], "-") == 0 && standard++)
-            return cli_usage("standard input ('-') is named twice");
-    cJSON *document = NULL;
-    if (r.json) {
-        document = cJSON_CreateObject();
-        cJSON_AddStringToObject(document, "version", dpr_version());
-        r.arrays = cJSON_AddArrayToObject(document, "arrays");
-    }
+    code = check(&r, argv + first, argc - first);
+    if (code != CLI_OK)
+        return code;
+    asked *a = &r.asked;
+    a->quiet &= !r.json;
+    a->out = report_begin(stdout, r.json ? REPORT_JSON : REPORT_TABLE);
+    cJSON_AddStringToObject(a->out.document, "version", dpr_version());
+    a->arrays = cJSON_AddArrayToObject(a->out.document, "arrays");
     code = reduce_all(&r, argv + first, argc - first);
-    if (r.json) {
-        const int printed = cli_json_print(document);
-        code = printed > code ? printed : code;
-    }
-    dpr_ctx_destroy(r.place.gpu);
-    dpr_ctx_destroy(r.place.cpu);
+    if (report_end(&a->out) != 0 && cli_error("out of memory") > code)
+        code = CLI_FAILED;
+    dpr_ctx_destroy(a->gpu);
+    dpr_ctx_destroy(a->cpu);
     return code;
 }

@@ -10,6 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "available.h"
+#include "figures.h"
+#include "generate.h"
+#include "progress.h"
+
 static int fail_short(source *s, uint64_t missing) {
     return npy_fail(s->why, "is truncated: %" PRIu64 " byte%s of its %" PRIu64 " elements %s missing", missing,
                     missing == 1 ? "" : "s", s->array.count, missing == 1 ? "is" : "are");
@@ -119,21 +124,18 @@ static int unmap(source *s) {
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-/* The file as an array with a header, of *header bytes. */
-static int open_npy(source *s, const dpr_dtype *raw, size_t *header) {
+/* The file as an array with a header. */
+static int open_npy(source *s, const dpr_dtype *raw) {
+    static char text[NPY_TEXT_BYTES + 1];
     size_t length;
     if (npy_prefix(s->begin, s->held, &s->used, &length, s->why) != 0)
         return -1;
-    *header = s->used + length;
-    char *text = calloc(length + 1, 1);
-    if (!text)
-        return npy_fail(s->why, "cannot be read: out of memory");
+    text[length] = 0;
     const ssize_t got = read_fully(s, text, length);
     int bad = got < 0;
     if (!bad && (size_t)got < length)
         bad = npy_fail(s->why, "the header is cut off: it claims %zu bytes and has %zd", length, got);
     bad = bad || npy_parse(text, length, raw, &s->array, s->why) != 0;
-    free(text);
     if (!bad && raw && *raw != s->array.dtype)
         return npy_fail(s->why, "is a .npy file of %s, not of %s as asked for", dpr_dtype_name(s->array.dtype),
                         dpr_dtype_name(*raw));
@@ -174,7 +176,6 @@ static int open_fd(source *s, const char *file) {
 }
 
 int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window) {
-    size_t header = 0;
     *s = (source){.fd = -1};
     if (open_fd(s, file) != 0)
         return -1;
@@ -185,10 +186,9 @@ int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window
     if (got < 0)
         return -1;
     s->held = (size_t)got;
-    const int is_npy = npy_is(s->begin, s->held);
-    if ((is_npy ? open_npy(s, raw, &header) : open_raw(s, raw)) != 0)
+    if ((npy_is(s->begin, s->held) ? open_npy(s, raw) : open_raw(s, raw)) != 0)
         return -1;
-    s->data = (uint64_t)start + header;
+    s->data = (uint64_t)lseek(s->fd, 0, SEEK_CUR) - (s->held - s->used);
     if (s->regular && check_size(s, (uint64_t)s->at_start.st_size - s->data) != 0)
         return -1;
     const size_t element = dpr_dtype_size(s->array.dtype);
@@ -196,6 +196,18 @@ int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window
     s->window = window / element + (window < element);
     if (s->window > s->array.count)
         s->window = (size_t)s->array.count;
+    return 0;
+}
+
+int source_generate(source *s, dpr_dtype dtype, uint64_t bytes) {
+    const uint64_t available = memory_available(), count = bytes / dpr_dtype_size(dtype);
+    char wanted[32], there[32];
+    *s = (source){.fd = -1, .generated = 1, .ended = 1};
+    if (bytes > available)
+        return npy_fail(s->why, "there is no memory for %s of generated data: %s are available",
+                        figure_bytes(bytes, wanted), figure_bytes(available, there));
+    s->array = (npy_header){.dtype = dtype, .dims = 1, .shape = {count}, .count = count};
+    s->window = (size_t)count;
     return 0;
 }
 
@@ -212,6 +224,18 @@ static void swap_bytes(unsigned char *at, size_t count, dpr_dtype dtype) {
         }
 }
 
+/* Fills the buffer with `count` elements, and shows how far that is. Returns their bytes. */
+static ssize_t generate_window(source *s, size_t count) {
+    enum { PIECE = 1 << 20 };
+    const size_t element = dpr_dtype_size(s->array.dtype);
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t n = count - at < PIECE ? count - at : PIECE;
+        generate(s->array.dtype, at, s->buffer + at * element, n);
+        progress_show((at + n) * element);
+    }
+    return (ssize_t)(count * element);
+}
+
 /* Fills the buffer with up to `count` elements, fewer only at the end of a pipe of bare elements. */
 static int read_window(source *s, size_t count, size_t *got) {
     const size_t element = dpr_dtype_size(s->array.dtype), wanted = count * element;
@@ -219,7 +243,7 @@ static int read_window(source *s, size_t count, size_t *got) {
         s->buffer = NULL;
         return npy_fail(s->why, "cannot be read: no memory for a window of %zu bytes", s->window * element);
     }
-    const ssize_t bytes = read_fully(s, s->buffer, wanted);
+    const ssize_t bytes = s->generated ? generate_window(s, count) : read_fully(s, s->buffer, wanted);
     if (bytes < 0 || check_unchanged(s) != 0)
         return -1;
     if ((size_t)bytes < wanted && s->array.count != UINT64_MAX)

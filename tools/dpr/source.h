@@ -1,5 +1,5 @@
 /* An array in a file, seen as a row of windows: mapped where that is possible, read into a buffer where it is not
- * (pipes, big-endian and misaligned data). */
+ * (pipes, big-endian and misaligned data). Generated arrays are one window. */
 #ifndef DPR_TOOLS_SOURCE_H
 #define DPR_TOOLS_SOURCE_H
 
@@ -10,6 +10,7 @@
 typedef struct source {
     npy_header array;  /* of a raw file: one dimension; count is UINT64_MAX until the end of a pipe is reached */
     int ignored;       /* 1, after the last window: bytes follow the array that are not part of it */
+    int generated;     /* 1: it is in no file */
     char why[NPY_WHY]; /* why there is no array, a clause */
 
     /* Private. */
@@ -29,6 +30,9 @@ typedef struct source {
 /* Opens the array of a file ("-": standard input). `raw` is the element type of a file without header, NULL: only .npy;
  * `window` the bytes of a window, at least 1. 0, or -1 with s->why; source_close() is due in either case. */
 int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window);
+
+/* Makes a source of pseudo-random elements (generate.h), which `bytes` is a whole number of. 0, or -1 with s->why. */
+int source_generate(source *s, dpr_dtype dtype, uint64_t bytes);
 
 /* The next window: 1 with *in (valid until the next call), *count elements, at least 1, and *last when it is known to
  * be the last; 0 at the end; -1 with s->why. Results of a window are worth nothing if the next call gives -1: the file

@@ -133,28 +133,26 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
 
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
 
-enum { FLOAT_TEXT = 32 };
-
 /* The shortest decimal of the floating-point type that reads back. Whole numbers have no exponent up to 1e15, although
  * %g would turn to exponents at 1e5 when few digits are enough. */
-static void float_text(dpr_dtype type, double x, char text[FLOAT_TEXT]) {
+static void float_text(dpr_dtype type, double x, char text[VALUE_TEXT]) {
     double back;
     char *end;
     if (isnan(x))
         strcpy(text, "nan");
     else if (fabs(x) < 1e15 && x == floor(x))
-        snprintf(text, FLOAT_TEXT, "%.0f", x);
+        snprintf(text, VALUE_TEXT, "%.0f", x);
     else
         for (int digits = 1; digits <= 17; digits++) {
-            snprintf(text, FLOAT_TEXT, "%.*g", digits, x);
+            snprintf(text, VALUE_TEXT, "%.*g", digits, x);
             if (parse_part(type, text, &back, &end) == 0 && back == x)
                 break;
         }
 }
 
-void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
+void value_text(dpr_dtype dtype, const void *v, char text[VALUE_TEXT]) {
     const dpr_element e = dpr_element_load(dtype, v);
-    char re[FLOAT_TEXT], im[FLOAT_TEXT];
+    char im[VALUE_TEXT];
     switch (value_kind(dtype)) {
     case DPR_KIND_BOOL:
         strcpy(text, e.bits ? "true" : "false");
@@ -165,33 +163,24 @@ void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]) {
     case DPR_KIND_UINT:
         snprintf(text, VALUE_TEXT, "%" PRIu64, e.bits);
         break;
-    case DPR_KIND_FLOAT:
-        float_text(dtype, e.re, text);
-        break;
     default:
-        float_text(part_type(dtype), e.re, re);
+        float_text(part_type(dtype), e.re, text);
+    }
+    if (value_kind(dtype) == DPR_KIND_COMPLEX) {
         float_text(part_type(dtype), e.im, im);
-        snprintf(text, VALUE_TEXT, "%s%s%si", re, *im == '-' ? "" : "+", im);
+        snprintf(text + strlen(text), VALUE_TEXT - strlen(text), "%s%.32si", *im == '-' ? "" : "+", im);
     }
 }
 
-static cJSON *float_json(dpr_dtype type, double x) {
-    char text[FLOAT_TEXT];
-    float_text(type, x, text);
-    return isfinite(x) ? cli_json_digits(text) : cJSON_CreateString(text);
-}
-
-cJSON *value_json(dpr_dtype dtype, const value *v) {
-    const dpr_element e = dpr_element_load(dtype, v);
+cJSON *value_json(dpr_dtype dtype, const void *v) {
+    const dpr_dtype part = part_type(dtype);
     char text[VALUE_TEXT];
-    if (value_kind(dtype) == DPR_KIND_FLOAT)
-        return float_json(dtype, e.re);
-    if (value_kind(dtype) == DPR_KIND_COMPLEX) {
+    if (part != dtype) {
         cJSON *pair = cJSON_CreateArray();
-        cli_json_append(pair, float_json(part_type(dtype), e.re));
-        cli_json_append(pair, float_json(part_type(dtype), e.im));
+        cli_json_append(pair, value_json(part, v));
+        cli_json_append(pair, value_json(part, (const unsigned char *)v + dpr_dtype_size(part)));
         return pair;
     }
     value_text(dtype, v, text);
-    return cJSON_CreateRaw(text);
+    return isfinite(dpr_element_load(dtype, v).re) ? cli_json_digits(text) : cJSON_CreateString(text);
 }

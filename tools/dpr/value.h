@@ -21,11 +21,11 @@ enum { VALUE_TEXT = 80 };
 dpr_kind value_kind(dpr_dtype dtype);
 
 /* The value in as few digits as give it back when read: true or false, integers, floating point, a+bi. */
-void value_text(dpr_dtype dtype, const value *v, char text[VALUE_TEXT]);
+void value_text(dpr_dtype dtype, const void *v, char text[VALUE_TEXT]);
 
 /* The same for JSON: integers with all their digits, floating point with digits that give it back, NaN and infinities
  * as the strings "nan", "inf", "-inf", complex numbers as an array of two. NULL when out of memory. */
-cJSON *value_json(dpr_dtype dtype, const value *v);
+cJSON *value_json(dpr_dtype dtype, const void *v);
 
 /* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value or a number
  * beyond the range of the type. */
