@@ -1,7 +1,6 @@
 #include "jobs.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +34,8 @@ typedef struct job_list {
     const asked *asked;
 } job_list;
 
-/* Ends the job without a result: CLI_OK if that is no failure. */
-__attribute__((format(printf, 3, 4))) static void job_stop(job *j, int code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(j->why, sizeof j->why, format, args);
-    va_end(args);
-    j->code = code;
-}
+/* Ends the job without a result, for the reason that follows: CLI_OK if that is no failure. */
+#define job_stop(job, exit_code, ...) ((job)->code = (exit_code), (void)npy_fail((job)->why, __VA_ARGS__))
 
 static dpr_dtype result_type(const job *j) {
     return dpr_result_dtype(j->fold.op, j->fold.dtype);
