@@ -15,16 +15,16 @@ static const report_column columns[] = {{"name", "name", UNIT_LEFT},         {"w
 static void add_rows(cJSON *rows) {
     cJSON *row = report_row(rows);
     cJSON_AddStringToObject(row, "name", "a, \"b\"\x1b");
-    cli_json_integer(row, "whole", UINT64_MAX);
-    report_number(row, "time", 12.3456789);
-    report_number(row, "share", 0.5);
-    cli_json_integer(row, "size", 4096);
-    cli_json_integer(row, "count", 1 << 20);
+    report_add(row, "whole=%lu", UINT64_MAX);
+    report_add(row, "time=%g", 12.3456789);
+    report_add(row, "share=%g", 0.5);
+    report_add(row, "size=%d", 4096);
+    report_add(row, "count=%d", 1 << 20);
     cJSON_AddNumberToObject(cJSON_AddObjectToObject(row, "part"), "inner", 7);
     row = report_row(rows);
     cJSON_AddBoolToObject(row, "is", 1);
-    report_number(row, "time", -0.0);
-    report_number(row, "share", INFINITY);
+    report_add(row, "time=%g", -0.0);
+    report_add(row, "share=%g", INFINITY);
     report_known(row, "size", 0);
 }
 

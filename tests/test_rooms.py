@@ -1,5 +1,5 @@
-"""The rooms of the library and the arrows between them: includes, and what object files need of each other; and which
-internal headers tools/ includes.
+"""The rooms of the library and of tools/ and the arrows between them: includes, and what object files need of each other;
+and which internal headers tools/ includes.
 
 usage: test_rooms.py SOURCE_FOLDER BUILD_FOLDER
 
@@ -23,6 +23,7 @@ MAY_USE = {
     "host/plan": {"core", "host/cuda", "host/cpu"},
     "host/api": {"core", "host/plan", "host/cuda", "host/cpu"},
 }
+TOOLS_MAY_USE = {"common": set(), "bench": {"common"}, "dpr": {"common", "bench"}}
 # Beside that the registry has the addresses of what strategies.def names.
 REGISTRY = "host/plan/registry.c"
 # Included by names that they have in the build tree and where they are installed.
@@ -74,7 +75,11 @@ def tool_problems(source):
         if file.suffix not in (".c", ".h", ".cu", ".cuh", ".in"):
             continue
         path = str(file.relative_to(source / "tools"))
+        room = path.split("/")[0]
         for _, name, found in found_includes(source, file):
+            for other in TOOLS_MAY_USE.keys() - TOOLS_MAY_USE.get(room, set()) - {room}:
+                if not found and (source / "tools" / other / name).exists():
+                    yield f"tools/{path} includes {name} of tools/{other}"
             if not found or found.startswith(("tools/", "core/include/", "dp/include/")):
                 continue
             by = {(i, entry) for i, (headers, patterns) in enumerate(rows) for pattern in patterns

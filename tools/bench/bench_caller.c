@@ -19,12 +19,8 @@ void caller_set_block(bench_caller *c, int block) {
 }
 
 dpr_problem caller_problem(const bench_caller *c) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    problem.op = c->op;
-    problem.dtype = c->dtype;
-    problem.count = c->count;
-    problem.options = &c->options;
-    return problem;
+    return (dpr_problem){
+        .size = sizeof(dpr_problem), .op = c->op, .dtype = c->dtype, .count = c->count, .options = &c->options};
 }
 
 dpr_status caller_plan(bench_caller *c, dpr_plan **out) {

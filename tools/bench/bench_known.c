@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "generate.h"
-
 /* What arrays are made of, by operation. */
 typedef enum style {
     ANYTHING,      /* pseudo-random */

@@ -27,15 +27,14 @@ static int check(const bench_asked *a) {
 
 /* What the library says of the pair and of the depth. */
 static int check_problem(const bench_asked *a) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
+    const dpr_options options = {.size = sizeof options, .max_depth = a->depth};
+    const dpr_problem problem = {.size = sizeof problem,
+                                 .op = (dpr_op)axis_first(a->ops),
+                                 .dtype = (dpr_dtype)axis_first(a->dtypes),
+                                 .count = 1,
+                                 .options = &options};
     dpr_machine *machine;
     dpr_decision *decision = NULL;
-    options.max_depth = a->depth;
-    problem.op = (dpr_op)axis_first(a->ops);
-    problem.dtype = (dpr_dtype)axis_first(a->dtypes);
-    problem.count = 1;
-    problem.options = &options;
     if (dpr_machine_read(DPR_DEVICE_CPU, 0, &machine) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     const dpr_status status = dpr_decision_create(machine, &problem, &decision);

@@ -85,7 +85,7 @@ static void write_read(report_out *out, const lineup_results *l) {
     const bench_row *row = results_find(&l->bench, &l->read, LADDER_READER);
     const double rate = bandwidth_of(l);
     char digits[32], bytes[32];
-    report_number(out->document, "read_gb_per_s", rate > 0 ? rate : NAN);
+    report_add(out->document, "read_gb_per_s=%g", rate > 0 ? rate : NAN);
     cJSON *read = cJSON_AddObjectToObject(out->document, "read");
     cJSON_AddStringToObject(read, "strategy", LADDER_READER);
     if (row) {
@@ -117,8 +117,10 @@ static cJSON *parse(const lineup_results *l, const lineup_part *part) {
         return object;
     object = cJSON_CreateObject();
     cJSON *row = report_row(cJSON_AddArrayToObject(object, "launches"));
-    cJSON_AddStringToObject(row, "launch", "all");
-    cJSON_AddStringToObject(row, "why", part->why[0] ? part->why : l->bench.interrupted ? "interrupted" : "not yet");
+    report_add(row, "launch=%s why=%s", "all",
+               part->why[0]           ? part->why
+               : l->bench.interrupted ? "interrupted"
+                                      : "not yet");
     return object;
 }
 
@@ -130,7 +132,7 @@ static void move_rows(const report_out *out, cJSON *list, cJSON *object, uint64_
         cJSON *row = cJSON_DetachItemFromArray(rows, 0);
         const double us = number_of(row, "median_us");
         if (asked)
-            cli_json_integer(row, "asked", asked);
+            report_add(row, "asked=%lu", asked);
         snprintf(text, sizeof text, "%s%s", figure_digits(us, digits),
                  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "settled")) ? "" : "~");
         if (us > 0 && report_is_text(out))
@@ -189,13 +191,9 @@ static const char *why_not(const lineup_results *l, const bench_case *at, const 
 static void add_kernel(cJSON *row, const bench_kernels *k) {
     if (k->info.threads == 0)
         return;
-    cJSON_AddNumberToObject(row, "threads", k->info.threads);
-    cJSON_AddNumberToObject(row, "registers", k->info.registers);
-    cJSON_AddNumberToObject(row, "shared_bytes", k->info.shared_bytes);
-    cJSON_AddNumberToObject(row, "blocks_per_sm", k->info.blocks_per_sm);
-    cJSON_AddNumberToObject(row, "blocks", k->blocks);
-    report_number(row, "occupancy", k->info.occupancy);
-    cJSON_AddStringToObject(row, "limited_by", k->info.limit);
+    report_add(row, "threads=%d registers=%d shared_bytes=%d blocks_per_sm=%d blocks=%d occupancy=%g limited_by=%s",
+               k->info.threads, k->info.registers, k->info.shared_bytes, k->info.blocks_per_sm, k->blocks,
+               k->info.occupancy, k->info.limit);
 }
 
 static void add_nested(cJSON *row, const bench_kernels *k) {
@@ -203,16 +201,11 @@ static void add_nested(cJSON *row, const bench_kernels *k) {
     cJSON *object = k->has_nested ? cJSON_AddObjectToObject(row, "nested") : NULL;
     if (!object)
         return;
-    cJSON_AddNumberToObject(object, "launched", n->launched);
-    cJSON_AddNumberToObject(object, "refused", n->refused);
-    cJSON_AddNumberToObject(object, "failed", n->failed);
-    cJSON_AddNumberToObject(object, "in_line", n->in_line);
-    cJSON_AddNumberToObject(object, "deepest", n->deepest);
+    report_add(object, "launched=%d refused=%d failed=%d in_line=%d deepest=%d", n->launched, n->refused, n->failed,
+               n->in_line, n->deepest);
     if (n->failed == 0)
         return;
-    cJSON_AddNumberToObject(object, "error", n->error);
-    cJSON_AddNumberToObject(object, "error_depth", n->error_depth);
-    cJSON_AddNumberToObject(object, "error_block", n->error_block);
+    report_add(object, "error=%d error_depth=%d error_block=%d", n->error, n->error_depth, n->error_block);
 }
 
 static int has_run(const bench_row *row) {

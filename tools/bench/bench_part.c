@@ -16,9 +16,9 @@ static const double patience = 5;
 /* Whether the process ends in time; *state is then what waitpid() says. */
 static int ends(pid_t pid, int *state) {
     static const struct timespec some = {.tv_nsec = 5000000};
-    const double begin = bench_now();
+    const double begin = seconds_now();
     pid_t found;
-    while ((found = waitpid(pid, state, WNOHANG)) == 0 && bench_now() - begin < patience)
+    while ((found = waitpid(pid, state, WNOHANG)) == 0 && seconds_now() - begin < patience)
         (void)nanosleep(&some, NULL);
     return found == pid;
 }
@@ -43,7 +43,7 @@ static int end_process(pid_t pid, int at_once, char why[BENCH_WHY]) {
 static int read_line(int fd, double end, const volatile sig_atomic_t *stop, char line[PART_LINE]) {
     size_t length = 0;
     ssize_t got = 1;
-    while (got > 0 && length < PART_LINE - 1 && bench_now() < end && !(stop && *stop)) {
+    while (got > 0 && length < PART_LINE - 1 && seconds_now() < end && !(stop && *stop)) {
         struct pollfd readable = {.fd = fd, .events = POLLIN};
         if (poll(&readable, 1, 50) <= 0)
             continue;
@@ -76,8 +76,8 @@ static int spawn(const char *program, char *const argv[], int out, pid_t *pid) {
 /* Reads the process's line and ends it. */
 static int take_line(pid_t pid, int fd, double seconds, const volatile sig_atomic_t *stop, char line[PART_LINE],
                      char why[BENCH_WHY]) {
-    const double end = bench_now() + seconds;
-    const int came = read_line(fd, end, stop, line), stopped = stop && *stop, late = bench_now() >= end;
+    const double end = seconds_now() + seconds;
+    const int came = read_line(fd, end, stop, line), stopped = stop && *stop, late = seconds_now() >= end;
     const int well = end_process(pid, !came && (stopped || late), why);
     if (!came && stopped)
         snprintf(why, BENCH_WHY, "interrupted");

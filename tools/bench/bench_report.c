@@ -9,32 +9,25 @@
 
 static void add_device(cJSON *object, const bench_device *d) {
     const int gpu = d->ordinal != DPR_DEVICE_CPU;
-    cJSON_AddStringToObject(object, "name", d->name);
-    cJSON_AddStringToObject(object, "kind", gpu ? "gpu" : "cpu");
+    report_add(object, "name=%s kind=%s", d->name, gpu ? "gpu" : "cpu");
     cJSON_AddNumberToObject(object, gpu ? "sm_count" : "cores", d->sm_count);
-    cli_json_integer(object, "cache_bytes", d->cache_bytes);
+    report_add(object, "cache_bytes=%lu", d->cache_bytes);
     if (!gpu)
         return;
-    cJSON_AddNumberToObject(object, "cuda_driver_version", d->driver_version);
-    cJSON_AddNumberToObject(object, "cuda_runtime_version", d->runtime_version);
-    cJSON_AddNumberToObject(object, "sm_clock_khz", d->sm_clock_khz);
-    cJSON_AddNumberToObject(object, "memory_clock_khz", d->memory_clock_khz);
-    cJSON_AddNumberToObject(object, "memory_bus_bits", d->memory_bus_bits);
-    cli_json_integer(object, "memory_bytes", d->memory_bytes);
+    report_add(object,
+               "cuda_driver_version=%d cuda_runtime_version=%d sm_clock_khz=%d memory_clock_khz=%d memory_bus_bits=%d "
+               "memory_bytes=%lu",
+               d->driver_version, d->runtime_version, d->sm_clock_khz, d->memory_clock_khz, d->memory_bus_bits,
+               d->memory_bytes);
 }
 
 static void add_settings(cJSON *object, const bench_results *r) {
-    report_number(object, "accuracy", r->rule.half_width);
-    cJSON_AddNumberToObject(object, "min_samples", r->rule.min_samples);
-    cJSON_AddNumberToObject(object, "max_samples", r->rule.max_samples);
-    report_number(object, "budget_seconds", r->rule.seconds);
-    cli_json_integer(object, "pool_bytes", r->device.pool_bytes);
+    report_add(object, "accuracy=%g min_samples=%d max_samples=%d budget_seconds=%g pool_bytes=%lu", r->rule.half_width,
+               r->rule.min_samples, r->rule.max_samples, r->rule.seconds, r->device.pool_bytes);
 }
 
 static void add_heads(report_out *out, const char *name, const bench_results *r) {
-    cJSON_AddStringToObject(out->document, "benchmark", name);
-    cJSON_AddStringToObject(out->document, "version", dpr_version());
-    cJSON_AddStringToObject(out->document, "commit", r->commit);
+    report_add(out->document, "benchmark=%s version=%s commit=%s", name, dpr_version(), r->commit);
     add_device(cJSON_AddObjectToObject(out->document, "device"), &r->device);
     add_settings(cJSON_AddObjectToObject(out->document, "settings"), r);
     cJSON_AddBoolToObject(out->document, "interrupted", r->interrupted);
@@ -71,18 +64,12 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
 void bench_json_case(cJSON *object, const bench_case *at) {
-    cJSON_AddStringToObject(object, "op", dpr_op_name(at->op));
-    cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(at->dtype));
-    cli_json_integer(object, "count", at->count);
-    cJSON_AddStringToObject(object, "mode", bench_mode_name(at->mode));
-    cJSON_AddStringToObject(object, "cache", bench_cache_name(at->cache));
+    report_add(object, "op=%s dtype=%s count=%lu mode=%s cache=%s", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
+               at->count, bench_mode_name(at->mode), bench_cache_name(at->cache));
 }
 
 void bench_json_times(cJSON *object, const bench_summary *us) {
-    report_number(object, "median_us", us->median);
-    report_number(object, "low_us", us->low);
-    report_number(object, "high_us", us->high);
-    report_number(object, "spread", us->spread);
+    report_add(object, "median_us=%g low_us=%g high_us=%g spread=%g", us->median, us->low, us->high, us->spread);
 }
 
 /* A figure of a row with the marks that bench_report_end() explains, or "failed". The buffer is returned. */
@@ -101,25 +88,18 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     bench_json_case(object, &row->at);
     if (row->block || out->format == REPORT_CSV)
         cJSON_AddNumberToObject(object, "block", row->block);
-    cJSON_AddNumberToObject(object, "samples", row->us.n);
-    cJSON_AddNumberToObject(object, "calls", row->calls);
+    report_add(object, "samples=%d calls=%d", row->us.n, row->calls);
     if (results_timed(row)) {
         bench_json_times(object, &row->us);
-        report_number(object, "gb_per_s", row->gb_per_s);
+        report_add(object, "gb_per_s=%g", row->gb_per_s);
     }
-    cJSON_AddBoolToObject(object, "chosen", row->chosen);
-    cJSON_AddBoolToObject(object, "ok", results_right(row));
-    cJSON_AddBoolToObject(object, "settled", row->verdict == BENCH_SETTLED);
-    cJSON_AddBoolToObject(object, "doubtful", results_doubtful(r, row));
-    cli_json_integer(object, "checked", (uint64_t)row->checked);
-    cli_json_integer(object, "wrong", (uint64_t)row->wrong);
-    cJSON_AddNumberToObject(object, "late", row->late);
+    report_add(object, "chosen=%i ok=%i settled=%i doubtful=%i checked=%lu wrong=%lu late=%d", row->chosen,
+               results_right(row), row->verdict == BENCH_SETTLED, results_doubtful(r, row), (uint64_t)row->checked,
+               (uint64_t)row->wrong, row->late);
     if (row->why[0])
         cJSON_AddStringToObject(object, out->format == REPORT_CSV ? "why" : "error", row->why);
     if (row->ratio.n) {
-        report_number(object, "ratio", row->ratio.median);
-        report_number(object, "ratio_low", row->ratio.low);
-        report_number(object, "ratio_high", row->ratio.high);
+        report_add(object, "ratio=%g ratio_low=%g ratio_high=%g", row->ratio.median, row->ratio.low, row->ratio.high);
     }
     if (report_is_text(out))
         cJSON_AddStringToObject(object, "us", marked(text, r, row, row->us.median));
@@ -228,8 +208,7 @@ static void add_verdict(cJSON *line, const bench_row *rows, size_t n, int peers)
     if (!results_regret(rows, n, &regret))
         return;
     snprintf(text, sizeof text, "%.1f %%, %.2f us", 100 * regret.fraction, regret.us);
-    cJSON_AddStringToObject(line, "choice", regret.chosen->strategy);
-    cJSON_AddStringToObject(line, "regret", text);
+    report_add(line, "choice=%s regret=%s", regret.chosen->strategy, text);
 }
 
 /* Adds a column for the key, if it has none. Returns how many columns there are. */
@@ -256,8 +235,7 @@ static void write_sizes(report_out *out, const bench_results *r, size_t first, s
         const bench_row *row = &r->rows[i];
         if (i == first || !results_same_case(&row->at, &row[-1].at)) {
             line = report_row(list);
-            cli_json_integer(line, "elements", row->at.count);
-            cli_json_integer(line, "bytes", row->at.count * dpr_dtype_size(row->at.dtype));
+            report_add(line, "elements=%lu bytes=%lu", row->at.count, row->at.count * dpr_dtype_size(row->at.dtype));
             if (measure == TABLE_TIME)
                 add_verdict(line, row, results_alike(r, i, 0), peers);
         }
@@ -303,12 +281,9 @@ void bench_report_rows(report_out *out, const bench_results *r, const char *csv,
 
 static void add_regret(cJSON *row, const bench_regret *regret) {
     bench_json_case(row, &regret->at);
-    cJSON_AddStringToObject(row, "winner", regret->winner->strategy);
-    report_number(row, "winner_us", regret->winner->us.median);
-    cJSON_AddStringToObject(row, "chosen", regret->chosen->strategy);
-    report_number(row, "chosen_us", regret->chosen->us.median);
-    report_number(row, "regret_us", regret->us);
-    report_number(row, "regret_percent", 100 * regret->fraction);
+    report_add(row, "winner=%s winner_us=%g chosen=%s chosen_us=%g regret_us=%g regret_percent=%g",
+               regret->winner->strategy, regret->winner->us.median, regret->chosen->strategy, regret->chosen->us.median,
+               regret->us, 100 * regret->fraction);
 }
 
 static void write_regrets(report_out *out, const bench_results *r) {

@@ -21,7 +21,7 @@ static void end(bench_walk *w, const char *why) {
 /* ---- The live line ---------------------------------------------------------------------------------------------- */
 
 static double elapsed(const bench_walk *w) {
-    return bench_now() - w->began;
+    return seconds_now() - w->began;
 }
 
 static void end_if_over(bench_walk *w) {
@@ -342,7 +342,7 @@ int walk_run(bench_walk *w) {
     if (bench_timer_create(dpr_ctx_device(w->ctx), pool, &w->timer, why) != 0)
         return cli_error("%s", why);
     w->results->device = *bench_timer_device(w->timer);
-    w->began = bench_now();
+    w->began = seconds_now();
     *bench_timer_watch(w->timer) = (bench_watch){w->asked->stop, w->began + w->asked->budget, show_progress, w};
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);

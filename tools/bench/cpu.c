@@ -122,10 +122,10 @@ static bench_status cpu_put(void *state, size_t at, const void *from, size_t byt
 static bench_status read_other(cpu *c, double *seconds, char *why) {
     int64_t sum;
     while (make_other(c)) {} /* pages that were never written are one page of zeros, which stays in the cache */
-    const double begin = bench_now();
+    const double begin = seconds_now();
     const dpr_status status =
         dpr_reduce_ex(c->ctx, c->other, &sum, c->other_bytes / sizeof(int32_t), DPR_I32, DPR_SUM, NULL);
-    *seconds = bench_now() - begin;
+    *seconds = seconds_now() - begin;
     if (status == DPR_OK)
         return BENCH_GOOD;
     snprintf(why, BENCH_WHY, "the caches cannot be filled: %s", dpr_last_error());
@@ -145,9 +145,9 @@ static bench_status cpu_ready(void *state, const bench_batch *batch, int calls) 
 
 static bench_status cpu_time(void *state, const bench_batch *batch, int calls, double *us) {
     cpu *c = state;
-    const double begin = bench_now();
+    const double begin = seconds_now();
     const bench_status status = bench_make_calls(batch, calls, c->pool, c->cursor, batch->results, NULL);
-    *us = 1e6 * (bench_now() - begin) / calls;
+    *us = 1e6 * (seconds_now() - begin) / calls;
     c->cursor += (size_t)calls;
     return status;
 }
@@ -157,10 +157,10 @@ static double chain_mhz(void) {
     enum { STEPS = 1000000 };
     static volatile uint64_t sink;
     uint64_t x = sink | 1;
-    const double begin = bench_now();
+    const double begin = seconds_now();
     for (int i = 0; i < STEPS; i++)
         x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    const double seconds = bench_now() - begin;
+    const double seconds = seconds_now() - begin;
     sink = x;
     return STEPS / seconds * 1e-6;
 }

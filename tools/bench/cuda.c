@@ -108,9 +108,9 @@ static cudaError_t read_other(const gpu *g) {
 
 /* Clocks rise when there is work. */
 static cudaError_t wake(const gpu *g) {
-    const double begin = bench_now();
+    const double begin = seconds_now();
     cudaError_t error = cudaSuccess;
-    while (error == cudaSuccess && bench_now() - begin < 0.3) {
+    while (error == cudaSuccess && seconds_now() - begin < 0.3) {
         for (int i = 0; i < 16 && error == cudaSuccess; i++)
             error = read_other(g);
         if (error == cudaSuccess)
@@ -217,10 +217,10 @@ static bench_status cuda_time(void *state, const bench_batch *batch, int calls, 
     const gpu *g = state;
     char *why = batch->outcome->why;
     const int blocking = batch->point->mode == BENCH_BLOCKING;
-    const double begin = bench_now();
+    const double begin = seconds_now();
     const bench_status made = make_calls(g, batch, calls);
     const cudaError_t error = blocking || made != BENCH_GOOD ? cudaSuccess : cudaStreamSynchronize(g->stream);
-    *us = 1e6 * (bench_now() - begin) / calls;
+    *us = 1e6 * (seconds_now() - begin) / calls;
     const bench_status status = made != BENCH_GOOD ? after_failure(made, why) : blame(error, "a batch of calls", why);
     return status != BENCH_GOOD || blocking ? status : blame(fetch(g, batch, calls), "fetching results", why);
 }

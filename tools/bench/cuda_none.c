@@ -1,4 +1,4 @@
-/* A build without CUDA has no device but the CPU, so that nothing of this is called. */
+/* A build without CUDA has no device but the CPU, and launches nothing. */
 #include "backend.h"
 
 const bench_backend bench_cuda = {.open = NULL};

@@ -142,10 +142,10 @@ static int good(stage *s, cudaError_t error, const char *step) {
 
 static int wait_idle(stage *s) {
     static const struct timespec ms = {.tv_nsec = 1000000};
-    const double begin = bench_now();
+    const double begin = seconds_now();
     cudaError_t error;
     while ((error = cudaStreamQuery(s->stream)) == cudaErrorNotReady && !s->hung) {
-        const double passed = bench_now() - begin;
+        const double passed = seconds_now() - begin;
         s->hung = passed > patience;
         if (passed > 0.01)
             (void)nanosleep(&ms, NULL);
@@ -284,9 +284,9 @@ static int time_run(stage *s, const subject *j, int more, double *us, int *late)
     int ok = by_clock ? wait_idle(s)
                       : good(s, (cudaError_t)bench_launch_clock(s->lead_cycles, s->ticks, s->stream), "the work ahead")
                             && good(s, cudaEventRecord(s->begin, s->stream), "an event");
-    const double began = bench_now();
+    const double began = seconds_now();
     ok = ok && run(s, j, more) && (by_clock ? wait_idle(s) : good(s, cudaEventRecord(s->end, s->stream), "an event"));
-    *us = 1e6 * (bench_now() - began);
+    *us = 1e6 * (seconds_now() - began);
     *late = !by_clock && cudaEventQuery(s->begin) == cudaSuccess;
     (void)cudaGetLastError(); /* that it was not ready is no error */
     ok = ok && read_account(s) && (by_clock || good(s, cudaEventElapsedTime(&ms, s->begin, s->end), "the time"));
@@ -349,9 +349,9 @@ static int take(void *user, int i) {
 
 /* Clocks rise when there is work. */
 static int wake(stage *s) {
-    const double begin = bench_now();
+    const double begin = seconds_now();
     int ok = 1;
-    while (ok && bench_now() - begin < 0.3)
+    while (ok && seconds_now() - begin < 0.3)
         ok = good(s, (cudaError_t)bench_launch_clock(500000, s->ticks, s->stream), "the first kernel") && wait_idle(s);
     s->lead_cycles = 100000;
     return ok;
@@ -420,17 +420,15 @@ static void measure(stage *s, int device, size_t pending) {
         blame(s, s->hung ? s->nothing : s->no_nesting);
     if (!s->nothing[0] && !load(s, NOTHING, KERNELS))
         blame(s, s->nothing);
-    s->began = bench_now();
+    s->began = seconds_now();
     for (int i = 0; i < s->n && !s->hung; i++)
         start(s, &s->subjects[i]);
     (void)bench_take_turns(s->n, take, s);
 }
 
 static void add_pool(cJSON *object, const stage *s) {
-    cli_json_integer(object, "pending", s->pending);
-    cli_json_integer(object, "loaded_bytes", s->loaded_bytes);
-    cli_json_integer(object, "reserved_bytes", s->reserved_bytes);
-    cli_json_integer(object, "device_bytes", s->loaded_bytes + s->reserved_bytes);
+    report_add(object, "pending=%lu loaded_bytes=%lu reserved_bytes=%lu device_bytes=%lu", s->pending, s->loaded_bytes,
+               s->reserved_bytes, s->loaded_bytes + s->reserved_bytes);
 }
 
 static void add_row(cJSON *rows, const stage *s, const subject *j) {

@@ -45,12 +45,6 @@ const char *bench_cache_name(size_t cache) {
     return cache < BENCH_CACHES ? names[cache] : NULL;
 }
 
-double bench_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
                               unsigned char *out, dpr_stream stream) {
     const bench_subject *s = batch->subject;
@@ -79,7 +73,7 @@ int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began
     /* Sorting all samples for each would come to more than taking them. */
     if (o->us.n >= rule->max_samples || o->us.n % (1 + o->us.n / 16) == 0) {
         const bench_summary summary = bench_summarise(o->samples, o->us.n);
-        o->verdict = bench_judge(rule, &summary, bench_now() - began);
+        o->verdict = bench_judge(rule, &summary, seconds_now() - began);
     }
     return o->verdict == BENCH_MORE && o->us.n < BENCH_SAMPLES;
 }
@@ -109,7 +103,7 @@ double bench_slowdown(const bench_reference *before, const bench_reference *afte
 int bench_goes_on(const bench_watch *watch) {
     if (watch->tick)
         watch->tick(watch->tick_user);
-    return !(watch->stop && *watch->stop) && (watch->end <= 0 || bench_now() < watch->end);
+    return !(watch->stop && *watch->stop) && (watch->end <= 0 || seconds_now() < watch->end);
 }
 
 /* Bytes of the cache where the machine does not tell. */
@@ -363,7 +357,7 @@ static int make_data(session *s, char *why) {
 
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
               int n, bench_outcome *outcomes, char why[BENCH_WHY]) {
-    session s = {.timer = timer, .point = point, .rule = rule, .n = n, .outcomes = outcomes, .began = bench_now()};
+    session s = {.timer = timer, .point = point, .rule = rule, .n = n, .outcomes = outcomes, .began = seconds_now()};
     bench_reference reference;
     if (n < 1 || n > BENCH_SUBJECTS) {
         snprintf(why, BENCH_WHY, "%d subjects; there may be 1 to %d", n, BENCH_SUBJECTS);

@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dpr.h"
+#include "available.h"
 #include "statistics.h"
 
 enum {
@@ -57,9 +57,6 @@ typedef enum bench_cache { BENCH_COLD, BENCH_HOT, BENCH_CACHES } bench_cache;
 /* "graph", "stream", "blocking"; "cold", "hot"; NULL past the end. Static storage. */
 const char *bench_mode_name(size_t mode);
 const char *bench_cache_name(size_t cache);
-
-/* Seconds of a clock that only goes forward. */
-double bench_now(void);
 
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
@@ -110,7 +107,7 @@ typedef struct bench_outcome {
     double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
 } bench_outcome;
 
-/* Keeps a sample. Whether there should be more, by the rule, for a point that began at `began` (bench_now()). */
+/* Keeps a sample. Whether there should be more, by the rule, for a point that began at `began` (seconds_now()). */
 int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began);
 
 /* Has take(user, i) take one sample of each of n subjects (at most BENCH_SUBJECTS) in turn, as long as it returns 1;
@@ -171,7 +168,7 @@ const bench_device *bench_timer_device(const bench_timer *timer);
 /* What may end a measurement before it is done. */
 typedef struct bench_watch {
     const volatile sig_atomic_t *stop; /* ends it once *stop is not 0; NULL: nothing does */
-    double end;                        /* ends it once bench_now() is past this; 0: never */
+    double end;                        /* ends it once seconds_now() is past this; 0: never */
     void (*tick)(void *user);          /* is called between samples, so it should be quick; NULL: nothing is */
     void *tick_user;
 } bench_watch;

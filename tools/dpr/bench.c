@@ -6,13 +6,13 @@
 #include "bench_walk.h"
 #include "commands.h"
 #include "dpr_commit.h"
+#include "listings.h"
 #include "nested.h"
-#include "tables.h"
 
 static void print_tables(void) {
     const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):\n  ";
     int column = 0;
-    tables_print_all();
+    list_print_all();
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const char *name = dpr_strategy_name(i);
         if (!cli_strategy_at(i).takes_block)

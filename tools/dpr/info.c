@@ -7,7 +7,7 @@
 #include "cli_json.h"
 #include "commands.h"
 #include "defuse.h"
-#include "tables.h"
+#include "listings.h"
 
 typedef struct request {
     int device, json, capture, all;
@@ -72,15 +72,11 @@ static void add_to_table(cJSON *table, const cJSON *kernel, int registers) {
 
 static cJSON *add_kernel(cJSON *list, const dpr_problem *problem, const dpr_kernel_info *kernel) {
     cJSON *row = report_row(list);
-    cJSON_AddStringToObject(row, "strategy", problem->options->strategy);
-    cJSON_AddStringToObject(row, "op", dpr_op_name(problem->op));
-    cJSON_AddStringToObject(row, "dtype", dpr_dtype_name(problem->dtype));
-    cJSON_AddNumberToObject(row, "threads", kernel->threads);
-    cJSON_AddNumberToObject(row, "registers", kernel->registers);
-    cJSON_AddNumberToObject(row, "shared_bytes", kernel->shared_bytes);
-    cJSON_AddNumberToObject(row, "blocks_per_sm", kernel->blocks_per_sm);
-    cJSON_AddNumberToObject(row, "occupancy", kernel->occupancy);
-    cJSON_AddStringToObject(row, "limited_by", kernel->limit);
+    report_add(row,
+               "strategy=%s op=%s dtype=%s threads=%d registers=%d shared_bytes=%d blocks_per_sm=%d occupancy=%f "
+               "limited_by=%s",
+               problem->options->strategy, dpr_op_name(problem->op), dpr_dtype_name(problem->dtype), kernel->threads,
+               kernel->registers, kernel->shared_bytes, kernel->blocks_per_sm, kernel->occupancy, kernel->limit);
     return row;
 }
 
@@ -143,11 +139,8 @@ static void show_nodes(report_out *out, cJSON *cpu) {
     dpr_node_info node = DPR_NODE_INFO_INIT;
     for (size_t i = 0; dpr_node_describe(i, &node) == DPR_OK; i++) {
         cJSON *row = report_row(list);
-        cJSON_AddNumberToObject(row, "node", node.number);
-        cli_json_integer(row, "memory_bytes", node.memory_bytes);
-        cJSON_AddNumberToObject(row, "cores", node.cores);
-        cJSON_AddNumberToObject(row, "threads", node.threads);
-        cJSON_AddStringToObject(row, "cpus", node.cpus);
+        report_add(row, "node=%d memory_bytes=%lu cores=%d threads=%d cpus=%s", node.number, node.memory_bytes,
+                   node.cores, node.threads, node.cpus);
     }
     report_table(out, "NUMA nodes", list, 0, columns);
 }
@@ -175,9 +168,7 @@ static int show_gpu(report_out *out, cJSON *gpus, int device) {
     (void)dpr_machine_describe(machine, &info);
     if (info.near_node >= 0)
         snprintf(near, sizeof near, "%d", info.near_node);
-    cJSON_AddStringToObject(gpu, "name", info.gpu_name);
-    cJSON_AddStringToObject(gpu, "pci", *info.pci ? info.pci : "unknown");
-    cJSON_AddNumberToObject(gpu, "near_node", info.near_node);
+    report_add(gpu, "name=%s pci=%s near_node=%d", info.gpu_name, *info.pci ? info.pci : "unknown", info.near_node);
     report_text(out, REPORT_HEADING, "GPU %d, %s, PCI %s, nearest NUMA node %s", device, info.gpu_name,
                 *info.pci ? info.pci : "unknown", near);
     show_capabilities(out, gpu, machine, "gpu.");
@@ -203,13 +194,12 @@ static int show_gpus(report_out *out, int device) {
 
 /* The document alone has these lists, because the help texts show most of them. */
 static void add_lists(report_out *out) {
-    tables_ops(out);
-    tables_dtypes(out);
+    list_ops(out);
+    list_dtypes(out);
     cJSON *statuses = cJSON_AddArrayToObject(out->document, "statuses");
     for (int i = 0; strcmp(dpr_status_name((dpr_status)i), dpr_status_name((dpr_status)-1)) != 0; i++) {
         cJSON *row = report_row(statuses);
-        cJSON_AddStringToObject(row, "id", dpr_status_name((dpr_status)i));
-        cJSON_AddStringToObject(row, "text", dpr_status_text((dpr_status)i));
+        report_add(row, "id=%s text=%s", dpr_status_name((dpr_status)i), dpr_status_text((dpr_status)i));
     }
 }
 
@@ -219,7 +209,7 @@ static int show(const request *r, const dpr_machine *machine) {
     report_text(&out, REPORT_TITLE, "dpr %s", dpr_version());
     show_cpu(&out, machine);
     const int code = show_gpus(&out, r->device);
-    tables_strategies(&out, r->json || r->all || dpr_device_count() > 0);
+    list_strategies(&out, r->json || r->all || dpr_device_count() > 0);
     if (r->json)
         add_lists(&out);
     return report_end(&out) == 0 ? code : cli_error("out of memory");

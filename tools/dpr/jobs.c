@@ -11,8 +11,8 @@
 #include "cuda/device.h"
 #include "figures.h"
 #include "fold.h"
+#include "listings.h"
 #include "progress.h"
-#include "tables.h"
 #include "timing.h"
 #include "value.h"
 
@@ -104,18 +104,18 @@ static void free_jobs(job_list *list) {
  * threads and loading kernels is not in it either, and `repeats` times, each from the start, for a steadier figure. */
 static dpr_status job_run(job *j, const fold_window *w, const job_list *list, int repeats) {
     enum { MOST = 16 };
-    double times[MOST], begun = bench_now();
+    double times[MOST], begun = seconds_now();
     const int warm = j->fold.elements == 0, most = warm + repeats < MOST ? warm + repeats : MOST;
     int done = 0;
     dpr_status status = fold_prepare(&j->fold, w);
     if (status == DPR_OK && !*j->strategy)
         j->strategy = dpr_plan_strategy(j->fold.plan);
-    while (status == DPR_OK && done < most && (done < 4 || bench_now() - begun < 1)) {
+    while (status == DPR_OK && done < most && (done < 4 || seconds_now() - begun < 1)) {
         if (warm)
             fold_start(&j->fold);
-        const double from = bench_now();
+        const double from = seconds_now();
         status = fold_add(&j->fold, w, list->array);
-        times[done++] = bench_now() - from;
+        times[done++] = seconds_now() - from;
     }
     if (status == DPR_OK)
         j->seconds += bench_summarise(times + warm, done - warm).median;
@@ -184,8 +184,7 @@ static void add_job(cJSON *results, const job_list *list, const job *j, int is_t
     const double rate = (double)(list->array->count * dpr_dtype_size(list->array->dtype)) / j->seconds;
     char text[VALUE_TEXT];
     cJSON *row = report_row(results);
-    cJSON_AddStringToObject(row, "op", dpr_op_name(j->fold.op));
-    cJSON_AddStringToObject(row, "strategy", j->strategy);
+    report_add(row, "op=%s strategy=%s", dpr_op_name(j->fold.op), j->strategy);
     if (*j->why) {
         cJSON_AddNullToObject(row, "value");
         cJSON_AddStringToObject(row, "error", j->why);
@@ -213,13 +212,10 @@ static cJSON *add_array(cJSON *arrays, const job_list *list) {
     char shape[SHAPE_TEXT];
     const npy_header *array = list->array;
     cJSON *object = report_row(arrays);
-    cJSON_AddStringToObject(object, "file", list->name);
-    cJSON_AddStringToObject(object, "dtype", dpr_dtype_name(array->dtype));
+    report_add(object, "file=%s dtype=%s", list->name, dpr_dtype_name(array->dtype));
     cJSON_AddRawToObject(object, "shape", shape_text(array, "[]", shape));
-    cJSON_AddBoolToObject(object, "fortran_order", array->fortran);
-    cJSON_AddBoolToObject(object, "big_endian", array->swapped);
-    cli_json_integer(object, "count", array->count);
-    cli_json_integer(object, "bytes", array->count * dpr_dtype_size(array->dtype));
+    report_add(object, "fortran_order=%i big_endian=%i count=%lu bytes=%lu", array->fortran, array->swapped,
+               array->count, array->count * dpr_dtype_size(array->dtype));
     return object;
 }
 
@@ -242,7 +238,7 @@ static void show_reasons(const job_list *list, report_out *out) {
             report_text(out, REPORT_NOTE, "%s: %s", dpr_op_name(j->fold.op), j->why);
     }
     if (report_is_text(out) && list->asked->every_strategy && !list->asked->gpu)
-        tables_print_left_out();
+        list_print_left_out();
 }
 
 static void show_jobs(const job_list *list, asked *a) {

@@ -8,7 +8,7 @@
 #include "commands.h"
 #include "defuse.h"
 #include "figures.h"
-#include "tables.h"
+#include "listings.h"
 
 /* The longest text of a captured machine that is read, and of an explanation, in bytes. */
 enum { TEXT = 64 * 1024 };
@@ -33,7 +33,7 @@ static const cli_help help = {
     "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
     "  dpr info --capture > this.caps               and elsewhere:\n"
     "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
-    tables_print_all,
+    list_print_all,
     "Times are predictions from call to result. A '*' marks the choice.\n"
     "\n"
     "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).\n"};
@@ -115,18 +115,15 @@ static dpr_step step_at(const dpr_decision *decision, size_t count) {
 
 static void add_step(cJSON *row, const dpr_decision *decision, const dpr_step *step) {
     const int is_last = step->upto == SIZE_MAX;
-    cli_json_integer(row, "from", step->from);
+    report_add(row, "from=%lu", step->from);
     if (is_last)
         cJSON_AddNullToObject(row, "upto");
     else
-        cli_json_integer(row, "upto", step->upto);
-    cJSON_AddStringToObject(row, "strategy", dpr_strategy_name(step->strategy));
-    cJSON_AddNumberToObject(row, "threads", step->threads);
-    cJSON_AddNumberToObject(row, "max_blocks", step->max_blocks);
-    if (step->max_depth > 0) {
-        cJSON_AddNumberToObject(row, "launch_seconds", step->launch_seconds);
-        cJSON_AddBoolToObject(row, "launch_measured", step->launch_measured);
-    }
+        report_add(row, "upto=%lu", step->upto);
+    report_add(row, "strategy=%s threads=%d max_blocks=%d", dpr_strategy_name(step->strategy), step->threads,
+               step->max_blocks);
+    if (step->max_depth > 0)
+        report_add(row, "launch_seconds=%f launch_measured=%i", step->launch_seconds, step->launch_measured);
     cJSON_AddNumberToObject(row, "seconds_at_from", seconds_of(decision, step->strategy, step->from));
     if (!is_last)
         cJSON_AddNumberToObject(row, "seconds_at_upto", seconds_of(decision, step->strategy, step->upto));
@@ -198,11 +195,9 @@ static void show_problem(report_out *out, const dpr_machine *machine, const requ
     (void)dpr_machine_describe(machine, &info);
     const dpr_memory usual = info.gpu_name ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     const char *memory = memory_name((size_t)(p->memory ? p->memory : usual) - DPR_MEMORY_HOST);
-    cJSON_AddStringToObject(out->document, "op", dpr_op_name(p->op));
-    cJSON_AddStringToObject(out->document, "dtype", dpr_dtype_name(p->dtype));
-    cJSON_AddStringToObject(out->document, "memory", memory);
-    cJSON_AddStringToObject(out->document, "nan", r->options.nan == DPR_NAN_IGNORE ? "ignore" : "propagate");
-    cJSON_AddStringToObject(out->document, "cpu_name", info.cpu_name);
+    report_add(out->document, "op=%s dtype=%s memory=%s nan=%s cpu_name=%s", dpr_op_name(p->op),
+               dpr_dtype_name(p->dtype), memory, r->options.nan == DPR_NAN_IGNORE ? "ignore" : "propagate",
+               info.cpu_name);
     if (info.gpu_name)
         cJSON_AddStringToObject(out->document, "gpu_name", info.gpu_name);
     report_text(out, REPORT_TITLE, "%s of %s in %s memory, %s", dpr_op_name(p->op), dpr_dtype_name(p->dtype), memory,
@@ -215,21 +210,22 @@ static int show_decision(const dpr_decision *decision, const dpr_machine *machin
     show_problem(&out, machine, r);
     show_steps(&out, decision);
     if (r->explain) {
-        cli_json_integer(out.document, "count", r->count);
-        cJSON_AddStringToObject(out.document, "choice", dpr_strategy_name(step_at(decision, r->count).strategy));
+        report_add(out.document, "count=%lu choice=%s", r->count,
+                   dpr_strategy_name(step_at(decision, r->count).strategy));
     }
     show_strategies(&out, decision, r);
     if (r->explain && !r->json)
         code = print_explanation(decision, r->count);
     else if (!r->json && !cJSON_GetObjectItem(out.document, "gpu_name"))
-        tables_print_left_out();
+        list_print_left_out();
     return report_end(&out) == 0 ? code : cli_error("out of memory");
 }
 
 static int show(const request *r, const dpr_machine *machine) {
     dpr_decision *decision;
     const dpr_status status = dpr_decision_create(machine, &r->problem, &decision);
-    if (status == DPR_ERR_SIZE || status == DPR_ERR_EMPTY || status == DPR_ERR_INVALID_OPTION)
+    if (status == DPR_ERR_UNSUPPORTED_PAIR || status == DPR_ERR_SIZE || status == DPR_ERR_EMPTY
+        || status == DPR_ERR_INVALID_OPTION)
         return cli_usage("%s", dpr_last_error());
     if (status != DPR_OK)
         return cli_error("%s", dpr_last_error());
@@ -260,8 +256,6 @@ int command_plan(int argc, char **argv) {
         return code;
     if (r.machine_file && r.device != CLI_NO_DEVICE)
         return cli_usage("--machine and --device exclude each other");
-    if (!dpr_supported(r.problem.op, r.problem.dtype))
-        return cli_usage("%s has no meaning for %s", dpr_op_name(r.problem.op), dpr_dtype_name(r.problem.dtype));
     r.problem.options = &r.options;
     r.problem.count = r.explain ? (size_t)r.count : 1;
     return run(&r);

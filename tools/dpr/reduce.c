@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "jobs.h"
-#include "tables.h"
+#include "listings.h"
 
 enum { DEFAULT_WINDOW = 64 << 20 };
 
@@ -30,7 +30,7 @@ static const cli_help help = {
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
-    tables_print_all,
+    list_print_all,
     "Files are .npy (versions 1.0 to 3.0, either byte order, C or Fortran order) or, with --dtype, bare\n"
     "elements in this machine's byte order. They may be larger than memory: they are mapped window by window\n"
     "and the results of the windows combined. argmin and argmax give the index in row-major order, as NumPy's\n"
@@ -159,8 +159,7 @@ static int reduce_one(request *r, const char *file) {
     int code = opened == 0 ? jobs_reduce(&r->asked, &s, name) : -1;
     if (code < 0) {
         cJSON *row = report_row(r->asked.arrays);
-        cJSON_AddStringToObject(row, "file", name);
-        cJSON_AddStringToObject(row, "error", s.why);
+        report_add(row, "file=%s error=%s", name, s.why);
         code = cli_error("%s: %s", name, s.why);
     }
     source_close(&s);

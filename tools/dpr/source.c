@@ -12,8 +12,8 @@
 
 #include "available.h"
 #include "figures.h"
-#include "generate.h"
 #include "progress.h"
+#include "value.h"
 
 static int fail_short(source *s, uint64_t missing) {
     return npy_fail(s->why, "is truncated: %" PRIu64 " byte%s of its %" PRIu64 " elements %s missing", missing,

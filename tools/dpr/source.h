@@ -31,7 +31,7 @@ typedef struct source {
  * `window` the bytes of a window, at least 1. 0, or -1 with s->why; source_close() is due in either case. */
 int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window);
 
-/* Makes a source of pseudo-random elements (generate.h), which `bytes` is a whole number of. 0, or -1 with s->why. */
+/* Makes a source of pseudo-random elements (value.h), which `bytes` is a whole number of. 0, or -1 with s->why. */
 int source_generate(source *s, dpr_dtype dtype, uint64_t bytes);
 
 /* The next window: 1 with *in (valid until the next call), *count elements, at least 1, and *last when it is known to

@@ -43,12 +43,6 @@ void cli_json_append(cJSON *list, cJSON *value) {
         cJSON_Delete(value);
 }
 
-void cli_json_integer(cJSON *object, const char *key, uint64_t value) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    cJSON_AddRawToObject(object, key, text);
-}
-
 /* ---- Output ----------------------------------------------------------------------------------------------------- */
 
 char *cli_json_take(cJSON *value) {

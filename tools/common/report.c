@@ -25,15 +25,52 @@ report_out report_begin(FILE *f, report_format format) {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
-void report_number(cJSON *object, const char *key, double x) {
+static cJSON *six_digits(double x) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", x);
-    cli_json_add(object, key, isfinite(x) ? cli_json_digits(text) : cJSON_CreateNull());
+    return isfinite(x) ? cli_json_digits(text) : cJSON_CreateNull();
+}
+
+static cJSON *whole(uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return cli_json_digits(text);
+}
+
+/* The next argument, of the conversion that begins at `at`. */
+static cJSON *next_value(const char *at, va_list *arguments) {
+    switch (at[1]) {
+    case 's':
+        return cJSON_CreateString(va_arg(*arguments, const char *));
+    case 'i':
+        return cJSON_CreateBool(va_arg(*arguments, int));
+    case 'd':
+        return cJSON_CreateNumber(va_arg(*arguments, int));
+    case 'l':
+        return whole(va_arg(*arguments, unsigned long));
+    case 'f':
+        return cJSON_CreateNumber(va_arg(*arguments, double));
+    default:
+        return six_digits(va_arg(*arguments, double));
+    }
+}
+
+void report_add(cJSON *object, const char *format, ...) {
+    char key[32];
+    va_list arguments;
+    va_start(arguments, format);
+    for (const char *at = format, *value; *at; at = value + strcspn(value, " ")) {
+        at += *at == ' ';
+        value = strchr(at, '%');
+        snprintf(key, sizeof key, "%.*s", (int)(value - at - 1), at);
+        cli_json_add(object, key, next_value(value, &arguments));
+    }
+    va_end(arguments);
 }
 
 void report_known(cJSON *object, const char *key, double x) {
     if (x > 0)
-        report_number(object, key, x);
+        cli_json_add(object, key, six_digits(x));
 }
 
 cJSON *report_row(cJSON *list) {

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "available.h"
 #include "cli.h"
 #include "report.h"
-#include "timing.h"
 
 static int failed_to_write(const char *file) {
     return cli_error("%s: cannot be written: %s", file, strerror(errno));
@@ -35,7 +35,7 @@ static int replace(outfile *o) {
     if (code != CLI_OK)
         (void)remove(aside);
     o->made &= code != CLI_OK;
-    o->saved = bench_now();
+    o->saved = seconds_now();
     return code;
 }
 
@@ -67,7 +67,7 @@ static int guess_format(const outfile *o) {
 int outfile_try(outfile *o) {
     if (o->format == OUTFILE_GUESS)
         o->format = guess_format(o);
-    o->saved = bench_now();
+    o->saved = seconds_now();
     if (!o->name || !is_replaceable(o->name))
         return CLI_OK;
     struct stat s;
@@ -85,7 +85,7 @@ void outfile_abandon(outfile *o) {
 
 void outfile_refresh(outfile *o) {
     static const double seconds = 5;
-    if (o->name && bench_now() - o->saved > seconds && is_replaceable(o->name))
+    if (o->name && seconds_now() - o->saved > seconds && is_replaceable(o->name))
         (void)replace(o);
 }
 

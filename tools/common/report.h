@@ -30,10 +30,11 @@ int report_end(report_out *out);
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
-/* A number of six digits; null if it is none. */
-void report_number(cJSON *object, const char *key, double x);
+/* Adds members to an object: "key=%s other=%d", with one blank between them and a value for each. %s is text, %d and
+ * %lu are whole numbers, %i is a truth value, %f a number, and %g a number of six digits; null if it is none. */
+void report_add(cJSON *object, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same if it is more than 0; else nothing: it is not known. */
+/* Adds a number of six digits if it is more than 0; else nothing: it is not known. */
 void report_known(cJSON *object, const char *key, double x);
 
 /* A new row at a list's end. NULL when out of memory, which cJSON's functions take for an object; report_end() says so.

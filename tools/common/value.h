@@ -1,4 +1,4 @@
-/* Elements and results as text and as JSON. dpr_element_load() of cpu/element.h reads them. */
+/* Elements and results as text, as JSON, and generated. dpr_element_load() of cpu/element.h reads them. */
 #ifndef DPR_TOOLS_VALUE_H
 #define DPR_TOOLS_VALUE_H
 
@@ -39,5 +39,12 @@ void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count);
 
 /* Bits of the significand of a floating-point type. */
 int value_precision(dpr_dtype dtype);
+
+/* Fills elements `first` to first + count - 1 of a pseudo-random array of the type, the same on every machine. Element
+ * i depends on i alone: it comes from the
+ * 64 bits of the i-th number of SplitMix64 with seed 0; part p of a complex number from those of number 2 i + p.
+ * Truth values are the top bit, integers the top bits, floating point the top p bits over 2^p with p the bits of the
+ * type's significand (F64: 53, F32: 24, F16: 11, BF16: 8): uniform over all integers of the type, and over [0, 1). */
+void generate(dpr_dtype dtype, uint64_t first, void *to, size_t count);
 
 #endif

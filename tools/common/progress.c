@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "available.h"
 #include "defuse.h"
 #include "figures.h"
-#include "timing.h"
 
 static struct {
     char name[41];
@@ -19,13 +19,13 @@ void progress_start(const char *name, uint64_t total) {
     snprintf(bar.name, sizeof bar.name, "%s", name);
     defuse(bar.name);
     bar.total = total;
-    bar.start = bench_now();
+    bar.start = seconds_now();
 }
 
 void progress_show(uint64_t done) {
     enum { WIDTH = 24 };
     static const char bars[] = "########################", dots[] = "........................";
-    const double seconds = bench_now() - bar.start, part = bar.total ? (double)done / (double)bar.total : 0;
+    const double seconds = seconds_now() - bar.start, part = bar.total ? (double)done / (double)bar.total : 0;
     const int filled = (int)(part * WIDTH);
     char text[160], a[32], b[32];
     if (seconds < 1)
@@ -39,7 +39,7 @@ void progress_show(uint64_t done) {
 }
 
 void progress_line(const char *text) {
-    double now = bench_now();
+    double now = seconds_now();
     if (now - bar.shown < 0.1 || !isatty(STDERR_FILENO))
         return;
     bar.shown = now;

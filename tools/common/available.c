@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cpu/cgroup.h"
@@ -62,4 +63,10 @@ int64_t machine_value(const dpr_machine *machine, const char *key) {
         if (strcmp(c.key, key) == 0)
             return c.value;
     return 0;
+}
+
+double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }

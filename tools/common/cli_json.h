@@ -23,9 +23,6 @@ cJSON *cli_json_digits(const char *digits);
 void cli_json_add(cJSON *object, const char *key, cJSON *value);
 void cli_json_append(cJSON *list, cJSON *value);
 
-/* A number with all its digits as a member of an object. */
-void cli_json_integer(cJSON *object, const char *key, uint64_t value);
-
 /* Deletes the value and returns its text, one line; NULL when memory has run out since the last call. The caller gives
  * the text to cJSON_free(). */
 char *cli_json_take(cJSON *value);

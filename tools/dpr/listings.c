@@ -1,9 +1,9 @@
-#include "tables.h"
+#include "listings.h"
 
 #include "cli.h"
 #include "cli_json.h"
 
-void tables_ops(report_out *out) {
+void list_ops(report_out *out) {
     static const report_column columns[] = {{"name", "name", UNIT_LEFT},
                                             {"text", "result", UNIT_LEFT},
                                             {"types", "element types", UNIT_LEFT},
@@ -13,16 +13,13 @@ void tables_ops(report_out *out) {
     dpr_op_info info = DPR_OP_INFO_INIT;
     for (int i = 0; dpr_op_describe((dpr_op)i, &info) == DPR_OK; i++) {
         cJSON *row = report_row(list);
-        cJSON_AddStringToObject(row, "name", dpr_op_name((dpr_op)i));
-        cJSON_AddStringToObject(row, "id", info.id);
-        cJSON_AddStringToObject(row, "text", info.text);
-        cJSON_AddStringToObject(row, "types", info.types);
-        cJSON_AddStringToObject(row, "result", info.result);
+        report_add(row, "name=%s id=%s text=%s types=%s result=%s", dpr_op_name((dpr_op)i), info.id, info.text,
+                   info.types, info.result);
     }
     report_table(out, "Operations", list, 0, columns);
 }
 
-void tables_dtypes(report_out *out) {
+void list_dtypes(report_out *out) {
     static const report_column columns[] = {{"name", "name", UNIT_LEFT},
                                             {"text", "element", UNIT_LEFT},
                                             {"npy", ".npy", UNIT_LEFT},
@@ -32,10 +29,8 @@ void tables_dtypes(report_out *out) {
     dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
     for (int i = 0; dpr_dtype_describe((dpr_dtype)i, &info) == DPR_OK; i++) {
         cJSON *row = report_row(list);
-        cJSON_AddStringToObject(row, "name", dpr_dtype_name((dpr_dtype)i));
-        cJSON_AddStringToObject(row, "id", info.id);
-        cJSON_AddStringToObject(row, "text", info.text);
-        cli_json_integer(row, "bytes", dpr_dtype_size((dpr_dtype)i));
+        report_add(row, "name=%s id=%s text=%s bytes=%lu", dpr_dtype_name((dpr_dtype)i), info.id, info.text,
+                   dpr_dtype_size((dpr_dtype)i));
         if (*info.npy)
             cJSON_AddStringToObject(row, "npy", info.npy);
         cJSON_AddStringToObject(row, "sum", dpr_dtype_name(dpr_result_dtype(DPR_SUM, (dpr_dtype)i)));
@@ -43,7 +38,7 @@ void tables_dtypes(report_out *out) {
     report_table(out, "Types", list, 0, columns);
 }
 
-void tables_strategies(report_out *out, int with_gpu) {
+void list_strategies(report_out *out, int with_gpu) {
     static const report_column columns[] = {{"name", "name", UNIT_LEFT}, {"text", "what it does", UNIT_LEFT}, {0}};
     cJSON *list = cJSON_AddArrayToObject(out->document, "strategies");
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
@@ -51,24 +46,22 @@ void tables_strategies(report_out *out, int with_gpu) {
         if (on_gpu && !with_gpu)
             continue;
         cJSON *row = report_row(list);
-        cJSON_AddStringToObject(row, "name", dpr_strategy_name(i));
-        cJSON_AddStringToObject(row, "text", dpr_strategy_text(i));
-        cJSON_AddStringToObject(row, "side", on_gpu ? "gpu" : "cpu");
+        report_add(row, "name=%s text=%s side=%s", dpr_strategy_name(i), dpr_strategy_text(i), on_gpu ? "gpu" : "cpu");
     }
     report_table(out, "Strategies of this build", list, 0, columns);
     if (!with_gpu)
-        tables_print_left_out();
+        list_print_left_out();
 }
 
-void tables_print_all(void) {
+void list_print_all(void) {
     report_out out = report_begin(stdout, REPORT_TABLE);
-    tables_ops(&out);
-    tables_dtypes(&out);
-    tables_strategies(&out, 1);
+    list_ops(&out);
+    list_dtypes(&out);
+    list_strategies(&out, 1);
     (void)report_end(&out);
 }
 
-void tables_print_left_out(void) {
+void list_print_left_out(void) {
     int on_gpu = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         on_gpu += cli_strategy_at(i).on_gpu;

@@ -1,4 +1,4 @@
-/* How much memory there is to take, and what else is known of the machine. */
+/* What the machine has: memory to take, a clock, capabilities. */
 #ifndef DPR_BENCH_AVAILABLE_H
 #define DPR_BENCH_AVAILABLE_H
 
@@ -15,5 +15,8 @@ uint64_t memory_available_by(const char *meminfo, const char *cgroup_file, const
 
 /* The value of the machine's capability that has this key (dpr_capability); 0 if it has none. */
 int64_t machine_value(const dpr_machine *machine, const char *key);
+
+/* Seconds of a clock that only goes forward. */
+double seconds_now(void);
 
 #endif
