@@ -7,7 +7,7 @@
 #ifndef DPR_DP_LAUNCH_TABLE_CUH
 #define DPR_DP_LAUNCH_TABLE_CUH
 
-#include "launches.cuh"
+#include "admission.cuh"
 #include "nested_args.h"
 
 namespace dpr {

@@ -1,6 +1,6 @@
-/* Launching a kernel from a kernel, and the account that counts such launches. */
-#ifndef DPR_DP_LAUNCHES_CUH
-#define DPR_DP_LAUNCHES_CUH
+/* Whether a kernel that a kernel asks for is launched: the device admits it or refuses it, and the account counts that. */
+#ifndef DPR_DP_ADMISSION_CUH
+#define DPR_DP_ADMISSION_CUH
 
 #include "dpr.h"
 
