@@ -1,4 +1,4 @@
-/* Whether a kernel that a kernel asks for is launched: the device admits it or refuses it, and the account counts that. */
+/* Launching a kernel from a kernel: the device admits the launch or refuses it, and the account counts which. */
 #ifndef DPR_DP_ADMISSION_CUH
 #define DPR_DP_ADMISSION_CUH
 

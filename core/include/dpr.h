@@ -568,8 +568,8 @@ DPR_API dpr_status dpr_machine_read(int device, int measure, dpr_machine **out);
  * Each line is `key = value`. The keys are those of dpr_capability, cpu_name, and gpu_name for a machine with a GPU. #
  * starts a comment, except in a name. The caller gives the machine back with dpr_machine_destroy().
  *
- * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_INVALID_OPTION with the line and the key of what is
- * unknown, malformed, missing, there twice or out of its range. */
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_OUT_OF_MEMORY, and DPR_ERR_INVALID_OPTION with the key, and the line if there
+ * is one, of what is unknown, malformed, out of its range or there twice, and of a number that is missing. */
 DPR_API dpr_status dpr_machine_parse(const char *text, dpr_machine **out);
 
 /** Writes the machine as text for dpr_machine_parse(), by the protocol of dpr_plan_explain(). */
@@ -628,8 +628,10 @@ typedef struct dpr_kernel_info {
 /** Describes the kernel with which problem->options->strategy solves the problem on the GPU of a context's machine or
  * of one from dpr_machine_read(). Initialises the GPU.
  *
- * Errors: those of dpr_decision_create(), DPR_ERR_INVALID_OPTION if no strategy is named, DPR_ERR_STRATEGY_UNABLE if
- * the strategy cannot solve the problem or runs on the CPU, DPR_ERR_NO_DEVICE for a captured machine. */
+ * Errors: DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _SIZE, _EMPTY,
+ * _INVALID_OPTION and _UNKNOWN_STRATEGY for the problem, and DPR_ERR_INVALID_OPTION if it names no strategy;
+ * DPR_ERR_STRATEGY_UNABLE if the strategy cannot solve the problem or runs on the CPU; DPR_ERR_NO_DEVICE for a captured
+ * machine; DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *problem, dpr_kernel_info *out);
 
 /* ---- Decisions -------------------------------------------------------------------------------------------------- */
@@ -641,8 +643,9 @@ typedef struct dpr_decision dpr_decision;
 /** Decides as blocking calls (dpr_reduce_ex()) do, for every number of elements at once. Runs nothing, except that the
  * costs of nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
  *
- * @param machine  a context's, so that the decision is the context's; any other machine: then the number of blocks that
- *                 a GPU holds follows from what kernels declare. It may be destroyed before the decision.
+ * @param machine  a context's: the decision is the one that the context's calls make, unless one of them was in a
+ * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
+ * follows from what kernels declare. It may be destroyed before the decision.
  * @param problem  its count is checked and does not change the decision; device_count and options->init are not used.
  * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
  *

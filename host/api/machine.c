@@ -1,4 +1,5 @@
 /* Machines as callers see them: read or captured, their names and capabilities, and the kernels of their GPUs. */
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "cuda/device.h"
@@ -66,6 +67,8 @@ dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *ou
     dpr_machine_info info = {.size = out->size, .cpu_name = caps->cpu_name, .near_node = -1};
     if (caps->has_gpu && machine->device >= 0 && dpr_device_pci(machine->device, info.pci) == DPR_OK)
         info.near_node = dpr_numa_node_of_pci(info.pci);
+    for (char *c = info.pci; *c; c++) /* CUDA writes capitals, the kernel's files and other tools do not */
+        *c = (char)tolower((unsigned char)*c);
     if (caps->has_gpu)
         info.gpu_name = caps->gpu_name;
     if (caps->has_gpu && info.near_node < 0)

@@ -1,8 +1,6 @@
 /* Runs of strategies in a stream. */
 #include "opened.h"
 
-#include <stdlib.h>
-
 #include "error.h"
 #include "home.h"
 

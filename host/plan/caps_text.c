@@ -122,6 +122,8 @@ static dpr_status parse_line(const char *text, size_t length, int line, dpr_caps
         return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: the value of %s is longer than 63 bytes", line, key);
     if (!name)
         return parse_number(key, value, line, caps, seen);
+    if (*name)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "line %d: %s is there twice", line, key);
     memcpy(name, value, sizeof value);
     if (name == caps->gpu_name)
         caps->has_gpu = 1;

@@ -20,7 +20,7 @@ typedef struct explanation {
     int max_pending;
 } explanation;
 
-static void explain_shape(dpr_text *text, const dpr_choice_step *step) {
+static void explain_limits(dpr_text *text, const dpr_choice_step *step) {
     if (step->strategy->side == DPR_ON_GPU)
         dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
                      step->limits.max_blocks, step->limits.threads, step->limits.scratch_bytes);
@@ -96,7 +96,7 @@ static void explain(dpr_text *text, const void *subject) {
     explain_machine(text, caps);
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
                  key->f.strategy ? "asked for by name" : "the cheapest by prediction");
-    explain_shape(text, step);
+    explain_limits(text, step);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);
     explain_strategies(text, step->strategy, of);

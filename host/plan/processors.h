@@ -1,6 +1,6 @@
 /* What hwloc knows of this machine: the cores this process may use, their NUMA nodes, and which node a GPU is near. */
-#ifndef DPR_HOST_PLAN_TOPO_H
-#define DPR_HOST_PLAN_TOPO_H
+#ifndef DPR_HOST_PLAN_PROCESSORS_H
+#define DPR_HOST_PLAN_PROCESSORS_H
 
 #include <stdint.h>
 

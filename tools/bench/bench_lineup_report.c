@@ -154,6 +154,8 @@ static void write_parts(report_out *out, const lineup_results *l) {
     }
     cli_json_add(out->document, "launches", launches);
     cli_json_add(out->document, "pools", pools);
+    launches = cJSON_GetObjectItemCaseSensitive(out->document, "launches"); /* NULL when out of memory */
+    pools = cJSON_GetObjectItemCaseSensitive(out->document, "pools");
     if (number_of(out->document, "pending") > 0)
         report_text(out, REPORT_NOTE,
                     "Pool of pending launches: %.0f; %s of device memory once a kernel has launched one",
@@ -201,11 +203,12 @@ static void add_nested(cJSON *row, const bench_kernels *k) {
     cJSON *object = k->has_nested ? cJSON_AddObjectToObject(row, "nested") : NULL;
     if (!object)
         return;
-    report_add(object, "launched=%d refused=%d failed=%d in_line=%d deepest=%d", n->launched, n->refused, n->failed,
-               n->in_line, n->deepest);
+    report_add(object, "launched=%lu refused=%lu failed=%lu in_line=%lu deepest=%lu", (uint64_t)n->launched,
+               (uint64_t)n->refused, (uint64_t)n->failed, (uint64_t)n->in_line, (uint64_t)n->deepest);
     if (n->failed == 0)
         return;
-    report_add(object, "error=%d error_depth=%d error_block=%d", n->error, n->error_depth, n->error_block);
+    report_add(object, "error=%d error_depth=%lu error_block=%lu", n->error, (uint64_t)n->error_depth,
+               (uint64_t)n->error_block);
 }
 
 static int has_run(const bench_row *row) {

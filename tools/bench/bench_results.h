@@ -28,7 +28,7 @@ typedef struct bench_row {
     const char *strategy; /* of dpr that ran; NULL: another library's subject. Static storage */
     int block;            /* threads a block that were asked for; 0: the strategy's own choice */
     int chosen;           /* 1: it is the planner's choice */
-    bench_state state;    /* DONE; FAILED; UNFIT: the strategy cannot run the case */
+    bench_state state;    /* DONE; FAILED; REFUSED: the strategy cannot run the case */
     bench_verdict verdict;
     char why[256]; /* when it failed or cannot run */
     bench_kernels kernels;
@@ -47,7 +47,7 @@ typedef struct bench_omission {
     char why[160];
 } bench_omission;
 
-/* The planner's choice beside the best strategy, where both gave right results. */
+/* The planner's choice compared with the best strategy, if both gave right results. */
 typedef struct bench_regret {
     bench_case at;
     const bench_row *winner, *chosen;
@@ -86,7 +86,7 @@ size_t results_alike(const bench_results *r, size_t first, int any_count);
 /* The row of a subject at a case, or of the planner's choice (NULL); NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
-/* Of n rows of one case. 1, or 0 if there is none: no choice measured, or nothing right. */
+/* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);
 
 /* The quickest of n rows whose results were all right; NULL if there is none. */

@@ -31,7 +31,7 @@ static void cpu_close(void *state) {
     free(c);
 }
 
-/* Of the memory that fills caches. */
+/* Bytes of the memory that fills caches. */
 static size_t other_bytes(const bench_device *d) {
     return bench_aligned(2 * (size_t)d->cache_bytes);
 }

@@ -33,7 +33,7 @@ static const double patience = 10;
  * programming guide). */
 enum { MORE = 72, FEWER = 8 };
 
-/* Of a fan-out: blocks at most, and launches from each, more and fewer. */
+/* Most blocks of a fan-out, and launches from each block, more and fewer. */
 enum { MOST_BLOCKS = 64, EACH_MORE = 8, EACH_FEWER = 1 };
 
 /* The first times load and set up what later ones find. */

@@ -1,6 +1,6 @@
 /* What the machine has: memory to take, a clock, capabilities. */
-#ifndef DPR_BENCH_AVAILABLE_H
-#define DPR_BENCH_AVAILABLE_H
+#ifndef DPR_TOOLS_AVAILABLE_H
+#define DPR_TOOLS_AVAILABLE_H
 
 #include <stdint.h>
 

@@ -25,7 +25,7 @@ typedef struct report_out {
 report_out report_begin(FILE *f, report_format format);
 
 /* Writes the document as JSON where that is the format, and deletes it. Errors of the file are for the caller to look
- * for. -1 when memory has run out, else 0. */
+ * for. Returns 0, or -1 when memory has run out. */
 int report_end(report_out *out);
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
@@ -56,8 +56,7 @@ typedef enum report_place { REPORT_TITLE, REPORT_HEADING, REPORT_NOTE, REPORT_RO
 void report_text(report_out *out, report_place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* How numbers are shown: as they are, with about three digits, in percent, in KiB and so on, as a power of
- * two, in us and so on.
- * UNIT_LEFT is for text at the left of its column. */
+ * two, in us and so on. UNIT_LEFT is for text at the left of its column. */
 typedef enum column_unit {
     UNIT_NONE,
     UNIT_LEFT,

@@ -59,6 +59,8 @@ static cJSON *find_alike(const cJSON *table, const cJSON *kernel) {
 /* Counts the kernel in the table's row of its like, whose other members are those of the first. */
 static void add_to_table(cJSON *table, const cJSON *kernel, int registers) {
     cJSON *row = find_alike(table, kernel);
+    if (!table) /* when out of memory */
+        return;
     if (!row) {
         row = cJSON_Duplicate(kernel, 1);
         cJSON_AddNumberToObject(row, "kernels", 0);
@@ -187,7 +189,7 @@ static int show_gpus(report_out *out, int device) {
             code = CLI_FAILED;
     if (devices == 0 && device != DPR_DEVICE_CPU) {
         cJSON_AddStringToObject(out->document, "no_gpu", dpr_device_absent());
-        report_text(out, REPORT_NOTE, "GPU: none, as %s", dpr_device_absent());
+        report_text(out, REPORT_NOTE, "No GPU: %s", dpr_device_absent());
     }
     return code;
 }

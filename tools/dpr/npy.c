@@ -61,7 +61,7 @@ static int set_shape(const char *at, const char *end, npy_header *h, char *why) 
     int is_empty = 0, is_large = 0;
     char *after;
     h->count = 1;
-    for (; at < end; at = after + strspn(after, ", \t\r\n")) {
+    for (at += strspn(at, " \t\r\n"); at < end; at = after + strspn(after, ", \t\r\n")) {
         const uint64_t extent = strtoull(at, &after, 10); /* UINT64_MAX if it is more */
         if (h->dims == NPY_DIMS)
             return npy_fail(why, "its shape has more than %d dimensions", NPY_DIMS);

@@ -276,6 +276,7 @@ int source_next(source *s, const void **in, size_t *count, int *last) {
     if (s->mapped && map_window(s, at, wanted * element, in) != 0) {
         s->mapped = 0;
         s->used = s->held;
+        s->ended = 0;
         if (lseek(s->fd, (off_t)at, SEEK_SET) < 0)
             return fail_reading(s);
     }
