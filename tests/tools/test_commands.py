@@ -393,7 +393,7 @@ class Info(ToolTest):
         if document["gpus"]:
             self.assertIn("Theoretical occupancy", text)
         else:
-            self.assertIn(f"GPU: none, as {document['no_gpu']}", text)
+            self.assertIn(f"No GPU: {document['no_gpu']}", text)
 
     def test_own_cpuset(self):
         one = min(os.sched_getaffinity(0))

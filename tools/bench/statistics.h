@@ -7,7 +7,7 @@
 /* Values of one sample, at most. */
 enum { BENCH_SAMPLES = 1000 };
 
-/* Summarises a sample; all 0 for n == 0. */
+/* A summary of a sample; all 0 for n == 0. */
 typedef struct bench_summary {
     int n;
     double median, least;
