@@ -99,7 +99,7 @@ class Usage(ToolTest):
                 ("reduce: --generate: '2^64' is more than 2^64 - 1", "reduce", "--generate", "2^64"),
                 ("reduce: --generate and the file", "reduce", "--generate", "1K", path),
                 ("plan: the operand 'x' makes no sense", "plan", "x"),
-                ("plan: band has no meaning for f32", "plan", "--op", "band"),
+                ("plan: op band has no meaning for dtype f32", "plan", "--op", "band"),
                 ("plan: --memory: 'hots' is none of host, pinned, managed, device\n", "plan", "--memory", "hots"),
                 ("plan: --machine and --device exclude", "plan", "--machine", path, "--device", "cpu"),
                 ("plan: --count: '20000000000000000000' is more than 2^64 - 1", "plan", "-n", "20000000000000000000"),

@@ -246,7 +246,7 @@ class Generated(ToolTest):
     def test_every_strategy(self):
         out = self.good("reduce", "--generate", "1MiB", "--strategy", "all", "--device", "cpu", "--dtype", "i32")
         names = [s["name"] for s in self.document("info")["strategies"] if s["side"] == "cpu"]
-        rows = [line.split() for line in out.splitlines()[2:]]
+        rows = [line.split() for line in out.splitlines()[2:] if "run on a GPU" not in line]
         self.assertEqual([row[2] for row in rows], names)
         self.assertEqual(len({row[1] for row in rows}), 1)
         for row in rows:

@@ -200,7 +200,7 @@ static void floats(dpr_dtype dtype, uint64_t first, unsigned char *to, size_t co
     enum { PIECE = 256 };
     const int precision = value_precision(dtype);
     const double unit = ldexp(1, -precision);
-    double numbers[PIECE];
+    double numbers[PIECE] = {0};
     for (size_t at = 0; at < count; at += PIECE) {
         const size_t n = count - at < PIECE ? count - at : PIECE;
         for (size_t i = 0; i < n; i++)
