@@ -4,7 +4,6 @@
 #ifndef DPR_CORE_CAPS_H
 #define DPR_CORE_CAPS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* The list of GPU capabilities.

@@ -2,7 +2,6 @@
 #ifndef DPR_DP_LEVELS_H
 #define DPR_DP_LEVELS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__

@@ -1,6 +1,5 @@
 /* Every status: provoked, with a sentence that names argument and value, *out untouched, and the next call working. */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "support.h"

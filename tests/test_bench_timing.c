@@ -1,5 +1,4 @@
 /* The timing engine on the CPU, with subjects that note what happens to them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "support.h"

@@ -1,5 +1,4 @@
 /* From case to case: what dpr bench and dpr_peers have in common, on the CPU. */
-#include <stdio.h>
 #include <string.h>
 
 #include "bench_walk.h"

@@ -1,6 +1,5 @@
 /* What control groups allow, and the memory that there is: from files of the tests' own. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

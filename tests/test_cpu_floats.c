@@ -1,7 +1,6 @@
 /* Sums and products of floats by the CPU strategies, where their arithmetic has borders: special values in arrays of
  * every short length, and lengths around those of vectors, trees, runs and parts. Run for each instruction set. */
 #include <math.h>
-#include <string.h>
 
 #include "data.h"
 #include "reference.h"

@@ -1,7 +1,6 @@
 /* Text from outside: what terminals obey is shown as '?', and escaped in JSON. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli_json.h"
 #include "defuse.h"

@@ -2,7 +2,6 @@
  * and what is left of those that are gone; green contexts; and calls while another thread captures a stream. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu_contexts.h"

@@ -3,7 +3,6 @@
  * cannot be used in a child forked after it was. */
 #define _GNU_SOURCE /* fork(), MAP_ANONYMOUS */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,8 +1,6 @@
 /* Arrays of 2^29 to 2^33 elements, whose results have a closed form. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cycle.h"
 #include "gpu_memory.h"

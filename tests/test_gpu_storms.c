@@ -2,7 +2,6 @@
  * streams. The pools of pending launches have four sizes. Every result is checked, no launch may fail, and the device
  * must not hang. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "data.h"
 #include "gpu_pools.h"

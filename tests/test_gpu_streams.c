@@ -1,7 +1,6 @@
 /* Many streams and threads at once, and the order within and between streams, with every result checked. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gpu_memory.h"
 #include "gpu_strategies.h"

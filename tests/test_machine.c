@@ -1,7 +1,6 @@
 /* Captured machines: what is read, written and refused. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "machines.h"

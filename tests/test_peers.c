@@ -1,6 +1,5 @@
 /* The part of dpr_peers that measures nothing: results as text. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "peers_report.h"

@@ -1,6 +1,5 @@
 /* What the planner makes of strategies with nested launches on captured machines: limits of depth and of pending
  * launches, and where they do not work. */
-#include <stdio.h>
 #include <string.h>
 
 #include "error.h"

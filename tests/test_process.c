@@ -1,14 +1,12 @@
 /* How the library lives in a process: threads that are cancelled, exit(), fork() at awkward moments. Each case has a
  * process of its own. */
 #define _GNU_SOURCE /* memfd_create(), setenv(), syscall() */
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 /* The reference itself, against values worked out by hand: it must accept what is right and refuse what is not. */
 #include <math.h>
-#include <string.h>
 
 #include "data.h"
 #include "reference.h"

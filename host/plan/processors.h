@@ -2,8 +2,6 @@
 #ifndef DPR_HOST_PLAN_PROCESSORS_H
 #define DPR_HOST_PLAN_PROCESSORS_H
 
-#include <stdint.h>
-
 #include "caps.h"
 #include "dpr.h"
 

@@ -1,7 +1,6 @@
 #include "fake_streams.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* What the library asks of a device, where only the fake can tell: early launches, and waiting for all its work. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "one_sum.h"

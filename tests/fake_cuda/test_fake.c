@@ -1,6 +1,4 @@
 /* The fake itself: what it notes, and what it does in which order. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "cuda/driver.h"
 #include "fake_cuda.h"

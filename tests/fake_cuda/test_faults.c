@@ -2,7 +2,6 @@
  * and leave *out alone, or give the right result; and the next call must work. */
 #define _GNU_SOURCE /* fork() */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

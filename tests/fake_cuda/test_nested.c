@@ -1,7 +1,6 @@
 /* Nested launches as the host has to do with them: what runs are allowed, reports, and the module's loading. The
  * kernels are not run here. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/device.h"

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "bench_lineup.h"
 #include "bench_report.h"

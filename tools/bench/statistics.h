@@ -2,8 +2,6 @@
 #ifndef DPR_BENCH_STATISTICS_H
 #define DPR_BENCH_STATISTICS_H
 
-#include <stddef.h>
-
 /* Values of one sample, at most. */
 enum { BENCH_SAMPLES = 1000 };
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -262,22 +261,18 @@ int cli_device(const char *text, void *out) {
 
 int cli_block(const char *text, void *out) {
     uint64_t block = 0;
-    const int code = cli_count(text, &block);
-    if (code == CLI_OK && (block < 32 || block > 1024 || (block & (block - 1)) != 0))
-        return cli_usage("'%s' is none of 32, 64, 128, 256, 512 and 1024", text);
-    if (code == CLI_OK)
+    const int code = cli_count(text, &block), fits = block >= 32 && block <= 1024 && (block & (block - 1)) == 0;
+    if (code == CLI_OK && fits)
         *(int *)out = (int)block;
-    return code;
+    return code != CLI_OK || fits ? code : cli_usage("'%s' is none of 32, 64, 128, 256, 512 and 1024", text);
 }
 
 int cli_depth(const char *text, void *out) {
     uint64_t depth = 0;
-    const int code = cli_count(text, &depth);
-    if (code == CLI_OK && (depth < 1 || depth > INT_MAX))
-        return cli_usage("'%s' is no number of launches below each other", text);
-    if (code == CLI_OK)
+    const int code = cli_count(text, &depth), fits = depth >= 1 && depth <= INT_MAX;
+    if (code == CLI_OK && fits)
         *(int *)out = (int)depth;
-    return code;
+    return code != CLI_OK || fits ? code : cli_usage("'%s' is no number of launches below each other", text);
 }
 
 /* The factor that a suffix stands for; 0 if it is none. */

@@ -2,7 +2,6 @@
 #ifndef DPR_TOOLS_CLI_JSON_H
 #define DPR_TOOLS_CLI_JSON_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include <cjson/cJSON.h>

@@ -3,7 +3,6 @@
 #ifndef DPR_TOOLS_REPORT_H
 #define DPR_TOOLS_REPORT_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include <cjson/cJSON.h>

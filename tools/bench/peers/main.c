@@ -1,6 +1,5 @@
 /* dpr_peers measures dpr, CUB, cuBLAS, plain copies and empty kernels in turn, in one process on one GPU. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli_json.h"
 #include "dpr_commit.h"

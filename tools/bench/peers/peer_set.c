@@ -1,7 +1,6 @@
 #include "peer_set.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "layout.h"
 
@@ -149,7 +148,6 @@ static const peer_group_calls *const groups[PEER_GROUPS] = {[PEER_CUB] = &peer_c
                                                             [PEER_COPY] = &copy,
                                                             [PEER_LAUNCH] = &peer_launch};
 
-/* The calls of a group that is asked for; else NULL. */
 static const peer_group_calls *asked(const peer_set *s, int group) {
     return axis_has(s->groups, (size_t)group) ? groups[group] : NULL;
 }
@@ -187,6 +185,8 @@ int peer_set_open(peer_set *s, char why[BENCH_WHY]) {
     for (int i = 0; i < PEER_GROUPS && status == 0; i++)
         if (asked(s, i))
             status = groups[i]->open(s, why);
+        else if (axis_has(s->groups, (size_t)i))
+            cli_note("this build has no %s to compare with", peer_group_name((size_t)i));
     return status;
 }
 
