@@ -8,11 +8,11 @@ namespace dpr {
 
 constexpr bool domain_has(dpr_op op, int kind) {
     constexpr int domains[] = {
-#define DPR_DOMAIN(A, NAME, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
+#define DPR_DOMAIN(A, NAME, number, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
         DPR_OP_LIST(DPR_DOMAIN, _)
 #undef DPR_DOMAIN
     };
-    return domains[op] & kind;
+    return domains[DPR_ROW(op)] & kind;
 }
 
 /* Returns the type whose kernel gives the same bits for `op` as that of `dtype` would: the sign of integers makes no

@@ -14,7 +14,7 @@ namespace dpr {
 
 template <dpr_dtype D> struct element;
 
-#define DPR_ELEMENT(A, NAME, name, STORAGE, ALIGN, KIND, WIDE, npy, text)                                              \
+#define DPR_ELEMENT(A, NAME, number, name, STORAGE, ALIGN, KIND, WIDE, npy, text)                                      \
     template <> struct element<DPR_##NAME> {                                                                           \
         using storage = STORAGE;                                                                                       \
         static constexpr int kind = DPR_KIND_##KIND;                                                                   \

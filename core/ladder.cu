@@ -66,7 +66,7 @@ template <unsigned Elements> struct rung_form : demonstrated_form {
     /* Each tile has one word a thread: of the element's size, or of 8 bytes for sums of 32-bit integers. */
     static int shared_bytes(const dpr_key *key) {
         const int element = dpr_dtypes[key->f.dtype].size;
-        const int word = key->f.op == DPR_SUM && key->f.dtype == DPR_I32 ? demonstrated_bytes : element;
+        const int word = dpr_key_op(key) == DPR_SUM && dpr_key_dtype(key) == DPR_I32 ? demonstrated_bytes : element;
         return static_cast<int>(bytes_at_once<Elements> / Elements) / element * word;
     }
 };

@@ -19,6 +19,11 @@ typedef enum {
     DPR_RESULT_TRUTH
 } dpr_result_rule;
 
+/* The number of an operation or a type is one of these plus its row in dpr_ops or dpr_dtypes, so the row is the
+ * number's low byte. */
+enum { DPR_FIRST_OP = 0x100, DPR_FIRST_DTYPE = 0x200 };
+#define DPR_ROW(number) ((uint8_t)((number)&0xff))
+
 #define DPR_COUNT_ONE(A, ...) +1
 enum {
     DPR_OP_COUNT = 0 DPR_OP_LIST(DPR_COUNT_ONE, _),

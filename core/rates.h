@@ -16,7 +16,7 @@ static inline double dpr_key_bytes(const dpr_key *key, size_t count) {
 
 /* True for ARGMIN and ARGMAX, which take more instructions a vector, and look at the array again at the end. */
 static inline int dpr_seeks_index(const dpr_key *key) {
-    return key->f.op == DPR_ARGMIN || key->f.op == DPR_ARGMAX;
+    return dpr_key_op(key) == DPR_ARGMIN || dpr_key_op(key) == DPR_ARGMAX;
 }
 
 /* Bytes a second that kernels read from device memory: two transfers a clock on every line of the bus, times the 94.5 %
@@ -28,10 +28,10 @@ static inline double dpr_memory_rate(const dpr_gpu_caps *gpu) {
 /* Bytes that one SM reads and reduces in a clock while the other SMs are idle, for arrays up to 64 KiB on an H200: 40;
  * 30 for ARGMIN and ARGMAX of 32-bit elements; 20 for ARGMIN and ARGMAX of other types and for MIN and MAX of F64. */
 static inline double dpr_sm_bytes(const dpr_key *key) {
-    const int extremum = key->f.op == DPR_MIN || key->f.op == DPR_MAX;
+    const int extremum = dpr_key_op(key) == DPR_MIN || dpr_key_op(key) == DPR_MAX;
     if (dpr_seeks_index(key))
         return dpr_dtypes[key->f.dtype].size == 4 ? 30 : 20;
-    return extremum && key->f.dtype == DPR_F64 ? 20 : 40;
+    return extremum && dpr_key_dtype(key) == DPR_F64 ? 20 : 40;
 }
 
 /* Bytes a second that one SM reads and reduces. */

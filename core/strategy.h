@@ -9,12 +9,12 @@
 #define DPR_CORE_STRATEGY_H
 
 #include "caps.h"
-#include "dpr.h"
+#include "lists.h"
 
 /* Everything that a choice depends on, except the count: eight bytes, compared and hashed as one word. */
 typedef union dpr_key {
     struct {
-        uint8_t op, dtype;
+        uint8_t op, dtype; /* rows of dpr_ops and dpr_dtypes */
         unsigned mode : 4;
         unsigned gpu_only : 4; /* 1: the call must run in a stream, so CPU strategies are excluded */
         uint8_t nan;
@@ -25,6 +25,13 @@ typedef union dpr_key {
     } f;
     uint64_t word;
 } dpr_key;
+
+static inline dpr_op dpr_key_op(const dpr_key *key) {
+    return (dpr_op)(DPR_FIRST_OP + key->f.op);
+}
+static inline dpr_dtype dpr_key_dtype(const dpr_key *key) {
+    return (dpr_dtype)(DPR_FIRST_DTYPE + key->f.dtype);
+}
 
 /* An initial value in the result type, as kernels and the CPU's loops take it. */
 typedef struct dpr_init {

@@ -170,8 +170,8 @@ static dpr_status enqueue(const trials *t, int number) {
     dpr_run run = {.in = t->memory->in, .out = &t->memory->out, .count = kinds[kind].count, .stream = t->stream};
     if (kind == MANY)
         run.count = t->blocks * WORDS;
-    run.key.f.op = DPR_SUM;
-    run.key.f.dtype = DPR_I32;
+    run.key.f.op = DPR_ROW(DPR_SUM);
+    run.key.f.dtype = DPR_ROW(DPR_I32);
     run.key.f.in_memory = DPR_MEMORY_DEVICE;
     run.key.f.gpu_only = 1;
     run.key.f.block = kinds[kind].log_block;

@@ -12,11 +12,11 @@ enum { MOST_WORDS = 1 << 24 };
 typedef enum { RECURSIVE, NOSYNC, RECURSIVE2, FOLD_TILES, KERNELS } book_kernel;
 
 #define NAME(FORM, OP, DTYPE, NAN) "dpr_" #FORM "_" #OP "_" #DTYPE "_" #NAN
-#define NAMES_OF_INTEGER(FORM, OP, DTYPE) [DPR_##DTYPE] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 0)}
-#define NAMES_OF_FLOAT(FORM, OP, DTYPE) [DPR_##DTYPE] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 1)}
+#define NAMES_OF_INTEGER(FORM, OP, DTYPE) [DPR_ROW(DPR_##DTYPE)] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 0)}
+#define NAMES_OF_FLOAT(FORM, OP, DTYPE) [DPR_ROW(DPR_##DTYPE)] = {NAME(FORM, OP, DTYPE, 0), NAME(FORM, OP, DTYPE, 1)}
 #define NAMES_OF_OP(FORM, OP)                                                                                          \
-    [DPR_##OP] = {NAMES_OF_INTEGER(FORM, OP, I32), NAMES_OF_INTEGER(FORM, OP, I64), NAMES_OF_FLOAT(FORM, OP, F32),     \
-                  NAMES_OF_FLOAT(FORM, OP, F64)}
+    [DPR_ROW(DPR_##OP)] = {NAMES_OF_INTEGER(FORM, OP, I32), NAMES_OF_INTEGER(FORM, OP, I64),                           \
+                           NAMES_OF_FLOAT(FORM, OP, F32), NAMES_OF_FLOAT(FORM, OP, F64)}
 #define NAMES_OF_FORM(FORM)                                                                                            \
     { NAMES_OF_OP(FORM, SUM), NAMES_OF_OP(FORM, MIN), NAMES_OF_OP(FORM, MAX) }
 

@@ -203,7 +203,7 @@ __device__ tile_range tiles_of_level(const dpr_nested_args &args) {
 
 template <class M> constexpr uint32_t pair_number = 0;
 template <dpr_op O, dpr_dtype D, dpr_nan N>
-constexpr uint32_t pair_number<monoid<O, D, N>> = (O * DPR_DTYPE_COUNT + D) * 2 + N;
+constexpr uint32_t pair_number<monoid<O, D, N>> = (DPR_ROW(O) * DPR_DTYPE_COUNT + DPR_ROW(D)) * 2 + N;
 
 /* Launches the level that goes on with `tiles`. Returns true if it was launched. Thread 0 calls it. */
 __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tiles, uint32_t pair) {

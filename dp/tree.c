@@ -7,9 +7,9 @@ enum { THREADS = DPR_NESTED_THREADS };
 
 #define NAME(KERNEL, OP, DTYPE, NAN) "dpr_" #KERNEL "_" #OP "_" #DTYPE "_" #NAN
 #define NAMES_OF_TYPE(OP, DTYPE, ...)                                                                                  \
-    [DPR_##DTYPE] = {{NAME(tree, OP, DTYPE, 0), NAME(tree, OP, DTYPE, 1)},                                             \
-                     {NAME(end_tree, OP, DTYPE, 0), NAME(end_tree, OP, DTYPE, 1)}},
-#define NAMES_OF_OP(A, OP, ...) [DPR_##OP] = {DPR_DTYPE_LIST(NAMES_OF_TYPE, OP)},
+    [DPR_ROW(DPR_##DTYPE)] = {{NAME(tree, OP, DTYPE, 0), NAME(tree, OP, DTYPE, 1)},                                    \
+                              {NAME(end_tree, OP, DTYPE, 0), NAME(end_tree, OP, DTYPE, 1)}},
+#define NAMES_OF_OP(A, OP, ...) [DPR_ROW(DPR_##OP)] = {DPR_DTYPE_LIST(NAMES_OF_TYPE, OP)},
 
 typedef enum tree_kernel { LEAVES, END, KERNELS } tree_kernel;
 

@@ -56,8 +56,8 @@ static void fill(dpr_dtype dtype, int zero, unsigned char *at, size_t count) {
 
 static dpr_key key_of(dpr_op op, dpr_dtype dtype, int nan) {
     dpr_key key = {.word = 0};
-    key.f.op = (uint8_t)op;
-    key.f.dtype = (uint8_t)dtype;
+    key.f.op = DPR_ROW(op);
+    key.f.dtype = DPR_ROW(dtype);
     key.f.nan = (uint8_t)nan;
     return key;
 }
@@ -170,8 +170,8 @@ static int bench_pairs(double least) {
     (void)printf("%s                    L1       L2       L3, GB/s\n", dpr_cpu_kernels_best()->name);
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
-            if (dpr_supported((dpr_op)op, (dpr_dtype)dtype))
-                bench_pair((dpr_op)op, (dpr_dtype)dtype, least);
+            if (dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)))
+                bench_pair(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype), least);
     return 0;
 }
 

@@ -43,8 +43,8 @@ static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_m
     dpr_key key = {.word = 0};
     if (!strategy)
         return 1;
-    key.f.op = (uint8_t)op;
-    key.f.dtype = (uint8_t)dtype;
+    key.f.op = DPR_ROW(op);
+    key.f.dtype = DPR_ROW(dtype);
     key.f.in_memory = (uint8_t)memory;
     while (block > 1 << key.f.block)
         key.f.block++;

@@ -449,8 +449,8 @@ static void check_refusals(const matrix_test *test) {
     dpr_ctx *ctx = NULL;
     ASSERT_TRUE(in != NULL);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
-    for (int op = 0; dpr_op_name((dpr_op)op); op++)
-        for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
+    for (int op = DPR_SUM; dpr_op_name((dpr_op)op); op++)
+        for (int dtype = DPR_BOOL; dpr_dtype_name((dpr_dtype)dtype); dtype++)
             if (ref_supported((dpr_op)op, (dpr_dtype)dtype) && is_to_be_refused(test, (dpr_op)op, (dpr_dtype)dtype))
                 check_refusal(test, ctx, in, (dpr_op)op, (dpr_dtype)dtype);
     dpr_ctx_destroy(ctx);
@@ -525,16 +525,16 @@ static void add_pair(const char *suite, const char *strategy, int gpu, dpr_op op
 }
 
 static int leaves_out_some(const char *strategy, matrix_takes takes) {
-    for (int op = 0; dpr_op_name((dpr_op)op); op++)
-        for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
+    for (int op = DPR_SUM; dpr_op_name((dpr_op)op); op++)
+        for (int dtype = DPR_BOOL; dpr_dtype_name((dpr_dtype)dtype); dtype++)
             if (ref_supported((dpr_op)op, (dpr_dtype)dtype) && !takes(strategy, (dpr_op)op, (dpr_dtype)dtype))
                 return 1;
     return 0;
 }
 
 void matrix_add(const char *suite, const char *const *strategies, size_t count, int gpu, matrix_takes takes) {
-    for (int op = 0; dpr_op_name((dpr_op)op); op++)
-        for (int dtype = 0; dpr_dtype_name((dpr_dtype)dtype); dtype++)
+    for (int op = DPR_SUM; dpr_op_name((dpr_op)op); op++)
+        for (int dtype = DPR_BOOL; dpr_dtype_name((dpr_dtype)dtype); dtype++)
             for (size_t i = 0; ref_supported((dpr_op)op, (dpr_dtype)dtype) && i < count; i++)
                 if (!takes || takes(strategies[i], (dpr_op)op, (dpr_dtype)dtype))
                     add_pair(suite, strategies[i], gpu, (dpr_op)op, (dpr_dtype)dtype);

@@ -11,26 +11,29 @@ _Static_assert(LDBL_MANT_DIG >= 64, "every 64-bit integer must be a long double"
 
 typedef enum { TRUTH, SIGNED, UNSIGNED, REAL, COMPLEX } family;
 
+#define ROW(DTYPE) ((DTYPE)-DPR_BOOL)
+
 static const struct {
     size_t size;
     family family;
 } types[] = {
-    [DPR_BOOL] = {1, TRUTH},   [DPR_I8] = {1, SIGNED},   [DPR_U8] = {1, UNSIGNED},   [DPR_I16] = {2, SIGNED},
-    [DPR_U16] = {2, UNSIGNED}, [DPR_I32] = {4, SIGNED},  [DPR_U32] = {4, UNSIGNED},  [DPR_I64] = {8, SIGNED},
-    [DPR_U64] = {8, UNSIGNED}, [DPR_F16] = {2, REAL},    [DPR_BF16] = {2, REAL},     [DPR_F32] = {4, REAL},
-    [DPR_F64] = {8, REAL},     [DPR_C64] = {8, COMPLEX}, [DPR_C128] = {16, COMPLEX},
+    [ROW(DPR_BOOL)] = {1, TRUTH},   [ROW(DPR_I8)] = {1, SIGNED},    [ROW(DPR_U8)] = {1, UNSIGNED},
+    [ROW(DPR_I16)] = {2, SIGNED},   [ROW(DPR_U16)] = {2, UNSIGNED}, [ROW(DPR_I32)] = {4, SIGNED},
+    [ROW(DPR_U32)] = {4, UNSIGNED}, [ROW(DPR_I64)] = {8, SIGNED},   [ROW(DPR_U64)] = {8, UNSIGNED},
+    [ROW(DPR_F16)] = {2, REAL},     [ROW(DPR_BF16)] = {2, REAL},    [ROW(DPR_F32)] = {4, REAL},
+    [ROW(DPR_F64)] = {8, REAL},     [ROW(DPR_C64)] = {8, COMPLEX},  [ROW(DPR_C128)] = {16, COMPLEX},
 };
 
 size_t ref_size(dpr_dtype dtype) {
-    return types[dtype].size;
+    return types[ROW(dtype)].size;
 }
 
 int ref_is_float(dpr_dtype dtype) {
-    return types[dtype].family == REAL;
+    return types[ROW(dtype)].family == REAL;
 }
 
 int ref_is_complex(dpr_dtype dtype) {
-    return types[dtype].family == COMPLEX;
+    return types[ROW(dtype)].family == COMPLEX;
 }
 
 int ref_supported(dpr_op op, dpr_dtype dtype) {
@@ -39,18 +42,18 @@ int ref_supported(dpr_op op, dpr_dtype dtype) {
     case DPR_MAX:
     case DPR_ARGMIN:
     case DPR_ARGMAX:
-        return types[dtype].family != COMPLEX;
+        return types[ROW(dtype)].family != COMPLEX;
     case DPR_BAND:
     case DPR_BOR:
     case DPR_BXOR:
-        return types[dtype].family <= UNSIGNED;
+        return types[ROW(dtype)].family <= UNSIGNED;
     default:
         return 1;
     }
 }
 
 static dpr_dtype sum_dtype(dpr_dtype dtype) {
-    switch (types[dtype].family) {
+    switch (types[ROW(dtype)].family) {
     case UNSIGNED:
         return DPR_U64;
     case REAL:
@@ -155,6 +158,8 @@ static uint16_t load_u16(const void *at) LOAD_AS(uint16_t, at) static int16_t lo
         return load_f32(at + 4 * part);
     case DPR_C128:
         return load_f64(at + 8 * part);
+    case DPR_DTYPE_NONE:
+        break;
     }
     return 0;
 }
@@ -187,7 +192,7 @@ static int parts_of(dpr_dtype dtype) {
 }
 
 static int element_is_nan(dpr_dtype dtype, const void *element) {
-    if (types[dtype].family < REAL)
+    if (types[ROW(dtype)].family < REAL)
         return 0;
     return isnan(ref_value(dtype, element, 0)) || (ref_is_complex(dtype) && isnan(ref_value(dtype, element, 1)));
 }
@@ -259,13 +264,13 @@ static void best_add(ref_state *state, const void *element, size_t index) {
 }
 
 static int is_nonzero(dpr_dtype dtype, const void *element) {
-    if (types[dtype].family < REAL)
+    if (types[ROW(dtype)].family < REAL)
         return word_of(dtype, element) != 0;
     return ref_value(dtype, element, 0) != 0 || (ref_is_complex(dtype) && ref_value(dtype, element, 1) != 0);
 }
 
 static void add_element(ref_state *state, dpr_dtype dtype, const void *element, size_t index) {
-    const int real = types[dtype].family >= REAL;
+    const int real = types[ROW(dtype)].family >= REAL;
     state->count++;
     if (state->nan == DPR_NAN_IGNORE && element_is_nan(dtype, element))
         return;
@@ -307,6 +312,8 @@ static void add_element(ref_state *state, dpr_dtype dtype, const void *element, 
         break;
     case DPR_COUNT:
         state->word += (uint64_t)is_nonzero(dtype, element);
+        break;
+    case DPR_OP_NONE:
         break;
     }
 }
@@ -356,7 +363,7 @@ static void put_extreme(dpr_dtype dtype, int sign, unsigned char *out) {
         return;
     }
     memset(out, sign > 0 ? 0xff : 0, size);
-    if (types[dtype].family == SIGNED)
+    if (types[ROW(dtype)].family == SIGNED)
         out[size - 1] ^= 0x80;
 }
 
@@ -509,14 +516,14 @@ static int check_float(const ref_state *state, const void *got, char *why, size_
 }
 
 int ref_check(const ref_state *state, const void *got, char *why, size_t size) {
-    if (types[state->result].family >= REAL && (state->op == DPR_SUM || state->op == DPR_PROD))
+    if (types[ROW(state->result)].family >= REAL && (state->op == DPR_SUM || state->op == DPR_PROD))
         return check_float(state, got, why, size);
     unsigned char expected[16];
     const size_t bytes = ref_size(state->result);
     put_expected(state, expected);
     if (memcmp(expected, got, bytes) == 0)
         return 1;
-    const int is_real = types[state->result].family >= REAL;
+    const int is_real = types[ROW(state->result)].family >= REAL;
     uint64_t got_word = 0, expected_word = 0;
     memcpy(&got_word, got, bytes);
     memcpy(&expected_word, expected, bytes);

@@ -140,14 +140,17 @@ static dpr_status short_explanation(scene *s) {
     X(explain_len_null, ERR_NULL_POINTER, "len is NULL", dpr_plan_explain(s->plan, s->text, NULL))                     \
     X(op_99, ERR_INVALID_OP, "op is 99", SUM_OF(3, DPR_F64, (dpr_op)99))                                               \
     X(op_negative, ERR_INVALID_OP, "op is -1", SUM_OF(3, DPR_F64, (dpr_op)-1))                                         \
-    X(op_past_last, ERR_INVALID_OP, "op is 12", SUM_OF(3, DPR_F64, (dpr_op)(DPR_COUNT + 1)))                           \
+    X(op_past_last, ERR_INVALID_OP, "op is 268", SUM_OF(3, DPR_F64, (dpr_op)(DPR_COUNT + 1)))                          \
+    X(op_is_dtype, ERR_INVALID_OP, "op is the type f32; the type stands before", SUM_OF(3, DPR_F64, (dpr_op)DPR_F32))  \
+    X(op_and_dtype_swapped, ERR_INVALID_DTYPE, "dtype is the operation sum; the type stands before",                   \
+      SUM_OF(3, (dpr_dtype)DPR_SUM, (dpr_op)DPR_F32))                                                                  \
     X(op_of_problem, ERR_INVALID_OP, "op is 99", with_problem(s, 99, DPR_F64, 4, 0))                                   \
     X(op_name, ERR_INVALID_OP, "\"summ\"", dpr_op_parse("summ", &s->op_out))                                           \
     X(op_name_empty, ERR_INVALID_OP, "\"\"", dpr_op_parse("", &s->op_out))                                             \
     X(op_name_case, ERR_INVALID_OP, "\"SUM\"", dpr_op_parse("SUM", &s->op_out))                                        \
     X(dtype_99, ERR_INVALID_DTYPE, "dtype is 99", SUM_OF(3, (dpr_dtype)99, DPR_SUM))                                   \
     X(dtype_negative, ERR_INVALID_DTYPE, "dtype is -1", SUM_OF(3, (dpr_dtype)-1, DPR_SUM))                             \
-    X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 15", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))                \
+    X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 527", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))               \
     X(dtype_of_problem, ERR_INVALID_DTYPE, "dtype is 99", with_problem(s, DPR_SUM, 99, 4, 0))                          \
     X(dtype_name, ERR_INVALID_DTYPE, "\"float\"", dpr_dtype_parse("float", &s->dtype_out))                             \
     X(nested_status_null, ERR_NULL_POINTER, "report is NULL", dpr_launch_report_status(NULL))                          \
@@ -255,7 +258,7 @@ static const struct elsewhere {
 };
 
 TEST(Api, every_status_is_tested) {
-#define ENTRY(A, NAME, text) DPR_##NAME,
+#define ENTRY(A, NAME, number, text) DPR_##NAME,
     static const dpr_status all[] = {DPR_STATUS_LIST(ENTRY, _)};
 #undef ENTRY
     for (size_t s = 0; s < LENGTH(all); s++) {

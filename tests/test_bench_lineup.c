@@ -20,8 +20,8 @@ TEST(BenchLineup, defaults) {
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         ASSERT_EQ_I64(1 + nested, a.counts.n);
         EXPECT_EQ_U64(1 << 24, a.counts.at[nested]);
-        EXPECT_EQ_U64(axis_one(DPR_SUM), a.ops);
-        EXPECT_EQ_U64(axis_one(DPR_I32), a.dtypes);
+        EXPECT_EQ_U64(axis_one(DPR_ROW(DPR_SUM)), a.ops);
+        EXPECT_EQ_U64(axis_one(DPR_ROW(DPR_I32)), a.dtypes);
         EXPECT_EQ_U64(axis_one(BENCH_GRAPH), a.modes);
         EXPECT_EQ_U64(axis_one(BENCH_COLD), a.caches);
         ASSERT_EQ_I64(5, a.pools.n);
@@ -33,11 +33,11 @@ TEST(BenchLineup, what_is_asked_for_stays) {
     for (int nested = 0; nested < 2; nested++) {
         bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pools = {.n = 1, .at = {777}}, .depth = 3};
         a.nested = nested;
-        a.ops = axis_one(DPR_MAX);
-        a.dtypes = axis_one(DPR_F32);
+        a.ops = axis_one(DPR_ROW(DPR_MAX));
+        a.dtypes = axis_one(DPR_ROW(DPR_F32));
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         EXPECT_TRUE(a.counts.n == 1 && a.counts.at[0] == 1000);
-        EXPECT_TRUE(a.ops == axis_one(DPR_MAX) && a.dtypes == axis_one(DPR_F32));
+        EXPECT_TRUE(a.ops == axis_one(DPR_ROW(DPR_MAX)) && a.dtypes == axis_one(DPR_ROW(DPR_F32)));
         EXPECT_TRUE(a.pools.n == 1 && a.pools.at[0] == 777 && a.depth == 3);
     }
 }
@@ -56,9 +56,10 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
         a = good, a.caches = axis_one(BENCH_COLD) | axis_one(BENCH_HOT), check_refused(a, "a cache");
         a = good, a.strategies = 1, check_refused(a, "a strategy");
         a = good, a.counts.n = LINEUP_SIZES + 1, check_refused(a, "many sizes");
-        a = good, a.ops = axis_one(DPR_SUM) | axis_one(DPR_MIN), check_refused(a, "two operations");
-        a = good, a.dtypes = axis_one(DPR_I32) | axis_one(DPR_I8), check_refused(a, "two types");
-        a = good, a.ops = axis_one(DPR_BAND), a.dtypes = axis_one(DPR_F32), check_refused(a, "no pair");
+        a = good, a.ops = axis_one(DPR_ROW(DPR_SUM)) | axis_one(DPR_ROW(DPR_MIN)), check_refused(a, "two operations");
+        a = good, a.dtypes = axis_one(DPR_ROW(DPR_I32)) | axis_one(DPR_ROW(DPR_I8)), check_refused(a, "two types");
+        a = good, a.ops = axis_one(DPR_ROW(DPR_BAND)), a.dtypes = axis_one(DPR_ROW(DPR_F32)),
+        check_refused(a, "no pair");
         a = good, a.depth = 1000, check_refused(a, "a depth");
         a = good;
         EXPECT_EQ_I64(CLI_OK, lineup_complete(&a));

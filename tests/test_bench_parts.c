@@ -41,9 +41,9 @@ TEST(BenchAxes, counts) {
 TEST(BenchAxes, sets) {
     axis_set set;
     ASSERT_EQ_I64(CLI_OK, axis_take_names("sum,max", &(axis_names){cli_op_name, &set}));
-    EXPECT_EQ_U64(axis_one(DPR_SUM) | axis_one(DPR_MAX), set);
+    EXPECT_EQ_U64(axis_one(DPR_ROW(DPR_SUM)) | axis_one(DPR_ROW(DPR_MAX)), set);
     EXPECT_EQ_I64(2, axis_members(set));
-    EXPECT_EQ_I64(DPR_SUM, axis_first(set));
+    EXPECT_EQ_I64(DPR_ROW(DPR_SUM), axis_first(set));
     ASSERT_EQ_I64(CLI_OK, axis_take_names("all", &(axis_names){cli_op_name, &set}));
     EXPECT_EQ_U64(axis_one(DPR_OP_COUNT) - 1, set);
     ASSERT_EQ_I64(CLI_OK, axis_take_names("cpu.*", &(axis_names){dpr_strategy_name, &set}));
@@ -134,8 +134,8 @@ TEST(BenchKnown, results_are_right_for_every_pair) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
-            if (dpr_supported((dpr_op)op, (dpr_dtype)dtype))
-                check_pair(cpu, (dpr_op)op, (dpr_dtype)dtype);
+            if (dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)))
+                check_pair(cpu, dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype));
     dpr_ctx_destroy(cpu);
 }
 

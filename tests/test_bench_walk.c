@@ -39,8 +39,8 @@ static int measure(pair *p, const char *counts, int (*wants)(void *user, const b
     bench_asked asked = {
         .device = DPR_DEVICE_CPU, .budget = 60, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
     bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
-    asked.ops = axis_one(DPR_SUM) | axis_one(DPR_ARGMAX);
-    asked.dtypes = axis_one(DPR_F32);
+    asked.ops = axis_one(DPR_ROW(DPR_SUM)) | axis_one(DPR_ROW(DPR_ARGMAX));
+    asked.dtypes = axis_one(DPR_ROW(DPR_F32));
     asked.modes = axis_one(BENCH_BLOCKING);
     asked.caches = axis_one(BENCH_COLD);
     int code = axis_parse_counts(counts, &asked.counts);

@@ -9,13 +9,15 @@
 /* ---- Operations and types ---- */
 
 TEST(Describe, every_operation) {
-    int count = 0;
     dpr_op_info info = DPR_OP_INFO_INIT;
-    for (; dpr_op_describe((dpr_op)count, &info) == DPR_OK; count++) {
+    for (size_t i = 0; i < dpr_op_count(); i++) {
+        EXPECT_STATUS(DPR_OK, dpr_op_describe(dpr_op_at(i), &info));
+        EXPECT_EQ_U64(DPR_SUM + i, dpr_op_at(i));
         EXPECT_EQ_U64(sizeof info, info.size);
         EXPECT_TRUE(strncmp(info.id, "DPR_", 4) == 0 && strlen(info.text) > 5);
     }
-    EXPECT_EQ_I64(DPR_COUNT + 1, count);
+    EXPECT_EQ_I64(DPR_COUNT, dpr_op_at(dpr_op_count() - 1));
+    EXPECT_EQ_I64(DPR_OP_NONE, dpr_op_at(dpr_op_count()));
     EXPECT_STATUS(DPR_OK, dpr_op_describe(DPR_ARGMIN, &info));
     EXPECT_EQ_STR("DPR_ARGMIN", info.id);
     EXPECT_EQ_STR("all but complex", info.types);
@@ -26,16 +28,18 @@ TEST(Describe, every_operation) {
 }
 
 TEST(Describe, every_type) {
-    int count = 0;
     dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
-    for (; dpr_dtype_describe((dpr_dtype)count, &info) == DPR_OK; count++) {
-        const dpr_dtype dtype = (dpr_dtype)count;
+    for (size_t i = 0; i < dpr_dtype_count(); i++) {
+        const dpr_dtype dtype = dpr_dtype_at(i);
+        EXPECT_STATUS(DPR_OK, dpr_dtype_describe(dtype, &info));
+        EXPECT_EQ_U64(DPR_BOOL + i, dtype);
         EXPECT_EQ_U64(sizeof info, info.size);
         EXPECT_TRUE(strncmp(info.id, "DPR_", 4) == 0 && strlen(info.text) > 5);
         EXPECT_EQ_I64(ref_is_complex(dtype), info.kind == DPR_KIND_COMPLEX);
         EXPECT_EQ_I64(ref_is_float(dtype), info.kind == DPR_KIND_FLOAT);
     }
-    EXPECT_EQ_I64(DPR_C128 + 1, count);
+    EXPECT_EQ_I64(DPR_C128, dpr_dtype_at(dpr_dtype_count() - 1));
+    EXPECT_EQ_I64(DPR_DTYPE_NONE, dpr_dtype_at(dpr_dtype_count()));
     EXPECT_STATUS(DPR_OK, dpr_dtype_describe(DPR_U16, &info));
     EXPECT_EQ_STR("DPR_U16", info.id);
     EXPECT_EQ_STR("u2", info.npy);

@@ -263,7 +263,7 @@ TEST(Gpu, kernels_use_no_local_memory) {
             key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
             key.f.nan = (uint8_t)(key_index % 2);
             key.f.in_memory = DPR_MEMORY_DEVICE;
-            if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype)
+            if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key))
                 || dpr_refusal(dpr_strategies[i], &key, &caps))
                 continue;
             const dpr_kernel kernel = dpr_strategies[i]->kernel(&key);
@@ -271,7 +271,7 @@ TEST(Gpu, kernels_use_no_local_memory) {
                 continue;
             const long bytes = gpu_kernel_local_bytes(kernel.entry);
             EXPECT_THAT(bytes == 0, "%s %s %s, NaN policy %d: %ld bytes of local memory", dpr_strategies[i]->name,
-                        dpr_op_name((dpr_op)key.f.op), dpr_dtype_name((dpr_dtype)key.f.dtype), key.f.nan, bytes);
+                        dpr_op_name(dpr_key_op(&key)), dpr_dtype_name(dpr_key_dtype(&key)), key.f.nan, bytes);
         }
 }
 

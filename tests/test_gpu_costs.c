@@ -183,8 +183,8 @@ TEST(GpuCosts, first_calls_do_not_wait_for_other_kernels) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     EXPECT_TRUE(gpu_be_busy(0.001, stream) == 0 && gpu_stream_wait(stream)); /* which loads that kernel */
     for (int pair = 0; pair < DPR_OP_COUNT * DPR_DTYPE_COUNT && !test_failed(); pair += 7) {
-        const dpr_op op = (dpr_op)(pair / DPR_DTYPE_COUNT);
-        const dpr_dtype dtype = (dpr_dtype)(pair % DPR_DTYPE_COUNT);
+        const dpr_op op = dpr_op_at((size_t)pair / DPR_DTYPE_COUNT);
+        const dpr_dtype dtype = dpr_dtype_at((size_t)pair % DPR_DTYPE_COUNT);
         if (!dpr_supported(op, dtype))
             continue;
         EXPECT_TRUE(gpu_be_busy(0.3, stream) == 0);

@@ -24,13 +24,13 @@ typedef struct world {
     dpr_ctx *ctx;
     int32_t *in; /* device memory */
     expected of[SIZES];
-    int refused[MOST_STRATEGIES][DPR_COUNT + 1]; /* by GPU strategy and operation on I32 */
+    int refused[MOST_STRATEGIES][DPR_OP_COUNT]; /* by GPU strategy and operation on I32 */
 } world;
 
 static void find_refused(world *w) {
     for (size_t i = 0; i < gpu_strategy_count(); i++)
-        for (int op = 0; op <= DPR_COUNT; op++)
-            w->refused[i][op] = !gpu_strategy_runs(i, (dpr_op)op, DPR_I32);
+        for (int op = DPR_SUM; op <= DPR_COUNT; op++)
+            w->refused[i][DPR_ROW(op)] = !gpu_strategy_runs(i, (dpr_op)op, DPR_I32);
 }
 
 static int world_open(world *w) {
@@ -78,7 +78,7 @@ static dpr_op op_of(int i) {
 /* Each in turn, and the planner's choice between them. Not every one can run every operation. */
 static const char *strategy_of(const world *w, int i) {
     const size_t n = (size_t)i / 12 % (2 * gpu_strategy_count() + 1);
-    return n % 2 == 0 || w->refused[n / 2][op_of(i)] ? NULL : gpu_strategy(n / 2);
+    return n % 2 == 0 || w->refused[n / 2][DPR_ROW(op_of(i))] ? NULL : gpu_strategy(n / 2);
 }
 
 static void enqueue(const world *w, int i, slot *out, dpr_stream stream) {

@@ -195,8 +195,8 @@ static void check_plans(const dpr_machine *machine, const char *what) {
     for (size_t p = 0; p < LENGTH(pairs); p++)
         for (int memory = DPR_MEMORY_HOST; memory <= DPR_MEMORY_DEVICE; memory++) {
             dpr_key key = {.word = 0};
-            key.f.op = (uint8_t)pairs[p].op;
-            key.f.dtype = (uint8_t)pairs[p].dtype;
+            key.f.op = DPR_ROW(pairs[p].op);
+            key.f.dtype = DPR_ROW(pairs[p].dtype);
             key.f.in_memory = (uint8_t)memory;
             check_costs(&key, machine, what);
             for (size_t s = 0; p == 0 && memory == DPR_MEMORY_DEVICE && s < dpr_strategy_count(); s++) {

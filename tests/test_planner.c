@@ -27,8 +27,8 @@ static const struct place {
 
 static dpr_key key_of(const struct place *place, int op, int dtype) {
     dpr_key key = {.word = 0};
-    key.f.op = (uint8_t)op;
-    key.f.dtype = (uint8_t)dtype;
+    key.f.op = DPR_ROW(op);
+    key.f.dtype = DPR_ROW(dtype);
     key.f.in_memory = (uint8_t)place->memory;
     key.f.gpu_only = place->gpu_only & 1;
     return key;
@@ -42,15 +42,15 @@ static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key
                 for (int nan = 0; nan < 2; nan++) {
                     dpr_key key = key_of(&places[p], op, dtype);
                     key.f.nan = (uint8_t)nan;
-                    if (dpr_supported((dpr_op)op, (dpr_dtype)dtype) && !test_failed())
+                    if (dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)) && !test_failed())
                         visit(&key, machine);
                 }
 }
 
 static const char *describe(const dpr_key *key) {
     static char text[128];
-    (void)snprintf(text, sizeof text, "%s %s in %s memory%s, NaN policy %d", dpr_op_name((dpr_op)key->f.op),
-                   dpr_dtype_name((dpr_dtype)key->f.dtype), dpr_memory_name((dpr_memory)key->f.in_memory),
+    (void)snprintf(text, sizeof text, "%s %s in %s memory%s, NaN policy %d", dpr_op_name(dpr_key_op(key)),
+                   dpr_dtype_name(dpr_key_dtype(key)), dpr_memory_name((dpr_memory)key->f.in_memory),
                    key->f.gpu_only ? " in a stream" : "", key->f.nan);
     return text;
 }
@@ -214,17 +214,17 @@ static void write_table(char *text, const dpr_machine *machine, int host_only) {
             int done[DPR_OP_COUNT] = {0};
             for (int op = 0; op < DPR_OP_COUNT; op++) {
                 const dpr_key key = key_of(&places[p], op, dtype);
-                done[op] = !dpr_supported((dpr_op)op, (dpr_dtype)dtype);
+                done[op] = !dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype));
                 if (!done[op])
                     write_decision(decisions[op], &key, machine);
             }
             for (int op = 0; op < DPR_OP_COUNT; op++) {
                 if (done[op])
                     continue;
-                text += sprintf(text, "%s %s", places[p].name, dpr_dtype_name((dpr_dtype)dtype));
+                text += sprintf(text, "%s %s", places[p].name, dpr_dtype_name(dpr_dtype_at((size_t)dtype)));
                 for (int other = op; other < DPR_OP_COUNT; other++)
                     if (!done[other] && strcmp(decisions[op], decisions[other]) == 0) {
-                        text += sprintf(text, " %s", dpr_op_name((dpr_op)other));
+                        text += sprintf(text, " %s", dpr_op_name(dpr_op_at((size_t)other)));
                         done[other] = 1;
                     }
                 text += sprintf(text, ": %s\n", decisions[op]);
@@ -385,7 +385,8 @@ static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machi
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
             const dpr_key key = key_of(&places[5], op, dtype);
-            taken += dpr_supported((dpr_op)op, (dpr_dtype)dtype) && !dpr_refusal(strategy, &key, &machine->caps);
+            taken += dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype))
+                     && !dpr_refusal(strategy, &key, &machine->caps);
         }
     return taken;
 }

@@ -57,7 +57,7 @@ extern "C" {
 
 /* ---- Statuses --------------------------------------------------------------------------------------------------- */
 
-#define DPR_ENUM_ENTRY_(A, NAME, ...) DPR_##NAME,
+#define DPR_ENUM_ENTRY_(A, NAME, number, ...) DPR_##NAME = number,
 
 /** The outcome of a call. The names and texts are those of status.def: DPR_OK (0), DPR_ERR_NULL_POINTER, ... */
 typedef enum dpr_status { DPR_STATUS_LIST(DPR_ENUM_ENTRY_, _) } dpr_status;
@@ -81,7 +81,10 @@ DPR_API const char *dpr_version(void);
 
 /** Type of the elements of an array: DPR_BOOL, DPR_I8, DPR_U8, DPR_I16, DPR_U16, DPR_I32, DPR_U32, DPR_I64, DPR_U64,
  * DPR_F16, DPR_BF16, DPR_F32, DPR_F64, DPR_C64, DPR_C128 (dtypes.def describes each). */
-typedef enum dpr_dtype { DPR_DTYPE_LIST(DPR_ENUM_ENTRY_, _) } dpr_dtype;
+typedef enum dpr_dtype {
+    DPR_DTYPE_NONE = 0, /**< no type: what functions return where there is none */
+    DPR_DTYPE_LIST(DPR_ENUM_ENTRY_, _)
+} dpr_dtype;
 
 /** A DPR_C64 element: two floats, laid out like C's float _Complex and cuFloatComplex. */
 typedef struct dpr_c64 {
@@ -116,7 +119,16 @@ typedef struct dpr_c128 {
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
  *   zero when both parts are.
  * - BAND, BOR, BXOR on DPR_BOOL are the logical operations. */
-typedef enum dpr_op { DPR_OP_LIST(DPR_ENUM_ENTRY_, _) } dpr_op;
+typedef enum dpr_op {
+    DPR_OP_NONE = 0, /**< no operation: what functions return where there is none */
+    DPR_OP_LIST(DPR_ENUM_ENTRY_, _)
+} dpr_op;
+
+/** The number of operations and of types, and number i of them; DPR_OP_NONE or DPR_DTYPE_NONE from that number on. */
+DPR_API size_t dpr_op_count(void);
+DPR_API size_t dpr_dtype_count(void);
+DPR_API dpr_op dpr_op_at(size_t i);
+DPR_API dpr_dtype dpr_dtype_at(size_t i);
 
 /** The identifier-like name, e.g. "sum" or "f32"; NULL for a value that is no operation or type. Static storage. */
 DPR_API const char *dpr_op_name(dpr_op op);
@@ -150,7 +162,7 @@ DPR_API int dpr_supported(dpr_op op, dpr_dtype dtype);
  * | BAND, BOR, BXOR | BOOL | same    | same    | -         | -    | -    | -    | -    |
  * | COUNT           | I64  | I64     | I64     | I64       | I64  | I64  | I64  | I64  |
  *
- * For a pair without a meaning ("-") the return value is not one of the enum. */
+ * DPR_DTYPE_NONE for a pair without a meaning ("-"), and for values that are no operation or type. */
 DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
 
 /** An operation's properties. Start from DPR_OP_INFO_INIT. */

@@ -215,7 +215,8 @@ __device__ bool launch_one(const dpr_launcher &launcher, cudaStream_t order, con
     dpr_launch_slot &slot = slot_of(launcher, number);
     fill_slot<typename M::result, Then>(slot, launcher, number, call);
     open_launch(launcher, number);
-    const bool launched = launch_grid<M>(launcher, order, call, slot, table_of(launcher).grids[O][D][has_nan ? N : 0]);
+    const bool launched =
+        launch_grid<M>(launcher, order, call, slot, table_of(launcher).grids[DPR_ROW(O)][DPR_ROW(D)][has_nan ? N : 0]);
     if (!launched)
         drop_launch(launcher, number);
     return launched;

@@ -97,7 +97,7 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
         dpr_key key = {.f = {.nan = (uint8_t)(i % 2), .in_memory = DPR_MEMORY_DEVICE}};
         key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
         key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
-        if (dpr_supported((dpr_op)key.f.op, (dpr_dtype)key.f.dtype) && dpr_choose(&key, machine, &unused) != DPR_OK)
+        if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_choose(&key, machine, &unused) != DPR_OK)
             return;
     }
     atomic_store(done, home->id);

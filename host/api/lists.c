@@ -13,19 +13,25 @@ typedef struct status_info {
     const char *name, *text;
 } status_info;
 
-#define DPR_STATUS_ROW(A, NAME, TEXT) [DPR_##NAME] = {"DPR_" #NAME, TEXT},
+#define DPR_STATUS_ROW(A, NAME, number, TEXT) [DPR_##NAME] = {"DPR_" #NAME, TEXT},
 static const status_info statuses[DPR_STATUS_COUNT] = {DPR_STATUS_LIST(DPR_STATUS_ROW, _)};
 
-/* Enum arguments come from callers and may hold anything; the cast makes negative values large. */
+/* Enum arguments come from callers and may hold anything; what is below the first value becomes large. */
 static int is_op(dpr_op op) {
-    return (unsigned)op < DPR_OP_COUNT;
+    return (unsigned)op - DPR_FIRST_OP < DPR_OP_COUNT;
 }
 static int is_dtype(dpr_dtype dtype) {
-    return (unsigned)dtype < DPR_DTYPE_COUNT;
+    return (unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT;
+}
+static const dpr_op_row *row_of_op(dpr_op op) {
+    return &dpr_ops[DPR_ROW(op)];
+}
+static const dpr_dtype_row *row_of_dtype(dpr_dtype dtype) {
+    return &dpr_dtypes[DPR_ROW(dtype)];
 }
 /* dpr_supported() for this file. Compilers do not inline that one, because a program may replace it. */
 static int is_supported(dpr_op op, dpr_dtype dtype) {
-    return is_op(op) && is_dtype(dtype) && (dpr_ops[op].domain & dpr_dtypes[dtype].kind) != 0;
+    return is_op(op) && is_dtype(dtype) && (row_of_op(op)->domain & row_of_dtype(dtype)->kind) != 0;
 }
 static int is_status(dpr_status status) {
     return (unsigned)status < DPR_STATUS_COUNT;
@@ -43,17 +49,30 @@ const char *dpr_version(void) {
     return DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH);
 }
 
+size_t dpr_op_count(void) {
+    return DPR_OP_COUNT;
+}
+size_t dpr_dtype_count(void) {
+    return DPR_DTYPE_COUNT;
+}
+dpr_op dpr_op_at(size_t i) {
+    return i < DPR_OP_COUNT ? (dpr_op)(DPR_FIRST_OP + i) : DPR_OP_NONE;
+}
+dpr_dtype dpr_dtype_at(size_t i) {
+    return i < DPR_DTYPE_COUNT ? (dpr_dtype)(DPR_FIRST_DTYPE + i) : DPR_DTYPE_NONE;
+}
+
 const char *dpr_op_name(dpr_op op) {
-    return is_op(op) ? dpr_ops[op].name : NULL;
+    return is_op(op) ? row_of_op(op)->name : NULL;
 }
 const char *dpr_dtype_name(dpr_dtype dtype) {
-    return is_dtype(dtype) ? dpr_dtypes[dtype].name : NULL;
+    return is_dtype(dtype) ? row_of_dtype(dtype)->name : NULL;
 }
 size_t dpr_dtype_size(dpr_dtype dtype) {
-    return is_dtype(dtype) ? dpr_dtypes[dtype].size : 0;
+    return is_dtype(dtype) ? row_of_dtype(dtype)->size : 0;
 }
 size_t dpr_dtype_alignment(dpr_dtype dtype) {
-    return is_dtype(dtype) ? dpr_dtypes[dtype].align : 0;
+    return is_dtype(dtype) ? row_of_dtype(dtype)->align : 0;
 }
 
 dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
@@ -67,7 +86,7 @@ dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
         return status;
     if (!is_op(op))
         return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
-    const dpr_op_row *row = &dpr_ops[op];
+    const dpr_op_row *row = row_of_op(op);
     const char *types = row->domain == DPR_DOMAIN_ANY       ? "all types"
                         : row->domain == DPR_DOMAIN_ORDERED ? "all but complex"
                                                             : "bool and integers";
@@ -81,7 +100,7 @@ dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out) {
         return status;
     if (!is_dtype(dtype))
         return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
-    const dpr_dtype_row *row = &dpr_dtypes[dtype];
+    const dpr_dtype_row *row = row_of_dtype(dtype);
     *out = (dpr_dtype_info){out->size, row->id, row->text, row->npy, (dpr_kind)row->kind};
     return DPR_OK;
 }
@@ -91,7 +110,7 @@ dpr_status dpr_op_parse(const char *name, dpr_op *out) {
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
     for (int i = 0; i < DPR_OP_COUNT; i++) {
         if (strcmp(name, dpr_ops[i].name) == 0) {
-            *out = (dpr_op)i;
+            *out = dpr_op_at((size_t)i);
             return DPR_OK;
         }
     }
@@ -103,7 +122,7 @@ dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name ? "out" : "name");
     for (int i = 0; i < DPR_DTYPE_COUNT; i++) {
         if (strcmp(name, dpr_dtypes[i].name) == 0) {
-            *out = (dpr_dtype)i;
+            *out = dpr_dtype_at((size_t)i);
             return DPR_OK;
         }
     }
@@ -115,5 +134,5 @@ int dpr_supported(dpr_op op, dpr_dtype dtype) {
 }
 
 dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {
-    return is_supported(op, dtype) ? dpr_pair_result(op, dtype) : (dpr_dtype)DPR_DTYPE_COUNT;
+    return is_supported(op, dtype) ? dpr_pair_result(op, dtype) : DPR_DTYPE_NONE;
 }

@@ -94,13 +94,24 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     return status == DPR_OK ? take_init(&options, request) : status;
 }
 
-dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out) {
-    if ((unsigned)op >= DPR_OP_COUNT)
+/* Fails because one of them is no such value. Types stand before operations in every call, which is easily mixed up. */
+static dpr_status refuse_pair(dpr_op op, dpr_dtype dtype) {
+    const char *of_dtype = dpr_op_name((dpr_op)dtype), *of_op = dpr_dtype_name((dpr_dtype)op);
+    if (of_dtype)
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is the operation %s; the type stands before the operation",
+                        of_dtype);
+    if (of_op)
+        return dpr_fail(DPR_ERR_INVALID_OP, "op is the type %s; the type stands before the operation", of_op);
+    if (!dpr_op_name(op))
         return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
-    if ((unsigned)dtype >= DPR_DTYPE_COUNT)
-        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
-    const dpr_op_row *o = &dpr_ops[op];
-    const dpr_dtype_row *d = &dpr_dtypes[dtype];
+    return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
+}
+
+dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out) {
+    if ((unsigned)op - DPR_FIRST_OP >= DPR_OP_COUNT || (unsigned)dtype - DPR_FIRST_DTYPE >= DPR_DTYPE_COUNT)
+        return refuse_pair(op, dtype);
+    const dpr_op_row *o = &dpr_ops[DPR_ROW(op)];
+    const dpr_dtype_row *d = &dpr_dtypes[DPR_ROW(dtype)];
     size_t bytes;
     if (!(o->domain & d->kind))
         return dpr_fail(DPR_ERR_UNSUPPORTED_PAIR, "op %s has no meaning for dtype %s", o->name, d->name);
@@ -111,9 +122,9 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
         return dpr_fail(DPR_ERR_EMPTY, "count is 0; %s has no result for zero elements", o->name);
     *out = (dpr_request){.op = o,
                          .dtype = d,
-                         .result = &dpr_dtypes[dpr_result_dtype(op, dtype)],
+                         .result = &dpr_dtypes[DPR_ROW(dpr_result_dtype(op, dtype))],
                          .count = count,
-                         .key.f = {.op = (uint8_t)op, .dtype = (uint8_t)dtype}};
+                         .key.f = {.op = DPR_ROW(op), .dtype = DPR_ROW(dtype)}};
     return options ? take_options(options, out) : DPR_OK;
 }
 

@@ -50,6 +50,7 @@ DPR_INLINE dpr_acc dpr_acc_lift(dpr_op op, dpr_dtype dtype, dpr_element e, size_
     case DPR_BAND:
     case DPR_BOR:
     case DPR_BXOR:
+    case DPR_OP_NONE:
         break;
     }
     return (dpr_acc){.re = e.re, .im = e.im, .bits = e.bits};
@@ -118,6 +119,8 @@ DPR_INLINE void dpr_acc_combine(dpr_op op, dpr_dtype dtype, dpr_acc *a, const dp
         break;
     case DPR_COUNT:
         a->bits += b->bits;
+        break;
+    case DPR_OP_NONE:
         break;
     }
 }

@@ -21,46 +21,66 @@ typedef struct dpr_element {
 
 /* ---- Facts of dtypes.def and ops.def ---------------------------------------------------------------------------- */
 
-#define DPR_CASE_SIZE(A, NAME, name, storage, ...)                                                                     \
+#define DPR_CASE_SIZE(A, NAME, number, name, storage, ...)                                                             \
     case DPR_##NAME:                                                                                                   \
         return sizeof(storage);
-#define DPR_CASE_KIND(A, NAME, name, storage, align, kind, ...)                                                        \
+#define DPR_CASE_KIND(A, NAME, number, name, storage, align, kind, ...)                                                \
     case DPR_##NAME:                                                                                                   \
         return DPR_KIND_##kind;
-#define DPR_CASE_WIDE(A, NAME, name, storage, align, kind, wide, ...)                                                  \
+#define DPR_CASE_WIDE(A, NAME, number, name, storage, align, kind, wide, ...)                                          \
     case DPR_##NAME:                                                                                                   \
         return DPR_##wide;
-#define DPR_CASE_DOMAIN(A, NAME, name, domain, ...)                                                                    \
+#define DPR_CASE_DOMAIN(A, NAME, number, name, domain, ...)                                                            \
     case DPR_##NAME:                                                                                                   \
         return DPR_DOMAIN_##domain;
-#define DPR_CASE_RULE(A, NAME, name, domain, result, ...)                                                              \
+#define DPR_CASE_RULE(A, NAME, number, name, domain, result, ...)                                                      \
     case DPR_##NAME:                                                                                                   \
         return DPR_RESULT_##result;
 
 /* Bytes of one element. */
 DPR_INLINE size_t dpr_element_size(dpr_dtype dtype) {
-    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_SIZE, _) }
+    switch (dtype) {
+        DPR_DTYPE_LIST(DPR_CASE_SIZE, _)
+    case DPR_DTYPE_NONE:
+        break;
+    }
     return 0;
 }
 
 DPR_INLINE int dpr_element_kind(dpr_dtype dtype) {
-    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_KIND, _) }
+    switch (dtype) {
+        DPR_DTYPE_LIST(DPR_CASE_KIND, _)
+    case DPR_DTYPE_NONE:
+        break;
+    }
     return 0;
 }
 
 DPR_INLINE dpr_dtype dpr_element_wide(dpr_dtype dtype) {
-    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_WIDE, _) }
+    switch (dtype) {
+        DPR_DTYPE_LIST(DPR_CASE_WIDE, _)
+    case DPR_DTYPE_NONE:
+        break;
+    }
     return dtype;
 }
 
 /* The kinds for which the operation has a meaning. */
 DPR_INLINE int dpr_op_domain(dpr_op op) {
-    switch (op) { DPR_OP_LIST(DPR_CASE_DOMAIN, _) }
+    switch (op) {
+        DPR_OP_LIST(DPR_CASE_DOMAIN, _)
+    case DPR_OP_NONE:
+        break;
+    }
     return 0;
 }
 
 DPR_INLINE dpr_result_rule dpr_op_rule(dpr_op op) {
-    switch (op) { DPR_OP_LIST(DPR_CASE_RULE, _) }
+    switch (op) {
+        DPR_OP_LIST(DPR_CASE_RULE, _)
+    case DPR_OP_NONE:
+        break;
+    }
     return DPR_RESULT_SAME;
 }
 
@@ -155,7 +175,7 @@ DPR_INLINE dpr_element dpr_element_F16(uint16_t bits) {
         .re = (double)(value).re, .im = (double)(value).im                                                             \
     }
 
-#define DPR_CASE_LOAD(A, NAME, name, storage, align, kind, ...)                                                        \
+#define DPR_CASE_LOAD(A, NAME, number, name, storage, align, kind, ...)                                                \
     case DPR_##NAME: {                                                                                                 \
         storage value;                                                                                                 \
         memcpy(&value, at, sizeof value);                                                                              \
@@ -164,7 +184,11 @@ DPR_INLINE dpr_element dpr_element_F16(uint16_t bits) {
 
 /* The element at `at`, which needs no alignment. */
 DPR_INLINE dpr_element dpr_element_load(dpr_dtype dtype, const void *at) {
-    switch (dtype) { DPR_DTYPE_LIST(DPR_CASE_LOAD, _) }
+    switch (dtype) {
+        DPR_DTYPE_LIST(DPR_CASE_LOAD, _)
+    case DPR_DTYPE_NONE:
+        break;
+    }
     return (dpr_element){.bits = 0};
 }
 

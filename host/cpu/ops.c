@@ -4,10 +4,10 @@
 #include "acc.h"
 
 static dpr_op op_of(const dpr_key *key) {
-    return (dpr_op)key->f.op;
+    return dpr_key_op(key);
 }
 static dpr_dtype dtype_of(const dpr_key *key) {
-    return (dpr_dtype)key->f.dtype;
+    return dpr_key_dtype(key);
 }
 
 void dpr_acc_start(const dpr_key *key, dpr_acc *acc) {

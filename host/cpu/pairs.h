@@ -11,8 +11,8 @@
 
 /* DPR_KIND_OF_<DTYPE> and DPR_DOMAIN_OF_<OP> are constants, so that the compiler drops a template that a pair does not
  * use before inlining it. */
-#define DPR_ENUM_KIND(A, NAME, name, storage, align, kind, ...) DPR_KIND_OF_##NAME = DPR_KIND_##kind,
-#define DPR_ENUM_DOMAIN(A, NAME, name, domain, ...) DPR_DOMAIN_OF_##NAME = DPR_DOMAIN_##domain,
+#define DPR_ENUM_KIND(A, NAME, number, name, storage, align, kind, ...) DPR_KIND_OF_##NAME = DPR_KIND_##kind,
+#define DPR_ENUM_DOMAIN(A, NAME, number, name, domain, ...) DPR_DOMAIN_OF_##NAME = DPR_DOMAIN_##domain,
 enum { DPR_DTYPE_LIST(DPR_ENUM_KIND, _) };
 enum { DPR_OP_LIST(DPR_ENUM_DOMAIN, _) };
 #define DPR_PAIR_IS_VALID(OP, DTYPE) ((int)DPR_DOMAIN_OF_##OP & (int)DPR_KIND_OF_##DTYPE)
@@ -23,8 +23,8 @@ enum { DPR_OP_LIST(DPR_ENUM_DOMAIN, _) };
 #define DPR_PAIR_WITH_NAN(OP, DTYPE)                                                                                   \
     DPR_PAIR_DEFINE(OP, DTYPE, PROPAGATE)                                                                              \
     DPR_PAIR_DEFINE(OP, DTYPE, IGNORE)
-#define DPR_ENTRY_WITHOUT_NAN(OP, DTYPE) [DPR_##DTYPE] = DPR_PAIR_NAME(OP, DTYPE, PROPAGATE),
-#define DPR_ENTRY_WITH_NAN(OP, DTYPE) [DPR_##DTYPE] = DPR_PAIR_NAME(OP, DTYPE, IGNORE),
+#define DPR_ENTRY_WITHOUT_NAN(OP, DTYPE) [DPR_ROW(DPR_##DTYPE)] = DPR_PAIR_NAME(OP, DTYPE, PROPAGATE),
+#define DPR_ENTRY_WITH_NAN(OP, DTYPE) [DPR_ROW(DPR_##DTYPE)] = DPR_PAIR_NAME(OP, DTYPE, IGNORE),
 
 #define DPR_BY_KIND_BOOL(WHAT) WHAT##_WITHOUT_NAN
 #define DPR_BY_KIND_SINT(WHAT) WHAT##_WITHOUT_NAN
@@ -32,13 +32,13 @@ enum { DPR_OP_LIST(DPR_ENUM_DOMAIN, _) };
 #define DPR_BY_KIND_FLOAT(WHAT) WHAT##_WITH_NAN
 #define DPR_BY_KIND_COMPLEX(WHAT) WHAT##_WITH_NAN
 
-#define DPR_PAIR(OP, DTYPE, name, storage, align, kind, ...) DPR_BY_KIND_##kind(DPR_PAIR)(OP, DTYPE)
+#define DPR_PAIR(OP, DTYPE, number, name, storage, align, kind, ...) DPR_BY_KIND_##kind(DPR_PAIR)(OP, DTYPE)
 #define DPR_PROPAGATE_ENTRY(OP, DTYPE, ...) DPR_ENTRY_WITHOUT_NAN(OP, DTYPE)
-#define DPR_IGNORE_ENTRY(OP, DTYPE, name, storage, align, kind, ...) DPR_BY_KIND_##kind(DPR_ENTRY)(OP, DTYPE)
+#define DPR_IGNORE_ENTRY(OP, DTYPE, number, name, storage, align, kind, ...) DPR_BY_KIND_##kind(DPR_ENTRY)(OP, DTYPE)
 
 #define DPR_PAIR_ROW(A, OP, ...) DPR_DTYPE_LIST(DPR_PAIR, OP)
-#define DPR_PROPAGATE_ROW(A, OP, ...) [DPR_##OP] = {DPR_DTYPE_LIST(DPR_PROPAGATE_ENTRY, OP)},
-#define DPR_IGNORE_ROW(A, OP, ...) [DPR_##OP] = {DPR_DTYPE_LIST(DPR_IGNORE_ENTRY, OP)},
+#define DPR_PROPAGATE_ROW(A, OP, ...) [DPR_ROW(DPR_##OP)] = {DPR_DTYPE_LIST(DPR_PROPAGATE_ENTRY, OP)},
+#define DPR_IGNORE_ROW(A, OP, ...) [DPR_ROW(DPR_##OP)] = {DPR_DTYPE_LIST(DPR_IGNORE_ENTRY, OP)},
 
 #define DPR_PAIRS DPR_OP_LIST(DPR_PAIR_ROW, _)
 #define DPR_PAIRS_TABLE                                                                                                \

@@ -53,7 +53,7 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
  * GB/s with AVX2 on a Xeon of 3 GHz. */
 double dpr_cpu_rate(const dpr_key *key) {
     const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
-    return key->f.op == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
+    return dpr_key_op(key) == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
 }
 
 /* 15 ns is the time of a call before the first element. */

@@ -266,6 +266,7 @@ DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
     case DPR_BAND:
     case DPR_BOR:
     case DPR_BXOR:
+    case DPR_OP_NONE:
         break;
     }
     return dtype == DPR_BOOL ? truths(x) : x;
@@ -291,6 +292,7 @@ DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
     case DPR_BAND:
         return a & b;
     case DPR_BXOR:
+    case DPR_OP_NONE:
         break;
     }
     return a ^ b;

@@ -33,11 +33,11 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
             for (int nan = DPR_NAN_PROPAGATE; nan <= DPR_NAN_IGNORE; nan++) {
-                if (!dpr_supported((dpr_op)op, (dpr_dtype)dtype))
+                if (!dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)))
                     continue;
                 dpr_key key = {.word = 0};
-                key.f.op = (uint8_t)op;
-                key.f.dtype = (uint8_t)dtype;
+                key.f.op = DPR_ROW(op);
+                key.f.dtype = DPR_ROW(dtype);
                 key.f.nan = (uint8_t)nan;
                 key.f.in_memory = DPR_MEMORY_DEVICE;
                 key.f.block = (uint8_t)block;
@@ -362,7 +362,7 @@ static const char *check_work(const fake_launch *launch) {
 
 static const char *check_memory(const fake_launch *launch, uint64_t count, size_t result_size) {
     const dpr_kernel_args *args = &launch->args.run;
-    if (count > 0 && !fake_find(args->in, count * dpr_dtype_size((dpr_dtype)launch->key.f.dtype)))
+    if (count > 0 && !fake_find(args->in, count * dpr_dtype_size(dpr_key_dtype(&launch->key))))
         return "a kernel reads memory it cannot reach";
     if (args->tag == 0 && !fake_find(args->out, result_size))
         return "a kernel writes memory it cannot reach";
@@ -417,7 +417,7 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;
-    const size_t size = dpr_dtype_size(dpr_result_dtype((dpr_op)launch->key.f.op, (dpr_dtype)launch->key.f.dtype));
+    const size_t size = dpr_dtype_size(dpr_result_dtype(dpr_key_op(&launch->key), dpr_key_dtype(&launch->key)));
     _Alignas(16) unsigned char result[16] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);

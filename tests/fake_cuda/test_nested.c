@@ -443,8 +443,8 @@ static void do_all_else(const scene *s) {
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
             dpr_problem problem = DPR_PROBLEM_INIT;
             dpr_plan *plan = NULL;
-            problem.op = (dpr_op)op;
-            problem.dtype = (dpr_dtype)dtype;
+            problem.op = dpr_op_at((size_t)op);
+            problem.dtype = dpr_dtype_at((size_t)dtype);
             problem.count = (size_t)1 << 30;
             if (!dpr_supported(problem.op, problem.dtype))
                 continue;

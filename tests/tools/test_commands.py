@@ -360,7 +360,7 @@ class Info(ToolTest):
         for key, file, kind in (("ops", "ops.def", "name"), ("dtypes", "dtypes.def", "name"),
                                 ("statuses", "status.def", "id")):
             with open(os.path.join(SOURCE, "core/include/dpr", file), encoding="utf-8") as f:
-                entries = re.findall(r'^    X\(A, (\w+), "([^"]*)"', f.read(), re.M)
+                entries = re.findall(r'^    X\(A, (\w+), \w+, "([^"]*)"', f.read(), re.M)
             wanted = [name for _, name in entries] if kind == "name" else [f"DPR_{id}" for id, _ in entries]
             self.assertGreater(len(wanted), 5)
             self.assertEqual([entry[kind] for entry in document[key]], wanted)

@@ -24,8 +24,8 @@ enum { ASKED_POOLS = 16 };
 
 typedef struct bench_asked {
     axis_counts counts; /* n is 0: the default */
-    /* Those that are asked for: numbers of ops.def, dtypes.def, bench_mode (none: the default), bench_cache, and
-     * strategies of this build. */
+    /* Those that are asked for: rows of ops.def and dtypes.def (DPR_ROW), bench_mode (none: the default), bench_cache,
+     * and strategies of this build. */
     axis_set ops, dtypes, modes, caches, strategies;
     int strategies_named; /* 1: those that cannot run are worth a note */
     int ladder;           /* 1: all strategies of a GPU at one size; of dpr bench alone */

@@ -17,14 +17,15 @@ typedef enum style {
 
 /* An operation that is not here takes anything. */
 static const style styles[] = {
-    [DPR_PROD] = UNITS,          [DPR_MIN] = LOWEST_LAST,   [DPR_MAX] = HIGHEST_LAST,   [DPR_ARGMIN] = LOWEST_LAST,
-    [DPR_ARGMAX] = HIGHEST_LAST, [DPR_ALL] = ONES_BUT_LAST, [DPR_ANY] = ZEROS_BUT_LAST, [DPR_BAND] = ONES_BUT_LAST,
-    [DPR_BOR] = ZEROS_BUT_LAST,  [DPR_COUNT] = TRUTHS,
+    [DPR_ROW(DPR_PROD)] = UNITS,         [DPR_ROW(DPR_MIN)] = LOWEST_LAST,     [DPR_ROW(DPR_MAX)] = HIGHEST_LAST,
+    [DPR_ROW(DPR_ARGMIN)] = LOWEST_LAST, [DPR_ROW(DPR_ARGMAX)] = HIGHEST_LAST, [DPR_ROW(DPR_ALL)] = ONES_BUT_LAST,
+    [DPR_ROW(DPR_ANY)] = ZEROS_BUT_LAST, [DPR_ROW(DPR_BAND)] = ONES_BUT_LAST,  [DPR_ROW(DPR_BOR)] = ZEROS_BUT_LAST,
+    [DPR_ROW(DPR_COUNT)] = TRUTHS,
 };
 
 /* Truth values have an order of two, so that all but the last are the same. */
 static style style_of(dpr_op op, dpr_dtype dtype) {
-    const style s = styles[op];
+    const style s = styles[DPR_ROW(op)];
     if (dtype != DPR_BOOL)
         return s;
     return s == LOWEST_LAST || s == UNITS ? ONES_BUT_LAST : s == HIGHEST_LAST ? ZEROS_BUT_LAST : s;

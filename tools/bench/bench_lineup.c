@@ -29,8 +29,8 @@ static int check(const bench_asked *a) {
 static int check_problem(const bench_asked *a) {
     const dpr_options options = {.size = sizeof options, .max_depth = a->depth};
     const dpr_problem problem = {.size = sizeof problem,
-                                 .op = (dpr_op)axis_first(a->ops),
-                                 .dtype = (dpr_dtype)axis_first(a->dtypes),
+                                 .op = dpr_op_at((size_t)axis_first(a->ops)),
+                                 .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),
                                  .count = 1,
                                  .options = &options};
     dpr_machine *machine;
@@ -51,8 +51,8 @@ int lineup_complete(bench_asked *a) {
         (void)axis_parse_counts(a->nested ? "2^20,2^24" : "2^24", &a->counts);
     if (a->pools.n == 0)
         (void)asked_take_pools("64,512,2048,4096,65536", &a->pools);
-    axis_default(&a->ops, DPR_SUM);
-    axis_default(&a->dtypes, DPR_I32);
+    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    axis_default(&a->dtypes, DPR_ROW(DPR_I32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
     return check_problem(a);
@@ -143,8 +143,8 @@ static void add_read(bench_asked *a, const bench_case *read) {
         i++;
     a->counts.at[i] = read->count;
     a->counts.n += i == a->counts.n;
-    a->ops |= axis_one(read->op);
-    a->dtypes |= axis_one(read->dtype);
+    a->ops |= axis_one(DPR_ROW(read->op));
+    a->dtypes |= axis_one(DPR_ROW(read->dtype));
 }
 
 static int wants(void *user, const bench_case *at) {
@@ -158,8 +158,8 @@ static void set_scene(bench_walk *w) {
     lineup_results *out = w->user;
     out->sizes = a->counts.n;
     for (int i = 0; i < out->sizes; i++)
-        out->at[i] = (bench_case){.op = (dpr_op)axis_first(a->ops),
-                                  .dtype = (dpr_dtype)axis_first(a->dtypes),
+        out->at[i] = (bench_case){.op = dpr_op_at((size_t)axis_first(a->ops)),
+                                  .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),
                                   .mode = BENCH_GRAPH,
                                   .cache = BENCH_COLD,
                                   .count = a->counts.at[i]};

@@ -279,10 +279,10 @@ static int go_to(bench_walk *w, size_t i) {
     bench_case *at = &w->at;
     at->count = a->counts.at[take_digit(&i, a->counts.n)];
     at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
-    at->dtype = (dpr_dtype)take_digit(&i, DPR_DTYPE_COUNT);
-    at->op = (dpr_op)take_digit(&i, DPR_OP_COUNT);
+    at->dtype = dpr_dtype_at((size_t)take_digit(&i, DPR_DTYPE_COUNT));
+    at->op = dpr_op_at((size_t)take_digit(&i, DPR_OP_COUNT));
     at->mode = (bench_mode)i;
-    return axis_has(a->modes, at->mode) && axis_has(a->ops, at->op) && axis_has(a->dtypes, at->dtype)
+    return axis_has(a->modes, at->mode) && axis_has(a->ops, DPR_ROW(at->op)) && axis_has(a->dtypes, DPR_ROW(at->dtype))
            && axis_has(a->caches, at->cache) && dpr_supported(at->op, at->dtype)
            && (!w->wants || w->wants(w->user, at));
 }

@@ -170,10 +170,10 @@ int cli_finish(int code) {
 /* ---- Arguments of options --------------------------------------------------------------------------------------- */
 
 const char *cli_op_name(size_t i) {
-    return dpr_op_name((dpr_op)i);
+    return dpr_op_name(dpr_op_at(i));
 }
 const char *cli_dtype_name(size_t i) {
-    return dpr_dtype_name((dpr_dtype)i);
+    return dpr_dtype_name(dpr_dtype_at(i));
 }
 
 int cli_next_word(const char **text, char separator, char word[CLI_WORD]) {

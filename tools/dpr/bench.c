@@ -118,8 +118,8 @@ static int parse(int argc, char **argv, bench_asked *a) {
 
 /* Defaults take the place of lists that are not asked for. */
 static void put_defaults(bench_asked *a) {
-    axis_default(&a->ops, DPR_SUM);
-    axis_default(&a->dtypes, DPR_F32);
+    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->caches, BENCH_COLD);
     if (a->strategies)
         return;

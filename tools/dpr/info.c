@@ -87,10 +87,10 @@ static void look_at_strategy(const dpr_machine *machine, const char *strategy, c
     dpr_problem problem = {.size = sizeof problem, .count = 1, .options = &options};
     dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
     int known = 0;
-    for (int o = 0; dpr_op_name((dpr_op)o); o++)
-        for (int d = 0; dpr_dtype_name((dpr_dtype)d); d++) {
-            problem.op = (dpr_op)o;
-            problem.dtype = (dpr_dtype)d;
+    for (size_t o = 0; o < dpr_op_count(); o++)
+        for (size_t d = 0; d < dpr_dtype_count(); d++) {
+            problem.op = dpr_op_at(o);
+            problem.dtype = dpr_dtype_at(d);
             if (dpr_kernel_describe(machine, &problem, &kernel) != DPR_OK)
                 continue;
             add_to_table(table, add_kernel(list, &problem, &kernel), kernel.registers);

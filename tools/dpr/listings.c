@@ -11,9 +11,10 @@ void list_ops(report_out *out) {
                                             {0}};
     cJSON *list = cJSON_AddArrayToObject(out->document, "ops");
     dpr_op_info info = DPR_OP_INFO_INIT;
-    for (int i = 0; dpr_op_describe((dpr_op)i, &info) == DPR_OK; i++) {
+    for (size_t i = 0; i < dpr_op_count(); i++) {
+        (void)dpr_op_describe(dpr_op_at(i), &info);
         cJSON *row = report_row(list);
-        report_add(row, "name=%s id=%s text=%s types=%s result=%s", dpr_op_name((dpr_op)i), info.id, info.text,
+        report_add(row, "name=%s id=%s text=%s types=%s result=%s", dpr_op_name(dpr_op_at(i)), info.id, info.text,
                    info.types, info.result);
     }
     report_table(out, "Operations", list, 0, columns);
@@ -27,13 +28,15 @@ void list_dtypes(report_out *out) {
                                             {0}};
     cJSON *list = cJSON_AddArrayToObject(out->document, "dtypes");
     dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
-    for (int i = 0; dpr_dtype_describe((dpr_dtype)i, &info) == DPR_OK; i++) {
+    for (size_t i = 0; i < dpr_dtype_count(); i++) {
+        const dpr_dtype dtype = dpr_dtype_at(i);
+        (void)dpr_dtype_describe(dtype, &info);
         cJSON *row = report_row(list);
-        report_add(row, "name=%s id=%s text=%s bytes=%lu", dpr_dtype_name((dpr_dtype)i), info.id, info.text,
-                   dpr_dtype_size((dpr_dtype)i));
+        report_add(row, "name=%s id=%s text=%s bytes=%lu", dpr_dtype_name(dtype), info.id, info.text,
+                   dpr_dtype_size(dtype));
         if (*info.npy)
             cJSON_AddStringToObject(row, "npy", info.npy);
-        cJSON_AddStringToObject(row, "sum", dpr_dtype_name(dpr_result_dtype(DPR_SUM, (dpr_dtype)i)));
+        cJSON_AddStringToObject(row, "sum", dpr_dtype_name(dpr_result_dtype(DPR_SUM, dtype)));
     }
     report_table(out, "Types", list, 0, columns);
 }

@@ -41,14 +41,15 @@ static int set_dtype(const char *descr, int length, const dpr_dtype *as, npy_hea
     char name[32], opaque[8];
     snprintf(name, sizeof name, "%.*s", length, descr);
     const char *code = name + (*name && strchr("<>=|", *name));
-    for (int i = 0; dpr_dtype_name((dpr_dtype)i); i++) {
+    for (size_t i = 0; i < dpr_dtype_count(); i++) {
+        const dpr_dtype dtype = dpr_dtype_at(i);
         dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
-        (void)dpr_dtype_describe((dpr_dtype)i, &info);
-        snprintf(opaque, sizeof opaque, "V%zu", dpr_dtype_size((dpr_dtype)i));
-        const char *known = as && *as == (dpr_dtype)i && *code == 'V' ? opaque : info.npy;
+        (void)dpr_dtype_describe(dtype, &info);
+        snprintf(opaque, sizeof opaque, "V%zu", dpr_dtype_size(dtype));
+        const char *known = as && *as == dtype && *code == 'V' ? opaque : info.npy;
         if (*known && strcmp(code, known) == 0) {
-            h->dtype = (dpr_dtype)i;
-            h->swapped = *name == '>' && dpr_dtype_size((dpr_dtype)i) > 1;
+            h->dtype = dtype;
+            h->swapped = *name == '>' && dpr_dtype_size(dtype) > 1;
             return 0;
         }
     }

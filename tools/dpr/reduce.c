@@ -70,8 +70,8 @@ static int take_ops(const char *text, void *out) {
     asked *a = out;
     a->op_count = 0;
     a->every_op = strcmp(text, "every") == 0;
-    for (int i = 0; a->every_op && dpr_op_name((dpr_op)i); i++)
-        a->ops[a->op_count++] = (dpr_op)i;
+    for (size_t i = 0; a->every_op && i < dpr_op_count(); i++)
+        a->ops[a->op_count++] = dpr_op_at(i);
     return a->every_op ? CLI_OK : cli_each(text, add_op, a);
 }
 

@@ -5,9 +5,10 @@
 
 /* By operation; NULL: CUB has no function for it. */
 static const peers_cub_table *const tables[DPR_OP_COUNT] = {
-    [DPR_SUM] = &peers_cub_sum,       [DPR_MIN] = &peers_cub_min,     [DPR_MAX] = &peers_cub_max,
-    [DPR_ARGMIN] = &peers_cub_argmin, [DPR_ALL] = &peers_cub_all,     [DPR_ARGMAX] = &peers_cub_argmax,
-    [DPR_ANY] = &peers_cub_any,       [DPR_COUNT] = &peers_cub_count,
+    [DPR_ROW(DPR_SUM)] = &peers_cub_sum, [DPR_ROW(DPR_MIN)] = &peers_cub_min,
+    [DPR_ROW(DPR_MAX)] = &peers_cub_max, [DPR_ROW(DPR_ARGMIN)] = &peers_cub_argmin,
+    [DPR_ROW(DPR_ALL)] = &peers_cub_all, [DPR_ROW(DPR_ARGMAX)] = &peers_cub_argmax,
+    [DPR_ROW(DPR_ANY)] = &peers_cub_any, [DPR_ROW(DPR_COUNT)] = &peers_cub_count,
 };
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
@@ -69,8 +70,8 @@ static const form forms[] = {{PEERS_CUB, NULL, ANY_MODE, call_and_copy},
 
 /* The function for the case; NULL: there is none. */
 static peers_cub_call *function_of(const form *f, const bench_case *at) {
-    const peers_cub_table *table = !f->sums ? tables[at->op] : at->op == DPR_SUM ? f->sums : NULL;
-    return table && (f->mode == ANY_MODE || f->mode == (int)at->mode) ? (*table)[at->dtype] : NULL;
+    const peers_cub_table *table = !f->sums ? tables[DPR_ROW(at->op)] : at->op == DPR_SUM ? f->sums : NULL;
+    return table && (f->mode == ANY_MODE || f->mode == (int)at->mode) ? (*table)[DPR_ROW(at->dtype)] : NULL;
 }
 
 static void add(peer_set *s) {

@@ -77,8 +77,8 @@ static int parse(int argc, char **argv, request *r) {
 /* Defaults take the place of lists that are not asked for. */
 static int complete(request *r) {
     bench_asked *a = &r->asked;
-    axis_default(&a->ops, DPR_SUM);
-    axis_default(&a->dtypes, DPR_F32);
+    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
     if (!r->set.groups)
