@@ -109,6 +109,9 @@ TEST(Names, version) {
     EXPECT_TRUE(snprintf(expected, sizeof expected, "%d.%d.%d", DPR_VERSION_MAJOR, DPR_VERSION_MINOR, DPR_VERSION_PATCH)
                 > 0);
     EXPECT_EQ_STR(expected, dpr_version());
+    EXPECT_EQ_STR("0.2.0", dpr_version());
+    EXPECT_EQ_I64(DPR_VERSION_NUMBER, dpr_version_number());
+    EXPECT_EQ_I64(200, dpr_version_number());
 }
 
 /* ---- Tables ---- */

@@ -11,7 +11,7 @@
  *   After any other status the objects passed in are as they were and the next call works.
  * - A function that describes something fills in a struct that the caller has started from its ..._INIT macro. It reads
  *   and keeps the first member, `size`; of a struct from a later version it writes the members that it knows.
- *   DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if `size` is less than in version 0.1. Strings in it are in static
+ *   DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if `size` is less than in version 0.2. Strings in it are in static
  *   storage unless it says otherwise.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
@@ -42,8 +42,11 @@
 #include "dpr/status.def"
 
 #define DPR_VERSION_MAJOR 0
-#define DPR_VERSION_MINOR 1
+#define DPR_VERSION_MINOR 2
 #define DPR_VERSION_PATCH 0
+
+/** The version of this header as one number, to compare: 200 is 0.2.0, and 10203 is 1.2.3. */
+#define DPR_VERSION_NUMBER (DPR_VERSION_MAJOR * 10000 + DPR_VERSION_MINOR * 100 + DPR_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define DPR_API __attribute__((visibility("default")))
@@ -74,8 +77,9 @@ DPR_API const char *dpr_status_text(dpr_status status);
  * The string belongs to the thread. */
 DPR_API const char *dpr_last_error(void);
 
-/** The version of the library that is linked, e.g. "0.1.0". Static storage. */
+/** The version of the library that is linked, e.g. "0.2.0", in static storage; and its DPR_VERSION_NUMBER. */
 DPR_API const char *dpr_version(void);
+DPR_API int dpr_version_number(void);
 
 /* ---- Types and operations --------------------------------------------------------------------------------------- */
 

@@ -49,6 +49,10 @@ const char *dpr_version(void) {
     return DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH);
 }
 
+int dpr_version_number(void) {
+    return DPR_VERSION_NUMBER;
+}
+
 size_t dpr_op_count(void) {
     return DPR_OP_COUNT;
 }

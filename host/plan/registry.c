@@ -32,7 +32,7 @@ const char *dpr_strategy_text(size_t i) {
     return i < dpr_strategy_count() ? dpr_strategies[i]->text : NULL;
 }
 
-/* Names that strategies had before version 0.1.0. Callers may still use them. */
+/* Names that strategies had before version 0.2.0. Callers may still use them. */
 static const char *const former_names[][2] = {{"flat.lookback", "flat.lastblock"}, {"atomic.tls", "atomic.thread"}};
 
 static const char *name_today(const char *name) {

@@ -10,6 +10,10 @@ c11=(-std=c11 -pedantic -Wall -Wextra -Werror)
 cxx17=(-std=c++17 -pedantic -Wall -Wextra -Werror)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+case $VERSION in
+0.*) soname=libdpr.so.${VERSION%.*} ;;
+*) soname=libdpr.so.${VERSION%%.*} ;;
+esac
 
 fail() {
     echo "FAILED: $*"
@@ -51,7 +55,7 @@ check_exports() {
 # Loads where there is no driver and no CUDA toolkit, and from a C program without a C++ library.
 check_needed() {
     local needed entry
-    [ "$(readelf -d "$lib" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" = "libdpr.so.${VERSION%%.*}" ] || fail "wrong soname"
+    [ "$(readelf -d "$lib" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" = "$soname" ] || fail "wrong soname"
     needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
     for entry in $needed; do
         case $entry in
@@ -68,7 +72,7 @@ check_pkgconfig_shared() {
     [ "$(pc --modversion)" = "$VERSION" ] || fail "dpr.pc has version $(pc --modversion), not $VERSION"
     # shellcheck disable=SC2046
     "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" $(pc --libs)
-    ! "$work/sum" 2>/dev/null || fail "the program does not need libdpr.so.${VERSION%%.*}"
+    ! "$work/sum" 2>/dev/null || fail "the program does not need $soname"
     LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/sum" "$VERSION"
 }
 

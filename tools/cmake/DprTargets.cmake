@@ -51,9 +51,15 @@ add_library(dpr_static STATIC $<TARGET_OBJECTS:dpr_objects>)
 add_library(dpr::dpr ALIAS dpr)
 add_library(dpr::static ALIAS dpr_static)
 
+# While the major version is 0, minor versions may differ in their interface, so that the name that programs load has both.
+set(dpr_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    string(APPEND dpr_soversion .${PROJECT_VERSION_MINOR})
+endif()
+
 # C links both, so that users need no C++ or CUDA linker.
 set_target_properties(dpr dpr_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME dpr)
-set_target_properties(dpr PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME dpr)
+set_target_properties(dpr PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${dpr_soversion} EXPORT_NAME dpr)
 set_target_properties(dpr_static PROPERTIES EXPORT_NAME static)
 foreach(target IN ITEMS dpr dpr_static)
     target_include_directories(${target} INTERFACE
