@@ -47,8 +47,9 @@ static dpr_status set_limit(limit *l, const dpr_home *home, size_t pending) {
     }
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "ctx_options->pending_launches is %zu, which device %d refuses: %s",
-                        pending, home->ordinal, cudaGetErrorString(error));
+        return dpr_fail_cuda((int)error, DPR_ERR_INVALID_OPTION,
+                             "ctx_options->pending_launches is %zu, which device %d refuses: %s", pending,
+                             home->ordinal, cudaGetErrorString(error));
     }
     if (now < pending) {
         (void)cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, found);

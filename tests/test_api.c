@@ -279,6 +279,13 @@ TEST(Api, success_leaves_the_last_error_alone) {
     EXPECT_CONTAINS(dpr_last_error(), "op is 99");
 }
 
+TEST(Api, no_cuda_error_is_behind_bad_input) {
+    const int32_t in[] = {1, 2, 3};
+    int64_t out = 0;
+    EXPECT_STATUS(DPR_ERR_INVALID_OP, dpr_reduce(in, &out, 3, DPR_I32, (dpr_op)99));
+    EXPECT_EQ_I64(0, dpr_last_cuda_error());
+}
+
 TEST(Api, failed_launches_are_described) {
     dpr_launch_report report = some_failed;
     EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));

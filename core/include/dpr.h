@@ -77,6 +77,10 @@ DPR_API const char *dpr_status_text(dpr_status status);
  * The string belongs to the thread. */
 DPR_API const char *dpr_last_error(void);
 
+/** The cudaError_t behind the failure that dpr_last_error() describes; 0 (cudaSuccess) if no error of CUDA's caused it,
+ * and before the first failure. Errors of the driver's functions (CUresult) have the same numbers. */
+DPR_API int dpr_last_cuda_error(void);
+
 /** The version of the library that is linked, e.g. "0.2.0", in static storage; and its DPR_VERSION_NUMBER. */
 DPR_API const char *dpr_version(void);
 DPR_API int dpr_version_number(void);

@@ -182,10 +182,10 @@ static dpr_status place_unknown(CUresult result, const void *pointer, const char
     const cudaError_t error = (cudaError_t)result;
     const int readable = is_readable(pointer);
     if (!readable && dpr_driver_is_final(error))
-        return dpr_fail(DPR_ERR_CUDA,
-                        "%s is %p: a device has failed before: %s (%s); CUDA cannot use the device again in this "
-                        "process",
-                        argument, pointer, cudaGetErrorString(error), cudaGetErrorName(error));
+        return dpr_fail_cuda((int)error, DPR_ERR_CUDA,
+                             "%s is %p: a device has failed before: %s (%s); CUDA cannot use the device again in this "
+                             "process",
+                             argument, pointer, cudaGetErrorString(error), cudaGetErrorName(error));
     if (!readable)
         return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p, which is neither readable host memory nor known to the driver",
                         argument, pointer);

@@ -14,8 +14,8 @@ dpr_status dpr_cuda_failed(cudaError_t error, const char *what) {
                               : error == cudaErrorNoDevice || error == cudaErrorNoKernelImageForDevice
                                   ? DPR_ERR_NO_DEVICE
                                   : DPR_ERR_CUDA;
-    return dpr_fail(status, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
-                    dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
+    return dpr_fail_cuda((int)error, status, "%s: %s (%s)%s", what, cudaGetErrorString(error), cudaGetErrorName(error),
+                         dpr_driver_is_final(error) ? "; CUDA cannot use the device again in this process" : "");
 }
 
 /* ---- Which context ---- */
@@ -119,11 +119,10 @@ dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
         return DPR_OK;
     dpr_cancel_release(visit->cancel);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        return dpr_fail(DPR_ERR_CUDA,
-                        "the CUDA context on device %d in which this dpr_ctx or dpr_launcher was made is gone: it was "
-                        "destroyed, or reset with its "
-                        "device",
-                        home->ordinal);
+        return dpr_fail_cuda((int)result, DPR_ERR_CUDA,
+                             "the CUDA context on device %d in which this dpr_ctx or dpr_launcher was made is gone: it "
+                             "was destroyed, or reset with its device",
+                             home->ordinal);
     return dpr_cuda_failed((cudaError_t)result, "entering a CUDA context");
 }
 

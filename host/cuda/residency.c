@@ -117,8 +117,8 @@ static dpr_status check_module(const dpr_device *device, const dpr_kernel *kerne
     (void)cudaGetLastError();
     if (dpr_driver_is_final(error) || error == cudaErrorMemoryAllocation)
         return dpr_cuda_failed(error, kernel->module->name);
-    return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "the code for %s cannot be loaded on device %d: %s (%s)",
-                    kernel->module->name, ordinal, cudaGetErrorString(error), cudaGetErrorName(error));
+    return dpr_fail_cuda((int)error, DPR_ERR_STRATEGY_UNABLE, "the code for %s cannot be loaded on device %d: %s (%s)",
+                         kernel->module->name, ordinal, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 dpr_status dpr_device_resident(void *user, const dpr_kernel *kernel, dpr_residency *out) {

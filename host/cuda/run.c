@@ -24,9 +24,9 @@ static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *st
     if (!misfit->too_large)
         return dpr_cuda_failed(error, strategy->name);
     (void)cudaGetLastError();
-    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
-                    "strategy \"%s\" cannot run in this stream: its %d SMs cannot hold all blocks at once (%s)",
-                    strategy->name, run->sms, cudaGetErrorName(error));
+    return dpr_fail_cuda((int)error, DPR_ERR_STRATEGY_UNABLE,
+                         "strategy \"%s\" cannot run in this stream: its %d SMs cannot hold all blocks at once (%s)",
+                         strategy->name, run->sms, cudaGetErrorName(error));
 }
 
 /* Enqueues the report of a run without nested launches, all 0. It comes before the run's kernels, because these write

@@ -426,6 +426,37 @@ TEST_GENERATOR(faults) {
                               (void *)(uintptr_t)&scenarios[i], 0, NULL, NULL});
 }
 
+/* ---- The error itself ---- */
+
+/* Calls dpr_reduce() with one CUDA call after another failing, until it ends with `wanted`. Returns whether it did. */
+static int fail_some_call(const scene *s, cudaError_t error, dpr_status wanted) {
+    for (int fail = 1; fail < 100; fail++) {
+        int64_t result = canary;
+        fake_fail_call(fail, error);
+        const dpr_status status = dpr_reduce(s->in[0], &result, COUNT, DPR_I32, DPR_SUM);
+        fake_fail_call(0, cudaSuccess);
+        if (status == wanted)
+            return 1;
+    }
+    return 0;
+}
+
+TEST(Faults, the_error_is_there_until_the_next_failure) {
+    scene s;
+    int64_t result = canary;
+    ASSERT_TRUE(open_scene(&s));
+    EXPECT_STATUS(DPR_OK, dpr_reduce(s.in[0], &result, COUNT, DPR_I32, DPR_SUM));
+    EXPECT_TRUE(fail_some_call(&s, cudaErrorUnknown, DPR_ERR_CUDA));
+    EXPECT_EQ_I64(cudaErrorUnknown, dpr_last_cuda_error());
+    EXPECT_STATUS(DPR_OK, dpr_reduce(s.in[0], &result, COUNT, DPR_I32, DPR_SUM));
+    EXPECT_EQ_I64(cudaErrorUnknown, dpr_last_cuda_error());
+    EXPECT_TRUE(fail_some_call(&s, cudaErrorMemoryAllocation, DPR_ERR_OUT_OF_MEMORY));
+    EXPECT_EQ_I64(cudaErrorMemoryAllocation, dpr_last_cuda_error());
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_reduce(NULL, &result, COUNT, DPR_I32, DPR_SUM));
+    EXPECT_EQ_I64(0, dpr_last_cuda_error());
+    dpr_shutdown();
+}
+
 /* ---- Looking for the driver ---- */
 
 static int discover(int fail) {
