@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char last_error[512];
 static _Thread_local int last_cuda_error;
@@ -27,12 +28,24 @@ dpr_status dpr_fail_cuda(int error, dpr_status status, const char *format, ...) 
     return status;
 }
 
-dpr_status dpr_check_out(const void *out, size_t size, const char *init) {
+int dpr_is_struct_size(size_t size) {
+    return size >= sizeof size && size % sizeof size == 0 && size <= 4096;
+}
+
+dpr_status dpr_check_out(const void *out, const char *init) {
     const size_t *given = out;
     if (!given)
         return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
-    if (*given < size)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, less than %zu: start from %s", *given, size, init);
+    if (!dpr_is_struct_size(*given))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, which is no struct's: start from %s", *given, init);
+    return DPR_OK;
+}
+
+dpr_status dpr_fill_out(void *out, const void *from, size_t own_size) {
+    size_t given;
+    memcpy(&given, out, sizeof given);
+    const size_t bytes = given < own_size ? given : own_size;
+    memcpy((char *)out + sizeof given, (const char *)from + sizeof given, bytes - sizeof given);
     return DPR_OK;
 }
 

@@ -12,8 +12,15 @@ dpr_status dpr_fail(dpr_status status, const char *format, ...) __attribute__((f
 /* dpr_fail() for a failure that the cudaError_t `error` caused, for dpr_last_cuda_error(). */
 dpr_status dpr_fail_cuda(int error, dpr_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Whether a struct whose first member is its size may have this size: no version's is larger than a page. */
+int dpr_is_struct_size(size_t size);
+
 /* Checks the struct that a caller wants filled in, whose first member is its size: DPR_ERR_NULL_POINTER if it is NULL,
- * DPR_ERR_INVALID_OPTION if it has less than `size` bytes. `init` names the macro that callers start from. */
-dpr_status dpr_check_out(const void *out, size_t size, const char *init);
+ * DPR_ERR_INVALID_OPTION if no struct has its size. `init` names the macro that callers start from. */
+dpr_status dpr_check_out(const void *out, const char *init);
+
+/* Fills in the caller's struct, which dpr_check_out() has checked, from one of this version's with `own_size` bytes:
+ * as many bytes as both have, without the first member. Returns DPR_OK. */
+dpr_status dpr_fill_out(void *out, const void *from, size_t own_size);
 
 #endif

@@ -90,6 +90,9 @@ typedef struct dpr_launch_limits {
     int measured;          /* 1: launch_seconds was measured on this device; 0: it is assumed */
 } dpr_launch_limits;
 
+/* Most bytes of a report, whatever the version of the caller's header. */
+enum { DPR_MOST_REPORT_BYTES = 4096 };
+
 /* Bytes of scratch memory of one run in flight. It is zeroed once, and every run leaves it zero. */
 enum { DPR_SCRATCH_BYTES = 8192 };
 
@@ -121,7 +124,8 @@ struct dpr_run {
     dpr_launch_report *report; /* where the last kernel writes the counters of nested launches: `launch_report`, or the
                                   run's own memory if `launch_report` is NULL or pageable */
     dpr_launch_report *launch_report; /* NULL, or where the caller wants the counters */
-    int max_pending;                  /* as in dpr_options */
+    size_t report_size;               /* bytes of the report, of which kernels write no more */
+    int max_pending;                  /* as in dpr_launch_options */
     uint32_t launches;                /* most nested launches that the run may make */
     uint32_t tag;     /* 0: `out` is one element of the result type; otherwise `out` is a mailbox and this is its tag */
     int sms;          /* SMs that the limits are for */
@@ -133,12 +137,17 @@ struct dpr_run {
 };
 
 /* Most nested launches that a run may make if the device's launch pool has `pending` places and the caller asks for
- * `max_pending` (dpr_options). */
+ * `max_pending` (dpr_launch_options). */
 static inline uint32_t dpr_launches_of(size_t pending, int max_pending) {
     const uint32_t places = pending < UINT32_MAX ? (uint32_t)pending : UINT32_MAX;
     if (max_pending == DPR_NO_LAUNCHES)
         return 0;
     return max_pending > 0 && (uint32_t)max_pending < places ? (uint32_t)max_pending : places;
+}
+
+/* Bytes of the run's report that kernels of this version write. */
+static inline size_t dpr_report_bytes(const dpr_run *run) {
+    return run->report_size < sizeof *run->report ? run->report_size : sizeof *run->report;
 }
 
 typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;

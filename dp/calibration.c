@@ -179,6 +179,7 @@ static dpr_status enqueue(const trials *t, int number) {
     run.limits = kinds[kind].form->limits(&run.key, &t->caps, (dpr_residency){1, 0});
     run.limits.launch_seconds = 0;
     run.report = &t->reports[number];
+    run.report_size = sizeof t->reports[number];
     run.sms = (int)t->caps.gpu.sm_count;
     return dpr_device_run(t->device, kinds[kind].form, &run, &(dpr_misfit){0});
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "api/request.h"
 #include "error.h"
 #include "launcher_memory.h"
 
@@ -52,14 +53,24 @@ dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher *out) {
     return status;
 }
 
-dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out) {
+dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out, size_t report_size) {
+    dpr_launch_report found;
+    size_t size = 0;
     if (!launcher)
         return dpr_fail(DPR_ERR_NULL_POINTER, "launcher is NULL");
     if (!out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
     if (!launcher->memory)
         return dpr_fail(DPR_ERR_NULL_POINTER, "launcher->memory is NULL: the launcher is not made, or was given back");
-    return dpr_launcher_collect(&((dpr_launcher_state *)launcher->memory)->account, out);
+    dpr_status status = dpr_request_report_size("report_size", report_size, &size);
+    if (status == DPR_OK)
+        status = dpr_launcher_collect(&((dpr_launcher_state *)launcher->memory)->account, &found);
+    if (status != DPR_OK)
+        return status;
+    const size_t known = size < sizeof found ? size : sizeof found;
+    memcpy(out, &found, known);
+    memset((char *)out + known, 0, size - known);
+    return DPR_OK;
 }
 
 void dpr_launcher_destroy(dpr_launcher *launcher) {

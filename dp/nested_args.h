@@ -13,6 +13,7 @@ typedef struct dpr_nested_args {
     dpr_launch_report *report; /* where the run's last kernel writes the counters of nested launches */
     void *go_on;               /* device function that a launched kernel calls with its arguments, or NULL */
     void *slot;                /* for a launcher's grid its dpr_launch_slot; otherwise NULL */
+    uint32_t report_bytes;     /* of the counters, which that kernel writes */
     uint32_t launches;         /* most launches that the run's kernels may make */
     uint32_t depth;            /* depth of this kernel; a kernel that the host launches has 0 */
     uint32_t max_depth;        /* a kernel at this depth launches none */

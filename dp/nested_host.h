@@ -82,6 +82,7 @@ static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const
     return (dpr_nested_args){.run = dpr_args_of(launch, run),
                              .workspace = run->workspace,
                              .report = run->report,
+                             .report_bytes = (uint32_t)dpr_report_bytes(run),
                              .launches = run->launches,
                              .max_depth = (uint32_t)run->limits.max_depth};
 }

@@ -53,10 +53,17 @@ __device__ bool launch_to_go_on(const dpr_nested_args &args, dpr_nested_args nex
     return launch_next(args, next, blocks, threads, stream);
 }
 
-/* Writes the report and zeroes the account. One thread of a run's last kernel calls it. */
+/* Writes as much of the report as the caller has room for, and zeroes the account. One thread of a run's last kernel
+ * calls it. */
 __device__ inline void close_account(const dpr_nested_args &args) {
     run_account &account = account_of(args);
-    *args.report = account.report;
+    const auto *from = reinterpret_cast<const uint32_t *>(&account.report);
+    auto *to = reinterpret_cast<uint32_t *>(args.report);
+#pragma unroll
+    for (unsigned i = 0; i < sizeof account.report / sizeof *to; ++i) {
+        if (i * sizeof *to < args.report_bytes)
+            to[i] = from[i];
+    }
     account = {};
 }
 

@@ -239,8 +239,7 @@ cudaError_t dpr_workspaces_begin(dpr_workspaces *work, const dpr_strategy *strat
 cudaError_t dpr_workspaces_end(dpr_run *run, int launched, cudaGraph_t graph) {
     cudaError_t error = cudaSuccess;
     if (launched && run->launch_report && run->launch_report != run->report)
-        error = cudaMemcpyAsync(run->launch_report, run->report, sizeof *run->launch_report, cudaMemcpyDefault,
-                                run->stream);
+        error = cudaMemcpyAsync(run->launch_report, run->report, dpr_report_bytes(run), cudaMemcpyDefault, run->stream);
     if (!graph && cudaFreeAsync((char *)run->workspace - REPORT_BYTES, run->stream) != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
     return error;

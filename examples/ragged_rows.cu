@@ -133,8 +133,8 @@ void run(const ragged &r, const dpr_launcher &launcher) {
     dpr_launch_report report;
     TRY(cudaMemcpy(&finished, then.finished, sizeof finished, cudaMemcpyDeviceToHost));
     expect(finished == r.long_rows, "each long row was followed once");
-    DPR(dpr_launcher_report(&launcher, &report));
-    DPR(dpr_launch_report_status(&report));
+    DPR(dpr_launcher_report(&launcher, &report, sizeof report));
+    expect(report.failed == 0, "no launch failed");
     expect(report.launched + report.in_line == r.long_rows, "each long row was launched or done in line");
     std::printf("%u rows, %u of them long: %u launches, %u rows in line\n", t.rows, r.long_rows, report.launched,
                 report.in_line);

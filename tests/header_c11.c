@@ -17,6 +17,7 @@ dpr_problem header_problem(void) {
 
 size_t header_sizes(void) {
     const dpr_ctx_options ctx_options = DPR_CTX_OPTIONS_INIT;
+    const dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
     const dpr_op_info op = DPR_OP_INFO_INIT;
     const dpr_dtype_info dtype = DPR_DTYPE_INFO_INIT;
     const dpr_strategy_info strategy = DPR_STRATEGY_INFO_INIT;
@@ -26,6 +27,6 @@ size_t header_sizes(void) {
     const dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
     const dpr_step step = DPR_STEP_INIT;
     const dpr_prediction prediction = DPR_PREDICTION_INIT;
-    return ctx_options.size + op.size + dtype.size + strategy.size + node.size + machine.size + capability.size
-           + kernel.size + step.size + prediction.size;
+    return ctx_options.size + launch.size + op.size + dtype.size + strategy.size + node.size + machine.size
+           + capability.size + kernel.size + step.size + prediction.size;
 }

@@ -67,20 +67,20 @@ static dpr_status with_options(scene *s, const char *strategy, int mode, int nan
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, op, &options);
 }
 
-static dpr_status with_launches(scene *s, int max_depth, int max_pending, int reserved, size_t nested_at) {
+static dpr_status with_launch(scene *s, dpr_launch_options launch, size_t report_at) {
     dpr_options options = DPR_OPTIONS_INIT;
-    options.max_depth = max_depth;
-    options.max_pending = max_pending;
-    options.reserved = reserved;
-    options.launch_report = (dpr_launch_report *)(void *)((char *)s->report + nested_at);
+    launch.size = sizeof launch;
+    launch.report = (dpr_launch_report *)(void *)((char *)s->report + report_at);
+    options.launch = &launch;
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
 }
 
-/* A report is wanted, and the call cannot be run. */
-static dpr_status with_report(scene *s) {
+#define WITH_LAUNCH(FIELD, VALUE) with_launch(s, (dpr_launch_options){.FIELD = (VALUE)}, 0)
+
+static dpr_status with_launch_size(scene *s, size_t size) {
+    const dpr_launch_options launch = {.size = size};
     dpr_options options = DPR_OPTIONS_INIT;
-    options.block = 256;
-    options.launch_report = s->report;
+    options.launch = &launch;
     return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
 }
 
@@ -153,9 +153,12 @@ static dpr_status short_explanation(scene *s) {
     X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 527", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))               \
     X(dtype_of_problem, ERR_INVALID_DTYPE, "dtype is 99", with_problem(s, DPR_SUM, 99, 4, 0))                          \
     X(dtype_name, ERR_INVALID_DTYPE, "\"float\"", dpr_dtype_parse("float", &s->dtype_out))                             \
-    X(nested_status_null, ERR_NULL_POINTER, "report is NULL", dpr_launch_report_status(NULL))                          \
-    X(nested_failed, ERR_NESTED_LAUNCH, "cudaError_t 69 in block 5 at depth 2",                                        \
-      dpr_launch_report_status(&some_failed))                                                                          \
+    X(report_null, ERR_NULL_POINTER, "report is NULL", dpr_launch_report_explain(NULL, 0, s->text, &(size_t){16}))     \
+    X(report_len_null, ERR_NULL_POINTER, "len is NULL", dpr_launch_report_explain(&some_failed, 0, s->text, NULL))     \
+    X(report_size, ERR_INVALID_OPTION, "report_size is 30",                                                            \
+      dpr_launch_report_explain(&some_failed, 30, s->text, &(size_t){16}))                                             \
+    X(report_short, ERR_BUFFER_TOO_SMALL, "*len is 16",                                                                \
+      dpr_launch_report_explain(&some_failed, 0, s->text, &(size_t){16}))                                              \
     X(ctx_ex_out_null, ERR_NULL_POINTER, "out is NULL", dpr_ctx_create_ex(DPR_DEVICE_CPU, NULL, NULL))                 \
     X(ctx_ex_device, ERR_INVALID_OPTION, "device is -3", with_pool(s, -3, sizeof(dpr_ctx_options), 0))                 \
     X(pool_of_cpu, ERR_INVALID_OPTION, "ctx_options->pending_launches is 64",                                          \
@@ -163,15 +166,22 @@ static dpr_status short_explanation(scene *s) {
     X(ctx_options_size_0, ERR_INVALID_OPTION, "ctx_options->size is 0", with_pool(s, DPR_DEVICE_CPU, 0, 0))            \
     X(ctx_options_size_odd, ERR_INVALID_OPTION, "ctx_options->size is 12", with_pool(s, DPR_DEVICE_CPU, 12, 0))        \
     X(ctx_options_size_huge, ERR_INVALID_OPTION, "sizeof(dpr_ctx_options)", with_pool(s, DPR_DEVICE_CPU, SIZE_MAX, 0)) \
-    X(depth_negative, ERR_INVALID_OPTION, "options->max_depth is -1", with_launches(s, -1, 0, 0, 0))                   \
-    X(depth_past_most, ERR_INVALID_OPTION, "options->max_depth is 25", with_launches(s, 25, 0, 0, 0))                  \
-    X(depth_of_a_byte, ERR_INVALID_OPTION, "options->max_depth is 256", with_launches(s, 256, 0, 0, 0))                \
-    X(pending_negative, ERR_INVALID_OPTION, "options->max_pending is -2", with_launches(s, 0, -2, 0, 0))               \
-    X(pending_least, ERR_INVALID_OPTION, "options->max_pending is -2147483648", with_launches(s, 0, INT_MIN, 0, 0))    \
-    X(reserved, ERR_INVALID_OPTION, "options->reserved is 7", with_launches(s, 0, 0, 7, 0))                            \
-    X(nested_misaligned, ERR_MISALIGNED, "options->launch_report is 0x", with_launches(s, 0, 0, 0, 2))                 \
-    X(nested_of_a_refused_call, ERR_STRATEGY_UNABLE, "options->block", with_report(s))                                 \
+    X(launch_size_0, ERR_INVALID_OPTION, "options->launch->size is 0; it should be sizeof(dpr_launch_options)",        \
+      with_launch_size(s, 0))                                                                                          \
+    X(depth_negative, ERR_INVALID_OPTION, "options->launch->max_depth is -1", WITH_LAUNCH(max_depth, -1))              \
+    X(depth_past_most, ERR_INVALID_OPTION, "options->launch->max_depth is 25", WITH_LAUNCH(max_depth, 25))             \
+    X(depth_of_a_byte, ERR_INVALID_OPTION, "options->launch->max_depth is 256", WITH_LAUNCH(max_depth, 256))           \
+    X(pending_negative, ERR_INVALID_OPTION, "options->launch->max_pending is -2", WITH_LAUNCH(max_pending, -2))        \
+    X(pending_least, ERR_INVALID_OPTION, "options->launch->max_pending is -2147483648",                                \
+      WITH_LAUNCH(max_pending, INT_MIN))                                                                               \
+    X(reserved, ERR_INVALID_OPTION, "options->launch->reserved is 7", WITH_LAUNCH(reserved, 7))                        \
+    X(report_misaligned, ERR_MISALIGNED, "options->launch->report is 0x", with_launch(s, (dpr_launch_options){0}, 2))  \
+    X(report_size_odd, ERR_INVALID_OPTION, "options->launch->report_size is 33", WITH_LAUNCH(report_size, 33))         \
+    X(report_size_huge, ERR_INVALID_OPTION, "options->launch->report_size is 4100", WITH_LAUNCH(report_size, 4100))    \
+    X(report_of_a_refused_call, ERR_STRATEGY_UNABLE, "options->launch->block", WITH_LAUNCH(block, 256))                \
     X(device_number, ERR_INVALID_OPTION, "device is -3", dpr_ctx_create(-3, &s->ctx_out))                              \
+    X(mode_1, ERR_INVALID_OPTION, "mode is 1", with_options(s, NULL, 1, 0, NULL, DPR_SUM))                             \
+    X(mode_later, ERR_INVALID_OPTION, "mode is 770", with_options(s, NULL, 0x302, 0, NULL, DPR_SUM))                   \
     X(mode, ERR_INVALID_OPTION, "mode is 7", with_options(s, NULL, 7, 0, NULL, DPR_SUM))                               \
     X(nan, ERR_INVALID_OPTION, "nan is 2", with_options(s, NULL, 0, 2, NULL, DPR_SUM))                                 \
     X(nan_negative, ERR_INVALID_OPTION, "nan is -1", with_options(s, NULL, 0, -1, NULL, DPR_SUM))                      \
@@ -286,25 +296,40 @@ TEST(Api, no_cuda_error_is_behind_bad_input) {
     EXPECT_EQ_I64(0, dpr_last_cuda_error());
 }
 
-TEST(Api, failed_launches_are_described) {
+/* The text of a report of `size` bytes; static storage. */
+static const char *explain(const dpr_launch_report *report, size_t size) {
+    static char text[512];
+    size_t len = sizeof text, needed = 0;
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_explain(report, size, NULL, &needed));
+    EXPECT_STATUS(DPR_OK, dpr_launch_report_explain(report, size, text, &len));
+    EXPECT_TRUE(len == needed && len == strlen(text) + 1);
+    return text;
+}
+
+TEST(Api, reports_are_explained) {
     dpr_launch_report report = some_failed;
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
-    EXPECT_CONTAINS(dpr_last_error(), "3 launches from kernels failed");
-    EXPECT_CONTAINS(dpr_last_error(), "cudaError_t 69");
-    EXPECT_CONTAINS(dpr_last_error(), "block 5");
-    EXPECT_CONTAINS(dpr_last_error(), "depth 2");
-    EXPECT_CONTAINS(dpr_last_error(), "900 were made");
-    EXPECT_CONTAINS(dpr_last_error(), "77 refused");
-    EXPECT_CONTAINS(dpr_last_error(), "80 sub-trees");
+    EXPECT_EQ_STR("kernels made 900 launches, the deepest at depth 8; 77 were refused; 3 failed, the first with "
+                  "cudaError_t 69 in block 5 at depth 2; 80 sub-trees were done in line",
+                  explain(&report, sizeof report));
     EXPECT_EQ_BYTES(&some_failed, &report, sizeof report);
-    report.failed = 1;
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
-    EXPECT_CONTAINS(dpr_last_error(), "1 launch from a kernel failed");
     memset(&report, 0xff, sizeof report);
-    EXPECT_STATUS(DPR_ERR_NESTED_LAUNCH, dpr_launch_report_status(&report));
-    EXPECT_THAT(strlen(dpr_last_error()) < 300, "%zu characters", strlen(dpr_last_error()));
-    report.failed = 0; /* refusals, and what is left of an error, are no failure */
-    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
+    EXPECT_TRUE(strlen(explain(&report, sizeof report)) < 300);
+    report = (dpr_launch_report){.launched = 1, .refused = 1, .in_line = 1, .deepest = 1, .error = 69};
+    EXPECT_EQ_STR("kernels made 1 launch, the deepest at depth 1; 1 was refused; 1 sub-tree was done in line",
+                  explain(&report, 0)); /* what is left of an error is no failure */
+    report = (dpr_launch_report){0};
+    EXPECT_EQ_STR("kernels made 0 launches; 0 were refused; 0 sub-trees were done in line", explain(&report, 0));
+}
+
+/* Of a smaller report the first counters are read, of a larger one those that are known. */
+TEST(Api, reports_of_other_versions_are_explained) {
+    struct {
+        dpr_launch_report known;
+        uint32_t later[2];
+    } larger = {some_failed, {7, 7}};
+    EXPECT_CONTAINS(explain(&larger.known, sizeof larger), "in block 5 at depth 2");
+    EXPECT_EQ_STR("kernels made 900 launches, the deepest at depth 0; 77 were refused; 0 sub-trees were done in line",
+                  explain(&some_failed, offsetof(dpr_launch_report, failed)));
 }
 
 TEST(Api, long_names_are_cut) {

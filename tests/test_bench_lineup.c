@@ -107,9 +107,9 @@ TEST(BenchLineup, block_sizes_of_calls) {
     const bench_case at = {.op = DPR_SUM, .dtype = DPR_I32, .count = 100};
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         bench_caller c = caller_at(NULL, &at, dpr_strategy_name(i));
-        EXPECT_EQ_I64(0, c.options.block);
+        EXPECT_EQ_I64(0, c.launch.block);
         caller_set_block(&c, 64);
-        EXPECT_EQ_I64(dpr_strategies[i]->block_sizes ? 64 : 0, c.options.block);
+        EXPECT_EQ_I64(dpr_strategies[i]->block_sizes ? 64 : 0, c.launch.block);
     }
 }
 
@@ -486,7 +486,9 @@ NESTED_TEST(tables) {
         "flat.lastblock   4.00*   1.00         -        -       -        -        -  the planner's choice\n"
         "dp.tree          30.0!      -         1        0       1        0        1  leaves, then \"nodes\"\n"
         "dp.book         failed      -         -        -       -        -        -  halves\n"
-        "\ndp.tree: 1 launch from a kernel failed, the first with cudaError_t 69 in block 5 at depth 2",
+        "\ndp.tree: kernels made 1 launch, the deepest at depth 1; 0 were refused; 1 failed, the first with "
+        "cudaError_t 69 in "
+        "block 5 at depth 2; 0 sub-trees were done in line",
         "\n2^24 elements (64.0 MiB), ",
         "\nWithout a time:\n"
         "strategy  elements  why\n"

@@ -178,7 +178,7 @@ DESCRIBE_TEST(what_machines_do_not_tell) {
     EXPECT_TRUE(len > 1000);
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_node_describe(100000, &node));
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_node_describe(0, NULL));
-    c.size = info.size = node.size = 8;
+    c.size = info.size = node.size = 7;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_machine_capability(fixture->captured, 0, &c));
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_machine_describe(fixture->captured, &info));
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_node_describe(0, &node));
@@ -263,6 +263,7 @@ DESCRIBE_TEST(a_decision_outlives_its_machine) {
 DESCRIBE_TEST(problems_without_a_decision) {
     const dpr_machine *cpu = dpr_ctx_machine(fixture->ctx);
     dpr_options options = DPR_OPTIONS_INIT;
+    const dpr_launch_options too_deep = {.size = sizeof too_deep, .max_depth = 25};
     dpr_problem good = DPR_PROBLEM_INIT, p = good;
     dpr_decision *decision = NULL;
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_decision_create(NULL, &good, &decision));
@@ -283,7 +284,7 @@ DESCRIBE_TEST(problems_without_a_decision) {
     options.strategy = "cpu";
     EXPECT_STATUS(DPR_ERR_UNKNOWN_STRATEGY, dpr_decision_create(cpu, &p, &decision));
     options = (dpr_options)DPR_OPTIONS_INIT;
-    options.max_depth = 25;
+    options.launch = &too_deep;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_decision_create(cpu, &p, &decision));
     EXPECT_TRUE(decision == NULL);
     dpr_decision_destroy(NULL);
@@ -333,6 +334,7 @@ DESCRIBE_TEST(kernels_that_are_not_there) {
 
 /* Decisions for a GPU that is not there. */
 DESCRIBE_TEST(tables_of_a_captured_gpu) {
+    const dpr_launch_options launch = {.size = sizeof launch, .max_depth = 3};
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_decision *decision = NULL;
@@ -345,7 +347,7 @@ DESCRIBE_TEST(tables_of_a_captured_gpu) {
     dpr_decision_destroy(decision);
     problem.options = &options;
     options.strategy = "dp.tree";
-    options.max_depth = 3;
+    options.launch = &launch;
     ASSERT_STATUS(DPR_OK, dpr_decision_create(fixture->captured, &problem, &decision));
     EXPECT_STATUS(DPR_OK, dpr_decision_step(decision, 1 << 20, &step));
     EXPECT_EQ_U64(i, step.strategy);

@@ -500,7 +500,7 @@ static void *work(void *argument) {
                   dpr_reduce_async(ctx, w->in, w->device_out, COUNT, DPR_I32, DPR_SUM, NULL, NULL));
     EXPECT_STATUS(DPR_OK, dpr_reduce_ex(w->before, w->device_out, &sum, 0, DPR_I64, DPR_SUM, NULL));
     if (EXPECT_STATUS(DPR_OK, dpr_launcher_create(ctx, 0, &launcher))) {
-        EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
+        EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
         dpr_launcher_destroy(&launcher);
     }
     dpr_ctx_destroy(ctx);

@@ -102,8 +102,8 @@ static uint64_t count_outcomes(const scene *s, unsigned n, launcher_outcome outc
 /* The report says what the calls' outcomes were, and that no launch failed; *out receives it, if wanted. */
 static void expect_report(const scene *s, const dpr_launcher *launcher, unsigned n, dpr_launch_report *out) {
     dpr_launch_report report;
-    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
-    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report, sizeof report));
+    EXPECT_EQ_U64(0, report.failed);
     EXPECT_EQ_U64(count_outcomes(s, n, LAUNCHER_LAUNCHED), report.launched);
     EXPECT_EQ_U64(count_outcomes(s, n, LAUNCHER_IN_LINE), report.in_line);
     EXPECT_EQ_U64(n, (uint64_t)report.launched + report.refused);
@@ -359,7 +359,7 @@ static void ask_all_twice(const scene *s, const dpr_launcher *launcher) {
     EXPECT_EQ_I64(0, launcher_ask_twice(launcher, s->asked, MOST_CALLS, s->sums, s->stream));
     ASSERT_TRUE(receive(s, MOST_CALLS));
     expect_results(s, pair_of(DPR_SUM, DPR_I32), MOST_CALLS, "twice");
-    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report, sizeof report));
     EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.in_line);
     EXPECT_EQ_U64(2 * MOST_CALLS, (uint64_t)report.launched + report.refused);
     EXPECT_TRUE(report.deepest <= 2);
@@ -413,7 +413,7 @@ LAUNCHER_TEST(continuations_go_on_with_all_results) {
         EXPECT_EQ_BYTES(&expected, total->result, sizeof expected);
         expect_followed(total);
         dpr_launch_report report;
-        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
+        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
         EXPECT_EQ_U64(ROWS + 1, report.launched);
         EXPECT_EQ_U64(2, report.deepest);
     }
@@ -438,8 +438,8 @@ static void go_down(const scene *s, int launches, unsigned threads, unsigned dep
     EXPECT_THAT(sums[1] == threads * calls && sums[0] == 3 * threads * calls,
                 "%u threads, %u levels of %u: %" PRIu64 " results, their sum %" PRIu64 ", expected %" PRIu64, threads,
                 depth, fan, sums[1], sums[0], threads * calls);
-    ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report));
-    EXPECT_STATUS(DPR_OK, dpr_launch_report_status(&report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
+    EXPECT_EQ_U64(0, report.failed);
     EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.in_line);
     EXPECT_EQ_U64(threads * calls, (uint64_t)report.launched + report.refused);
     EXPECT_TRUE(launches != DPR_NO_LAUNCHES || report.launched == 0);
@@ -475,10 +475,11 @@ LAUNCHER_TEST(nests_come_and_go) {
         dpr_launch_report report;
         ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
         ask_many(fixture, &launcher, pair_of(DPR_COUNT, DPR_F64), 100, &report);
-        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report)); /* the one before has made it zero */
+        ASSERT_STATUS(DPR_OK,
+                      dpr_launcher_report(&launcher, &report, sizeof report)); /* the one before has made it zero */
         EXPECT_EQ_U64(0, report.launched + report.refused + report.in_line + report.deepest);
         close_launcher(&launcher);
-        EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&launcher, &report));
+        EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&launcher, &report, sizeof report));
         if (i == 0)
             before = gpu_free_bytes();
     }

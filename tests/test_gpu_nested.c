@@ -143,12 +143,15 @@ static double expected(const world *w, const trial *t) {
     return extreme;
 }
 
-static dpr_options options_of(const trial *t) {
+/* The trial's options, of which a part is in *launch. */
+static dpr_options options_of(const trial *t, dpr_launch_options *launch) {
     dpr_options options = DPR_OPTIONS_INIT;
+    *launch = (dpr_launch_options)DPR_LAUNCH_OPTIONS_INIT;
+    launch->block = strcmp(t->form, "dp.tree") == 0 ? 0 : t->block;
+    launch->max_depth = t->max_depth;
+    launch->max_pending = t->max_pending;
     options.strategy = t->form;
-    options.block = strcmp(t->form, "dp.tree") == 0 ? 0 : t->block;
-    options.max_depth = t->max_depth;
-    options.max_pending = t->max_pending;
+    options.launch = launch;
     return options;
 }
 
@@ -156,8 +159,9 @@ static dpr_options options_of(const trial *t) {
 static int run(const world *w, dpr_ctx *ctx, const trial *t) {
     const dpr_dtype dtype = dtypes[t->type];
     const char *in = (const char *)w->in[t->type] + t->first * dpr_dtype_size(dtype);
-    dpr_options options = options_of(t);
-    options.launch_report = w->report;
+    dpr_launch_options launch;
+    const dpr_options options = options_of(t, &launch);
+    launch.report = w->report;
     memset(w->out, 0x5a, 16);
     if (!EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, in, w->out, t->count, dtype, t->op, &options, w->stream)))
         return 0;
@@ -248,7 +252,8 @@ static int run_plan(const world *w, dpr_plan *plan, const trial *t, uint64_t *co
 /* Shorter ones each after the whole array, whose words are still in the workspace. */
 static void run_with_counts(const world *w, dpr_ctx *ctx, const trial *t, uint64_t *count) {
     static const uint64_t counts[] = {0, 1, 5, 31, 32, 33, 700, 1024, 4097, 65536, 99999};
-    const dpr_options options = options_of(t);
+    dpr_launch_options launch;
+    const dpr_options options = options_of(t, &launch);
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_plan *plan = NULL;
     problem.op = t->op;
@@ -351,9 +356,10 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
         uint32_t least = UINT32_MAX, most = 0;
         for (size_t p = 0; p < LENGTH(pending); p++) {
             const trial t = {.form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
-            dpr_options options = options_of(&t);
+            dpr_launch_options launch;
+            const dpr_options options = options_of(&t, &launch);
             dpr_launch_report report = {0};
-            options.launch_report = &report;
+            launch.report = &report;
             EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, p == 0 ? &first : &sum, COUNT, DPR_F32, DPR_SUM, &options));
             EXPECT_THAT(p == 0 || bits_of(sum) == bits_of(first), "%s: %.9g, and %.9g before", describe(&t),
                         (double)sum, (double)first);
@@ -394,7 +400,8 @@ NESTED_TEST(work_after_a_run_waits_for_its_launches) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms) && !test_failed(); f++) {
         const trial t = {.form = forms[f], .count = 65536, .block = 64};
-        const dpr_options nested = options_of(&t);
+        dpr_launch_options launch;
+        const dpr_options nested = options_of(&t, &launch);
         dpr_options flat = DPR_OPTIONS_INIT;
         flat.strategy = "flat.ticket";
         for (int round = 0; round < ROUNDS && !test_failed(); round++) {
@@ -421,8 +428,9 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
         const trial t = {.form = forms[f], .count = 200000, .block = 256};
-        dpr_options options = options_of(&t);
-        options.launch_report = fixture->report;
+        dpr_launch_options launch;
+        const dpr_options options = options_of(&t, &launch);
+        launch.report = fixture->report;
         ASSERT_THAT(gpu_capture_begin(fixture->stream), "%s", gpu_error());
         EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, fixture->in[0], fixture->out, t.count, DPR_I32, DPR_SUM, &options,
                                                fixture->stream));
@@ -458,7 +466,8 @@ NESTED_TEST(streams_share_the_pool) {
         const size_t count = 1 + random_below(1 << 18);
         for (size_t s = 0; s < STREAMS; s++) {
             const trial t = {.form = forms[(s + (size_t)round) % LENGTH(forms)], .block = 128};
-            const dpr_options options = options_of(&t);
+            dpr_launch_options launch;
+            const dpr_options options = options_of(&t, &launch);
             EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, (const int32_t *)fixture->in[0] + s, out + s, count, DPR_I32,
                                                    DPR_SUM, &options, streams[s]));
         }

@@ -121,9 +121,10 @@ static unsigned char *array_of(const world *w, const pass *p) {
 }
 
 static int enqueue(const world *w, const pass *p, size_t i) {
+    const dpr_launch_options launch = {.size = sizeof launch, .block = p->block};
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = gpu_strategy(p->strategy);
-    options.block = p->block;
+    options.launch = &launch;
     return EXPECT_STATUS(DPR_OK, dpr_reduce_async(w->ctx, array_of(w, p), w->out + i * OUT_BYTES, w->lengths[i],
                                                   w->dtype, p->op, &options, w->stream));
 }

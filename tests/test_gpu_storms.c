@@ -118,13 +118,14 @@ static int ask(const scene *s, const dpr_launcher *launcher, lane *l) {
 
 static void run_strategy(const scene *s, dpr_ctx *ctx, lane *l) {
     static const char *const forms[] = {"dp.recursive", "dp.nosync", "dp.recursive2", "dp.tree"};
+    const dpr_launch_options launch = {.size = sizeof launch, .report = l->report};
     dpr_options options = DPR_OPTIONS_INIT;
     l->count = 0;
     if (random_below(3) != 0)
         return;
     l->count = 1 + random_below(1u << random_below(20));
     options.strategy = forms[random_below(LENGTH(forms))];
-    options.launch_report = l->report;
+    options.launch = &launch;
     EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, s->in, l->sum, l->count, DPR_I32, DPR_SUM, &options, l->stream));
 }
 
@@ -162,7 +163,7 @@ static void wave(scene *s, dpr_ctx *ctx, const dpr_launcher *launcher) {
     s->seconds += test_now() - start;
     for (unsigned i = 0; i < streams && !test_failed(); i++)
         check_lane(s, &s->lane[i]);
-    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_report(launcher, &report, sizeof report));
     s->launched += report.launched;
     s->refused += report.refused;
     s->in_line += report.in_line;

@@ -42,11 +42,11 @@ LAUNCHER_TEST(arguments_are_checked) {
 LAUNCHER_TEST(reports_are_of_launchers) {
     const dpr_launcher none = {0};
     const dpr_launch_report before = fixture->report;
-    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(NULL, &fixture->report));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(NULL, &fixture->report, 0));
     EXPECT_CONTAINS(dpr_last_error(), "launcher is NULL");
-    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&fixture->launcher, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&fixture->launcher, NULL, 0));
     EXPECT_CONTAINS(dpr_last_error(), "out");
-    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&none, &fixture->report));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&none, &fixture->report, 0));
     EXPECT_CONTAINS(dpr_last_error(), "launcher->memory");
     EXPECT_EQ_BYTES(&before, &fixture->report, sizeof before);
 }

@@ -374,7 +374,7 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
             EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
         }
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
-        EXPECT_CONTAINS(dpr_last_error(), "options->block");
+        EXPECT_CONTAINS(dpr_last_error(), "options->launch->block");
         for (size_t i = 0; i < dpr_strategy_count(); i++)
             check_block_by_name(&machine, i, block);
     }

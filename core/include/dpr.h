@@ -8,11 +8,20 @@
  *
  * Rules that hold for every function here:
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
- *   After any other status the objects passed in are as they were and the next call works.
- * - A function that describes something fills in a struct that the caller has started from its ..._INIT macro. It reads
- *   and keeps the first member, `size`; of a struct from a later version it writes the members that it knows.
- *   DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if `size` is less than in version 0.2. Strings in it are in static
- *   storage unless it says otherwise.
+ *   After any other status the objects passed in are as they were and the next call works. There are three exceptions.
+ *   A function that writes a text sets *len when it returns DPR_ERR_BUFFER_TOO_SMALL. A launch report
+ *   (dpr_launch_options.report) may have changed after any status. A call that waits for its result may have changed it
+ *   in device or managed memory when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0).
+ * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
+ *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
+ *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
+ *   most `size` bytes. Members that a
+ *   smaller struct lacks have their defaults; members of a larger one that the library does not know must be 0 if it
+ *   reads the struct, and stay as they are if it writes the struct. DPR_ERR_INVALID_OPTION if `size` is not a multiple
+ *   of 8 from 8 to 4096.
+ * - 0 or NULL in a member of a struct of options means the member's default.
+ * - A function that describes something fills in such a struct, except its `size`. DPR_ERR_NULL_POINTER. Strings in it
+ *   are in static storage unless it says otherwise.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
  *   shared by threads; it may be destroyed only when no other thread uses it.
@@ -184,6 +193,7 @@ typedef struct dpr_op_info {
 
 #define DPR_OP_INFO_INIT                                                                                               \
     { sizeof(dpr_op_info), NULL, NULL, NULL, NULL }
+DPR_API void dpr_op_info_init(dpr_op_info *out, size_t size);
 
 /** What the elements of a type are. */
 typedef enum dpr_kind {
@@ -201,10 +211,12 @@ typedef struct dpr_dtype_info {
     const char *text; /**< what an element is, in one line */
     const char *npy;  /**< the code in headers of .npy files without its byte order, e.g. "f4"; "" if NumPy has none */
     dpr_kind kind;
+    int reserved; /**< 0 */
 } dpr_dtype_info;
 
 #define DPR_DTYPE_INFO_INIT                                                                                            \
-    { sizeof(dpr_dtype_info), NULL, NULL, NULL, DPR_KIND_BOOL }
+    { sizeof(dpr_dtype_info), NULL, NULL, NULL, DPR_KIND_BOOL, 0 }
+DPR_API void dpr_dtype_info_init(dpr_dtype_info *out, size_t size);
 
 /** Writes the properties of an operation or a type to *out. DPR_ERR_INVALID_OP, DPR_ERR_INVALID_DTYPE. */
 DPR_API dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out);
@@ -303,6 +315,7 @@ typedef struct dpr_ctx_options {
 
 #define DPR_CTX_OPTIONS_INIT                                                                                           \
     { sizeof(dpr_ctx_options), 0 }
+DPR_API void dpr_ctx_options_init(dpr_ctx_options *out, size_t size);
 
 /** dpr_ctx_create() with options (NULL: the defaults). DPR_ERR_INVALID_OPTION also for a number of pending launches
  * that the device does not take, that differs from the number of another dpr_ctx in the same CUDA context, or that
@@ -320,8 +333,9 @@ DPR_API int dpr_ctx_device(const dpr_ctx *ctx);
 
 /** How the arithmetic is done. */
 typedef enum dpr_mode {
-    DPR_FAST = 0 /**< as fast as the device allows; bitwise reproducible for the same plan, device, number of SMs of the
-                       stream, and address modulo 16 */
+    DPR_MODE_DEFAULT = 0, /**< DPR_FAST */
+    DPR_FAST = 0x300 /**< as fast as the device allows; bitwise reproducible for the same plan, device, number of SMs
+                        of the stream, and address modulo 16 */
 } dpr_mode;
 
 /** The effect of a NaN element (floating-point and complex types; a complex element is NaN when a part is). */
@@ -332,7 +346,8 @@ typedef enum dpr_nan {
 } dpr_nan;
 
 /** Counters of the nested launches of one run. All are 0 unless a strategy dp.* ran. The result is right whatever
- * happens to a launch, because a parent does itself what it could not launch. */
+ * happens to a launch, because a parent does itself what it could not launch: `failed` says whether a launch failed.
+ * Later versions may have more counters at the end. */
 typedef struct dpr_launch_report {
     uint32_t launched;    /**< launches that kernels made */
     uint32_t refused;     /**< not made, because the device's pool of pending launches had no place, because the run had
@@ -345,11 +360,41 @@ typedef struct dpr_launch_report {
     uint32_t error_block;
 } dpr_launch_report;
 
-/** DPR_OK, or DPR_ERR_NESTED_LAUNCH if a launch failed, with a sentence in dpr_last_error() that names the launch and
- * its kernel, and has the counters. DPR_ERR_NULL_POINTER. */
-DPR_API dpr_status dpr_launch_report_status(const dpr_launch_report *report);
+/** Puts the counters into a sentence, by the protocol of dpr_plan_explain(). It names the first launch that failed.
+ *
+ * @param report_size  bytes of *report, as in dpr_launch_options.
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (report_size), DPR_ERR_BUFFER_TOO_SMALL. */
+DPR_API dpr_status dpr_launch_report_explain(const dpr_launch_report *report, size_t report_size, char *text,
+                                             size_t *len);
 
-/** Options of a reduction. Start from DPR_OPTIONS_INIT, so that fields of later versions have their defaults. */
+enum { DPR_NO_LAUNCHES = -1 };
+
+/** Options of strategies to learn from, and of nested launches. Start from DPR_LAUNCH_OPTIONS_INIT. */
+typedef struct dpr_launch_options {
+    size_t size;     /**< sizeof(dpr_launch_options), set by DPR_LAUNCH_OPTIONS_INIT */
+    int block;       /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*,
+                        atomic.*, coop.tile, coop.async, dp.recursive, dp.nosync and dp.recursive2). Blocks of the dp.*
+                        among them begin with this many words, and dp.recursive2 has a thread for two words. 0: the
+                        strategy's default. If it is set, only demonstrations are considered, and a call that none of
+                        them can run ends with DPR_ERR_STRATEGY_UNABLE */
+    int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
+                        depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
+    int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
+                        pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
+    int reserved;    /**< 0 */
+    dpr_launch_report *report; /**< NULL, or receives the run's counters of nested launches: memory like that of `out`,
+                                  complete when the result is. All runs of a plan write it */
+    size_t report_size; /**< sizeof(dpr_launch_report) in the caller's header: the bytes at `report`, of which those
+                           that this version has no counters for become 0. A multiple of 4, at most 4096; 0: 32 bytes,
+                           the size in version 0.2 */
+} dpr_launch_options;
+
+#define DPR_LAUNCH_OPTIONS_INIT                                                                                        \
+    { sizeof(dpr_launch_options), 0, 0, 0, 0, NULL, 0 }
+DPR_API void dpr_launch_options_init(dpr_launch_options *out, size_t size);
+
+/** Options of a reduction. Start from DPR_OPTIONS_INIT. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
     const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives. The first dp.*
@@ -360,25 +405,13 @@ typedef struct dpr_options {
     dpr_nan nan;
     const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
-    int block; /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*, atomic.*,
-                  coop.tile, coop.async, dp.recursive, dp.nosync and dp.recursive2). Blocks of the dp.* among them
-                  begin with this many words, and dp.recursive2 has a thread for two words. 0: the strategy's default.
-                  If it is set, only demonstrations are considered, and a call that none of them can run ends with
-                  DPR_ERR_STRATEGY_UNABLE */
-    int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
-                        depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
-    int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
-                        pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
-    int reserved;    /**< 0 */
-    dpr_launch_report *launch_report; /**< NULL, or receives the run's counters of nested launches: memory like that of
-                                         `out`, complete when the result is. After a call that failed it may be
-                                         unchanged, or all 0. All runs of a plan write it */
+    const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
+                                         call */
 } dpr_options;
 
-enum { DPR_NO_LAUNCHES = -1 };
-
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_FAST, DPR_NAN_PROPAGATE, NULL, 0, 0, 0, 0, NULL }
+    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL }
+DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *
@@ -406,11 +439,11 @@ DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, siz
 
 /** Where an array lies. */
 typedef enum dpr_memory {
-    DPR_MEMORY_AUTO = 0, /**< device memory on a GPU context, host memory on the CPU */
-    DPR_MEMORY_HOST,     /**< pageable host memory */
-    DPR_MEMORY_PINNED,   /**< page-locked host memory that the device can reach */
-    DPR_MEMORY_MANAGED,
-    DPR_MEMORY_DEVICE
+    DPR_MEMORY_AUTO = 0,   /**< device memory on a GPU context, host memory on the CPU */
+    DPR_MEMORY_HOST = 1,   /**< pageable host memory */
+    DPR_MEMORY_PINNED = 2, /**< page-locked host memory that the device can reach */
+    DPR_MEMORY_MANAGED = 3,
+    DPR_MEMORY_DEVICE = 4
 } dpr_memory;
 
 /** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
@@ -420,7 +453,8 @@ typedef struct dpr_problem {
     dpr_dtype dtype;
     size_t count;      /**< number of elements of every run; with `device_count`, the most that a run may have */
     dpr_memory memory; /**< where the arrays of the runs will lie */
-    const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value */
+    int reserved;      /**< 0 */
+    const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value and the options of launches */
     /** NULL, or the place where each run reads its number of elements: device, pinned or managed memory for a GPU, host
      * memory for the CPU. A run in a stream reads it when its turn comes, so that a captured graph follows it from one
      * launch to the next. The choice is made for `count`, and a larger number is taken for `count`. 0 gives the
@@ -430,7 +464,8 @@ typedef struct dpr_problem {
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, NULL, NULL }
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL }
+DPR_API void dpr_problem_init(dpr_problem *out, size_t size);
 
 /** A plan is a choice that is made once and run often. */
 typedef struct dpr_plan dpr_plan;
@@ -491,13 +526,16 @@ DPR_API dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher 
 
 /** Writes the launcher's counters since it was made or last reported on to *out, and sets them to 0.
  *
+ * @param report_size  bytes of *out, as in dpr_launch_options.
+ *
  * The number of calls is `launched + refused + failed`, where a tail_reduce() by all blocks of a grid is one call.
  * The calling threads did those that were refused or failed, `in_line`. Depths count from the calling kernel.
- * dpr_launch_report_status() tells whether a launch failed.
  *
  * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in other
- * streams (cudaStreamNonBlocking) must be done before. DPR_ERR_NULL_POINTER, DPR_ERR_CUDA. */
-DPR_API dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out);
+ * streams (cudaStreamNonBlocking) must be done before.
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (report_size), DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out, size_t report_size);
 
 /** Waits for the device's work, gives back what the launcher holds, and sets it to zeros. NULL, and a launcher of
  * zeros, are allowed. */
@@ -529,11 +567,13 @@ typedef struct dpr_strategy_info {
     size_t size; /**< sizeof(dpr_strategy_info), set by DPR_STRATEGY_INFO_INIT */
     dpr_role role;
     int on_gpu;      /**< 1: it runs on a GPU; 0: on the CPU */
-    int takes_block; /**< 1: dpr_options.block sets its threads a block; 0: it cannot run if that is set */
+    int takes_block; /**< 1: dpr_launch_options.block sets its threads a block; 0: it cannot run if that is set */
+    int reserved;    /**< 0 */
 } dpr_strategy_info;
 
 #define DPR_STRATEGY_INFO_INIT                                                                                         \
-    { sizeof(dpr_strategy_info), DPR_ROLE_CANDIDATE, 0, 0 }
+    { sizeof(dpr_strategy_info), DPR_ROLE_CANDIDATE, 0, 0, 0 }
+DPR_API void dpr_strategy_info_init(dpr_strategy_info *out, size_t size);
 
 /** Writes the properties of strategy i to *out. DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out);
@@ -553,12 +593,14 @@ typedef struct dpr_node_info {
     int number;            /**< the operating system's number of the node */
     int cores;             /**< the node's physical cores that this process may use */
     int threads;           /**< the node's hardware threads that this process may use */
+    int reserved;          /**< 0 */
     uint64_t memory_bytes; /**< the node's memory; 0 if it is unknown */
     char cpus[128];        /**< the numbers of these hardware threads, e.g. "0-7,16-23"; cut if it is longer */
 } dpr_node_info;
 
 #define DPR_NODE_INFO_INIT                                                                                             \
-    { sizeof(dpr_node_info), 0, 0, 0, 0, "" }
+    { sizeof(dpr_node_info), 0, 0, 0, 0, 0, "" }
+DPR_API void dpr_node_info_init(dpr_node_info *out, size_t size);
 
 /** Writes the properties of NUMA node i to *out; i counts nodes from 0 in the order of their numbers, and there is at
  * least one. DPR_ERR_INVALID_OPTION if there is no node i. */
@@ -605,11 +647,12 @@ typedef struct dpr_machine_info {
     const char *cpu_name; /**< the CPU's model name */
     const char *gpu_name; /**< NULL: the machine has no GPU */
     int near_node; /**< number of the NUMA node that is nearest to the GPU; -1 if it is unknown or there is no GPU */
-    char pci[16];  /**< the GPU's PCI bus id, e.g. "0000:3b:00.0"; "" if it is unknown or there is no GPU */
+    char pci[20];  /**< the GPU's PCI bus id, e.g. "0000:3b:00.0"; "" if it is unknown or there is no GPU */
 } dpr_machine_info;
 
 #define DPR_MACHINE_INFO_INIT                                                                                          \
     { sizeof(dpr_machine_info), NULL, NULL, -1, "" }
+DPR_API void dpr_machine_info_init(dpr_machine_info *out, size_t size);
 
 /** Writes the machine's names and places to *out. */
 DPR_API dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *out);
@@ -624,6 +667,7 @@ typedef struct dpr_capability {
 
 #define DPR_CAPABILITY_INIT                                                                                            \
     { sizeof(dpr_capability), NULL, NULL, 0 }
+DPR_API void dpr_capability_init(dpr_capability *out, size_t size);
 
 /** Writes capability i of the machine to *out; those of the CPU come first. DPR_ERR_INVALID_OPTION if there is no
  * capability i; a machine without a GPU has only those of the CPU. */
@@ -644,6 +688,7 @@ typedef struct dpr_kernel_info {
 
 #define DPR_KERNEL_INFO_INIT                                                                                           \
     { sizeof(dpr_kernel_info), 0, 0, 0, 0, 0, "" }
+DPR_API void dpr_kernel_info_init(dpr_kernel_info *out, size_t size);
 
 /** Describes the kernel with which problem->options->strategy solves the problem on the GPU of a context's machine or
  * of one from dpr_machine_read(). Initialises the GPU.
@@ -689,6 +734,7 @@ typedef struct dpr_step {
 
 #define DPR_STEP_INIT                                                                                                  \
     { sizeof(dpr_step), 0, 0, 0, 0, 0, 0, 0, 0 }
+DPR_API void dpr_step_init(dpr_step *out, size_t size);
 
 /** Writes the step that `count` elements belong to to *out. The table is the step of 0 elements, then that of
  * out->upto + 1, and so on until out->upto is SIZE_MAX. */
@@ -703,6 +749,7 @@ typedef struct dpr_prediction {
 
 #define DPR_PREDICTION_INIT                                                                                            \
     { sizeof(dpr_prediction), 0, NULL }
+DPR_API void dpr_prediction_init(dpr_prediction *out, size_t size);
 
 /** Writes what strategy i would take for `count` elements to *out. DPR_ERR_UNKNOWN_STRATEGY for
  * i >= dpr_strategy_count(). */

@@ -41,7 +41,7 @@ static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_
         status = dpr_device_place(in, "in", &c->in_place);
     c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
     if (status == DPR_OK && c->request.launch_report)
-        status = dpr_device_place(c->request.launch_report, "options->launch_report", &c->nested_place);
+        status = dpr_device_place(c->request.launch_report, "options->launch->report", &c->nested_place);
     if (status != DPR_OK)
         return status;
     if (count == 0)
@@ -74,7 +74,7 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice
     if (status == DPR_OK)
         status = check_place(ctx, "out", c->out_place);
     if (status == DPR_OK)
-        status = check_place(ctx, "options->launch_report", c->nested_place);
+        status = check_place(ctx, "options->launch->report", c->nested_place);
     if (status == DPR_OK)
         status = dpr_ctx_choice(ctx, c->request.key, choice);
     if (status != DPR_OK)
@@ -98,12 +98,12 @@ static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const ca
         unsigned char bytes[16];
         dpr_c128 widest;
     } result;
-    const dpr_launch_report none = {0};
+    static const unsigned char none[DPR_MOST_REPORT_BYTES];
     dpr_status status = DPR_OK;
     if (c->in_place.device >= 0)
         status = dpr_device_wait(c->in_place);
     if (status == DPR_OK && run->launch_report)
-        status = put(c->nested_place, run->launch_report, &none, sizeof none);
+        status = put(c->nested_place, run->launch_report, none, run->report_size);
     if (status != DPR_OK)
         return status;
     const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
@@ -177,7 +177,7 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
     if (status == DPR_OK)
         status = check_reachable("out", out, c.out_place);
     if (status == DPR_OK && c.request.launch_report)
-        status = check_reachable("options->launch_report", c.request.launch_report, c.nested_place);
+        status = check_reachable("options->launch->report", c.request.launch_report, c.nested_place);
     if (status != DPR_OK)
         return status;
     c.request.key.f.in_memory = (uint8_t)c.in_place.memory;

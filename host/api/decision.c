@@ -48,13 +48,12 @@ void dpr_decision_destroy(dpr_decision *decision) {
 dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_step *out) {
     if (!decision)
         return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
-    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_STEP_INIT");
+    const dpr_status status = dpr_check_out(out, "DPR_STEP_INIT");
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(&decision->choice, count);
     const dpr_launch_limits *limits = &step->limits;
-    *out = (dpr_step){
-        .size = out->size,
+    const dpr_step found = {
         .from = step == decision->choice.step ? 0 : step[-1].upto + 1,
         .upto = step->upto,
         .strategy = dpr_strategy_index(step->strategy),
@@ -64,13 +63,13 @@ dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_ste
         .launch_measured = limits->measured,
         .launch_seconds = limits->max_depth > 0 ? limits->launch_seconds : 0,
     };
-    return DPR_OK;
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out) {
     if (!decision)
         return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
-    dpr_status status = dpr_check_out(out, sizeof *out, "DPR_PREDICTION_INIT");
+    dpr_status status = dpr_check_out(out, "DPR_PREDICTION_INIT");
     if (status == DPR_OK)
         status = dpr_strategy_check(i);
     if (status != DPR_OK)
@@ -78,8 +77,11 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     const dpr_key *key = &decision->choice.key;
     const dpr_caps *caps = &decision->machine.caps;
     const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
-    *out = (dpr_prediction){out->size, refusal ? 0 : dpr_strategies[i]->cost(key, caps, count), refusal};
-    return DPR_OK;
+    const dpr_prediction found = {
+        .seconds = refusal ? 0 : dpr_strategies[i]->cost(key, caps, count),
+        .refusal = refusal,
+    };
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len) {

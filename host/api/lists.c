@@ -85,7 +85,7 @@ dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
                                           [DPR_RESULT_INDEX] = "i64",
                                           [DPR_RESULT_NUMBER] = "i64",
                                           [DPR_RESULT_TRUTH] = "bool"};
-    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_OP_INFO_INIT");
+    const dpr_status status = dpr_check_out(out, "DPR_OP_INFO_INIT");
     if (status != DPR_OK)
         return status;
     if (!is_op(op))
@@ -94,19 +94,19 @@ dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
     const char *types = row->domain == DPR_DOMAIN_ANY       ? "all types"
                         : row->domain == DPR_DOMAIN_ORDERED ? "all but complex"
                                                             : "bool and integers";
-    *out = (dpr_op_info){out->size, row->id, row->text, types, results[row->result]};
-    return DPR_OK;
+    const dpr_op_info found = {.id = row->id, .text = row->text, .types = types, .result = results[row->result]};
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out) {
-    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_DTYPE_INFO_INIT");
+    const dpr_status status = dpr_check_out(out, "DPR_DTYPE_INFO_INIT");
     if (status != DPR_OK)
         return status;
     if (!is_dtype(dtype))
         return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
     const dpr_dtype_row *row = row_of_dtype(dtype);
-    *out = (dpr_dtype_info){out->size, row->id, row->text, row->npy, (dpr_kind)row->kind};
-    return DPR_OK;
+    const dpr_dtype_info found = {.id = row->id, .text = row->text, .npy = row->npy, .kind = (dpr_kind)row->kind};
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 dpr_status dpr_op_parse(const char *name, dpr_op *out) {

@@ -55,16 +55,16 @@ dpr_status dpr_machine_format(const dpr_machine *machine, char *text, size_t *le
     return status == DPR_OK ? dpr_caps_format(&known.caps, text, len) : status;
 }
 
-static dpr_status check(const dpr_machine *machine, const void *out, size_t size, const char *init) {
-    return machine ? dpr_check_out(out, size, init) : dpr_fail(DPR_ERR_NULL_POINTER, "machine is NULL");
+static dpr_status check(const dpr_machine *machine, const void *out, const char *init) {
+    return machine ? dpr_check_out(out, init) : dpr_fail(DPR_ERR_NULL_POINTER, "machine is NULL");
 }
 
 dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *out) {
-    const dpr_status status = check(machine, out, sizeof *out, "DPR_MACHINE_INFO_INIT");
+    const dpr_status status = check(machine, out, "DPR_MACHINE_INFO_INIT");
     if (status != DPR_OK)
         return status;
     const dpr_caps *caps = &machine->caps;
-    dpr_machine_info info = {.size = out->size, .cpu_name = caps->cpu_name, .near_node = -1};
+    dpr_machine_info info = {.cpu_name = caps->cpu_name, .near_node = -1};
     if (caps->has_gpu && machine->device >= 0 && dpr_device_pci(machine->device, info.pci) == DPR_OK)
         info.near_node = dpr_numa_node_of_pci(info.pci);
     for (char *c = info.pci; *c; c++) /* CUDA writes capitals, the kernel's files and other tools do not */
@@ -73,13 +73,12 @@ dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *ou
         info.gpu_name = caps->gpu_name;
     if (caps->has_gpu && info.near_node < 0)
         info.near_node = (int)caps->gpu.numa_node;
-    *out = info;
-    return DPR_OK;
+    return dpr_fill_out(out, &info, sizeof info);
 }
 
 dpr_status dpr_machine_capability(const dpr_machine *machine, size_t i, dpr_capability *out) {
     dpr_machine known;
-    dpr_status status = check(machine, out, sizeof *out, "DPR_CAPABILITY_INIT");
+    dpr_status status = check(machine, out, "DPR_CAPABILITY_INIT");
     if (status == DPR_OK)
         status = dpr_machine_known(machine, 0, &known);
     if (status != DPR_OK)
@@ -87,19 +86,19 @@ dpr_status dpr_machine_capability(const dpr_machine *machine, size_t i, dpr_capa
     const size_t count = dpr_caps_count(&known.caps);
     if (i >= count)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and the machine has %zu capabilities", i, count);
-    dpr_caps_entry(&known.caps, i, out);
-    return DPR_OK;
+    dpr_capability found = DPR_CAPABILITY_INIT;
+    dpr_caps_entry(&known.caps, i, &found);
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 dpr_status dpr_node_describe(size_t i, dpr_node_info *out) {
-    const dpr_status status = dpr_check_out(out, sizeof *out, "DPR_NODE_INFO_INIT");
+    const dpr_status status = dpr_check_out(out, "DPR_NODE_INFO_INIT");
     if (status != DPR_OK)
         return status;
-    dpr_node_info info = {.size = out->size};
+    dpr_node_info info = DPR_NODE_INFO_INIT;
     if (!dpr_numa_node(i, &info))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and there is no such NUMA node", i);
-    *out = info;
-    return DPR_OK;
+    return dpr_fill_out(out, &info, sizeof info);
 }
 
 /* ---- Kernels ---- */
@@ -119,7 +118,7 @@ dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *pr
     dpr_problem adopted;
     dpr_request request;
     dpr_kernel_use use;
-    dpr_status status = check(machine, out, sizeof *out, "DPR_KERNEL_INFO_INIT");
+    dpr_status status = check(machine, out, "DPR_KERNEL_INFO_INIT");
     if (status == DPR_OK && !problem)
         status = dpr_fail(DPR_ERR_NULL_POINTER, "problem is NULL");
     if (status == DPR_OK)
@@ -135,7 +134,13 @@ dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *pr
     if (status != DPR_OK)
         return status;
     const dpr_occupancy o = dpr_occupancy_of(&machine->caps.gpu, use);
-    *out = (dpr_kernel_info){out->size,       use.threads, use.registers, use.shared_bytes,
-                             o.blocks_per_sm, o.fraction,  o.limit};
-    return DPR_OK;
+    const dpr_kernel_info found = {
+        .threads = use.threads,
+        .registers = use.registers,
+        .shared_bytes = use.shared_bytes,
+        .blocks_per_sm = o.blocks_per_sm,
+        .occupancy = o.fraction,
+        .limit = o.limit,
+    };
+    return dpr_fill_out(out, &found, sizeof found);
 }

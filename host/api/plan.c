@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctx.h"
 #include "error.h"
@@ -68,7 +69,7 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     plan.run.device_count = p.device_count;
     status = check_device_count(&plan);
     if (status == DPR_OK)
-        status = check_reach(&plan, plan.request.launch_report, "options->launch_report");
+        status = check_reach(&plan, plan.request.launch_report, "options->launch->report");
     if (status != DPR_OK)
         return status;
     dpr_plan *made = malloc(sizeof *made);
@@ -98,7 +99,7 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     run.device_count = NULL;
     (void)plan->step->strategy->launch(&run);
     if (run.launch_report)
-        *run.launch_report = (dpr_launch_report){0};
+        memset(run.launch_report, 0, run.report_size);
     return DPR_OK;
 }
 

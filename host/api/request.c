@@ -4,16 +4,17 @@
 
 #include "error.h"
 #include "plan/registry.h"
+#include "plan/text.h"
 
-/* The greatest nesting depth by the CUDA programming guide. */
-enum { MOST_DEPTH = 24 };
+/* The greatest nesting depth by the CUDA programming guide; bytes of a dpr_launch_report in version 0.2. */
+enum { MOST_DEPTH = 24, FIRST_REPORT_BYTES = 32 };
 
-dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size) {
+dpr_status dpr_request_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size) {
     size_t size;
     memcpy(&size, from, sizeof size);
-    /* No version's struct is larger than a page. A garbage size must not let the loop leave the caller's memory. */
-    if (size < sizeof size || size % sizeof size != 0 || size > 4096)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(dpr_%s)", what, size, what);
+    /* A garbage size must not let the loop leave the caller's memory. */
+    if (!dpr_is_struct_size(size))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(%s)", what, size, type);
     const unsigned char *bytes = from;
     for (size_t i = own_size; i < size; i++) {
         if (bytes[i] != 0)
@@ -24,6 +25,14 @@ dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_
     }
     memset(to, 0, own_size);
     memcpy(to, from, size < own_size ? size : own_size);
+    return DPR_OK;
+}
+
+dpr_status dpr_request_report_size(const char *what, size_t given, size_t *out) {
+    const size_t size = given == 0 ? FIRST_REPORT_BYTES : given;
+    if (size % _Alignof(dpr_launch_report) != 0 || size > DPR_MOST_REPORT_BYTES)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is %zu; it should be sizeof(dpr_launch_report)", what, given);
+    *out = size;
     return DPR_OK;
 }
 
@@ -38,43 +47,55 @@ static dpr_status take_init(const dpr_options *options, dpr_request *request) {
     return DPR_OK;
 }
 
-static dpr_status take_block(const dpr_options *options, dpr_request *request) {
-    const int block = options->block;
+static dpr_status take_block(const dpr_launch_options *launch, dpr_request *request) {
+    const int block = launch->block;
     if (block == 0)
         return DPR_OK;
     if (block < 32 || block > 1024 || (block & (block - 1)) != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->block is %d; it should be 0, 32, 64, 128, 256, 512 or 1024",
-                        block);
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->launch->block is %d; it should be 0, 32, 64, 128, 256, 512 or 1024", block);
     for (int rest = block; rest > 1; rest /= 2)
         request->key.f.block++;
     return DPR_OK;
 }
 
-static dpr_status take_nesting(const dpr_options *options, dpr_request *request) {
-    if (options->max_depth < 0 || options->max_depth > MOST_DEPTH)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %d; it should be from 0 to %d",
-                        options->max_depth, MOST_DEPTH);
-    if (options->max_pending < DPR_NO_LAUNCHES)
+static dpr_status take_report(const dpr_launch_options *launch, dpr_request *request) {
+    if (!launch->report)
+        return DPR_OK;
+    if ((uintptr_t)launch->report % _Alignof(dpr_launch_report) != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "options->launch->report is %p, which is not aligned to %zu bytes",
+                        (void *)launch->report, _Alignof(dpr_launch_report));
+    request->launch_report = launch->report;
+    return dpr_request_report_size("options->launch->report_size", launch->report_size, &request->report_size);
+}
+
+static dpr_status take_launch(const dpr_launch_options *given, dpr_request *request) {
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_status status = dpr_request_adopt("options->launch", "dpr_launch_options", given, &launch, sizeof launch);
+    if (status == DPR_OK)
+        status = take_block(&launch, request);
+    if (status != DPR_OK)
+        return status;
+    if (launch.max_depth < 0 || launch.max_depth > MOST_DEPTH)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->launch->max_depth is %d; it should be from 0 to %d",
+                        launch.max_depth, MOST_DEPTH);
+    if (launch.max_pending < DPR_NO_LAUNCHES)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "options->max_pending is %d; it should be a number of launches, 0 or DPR_NO_LAUNCHES",
-                        options->max_pending);
-    if (options->reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options->reserved);
-    if ((uintptr_t)options->launch_report % _Alignof(dpr_launch_report) != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "options->launch_report is %p, which is not aligned to %zu bytes",
-                        (void *)options->launch_report, _Alignof(dpr_launch_report));
-    request->key.f.depth = (uint8_t)options->max_depth;
-    request->max_pending = options->max_pending;
-    request->launch_report = options->launch_report;
-    return DPR_OK;
+                        "options->launch->max_pending is %d; it should be a number of launches, 0 or DPR_NO_LAUNCHES",
+                        launch.max_pending);
+    if (launch.reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->launch->reserved is %d; it should be 0", launch.reserved);
+    request->key.f.depth = (uint8_t)launch.max_depth;
+    request->max_pending = launch.max_pending;
+    return take_report(&launch, request);
 }
 
 static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     dpr_options options = DPR_OPTIONS_INIT;
-    dpr_status status = dpr_request_adopt("options", given, &options, sizeof options);
+    dpr_status status = dpr_request_adopt("options", "dpr_options", given, &options, sizeof options);
     if (status != DPR_OK)
         return status;
-    if (options.mode != DPR_FAST)
+    if (options.mode != DPR_MODE_DEFAULT && options.mode != DPR_FAST)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->mode is %d, which is no dpr_mode", (int)options.mode);
     if (options.nan != DPR_NAN_PROPAGATE && options.nan != DPR_NAN_IGNORE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->nan is %d, which is no dpr_nan", (int)options.nan);
@@ -88,9 +109,8 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     }
     request->key.f.mode = options.mode & 15;
     request->key.f.nan = (uint8_t)options.nan;
-    status = take_block(&options, request);
-    if (status == DPR_OK)
-        status = take_nesting(&options, request);
+    if (options.launch)
+        status = take_launch(options.launch, request);
     return status == DPR_OK ? take_init(&options, request) : status;
 }
 
@@ -129,29 +149,42 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
 }
 
 dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
-    dpr_status status = dpr_request_adopt("problem", problem, adopted, sizeof *adopted);
+    dpr_status status = dpr_request_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
     if (status == DPR_OK)
         status = dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);
     if (status != DPR_OK)
         return status;
     if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
+    if (adopted->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->reserved is %d; it should be 0", adopted->reserved);
     const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     out->key.f.in_memory = (uint8_t)(adopted->memory == DPR_MEMORY_AUTO ? usual : adopted->memory);
     return DPR_OK;
 }
 
-dpr_status dpr_launch_report_status(const dpr_launch_report *report) {
-    if (!report)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "report is NULL");
-    if (report->failed == 0)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_NESTED_LAUNCH,
-                    "%u %s failed, the first with cudaError_t %d in block %u at depth %u; of the others "
-                    "%u were made and %u refused, and %u sub-trees were done in line",
-                    report->failed, report->failed == 1 ? "launch from a kernel" : "launches from kernels",
-                    report->error, report->error_block, report->error_depth, report->launched, report->refused,
-                    report->in_line);
+static void explain_report(dpr_text *text, const void *subject) {
+    const dpr_launch_report *report = subject;
+    dpr_text_add(text, "kernels made %u launch%s", report->launched, report->launched == 1 ? "" : "es");
+    if (report->launched > 0)
+        dpr_text_add(text, ", the deepest at depth %u", report->deepest);
+    dpr_text_add(text, "; %u %s refused", report->refused, report->refused == 1 ? "was" : "were");
+    if (report->failed > 0)
+        dpr_text_add(text, "; %u failed, the first with cudaError_t %d in block %u at depth %u", report->failed,
+                     report->error, report->error_block, report->error_depth);
+    dpr_text_add(text, "; %u sub-tree%s done in line", report->in_line, report->in_line == 1 ? " was" : "s were");
+}
+
+dpr_status dpr_launch_report_explain(const dpr_launch_report *report, size_t report_size, char *text, size_t *len) {
+    dpr_launch_report known = {0};
+    size_t size = 0;
+    if (!report || !len)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", report ? "len" : "report");
+    const dpr_status status = dpr_request_report_size("report_size", report_size, &size);
+    if (status != DPR_OK)
+        return status;
+    memcpy(&known, report, size < sizeof known ? size : sizeof known);
+    return dpr_text_fill(explain_report, &known, text, len);
 }
 
 void dpr_request_run(const dpr_request *request, dpr_run *out) {
@@ -162,6 +195,7 @@ void dpr_request_run(const dpr_request *request, dpr_run *out) {
     out->init = request->init;
     out->max_pending = request->max_pending;
     out->report = out->launch_report = request->launch_report;
+    out->report_size = request->report_size;
 }
 
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {

@@ -12,8 +12,9 @@ typedef struct dpr_request {
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
-    int max_pending;                  /* limit of nested launches, as in dpr_options */
+    int max_pending;                  /* limit of nested launches, as in dpr_launch_options */
     dpr_launch_report *launch_report; /* where the caller wants the counters of nested launches, or NULL */
+    size_t report_size;               /* bytes there; 0 if there is none */
 } dpr_request;
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
@@ -30,8 +31,13 @@ void dpr_request_run(const dpr_request *request, dpr_run *out);
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
 
 /* Copies a caller's struct, whose first field is its size, to a struct of `own_size` bytes. The caller's header may
- * have fewer or more fields than this version; fields that it lacks are set to 0. DPR_ERR_INVALID_OPTION, naming
- * `what`, if the size cannot be a struct's, or if a field that this version does not know is not 0. */
-dpr_status dpr_request_adopt(const char *what, const void *from, void *to, size_t own_size);
+ * have fewer or more fields than this version; fields that it lacks are set to 0. DPR_ERR_INVALID_OPTION, naming the
+ * argument `what`, of type `type`, if the size cannot be a struct's, or if a field that this version does not know is
+ * not 0. */
+dpr_status dpr_request_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size);
+
+/* Finds how many bytes a report has for which the caller gave this report_size. DPR_ERR_INVALID_OPTION, naming the
+ * argument `what`, if no version's report has so many. */
+dpr_status dpr_request_report_size(const char *what, size_t given, size_t *out);
 
 #endif

@@ -29,21 +29,21 @@ static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *st
                          strategy->name, run->sms, cudaGetErrorName(error));
 }
 
-/* Enqueues the report of a run without nested launches, all 0. It comes before the run's kernels, because these write
- * *out, and nothing may fail after that. */
-static cudaError_t report_none(const dpr_run *run) {
-    if (!run->report)
+/* Enqueues zeros for the part of the report that kernels do not write: what is behind its first `written` bytes. It
+ * comes before the run's kernels, because these write *out, and nothing may fail after that. */
+static cudaError_t clear_report(const dpr_run *run, size_t written) {
+    if (!run->report || run->report_size <= written)
         return cudaSuccess;
-    return cudaMemsetAsync(run->report, 0, sizeof *run->report, run->stream);
+    return cudaMemsetAsync((char *)run->report + written, 0, run->report_size - written, run->stream);
 }
 
 /* run->scratch is set. */
 static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
     run->enqueue = dpr_kernels_enqueue;
     run->enqueuer = device->kernels;
-    cudaError_t error = strategy->workspace_bytes
-                            ? (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph)
-                            : report_none(run);
+    cudaError_t error = clear_report(run, strategy->workspace_bytes ? sizeof *run->report : 0);
+    if (error == cudaSuccess && strategy->workspace_bytes)
+        error = (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph);
     if (error == cudaSuccess)
         error = (cudaError_t)strategy->launch(run);
     if (!run->workspace)

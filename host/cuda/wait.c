@@ -1,4 +1,6 @@
 /* Blocking runs: where the host waits for the result. */
+#include <string.h>
+
 #include "error.h"
 #include "home.h"
 #include "opened.h"
@@ -89,6 +91,14 @@ static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy,
     return status == DPR_OK ? synchronise(strategy, run->stream) : status;
 }
 
+/* Zeroes the part of a report in pageable memory that no kernel has written. */
+static void complete_report(const dpr_run *run) {
+    if (!run->launch_report || run->report == run->launch_report)
+        return;
+    const size_t written = run->report ? dpr_report_bytes(run) : 0;
+    memset((char *)run->launch_report + written, 0, run->report_size - written);
+}
+
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit) {
     dpr_visit visit;
@@ -97,7 +107,7 @@ dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strat
         return status;
     status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
     dpr_home_leave(&visit);
-    if (status == DPR_OK && run->launch_report && !run->report) /* pageable memory, and no nested launches */
-        *run->launch_report = (dpr_launch_report){0};
+    if (status == DPR_OK)
+        complete_report(run);
     return status;
 }

@@ -176,7 +176,7 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
-                            "options->block is %d, and no strategy whose block size can be chosen can run this",
+                            "options->launch->block is %d, and no strategy whose block size can be chosen can run this",
                             1 << key->f.block);
     return dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
                     dpr_memory_name((dpr_memory)key->f.in_memory));

@@ -63,8 +63,8 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);
 
-/* Writes the text of dpr_plan_explain() for `count` elements and `max_pending` nested launches (dpr_options), by the
- * same protocol. */
+/* Writes the text of dpr_plan_explain() for `count` elements and `max_pending` nested launches (dpr_launch_options), by
+ * the same protocol. */
 dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
                        size_t *len);
 

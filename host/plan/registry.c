@@ -77,16 +77,17 @@ dpr_status dpr_strategy_check(size_t i) {
 }
 
 dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
-    dpr_status status = dpr_check_out(out, sizeof *out, "DPR_STRATEGY_INFO_INIT");
+    dpr_status status = dpr_check_out(out, "DPR_STRATEGY_INFO_INIT");
     if (status == DPR_OK)
         status = dpr_strategy_check(i);
     if (status != DPR_OK)
         return status;
     const dpr_strategy *s = dpr_strategies[i];
-    out->role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
-    out->on_gpu = s->side == DPR_ON_GPU;
-    out->takes_block = s->block_sizes;
-    return DPR_OK;
+    dpr_strategy_info found = DPR_STRATEGY_INFO_INIT;
+    found.role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
+    found.on_gpu = s->side == DPR_ON_GPU;
+    found.takes_block = s->block_sizes;
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 int dpr_strategy_width(void) {

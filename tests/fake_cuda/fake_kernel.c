@@ -351,7 +351,9 @@ static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
 static const char *check_work(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
     const fake_block *work = fake_find(args->workspace, launch->workspace_bytes);
-    if (!fake_find(args->report, sizeof *args->report) || (uintptr_t)args->report % _Alignof(dpr_launch_report) != 0)
+    const int reports = args->report_bytes > 0;
+    if ((reports && !fake_find(args->report, args->report_bytes))
+        || (uintptr_t)args->report % _Alignof(dpr_launch_report) != 0)
         return "a kernel writes its report to memory it cannot reach";
     if (launch->workspace_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
         return "the workspace is no live device memory, or too little";
@@ -390,10 +392,11 @@ unsigned fake_nested_depth(void) {
 /* One nested launch, if any is allowed; else what it is for is done in line. */
 static void report(const dpr_nested_args *args) {
     const uint32_t launched = args->launches > 0 && args->max_depth > 0;
-    *args->report = (dpr_launch_report){.launched = launched,
-                                        .refused = args->launches == 0 || atomic_load(&refusing),
-                                        .in_line = !launched,
-                                        .deepest = launched};
+    const dpr_launch_report all = {.launched = launched,
+                                   .refused = args->launches == 0 || atomic_load(&refusing),
+                                   .in_line = !launched,
+                                   .deepest = launched};
+    memcpy(args->report, &all, args->report_bytes);
     atomic_store(&last_launches, args->launches);
     atomic_store(&last_depth, args->max_depth);
 }

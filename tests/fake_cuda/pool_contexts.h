@@ -25,10 +25,11 @@ static inline dpr_status create(int device, size_t pending, dpr_ctx **out) {
 /* A sum of `count` elements of I32. */
 static inline dpr_status plan_for(dpr_ctx *ctx, size_t count, const char *strategy, dpr_launch_report *report,
                                   dpr_plan **out) {
+    const dpr_launch_options launch = {.size = sizeof launch, .report = report};
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_problem problem = DPR_PROBLEM_INIT;
     options.strategy = strategy;
-    options.launch_report = report;
+    options.launch = &launch;
     problem.dtype = DPR_I32;
     problem.count = count;
     problem.options = &options;

@@ -61,9 +61,10 @@ static dpr_status use_a_context(const scene *s) {
     dpr_ctx *ctx = NULL;
     dpr_options options = DPR_OPTIONS_INIT;
     dpr_launch_report report;
+    const dpr_launch_options launch = {.size = sizeof launch, .report = &report};
     int64_t sum = canary;
     options.strategy = "dp.tree";
-    options.launch_report = &report;
+    options.launch = &launch;
     dpr_status status = dpr_ctx_create(0, &ctx);
     if (status != DPR_OK)
         return status;
@@ -83,7 +84,7 @@ static dpr_status use_a_launcher(const scene *s) {
         return status;
     status = dpr_launcher_create(ctx, 0, &launcher);
     if (status == DPR_OK) {
-        status = dpr_launcher_report(&launcher, &report);
+        status = dpr_launcher_report(&launcher, &report, sizeof report);
         dpr_launcher_destroy(&launcher);
     }
     dpr_ctx_destroy(ctx);

@@ -71,11 +71,13 @@ typedef struct scenario {
     int unmeasured;       /* 1: with a pool too small to measure in what nested launches cost, which is many calls */
 } scenario;
 
-/* The scenario's strategy, with a report to `report`. */
-static dpr_options options_of(const scene *s, dpr_launch_report *report) {
+/* The scenario's strategy, with a report to `report`; *launch is a part of the options. */
+static dpr_options options_of(const scene *s, dpr_launch_report *report, dpr_launch_options *launch) {
     dpr_options options = DPR_OPTIONS_INIT;
+    *launch = (dpr_launch_options)DPR_LAUNCH_OPTIONS_INIT;
+    launch->report = report;
     options.strategy = s->strategy;
-    options.launch_report = report;
+    options.launch = launch;
     memset(report, 0xee, sizeof *report);
     return options;
 }
@@ -127,7 +129,8 @@ static int run_context(scene *s, int fail, cudaError_t error) {
     int64_t result = canary;
     int good = 1;
     dpr_launch_report report;
-    const dpr_options options = options_of(s, &report);
+    dpr_launch_options launch;
+    const dpr_options options = options_of(s, &report, &launch);
     fake_fail_call(fail, error);
     dpr_status status = dpr_ctx_create(FAR_DEVICE, &ctx);
     if (status == DPR_OK) {
@@ -150,7 +153,8 @@ static int run_context(scene *s, int fail, cudaError_t error) {
 
 static int run_async(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
-    const dpr_options options = options_of(s, s->pinned_nested);
+    dpr_launch_options launch;
+    const dpr_options options = options_of(s, s->pinned_nested, &launch);
     *s->pinned_out = canary;
     if (dpr_ctx_create(0, &ctx) != DPR_OK)
         return 0;
@@ -171,7 +175,8 @@ static int run_async(scene *s, int fail, cudaError_t error) {
 static int run_plan(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     dpr_plan *plan = NULL;
-    const dpr_options options = options_of(s, s->pinned_nested);
+    dpr_launch_options launch;
+    const dpr_options options = options_of(s, s->pinned_nested, &launch);
     dpr_problem problem = DPR_PROBLEM_INIT;
     int good = 1;
     problem.dtype = DPR_I32;
@@ -200,7 +205,8 @@ static int run_plan(scene *s, int fail, cudaError_t error) {
 /* A call is captured; if it fails, the graph of the rest is instantiated, run and destroyed all the same. */
 static int run_capture(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
-    const dpr_options options = options_of(s, s->pinned_nested);
+    dpr_launch_options launch;
+    const dpr_options options = options_of(s, s->pinned_nested, &launch);
     *s->pinned_out = canary;
     if (dpr_ctx_create(0, &ctx) != DPR_OK || !gpu_capture_begin(s->stream))
         return 0;

@@ -111,7 +111,7 @@ class Usage(ToolTest):
                 ("there are more than 16 pools", "--nested", "--pools", "64:80:+1"),
                 ("--depth: '0' is no number of launches below each other", "--nested", "--depth", "0"),
                 ("--depth: 'x' is no number", "--nested", "--depth", "x"),
-                ("options->max_depth is 1000", "--nested", "--depth", "1000"),
+                ("options->launch->max_depth is 1000", "--nested", "--depth", "1000"),
                 ("--pools belongs to --nested", "--pools", "64"),
                 ("--depth belongs to --nested", "--ladder", "--depth", "4"),
                 ("the operand 'x' makes no sense here", "x")):

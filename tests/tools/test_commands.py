@@ -111,7 +111,7 @@ class Usage(ToolTest):
                 ("plan: --count: '-5' is no number", "plan", "-n", "-5"),
                 ("plan: --block: '100' is none of 32", "plan", "--block", "100"),
                 ("plan: --depth: '0' is no number of launches", "plan", "--depth", "0"),
-                ("plan: options->max_depth is 25; it should be from 0 to 24", "plan", "--depth", "25"),
+                ("plan: options->launch->max_depth is 25; it should be from 0 to 24", "plan", "--depth", "25"),
                 ("plan: --count: 'nan' is no number", "plan", "-n", "nan"),
                 ("plan: --count: '0x10' is no number", "plan", "-n", "0x10"),
                 ("info: --capture and --json exclude", "info", "--capture", "--json"),

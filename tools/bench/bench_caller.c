@@ -7,20 +7,30 @@
 #include "cli.h"
 
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
-    bench_caller c = {
-        .ctx = ctx, .op = at->op, .dtype = at->dtype, .count = (size_t)at->count, .options = DPR_OPTIONS_INIT};
+    bench_caller c = {.ctx = ctx,
+                      .op = at->op,
+                      .dtype = at->dtype,
+                      .count = (size_t)at->count,
+                      .options = DPR_OPTIONS_INIT,
+                      .launch = DPR_LAUNCH_OPTIONS_INIT};
     c.options.strategy = strategy;
     return c;
 }
 
 void caller_set_block(bench_caller *c, int block) {
     if (cli_strategy_info(c->options.strategy).takes_block)
-        c->options.block = block;
+        c->launch.block = block;
 }
 
-dpr_problem caller_problem(const bench_caller *c) {
+/* Callers are copied, so the pointer from one member to the other is set here. */
+static const dpr_options *options_of(bench_caller *c) {
+    c->options.launch = &c->launch;
+    return &c->options;
+}
+
+dpr_problem caller_problem(bench_caller *c) {
     return (dpr_problem){
-        .size = sizeof(dpr_problem), .op = c->op, .dtype = c->dtype, .count = c->count, .options = &c->options};
+        .size = sizeof(dpr_problem), .op = c->op, .dtype = c->dtype, .count = c->count, .options = options_of(c)};
 }
 
 dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
@@ -50,13 +60,13 @@ static_assert(COUNTERS_AT + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a
 int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
     if (c->counts_launches)
-        c->options.launch_report = (void *)((unsigned char *)out + COUNTERS_AT);
-    return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, &c->options, stream));
+        c->launch.report = (void *)((unsigned char *)out + COUNTERS_AT);
+    return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, options_of(c), stream));
 }
 
 int caller_call(void *user, const void *in, void *host_out) {
     bench_caller *c = user;
-    return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->op, &c->options));
+    return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->op, options_of(c)));
 }
 
 int caller_count_wrong(void *user, const void *results, int n) {

@@ -12,6 +12,7 @@ typedef struct bench_caller {
     dpr_dtype dtype;
     size_t count;
     dpr_options options;
+    dpr_launch_options launch; /* goes with `options` */
     known_result expected;
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
@@ -35,7 +36,7 @@ void caller_set_block(bench_caller *c, int block);
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 
 /* The problem that the caller's calls solve; it lives as long as the caller. */
-dpr_problem caller_problem(const bench_caller *c);
+dpr_problem caller_problem(bench_caller *c);
 
 /* Takes note of an error. Returns it as a callback does. */
 int caller_note(bench_caller *c, dpr_status status);

@@ -27,7 +27,8 @@ static int check(const bench_asked *a) {
 
 /* What the library says of the pair and of the depth. */
 static int check_problem(const bench_asked *a) {
-    const dpr_options options = {.size = sizeof options, .max_depth = a->depth};
+    const dpr_launch_options launch = {.size = sizeof launch, .max_depth = a->depth};
+    const dpr_options options = {.size = sizeof options, .launch = &launch};
     const dpr_problem problem = {.size = sizeof problem,
                                  .op = dpr_op_at((size_t)axis_first(a->ops)),
                                  .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),

@@ -254,9 +254,14 @@ static void write_size(report_out *out, const lineup_results *l, const bench_cas
         snprintf(depth, sizeof depth, ", at most %d launches below each other", l->depth);
     bench_report_case(out, at, 1, l->block, depth);
     report_table(out, NULL, rows, first, l->nested ? nested_columns : ladder_columns);
-    for (const bench_row *row = l->bench.rows; row < l->bench.rows + l->bench.row_count; row++)
-        if (results_same_case(&row->at, at) && dpr_launch_report_status(&row->kernels.nested) != DPR_OK)
-            report_text(out, REPORT_NOTE, "%s: %s", row->subject, dpr_last_error());
+    for (const bench_row *row = l->bench.rows; row < l->bench.rows + l->bench.row_count; row++) {
+        const dpr_launch_report *nested = &row->kernels.nested;
+        char text[RESULTS_TEXT];
+        size_t len = sizeof text;
+        if (results_same_case(&row->at, at) && nested->failed > 0
+            && dpr_launch_report_explain(nested, sizeof *nested, text, &len) == DPR_OK)
+            report_text(out, REPORT_NOTE, "%s: %s", row->subject, text);
+    }
 }
 
 int lineup_write(FILE *f, const lineup_results *l, report_format format) {

@@ -79,7 +79,7 @@ static void keep(bench_walk *w, int i) {
     *row = (bench_row){.at = w->at,
                        .subject = w->subjects[i].name,
                        .strategy = c->strategy,
-                       .block = c->options.block,
+                       .block = c->launch.block,
                        .chosen = c->chosen,
                        .state = o->state,
                        .verdict = o->verdict,
@@ -135,14 +135,14 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
     *c = caller_at(w->ctx, &w->at, strategy);
     if (as_asked) {
         caller_set_block(c, w->asked->block);
-        c->options.max_depth = w->asked->depth;
+        c->launch.max_depth = w->asked->depth;
     }
     if (caller_plan(c, NULL) != DPR_OK) {
         (void)take_reason(why);
         return NULL;
     }
     c->expected = w->expected;
-    c->chosen = strcmp(strategy, w->choice) == 0 && !c->options.block;
+    c->chosen = strcmp(strategy, w->choice) == 0 && !c->launch.block;
     const int nested = cli_strategy_info(strategy).role == DPR_ROLE_NESTED;
     w->subjects[w->n++] = (bench_subject){.name = c->strategy,
                                           .user = c,

@@ -16,6 +16,7 @@ enum { TEXT = 64 * 1024 };
 typedef struct request {
     dpr_problem problem;
     dpr_options options; /* of the problem */
+    dpr_launch_options launch;
     const char *machine_file;
     int device; /* or CLI_NO_DEVICE */
     int explain, json;
@@ -65,8 +66,8 @@ static int parse(int argc, char **argv, request *r) {
         {'n', "count", "N", take_count, r, "explain the choice for N elements"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
         {'s', "strategy", "NAME", cli_strategy, &r->options.strategy, "ask for a strategy by name"},
-        {0, "block", "N", cli_block, &r->options.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
-        {0, "depth", "N", cli_depth, &r->options.max_depth,
+        {0, "block", "N", cli_block, &r->launch.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
+        {0, "depth", "N", cli_depth, &r->launch.max_depth,
          "nested launches below each other, at most\n(default: as many as the GPU takes)"},
         {0, "memory", "KIND", take_memory, &r->problem.memory,
          "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)"},
@@ -250,13 +251,17 @@ static int run(const request *r) {
 }
 
 int command_plan(int argc, char **argv) {
-    request r = {.problem = DPR_PROBLEM_INIT, .options = DPR_OPTIONS_INIT, .device = CLI_NO_DEVICE};
+    request r = {.problem = DPR_PROBLEM_INIT,
+                 .options = DPR_OPTIONS_INIT,
+                 .launch = DPR_LAUNCH_OPTIONS_INIT,
+                 .device = CLI_NO_DEVICE};
     const int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
     if (r.machine_file && r.device != CLI_NO_DEVICE)
         return cli_usage("--machine and --device exclude each other");
     r.problem.options = &r.options;
+    r.options.launch = &r.launch;
     r.problem.count = r.explain ? (size_t)r.count : 1;
     return run(&r);
 }
