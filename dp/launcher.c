@@ -13,6 +13,8 @@
 static_assert(sizeof(dpr_launcher_state) % 128 == 0 && sizeof(dpr_launch_slot) % 128 == 0,
               "slots lie behind the state, on lines of their own");
 
+static_assert(sizeof(dpr_launcher) == 40, "programs have it in their memory, whatever version of dpr.h they use");
+
 static void set_free(uint32_t *bits, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         bits[i / 32] |= 1u << i % 32;
@@ -41,7 +43,7 @@ dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher *out) {
                         launches);
     if (!dpr_ctx_gpu(ctx))
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "ctx is a context of the CPU, and kernels need a GPU");
-    dpr_launcher launcher = {.device = dpr_ctx_device(ctx)};
+    dpr_launcher launcher = {.device = dpr_ctx_device(ctx), .version = DPR_LAUNCHER_VERSION};
     size_t pending = 0;
     dpr_status status = dpr_find_launch_table(ctx, &launcher.table, &pending);
     if (status != DPR_OK)
@@ -62,6 +64,10 @@ dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *
         return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
     if (!launcher->memory)
         return dpr_fail(DPR_ERR_NULL_POINTER, "launcher->memory is NULL: the launcher is not made, or was given back");
+    if (launcher->version != DPR_LAUNCHER_VERSION)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "launcher->version is %u, and this library makes launchers of version %d", launcher->version,
+                        DPR_LAUNCHER_VERSION);
     dpr_status status = dpr_request_report_size("report_size", report_size, &size);
     if (status == DPR_OK)
         status = dpr_launcher_collect(&((dpr_launcher_state *)launcher->memory)->account, &found);

@@ -17,6 +17,16 @@ constexpr uint32_t none = ~0u;
 
 using slot_word = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
 
+/* Whether this code knows the layout of what the launcher points to. */
+__device__ inline bool is_known(const dpr_launcher &launcher) {
+    return launcher.version == DPR_LAUNCHER_VERSION;
+}
+
+/* The account, which is there in every version; NULL for a launcher of zeros. */
+__device__ inline dpr_launch_report *account_of(const dpr_launcher &launcher) {
+    return static_cast<dpr_launch_report *>(launcher.memory);
+}
+
 __device__ inline dpr_launcher_state &state_of(const dpr_launcher &launcher) {
     return *static_cast<dpr_launcher_state *>(launcher.memory);
 }
@@ -151,6 +161,8 @@ __device__ inline dpr_waiting_call *place_in_line(const dpr_launcher &launcher) 
         line.has_first = true;
         return &line.first;
     }
+    if (!is_known(launcher))
+        return nullptr;
     if (line.queue == none)
         line.queue = take_queue(state_of(launcher));
     if (line.queue == none || line.size == DPR_LAUNCHER_QUEUE_CALLS)

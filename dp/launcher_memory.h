@@ -3,7 +3,12 @@
 #ifndef DPR_DP_LAUNCHER_MEMORY_H
 #define DPR_DP_LAUNCHER_MEMORY_H
 
-#include "dpr.h"
+#include "lists.h"
+
+/* dpr_launcher.version: of the structs below, of the launch table, and of the arguments of launched kernels. Device
+ * code that was compiled for another one does all work in line. A change of one of them takes another number at the
+ * front; the numbers of operations and types count because the table has a place for each pair. */
+enum { DPR_LAUNCHER_VERSION = 1 << 16 | DPR_OP_COUNT << 8 | DPR_DTYPE_COUNT };
 
 /* Most pending launches of one launcher, so that its memory stays at 3.1 MiB, queues included; most blocks of a
  * launched grid; bytes of the largest partial result. */
@@ -45,7 +50,8 @@ enum {
     DPR_LAUNCHER_TURNS = 16384
 };
 
-/* The beginning of the launcher's memory. The slots follow, and then the queues. */
+/* The beginning of the launcher's memory. The slots follow, and then the queues. The account is first in every version.
+ */
 typedef struct dpr_launcher_state {
     dpr_launch_report account;
     uint32_t held; /* slots that launches have or are about to take */

@@ -15,13 +15,14 @@ TEST(Abi, layout_of_options) {
     EXPECT_SIZE(dpr_ctx_options, 16);
     EXPECT_AT(dpr_ctx_options, size, 0);
     EXPECT_AT(dpr_ctx_options, pending_launches, 8);
-    EXPECT_SIZE(dpr_options, 40);
+    EXPECT_SIZE(dpr_options, 48);
     EXPECT_AT(dpr_options, size, 0);
     EXPECT_AT(dpr_options, strategy, 8);
     EXPECT_AT(dpr_options, mode, 16);
     EXPECT_AT(dpr_options, nan, 20);
     EXPECT_AT(dpr_options, init, 24);
-    EXPECT_AT(dpr_options, launch, 32);
+    EXPECT_AT(dpr_options, stream, 32);
+    EXPECT_AT(dpr_options, launch, 40);
     EXPECT_SIZE(dpr_launch_options, 40);
     EXPECT_AT(dpr_launch_options, size, 0);
     EXPECT_AT(dpr_launch_options, block, 8);
@@ -55,6 +56,7 @@ TEST(Abi, layout_of_launches) {
     EXPECT_AT(dpr_launcher, device, 0);
     EXPECT_AT(dpr_launcher, launches, 4);
     EXPECT_AT(dpr_launcher, within, 8);
+    EXPECT_AT(dpr_launcher, version, 12);
     EXPECT_AT(dpr_launcher, table, 16);
     EXPECT_AT(dpr_launcher, memory, 24);
     EXPECT_AT(dpr_launcher, line, 32);
@@ -256,7 +258,11 @@ ABI_TEST(options_of_other_versions) {
     EXPECT_NEAR_F64(7.0, out, 0.0);
     EXPECT_STATUS(DPR_OK, sum_resized(fixture, &options, sizeof(size_t), 0, &out));
     EXPECT_NEAR_F64(7.0, out, 0.0);
-    /* one that ends before `launch` */
+    /* ones that end before `stream` and before `launch` */
+    options.stream = (dpr_stream)(uintptr_t)16;
+    EXPECT_STATUS(DPR_OK, sum_resized(fixture, &options, offsetof(dpr_options, stream), 0, &out));
+    EXPECT_NEAR_F64(107.0, out, 0.0);
+    options.stream = NULL;
     options.launch = &refused;
     EXPECT_STATUS(DPR_OK, sum_resized(fixture, &options, offsetof(dpr_options, launch), 0, &out));
     EXPECT_NEAR_F64(107.0, out, 0.0);

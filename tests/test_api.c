@@ -77,6 +77,31 @@ static dpr_status with_launch(scene *s, dpr_launch_options launch, size_t report
 
 #define WITH_LAUNCH(FIELD, VALUE) with_launch(s, (dpr_launch_options){.FIELD = (VALUE)}, 0)
 
+/* No stream: it is refused before anybody looks at it. */
+static dpr_options options_with_stream(void) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.stream = (dpr_stream)(uintptr_t)16;
+    return options;
+}
+
+static dpr_status with_stream(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_reduce_ex(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options);
+}
+
+static dpr_status with_stream_async(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_reduce_async(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options, NULL);
+}
+
+static dpr_status plan_with_stream(scene *s) {
+    const dpr_options options = options_with_stream();
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.count = 4;
+    problem.options = &options;
+    return dpr_plan_create(s->cpu, &problem, &s->plan_out);
+}
+
 static dpr_status with_launch_size(scene *s, size_t size) {
     const dpr_launch_options launch = {.size = size};
     dpr_options options = DPR_OPTIONS_INIT;
@@ -166,6 +191,12 @@ static dpr_status short_explanation(scene *s) {
     X(ctx_options_size_0, ERR_INVALID_OPTION, "ctx_options->size is 0", with_pool(s, DPR_DEVICE_CPU, 0, 0))            \
     X(ctx_options_size_odd, ERR_INVALID_OPTION, "ctx_options->size is 12", with_pool(s, DPR_DEVICE_CPU, 12, 0))        \
     X(ctx_options_size_huge, ERR_INVALID_OPTION, "sizeof(dpr_ctx_options)", with_pool(s, DPR_DEVICE_CPU, SIZE_MAX, 0)) \
+    X(option_stream_on_cpu, ERR_INVALID_OPTION, "options->stream is 0x10, and the context is the CPU's",               \
+      with_stream(s))                                                                                                  \
+    X(async_option_stream, ERR_INVALID_OPTION,                                                                         \
+      "options->stream is 0x10; it should be NULL, because dpr_reduce_async()", with_stream_async(s))                  \
+    X(plan_option_stream, ERR_INVALID_OPTION, "problem->options->stream is 0x10; it should be NULL",                   \
+      plan_with_stream(s))                                                                                             \
     X(launch_size_0, ERR_INVALID_OPTION, "options->launch->size is 0; it should be sizeof(dpr_launch_options)",        \
       with_launch_size(s, 0))                                                                                          \
     X(depth_negative, ERR_INVALID_OPTION, "options->launch->max_depth is -1", WITH_LAUNCH(max_depth, -1))              \

@@ -463,6 +463,73 @@ LAUNCHER_TEST(continuations_in_line_go_to_any_depth) {
     }
 }
 
+/* ---- Launchers of other versions ---- */
+
+/* Nothing is launched, and of what the launcher points to only the account is touched: it has no table. All counters
+ * that the account can have are there. */
+static void ask_unknown(const scene *s, const dpr_launcher *unknown, const launcher_pair *pair) {
+    plan_many(s, 300, dpr_dtype_size(pair->dtype));
+    ASSERT_TRUE(ask(s, unknown, pair, LAUNCHER_AT_ONCE, 300));
+    expect_results(s, pair, 300, "another version");
+    EXPECT_EQ_U64(300, count_outcomes(s, 300, LAUNCHER_IN_LINE));
+    plan_many(s, 100, dpr_dtype_size(pair->dtype));
+    ASSERT_TRUE(ask(s, unknown, pair, LAUNCHER_AFTER_GRID, 100));
+    expect_results(s, pair, 100, "another version, after the grid");
+    EXPECT_EQ_U64(100, count_outcomes(s, 100, LAUNCHER_IN_LINE));
+}
+
+/* Continuations ask again: each for one more sum, 1000 levels deep, and each for two, on one level. */
+static void go_down_unknown(const scene *s, const dpr_launcher *unknown) {
+    static const unsigned depths[] = {1000, 1}, fans[] = {1, 2};
+    const int32_t three[] = {1, 2};
+    ASSERT_TRUE(gpu_copy(s->in, three, sizeof three));
+    for (size_t i = 0; i < LENGTH(depths); i++) {
+        const uint64_t calls = launcher_calls_below(depths[i], fans[i], LAUNCHER_EVEN);
+        uint64_t sums[2] = {0};
+        ASSERT_TRUE(gpu_copy(s->sums, sums, sizeof sums));
+        EXPECT_EQ_I64(0, launcher_go_down(unknown, (const int32_t *)s->in, 50, depths[i], fans[i], LAUNCHER_EVEN,
+                                          s->sums, s->stream));
+        ASSERT_THAT(gpu_stream_wait(s->stream) && gpu_copy(sums, s->sums, sizeof sums), "%s", gpu_error());
+        EXPECT_EQ_U64(50 * calls, sums[1]);
+        EXPECT_EQ_U64(3 * 50 * calls, sums[0]);
+    }
+}
+
+LAUNCHER_TEST(launchers_of_other_versions_launch_nothing) {
+    NEED_GPU();
+    dpr_launcher launcher;
+    dpr_launch_report report;
+    const uint64_t below =
+        50 * (launcher_calls_below(1000, 1, LAUNCHER_EVEN) + launcher_calls_below(1, 2, LAUNCHER_EVEN));
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    for (int32_t change = -1; change <= 1; change += 2) {
+        dpr_launcher unknown = launcher;
+        unknown.version += (uint32_t)change;
+        unknown.table = NULL;
+        unknown.launches = UINT32_MAX;
+        fill(fixture, DPR_SUM, DPR_F32);
+        ask_unknown(fixture, &unknown, pair_of(DPR_SUM, DPR_F32));
+        go_down_unknown(fixture, &unknown);
+        ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
+        EXPECT_EQ_U64(0, report.launched + report.failed);
+        EXPECT_EQ_U64(400 + below, report.refused);
+        EXPECT_EQ_U64(400 + below, report.in_line);
+        expect_all_back(&launcher);
+    }
+    fill(fixture, DPR_SUM, DPR_F32);
+    check_calls(fixture, pair_of(DPR_SUM, DPR_F32), &launcher, LAUNCHER_AT_ONCE, LAUNCHER_LAUNCHED, "afterwards");
+    close_launcher(&launcher);
+}
+
+/* Nobody counts its calls. */
+LAUNCHER_TEST(launchers_of_zeros_launch_nothing) {
+    NEED_GPU();
+    const dpr_launcher none = {0};
+    fill(fixture, DPR_SUM, DPR_I32);
+    ask_unknown(fixture, &none, pair_of(DPR_SUM, DPR_I32));
+    go_down_unknown(fixture, &none);
+}
+
 /* ---- Making and giving back ---- */
 
 LAUNCHER_TEST(nests_come_and_go) {

@@ -283,9 +283,80 @@ TEST(GpuStreams, calls_wait_for_the_calls_before) {
     world_close(&w);
 }
 
+/* The array is written by long work in a stream that the legacy default stream does not wait for. */
+typedef struct slow_writer {
+    dpr_ctx *ctx;
+    char *slow;      /* device memory: SLOW bytes that are copied for a while */
+    int32_t *in;     /* device memory: MANY elements */
+    int32_t *pinned; /* pinned memory: the same */
+    int64_t *out;    /* device memory */
+    dpr_stream stream;
+} slow_writer;
+
+enum { MANY = 1 << 20, SLOW = 1 << 26 };
+
+static int slow_writer_open(slow_writer *w) {
+    w->slow = gpu_alloc(DPR_MEMORY_DEVICE, SLOW);
+    w->in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *w->in);
+    w->pinned = gpu_alloc(DPR_MEMORY_PINNED, MANY * sizeof *w->in);
+    w->out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *w->out);
+    w->stream = gpu_stream_create();
+    return w->slow && w->in && w->pinned && w->out && w->stream && dpr_ctx_create(0, &w->ctx) == DPR_OK;
+}
+
+static void slow_writer_close(slow_writer *w) {
+    dpr_ctx_destroy(w->ctx);
+    EXPECT_TRUE(gpu_stream_destroy(w->stream));
+    gpu_free(DPR_MEMORY_DEVICE, w->slow);
+    gpu_free(DPR_MEMORY_DEVICE, w->in);
+    gpu_free(DPR_MEMORY_PINNED, w->pinned);
+    gpu_free(DPR_MEMORY_DEVICE, w->out);
+}
+
+/* Enqueues the long work, and then writes the byte all over the array, and over the result. */
+static int write_slowly(const slow_writer *w, int byte) {
+    int good = 1;
+    for (int copies = 0; copies < 8; copies++)
+        good &= gpu_copy_async(w->slow, w->slow + SLOW / 2, SLOW / 2, w->stream);
+    return good && gpu_fill_async(w->in, byte, MANY * sizeof *w->in, w->stream)
+           && gpu_copy_async(w->pinned, w->in, MANY * sizeof *w->in, w->stream)
+           && gpu_fill_async(w->out, 0x77, sizeof *w->out, w->stream);
+}
+
+/* The sum of the array, or of what is in pinned memory, to the host or to device memory; -1 after an error. */
+static int64_t sum_in_stream(const slow_writer *w, const char *strategy, const int32_t *in, int to_device) {
+    int64_t sum = -1;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    options.stream = w->stream;
+    const dpr_status status = dpr_reduce_ex(w->ctx, in, to_device ? w->out : &sum, MANY, DPR_I32, DPR_SUM, &options);
+    if (!EXPECT_THAT(status == DPR_OK, "%s", dpr_last_error()))
+        return -1;
+    return !to_device || gpu_copy(&sum, w->out, sizeof sum) ? sum : -1;
+}
+
+TEST(GpuStreams, blocking_calls_come_after_the_work_in_their_stream) {
+    static const char *const on_cpu[] = {"cpu.serial", "cpu.simd", "cpu.threads"};
+    if (gpu_unavailable())
+        SKIP(gpu_unavailable());
+    slow_writer w = {0};
+    ASSERT_THAT(slow_writer_open(&w), "%s; %s", gpu_error(), dpr_last_error());
+    const size_t strategies = gpu_strategy_count() + 1 + LENGTH(on_cpu);
+    for (size_t i = 0; i < 4 * strategies && !test_failed(); i++) {
+        const size_t s = i / 4;
+        const char *strategy = s < LENGTH(on_cpu) ? on_cpu[s] : gpu_strategy(s - LENGTH(on_cpu));
+        const int byte = 1 + (int)(i % 3), in_pinned = s < LENGTH(on_cpu) || i % 4 > 1;
+        ASSERT_THAT(write_slowly(&w, byte), "%s", gpu_error());
+        const int64_t sum = sum_in_stream(&w, strategy, in_pinned ? w.pinned : w.in, i % 2);
+        EXPECT_THAT(sum == (int64_t)MANY * byte * 0x01010101, "%s, array in %s memory, result in %s memory: %lld",
+                    strategy ? strategy : "auto", in_pinned ? "pinned" : "device", i % 2 ? "device" : "host",
+                    (long long)sum);
+    }
+    slow_writer_close(&w);
+}
+
 /* The input is written in another stream, slowly, and an event says when; afterwards it is written over. */
 TEST(GpuStreams, calls_wait_for_events_of_other_streams) {
-    enum { MANY = 1 << 20, SLOW = 1 << 26 };
     if (gpu_unavailable())
         SKIP(gpu_unavailable());
     dpr_ctx *ctx = NULL;

@@ -48,6 +48,8 @@ LAUNCHER_TEST(reports_are_of_launchers) {
     EXPECT_CONTAINS(dpr_last_error(), "out");
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_launcher_report(&none, &fixture->report, 0));
     EXPECT_CONTAINS(dpr_last_error(), "launcher->memory");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_launcher_report(&fixture->launcher, &fixture->report, 0));
+    EXPECT_CONTAINS(dpr_last_error(), "launcher->version is 2779096485, and this library makes launchers of version ");
     EXPECT_EQ_BYTES(&before, &fixture->report, sizeof before);
 }
 

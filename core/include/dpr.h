@@ -234,13 +234,22 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *               and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN and the least for
  *               MAX.
  *
- * Memory that the GPU reads is reduced by the GPU it lies on, ordered like cudaMemcpy after the work that is in the
- * legacy default stream; host memory is reduced on the CPU. The call works in the calling thread's current CUDA context
- * if that is one of the GPU's, else in the context that owns the memory, else in the GPU's primary one. While a stream
- * that waits for the legacy default stream is captured, CUDA forbids use of the legacy default stream. The call then
- * waits for all work of the CUDA context and runs in a stream of its own. If a capture of such a stream begins in
- * another thread while the call is about to use the legacy default stream, the call ends with DPR_ERR_CUDA, and CUDA
- * invalidates the capture (cudaErrorStreamCaptureInvalidated). Captures of other streams may begin at any time.
+ * Memory that the GPU reads is reduced by the GPU it lies on; host memory is reduced on the CPU. The call works in the
+ * calling thread's current CUDA context if that is one of the GPU's, else in the context that owns the memory, else in
+ * the GPU's primary one.
+ *
+ * Order: a call that waits for its result comes after the work that is in the legacy default stream, like cudaMemcpy.
+ * It does not wait for work in other streams that do not wait for that one (cudaStreamNonBlocking), and for no work at
+ * all if the CPU reduces pageable memory to host memory. If dpr_options.stream is not NULL, dpr_reduce_ex() comes after
+ * the work in that stream instead: it does what dpr_reduce_async() does there, and waits until that is done. If the CPU
+ * reduces the array, the call first waits for the stream, and a result in device or managed memory is copied there in
+ * the stream.
+ *
+ * While a stream that waits for the legacy default stream is captured, CUDA forbids use of the legacy default stream. A
+ * call that would use it then waits for all work of the CUDA context and runs in a stream of its own. If a capture of
+ * such a stream begins in another thread while the call is about to use the legacy default stream, the call ends with
+ * DPR_ERR_CUDA, and CUDA invalidates the capture (cudaErrorStreamCaptureInvalidated). Captures of other streams may
+ * begin at any time.
  *
  * The first call on a GPU initialises it (some 0.1 s). Time: O(count). Device memory held from then on: at most 4 MiB
  * for each CUDA context that calls have worked in. dpr_reduce() serves at most 64 CUDA contexts at a time; a call in a
@@ -403,21 +412,24 @@ typedef struct dpr_options {
                              further context */
     dpr_mode mode;
     dpr_nan nan;
-    const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
-                         though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
+    const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
+                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
+    dpr_stream stream; /**< the stream of a call that waits for its result; NULL: the order is that of dpr_reduce(),
+                          which describes both. It must be NULL on a CPU context, for dpr_reduce_async() and for plans,
+                          and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
                                          call */
 } dpr_options;
 
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL }
+    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL, NULL }
 DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *
  * On a GPU context with a GPU strategy, host memory must be pinned; without a strategy, host memory goes to the CPU. On
  * a CPU context device memory is an error. Further errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY,
- * DPR_ERR_STRATEGY_UNABLE. */
+ * DPR_ERR_STRATEGY_UNABLE, and for options->stream those that dpr_reduce_async() has for its stream. */
 DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                  const dpr_options *options);
 
@@ -500,12 +512,14 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 
 /** A launcher serves reductions that the caller's own kernels ask for, by dpr::nested_reduce() and dpr::tail_reduce()
  * of dpr_nested.cuh (CUDA C++17; the header says how to compile and what a kernel may do). Kernels take it by value,
- * any number of them at once in any streams of its device. The fields are for that header. */
+ * any number of them at once in any streams of its device. The members are for that header. They have the same places
+ * in every version, and what they point to may differ: kernels that were compiled for another `version` launch nothing,
+ * and do all work in line. */
 typedef struct dpr_launcher {
     int32_t device;    /**< CUDA ordinal */
     uint32_t launches; /**< number of its launches that may be pending at a time */
     uint32_t within;   /**< 0 on the host's copy; in a continuation, 1 + the index of the launch that it continues */
-    uint32_t reserved; /**< 0 */
+    uint32_t version;  /**< of what `table` and `memory` point to */
     void *table;       /**< the library's device memory: the kernel that is launched */
     void *memory;      /**< device memory: the account, a slot for each launch, and queues */
     void *line;        /**< NULL on the host's copy; in a continuation called in line, the call that waits for it */
@@ -534,7 +548,8 @@ DPR_API dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher 
  * Waits, as cudaMemcpy does, for work in the legacy default stream and in streams that it waits for; work in other
  * streams (cudaStreamNonBlocking) must be done before.
  *
- * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (report_size), DPR_ERR_CUDA. */
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (report_size, or a launcher of another version of the library),
+ * DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_report *out, size_t report_size);
 
 /** Waits for the device's work, gives back what the launcher holds, and sets it to zeros. NULL, and a launcher of

@@ -5,8 +5,9 @@
  *         dpr::nested_reduce<DPR_SUM, DPR_F32>(launcher, x + begin[row], sums + row, begin[row + 1] - begin[row]);
  *     }
  *
- * dpr_launcher_create() (dpr.h) makes the launcher on the host. The library must be of the same version as this header.
- * You need nvcc with C++17, and devices of compute capability 7.0 or more:
+ * dpr_launcher_create() (dpr.h) makes the launcher on the host. If the library's launchers are of another version than
+ * those of this header, all launches are refused. You need nvcc with C++17, and devices of compute capability 7.0 or
+ * more:
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 rows.cu $(pkg-config --cflags --libs dpr) -lcudadevrt
  *
@@ -84,8 +85,9 @@ template <dpr_op O, dpr_dtype D> using result_of = typename valid_pair<O, D>::re
  *              A continuation that requests reductions itself, by nested_reduce(), is called as then(result, launcher),
  *              and must pass that launcher and no other. If such a request's launch is refused and its own continuation
  *              takes a launcher too, the thread does the work after the requesting continuation has returned, so that
- *              work in line takes no more stack the deeper it goes. A thread has room for 65 waiting calls; it does any
- *              further one at once, inside the call, on its own stack.
+ *              work in line takes no more stack the deeper it goes. A thread has room for 65 waiting calls, and for one
+ *              if the launcher is of another version; it does any further one at once, inside the call, on its own
+ *              stack.
  *
  *              A continuation must launch nothing else, and has no shared memory. In a launched grid it runs in one of
  *              dpr's kernels, which has 64 registers a thread: code that is compiled without -maxrregcount=64 may need
@@ -227,6 +229,11 @@ __device__ bool launch_one(const dpr_launcher &launcher, cudaStream_t order, con
  * __noinline__, so that a continuation's stack has this function's frame only once. */
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ __noinline__ bool launch(const dpr_launcher &launcher, cudaStream_t order, const dpr_waiting_call &call) {
+    if (!is_known(launcher)) {
+        if (account_of(launcher))
+            note_refusal(account_of(launcher));
+        return false;
+    }
     unsigned *turn = &state_of(launcher).turns[warp_number() % DPR_LAUNCHER_TURNS];
     for (int tries = 0; tries < 1 << 20; ++tries) {
         if (atomicExch(turn, 1) == 0) {
@@ -259,7 +266,8 @@ __device__ __noinline__ void write_in_line(const dpr_launcher &launcher, const d
     dpr_kernel_args run = {};
     run.in = call.in;
     run.out = call.out;
-    note_in_line(&state_of(launcher).account);
+    if (account_of(launcher))
+        note_in_line(account_of(launcher));
     write_result<M>(run, call.count, reduce_in_line<M>(static_cast<const typename M::storage *>(call.in), call.count));
     __threadfence();
 }

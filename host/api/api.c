@@ -84,33 +84,39 @@ static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice
     return DPR_OK;
 }
 
-/* Copies the result or the report from host memory to where the caller wants it. */
-static dpr_status put(dpr_place place, void *to, const void *from, size_t bytes) {
+/* Copies the result or the report from host memory to where the caller wants it, in the call's stream. */
+static dpr_status put(const dpr_ctx *ctx, const call *c, dpr_place place, void *to, const void *from, size_t bytes) {
     if (place.memory == DPR_MEMORY_DEVICE || place.memory == DPR_MEMORY_MANAGED)
-        return dpr_device_put(place, to, from, bytes);
+        return c->request.stream ? dpr_device_put_in_stream(dpr_ctx_gpu(ctx), c->request.stream, to, from, bytes)
+                                 : dpr_device_put(place, to, from, bytes);
     memcpy(to, from, bytes);
     return DPR_OK;
 }
 
+/* Waits for the work that the call comes after. */
+static dpr_status wait_before_cpu(const dpr_ctx *ctx, const call *c) {
+    if (c->request.stream)
+        return dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->request.stream);
+    return c->in_place.device >= 0 ? dpr_device_wait(c->in_place) : DPR_OK;
+}
+
 /* Everything that can fail comes before *out is written. The strategy cannot fail, and writes *out at its end. */
-static dpr_status run_on_cpu(const dpr_choice_step *step, dpr_run *run, const call *c) {
+static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dpr_run *run, const call *c) {
     union {
         unsigned char bytes[16];
         dpr_c128 widest;
     } result;
     static const unsigned char none[DPR_MOST_REPORT_BYTES];
-    dpr_status status = DPR_OK;
-    if (c->in_place.device >= 0)
-        status = dpr_device_wait(c->in_place);
+    dpr_status status = wait_before_cpu(ctx, c);
     if (status == DPR_OK && run->launch_report)
-        status = put(c->nested_place, run->launch_report, none, run->report_size);
+        status = put(ctx, c, c->nested_place, run->launch_report, none, run->report_size);
     if (status != DPR_OK)
         return status;
     const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
     run->out = reaches_out ? c->out : &result;
     run->limits = step->limits;
     (void)step->strategy->launch(run);
-    return reaches_out ? DPR_OK : put(c->out_place, c->out, &result, c->request.result->size);
+    return reaches_out ? DPR_OK : put(ctx, c, c->out_place, c->out, &result, c->request.result->size);
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
@@ -121,8 +127,9 @@ static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
         return status;
     const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
     if (step->strategy->side == DPR_ON_CPU)
-        return run_on_cpu(step, &run, c);
+        return run_on_cpu(ctx, step, &run, c);
     run.out = c->out;
+    run.stream = c->request.stream;
     if (c->nested_place.memory == DPR_MEMORY_HOST)
         run.report = NULL;
     const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
@@ -148,6 +155,9 @@ dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, 
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
+    if (status == DPR_OK && c.request.stream && !dpr_ctx_gpu(ctx))
+        status = dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
+                          (void *)c.request.stream);
     return status == DPR_OK ? run_blocking(ctx, &c) : status;
 }
 
@@ -164,6 +174,11 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
+    if (status == DPR_OK && c.request.stream)
+        status = dpr_fail(DPR_ERR_INVALID_OPTION,
+                          "options->stream is %p; it should be NULL, because dpr_reduce_async() has a parameter for "
+                          "the stream",
+                          (void *)c.request.stream);
     if (status != DPR_OK)
         return status;
     if (!dpr_ctx_gpu(ctx)) {

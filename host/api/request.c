@@ -109,6 +109,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     }
     request->key.f.mode = options.mode & 15;
     request->key.f.nan = (uint8_t)options.nan;
+    request->stream = options.stream;
     if (options.launch)
         status = take_launch(options.launch, request);
     return status == DPR_OK ? take_init(&options, request) : status;
@@ -156,6 +157,11 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
         return status;
     if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
+    if (out->stream)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->options->stream is %p; it should be NULL, because dpr_plan_run() has a parameter for "
+                        "the stream",
+                        (void *)out->stream);
     if (adopted->reserved != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->reserved is %d; it should be 0", adopted->reserved);
     const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;

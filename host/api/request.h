@@ -15,6 +15,7 @@ typedef struct dpr_request {
     int max_pending;                  /* limit of nested launches, as in dpr_launch_options */
     dpr_launch_report *launch_report; /* where the caller wants the counters of nested launches, or NULL */
     size_t report_size;               /* bytes there; 0 if there is none */
+    dpr_stream stream;                /* of a blocking call; NULL: the legacy default stream */
 } dpr_request;
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */

@@ -124,9 +124,17 @@ typedef struct dpr_misfit {
  * captured. Sets run->scratch and run->programmatic. *misfit is all 0 before the call. */
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit);
 
-/* Runs in the legacy default stream and returns when the result is there. While CUDA forbids that stream, waits for all
- * work of the context and runs in another stream. If `host_out` is not NULL, the `result_bytes` bytes of the result go
- * there through a mailbox, and run->out is ignored. DPR_ERR_CUDA after a fault of the kernel. */
+/* Waits for the work in `stream`, which is not NULL. DPR_ERR_WRONG_DEVICE if the stream does not belong to the device's
+ * home, DPR_ERR_INVALID_OPTION if it is being captured, DPR_ERR_CUDA. */
+dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream);
+
+/* Copies `bytes` bytes from host memory to device or managed memory in such a stream. The copy is done on return. */
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes);
+
+/* Runs in run->stream, where that is not NULL, or in the legacy default stream, and returns when the result is there.
+ * While CUDA forbids the legacy default stream, waits for all work of the context and runs in another stream. Errors
+ * for run->stream are those of dpr_device_wait_for_stream(). If `host_out` is not NULL, the `result_bytes` bytes of the
+ * result go there through a mailbox, and run->out is ignored. DPR_ERR_CUDA after a fault of the kernel. */
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit);
 

@@ -36,6 +36,16 @@ dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
     return absent();
 }
 
+dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream) {
+    (void)device, (void)stream;
+    return absent();
+}
+
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
+    (void)device, (void)stream, (void)to, (void)host, (void)bytes;
+    return absent();
+}
+
 dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place *out) {
     (void)pointer, (void)argument;
     *out = (dpr_place){DPR_MEMORY_HOST, -1, NULL};

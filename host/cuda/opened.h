@@ -28,4 +28,14 @@ struct dpr_device {
  * of dpr_device_run(). */
 dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit);
 
+/* Whether kernels in the stream may be launched before the work ahead of them is done. */
+int dpr_device_overlaps(const dpr_device *device, dpr_stream stream);
+
+/* Checks that work can be enqueued in the stream: DPR_ERR_CUDA for the legacy default stream while CUDA forbids it.
+ * Called in the home. */
+dpr_status dpr_device_check_usable(dpr_stream stream);
+
+/* Fails with DPR_ERR_WRONG_DEVICE, and a sentence for a stream that does not belong to the device's home. */
+dpr_status dpr_device_wrong_stream(const dpr_device *device, dpr_stream stream);
+
 #endif

@@ -4,13 +4,12 @@
 #include "error.h"
 #include "home.h"
 
-/* Whether kernels may be launched before the work ahead of them is done. Kernels that were compiled for a compute
- * capability below 9.0 do not wait for that work. */
-static int waits_by_itself(const dpr_device *device) {
-    return device->code >= 90;
+/* Kernels that were compiled for a compute capability below 9.0 do not wait for the work ahead of them. */
+int dpr_device_overlaps(const dpr_device *device, dpr_stream stream) {
+    return device->code >= 90 && stream && stream != cudaStreamLegacy;
 }
 
-static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
+dpr_status dpr_device_wrong_stream(const dpr_device *device, dpr_stream stream) {
     (void)cudaGetLastError();
     return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which does not belong to the CUDA context of ctx on device %d",
                     (void *)stream, device->home.ordinal);
@@ -19,7 +18,7 @@ static dpr_status wrong_stream(const dpr_device *device, dpr_stream stream) {
 static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *strategy, const dpr_run *run,
                                 cudaError_t error, dpr_misfit *misfit) {
     if (error == cudaErrorInvalidResourceHandle && run->stream)
-        return wrong_stream(device, run->stream);
+        return dpr_device_wrong_stream(device, run->stream);
     misfit->too_large = error == cudaErrorCooperativeLaunchTooLarge || error == cudaErrorInvalidClusterSize;
     if (!misfit->too_large)
         return dpr_cuda_failed(error, strategy->name);
@@ -60,7 +59,7 @@ dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, d
     if (run->limits.scratch_bytes > 0)
         error = dpr_scratch_pin(device->scratch, run->stream, &sms, &slot, &graph);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
-        return wrong_stream(device, run->stream);
+        return dpr_device_wrong_stream(device, run->stream);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "taking scratch memory");
     if (sms != run->sms) {
@@ -76,10 +75,13 @@ dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, d
     return error == cudaSuccess ? DPR_OK : launch_failed(device, strategy, run, error, misfit);
 }
 
-/* Whether the stream may be used. The legacy default stream may not while a stream that waits for it is captured: CUDA
- * would refuse, and spoil that capture. */
-static int is_usable(cudaStream_t stream) {
-    return (stream && stream != cudaStreamLegacy) || dpr_home_has_legacy();
+/* The legacy default stream may not be used while a stream that waits for it is captured: CUDA would refuse, and spoil
+ * that capture. */
+dpr_status dpr_device_check_usable(dpr_stream stream) {
+    if ((stream && stream != cudaStreamLegacy) || dpr_home_has_legacy())
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_CUDA,
+                    "stream is the legacy default stream, and a stream that waits for it is being captured");
 }
 
 dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
@@ -87,10 +89,8 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
     dpr_status status = dpr_home_enter(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    if (!is_usable(run->stream))
-        status = dpr_fail(DPR_ERR_CUDA, "stream is the legacy default stream, and a stream that waits for it is being "
-                                        "captured");
-    run->programmatic = waits_by_itself(device) && run->stream && run->stream != cudaStreamLegacy;
+    status = dpr_device_check_usable(run->stream);
+    run->programmatic = dpr_device_overlaps(device, run->stream);
     if (status == DPR_OK)
         status = dpr_device_launch(device, strategy, run, misfit);
     dpr_home_leave(&visit);

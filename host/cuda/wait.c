@@ -1,9 +1,71 @@
 /* Blocking runs: where the host waits for the result. */
 #include <string.h>
 
+#include "driver.h"
 #include "error.h"
 #include "home.h"
 #include "opened.h"
+
+/* ---- Streams of the caller's ---- */
+
+/* Checks that a blocking call may wait for the stream. The question does not harm a capture of the stream. */
+static dpr_status check_not_captured(const dpr_device *device, dpr_stream stream) {
+    CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
+    const dpr_status status = dpr_device_check_usable(stream);
+    if (status != DPR_OK)
+        return status;
+    const CUresult result = dpr_driver()->stream_get_capture_info(stream, &captured, NULL, NULL, NULL, NULL);
+    if (result == CUDA_ERROR_INVALID_HANDLE)
+        return dpr_device_wrong_stream(device, stream);
+    if (result != CUDA_SUCCESS)
+        return dpr_cuda_failed((cudaError_t)result, "asking whether a stream is being captured");
+    if (captured == CU_STREAM_CAPTURE_STATUS_NONE)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_INVALID_OPTION,
+                    "options->stream is %p, which is being captured, and a call that waits for its result cannot be "
+                    "captured",
+                    (void *)stream);
+}
+
+/* The legacy default stream belongs to every CUDA context. */
+static dpr_status check_home(const dpr_device *device, dpr_stream stream) {
+    int sms;
+    if (stream == cudaStreamLegacy)
+        return DPR_OK;
+    const cudaError_t error = dpr_home_stream_sms(&device->home, stream, &sms);
+    if (error == cudaErrorInvalidResourceHandle)
+        return dpr_device_wrong_stream(device, stream);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "asking for a stream's CUDA context");
+}
+
+/* Enqueues the copy in the stream, unless `to` is NULL, and waits for the stream. Called in the home. */
+static dpr_status copy_and_wait(const dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
+    dpr_status status = check_not_captured(device, stream);
+    if (status == DPR_OK)
+        status = check_home(device, stream);
+    if (status != DPR_OK)
+        return status;
+    cudaError_t error = to ? cudaMemcpyAsync(to, host, bytes, cudaMemcpyDefault, stream) : cudaSuccess;
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, to ? "copying the result" : "waiting for a stream");
+}
+
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
+    dpr_visit visit;
+    dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    status = copy_and_wait(device, stream, to, host, bytes);
+    dpr_home_leave(&visit);
+    return status;
+}
+
+dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream) {
+    return dpr_device_put_in_stream(device, stream, NULL, NULL, 0);
+}
+
+/* ---- Runs ---- */
 
 /* Finds the device's own stream, or makes it on first use. */
 static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
@@ -82,7 +144,13 @@ static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, 
 
 static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                size_t result_bytes, dpr_misfit *misfit) {
-    dpr_status status = stream_for_blocking(device, &run->stream);
+    dpr_status status = DPR_OK;
+    if (run->stream) {
+        status = check_not_captured(device, run->stream);
+        run->programmatic = dpr_device_overlaps(device, run->stream);
+    } else {
+        status = stream_for_blocking(device, &run->stream);
+    }
     if (status != DPR_OK)
         return status;
     if (host_out)

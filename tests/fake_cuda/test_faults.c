@@ -224,6 +224,40 @@ static int run_capture(scene *s, int fail, cudaError_t error) {
     return good;
 }
 
+/* Blocking calls in a stream, on device 0: `s->strategy` with an array that it reads, and a place for the result. */
+static int call_in_stream(scene *s, const void *in, int64_t *out, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = s->strategy;
+    options.stream = s->stream;
+    if (dpr_ctx_create(0, &ctx) != DPR_OK || !gpu_copy(out, &canary, sizeof canary))
+        return 0;
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_reduce_ex(ctx, in, out, COUNT, DPR_I32, DPR_SUM, &options);
+    int good = fake_last_error() == cudaSuccess && finish("a call in a stream", status, out);
+    good &= stays_on(0) && gpu_stream_wait(s->stream);
+    good &= status == DPR_OK || read_out(out) == canary;
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
+static int run_in_stream(scene *s, int fail, cudaError_t error) {
+    int64_t result;
+    return call_in_stream(s, s->in[0], &result, fail, error);
+}
+
+static int run_in_stream_to_device(scene *s, int fail, cudaError_t error) {
+    return call_in_stream(s, s->in[0], s->out[0], fail, error);
+}
+
+static int run_in_stream_from_host(scene *s, int fail, cudaError_t error) {
+    return call_in_stream(s, s->host, s->pinned_out, fail, error);
+}
+
+static int run_in_stream_from_host_to_device(scene *s, int fail, cudaError_t error) {
+    return call_in_stream(s, s->host, s->out[0], fail, error);
+}
+
 /* ---- The limit of pending launches ---- */
 
 enum { SMALL_LIMIT = 12, NEAR_LIMIT = 1000, FAR_LIMIT = 3000, SET_LIMIT = 4096 };
@@ -292,6 +326,11 @@ static const scenario scenarios[] = {
     {"plan", run_plan, NULL, 0},
     {"capture", run_capture, "flat.ticket", 0},
     {"limit", run_limit, NULL, 0},
+    {"in_stream", run_in_stream, "flat.ticket", 0},
+    {"in_stream_to_device", run_in_stream_to_device, "flat.block", 0},
+    {"in_stream_from_host", run_in_stream_from_host, NULL, 0},
+    {"in_stream_from_host_to_device", run_in_stream_from_host_to_device, "cpu.serial", 0},
+    {"in_stream_tree", run_in_stream, "dp.tree", 1},
     {"context_tree", run_context, "dp.tree", 0},
     {"async_tree", run_async, "dp.tree", 1},
     {"plan_tree", run_plan, "dp.tree", 1},

@@ -6,6 +6,7 @@
 #include "fake_cuda.h"
 #include "gpu_memory.h"
 #include "launcher_memory.h"
+#include "nested_args.h"
 #include "support.h"
 
 enum { FAR_DEVICE = 1, MOST_CALLS = 200, FIRST_LIMIT = 2048 };
@@ -128,6 +129,52 @@ LAUNCHER_TEST(a_report_starts_the_account_anew) {
     ASSERT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
     EXPECT_EQ_BYTES(&none, &report, sizeof report);
     expect_slots(&launcher);
+    dpr_launcher_destroy(&launcher);
+}
+
+/* What device code of other versions finds in the launcher's memory. Whoever changes one of these sizes changes
+ * DPR_LAUNCHER_VERSION, too. */
+LAUNCHER_TEST(launchers_have_a_version) {
+    dpr_launcher launcher;
+    dpr_launch_report report;
+    memset(&report, 0xa5, sizeof report);
+    const dpr_launch_report canary = report;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    EXPECT_EQ_U64(1 << 16 | 12 << 8 | 15, launcher.version);
+    EXPECT_EQ_U64(0, offsetof(dpr_launcher_state, account));
+    EXPECT_EQ_U64(65920, sizeof(dpr_launcher_state));
+    EXPECT_EQ_U64(1152, sizeof(dpr_launch_slot));
+    EXPECT_EQ_U64(96, sizeof(dpr_waiting_call));
+    EXPECT_EQ_U64(232, sizeof(dpr_nested_args));
+    launcher.version++;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_launcher_report(&launcher, &report, sizeof report));
+    EXPECT_CONTAINS(dpr_last_error(), "launcher->version is 68624, and this library makes launchers of version 68623");
+    EXPECT_EQ_BYTES(&canary, &report, sizeof report);
+    launcher.version--;
+    EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));
+    dpr_launcher_destroy(&launcher);
+}
+
+/* A smaller report gets the first counters, a larger one zeros behind those of this version; all are set to 0. */
+LAUNCHER_TEST(reports_have_the_size_of_the_caller) {
+    static const dpr_launch_report account = {5, 4, 3, 2, 1, 701, 6, 9};
+    dpr_launcher launcher;
+    ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
+    for (size_t size = 0; size <= sizeof account + 16; size += 4) {
+        const size_t given = size == 0 ? sizeof account : size;
+        unsigned char bytes[64], expected[64];
+        memset(bytes, 0xa5, sizeof bytes);
+        memset(expected, 0, sizeof expected);
+        memcpy(expected, &account, given < sizeof account ? given : sizeof account);
+        memset(expected + given, 0xa5, sizeof expected - given);
+        ASSERT_TRUE(gpu_copy(launcher.memory, &account, sizeof account));
+        EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, (dpr_launch_report *)(void *)bytes, size));
+        EXPECT_EQ_BYTES(expected, bytes, sizeof bytes);
+        EXPECT_EQ_U64(0, state_of(&launcher).account.error_depth);
+    }
+    dpr_launch_report report;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_launcher_report(&launcher, &report, 34));
+    EXPECT_EQ_STR("report_size is 34; it should be sizeof(dpr_launch_report)", dpr_last_error());
     dpr_launcher_destroy(&launcher);
 }
 
