@@ -89,6 +89,8 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     args.partials = launch->partials;
     args.meeting = launch->meeting;
     args.init = run->init;
+    args.label = run->label;
+    args.first_index = run->first_index;
     dpr_read_as(&args, launch, run);
     return args;
 }

@@ -94,9 +94,13 @@ typedef struct dpr_launch_limits {
 enum { DPR_SCRATCH_BYTES = 8192 };
 
 /* In a mailbox the host receives a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at first.
- * The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the run's
- * tag in the upper half. The result is complete when all of its words carry the tag. */
-enum { DPR_MAIL_WORDS = 4 };
+ * The kernel stores each 4 bytes of what it writes (the last padded with zeros) in the lower half of a word and the
+ * run's tag in the upper half. The result is complete when all of its words carry the tag. */
+enum { DPR_MAIL_WORDS = 16 };
+
+/* A partial result is a row of 64-bit words: a label, which says what it is of (partial.h) and is never 0, the number
+ * of elements, and the words of an accumulator (acc.h), from this place on. */
+enum { DPR_PARTIAL_HEAD = 2 };
 
 typedef struct dpr_run dpr_run;
 typedef struct dpr_launch dpr_launch; /* args.h */
@@ -115,6 +119,8 @@ struct dpr_run {
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
     dpr_init init;
+    uint64_t label;       /* 0: `out` receives the result; otherwise a partial result with this label (partial.h) */
+    uint64_t first_index; /* index of the first element of `in` in the whole array, for partial results */
     dpr_launch_limits limits;
     void *scratch; /* scratch memory: limits.scratch_bytes of device memory that no other run in flight uses, or NULL */
     void *workspace; /* workspace_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */

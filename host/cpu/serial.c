@@ -1,5 +1,5 @@
 /* cpu.serial, the reference: reduces one element after another with the algebra of acc.h. */
-#include "acc.h"
+#include "ops.h"
 #include "pairs.h"
 
 DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run) {
@@ -7,6 +7,10 @@ DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *r
     dpr_acc acc = dpr_acc_neutral(op, dtype);
     for (size_t i = 0; i < run->count; i++)
         dpr_acc_add(op, dtype, nan, &acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
+    if (run->label) {
+        dpr_acc_finish_partial(run, &acc);
+        return;
+    }
     dpr_acc_add_init(op, dtype, nan, &acc, &run->init);
     dpr_acc_write(op, dtype, &acc, run->out);
 }

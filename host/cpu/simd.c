@@ -66,7 +66,7 @@ static int launch(const dpr_run *run) {
     dpr_acc acc;
     dpr_acc_start(&run->key, &acc);
     dpr_cpu_fold (&run->key)(run->in, 0, run->count, &acc);
-    dpr_acc_finish(&run->key, &acc, &run->init, run->out);
+    dpr_acc_finish(run, &acc);
     return 0;
 }
 

@@ -66,7 +66,7 @@ static int launch(const dpr_run *run) {
     }
     if (pool)
         dpr_pool_release(pool);
-    dpr_acc_finish(&run->key, &whole, &run->init, run->out);
+    dpr_acc_finish(run, &whole);
     return 0;
 }
 

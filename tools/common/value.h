@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "cpu/element.h"
+#include "element.h"
 
 /* Memory for one element of any type, aligned for all. */
 typedef union value {
