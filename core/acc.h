@@ -227,13 +227,19 @@ DPR_INLINE int dpr_acc_words(dpr_op op, dpr_dtype dtype) {
     return op == DPR_SUM ? 2 * parts : op == DPR_PROD ? parts : 1;
 }
 
+/* The element that has this rank, as a word; of BOOL, whose ranks are those of bytes, the truth value. */
+DPR_INLINE uint64_t dpr_word_of_rank(dpr_op op, dpr_dtype dtype, int64_t rank) {
+    const uint64_t bits = dpr_rank_bits(op, dtype, rank);
+    return dtype == DPR_BOOL ? bits & 1 : dpr_word_cut(dpr_element_size(dtype), bits);
+}
+
 /* Writes the accumulator to dpr_acc_words() words. */
 DPR_INLINE void dpr_acc_store(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, uint64_t *words) {
     const size_t size = dpr_element_size(dpr_pair_result(op, dtype));
     const int is_index = op == DPR_ARGMIN || op == DPR_ARGMAX, is_complex = dpr_acc_is_complex(dtype);
     const int is_real = (op == DPR_SUM || op == DPR_PROD) && !dpr_acc_is_integer(dtype);
     if (is_index) {
-        words[0] = acc->index < 0 ? 0 : dpr_word_cut(dpr_element_size(dtype), dpr_rank_bits(op, dtype, acc->rank));
+        words[0] = acc->index < 0 ? 0 : dpr_word_of_rank(op, dtype, acc->rank);
         words[1] = acc->index < 0 ? UINT64_MAX : (uint64_t)acc->index;
     } else if (is_real && op == DPR_SUM) {
         words[0] = dpr_word_of(acc->re);
@@ -247,7 +253,7 @@ DPR_INLINE void dpr_acc_store(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, ui
         if (is_complex)
             words[1] = dpr_word_of(acc->im);
     } else if (op == DPR_MIN || op == DPR_MAX) {
-        words[0] = dpr_word_cut(size, dpr_rank_bits(op, dtype, acc->rank));
+        words[0] = dpr_word_of_rank(op, dtype, acc->rank);
     } else {
         words[0] = dpr_pair_result(op, dtype) == DPR_BOOL ? acc->bits & 1 : dpr_word_cut(size, acc->bits);
     }

@@ -118,7 +118,7 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
     if (status == DPR_OK)
         status = merge(partials, n, &request, &merged);
     if (status == DPR_OK && merged.count == 0 && request.op->result == DPR_RESULT_INDEX)
-        return dpr_fail(DPR_ERR_EMPTY, "the partial results are of no elements; %s has no result for these",
+        return dpr_fail(DPR_ERR_EMPTY, "the partial results are of no elements; %s has no result for zero elements",
                         request.op->name);
     if (status != DPR_OK)
         return status;

@@ -31,9 +31,6 @@ cJSON *value_json(dpr_dtype dtype, const void *v);
  * beyond the range of the type. */
 int value_parse(dpr_dtype dtype, const char *text, value *out);
 
-/* `count` floating-point elements as F64, complex ones as C128. */
-void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count);
-
 /* `count` elements of a floating-point or complex type, of F64 and C128: to nearest, ties to even. */
 void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count);
 
