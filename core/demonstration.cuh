@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "cost.h"
 #include "family.cuh"
-#include "rates.h"
 
 namespace dpr {
 
@@ -92,10 +92,10 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
     }
 };
 
-/* Predicted seconds of a demonstration that reads at `share` of the memory's rate. The shares are from
+/* The cost of a demonstration that reads at `share` of the memory's rate. The shares are from
  * tests/results/h200-ladder-28.json, after the time of a call without reading is subtracted, which is an estimate. */
-inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double share) {
-    return DPR_LAUNCH_SECONDS + 2.5e-6 + dpr_key_bytes(key, count) / (share * dpr_memory_rate(&caps->gpu));
+inline dpr_cost demonstration_cost(const dpr_key *key, const dpr_caps *caps, dpr_size size, double share) {
+    return {DPR_LAUNCH_SECONDS + 2.5e-6, dpr_array_bytes(key, size), share * dpr_memory_rate(&caps->gpu)};
 }
 
 /* The table of one demonstration. */
@@ -108,7 +108,7 @@ inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, si
         .block_sizes = 1,                                                                                              \
         .probe = FORM::probe,                                                                                          \
         .cost = [](const dpr_key *key, const dpr_caps *caps,                                                           \
-                   size_t count) { return dpr::demonstration_seconds(key, caps, count, SHARE); },                      \
+                   dpr_size size) { return dpr::demonstration_cost(key, caps, size, SHARE); },                         \
         .kernel = FORM::kernel,                                                                                        \
         .limits = FORM::limits,                                                                                        \
         .launch = FORM::launch,                                                                                        \

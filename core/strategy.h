@@ -134,6 +134,19 @@ static inline uint32_t dpr_launches_of(size_t pending, int max_pending) {
     return max_pending > 0 && (uint32_t)max_pending < places ? (uint32_t)max_pending : places;
 }
 
+/* The size of a problem, on which costs depend. */
+typedef struct dpr_size {
+    uint64_t elements; /* of all segments together */
+    uint64_t segments; /* parts of the array that are reduced each by itself; 1 for one array */
+} dpr_size;
+
+/* What a run costs. dpr_cost_seconds() (cost.h) makes seconds of it. */
+typedef struct dpr_cost {
+    double latency; /* seconds that the run takes in addition to reading: launches, levels, meetings of blocks */
+    double bytes;   /* bytes that go through memory */
+    double rate;    /* bytes a second that the run's own threads read and reduce; 0: as many as memory delivers */
+} dpr_cost;
+
 typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;
 
 typedef struct dpr_strategy {
@@ -146,8 +159,9 @@ typedef struct dpr_strategy {
      * The planner has checked before that the pair of operation and type is valid and that `side` fits the memory.
      * `probe` may be NULL: the strategy can run every problem. */
     const char *(*probe)(const dpr_key *key, const dpr_caps *caps);
-    /* Predicted seconds from the call to the result for `count` elements. */
-    double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);
+    /* What a run costs from the call to the result. Whatever it states, the planner predicts no run to take less time
+     * than memory does. */
+    dpr_cost (*cost)(const dpr_key *key, const dpr_caps *caps, dpr_size size);
     /* The kernel that runs this key; NULL for CPU strategies. */
     dpr_kernel (*kernel)(const dpr_key *key);
     /* Launch limits, from how many blocks of the kernel the device holds (1 block for CPU strategies). */

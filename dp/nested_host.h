@@ -2,9 +2,9 @@
 #ifndef DPR_DP_NESTED_HOST_H
 #define DPR_DP_NESTED_HOST_H
 
+#include "cost.h"
 #include "launch.h"
 #include "nested_args.h"
-#include "rates.h"
 
 /* The module that has their kernels, and its admission. */
 extern const dpr_module dpr_dp_module;

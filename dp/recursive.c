@@ -110,16 +110,18 @@ static double depth_of(const dpr_key *key, const dpr_caps *caps) {
     return depth < limit ? depth : limit;
 }
 
-static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double launches) {
-    return 2 * DPR_LAUNCH_SECONDS + dpr_first_nested_seconds(&caps->gpu) + launches
-           + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
+/* The cost with nested launches that take so many seconds. */
+static dpr_cost cost_with(const dpr_key *key, const dpr_caps *caps, dpr_size size, double launches) {
+    return (dpr_cost){.latency = 2 * DPR_LAUNCH_SECONDS + dpr_first_nested_seconds(&caps->gpu) + launches,
+                      .bytes = dpr_array_bytes(key, size),
+                      .rate = 0.5 * dpr_memory_rate(&caps->gpu)};
 }
 
 /* A run makes at most as many launches for its tiles as the pool has places. The launches of one tile follow one
  * another. In dp.recursive as many continuations follow them. These take 2 us each on an H200, because they were
  * launched long before. Tiles for which no launch is left are done in line, 17 ns each on the H200's 132 SMs. */
-static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
-    const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
+static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, dpr_size size, double each) {
+    const double depth = depth_of(key, caps), tiles = tiles_of(size.elements, block_of(key));
     const double wanted = each * depth * tiles, most = (double)caps->gpu.pending_launches;
     const double made = wanted < most ? wanted : most, in_line = depth > 0 ? tiles - made / (each * depth) : tiles;
     const double chain = depth * (dpr_level_seconds(&caps->gpu) + (each - 1) * 2e-6);
@@ -128,8 +130,8 @@ static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t 
 
 /* ---- The three forms ---- */
 
-static double cost_recursive(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 2));
+static dpr_cost cost_recursive(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return cost_with(key, caps, size, seconds_of_tiles(key, caps, size, 2));
 }
 
 static dpr_kernel kernel_recursive(const dpr_key *key) {
@@ -163,8 +165,8 @@ const dpr_strategy dpr_dp_recursive = {
     .describe = describe_recursive,
 };
 
-static double cost_nosync(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 1));
+static dpr_cost cost_nosync(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return cost_with(key, caps, size, seconds_of_tiles(key, caps, size, 1));
 }
 
 static dpr_kernel kernel_nosync(const dpr_key *key) {
@@ -200,9 +202,9 @@ const dpr_strategy dpr_dp_nosync = {
 
 /* The first kernel has a block for each tile, however little it does. A block takes 5 ns on an H200. Levels have fewer
  * blocks. */
-static double cost_recursive2(const dpr_key *key, const dpr_caps *caps, size_t count) {
+static dpr_cost cost_recursive2(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double levels = depth_of(key, caps) * dpr_level_seconds(&caps->gpu);
-    return seconds(key, caps, count, levels + 5e-9 * tiles_of(count, block_of(key)));
+    return cost_with(key, caps, size, levels + 5e-9 * tiles_of(size.elements, block_of(key)));
 }
 
 static dpr_kernel kernel_recursive2(const dpr_key *key) {

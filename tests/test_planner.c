@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost.h"
 #include "lists.h"
 #include "machines.h"
 #include "plan/registry.h"
@@ -83,12 +84,12 @@ static void check_shape(const dpr_key *key, const dpr_machine *machine, const dp
 /* No strategy that can run the key is predicted to be quicker than the chosen one. */
 static void check_cheapest(const dpr_key *key, const dpr_machine *machine, const dpr_choice *choice, size_t count) {
     const dpr_choice_step *step = dpr_choice_at(choice, count);
-    const double cost = step->strategy->cost(key, &machine->caps, count);
+    const double cost = dpr_predict(step->strategy, key, &machine->caps, (dpr_size){count, 1});
     EXPECT_THAT(cost > 0 && cost < 1e12, "%s, count %zu: %s costs %g s", describe(key), count, step->strategy->name,
                 cost);
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         if (!dpr_refusal(dpr_strategies[i], key, &machine->caps)) {
-            const double other = dpr_strategies[i]->cost(key, &machine->caps, count);
+            const double other = dpr_predict(dpr_strategies[i], key, &machine->caps, (dpr_size){count, 1});
             EXPECT_THAT(other >= cost, "%s, count %zu: %s is chosen at %g s, but %s costs %g s", describe(key), count,
                         step->strategy->name, cost, dpr_strategies[i]->name, other);
         }
@@ -169,6 +170,25 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     EXPECT_EQ_I64(left_out > 0, strstr(text, line) != NULL);
 }
 
+static double memory_rate(const dpr_strategy *strategy, const dpr_caps *caps) {
+    return strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+}
+
+/* No strategy is predicted to take less time than memory takes to deliver the array. */
+static void check_roof(const dpr_key *key, const dpr_machine *machine) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        if (dpr_refusal(strategy, key, &machine->caps))
+            continue;
+        for (size_t count = 1; count < (size_t)1 << 40; count *= 4) {
+            const double bytes = (double)count * (double)dpr_dtype_size((dpr_dtype)key->f.dtype);
+            const double seconds = dpr_predict(strategy, key, &machine->caps, (dpr_size){count, 1});
+            EXPECT_THAT(seconds >= bytes / memory_rate(strategy, &machine->caps), "%s, count %zu: %s at %g GB/s",
+                        describe(key), count, strategy->name, 1e-9 * bytes / seconds);
+        }
+    }
+}
+
 #define CHECK_ALL(ID, NAME)                                                                                            \
     TEST(Planner, table_##ID) {                                                                                        \
         dpr_machine machine;                                                                                           \
@@ -180,12 +200,49 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_names);                                                                           \
     }                                                                                                                  \
+    TEST(Planner, roof_##ID) {                                                                                         \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_roof);                                                                            \
+    }                                                                                                                  \
     TEST(Planner, explanation_##ID) {                                                                                  \
         dpr_machine machine;                                                                                           \
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_explanation);                                                                     \
     }
 MACHINE_LIST(CHECK_ALL)
+
+/* ---- Costs ---- */
+
+TEST(Planner, costs_are_a_roofline) {
+    const double latency = 2e-6, bytes = 3e6, memory = 1e12;
+    EXPECT_NEAR_F64(5e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 0}, memory), 1e-15);
+    EXPECT_NEAR_F64(5e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 9e12}, memory), 1e-15);
+    EXPECT_NEAR_F64(8e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 5e11}, memory), 1e-15);
+    EXPECT_NEAR_F64(2e-6, dpr_cost_seconds((dpr_cost){latency, 0, 5e11}, memory), 1e-15);
+}
+
+static dpr_cost state_nothing(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    (void)key, (void)caps, (void)size;
+    return (dpr_cost){0, 0, 0};
+}
+
+static dpr_cost state_less_than_nothing(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return (dpr_cost){-1, dpr_array_bytes(key, size), 1e3 * dpr_memory_rate(&caps->gpu)};
+}
+
+TEST(Planner, costs_that_are_too_low_do_not_count) {
+    const dpr_strategy liars[] = {{.side = DPR_ON_GPU, .cost = state_nothing},
+                                  {.side = DPR_ON_CPU, .cost = state_nothing},
+                                  {.side = DPR_ON_GPU, .cost = state_less_than_nothing}};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("rtx5060ti", &machine));
+    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    for (size_t i = 0; i < LENGTH(liars); i++) {
+        const double seconds = dpr_predict(&liars[i], &key, &machine.caps, (dpr_size){1 << 20, 1});
+        EXPECT_NEAR_F64((1 << 22) / memory_rate(&liars[i], &machine.caps), seconds, 1e-12);
+    }
+}
 
 /* ---- The decisions themselves ---- */
 

@@ -71,7 +71,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
             dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
         else
             dpr_text_add(text, "%c %-*s %.3g us\n", strategy == chosen ? '*' : ' ', width, strategy->name,
-                         1e6 * strategy->cost(key, caps, of->count));
+                         1e6 * dpr_predict(strategy, key, caps, (dpr_size){of->count, 1}));
         on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
     }
     if (without_gpu > 0)

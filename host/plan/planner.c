@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "cost.h"
 #include "error.h"
 #include "lists.h"
 #include "occupancy.h"
@@ -14,15 +15,9 @@ static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     return dpr_occupancy_of(gpu, use).blocks_per_sm * (int)gpu->sm_count;
 }
 
-/* Only devices of compute capability 9.x and 10.x have room for clusters of more than 8 blocks. That every SM can be in
- * a cluster is an assumption, because the capabilities do not say how SMs are grouped. */
-static int declared_cluster(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
-    const int most = gpu->cc_major == 9 || gpu->cc_major == 10 ? 16 : 8;
-    return kernel->cluster < most ? kernel->cluster : most;
-}
-
+/* That every SM can be in a cluster is an assumption, because the capabilities do not say how SMs are grouped. */
 static dpr_residency declared_residency(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
-    const int cluster = declared_cluster(gpu, kernel), blocks = declared_blocks(gpu, kernel);
+    const int cluster = dpr_largest_cluster(gpu, kernel->cluster), blocks = declared_blocks(gpu, kernel);
     return (dpr_residency){cluster ? blocks - blocks % cluster : blocks, cluster};
 }
 
@@ -94,12 +89,20 @@ static void gather(candidates *c, uint64_t barred) {
     }
 }
 
+double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    const double memory = strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+    const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
+    const double reading = dpr_array_bytes(key, size) / memory;
+    return seconds > reading ? seconds : reading;
+}
+
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
+    const dpr_size size = {count, 1};
     const dpr_strategy *best = c->strategy[0];
-    double least = best->cost(c->key, c->caps, count);
+    double least = dpr_predict(best, c->key, c->caps, size);
     for (int i = 1; i < c->count; i++) {
-        const double seconds = c->strategy[i]->cost(c->key, c->caps, count);
+        const double seconds = dpr_predict(c->strategy[i], c->key, c->caps, size);
         if (seconds < least) {
             least = seconds;
             best = c->strategy[i];
