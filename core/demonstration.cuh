@@ -74,7 +74,6 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
         limits.max_blocks = std::min(resident.blocks, Partials);
         if (ThreadsPerSm > 0)
             limits.max_blocks = std::min(limits.max_blocks, per_sm * static_cast<int>(caps->gpu.sm_count));
-        limits.scratch_bytes = DPR_SCRATCH_BYTES;
         limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
         return limits;
     }
@@ -105,15 +104,15 @@ inline dpr_cost demonstration_cost(const dpr_key *key, const dpr_caps *caps, dpr
         .name = NAME,                                                                                                  \
         .text = TEXT,                                                                                                  \
         .side = DPR_ON_GPU,                                                                                            \
-        .block_sizes = 1,                                                                                              \
+        .role = DPR_ROLE_DEMONSTRATION,                                                                                \
+        .takes_block = 1,                                                                                              \
+        .scratch_bytes = DPR_SCRATCH_BYTES,                                                                            \
         .probe = FORM::probe,                                                                                          \
         .cost = [](const dpr_key *key, const dpr_caps *caps,                                                           \
                    dpr_size size) { return dpr::demonstration_cost(key, caps, size, SHARE); },                         \
         .kernel = FORM::kernel,                                                                                        \
         .limits = FORM::limits,                                                                                        \
         .launch = FORM::launch,                                                                                        \
-        .workspace_bytes = nullptr,                                                                                    \
-        .describe = nullptr,                                                                                           \
     };
 
 } // namespace dpr

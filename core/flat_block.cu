@@ -48,12 +48,10 @@ const dpr_strategy dpr_flat_block = {
     .name = "flat.block",
     .text = "one block reads everything: least latency, for small arrays",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
+    .role = DPR_ROLE_CANDIDATE,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

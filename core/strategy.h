@@ -75,7 +75,6 @@ typedef struct dpr_launch_limits {
     int threads;           /* most threads a block; for a CPU strategy the worker threads */
     int max_blocks;        /* most blocks on the whole device; for a CPU strategy 1 */
     int cluster;           /* blocks a cluster; 0: no clusters */
-    size_t scratch_bytes;  /* scratch memory of a run in flight: DPR_SCRATCH_BYTES or 0 */
     size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
     int max_depth;         /* most nested launches below each other; 0: its kernels launch none */
     double launch_seconds; /* one level of nested launches: from the start of a kernel to the start of the kernel that
@@ -109,7 +108,7 @@ struct dpr_run {
     dpr_key key;
     dpr_init init;
     dpr_launch_limits limits;
-    void *scratch; /* scratch memory: limits.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *scratch;   /* the strategy's scratch_bytes of device memory that no other run in flight uses, or NULL */
     void *workspace; /* workspace_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
     dpr_launch_report *report; /* where the last kernel writes the counters of nested launches: `launch_report`, or the
                                   run's own memory if `launch_report` is NULL or pageable */
@@ -153,8 +152,10 @@ typedef struct dpr_strategy {
     const char *name; /* "family.name" */
     const char *text; /* one line for lists and help */
     dpr_side side;
-    int block_sizes; /* 1: a demonstration, which runs with any block size that the key has; 0: it runs with its own
-                        block sizes only */
+    dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
+    int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
+    size_t
+        scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */
     /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").
      * The planner has checked before that the pair of operation and type is valid and that `side` fits the memory.
      * `probe` may be NULL: the strategy can run every problem. */
@@ -168,9 +169,9 @@ typedef struct dpr_strategy {
     dpr_launch_limits (*limits)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
     /* Enqueues a run (GPU) or does it (CPU). Returns 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
-    /* Bytes of workspace that the run needs. NULL: none, and the strategy's kernels launch no others. */
+    /* Bytes of workspace that the run needs, for its key, count and limits. NULL: none, as for every CPU strategy. */
     size_t (*workspace_bytes)(const dpr_run *run);
-    /* Only with workspace_bytes. Writes what the kernels will launch for the run's count, in one line without a full
+    /* Only for DPR_ROLE_NESTED. Writes what the kernels will launch for the run's count, in one line without a full
      * stop, to `text`, which has `size` bytes. */
     void (*describe)(const dpr_run *run, char *text, size_t size);
 } dpr_strategy;

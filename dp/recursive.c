@@ -66,10 +66,10 @@ static dpr_launch_limits shape_of(book_kernel which, const dpr_key *key, const d
     return dpr_nested_limits(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
 }
 
-/* Half as many words as the tiles have, and the words for returned values. */
+/* In addition to the report, half as many words as the tiles have, and the words for returned values. */
 static size_t workspace_bytes(const dpr_run *run) {
     const size_t block = (size_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
-    return tiles * (block / 2 + DPR_RECURSIVE_DEPTHS) * DPR_RECURSIVE_BYTES;
+    return DPR_REPORT_BYTES + tiles * (block / 2 + DPR_RECURSIVE_DEPTHS) * DPR_RECURSIVE_BYTES;
 }
 
 /* Launches the first kernel and a second one, of one block, which starts after everything that the first has launched,
@@ -155,7 +155,9 @@ const dpr_strategy dpr_dp_recursive = {
     .name = "dp.recursive",
     .text = "each block halves, launches one for the rest, and one to go on after it",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_recursive,
     .kernel = kernel_recursive,
@@ -190,7 +192,9 @@ const dpr_strategy dpr_dp_nosync = {
     .name = "dp.nosync",
     .text = "each block halves and launches one for the rest: nobody waits",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_nosync,
     .kernel = kernel_nosync,
@@ -228,7 +232,9 @@ const dpr_strategy dpr_dp_recursive2 = {
     .name = "dp.recursive2",
     .text = "all blocks halve; the last to be done launches the next grid, for all tiles",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_recursive2,
     .kernel = kernel_recursive2,

@@ -71,7 +71,7 @@ static dpr_tree tree_of_run(const dpr_run *run) {
 
 static size_t workspace_bytes(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
-    return (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
+    return DPR_REPORT_BYTES + (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
 }
 
 static void describe(const dpr_run *run, char *text, size_t size) {
@@ -108,6 +108,8 @@ const dpr_strategy dpr_dp_tree = {
     .name = "dp.tree",
     .text = "leaves read; then a launch from the device for each level of nodes above",
     .side = DPR_ON_GPU,
+    .role = DPR_ROLE_NESTED,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost,
     .kernel = kernel,

@@ -67,18 +67,16 @@ static size_t count_able(const dpr_key *key, const dpr_machine *machine) {
 
 static void check_shape(const dpr_key *key, const dpr_machine *machine, const dpr_choice_step *step) {
     const dpr_launch_limits *limits = &step->limits;
-    EXPECT_THAT(limits->threads >= 1 && limits->max_blocks >= 1 && limits->scratch_bytes <= DPR_SCRATCH_BYTES,
-                "%s: %s: %d blocks of %d threads, %zu bytes", describe(key), step->strategy->name, limits->max_blocks,
-                limits->threads, limits->scratch_bytes);
+    EXPECT_THAT(limits->threads >= 1 && limits->max_blocks >= 1, "%s: %s: %d blocks of %d threads", describe(key),
+                step->strategy->name, limits->max_blocks, limits->threads);
     if (step->strategy->side == DPR_ON_GPU)
         EXPECT_THAT(limits->threads <= machine->caps.gpu.max_threads_per_block
                         && limits->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count
-                        && limits->cluster >= 0 && limits->cluster <= 16
-                        && (limits->scratch_bytes == 0 || limits->scratch_bytes == DPR_SCRATCH_BYTES),
+                        && limits->cluster >= 0 && limits->cluster <= 16,
                     "%s: %s does not fit the device", describe(key), step->strategy->name);
     else
-        EXPECT_THAT(limits->threads <= machine->caps.cpu.threads && limits->scratch_bytes == 0,
-                    "%s: %s does not fit the CPU", describe(key), step->strategy->name);
+        EXPECT_THAT(limits->threads <= machine->caps.cpu.threads, "%s: %s does not fit the CPU", describe(key),
+                    step->strategy->name);
 }
 
 /* No strategy that can run the key is predicted to be quicker than the chosen one. */
@@ -343,7 +341,7 @@ static const char *decide(const dpr_machine *machine, const char *place, dpr_op 
 }
 
 TEST(Planner, host_memory_stays_on_the_cpu) {
-    const char *const names[] = {"h200", "rtx5060ti", "cc100", "cpu-only"};
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100", "cpu-only"};
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
@@ -364,7 +362,7 @@ TEST(Planner, one_core_uses_no_threads) {
 #ifdef DPR_WITH_CUDA
 /* Many elements need the memory's whole bandwidth, which a few blocks never have. */
 TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
-    const char *const names[] = {"h200", "rtx5060ti", "cc100"};
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100"};
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
@@ -409,7 +407,7 @@ static void check_block_by_name(const dpr_machine *machine, size_t strategy, int
     dpr_key key = block_key(DPR_SUM, block);
     key.f.strategy = (uint8_t)(strategy + 1);
     const dpr_status status = dpr_choose(&key, machine, &choice);
-    if (!dpr_strategies[strategy]->block_sizes) {
+    if (!dpr_strategies[strategy]->takes_block) {
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
     } else if (EXPECT_STATUS(DPR_OK, status)) {
         const int pairs = strcmp(dpr_strategies[strategy]->name, "dp.recursive2") == 0; /* of words, each a thread's */
@@ -427,7 +425,7 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
         const dpr_key sum = block_key(DPR_SUM, block), argmax = block_key(DPR_ARGMAX, block);
         ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
         for (int s = 0; s < choice.steps; s++) {
-            EXPECT_TRUE(choice.step[s].strategy->block_sizes);
+            EXPECT_TRUE(choice.step[s].strategy->takes_block);
             EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
         }
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
@@ -459,7 +457,7 @@ TEST(Planner, demonstrations_take_their_pairs) {
     dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        all += dpr_strategies[i]->block_sizes != 0;
+        all += dpr_strategies[i]->takes_block != 0;
         for (size_t f = 0; f < LENGTH(of); f++)
             if (strncmp(dpr_strategies[i]->name, of[f].family, strlen(of[f].family)) == 0) {
                 EXPECT_THAT(pairs_taken(dpr_strategies[i], &machine) == of[f].pairs, "%s takes %zu pairs, not %zu",

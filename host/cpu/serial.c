@@ -39,6 +39,7 @@ const dpr_strategy dpr_cpu_serial = {
     .name = "cpu.serial",
     .text = "one element after another: the reference",
     .side = DPR_ON_CPU,
+    .role = DPR_ROLE_CANDIDATE,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

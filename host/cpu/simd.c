@@ -75,6 +75,7 @@ const dpr_strategy dpr_cpu_simd = {
     .name = "cpu.simd",
     .text = "vector instructions, one thread",
     .side = DPR_ON_CPU,
+    .role = DPR_ROLE_CANDIDATE,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

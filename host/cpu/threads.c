@@ -89,6 +89,7 @@ const dpr_strategy dpr_cpu_threads = {
     .name = "cpu.threads",
     .text = "vector instructions on one thread for each core",
     .side = DPR_ON_CPU,
+    .role = DPR_ROLE_CANDIDATE,
     .cost = cost,
     .limits = limits,
     .launch = launch,

@@ -67,14 +67,16 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
-    if (!refusal && key->f.block && !strategy->block_sizes)
+    if (!refusal && key->f.block && !strategy->takes_block)
         refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
+    if (!refusal && strategy->workspace_bytes && !caps->gpu.memory_pools)
+        refusal = "needs memory that is allocated in stream order";
     if (refusal || !strategy->probe)
         return refusal;
     return strategy->probe(key, caps);
 }
 
-/* Strategies that can run the key, in the registry's order. */
+/* Strategies among which the planner chooses, in the registry's order. */
 typedef struct candidates {
     const dpr_key *key;
     const dpr_caps *caps;
@@ -82,10 +84,17 @@ typedef struct candidates {
     const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
 } candidates;
 
+/* Whether the planner may choose the strategy without its name. If a block size is asked for, those that take it may be
+ * chosen, which no candidate does. */
+static int is_eligible(const dpr_strategy *strategy, const dpr_key *key) {
+    return strategy->role == DPR_ROLE_CANDIDATE || key->f.block;
+}
+
 static void gather(candidates *c, uint64_t barred) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
-        if (!(barred >> i & 1) && !dpr_refusal(dpr_strategies[i], c->key, c->caps))
-            c->strategy[c->count++] = dpr_strategies[i];
+        const dpr_strategy *strategy = dpr_strategies[i];
+        if (!(barred >> i & 1) && is_eligible(strategy, c->key) && !dpr_refusal(strategy, c->key, c->caps))
+            c->strategy[c->count++] = strategy;
     }
 }
 
@@ -169,11 +178,11 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     dpr_machine known;
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
-    const dpr_status status = dpr_machine_known(machine, strategy->workspace_bytes != NULL, &known);
+    const dpr_status status = dpr_machine_known(machine, strategy->role == DPR_ROLE_NESTED, &known);
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. Strategies that reach the memory run every pair, so the reason is either
+/* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is either
  * the block size or the memory. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
