@@ -23,7 +23,6 @@ static inline dpr_launch_limits dpr_block_per_sm(const dpr_caps *caps, dpr_resid
     memset(&limits, 0, sizeof limits);
     limits.threads = threads;
     limits.max_blocks = blocks;
-    limits.scratch_bytes = DPR_SCRATCH_BYTES;
     limits.cached_bytes = (size_t)caps->gpu.l2_bytes;
     return limits;
 }

@@ -112,12 +112,7 @@ const dpr_strategy dpr_partials = {
     .name = "partial results",
     .text = "one warp merges partial results in order",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
-    .probe = nullptr,
-    .cost = nullptr,
     .kernel = dpr::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

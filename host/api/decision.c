@@ -78,7 +78,8 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     const dpr_key *key = &decision->choice.key;
     const dpr_caps *caps = &decision->machine.caps;
     const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
-    *out = (dpr_prediction){out->size, refusal ? 0 : dpr_strategies[i]->cost(key, caps, count), refusal};
+    const double seconds = refusal ? 0 : dpr_predict(dpr_strategies[i], key, caps, (dpr_size){count, 1});
+    *out = (dpr_prediction){out->size, seconds, refusal};
     return DPR_OK;
 }
 

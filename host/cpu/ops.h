@@ -64,9 +64,9 @@ void dpr_acc_finish(const dpr_run *run, dpr_acc *acc);
 /* Writes the partial result of a run that has a label. */
 void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);
 
-/* Rate at which one core reduces an array in memory, as a fraction of the core's bandwidth: 1 for most pairs, less if
- * arithmetic is the limit. For cost functions. */
-double dpr_cpu_rate(const dpr_key *key);
+/* Bytes a second that one core reads from memory and reduces: the core's bandwidth for most pairs, less if arithmetic
+ * is the limit. For cost functions. */
+double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu);
 
 /* dpr_strategy.limits of strategies that run on the calling thread alone. */
 dpr_launch_limits dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);

@@ -94,8 +94,9 @@ static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
         error = (cudaError_t)device->hook->open(&device->home, &device->hooked);
     if (error != cudaSuccess)
         return error;
+    device->work = dpr_workspaces_create(&device->home);
     device->kernels = dpr_kernels_create();
-    return device->kernels ? cudaSuccess : cudaErrorMemoryAllocation;
+    return device->work && device->kernels ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* Frees everything that the device holds; only host memory if the home is no longer `there`. Freeing device memory
@@ -104,6 +105,7 @@ static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
 static void give_back(dpr_device *device, int there) {
     const cudaStream_t own = atomic_load(&device->own);
     dpr_scratch_destroy(device->scratch, there);
+    dpr_workspaces_destroy(device->work, there);
     device->hook->close(device->hooked, there);
     dpr_mail_destroy(device->mail, there);
     dpr_kernels_destroy(device->kernels);
@@ -178,7 +180,7 @@ static dpr_status measure_in_home(dpr_device *device, const dpr_gpu_caps *gpu) {
     dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    status = device->hook->measure(device->hooked, device, gpu);
+    status = device->hook->measure(device->hooked, device, device->work, gpu);
     dpr_home_leave(&visit);
     return status;
 }

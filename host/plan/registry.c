@@ -84,9 +84,9 @@ dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
     if (status != DPR_OK)
         return status;
     const dpr_strategy *s = dpr_strategies[i];
-    out->role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
+    out->role = s->role;
     out->on_gpu = s->side == DPR_ON_GPU;
-    out->takes_block = s->block_sizes;
+    out->takes_block = s->takes_block;
     return DPR_OK;
 }
 
