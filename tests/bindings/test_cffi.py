@@ -3,8 +3,11 @@
 Exit code 77, after a line that begins with "skipped: ", if Python has no cffi or no NumPy.
 """
 
+import contextlib
+import io
 import math
 import os
+import re
 import sys
 import unittest
 
@@ -250,6 +253,17 @@ class Functions(CffiTest):
                 got, wanted = call(self.dpr, getattr(self.dpr.lib, name))
                 self.assertEqual(got, wanted)
         self.assertEqual(set(declared) - self.dpr.lib.called, set(), "not called")
+
+    def test_the_example_of_the_reference(self):
+        with open(os.path.join(os.environ["DPR_SOURCE"], "core", "reference.md"), encoding="utf-8") as file:
+            code = re.search(r"^```python\n(.*?)^```", file.read(), re.S | re.M)[1]
+        code, paths = re.subn(r'"[^"]*plain\.h"', repr(PLAIN), code)
+        code, names = re.subn(r'"libdpr\.so"', repr(os.environ["DPR_LIBRARY"]), code)
+        self.assertEqual((paths, names), (1, 1))
+        ran = {}
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, ran)
+        self.assertEqual((ran["total"][0], out.getvalue()), (45, "45.0\n"))
 
     def test_a_machine_is_read_back(self):
         text = self.dpr.explained(self.dpr.lib.dpr_machine_format, self.dpr.machine)
