@@ -7,7 +7,6 @@
 size_t header_plain(void);
 
 size_t header_plain(void) {
-    const dpr_options options = {.size = sizeof options};
-    const dpr_problem problem = {.size = sizeof problem, .op = DPR_SUM, .dtype = DPR_F32, .options = &options};
+    const dpr_problem problem = {.size = sizeof problem, .op = DPR_SUM, .dtype = DPR_F32};
     return problem.size;
 }
