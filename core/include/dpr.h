@@ -13,6 +13,8 @@
  *   and keeps the first member, `size`; of a struct from a later version it writes the members that it knows.
  *   DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if `size` is less than in version 0.1. Strings in it are in static
  *   storage unless it says otherwise.
+ * - Enums are 32 bits wide, which dpr.h asserts. Every enumerator has a number that never changes, and functions return
+ *   only numbers that enumerators have.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
  *   shared by threads; it may be destroyed only when no other thread uses it.
@@ -26,6 +28,8 @@
  * - The library does not print, abort or exit, and leaves the calling thread's CUDA contexts, its device and what other
  *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
+ * - For bindings of other languages: dpr/plain.h, which the build makes from this header, has the same declarations and
+ *   no preprocessor directives.
  *
  * Environment: DPR_NUM_THREADS, a whole number from 1, sets the number of threads of cpu.threads, which by default has
  * one for each core that the process may use; DPR_CPU_ISA=baseline or avx2 keeps cpu.simd and cpu.threads from
@@ -34,8 +38,10 @@
 #ifndef DPR_H
 #define DPR_H
 
+#ifndef DPR_PLAIN_ /* defined where dpr/plain.h is made */
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #include "dpr/dtypes.def"
 #include "dpr/ops.def"
@@ -45,9 +51,9 @@
 #define DPR_VERSION_MINOR 1
 #define DPR_VERSION_PATCH 0
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(DPR_PLAIN_)
 #define DPR_API __attribute__((visibility("default")))
-#else
+#elif !defined(DPR_PLAIN_)
 #define DPR_API
 #endif
 
@@ -398,11 +404,11 @@ DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, siz
 
 /** Where an array lies. */
 typedef enum dpr_memory {
-    DPR_MEMORY_AUTO = 0, /**< device memory on a GPU context, host memory on the CPU */
-    DPR_MEMORY_HOST,     /**< pageable host memory */
-    DPR_MEMORY_PINNED,   /**< page-locked host memory that the device can reach */
-    DPR_MEMORY_MANAGED,
-    DPR_MEMORY_DEVICE
+    DPR_MEMORY_AUTO = 0,   /**< device memory on a GPU context, host memory on the CPU */
+    DPR_MEMORY_HOST = 1,   /**< pageable host memory */
+    DPR_MEMORY_PINNED = 2, /**< page-locked host memory that the device can reach */
+    DPR_MEMORY_MANAGED = 3,
+    DPR_MEMORY_DEVICE = 4
 } dpr_memory;
 
 /** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
@@ -786,6 +792,17 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 
 #ifdef __cplusplus
 }
+#define DPR_STATIC_ASSERT_ static_assert
+#else
+#define DPR_STATIC_ASSERT_ _Static_assert
 #endif
+
+#ifndef DPR_PLAIN_
+DPR_STATIC_ASSERT_(sizeof(dpr_status) == 4 && sizeof(dpr_dtype) == 4 && sizeof(dpr_op) == 4 && sizeof(dpr_kind) == 4
+                       && sizeof(dpr_mode) == 4 && sizeof(dpr_nan) == 4 && sizeof(dpr_memory) == 4
+                       && sizeof(dpr_role) == 4,
+                   "dpr needs enums of 32 bits: compile without -fshort-enums");
+#endif
+#undef DPR_STATIC_ASSERT_
 
 #endif
