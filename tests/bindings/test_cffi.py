@@ -140,6 +140,19 @@ class Dpr:
         self.check(function(arguments[0], self.bytes(out), *arguments[1:]))
         return out[0]
 
+    def partial(self, function=None):
+        """A partial result of x: the function, which must succeed, gets x, its size and the room for it."""
+        room = self.ffi.new("uint64_t[]", self.lib.dpr_partial_size(self.lib.DPR_SUM, self.lib.DPR_F64) // 8)
+        function = function or (lambda x, n, partial: self.lib.dpr_reduce_partial(
+            self.context, x, partial, n, self.lib.DPR_F64, self.lib.DPR_SUM, 0, self.null))
+        self.check(function(self.bytes(self.x), self.x.size, room))
+        return room
+
+    def finished(self, function):
+        """The sum that a partial result from the function gives."""
+        return self.reduced(lambda partial, out: self.lib.dpr_partial_finish(
+            partial, 1, self.lib.DPR_F64, self.lib.DPR_SUM, self.null, out), self.partial(function))
+
     def reduce(self, array, op):
         """dpr_reduce() of a NumPy array by the operation with this name."""
         dtype, op = self.dtypes()[array.dtype], self.number(op)
@@ -207,6 +220,21 @@ CALLS = {
     "dpr_plan_explain": lambda d, f: ("cpu.serial" in d.explained(f, d.plan), True),
     "dpr_plan_strategy": lambda d, f: (d.text(f(d.plan)).startswith("cpu."), True),
     "dpr_plan_destroy": lambda d, f: (f(d.make("dpr_plan **", d.lib.dpr_plan_create, d.context, d.problem)), None),
+    "dpr_partial_size": lambda d, f: ((f(d.lib.DPR_SUM, d.lib.DPR_F64), f(d.lib.DPR_MAX, d.lib.DPR_C64)), (32, 0)),
+    "dpr_reduce_partial": lambda d, f: (d.finished(lambda x, n, partial: f(
+        d.context, x, partial, n, d.lib.DPR_F64, d.lib.DPR_SUM, 0, d.null)), 55),
+    "dpr_reduce_partial_async": lambda d, f: (d.finished(lambda x, n, partial: f(
+        d.context, x, partial, n, d.lib.DPR_F64, d.lib.DPR_SUM, 0, d.null, d.null)), 55),
+    "dpr_plan_run_partial": lambda d, f: (d.finished(lambda x, n, partial: f(d.plan, x, partial, 0, d.null)), 55),
+    "dpr_partial_describe": lambda d, f: (d.make("dpr_partial_info *", f, d.partial()).count, 10),
+    "dpr_partial_merge": lambda d, f: (d.finished(lambda x, n, partial: f(
+        d.partial(), 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, partial)), 55),
+    "dpr_partial_merge_async": lambda d, f: (d.finished(lambda x, n, partial: f(
+        d.context, d.partial(), 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, partial, d.null)), 55),
+    "dpr_partial_finish": lambda d, f: (d.reduced(lambda partial, out: f(
+        partial, 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, out), d.partial()), 55),
+    "dpr_partial_finish_async": lambda d, f: (d.reduced(lambda partial, out: f(
+        d.context, partial, 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, out, d.null), d.partial()), 55),
     "dpr_launcher_create": lambda d, f: (d.name(f(d.context, 0, d.sized("dpr_launcher *"))), "DPR_ERR_STRATEGY_UNABLE"),
     "dpr_launcher_report": lambda d, f: (d.name(f(d.null, d.sized("dpr_launch_report *"))), "DPR_ERR_NULL_POINTER"),
     "dpr_launcher_destroy": lambda d, f: (f(d.null), None),

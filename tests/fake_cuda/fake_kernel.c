@@ -13,6 +13,7 @@
 #include "fake_modules.h"
 #include "lists.h"
 #include "meetings.h"
+#include "partial.h"
 #include "plan/registry.h"
 #include "workspace_strategy.h"
 
@@ -351,7 +352,7 @@ static const char *check_mailbox(const dpr_kernel_args *args) {
 }
 
 /* Each 4 bytes of the result with the tag above them; the words after those stay as they are. */
-static void post(const dpr_kernel_args *args, const unsigned char result[16], size_t size) {
+static void post(const dpr_kernel_args *args, const unsigned char *result, size_t size) {
     _Atomic(uint64_t) *to = args->out; /* another thread may be polling it */
     for (size_t at = 0; at < size; at += sizeof(uint32_t)) {
         uint32_t part;
@@ -447,8 +448,10 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;
-    const size_t size = dpr_dtype_size(dpr_result_dtype(dpr_key_op(&launch->key), dpr_key_dtype(&launch->key)));
-    _Alignas(16) unsigned char result[16] = {0};
+    const dpr_op op = dpr_key_op(&launch->key);
+    const dpr_dtype dtype = dpr_key_dtype(&launch->key);
+    const size_t size = args->label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
+    _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
     if (!wrong)
@@ -456,6 +459,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (wrong || launch->to_come > 0)
         return wrong;
     dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key, .init = args->init};
+    run.label = args->label;
+    run.first_index = args->first_index;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (dpr_cpu_serial.launch(&run) != 0)
         return "cpu.serial failed in place of the kernel";
