@@ -3,9 +3,9 @@
  * results as in flat.lastblock. */
 #include <cuda/ptx>
 
+#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
-#include "rates.h"
 
 namespace dpr {
 namespace {
@@ -147,9 +147,9 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
                                                                                  : nullptr;
 }
 
-double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 1.85e-6 : 0.85e-6; /* seconds in addition to reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + 1.05 * dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), dpr_memory_rate(&caps->gpu) / 1.05};
 }
 
 dpr_kernel kernel(const dpr_key *key) {
@@ -178,12 +178,11 @@ const dpr_strategy dpr_coop_bulk = {
     .name = "coop.bulk",
     .text = "the copy engine fills shared memory; blocks meet as in flat.lastblock",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
+    .role = DPR_ROLE_CANDIDATE,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

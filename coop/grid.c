@@ -1,15 +1,16 @@
 /* coop.grid: a cooperative launch. Every block stores its partial result in scratch memory. Then the grid synchronises
  * and each block folds as many partial results as it has threads, in as many rounds as it takes until one is left. */
+#include "cost.h"
 #include "meetings.h"
-#include "rates.h"
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return caps->gpu.cooperative_launch ? dpr_meeting_probe(key, caps) : "needs cooperative launches";
 }
 
-static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* seconds in addition to reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    (void)caps;
+    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends, .bytes = dpr_array_bytes(key, size)};
 }
 
 static int launch(const dpr_run *run) {
@@ -22,6 +23,8 @@ const dpr_strategy dpr_coop_grid = {
     .name = "coop.grid",
     .text = "all SMs read; the grid synchronises, and one block folds partial results",
     .side = DPR_ON_GPU,
+    .role = DPR_ROLE_CANDIDATE,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost,
     .kernel = dpr_meeting_kernel,

@@ -26,7 +26,9 @@ struct dpr_kernel_args {
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* for a second pass: number of partial results to fold */
     dpr_init init;
-    uint32_t meeting; /* how partial results are combined, for kernels that have several ways (meetings.h) */
+    uint64_t label;       /* as in dpr_run */
+    uint64_t first_index; /* as in dpr_run */
+    uint32_t meeting;     /* how partial results are combined, for kernels that have several ways (meetings.h) */
 };
 
 /* A launch without the kernel's arguments. */

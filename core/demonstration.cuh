@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "cost.h"
 #include "family.cuh"
-#include "rates.h"
 
 namespace dpr {
 
@@ -74,7 +74,6 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
         limits.max_blocks = std::min(resident.blocks, Partials);
         if (ThreadsPerSm > 0)
             limits.max_blocks = std::min(limits.max_blocks, per_sm * static_cast<int>(caps->gpu.sm_count));
-        limits.scratch_bytes = DPR_SCRATCH_BYTES;
         limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
         return limits;
     }
@@ -92,10 +91,10 @@ template <class Form, unsigned Bytes, int Partials, int ThreadsPerSm = 0> struct
     }
 };
 
-/* Predicted seconds of a demonstration that reads at `share` of the memory's rate. The shares are from
+/* The cost of a demonstration that reads at `share` of the memory's rate. The shares are from
  * tests/results/h200-ladder-28.json, after the time of a call without reading is subtracted, which is an estimate. */
-inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double share) {
-    return DPR_LAUNCH_SECONDS + 2.5e-6 + dpr_key_bytes(key, count) / (share * dpr_memory_rate(&caps->gpu));
+inline dpr_cost demonstration_cost(const dpr_key *key, const dpr_caps *caps, dpr_size size, double share) {
+    return {DPR_LAUNCH_SECONDS + 2.5e-6, dpr_array_bytes(key, size), share * dpr_memory_rate(&caps->gpu)};
 }
 
 /* The table of one demonstration. */
@@ -105,15 +104,15 @@ inline double demonstration_seconds(const dpr_key *key, const dpr_caps *caps, si
         .name = NAME,                                                                                                  \
         .text = TEXT,                                                                                                  \
         .side = DPR_ON_GPU,                                                                                            \
-        .block_sizes = 1,                                                                                              \
+        .role = DPR_ROLE_DEMONSTRATION,                                                                                \
+        .takes_block = 1,                                                                                              \
+        .scratch_bytes = DPR_SCRATCH_BYTES,                                                                            \
         .probe = FORM::probe,                                                                                          \
         .cost = [](const dpr_key *key, const dpr_caps *caps,                                                           \
-                   size_t count) { return dpr::demonstration_seconds(key, caps, count, SHARE); },                      \
+                   dpr_size size) { return dpr::demonstration_cost(key, caps, size, SHARE); },                         \
         .kernel = FORM::kernel,                                                                                        \
         .limits = FORM::limits,                                                                                        \
         .launch = FORM::launch,                                                                                        \
-        .workspace_bytes = nullptr,                                                                                    \
-        .describe = nullptr,                                                                                           \
     };
 
 } // namespace dpr

@@ -138,6 +138,13 @@ template <dpr_dtype D> __device__ storage_of<D> key_to(key_of<D> k) {
         return static_cast<storage_of<D>>(k);
 }
 
+/* The element's bits, with zeros above them. */
+template <dpr_dtype D> __device__ uint64_t word_of_element(storage_of<D> x) {
+    uint64_t word = 0;
+    memcpy(&word, &x, sizeof x);
+    return word;
+}
+
 /* The least and the greatest key of a type. For integers they are those of the type; for floats they lie beyond the
  * keys of the infinities. */
 template <dpr_dtype D>

@@ -22,7 +22,29 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 
 /* ---- The result ---- */
 
-/* Writes the result of in[0 .. count-1], whose accumulator is `a`. One thread calls it. */
+/* Writes the partial result of in[0 .. count-1]. */
+template <class M> __device__ void write_partial(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
+    struct {
+        uint64_t w[DPR_PARTIAL_HEAD + M::words];
+    } partial;
+    static_assert(2 * (DPR_PARTIAL_HEAD + M::words) <= DPR_MAIL_WORDS);
+    partial.w[0] = args.label;
+    partial.w[1] = count;
+    if constexpr (M::holds_index)
+        M::store(a, partial.w + DPR_PARTIAL_HEAD, args.first_index);
+    else
+        M::store(a, partial.w + DPR_PARTIAL_HEAD);
+    if (args.tag == 0) {
+#pragma unroll
+        for (int i = 0; i < DPR_PARTIAL_HEAD + M::words; ++i)
+            static_cast<uint64_t *>(args.out)[i] = partial.w[i];
+    } else {
+        post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out), partial, args.tag);
+    }
+}
+
+/* Writes the result of in[0 .. count-1], whose accumulator is `a`, or the partial result, if that is wanted. One thread
+ * calls it. */
 template <class M> __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
     using R = typename M::result;
     const auto *in = static_cast<const typename M::storage *>(args.in);
@@ -31,6 +53,10 @@ template <class M> __device__ void write_result(const dpr_kernel_args &args, uin
     if constexpr (!M::has_neutral) {
         if (count == 1)
             a = M::lift(in[0]);
+    }
+    if (args.label != 0) {
+        write_partial<M>(args, count, a);
+        return;
     }
     if (args.init.present) {
         R init;

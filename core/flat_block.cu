@@ -1,8 +1,8 @@
 /* flat.block: one block reads the whole array. It has the least latency of all strategies, for arrays that one SM reads
  * quickly. */
+#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
-#include "rates.h"
 
 namespace dpr {
 namespace {
@@ -21,9 +21,9 @@ struct block_family {
 
 using strategy = block_per_sm<block_family, 1>;
 
-double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 0.34e-6 : 0;
-    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_sm_rate(key, &caps->gpu);
+    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), dpr_sm_rate(key, &caps->gpu)};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency) {
@@ -48,12 +48,10 @@ const dpr_strategy dpr_flat_block = {
     .name = "flat.block",
     .text = "one block reads everything: least latency, for small arrays",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
+    .role = DPR_ROLE_CANDIDATE,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

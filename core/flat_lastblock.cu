@@ -1,9 +1,9 @@
 /* flat.lastblock: every block but the last posts its partial result as tagged words, which need no fence, and is done.
  * The last block, which starts after all others have started, polls until it has seen them all. A run takes one launch
  * and one trip through L2, and gives the same bits every time. */
+#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
-#include "rates.h"
 
 namespace dpr {
 namespace {
@@ -21,9 +21,9 @@ struct lastblock_family {
 
 using strategy = block_per_sm<lastblock_family, most_partials>;
 
-double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 1.75e-6 : 0.78e-6; /* seconds in addition to reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), 0};
 }
 
 } // namespace
@@ -34,12 +34,11 @@ const dpr_strategy dpr_flat_lastblock = {
     .name = "flat.lastblock",
     .text = "all SMs read and post partial results; the last block gathers them",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
+    .role = DPR_ROLE_CANDIDATE,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::strategy::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
     .limits = dpr::strategy::limits,
     .launch = dpr::strategy::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

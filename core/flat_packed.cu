@@ -1,9 +1,9 @@
 /* flat.packed: every block adds its partial result and, in the upper bits of the same 64-bit word, its arrival. The
  * block that arrives last has the result; no partial results are stored or read again. The strategy takes sums of
  * integers and operations that count, because these do not depend on the order. */
+#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
-#include "rates.h"
 
 namespace dpr {
 namespace {
@@ -88,9 +88,9 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return strategy::probe(key, caps);
 }
 
-double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
     const double ends = 0.68e-6; /* seconds in addition to reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), 0};
 }
 
 } // namespace
@@ -101,12 +101,11 @@ const dpr_strategy dpr_flat_packed = {
     .name = "flat.packed",
     .text = "all SMs read; one atomic addition carries a partial result and counts arrivals",
     .side = DPR_ON_GPU,
-    .block_sizes = 0,
+    .role = DPR_ROLE_CANDIDATE,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::strategy::kernel,
     .limits = dpr::strategy::limits,
     .launch = dpr::strategy::launch,
-    .workspace_bytes = nullptr,
-    .describe = nullptr,
 };

@@ -1,13 +1,14 @@
 /* flat.twopass: every block stores its partial result in scratch memory. A second launch, of one block, starts while
  * the first is still running, waits for its end and folds the partial results. No block waits for another. */
+#include "cost.h"
 #include "meetings.h"
-#include "rates.h"
 
 enum { FOLD_THREADS = 256 };
 
-static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
+static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 2.10e-6 : 1.40e-6; /* seconds in addition to reading, on an H200 */
-    return DPR_LAUNCH_SECONDS + ends + dpr_key_bytes(key, count) / dpr_memory_rate(&caps->gpu);
+    (void)caps;
+    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends, .bytes = dpr_array_bytes(key, size)};
 }
 
 static int launch(const dpr_run *run) {
@@ -26,6 +27,8 @@ const dpr_strategy dpr_flat_twopass = {
     .name = "flat.twopass",
     .text = "all SMs read; a second, dependent launch folds the partial results",
     .side = DPR_ON_GPU,
+    .role = DPR_ROLE_CANDIDATE,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr_meeting_probe,
     .cost = cost,
     .kernel = dpr_meeting_kernel,

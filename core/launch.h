@@ -23,7 +23,6 @@ static inline dpr_launch_limits dpr_block_per_sm(const dpr_caps *caps, dpr_resid
     memset(&limits, 0, sizeof limits);
     limits.threads = threads;
     limits.max_blocks = blocks;
-    limits.scratch_bytes = DPR_SCRATCH_BYTES;
     limits.cached_bytes = (size_t)caps->gpu.l2_bytes;
     return limits;
 }
@@ -89,6 +88,8 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     args.partials = launch->partials;
     args.meeting = launch->meeting;
     args.init = run->init;
+    args.label = run->label;
+    args.first_index = run->first_index;
     dpr_read_as(&args, launch, run);
     return args;
 }

@@ -9,6 +9,7 @@
  *   fold(acc, lane)    combines an accumulator with a lane
  *   merge(acc, acc)    combines two accumulators
  *   finish(acc)        the result; lift(result) is its inverse, for initial values
+ *   store(acc, w)      writes the accumulator to `words` words, as dpr_acc_store() does (acc.h)
  *   lanes              independent lanes that a thread keeps
  *   vectors            16-byte loads that a thread has in flight
  *   tile               the type that accumulates a tile, if it is not lane_set (tile.cuh): add(packet, v) adds vector v
@@ -25,7 +26,8 @@
  *   in_hardware        the instruction that combines the values that a warp exchanges, if there is one
  *
  *   holds_index        true if accumulators hold indices: there are no lanes, of_element(x, index) makes an
- *                      accumulator from an element, and locate(acc, data, count) must be called before finish()
+ *                      accumulator from an element, locate(acc, data, count) must be called before finish() and
+ *                      store(), and store(acc, w, first) adds `first` to the index
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers are added in 32 bits within a tile and
  * in 64 bits between tiles, F32 within a tile and F64 between tiles. */
@@ -33,6 +35,7 @@
 #define DPR_CORE_MONOID_CUH
 
 #include "pairs.cuh"
+#include "words.h"
 
 namespace dpr {
 
@@ -129,6 +132,16 @@ __device__ inline double total(compensated a) {
 }
 __device__ inline double total(double a) {
     return a;
+}
+
+/* The words of a sum. */
+__device__ inline void store_sum(compensated a, uint64_t *w) {
+    w[0] = dpr_word_of(a.sum);
+    w[1] = dpr_word_of_lost(a.sum, a.lost);
+}
+__device__ inline void store_sum(double a, uint64_t *w) {
+    w[0] = dpr_word_of(a);
+    w[1] = 0;
 }
 
 template <dpr_dtype D> __host__ __device__ constexpr auto sum_zero() {
@@ -243,6 +256,18 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(a);
     }
 
+    static constexpr int words = is_complex<D> ? 4 : is_float<D> ? 2 : 1;
+    static __device__ void store(acc a, uint64_t *w) {
+        if constexpr (is_complex<D>) {
+            store_sum(a.re, w);
+            store_sum(a.im, w + 2);
+        } else if constexpr (is_float<D>) {
+            store_sum(a, w);
+        } else {
+            w[0] = a;
+        }
+    }
+
     static __device__ acc lift(result r) {
         if constexpr (is_complex<D>)
             return is_absent<D, N>(r) ? identity() : from_lane({r.re, r.im});
@@ -276,6 +301,19 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {
     static __device__ acc fold(acc a, lane l) { return a * l; }
     static __device__ acc merge(acc a, acc b) { return a * b; }
     static __device__ result finish(acc a) { return narrow<D>(a); }
+
+    static constexpr int words = is_complex<D> ? 2 : 1;
+    static __device__ void store(acc a, uint64_t *w) {
+        if constexpr (is_complex<D>) {
+            w[0] = dpr_word_of(a.re);
+            w[1] = dpr_word_of(a.im);
+        } else if constexpr (is_float<D>) {
+            w[0] = dpr_word_of(a);
+        } else {
+            w[0] = a;
+        }
+    }
+
     static __device__ acc lift(result r) {
         return is_absent<element<D>::wide, N>(r) ? identity() : widen<element<D>::wide>(r);
     }
@@ -317,6 +355,9 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
         }
         return key_to<D>(a);
     }
+
+    static constexpr int words = 1;
+    static __device__ void store(acc a, uint64_t *w) { w[0] = word_of_element<D>(finish(a)); }
 };
 
 /* The tile of MIN and MAX of 8- or 16-bit elements. */
@@ -433,6 +474,15 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     static __device__ result finish(acc a) {
         return static_cast<int64_t>(a.index);
     }
+
+    static constexpr int words = 2;
+    static __device__ void store(acc a, uint64_t *w, uint64_t first) {
+        const key_of<D> key = static_cast<key_of<D>>(a.key);
+        const bool some = a.index != none;
+        w[0] = some ? word_of_element<D>(extremum<Least, D, N>::finish(key)) : 0;
+        w[1] = some ? first + a.index : none;
+    }
+
     static __device__ acc lift(result) {
         return identity();
     } /* no initial value (host/api/request.c) */
@@ -515,6 +565,8 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     static __device__ acc fold(acc a, lane l) { return a | l; }
     static __device__ acc merge(acc a, acc b) { return a | b; }
     static __device__ result finish(acc a) { return (a != 0) != All; }
+    static constexpr int words = 1;
+    static __device__ void store(acc a, uint64_t *w) { w[0] = finish(a); }
     static __device__ acc lift(result r) { return (r != 0) != All; }
 };
 
@@ -541,6 +593,8 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_COUNT, D, N> : common {
     static __device__ acc fold(acc a, lane l) { return a + l; }
     static __device__ acc merge(acc a, acc b) { return a + b; }
     static __device__ result finish(acc a) { return static_cast<int64_t>(a); }
+    static constexpr int words = 1;
+    static __device__ void store(acc a, uint64_t *w) { w[0] = a; }
     static __device__ acc lift(result r) { return static_cast<uint64_t>(r); }
 };
 
@@ -594,6 +648,10 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
     }
     static __device__ result finish(acc a) {
         return static_cast<result>(D == DPR_BOOL ? a & 1 : a);
+    }
+    static constexpr int words = 1;
+    static __device__ void store(acc a, uint64_t *w) {
+        w[0] = word_of_element<D>(finish(a));
     }
 };
 

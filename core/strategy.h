@@ -82,7 +82,6 @@ typedef struct dpr_launch_limits {
     int threads;           /* most threads a block; for a CPU strategy the worker threads */
     int max_blocks;        /* most blocks on the whole device; for a CPU strategy 1 */
     int cluster;           /* blocks a cluster; 0: no clusters */
-    size_t scratch_bytes;  /* scratch memory of a run in flight: DPR_SCRATCH_BYTES or 0 */
     size_t cached_bytes;   /* input up to this size may stay in L2 from one run to the next */
     int max_depth;         /* most nested launches below each other; 0: its kernels launch none */
     double launch_seconds; /* one level of nested launches: from the start of a kernel to the start of the kernel that
@@ -97,9 +96,13 @@ enum { DPR_MOST_REPORT_BYTES = 4096 };
 enum { DPR_SCRATCH_BYTES = 8192 };
 
 /* In a mailbox the host receives a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at first.
- * The kernel stores each 4 bytes of the result (the last padded with zeros) in the lower half of a word and the run's
- * tag in the upper half. The result is complete when all of its words carry the tag. */
-enum { DPR_MAIL_WORDS = 4 };
+ * The kernel stores each 4 bytes of what it writes (the last padded with zeros) in the lower half of a word and the
+ * run's tag in the upper half. The result is complete when all of its words carry the tag. */
+enum { DPR_MAIL_WORDS = 16 };
+
+/* A partial result is a row of 64-bit words: a label, which says what it is of (partial.h) and is never 0, the number
+ * of elements, and the words of an accumulator (acc.h), from this place on. */
+enum { DPR_PARTIAL_HEAD = 2 };
 
 typedef struct dpr_run dpr_run;
 typedef struct dpr_launch dpr_launch; /* args.h */
@@ -118,8 +121,10 @@ struct dpr_run {
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
     dpr_init init;
+    uint64_t label;       /* 0: `out` receives the result; otherwise a partial result with this label (partial.h) */
+    uint64_t first_index; /* index of the first element of `in` in the whole array, for partial results */
     dpr_launch_limits limits;
-    void *scratch; /* scratch memory: limits.scratch_bytes of device memory that no other run in flight uses, or NULL */
+    void *scratch;   /* the strategy's scratch_bytes of device memory that no other run in flight uses, or NULL */
     void *workspace; /* workspace_bytes() of device memory that nobody has prepared, aligned to 256 bytes, or NULL */
     dpr_launch_report *report; /* where the last kernel writes the counters of nested launches: `launch_report`, or the
                                   run's own memory if `launch_report` is NULL or pageable */
@@ -150,29 +155,45 @@ static inline size_t dpr_report_bytes(const dpr_run *run) {
     return run->report_size < sizeof *run->report ? run->report_size : sizeof *run->report;
 }
 
+/* The size of a problem, on which costs depend. */
+typedef struct dpr_size {
+    uint64_t elements; /* of all segments together */
+    uint64_t segments; /* parts of the array that are reduced each by itself; 1 for one array */
+} dpr_size;
+
+/* What a run costs. dpr_cost_seconds() (cost.h) makes seconds of it. */
+typedef struct dpr_cost {
+    double latency; /* seconds that the run takes in addition to reading: launches, levels, meetings of blocks */
+    double bytes;   /* bytes that go through memory */
+    double rate;    /* bytes a second that the run's own threads read and reduce; 0: as many as memory delivers */
+} dpr_cost;
+
 typedef enum { DPR_ON_CPU, DPR_ON_GPU } dpr_side;
 
 typedef struct dpr_strategy {
     const char *name; /* "family.name" */
     const char *text; /* one line for lists and help */
     dpr_side side;
-    int block_sizes; /* 1: a demonstration, which runs with any block size that the key has; 0: it runs with its own
-                        block sizes only */
+    dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
+    int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
+    size_t
+        scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */
     /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").
      * The planner has checked before that the pair of operation and type is valid and that `side` fits the memory.
      * `probe` may be NULL: the strategy can run every problem. */
     const char *(*probe)(const dpr_key *key, const dpr_caps *caps);
-    /* Predicted seconds from the call to the result for `count` elements. */
-    double (*cost)(const dpr_key *key, const dpr_caps *caps, size_t count);
+    /* What a run costs from the call to the result. Whatever it states, the planner predicts no run to take less time
+     * than memory does. */
+    dpr_cost (*cost)(const dpr_key *key, const dpr_caps *caps, dpr_size size);
     /* The kernel that runs this key; NULL for CPU strategies. */
     dpr_kernel (*kernel)(const dpr_key *key);
     /* Launch limits, from how many blocks of the kernel the device holds (1 block for CPU strategies). */
     dpr_launch_limits (*limits)(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);
     /* Enqueues a run (GPU) or does it (CPU). Returns 0 or the cudaError_t; CPU strategies return 0. */
     int (*launch)(const dpr_run *run);
-    /* Bytes of workspace that the run needs. NULL: none, and the strategy's kernels launch no others. */
+    /* Bytes of workspace that the run needs, for its key, count and limits. NULL: none, as for every CPU strategy. */
     size_t (*workspace_bytes)(const dpr_run *run);
-    /* Only with workspace_bytes. Writes what the kernels will launch for the run's count, in one line without a full
+    /* Only for DPR_ROLE_NESTED. Writes what the kernels will launch for the run's count, in one line without a full
      * stop, to `text`, which has `size` bytes. */
     void (*describe)(const dpr_run *run, char *text, size_t size);
 } dpr_strategy;

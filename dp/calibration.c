@@ -86,7 +86,7 @@ void dpr_calibration_read(const dpr_calibration *c, dpr_gpu_caps *gpu) {
  * number is plausible, because others may have taken or freed memory at the same time. */
 static dpr_status find_bytes(dpr_calibration *c, dpr_device *device, const dpr_gpu_caps *gpu) {
     enum { TIMES = 4 };
-    const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_I32}};
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_I32)}};
     const dpr_kernel kernel = dpr_dp_recursive2.kernel(&key);
     const int64_t assumed = dpr_nested_bytes(gpu->pending_launches);
     dpr_residence at = dpr_device_residence(device);

@@ -3,7 +3,7 @@
 #define DPR_DP_CALIBRATION_H
 
 #include "cuda/device.h"
-#include "workspaces.h"
+#include "cuda/workspaces.h"
 
 /* The costs of one device. Any number of threads may use it at once. */
 typedef struct dpr_calibration dpr_calibration;
@@ -15,10 +15,10 @@ dpr_calibration *dpr_calibration_create(void); /* NULL: no host memory */
 void dpr_calibration_destroy(dpr_calibration *calibration, int there);
 
 /* Loads the code for nested launches, which shows the memory that it takes, and times short runs with `gpu`'s pool in a
- * stream of their own: once, in the current CUDA context. It measures no times if the pool or memory is too small, or
- * if others keep the device so busy that the enqueued runs are not done in a twentieth of a second. It may be called
- * while a stream is being captured. Returns a status other than DPR_OK if the code cannot be loaded or CUDA fails; the
- * next call then tries again. */
+ * stream of their own: once, in the current CUDA context. `work` is the device's. It measures no times if the pool or
+ * memory is too small, or if others keep the device so busy that the enqueued runs are not done in a twentieth of a
+ * second. It may be called while a stream is being captured. Returns a status other than DPR_OK if the code cannot be
+ * loaded or CUDA fails; the next call then tries again. */
 dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_workspaces *work,
                          const dpr_gpu_caps *gpu);
 

@@ -6,14 +6,12 @@
 #include "calibration.h"
 #include "nested_host.h"
 #include "pending.h"
-#include "workspaces.h"
 
 /* The state for one device. */
 typedef struct state {
     dpr_home home;
     int allowed;     /* 1 if the limit of pending launches was set for this device */
     int64_t pending; /* most pending launches from kernels */
-    dpr_workspaces *work;
     dpr_calibration *calibration;
 } state;
 
@@ -25,7 +23,6 @@ static void close_state(void *of, int there) {
     state *s = of;
     if (!s)
         return;
-    dpr_workspaces_destroy(s->work, there);
     if (s->allowed)
         dpr_pending_put_back(&s->home, there);
     dpr_calibration_destroy(s->calibration, there);
@@ -42,10 +39,9 @@ static int open_state(const dpr_home *home, void **out) {
         return cudaErrorMemoryAllocation;
     s->home = *home;
     s->pending = (int64_t)pending;
-    s->work = dpr_workspaces_create(home);
     s->calibration = dpr_calibration_create();
     *out = s;
-    return s->work && s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
+    return s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 static void limit(const void *of, dpr_gpu_caps *gpu) {
@@ -63,9 +59,11 @@ static dpr_status allow(void *of, size_t pending) {
     return status;
 }
 
-static dpr_status measure(void *of, dpr_device *device, const dpr_gpu_caps *gpu) {
+static dpr_status measure(void *of, dpr_device *device, dpr_workspaces *work, const dpr_gpu_caps *gpu) {
     state *s = of;
-    return dpr_nested_refusal(gpu) ? DPR_OK : dpr_calibrate(s->calibration, device, s->work, gpu);
+    if (dpr_nested_refusal(gpu) || !gpu->memory_pools)
+        return DPR_OK;
+    return dpr_calibrate(s->calibration, device, work, gpu);
 }
 
 static void read_measured(const void *of, dpr_gpu_caps *gpu) {
@@ -73,13 +71,20 @@ static void read_measured(const void *of, dpr_gpu_caps *gpu) {
     dpr_calibration_read(s->calibration, gpu);
 }
 
-static int begin(void *of, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph) {
-    state *s = of;
-    return dpr_workspaces_begin(s->work, strategy, run, graph);
+/* Asks for the pool's size in each run, because anybody may change it. */
+static int begin(dpr_run *run) {
+    size_t pending = 0;
+    const cudaError_t error = dpr_pending_count(&pending);
+    if (!run->report)
+        run->report = run->workspace; /* DPR_REPORT_BYTES at its beginning */
+    run->launches = dpr_launches_of(pending, run->max_pending);
+    return error;
 }
 
-static int end(dpr_run *run, int launched, struct CUgraph_st *graph) {
-    return dpr_workspaces_end(run, launched, graph);
+static int end(dpr_run *run) {
+    if (!run->launch_report || run->launch_report == run->report)
+        return cudaSuccess;
+    return cudaMemcpyAsync(run->launch_report, run->report, dpr_report_bytes(run), cudaMemcpyDefault, run->stream);
 }
 
 const dpr_hook dpr_dp_hook = {

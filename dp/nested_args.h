@@ -5,11 +5,15 @@
 #include "args.h"
 #include "levels.h"
 
+/* The workspace of a run begins with room for a report, which is used if kernels do not write the report to where the
+ * caller wants it: 256 bytes, so that what follows is aligned as the workspace is. */
+enum { DPR_REPORT_BYTES = 256 };
+
 /* One struct serves all of these kernels, because kernels launch only one kernel, whatever it is to do
  * (launch_table.cuh). */
 typedef struct dpr_nested_args {
     dpr_kernel_args run;
-    void *workspace;           /* the run's workspace: as many bytes as the strategy's workspace_bytes() returns */
+    void *workspace;           /* the run's workspace without the DPR_REPORT_BYTES at its beginning */
     dpr_launch_report *report; /* where the run's last kernel writes the counters of nested launches */
     void *go_on;               /* device function that a launched kernel calls with its arguments, or NULL */
     void *slot;                /* for a launcher's grid its dpr_launch_slot; otherwise NULL */

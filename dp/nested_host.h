@@ -2,9 +2,9 @@
 #ifndef DPR_DP_NESTED_HOST_H
 #define DPR_DP_NESTED_HOST_H
 
+#include "cost.h"
 #include "launch.h"
 #include "nested_args.h"
-#include "rates.h"
 
 /* The module that has their kernels, and its admission. */
 extern const dpr_module dpr_dp_module;
@@ -52,7 +52,7 @@ static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
         return "kernels cannot launch kernels under MPS";
     if (gpu->cc_major < 7)
         return "needs compute capability 7.0";
-    return gpu->memory_pools ? NULL : "needs memory that is allocated in stream order";
+    return NULL;
 }
 
 /* Returns why a strategy with nested launches cannot run, or NULL. A strategy that was not asked for by name may take
@@ -71,7 +71,6 @@ static inline dpr_launch_limits dpr_nested_limits(const dpr_key *key, const dpr_
                                                   double level_seconds) {
     return (dpr_launch_limits){.threads = threads,
                                .max_blocks = max_blocks,
-                               .scratch_bytes = DPR_SCRATCH_BYTES,
                                .cached_bytes = (size_t)caps->gpu.l2_bytes,
                                .max_depth = key->f.depth ? key->f.depth : (int)caps->gpu.nesting_depth,
                                .launch_seconds = level_seconds,
@@ -80,7 +79,7 @@ static inline dpr_launch_limits dpr_nested_limits(const dpr_key *key, const dpr_
 
 static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const dpr_run *run) {
     return (dpr_nested_args){.run = dpr_args_of(launch, run),
-                             .workspace = run->workspace,
+                             .workspace = (char *)run->workspace + DPR_REPORT_BYTES,
                              .report = run->report,
                              .report_bytes = (uint32_t)dpr_report_bytes(run),
                              .launches = run->launches,

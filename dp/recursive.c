@@ -66,10 +66,10 @@ static dpr_launch_limits shape_of(book_kernel which, const dpr_key *key, const d
     return dpr_nested_limits(key, caps, threads_of(which, block), MOST_WORDS / block, dpr_level_seconds(&caps->gpu));
 }
 
-/* Half as many words as the tiles have, and the words for returned values. */
+/* In addition to the report, half as many words as the tiles have, and the words for returned values. */
 static size_t workspace_bytes(const dpr_run *run) {
     const size_t block = (size_t)block_of(&run->key), tiles = tiles_of(run->count, block_of(&run->key));
-    return tiles * (block / 2 + DPR_RECURSIVE_DEPTHS) * DPR_RECURSIVE_BYTES;
+    return DPR_REPORT_BYTES + tiles * (block / 2 + DPR_RECURSIVE_DEPTHS) * DPR_RECURSIVE_BYTES;
 }
 
 /* Launches the first kernel and a second one, of one block, which starts after everything that the first has launched,
@@ -110,16 +110,18 @@ static double depth_of(const dpr_key *key, const dpr_caps *caps) {
     return depth < limit ? depth : limit;
 }
 
-static double seconds(const dpr_key *key, const dpr_caps *caps, size_t count, double launches) {
-    return 2 * DPR_LAUNCH_SECONDS + dpr_first_nested_seconds(&caps->gpu) + launches
-           + dpr_key_bytes(key, count) / (0.5 * dpr_memory_rate(&caps->gpu));
+/* The cost with nested launches that take so many seconds. */
+static dpr_cost cost_with(const dpr_key *key, const dpr_caps *caps, dpr_size size, double launches) {
+    return (dpr_cost){.latency = 2 * DPR_LAUNCH_SECONDS + dpr_first_nested_seconds(&caps->gpu) + launches,
+                      .bytes = dpr_array_bytes(key, size),
+                      .rate = 0.5 * dpr_memory_rate(&caps->gpu)};
 }
 
 /* A run makes at most as many launches for its tiles as the pool has places. The launches of one tile follow one
  * another. In dp.recursive as many continuations follow them. These take 2 us each on an H200, because they were
  * launched long before. Tiles for which no launch is left are done in line, 17 ns each on the H200's 132 SMs. */
-static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t count, double each) {
-    const double depth = depth_of(key, caps), tiles = tiles_of(count, block_of(key));
+static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, dpr_size size, double each) {
+    const double depth = depth_of(key, caps), tiles = tiles_of(size.elements, block_of(key));
     const double wanted = each * depth * tiles, most = (double)caps->gpu.pending_launches;
     const double made = wanted < most ? wanted : most, in_line = depth > 0 ? tiles - made / (each * depth) : tiles;
     const double chain = depth * (dpr_level_seconds(&caps->gpu) + (each - 1) * 2e-6);
@@ -128,8 +130,8 @@ static double seconds_of_tiles(const dpr_key *key, const dpr_caps *caps, size_t 
 
 /* ---- The three forms ---- */
 
-static double cost_recursive(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 2));
+static dpr_cost cost_recursive(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return cost_with(key, caps, size, seconds_of_tiles(key, caps, size, 2));
 }
 
 static dpr_kernel kernel_recursive(const dpr_key *key) {
@@ -153,7 +155,9 @@ const dpr_strategy dpr_dp_recursive = {
     .name = "dp.recursive",
     .text = "each block halves, launches one for the rest, and one to go on after it",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_recursive,
     .kernel = kernel_recursive,
@@ -163,8 +167,8 @@ const dpr_strategy dpr_dp_recursive = {
     .describe = describe_recursive,
 };
 
-static double cost_nosync(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    return seconds(key, caps, count, seconds_of_tiles(key, caps, count, 1));
+static dpr_cost cost_nosync(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return cost_with(key, caps, size, seconds_of_tiles(key, caps, size, 1));
 }
 
 static dpr_kernel kernel_nosync(const dpr_key *key) {
@@ -188,7 +192,9 @@ const dpr_strategy dpr_dp_nosync = {
     .name = "dp.nosync",
     .text = "each block halves and launches one for the rest: nobody waits",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_nosync,
     .kernel = kernel_nosync,
@@ -200,9 +206,9 @@ const dpr_strategy dpr_dp_nosync = {
 
 /* The first kernel has a block for each tile, however little it does. A block takes 5 ns on an H200. Levels have fewer
  * blocks. */
-static double cost_recursive2(const dpr_key *key, const dpr_caps *caps, size_t count) {
+static dpr_cost cost_recursive2(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double levels = depth_of(key, caps) * dpr_level_seconds(&caps->gpu);
-    return seconds(key, caps, count, levels + 5e-9 * tiles_of(count, block_of(key)));
+    return cost_with(key, caps, size, levels + 5e-9 * tiles_of(size.elements, block_of(key)));
 }
 
 static dpr_kernel kernel_recursive2(const dpr_key *key) {
@@ -226,7 +232,9 @@ const dpr_strategy dpr_dp_recursive2 = {
     .name = "dp.recursive2",
     .text = "all blocks halve; the last to be done launches the next grid, for all tiles",
     .side = DPR_ON_GPU,
-    .block_sizes = 1,
+    .role = DPR_ROLE_NESTED,
+    .takes_block = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost_recursive2,
     .kernel = kernel_recursive2,

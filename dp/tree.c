@@ -42,13 +42,14 @@ static dpr_tree tree_of(size_t bytes, int max_depth, double launch_seconds) {
 }
 
 /* Assumes one level above the leaves or, if that would have too many children, two. */
-static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const double bytes = dpr_key_bytes(key, count), leaves = bytes / (16 * DPR_TREE_UNIT),
+static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    const double bytes = dpr_array_bytes(key, size), leaves = bytes / (16 * DPR_TREE_UNIT),
                  tail = dpr_tail_seconds(&caps->gpu);
     const double children = seconds_a_child * (leaves < DPR_TREE_MOST_LEAVES ? leaves : DPR_TREE_MOST_LEAVES);
     const int one_level = children < tail || key->f.depth == 1;
     const double above = leaves > 1 ? dpr_first_nested_seconds(&caps->gpu) + tail + (one_level ? children : tail) : 0;
-    return 2 * DPR_LAUNCH_SECONDS + 2e-6 + above + bytes / (0.9 * dpr_memory_rate(&caps->gpu));
+    return (dpr_cost){
+        .latency = 2 * DPR_LAUNCH_SECONDS + 2e-6 + above, .bytes = bytes, .rate = 0.9 * dpr_memory_rate(&caps->gpu)};
 }
 
 static dpr_kernel kernel(const dpr_key *key) {
@@ -70,7 +71,7 @@ static dpr_tree tree_of_run(const dpr_run *run) {
 
 static size_t workspace_bytes(const dpr_run *run) {
     const dpr_tree tree = tree_of_run(run);
-    return (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
+    return DPR_REPORT_BYTES + (dpr_tree_partials(&tree) + 1) * DPR_PARTIAL_BYTES;
 }
 
 static void describe(const dpr_run *run, char *text, size_t size) {
@@ -107,6 +108,8 @@ const dpr_strategy dpr_dp_tree = {
     .name = "dp.tree",
     .text = "leaves read; then a launch from the device for each level of nodes above",
     .side = DPR_ON_GPU,
+    .role = DPR_ROLE_NESTED,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = probe,
     .cost = cost,
     .kernel = kernel,

@@ -7,6 +7,7 @@
 /* Names of the files in machines/, without ".caps". */
 #define MACHINE_LIST(X)                                                                                                \
     X(h200, "h200")                                                                                                    \
+    X(h100, "h100")                                                                                                    \
     X(rtx5060ti, "rtx5060ti")                                                                                          \
     X(cc100, "cc100")                                                                                                  \
     X(cpu_only, "cpu-only")                                                                                            \

@@ -67,6 +67,12 @@ TEST(Abi, layout_of_descriptions) {
     EXPECT_AT(dpr_c64, im, 4);
     EXPECT_SIZE(dpr_c128, 16);
     EXPECT_AT(dpr_c128, im, 8);
+    EXPECT_SIZE(dpr_partial_info, 32);
+    EXPECT_AT(dpr_partial_info, op, 8);
+    EXPECT_AT(dpr_partial_info, dtype, 12);
+    EXPECT_AT(dpr_partial_info, nan, 16);
+    EXPECT_AT(dpr_partial_info, reserved, 20);
+    EXPECT_AT(dpr_partial_info, count, 24);
     EXPECT_SIZE(dpr_op_info, 40);
     EXPECT_AT(dpr_op_info, id, 8);
     EXPECT_AT(dpr_op_info, text, 16);
@@ -157,7 +163,8 @@ TEST(Abi, values_of_statuses) {
                                           DPR_ERR_NO_DEVICE,
                                           DPR_ERR_OUT_OF_MEMORY,
                                           DPR_ERR_CUDA,
-                                          DPR_ERR_BUFFER_TOO_SMALL};
+                                          DPR_ERR_BUFFER_TOO_SMALL,
+                                          DPR_ERR_INVALID_PARTIAL};
     for (size_t i = 0; i < LENGTH(statuses); i++)
         EXPECT_EQ_U64(i, statuses[i]);
     EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)LENGTH(statuses)));
@@ -376,6 +383,12 @@ ABI_TEST(problems_of_other_versions) {
 
 /* ---- Structs that the library writes, of other versions ---- */
 
+static dpr_status fill_partial(const scene *s, void *out) {
+    static const double in[] = {1, 2, 4};
+    uint64_t partial[32];
+    const dpr_status status = dpr_reduce_partial(s->ctx, in, partial, 3, DPR_F64, DPR_SUM, 0, NULL);
+    return status == DPR_OK ? dpr_partial_describe(partial, out) : status;
+}
 static dpr_status fill_op(const scene *s, void *out) {
     (void)s;
     return dpr_op_describe(DPR_SUM, out);
@@ -411,6 +424,7 @@ static const struct written {
     size_t own_size;
     dpr_status (*fill)(const scene *s, void *out);
 } written[] = {
+    {"dpr_partial_info", "DPR_PARTIAL_INFO_INIT", sizeof(dpr_partial_info), fill_partial},
     {"dpr_op_info", "DPR_OP_INFO_INIT", sizeof(dpr_op_info), fill_op},
     {"dpr_dtype_info", "DPR_DTYPE_INFO_INIT", sizeof(dpr_dtype_info), fill_dtype},
     {"dpr_strategy_info", "DPR_STRATEGY_INFO_INIT", sizeof(dpr_strategy_info), fill_strategy},
@@ -505,6 +519,7 @@ ABI_TEST(reports_of_other_versions) {
     X(options, DPR_OPTIONS_INIT)                                                                                       \
     X(launch_options, DPR_LAUNCH_OPTIONS_INIT)                                                                         \
     X(problem, DPR_PROBLEM_INIT)                                                                                       \
+    X(partial_info, DPR_PARTIAL_INFO_INIT)                                                                             \
     X(op_info, DPR_OP_INFO_INIT)                                                                                       \
     X(dtype_info, DPR_DTYPE_INFO_INIT)                                                                                 \
     X(strategy_info, DPR_STRATEGY_INFO_INIT)                                                                           \

@@ -173,6 +173,8 @@ static dpr_status short_explanation(scene *s) {
     X(op_name, ERR_INVALID_OP, "\"summ\"", dpr_op_parse("summ", &s->op_out))                                           \
     X(op_name_empty, ERR_INVALID_OP, "\"\"", dpr_op_parse("", &s->op_out))                                             \
     X(op_name_case, ERR_INVALID_OP, "\"SUM\"", dpr_op_parse("SUM", &s->op_out))                                        \
+    X(partial_of_nothing, ERR_INVALID_PARTIAL, "begins with 0x0000000000000000",                                       \
+      dpr_partial_finish((const uint64_t[6]){0}, 1, DPR_F64, DPR_SUM, NULL, s->out))                                   \
     X(dtype_99, ERR_INVALID_DTYPE, "dtype is 99", SUM_OF(3, (dpr_dtype)99, DPR_SUM))                                   \
     X(dtype_negative, ERR_INVALID_DTYPE, "dtype is -1", SUM_OF(3, (dpr_dtype)-1, DPR_SUM))                             \
     X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 527", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))               \

@@ -109,7 +109,7 @@ TEST(BenchLineup, block_sizes_of_calls) {
         bench_caller c = caller_at(NULL, &at, dpr_strategy_name(i));
         EXPECT_EQ_I64(0, c.launch.block);
         caller_set_block(&c, 64);
-        EXPECT_EQ_I64(dpr_strategies[i]->block_sizes ? 64 : 0, c.launch.block);
+        EXPECT_EQ_I64(dpr_strategies[i]->takes_block ? 64 : 0, c.launch.block);
     }
 }
 
@@ -130,11 +130,11 @@ TEST(BenchLineup, order) {
         const int n = lineup_order(nested, order);
         int wanted = 0;
         for (size_t i = 0; i < dpr_strategy_count(); i++)
-            wanted += dpr_strategies[i]->side == DPR_ON_GPU && (dpr_strategies[i]->workspace_bytes != NULL) == nested;
+            wanted += dpr_strategies[i]->side == DPR_ON_GPU && (dpr_strategies[i]->role == DPR_ROLE_NESTED) == nested;
         EXPECT_EQ_I64(wanted, n);
         for (int i = 0; i < n; i++) {
             const dpr_strategy *s = dpr_strategies[dpr_strategy_find(order[i].name)];
-            EXPECT_TRUE(s->side == DPR_ON_GPU && (s->workspace_bytes != NULL) == nested);
+            EXPECT_TRUE(s->side == DPR_ON_GPU && (s->role == DPR_ROLE_NESTED) == nested);
         }
         for (int i = 1; i < n; i++) {
             const int before = rank(order[i - 1].name), after = rank(order[i].name);

@@ -171,7 +171,7 @@ static void check_costs(const dpr_key *key, const dpr_machine *machine, const ch
     size_t len = 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         for (size_t c = 0; !dpr_refusal(dpr_strategies[i], key, &machine->caps) && c < LENGTH(counts); c++) {
-            const double seconds = dpr_strategies[i]->cost(key, &machine->caps, counts[c]);
+            const double seconds = dpr_predict(dpr_strategies[i], key, &machine->caps, (dpr_size){counts[c], 1});
             EXPECT_THAT(isfinite(seconds) && seconds > 0, "%s: %s takes %g s for %zu elements", what,
                         dpr_strategies[i]->name, seconds, counts[c]);
         }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost.h"
 #include "lists.h"
 #include "machines.h"
 #include "plan/registry.h"
@@ -66,29 +67,27 @@ static size_t count_able(const dpr_key *key, const dpr_machine *machine) {
 
 static void check_shape(const dpr_key *key, const dpr_machine *machine, const dpr_choice_step *step) {
     const dpr_launch_limits *limits = &step->limits;
-    EXPECT_THAT(limits->threads >= 1 && limits->max_blocks >= 1 && limits->scratch_bytes <= DPR_SCRATCH_BYTES,
-                "%s: %s: %d blocks of %d threads, %zu bytes", describe(key), step->strategy->name, limits->max_blocks,
-                limits->threads, limits->scratch_bytes);
+    EXPECT_THAT(limits->threads >= 1 && limits->max_blocks >= 1, "%s: %s: %d blocks of %d threads", describe(key),
+                step->strategy->name, limits->max_blocks, limits->threads);
     if (step->strategy->side == DPR_ON_GPU)
         EXPECT_THAT(limits->threads <= machine->caps.gpu.max_threads_per_block
                         && limits->max_blocks <= machine->caps.gpu.max_blocks_per_sm * machine->caps.gpu.sm_count
-                        && limits->cluster >= 0 && limits->cluster <= 16
-                        && (limits->scratch_bytes == 0 || limits->scratch_bytes == DPR_SCRATCH_BYTES),
+                        && limits->cluster >= 0 && limits->cluster <= 16,
                     "%s: %s does not fit the device", describe(key), step->strategy->name);
     else
-        EXPECT_THAT(limits->threads <= machine->caps.cpu.threads && limits->scratch_bytes == 0,
-                    "%s: %s does not fit the CPU", describe(key), step->strategy->name);
+        EXPECT_THAT(limits->threads <= machine->caps.cpu.threads, "%s: %s does not fit the CPU", describe(key),
+                    step->strategy->name);
 }
 
 /* No strategy that can run the key is predicted to be quicker than the chosen one. */
 static void check_cheapest(const dpr_key *key, const dpr_machine *machine, const dpr_choice *choice, size_t count) {
     const dpr_choice_step *step = dpr_choice_at(choice, count);
-    const double cost = step->strategy->cost(key, &machine->caps, count);
+    const double cost = dpr_predict(step->strategy, key, &machine->caps, (dpr_size){count, 1});
     EXPECT_THAT(cost > 0 && cost < 1e12, "%s, count %zu: %s costs %g s", describe(key), count, step->strategy->name,
                 cost);
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         if (!dpr_refusal(dpr_strategies[i], key, &machine->caps)) {
-            const double other = dpr_strategies[i]->cost(key, &machine->caps, count);
+            const double other = dpr_predict(dpr_strategies[i], key, &machine->caps, (dpr_size){count, 1});
             EXPECT_THAT(other >= cost, "%s, count %zu: %s is chosen at %g s, but %s costs %g s", describe(key), count,
                         step->strategy->name, cost, dpr_strategies[i]->name, other);
         }
@@ -169,6 +168,25 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     EXPECT_EQ_I64(left_out > 0, strstr(text, line) != NULL);
 }
 
+static double memory_rate(const dpr_strategy *strategy, const dpr_caps *caps) {
+    return strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+}
+
+/* No strategy is predicted to take less time than memory takes to deliver the array. */
+static void check_roof(const dpr_key *key, const dpr_machine *machine) {
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        if (dpr_refusal(strategy, key, &machine->caps))
+            continue;
+        for (size_t count = 1; count < (size_t)1 << 40; count *= 4) {
+            const double bytes = (double)count * (double)dpr_dtype_size((dpr_dtype)key->f.dtype);
+            const double seconds = dpr_predict(strategy, key, &machine->caps, (dpr_size){count, 1});
+            EXPECT_THAT(seconds >= bytes / memory_rate(strategy, &machine->caps), "%s, count %zu: %s at %g GB/s",
+                        describe(key), count, strategy->name, 1e-9 * bytes / seconds);
+        }
+    }
+}
+
 #define CHECK_ALL(ID, NAME)                                                                                            \
     TEST(Planner, table_##ID) {                                                                                        \
         dpr_machine machine;                                                                                           \
@@ -180,12 +198,49 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_names);                                                                           \
     }                                                                                                                  \
+    TEST(Planner, roof_##ID) {                                                                                         \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_roof);                                                                            \
+    }                                                                                                                  \
     TEST(Planner, explanation_##ID) {                                                                                  \
         dpr_machine machine;                                                                                           \
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_explanation);                                                                     \
     }
 MACHINE_LIST(CHECK_ALL)
+
+/* ---- Costs ---- */
+
+TEST(Planner, costs_are_a_roofline) {
+    const double latency = 2e-6, bytes = 3e6, memory = 1e12;
+    EXPECT_NEAR_F64(5e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 0}, memory), 1e-15);
+    EXPECT_NEAR_F64(5e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 9e12}, memory), 1e-15);
+    EXPECT_NEAR_F64(8e-6, dpr_cost_seconds((dpr_cost){latency, bytes, 5e11}, memory), 1e-15);
+    EXPECT_NEAR_F64(2e-6, dpr_cost_seconds((dpr_cost){latency, 0, 5e11}, memory), 1e-15);
+}
+
+static dpr_cost state_nothing(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    (void)key, (void)caps, (void)size;
+    return (dpr_cost){0, 0, 0};
+}
+
+static dpr_cost state_less_than_nothing(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return (dpr_cost){-1, dpr_array_bytes(key, size), 1e3 * dpr_memory_rate(&caps->gpu)};
+}
+
+TEST(Planner, costs_that_are_too_low_do_not_count) {
+    const dpr_strategy liars[] = {{.side = DPR_ON_GPU, .cost = state_nothing},
+                                  {.side = DPR_ON_CPU, .cost = state_nothing},
+                                  {.side = DPR_ON_GPU, .cost = state_less_than_nothing}};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("rtx5060ti", &machine));
+    const dpr_key key = key_of(&places[5], DPR_SUM, DPR_F32);
+    for (size_t i = 0; i < LENGTH(liars); i++) {
+        const double seconds = dpr_predict(&liars[i], &key, &machine.caps, (dpr_size){1 << 20, 1});
+        EXPECT_NEAR_F64((1 << 22) / memory_rate(&liars[i], &machine.caps), seconds, 1e-12);
+    }
+}
 
 /* ---- The decisions themselves ---- */
 
@@ -286,7 +341,7 @@ static const char *decide(const dpr_machine *machine, const char *place, dpr_op 
 }
 
 TEST(Planner, host_memory_stays_on_the_cpu) {
-    const char *const names[] = {"h200", "rtx5060ti", "cc100", "cpu-only"};
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100", "cpu-only"};
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
@@ -307,7 +362,7 @@ TEST(Planner, one_core_uses_no_threads) {
 #ifdef DPR_WITH_CUDA
 /* Many elements need the memory's whole bandwidth, which a few blocks never have. */
 TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
-    const char *const names[] = {"h200", "rtx5060ti", "cc100"};
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100"};
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
@@ -352,7 +407,7 @@ static void check_block_by_name(const dpr_machine *machine, size_t strategy, int
     dpr_key key = block_key(DPR_SUM, block);
     key.f.strategy = (uint8_t)(strategy + 1);
     const dpr_status status = dpr_choose(&key, machine, &choice);
-    if (!dpr_strategies[strategy]->block_sizes) {
+    if (!dpr_strategies[strategy]->takes_block) {
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
     } else if (EXPECT_STATUS(DPR_OK, status)) {
         const int pairs = strcmp(dpr_strategies[strategy]->name, "dp.recursive2") == 0; /* of words, each a thread's */
@@ -370,7 +425,7 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
         const dpr_key sum = block_key(DPR_SUM, block), argmax = block_key(DPR_ARGMAX, block);
         ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
         for (int s = 0; s < choice.steps; s++) {
-            EXPECT_TRUE(choice.step[s].strategy->block_sizes);
+            EXPECT_TRUE(choice.step[s].strategy->takes_block);
             EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
         }
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
@@ -403,7 +458,7 @@ TEST(Planner, demonstrations_take_their_pairs) {
     dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        all += dpr_strategies[i]->block_sizes != 0;
+        all += dpr_strategies[i]->takes_block != 0;
         for (size_t f = 0; f < LENGTH(of); f++)
             if (strncmp(dpr_strategies[i]->name, of[f].family, strlen(of[f].family)) == 0) {
                 EXPECT_THAT(pairs_taken(dpr_strategies[i], &machine) == of[f].pairs, "%s takes %zu pairs, not %zu",

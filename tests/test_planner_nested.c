@@ -100,7 +100,7 @@ TEST(PlannerNested, depth_costs_launches_or_spares_time) {
         double before = 0;
         for (int depth = 1; depth <= 24; depth++) {
             const dpr_key key = key_for(names[i], depth);
-            const double seconds = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 30);
+            const double seconds = dpr_predict(strategy_of(names[i]), &key, &machine.caps, (dpr_size){1 << 30, 1});
             const int as_expected = strcmp(names[i], "dp.tree") == 0 ? seconds <= before : seconds >= before;
             EXPECT_THAT(depth == 1 || as_expected, "%s, depth %d: %g us, and %g before", names[i], depth, 1e6 * seconds,
                         1e6 * before);
@@ -116,7 +116,7 @@ static double seconds_with_pool(const char *name, int64_t pool, size_t count) {
     if (!EXPECT_TRUE(machine_load("h200", &machine)))
         return 0;
     dpr_nested_assume(&machine.caps.gpu, pool);
-    return strategy_of(name)->cost(&key, &machine.caps, count);
+    return dpr_predict(strategy_of(name), &key, &machine.caps, (dpr_size){count, 1});
 }
 
 /* Whether each tile launches for itself. */
@@ -158,9 +158,10 @@ TEST(PlannerNested, predictions_follow_what_was_measured) {
                                            [TAIL] = &gpu->nested_tail_ns,
                                            [FIRST] = &gpu->nested_first_ns,
                                            [FAN] = &gpu->nested_fan_ns};
-            const double before = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24);
+            const double before = dpr_predict(strategy_of(names[i]), &key, &machine.caps, (dpr_size){1 << 24, 1});
             *costs[cost] += 1000;
-            const double more = strategy_of(names[i])->cost(&key, &machine.caps, 1 << 24) - before;
+            const double more =
+                dpr_predict(strategy_of(names[i]), &key, &machine.caps, (dpr_size){1 << 24, 1}) - before;
             const int counts = cost == FIRST || (cost == FAN ? is_apart(names[i]) : (cost == TAIL) == is_tree);
             EXPECT_THAT(counts ? more > 0.99e-6 : more == 0, "%s: 1 us more of cost %d makes it %g us more", names[i],
                         cost, 1e6 * more);
@@ -252,10 +253,11 @@ TEST(PlannerNested, the_tree_pays_for_each_level_above_its_leaves) {
     for (size_t levels = 0; levels < LENGTH(counts); levels++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load("h200", &machine));
-        const double before = strategy_of("dp.tree")->cost(&key, &machine.caps, counts[levels]);
+        const double before = dpr_predict(strategy_of("dp.tree"), &key, &machine.caps, (dpr_size){counts[levels], 1});
         machine.caps.gpu.nested_tail_ns += 1000;
-        EXPECT_NEAR_F64(1e-6 * (double)levels,
-                        strategy_of("dp.tree")->cost(&key, &machine.caps, counts[levels]) - before, 1e-9);
+        EXPECT_NEAR_F64(
+            1e-6 * (double)levels,
+            dpr_predict(strategy_of("dp.tree"), &key, &machine.caps, (dpr_size){counts[levels], 1}) - before, 1e-9);
     }
 }
 
@@ -263,7 +265,7 @@ static void expect_no_nested_launches(const dpr_key *key, const dpr_machine *mac
     dpr_choice choice;
     ASSERT_STATUS(DPR_OK, dpr_choose(key, machine, &choice));
     for (int s = 0; s < choice.steps; s++)
-        EXPECT_THAT(choice.step[s].strategy->workspace_bytes == NULL,
+        EXPECT_THAT(choice.step[s].strategy->role != DPR_ROLE_NESTED,
                     "%s of %s on %s, log2 of the block %d: %s up to %zu", dpr_ops[key->f.op].name,
                     dpr_dtypes[key->f.dtype].name, name, key->f.block, choice.step[s].strategy->name,
                     choice.step[s].upto);
@@ -271,7 +273,7 @@ static void expect_no_nested_launches(const dpr_key *key, const dpr_machine *mac
 
 /* For a flat reduction they cannot win, whatever the machine; also where a block size leaves demonstrations alone. */
 TEST(PlannerNested, nothing_is_left_to_nested_launches) {
-    static const char *const machines[] = {"h200", "cc100", "rtx5060ti"};
+    static const char *const machines[] = {"h200", "h100", "cc100", "rtx5060ti"};
     static const dpr_op ops[] = {DPR_SUM, DPR_MIN, DPR_MAX};
     static const dpr_dtype dtypes[] = {DPR_I32, DPR_F64};
     enum { PAIRS = LENGTH(ops) * LENGTH(dtypes), SMALLEST = 5, LARGEST = 10 };

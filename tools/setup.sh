@@ -3,9 +3,9 @@
 # stdout is the command's own.
 
 dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libgtest-dev python3)
-# The linters are of one version everywhere, as each formats a little differently.
-dpr_lint_packages=(clang-format-14 clang-tidy-14 shellcheck)
+dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libgtest-dev)
+# Tests from other languages, and the linters, which are of one version everywhere, as each formats a little differently.
+dpr_test_packages=(gfortran python3-cffi python3-numpy clang-format-14 clang-tidy-14 shellcheck)
 
 dpr_say() { printf '%s\n' "$*" >&2; }
 
@@ -46,10 +46,11 @@ dpr_install() {
     rm -f "$log"
 }
 
-# Installs the linters where there are packages of them. Without them their tests are skipped, so this does not fail.
-dpr_install_linters() {
+# Installs what single tests need, where there are packages of it. Without it these tests are skipped, so this does not
+# fail.
+dpr_install_for_tests() {
     local missing package offered=()
-    mapfile -t missing < <(dpr_missing_packages "${dpr_lint_packages[@]}")
+    mapfile -t missing < <(dpr_missing_packages "${dpr_test_packages[@]}")
     [ ${#missing[@]} != 0 ] && dpr_can_install "${missing[@]}" || return 0
     [ -n "$(apt-cache pkgnames cmake)" ] || dpr_apt_get /dev/null update || true
     for package in "${missing[@]}"; do
@@ -60,7 +61,7 @@ dpr_install_linters() {
     [ ${#offered[@]} = 0 ] || dpr_install "${offered[@]}" || true
 }
 
-# dpr_setup build|lint: what building and testing need, and with `lint` the linters too.
+# dpr_setup build|test: what building and most tests need, and with `test` also what single tests need.
 dpr_setup() {
     local missing
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -69,7 +70,7 @@ dpr_setup() {
     fi
     mapfile -t missing < <(dpr_missing_packages "${dpr_packages[@]}")
     [ ${#missing[@]} = 0 ] || dpr_install "${missing[@]}" || return
-    [ "$1" != lint ] || dpr_install_linters
+    [ "$1" != test ] || dpr_install_for_tests
 }
 
 # One sentence where there will be no GPU strategies.

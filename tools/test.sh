@@ -4,7 +4,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-dpr_setup lint
+dpr_setup test
 dpr_say_without_nvcc
 dpr_build dev
 cd "$dpr_root"

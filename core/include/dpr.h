@@ -15,13 +15,14 @@
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
- *   most `size` bytes. Members that a
- *   smaller struct lacks have their defaults; members of a larger one that the library does not know must be 0 if it
- *   reads the struct, and stay as they are if it writes the struct. DPR_ERR_INVALID_OPTION if `size` is not a multiple
- *   of 8 from 8 to 4096.
+ *   most `size` bytes. Members that a smaller struct lacks have their defaults; members of a larger one that the library
+ *   does not know must be 0 if it reads the struct, and stay as they are if it writes the struct.
+ *   DPR_ERR_INVALID_OPTION if `size` is not a multiple of 8 from 8 to 4096.
  * - 0 or NULL in a member of a struct of options means the member's default.
  * - A function that describes something fills in such a struct, except its `size`. DPR_ERR_NULL_POINTER. Strings in it
  *   are in static storage unless it says otherwise.
+ * - Enums are 32 bits wide, which dpr.h asserts. Every enumerator has a number that never changes, and functions return
+ *   only numbers that enumerators have.
  * - Sizes are in elements where the parameter is called `count`, and in bytes where it is called `size` or `len`.
  * - Every function but dpr_shutdown() may be called from any number of threads at once. A context or a plan may be
  *   shared by threads; it may be destroyed only when no other thread uses it.
@@ -35,6 +36,8 @@
  * - The library does not print, abort or exit, and leaves the calling thread's CUDA contexts, its device and what other
  *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
+ * - For bindings of other languages: dpr/plain.h, which the build makes from this header, has the same declarations and
+ *   no preprocessor directives.
  *
  * Environment: DPR_NUM_THREADS, a whole number from 1, sets the number of threads of cpu.threads, which by default has
  * one for each core that the process may use; DPR_CPU_ISA=baseline or avx2 keeps cpu.simd and cpu.threads from
@@ -43,8 +46,10 @@
 #ifndef DPR_H
 #define DPR_H
 
+#ifndef DPR_PLAIN_ /* defined where dpr/plain.h is made */
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #include "dpr/dtypes.def"
 #include "dpr/ops.def"
@@ -57,9 +62,9 @@
 /** The version of this header as one number, to compare: 200 is 0.2.0, and 10203 is 1.2.3. */
 #define DPR_VERSION_NUMBER (DPR_VERSION_MAJOR * 10000 + DPR_VERSION_MINOR * 100 + DPR_VERSION_PATCH)
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(DPR_PLAIN_)
 #define DPR_API __attribute__((visibility("default")))
-#else
+#elif !defined(DPR_PLAIN_)
 #define DPR_API
 #endif
 
@@ -508,6 +513,86 @@ DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
 /** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
 DPR_API void dpr_plan_destroy(dpr_plan *plan);
 
+/* ---- Partial results -------------------------------------------------------------------------------------------- */
+
+/** A partial result is what is known of some elements before the result is made: a string of bytes of known size, the
+ * same on every machine (little-endian words of 64 bits), which may be stored, sent and copied. An array in pieces is
+ * reduced piece by piece, anywhere and at any time; the partial results are merged in the order of the pieces; the
+ * merged one is finished. Whatever the pieces are, the result is the same as that of the whole array, except for
+ * floating-point and complex SUM and PROD: there the bits depend on the pieces, and are the same whenever the pieces,
+ * their order and their devices' strategies are the same. Merging in several steps, from the first piece on, gives the
+ * same bits as merging at once. Errors of sums hold as for the whole array: partial sums are kept in twice the
+ * precision of F64, so merging adds nothing to them.
+ *
+ * A partial result belongs to an operation, an element type and a NaN policy, and to the version of its layout. What
+ * belongs to something else, or is no partial result, is refused with DPR_ERR_INVALID_PARTIAL. Changes of its other
+ * bytes are not noticed: they make another valid partial result.
+ *
+ * Partial results in memory are aligned to 8 bytes, and several lie one behind the other. */
+
+/** Bytes of a partial result, a multiple of 8; 0 for a pair without a meaning. */
+DPR_API size_t dpr_partial_size(dpr_op op, dpr_dtype dtype);
+
+/** What a partial result is of. Start from DPR_PARTIAL_INFO_INIT. */
+typedef struct dpr_partial_info {
+    size_t size; /**< sizeof(dpr_partial_info), set by DPR_PARTIAL_INFO_INIT */
+    dpr_op op;
+    dpr_dtype dtype;
+    dpr_nan nan;
+    uint32_t reserved; /**< 0 */
+    uint64_t count;    /**< number of elements, NaNs that were ignored included */
+} dpr_partial_info;
+
+#define DPR_PARTIAL_INFO_INIT                                                                                          \
+    { sizeof(dpr_partial_info), DPR_OP_NONE, DPR_DTYPE_NONE, DPR_NAN_PROPAGATE, 0, 0 }
+DPR_API void dpr_partial_info_init(dpr_partial_info *out, size_t size);
+
+/** Writes what the partial result in host memory is of to *out. DPR_ERR_INVALID_PARTIAL. */
+DPR_API dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *out);
+
+/** dpr_reduce_ex() and dpr_reduce_async() to a partial result: `partial` receives dpr_partial_size(op, dtype) bytes.
+ *
+ * @param first_index  the index of in[0] in the whole array, for ARGMIN and ARGMAX; not used by other operations.
+ *
+ * `count` may be 0 for every operation. options->init must be NULL. */
+DPR_API dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                                      dpr_op op, uint64_t first_index, const dpr_options *options);
+DPR_API dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                                            dpr_op op, uint64_t first_index, const dpr_options *options,
+                                            dpr_stream stream);
+
+/** dpr_plan_run() to a partial result. DPR_ERR_INVALID_OPTION if the plan has an initial value. */
+DPR_API dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
+                                        dpr_stream stream);
+
+/** Merges partial results in host memory, in their order, to one.
+ *
+ * @param partials  `n` partial results of the operation and the type, one behind the other; n is at least 1.
+ * @param options   NULL, or options whose `nan` is that of the partial results. The other options are not used, and
+ *                  `init` must be NULL.
+ * @param out       receives the merged partial result; may be in `partials`.
+ *
+ * Errors: DPR_ERR_INVALID_PARTIAL, DPR_ERR_EMPTY (n is 0), and those of the arguments. Time: O(n). */
+DPR_API dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
+                                     const dpr_options *options, void *out);
+
+/** Merges partial results in host memory as dpr_partial_merge() does, combines what that gives with options->init, if
+ * there is one, and writes the result, one element of dpr_result_dtype(op, dtype), to *out. DPR_ERR_EMPTY also for
+ * ARGMIN and ARGMAX of no elements. */
+DPR_API dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
+                                      const dpr_options *options, void *out);
+
+/** The same in a stream, for partial results in memory that the context's GPU reaches: device, pinned or managed. One
+ * warp does the work; the bits are those that the host's functions give. May be captured in a CUDA graph. On a CPU
+ * context `stream` must be NULL, and the work is done on return.
+ *
+ * The GPU cannot return a status: if a partial result belongs to something else, the merged one is all zeros, which
+ * every later merge refuses, and finishing leaves *out as it is. ARGMIN and ARGMAX of no elements give -1. */
+DPR_API dpr_status dpr_partial_merge_async(dpr_ctx *ctx, const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
+                                           const dpr_options *options, void *out, dpr_stream stream);
+DPR_API dpr_status dpr_partial_finish_async(dpr_ctx *ctx, const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
+                                            const dpr_options *options, void *out, dpr_stream stream);
+
 /* ---- Reductions from kernels ------------------------------------------------------------------------------------ */
 
 /** A launcher serves reductions that the caller's own kernels ask for, by dpr::nested_reduce() and dpr::tail_reduce()
@@ -777,6 +862,17 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 
 #ifdef __cplusplus
 }
+#define DPR_STATIC_ASSERT_ static_assert
+#else
+#define DPR_STATIC_ASSERT_ _Static_assert
 #endif
+
+#ifndef DPR_PLAIN_
+DPR_STATIC_ASSERT_(sizeof(dpr_status) == 4 && sizeof(dpr_dtype) == 4 && sizeof(dpr_op) == 4 && sizeof(dpr_kind) == 4
+                       && sizeof(dpr_mode) == 4 && sizeof(dpr_nan) == 4 && sizeof(dpr_memory) == 4
+                       && sizeof(dpr_role) == 4,
+                   "dpr needs enums of 32 bits: compile without -fshort-enums");
+#endif
+#undef DPR_STATIC_ASSERT_
 
 #endif

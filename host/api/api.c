@@ -5,6 +5,7 @@
 #include "cpu/pool.h"
 #include "ctx.h"
 #include "error.h"
+#include "partial.h"
 #include "request.h"
 
 /* A request with its arrays. */
@@ -29,12 +30,11 @@ static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place 
     return (dpr_place){DPR_MEMORY_HOST, -1, NULL};
 }
 
-/* Checks everything and finds out where the arrays lie. `ctx` is NULL if the context will depend on where they lie. */
-static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
-                            const dpr_options *options, call *c) {
-    dpr_status status = dpr_request_make(op, dtype, count, options, &c->request);
-    if (status == DPR_OK)
-        status = dpr_request_check(&c->request, in, out);
+/* Checks the arrays of a call whose request is made, and finds out where they lie. `ctx` is NULL if the context will
+ * depend on where they lie. */
+static dpr_status place_arrays(const dpr_ctx *ctx, const void *in, void *out, call *c) {
+    const size_t count = c->request.count;
+    dpr_status status = dpr_request_check(&c->request, in, out);
     if (status == DPR_OK)
         status = dpr_device_place(out, "out", &c->out_place);
     if (status == DPR_OK && count > 0)
@@ -102,10 +102,7 @@ static dpr_status wait_before_cpu(const dpr_ctx *ctx, const call *c) {
 
 /* Everything that can fail comes before *out is written. The strategy cannot fail, and writes *out at its end. */
 static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dpr_run *run, const call *c) {
-    union {
-        unsigned char bytes[16];
-        dpr_c128 widest;
-    } result;
+    uint64_t result[DPR_PARTIAL_WORDS];
     static const unsigned char none[DPR_MOST_REPORT_BYTES];
     dpr_status status = wait_before_cpu(ctx, c);
     if (status == DPR_OK && run->launch_report)
@@ -113,10 +110,10 @@ static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dp
     if (status != DPR_OK)
         return status;
     const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
-    run->out = reaches_out ? c->out : &result;
+    run->out = reaches_out ? c->out : result;
     run->limits = step->limits;
     (void)step->strategy->launch(run);
-    return reaches_out ? DPR_OK : put(ctx, c, c->out_place, c->out, &result, c->request.result->size);
+    return reaches_out ? DPR_OK : put(ctx, c, c->out_place, c->out, result, c->request.out_size);
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
@@ -133,12 +130,14 @@ static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
     if (c->nested_place.memory == DPR_MEMORY_HOST)
         run.report = NULL;
     const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
-    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){to_host ? c->out : NULL, c->request.result->size});
+    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){to_host ? c->out : NULL, c->request.out_size});
 }
 
 dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op) {
     call c;
-    dpr_status status = make_call(NULL, in, out, count, dtype, op, NULL, &c);
+    dpr_status status = dpr_request_make(op, dtype, count, NULL, &c.request);
+    if (status == DPR_OK)
+        status = place_arrays(NULL, in, out, &c);
     if (status != DPR_OK)
         return status;
     /* The CPU reduces pinned memory, even if the result goes to a device. */
@@ -149,16 +148,38 @@ dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, 
     return status == DPR_OK ? run_blocking(ctx, &c) : status;
 }
 
+static dpr_status reduce_blocking(dpr_ctx *ctx, const void *in, void *out, call *c) {
+    const dpr_status status = place_arrays(ctx, in, out, c);
+    if (status == DPR_OK && c->request.stream && !dpr_ctx_gpu(ctx))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
+                        (void *)c->request.stream);
+    return status == DPR_OK ? run_blocking(ctx, c) : status;
+}
+
+/* Makes a request for a partial result, of which there is also one of no elements. */
+static dpr_status make_partial(size_t count, dpr_dtype dtype, dpr_op op, uint64_t first_index,
+                               const dpr_options *options, dpr_request *out) {
+    const dpr_status status = dpr_request_make(op, dtype, count > 0 ? count : 1, options, out);
+    out->count = count;
+    return status == DPR_OK ? dpr_request_partial(first_index, out) : status;
+}
+
 dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                          const dpr_options *options) {
     if (!ctx)
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
-    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK && c.request.stream && !dpr_ctx_gpu(ctx))
-        status = dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
-                          (void *)c.request.stream);
-    return status == DPR_OK ? run_blocking(ctx, &c) : status;
+    const dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
+    return status == DPR_OK ? reduce_blocking(ctx, in, out, &c) : status;
+}
+
+dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype, dpr_op op,
+                              uint64_t first_index, const dpr_options *options) {
+    if (!ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    call c;
+    const dpr_status status = make_partial(count, dtype, op, first_index, options, &c.request);
+    return status == DPR_OK ? reduce_blocking(ctx, in, partial, &c) : status;
 }
 
 static dpr_status check_reachable(const char *argument, const void *pointer, dpr_place place) {
@@ -168,43 +189,54 @@ static dpr_status check_reachable(const char *argument, const void *pointer, dpr
                     pointer);
 }
 
-dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
-                            const dpr_options *options, dpr_stream stream) {
-    if (!ctx)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
-    call c;
-    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK && c.request.stream)
-        status = dpr_fail(DPR_ERR_INVALID_OPTION,
-                          "options->stream is %p; it should be NULL, because dpr_reduce_async() has a parameter for "
-                          "the stream",
-                          (void *)c.request.stream);
+static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call *c, dpr_stream stream) {
+    dpr_status status = dpr_request_no_stream(&c->request, "options");
+    if (status == DPR_OK)
+        status = place_arrays(ctx, in, out, c);
     if (status != DPR_OK)
         return status;
     if (!dpr_ctx_gpu(ctx)) {
         if (stream)
             return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the context is the CPU's", (void *)stream);
-        return run_blocking(ctx, &c);
+        return run_blocking(ctx, c);
     }
-    if (count == 0)
-        c.in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
-    status = check_reachable("in", in, c.in_place);
+    if (c->request.count == 0)
+        c->in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    status = check_reachable("in", in, c->in_place);
     if (status == DPR_OK)
-        status = check_reachable("out", out, c.out_place);
-    if (status == DPR_OK && c.request.launch_report)
-        status = check_reachable("options->launch->report", c.request.launch_report, c.nested_place);
+        status = check_reachable("out", out, c->out_place);
+    if (status == DPR_OK && c->request.launch_report)
+        status = check_reachable("options->launch->report", c->request.launch_report, c->nested_place);
     if (status != DPR_OK)
         return status;
-    c.request.key.f.in_memory = (uint8_t)c.in_place.memory;
-    c.request.key.f.gpu_only = 1;
+    c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
+    c->request.key.f.gpu_only = 1;
     const dpr_choice *choice = NULL;
     dpr_run run;
-    status = prepare(ctx, &c, &choice, &run);
+    status = prepare(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    run.out = c.out;
+    run.out = c->out;
     run.stream = stream;
     return dpr_ctx_run(ctx, choice, &run, NULL);
+}
+
+dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                            const dpr_options *options, dpr_stream stream) {
+    if (!ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    call c;
+    const dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
+    return status == DPR_OK ? reduce_in_stream(ctx, in, out, &c, stream) : status;
+}
+
+dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                                    dpr_op op, uint64_t first_index, const dpr_options *options, dpr_stream stream) {
+    if (!ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    call c;
+    const dpr_status status = make_partial(count, dtype, op, first_index, options, &c.request);
+    return status == DPR_OK ? reduce_in_stream(ctx, in, partial, &c, stream) : status;
 }
 
 void dpr_shutdown(void) {

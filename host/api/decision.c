@@ -78,7 +78,7 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     const dpr_caps *caps = &decision->machine.caps;
     const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
     const dpr_prediction found = {
-        .seconds = refusal ? 0 : dpr_strategies[i]->cost(key, caps, count),
+        .seconds = refusal ? 0 : dpr_predict(dpr_strategies[i], key, caps, (dpr_size){count, 1}),
         .refusal = refusal,
     };
     return dpr_fill_out(out, &found, sizeof found);

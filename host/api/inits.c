@@ -9,6 +9,7 @@
     X(options, OPTIONS)                                                                                                \
     X(launch_options, LAUNCH_OPTIONS)                                                                                  \
     X(problem, PROBLEM)                                                                                                \
+    X(partial_info, PARTIAL_INFO)                                                                                      \
     X(op_info, OP_INFO)                                                                                                \
     X(dtype_info, DTYPE_INFO)                                                                                          \
     X(strategy_info, STRATEGY_INFO)                                                                                    \

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cpu/element.h"
+#include "element.h"
 #include "error.h"
 
 #define DPR_TEXT_OF_(x) #x

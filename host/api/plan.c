@@ -80,16 +80,18 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     return DPR_OK;
 }
 
-dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
-    if (!plan)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
-    const dpr_status status = dpr_request_check(&plan->request, in, out);
+/* Runs the plan. The request is the plan's, but for what the run writes. */
+static dpr_status run_plan(const dpr_plan *plan, const dpr_request *request, const void *in, void *out,
+                           dpr_stream stream) {
+    const dpr_status status = dpr_request_check(request, in, out);
     if (status != DPR_OK)
         return status;
     dpr_run run = plan->run;
     run.in = in;
     run.out = out;
     run.stream = stream;
+    run.label = request->label;
+    run.first_index = request->first_index;
     if (plan->step->strategy->side == DPR_ON_GPU)
         return dpr_ctx_run(plan->ctx, plan->choice, &run, NULL);
     if (stream)
@@ -101,6 +103,19 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
     if (run.launch_report)
         memset(run.launch_report, 0, run.report_size);
     return DPR_OK;
+}
+
+dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
+    return plan ? run_plan(plan, &plan->request, in, out, stream) : dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+}
+
+dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
+                                dpr_stream stream) {
+    if (!plan)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    dpr_request request = plan->request;
+    const dpr_status status = dpr_request_partial(first_index, &request);
+    return status == DPR_OK ? run_plan(plan, &request, in, partial, stream) : status;
 }
 
 dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {

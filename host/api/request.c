@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "partial.h"
 #include "plan/registry.h"
 #include "plan/text.h"
 
@@ -141,12 +142,36 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
                         (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / d->size, d->name);
     if (count == 0 && o->result == DPR_RESULT_INDEX)
         return dpr_fail(DPR_ERR_EMPTY, "count is 0; %s has no result for zero elements", o->name);
+    const dpr_dtype_row *result = &dpr_dtypes[DPR_ROW(dpr_result_dtype(op, dtype))];
     *out = (dpr_request){.op = o,
                          .dtype = d,
-                         .result = &dpr_dtypes[DPR_ROW(dpr_result_dtype(op, dtype))],
+                         .result = result,
                          .count = count,
+                         .out_size = result->size,
+                         .out_align = result->align,
                          .key.f = {.op = DPR_ROW(op), .dtype = DPR_ROW(dtype)}};
     return options ? take_options(options, out) : DPR_OK;
+}
+
+dpr_status dpr_request_no_stream(const dpr_request *request, const char *options) {
+    if (!request->stream)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_INVALID_OPTION,
+                    "%s->stream is %p; it is for calls that wait for their result on a GPU, and should be NULL here",
+                    options, (void *)request->stream);
+}
+
+dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
+    const dpr_op op = dpr_key_op(&request->key);
+    const dpr_dtype dtype = dpr_key_dtype(&request->key);
+    if (request->init.present)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->init is set; an initial value belongs to dpr_partial_finish()");
+    request->label = dpr_partial_label(op, dtype, (dpr_nan)request->key.f.nan);
+    request->first_index = first_index;
+    request->out_size = sizeof(uint64_t) * (size_t)dpr_partial_words(op, dtype);
+    request->out_align = sizeof(uint64_t);
+    return DPR_OK;
 }
 
 dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
@@ -157,11 +182,9 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
         return status;
     if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
-    if (out->stream)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "problem->options->stream is %p; it should be NULL, because dpr_plan_run() has a parameter for "
-                        "the stream",
-                        (void *)out->stream);
+    status = dpr_request_no_stream(out, "problem->options");
+    if (status != DPR_OK)
+        return status;
     if (adopted->reserved != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->reserved is %d; it should be 0", adopted->reserved);
     const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
@@ -199,6 +222,8 @@ void dpr_request_run(const dpr_request *request, dpr_run *out) {
     out->count = request->count;
     out->key = request->key;
     out->init = request->init;
+    out->label = request->label;
+    out->first_index = request->first_index;
     out->max_pending = request->max_pending;
     out->report = out->launch_report = request->launch_report;
     out->report_size = request->report_size;
@@ -212,8 +237,8 @@ dpr_status dpr_request_check(const dpr_request *request, const void *in, const v
     if (in && (uintptr_t)in % request->dtype->align != 0)
         return dpr_fail(DPR_ERR_MISALIGNED, "in is %p, which is not aligned to the %d bytes of %s", in,
                         request->dtype->align, request->dtype->name);
-    if ((uintptr_t)out % request->result->align != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "out is %p, which is not aligned to the %d bytes of the result type %s",
-                        out, request->result->align, request->result->name);
+    if ((uintptr_t)out % request->out_align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "out is %p, which is not aligned to the %zu bytes of %s", out,
+                        request->out_align, request->label ? "a partial result" : request->result->name);
     return DPR_OK;
 }

@@ -12,6 +12,8 @@ typedef struct dpr_request {
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
+    uint64_t label, first_index;      /* of a partial result that takes the place of the result, as in dpr_run */
+    size_t out_size, out_align;       /* of what is written, in bytes */
     int max_pending;                  /* limit of nested launches, as in dpr_launch_options */
     dpr_launch_report *launch_report; /* where the caller wants the counters of nested launches, or NULL */
     size_t report_size;               /* bytes there; 0 if there is none */
@@ -20,6 +22,13 @@ typedef struct dpr_request {
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
+
+/* Fails with DPR_ERR_INVALID_OPTION if the request has a stream. The sentence names `options`. */
+dpr_status dpr_request_no_stream(const dpr_request *request, const char *options);
+
+/* Makes the request one for a partial result of elements from `first_index` on. DPR_ERR_INVALID_OPTION if it has an
+ * initial value, which belongs to dpr_partial_finish(). */
+dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request);
 
 /* Copies the problem to *adopted, checks it, and makes a request of it whose key has the memory, with DPR_MEMORY_AUTO
  * resolved for a machine with or without a GPU. *adopted and *out are unspecified after a failure. */

@@ -8,23 +8,14 @@
  *         fold(in, first, count, &part);
  *         dpr_acc_merge(&key, &whole, &part);
  *     }
- *     dpr_acc_finish(&key, &whole, &init, out);
+ *     dpr_acc_finish(run, &whole);
  *
  * Only op, dtype and nan of the key matter. The ranges may be folded by different kernels, on different threads. */
 #ifndef DPR_HOST_CPU_OPS_H
 #define DPR_HOST_CPU_OPS_H
 
-#include "lists.h"
+#include "acc.h"
 #include "strategy.h"
-
-/* An accumulator. It is a plain value: it may be copied, and needs no release. */
-typedef struct dpr_acc {
-    double re, im;         /* sum or product of a floating-point or complex type */
-    double re_low, im_low; /* what the sums have lost to rounding */
-    uint64_t bits;         /* sum, product or bitwise result of an integer type; a count; a truth value */
-    int64_t rank;          /* rank of the best element (element.h) */
-    int64_t index;         /* lowest index of the best element; 0 for complex products; -1: no element so far */
-} dpr_acc;
 
 /* Folds in[first .. first+count-1] into *acc. `in` is aligned for the type; `count` may be 0. */
 typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
@@ -66,12 +57,16 @@ void dpr_acc_start(const dpr_key *key, dpr_acc *acc);
 /* *acc becomes the accumulator of its own elements followed by those of *later. */
 void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later);
 
-/* Combines *acc with the initial value and writes the result to *out, which is aligned for its type. */
-void dpr_acc_finish(const dpr_key *key, dpr_acc *acc, const dpr_init *init, void *out);
+/* Combines *acc with the run's initial value and writes the result to run->out; if the run has a label, writes the
+ * partial result. */
+void dpr_acc_finish(const dpr_run *run, dpr_acc *acc);
 
-/* Rate at which one core reduces an array in memory, as a fraction of the core's bandwidth: 1 for most pairs, less if
- * arithmetic is the limit. For cost functions. */
-double dpr_cpu_rate(const dpr_key *key);
+/* Writes the partial result of a run that has a label. */
+void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);
+
+/* Bytes a second that one core reads from memory and reduces: the core's bandwidth for most pairs, less if arithmetic
+ * is the limit. For cost functions. */
+double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu);
 
 /* dpr_strategy.limits of strategies that run on the calling thread alone. */
 dpr_launch_limits dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident);

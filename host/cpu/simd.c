@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost.h"
 #include "ops.h"
 
 #if defined(__x86_64__)
@@ -51,22 +52,22 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
 /* Products of one-byte integers read 8 to 12 GB/s with AVX2 from the L1 cache of an EPYC 7003, whose cores read 14.7
  * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, read 24
  * GB/s with AVX2 on a Xeon of 3 GHz. */
-double dpr_cpu_rate(const dpr_key *key) {
+double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu) {
     const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
-    return dpr_key_op(key) == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1 ? 0.6 : 1;
+    const int is_slow = dpr_key_op(key) == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1;
+    return 1e6 * (double)cpu->core_mb_per_s * (is_slow ? 0.6 : 1);
 }
 
 /* 15 ns is the time of a call before the first element. */
-static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    double rate = 1e6 * (double)caps->cpu.core_mb_per_s * dpr_cpu_rate(key);
-    return 15e-9 + (double)count * dpr_dtypes[key->f.dtype].size / rate;
+static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return (dpr_cost){.latency = 15e-9, .bytes = dpr_array_bytes(key, size), .rate = dpr_cpu_rate(key, &caps->cpu)};
 }
 
 static int launch(const dpr_run *run) {
     dpr_acc acc;
     dpr_acc_start(&run->key, &acc);
     dpr_cpu_fold (&run->key)(run->in, 0, run->count, &acc);
-    dpr_acc_finish(&run->key, &acc, &run->init, run->out);
+    dpr_acc_finish(run, &acc);
     return 0;
 }
 
@@ -74,6 +75,7 @@ const dpr_strategy dpr_cpu_simd = {
     .name = "cpu.simd",
     .text = "vector instructions, one thread",
     .side = DPR_ON_CPU,
+    .role = DPR_ROLE_CANDIDATE,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

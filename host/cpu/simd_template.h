@@ -11,7 +11,7 @@
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
  * or zeros. The loops fold whole vectors; acc.h folds the elements after the last whole vector. */
 
-#include "acc.h"
+#include "ops.h"
 #include "pairs.h"
 
 #define DPR_VECTOR __attribute__((vector_size(DPR_VECTOR_BYTES)))

@@ -3,6 +3,7 @@
  * The parts depend only on the number of threads, the count and the element size, and their accumulators are merged in
  * order. So the bits of the result depend only on these. A caller that finds the pool in use by another thread does all
  * parts itself, with the same result. It does not wait, because the cores are busy anyway. */
+#include "cost.h"
 #include "ops.h"
 #include "pool.h"
 
@@ -66,17 +67,16 @@ static int launch(const dpr_run *run) {
     }
     if (pool)
         dpr_pool_release(pool);
-    dpr_acc_finish(&run->key, &whole, &run->init, run->out);
+    dpr_acc_finish(run, &whole);
     return 0;
 }
 
 /* Waking the workers and waiting for the last of them takes 10 us, and 0.5 us for each. */
-static double cost(const dpr_key *key, const dpr_caps *caps, size_t count) {
-    const dpr_cpu_caps *cpu = &caps->cpu;
-    double together = 1e6 * (double)cpu->core_mb_per_s * dpr_cpu_rate(key) * (double)cpu->threads;
-    double memory = 1e6 * (double)cpu->total_mb_per_s;
-    double rate = together < memory ? together : memory;
-    return 10e-6 + 0.5e-6 * (double)cpu->threads + (double)count * dpr_dtypes[key->f.dtype].size / rate;
+static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    const double threads = (double)caps->cpu.threads;
+    return (dpr_cost){.latency = 10e-6 + 0.5e-6 * threads,
+                      .bytes = dpr_array_bytes(key, size),
+                      .rate = dpr_cpu_rate(key, &caps->cpu) * threads};
 }
 
 static dpr_launch_limits limits(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {
@@ -89,6 +89,7 @@ const dpr_strategy dpr_cpu_threads = {
     .name = "cpu.threads",
     .text = "vector instructions on one thread for each core",
     .side = DPR_ON_CPU,
+    .role = DPR_ROLE_CANDIDATE,
     .cost = cost,
     .limits = limits,
     .launch = launch,

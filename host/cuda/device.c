@@ -71,7 +71,7 @@ dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
 /* Checks that the build has machine code or PTX that the device runs. Sets *code to the compute capability that this
  * was compiled for, times 10. */
 static cudaError_t check_code(const dpr_build *build, int *code) {
-    const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_F32}};
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_F32)}};
     struct cudaFuncAttributes attributes;
     const cudaError_t error = cudaFuncGetAttributes(&attributes, build->any->kernel(&key).entry);
     *code = error == cudaSuccess ? attributes.ptxVersion : 0;
@@ -94,8 +94,9 @@ static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
         error = (cudaError_t)device->hook->open(&device->home, &device->hooked);
     if (error != cudaSuccess)
         return error;
+    device->work = dpr_workspaces_create(&device->home);
     device->kernels = dpr_kernels_create();
-    return device->kernels ? cudaSuccess : cudaErrorMemoryAllocation;
+    return device->work && device->kernels ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* Frees everything that the device holds; only host memory if the home is no longer `there`. Freeing device memory
@@ -104,6 +105,7 @@ static cudaError_t open_here(dpr_device *device, const dpr_build *build) {
 static void give_back(dpr_device *device, int there) {
     const cudaStream_t own = atomic_load(&device->own);
     dpr_scratch_destroy(device->scratch, there);
+    dpr_workspaces_destroy(device->work, there);
     device->hook->close(device->hooked, there);
     dpr_mail_destroy(device->mail, there);
     dpr_kernels_destroy(device->kernels);
@@ -178,7 +180,7 @@ static dpr_status measure_in_home(dpr_device *device, const dpr_gpu_caps *gpu) {
     dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    status = device->hook->measure(device->hooked, device, gpu);
+    status = device->hook->measure(device->hooked, device, device->work, gpu);
     dpr_home_leave(&visit);
     return status;
 }

@@ -60,10 +60,11 @@ dpr_status dpr_device_wait(dpr_place place);
 
 /* ---- An initialised device ---- */
 
-/* What a build provides for every device. Both are NULL in a build without CUDA, where no device is opened. */
+/* What a build provides for every device. All are NULL in a build without CUDA, where no device is opened. */
 typedef struct dpr_build {
     const dpr_strategy *any; /* any GPU strategy: all kernels are compiled for the same architectures as its own */
     const struct dpr_hook *hook;
+    const dpr_strategy *partials; /* merges partial results; it is not in the registry */
 } dpr_build;
 
 /* A device with its scratch memory and mailboxes. Any number of threads may use one at once. */

@@ -1,5 +1,6 @@
 #include "home.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 #include "capture.h"
@@ -182,6 +183,24 @@ cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *
         return all_sms(home, out);
     const CUresult result = contexts_of(stream, &regular, out);
     return result == CUDA_SUCCESS && regular != home->regular ? cudaErrorInvalidResourceHandle : (cudaError_t)result;
+}
+
+/* The legacy default stream cannot be captured. */
+cudaError_t dpr_home_identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph) {
+    CUstreamCaptureStatus status;
+    *graph = NULL;
+    *id = ULLONG_MAX;
+    if (!stream || stream == cudaStreamLegacy)
+        return cudaSuccess;
+    const CUresult result = dpr_driver()->stream_get_capture_info(stream, &status, NULL, graph, NULL, NULL);
+    if (result != CUDA_SUCCESS)
+        return (cudaError_t)result;
+    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        return cudaErrorStreamCaptureInvalidated;
+    if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return cudaSuccess;
+    *graph = NULL;
+    return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
 }
 
 /* This question does not harm the capture. */

@@ -38,6 +38,10 @@ cudaError_t dpr_home_examine(dpr_home *home, int *sms);
  * cudaErrorInvalidResourceHandle if the stream does not belong to the home, which has been examined. */
 cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *out);
 
+/* Finds the stream's number, which no other stream ever has, and the graph to which the stream is being captured, or
+ * NULL. */
+cudaError_t dpr_home_identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph);
+
 /* Whether the legacy default stream may be used. It may not while a blocking stream is captured: that stream would have
  * to wait for it, so using it spoils the capture. */
 int dpr_home_has_legacy(void);

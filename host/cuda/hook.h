@@ -2,13 +2,13 @@
  * strategy and module has (core/strategy.h).
  *
  * A build with CUDA has one such family, the strategies with nested launches (dp/hook.c), and strategies.def names its
- * hook. A strategy belongs to the family if it has workspace_bytes(). */
+ * hook. A strategy belongs to the family if its role is DPR_ROLE_NESTED. */
 #ifndef DPR_HOST_CUDA_HOOK_H
 #define DPR_HOST_CUDA_HOOK_H
 
 #include "device.h"
 
-struct CUgraph_st;
+struct dpr_workspaces;
 
 typedef struct dpr_hook {
     /* Puts the family's assumptions about a device that is not open into the device's capabilities. */
@@ -25,16 +25,17 @@ typedef struct dpr_hook {
     void (*limit)(const void *state, dpr_gpu_caps *gpu);
     /* Sets how many nested launches may be pending on the device, until it is closed. */
     dpr_status (*allow)(void *state, size_t pending);
-    /* Measures once what runs of the family cost, if they work on the device. Called in its home, relaxed (home.h). */
-    dpr_status (*measure)(void *state, dpr_device *device, const dpr_gpu_caps *gpu);
+    /* Measures once what runs of the family cost, if they work on the device. `work` has the device's workspaces.
+     * Called in the device's home, relaxed (home.h). */
+    dpr_status (*measure)(void *state, dpr_device *device, struct dpr_workspaces *work, const dpr_gpu_caps *gpu);
     /* Puts the costs that have been measured so far into the capabilities. */
     void (*read)(const void *state, dpr_gpu_caps *gpu);
 
-    /* Called before and after the launch of a run. `graph` is the graph to which the run is captured, or NULL. begin()
-     * provides what the run needs, and sets run->workspace on success. end() is called if begin() succeeded, and
-     * enqueues what must follow the run if it was `launched`. Both return a cudaError_t. */
-    int (*begin)(void *state, const dpr_strategy *strategy, dpr_run *run, struct CUgraph_st *graph);
-    int (*end)(dpr_run *run, int launched, struct CUgraph_st *graph);
+    /* Called before and after the launch of a run, which has its memory. begin() sets run->launches and, if it is NULL,
+     * run->report. end() is called if everything before succeeded, and enqueues what must follow the run. Both return a
+     * cudaError_t. */
+    int (*begin)(dpr_run *run);
+    int (*end)(dpr_run *run);
 } dpr_hook;
 
 #endif

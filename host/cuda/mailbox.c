@@ -8,8 +8,9 @@
 
 #include "elapsed.h"
 
-/* If more callers than MAILBOXES run at once, they wait for one another. Each mailbox has a cache line of 64 bytes. */
-enum { MAILBOXES = 64, LINE_WORDS = 8 };
+/* If more callers than MAILBOXES run at once, they wait for one another. Each mailbox has two cache lines of 64 bytes.
+ */
+enum { MAILBOXES = 64, LINE_WORDS = 16 };
 
 /* Polls between two readings of the clock: a few microseconds, because a pause instruction takes some 10 to 50 ns. */
 enum { POLLS = 64 };

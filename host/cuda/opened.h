@@ -10,6 +10,7 @@
 #include "kernels.h"
 #include "mailbox.h"
 #include "scratch.h"
+#include "workspaces.h"
 
 struct dpr_device {
     dpr_home home;
@@ -18,6 +19,7 @@ struct dpr_device {
     int concurrent_managed;    /* whether the host may touch managed memory while a kernel runs */
     _Atomic(cudaStream_t) own; /* for blocking calls while the legacy default stream may not be used; NULL at first */
     dpr_scratch *scratch;
+    dpr_workspaces *work;
     dpr_mail *mail;
     dpr_kernels *kernels;
     const dpr_hook *hook;

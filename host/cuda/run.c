@@ -36,28 +36,51 @@ static cudaError_t clear_report(const dpr_run *run, size_t written) {
     return cudaMemsetAsync((char *)run->report + written, 0, run->report_size - written, run->stream);
 }
 
-/* run->scratch is set. */
-static cudaError_t enqueue(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
-    run->enqueue = dpr_kernels_enqueue;
-    run->enqueuer = device->kernels;
-    cudaError_t error = clear_report(run, strategy->workspace_bytes ? sizeof *run->report : 0);
-    if (error == cudaSuccess && strategy->workspace_bytes)
-        error = (cudaError_t)device->hook->begin(device->hooked, strategy, run, graph);
+/* run->scratch and run->workspace are set. */
+static cudaError_t enqueue_with_memory(const dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
+    const int nested = strategy->role == DPR_ROLE_NESTED;
+    cudaError_t error = clear_report(run, nested ? sizeof *run->report : 0);
+    if (error == cudaSuccess && nested)
+        error = (cudaError_t)device->hook->begin(run);
     if (error == cudaSuccess)
         error = (cudaError_t)strategy->launch(run);
-    if (!run->workspace)
+    if (error == cudaSuccess && nested)
+        error = (cudaError_t)device->hook->end(run);
+    return error;
+}
+
+/* run->scratch is set. */
+static cudaError_t enqueue(const dpr_device *device, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
+    cudaError_t error = cudaSuccess;
+    run->enqueue = dpr_kernels_enqueue;
+    run->enqueuer = device->kernels;
+    run->workspace = NULL;
+    const size_t bytes = strategy->workspace_bytes ? strategy->workspace_bytes(run) : 0;
+    if (bytes > 0)
+        error = dpr_workspaces_take(device->work, bytes, run->stream, graph, &run->workspace);
+    if (error != cudaSuccess)
         return error;
-    const cudaError_t ended = (cudaError_t)device->hook->end(run, error == cudaSuccess, graph);
-    return error == cudaSuccess ? ended : error;
+    error = enqueue_with_memory(device, strategy, run);
+    if (bytes > 0)
+        dpr_workspaces_give_back(run->workspace, run->stream, graph);
+    return error;
+}
+
+/* Pins scratch memory if the strategy needs any, which sets *sms (scratch.h). Finds the graph to which the run is being
+ * captured, or NULL, if the strategy needs any memory. */
+static cudaError_t prepare(const dpr_device *device, const dpr_strategy *strategy, const dpr_run *run, int *sms,
+                           dpr_slot **slot, cudaGraph_t *graph) {
+    unsigned long long id;
+    if (strategy->scratch_bytes > 0)
+        return dpr_scratch_pin(device->scratch, run->stream, sms, slot, graph);
+    return strategy->workspace_bytes ? dpr_home_identify(run->stream, &id, graph) : cudaSuccess;
 }
 
 dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, dpr_misfit *misfit) {
     dpr_slot *slot = NULL;
     cudaGraph_t graph = NULL;
-    cudaError_t error = cudaSuccess;
     int sms = run->sms;
-    if (run->limits.scratch_bytes > 0)
-        error = dpr_scratch_pin(device->scratch, run->stream, &sms, &slot, &graph);
+    cudaError_t error = prepare(device, strategy, run, &sms, &slot, &graph);
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return dpr_device_wrong_stream(device, run->stream);
     if (error != cudaSuccess)

@@ -1,12 +1,10 @@
 #include "scratch.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "capture.h"
-#include "driver.h"
 #include "home.h"
 #include "strategy.h"
 
@@ -269,25 +267,6 @@ static cudaError_t pin_for_graph(dpr_scratch *scratch, cudaGraph_t graph, int sm
     return cudaSuccess;
 }
 
-/* Finds the stream's number, and the graph to which it is being captured, or NULL. The legacy default stream cannot be
- * captured, and gets a number that no other stream has. */
-static cudaError_t identify(cudaStream_t stream, unsigned long long *id, cudaGraph_t *graph) {
-    CUstreamCaptureStatus status;
-    *graph = NULL;
-    *id = ULLONG_MAX;
-    if (!stream || stream == cudaStreamLegacy)
-        return cudaSuccess;
-    const CUresult result = dpr_driver()->stream_get_capture_info(stream, &status, NULL, graph, NULL, NULL);
-    if (result != CUDA_SUCCESS)
-        return (cudaError_t)result;
-    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-        return cudaErrorStreamCaptureInvalidated;
-    if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return cudaSuccess;
-    *graph = NULL;
-    return (cudaError_t)dpr_driver()->stream_get_id(stream, id);
-}
-
 /* Pins a slot for a stream that has had no run lately, or for a graph. */
 static cudaError_t pin_new(dpr_scratch *scratch, cudaStream_t stream, unsigned long long id, cudaGraph_t graph,
                            int *sms, dpr_slot **out) {
@@ -319,7 +298,7 @@ static cudaError_t pin(dpr_scratch *scratch, cudaStream_t stream, unsigned long 
 cudaError_t dpr_scratch_pin(dpr_scratch *scratch, cudaStream_t stream, int *sms, dpr_slot **out,
                             cudaGraph_t *captured_to) {
     unsigned long long id;
-    cudaError_t error = identify(stream, &id, captured_to);
+    cudaError_t error = dpr_home_identify(stream, &id, captured_to);
     if (error == cudaSuccess)
         error = pin(scratch, stream, id, *captured_to, sms, out);
     if (error != cudaSuccess || !*out)

@@ -20,20 +20,31 @@ typedef struct explanation {
     int max_pending;
 } explanation;
 
-static void explain_limits(dpr_text *text, const dpr_choice_step *step) {
-    if (step->strategy->side == DPR_ON_GPU)
-        dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory\n",
-                     step->limits.max_blocks, step->limits.threads, step->limits.scratch_bytes);
-    else
+/* The run whose memory and launches are explained. */
+static dpr_run run_of(const dpr_choice_step *step, const explanation *of) {
+    return (dpr_run){.count = of->count, .key = of->choice->key, .limits = step->limits};
+}
+
+static void explain_launch(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
+    const dpr_strategy *strategy = step->strategy;
+    const dpr_run run = run_of(step, of);
+    if (strategy->side == DPR_ON_CPU) {
         dpr_text_add(text, "launch:    %d thread%s\n", step->limits.threads, step->limits.threads == 1 ? "" : "s");
+        return;
+    }
+    dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory", step->limits.max_blocks,
+                 step->limits.threads, strategy->scratch_bytes);
+    if (strategy->workspace_bytes)
+        dpr_text_add(text, ", %zu bytes of workspace", strategy->workspace_bytes(&run));
+    dpr_text_add(text, "\n");
 }
 
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
-    const dpr_run run = {.count = of->count, .key = of->choice->key, .limits = step->limits};
+    const dpr_run run = run_of(step, of);
     const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
     const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->max_pending);
     char form[160];
-    if (!step->strategy->describe)
+    if (step->strategy->role != DPR_ROLE_NESTED)
         return;
     step->strategy->describe(&run, form, sizeof form);
     dpr_text_add(text, "nesting:   %s\n", form);
@@ -71,7 +82,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
             dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
         else
             dpr_text_add(text, "%c %-*s %.3g us\n", strategy == chosen ? '*' : ' ', width, strategy->name,
-                         1e6 * strategy->cost(key, caps, of->count));
+                         1e6 * dpr_predict(strategy, key, caps, (dpr_size){of->count, 1}));
         on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
     }
     if (without_gpu > 0)
@@ -96,7 +107,7 @@ static void explain(dpr_text *text, const void *subject) {
     explain_machine(text, caps);
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
                  key->f.strategy ? "asked for by name" : "the cheapest by prediction");
-    explain_limits(text, step);
+    explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);
     explain_strategies(text, step->strategy, of);

@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "cost.h"
 #include "error.h"
 #include "lists.h"
 #include "occupancy.h"
@@ -14,15 +15,9 @@ static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
     return dpr_occupancy_of(gpu, use).blocks_per_sm * (int)gpu->sm_count;
 }
 
-/* Only devices of compute capability 9.x and 10.x have room for clusters of more than 8 blocks. That every SM can be in
- * a cluster is an assumption, because the capabilities do not say how SMs are grouped. */
-static int declared_cluster(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
-    const int most = gpu->cc_major == 9 || gpu->cc_major == 10 ? 16 : 8;
-    return kernel->cluster < most ? kernel->cluster : most;
-}
-
+/* That every SM can be in a cluster is an assumption, because the capabilities do not say how SMs are grouped. */
 static dpr_residency declared_residency(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
-    const int cluster = declared_cluster(gpu, kernel), blocks = declared_blocks(gpu, kernel);
+    const int cluster = dpr_largest_cluster(gpu, kernel->cluster), blocks = declared_blocks(gpu, kernel);
     return (dpr_residency){cluster ? blocks - blocks % cluster : blocks, cluster};
 }
 
@@ -72,14 +67,16 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
-    if (!refusal && key->f.block && !strategy->block_sizes)
+    if (!refusal && key->f.block && !strategy->takes_block)
         refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
+    if (!refusal && strategy->workspace_bytes && !caps->gpu.memory_pools)
+        refusal = "needs memory that is allocated in stream order";
     if (refusal || !strategy->probe)
         return refusal;
     return strategy->probe(key, caps);
 }
 
-/* Strategies that can run the key, in the registry's order. */
+/* Strategies among which the planner chooses, in the registry's order. */
 typedef struct candidates {
     const dpr_key *key;
     const dpr_caps *caps;
@@ -87,19 +84,34 @@ typedef struct candidates {
     const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
 } candidates;
 
+/* Whether the planner may choose the strategy without its name. If a block size is asked for, those that take it may be
+ * chosen, which no candidate does. */
+static int is_eligible(const dpr_strategy *strategy, const dpr_key *key) {
+    return strategy->role == DPR_ROLE_CANDIDATE || key->f.block;
+}
+
 static void gather(candidates *c, uint64_t barred) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
-        if (!(barred >> i & 1) && !dpr_refusal(dpr_strategies[i], c->key, c->caps))
-            c->strategy[c->count++] = dpr_strategies[i];
+        const dpr_strategy *strategy = dpr_strategies[i];
+        if (!(barred >> i & 1) && is_eligible(strategy, c->key) && !dpr_refusal(strategy, c->key, c->caps))
+            c->strategy[c->count++] = strategy;
     }
+}
+
+double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    const double memory = strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+    const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
+    const double reading = dpr_array_bytes(key, size) / memory;
+    return seconds > reading ? seconds : reading;
 }
 
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
+    const dpr_size size = {count, 1};
     const dpr_strategy *best = c->strategy[0];
-    double least = best->cost(c->key, c->caps, count);
+    double least = dpr_predict(best, c->key, c->caps, size);
     for (int i = 1; i < c->count; i++) {
-        const double seconds = c->strategy[i]->cost(c->key, c->caps, count);
+        const double seconds = dpr_predict(c->strategy[i], c->key, c->caps, size);
         if (seconds < least) {
             least = seconds;
             best = c->strategy[i];
@@ -166,11 +178,11 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     dpr_machine known;
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", strategy->name, refusal);
-    const dpr_status status = dpr_machine_known(machine, strategy->workspace_bytes != NULL, &known);
+    const dpr_status status = dpr_machine_known(machine, strategy->role == DPR_ROLE_NESTED, &known);
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. Strategies that reach the memory run every pair, so the reason is either
+/* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is either
  * the block size or the memory. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)

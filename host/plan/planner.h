@@ -60,6 +60,10 @@ const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count);
 /* Why the strategy cannot run the key on the machine, or NULL if it can. */
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps);
 
+/* Predicted seconds of a run on the machine, from the call to the result: at least as many as memory takes to deliver
+ * the array, whatever the strategy's cost states. The strategy can run the key there. */
+double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size);
+
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);
 

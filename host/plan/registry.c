@@ -15,10 +15,11 @@ static_assert(DPR_STRATEGY_COUNT < 64, "dpr_machine has a bit, and dpr_key one b
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_DECLARE)
 const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
 extern const dpr_hook DPR_HOOK;
-const dpr_build dpr_this_build = {&dpr_flat_block, &DPR_HOOK};
+extern const dpr_strategy dpr_partials;
+const dpr_build dpr_this_build = {&dpr_flat_block, &DPR_HOOK, &dpr_partials};
 #else
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_NONE)
-const dpr_build dpr_this_build = {NULL, NULL};
+const dpr_build dpr_this_build = {NULL, NULL, NULL};
 const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
 #endif
 
@@ -84,9 +85,9 @@ dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
         return status;
     const dpr_strategy *s = dpr_strategies[i];
     dpr_strategy_info found = DPR_STRATEGY_INFO_INIT;
-    found.role = s->workspace_bytes ? DPR_ROLE_NESTED : s->block_sizes ? DPR_ROLE_DEMONSTRATION : DPR_ROLE_CANDIDATE;
+    found.role = s->role;
     found.on_gpu = s->side == DPR_ON_GPU;
-    found.takes_block = s->block_sizes;
+    found.takes_block = s->takes_block;
     return dpr_fill_out(out, &found, sizeof found);
 }
 

@@ -13,7 +13,9 @@
 #include "fake_modules.h"
 #include "lists.h"
 #include "meetings.h"
+#include "partial.h"
 #include "plan/registry.h"
+#include "workspace_strategy.h"
 
 extern const dpr_strategy dpr_cpu_serial;
 
@@ -49,18 +51,20 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
 }
 
 static void learn(void) {
-    const size_t most = dpr_strategy_count() * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+    const size_t most =
+        (dpr_strategy_count() + 1) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         if (dpr_strategies[i]->side != DPR_ON_GPU)
             continue;
-        if (!dpr_strategies[i]->block_sizes)
+        if (!dpr_strategies[i]->takes_block)
             add_kernels_of(dpr_strategies[i], 0);
-        for (int block = LEAST_BLOCK; dpr_strategies[i]->block_sizes && block <= MOST_BLOCK; block++)
+        for (int block = LEAST_BLOCK; dpr_strategies[i]->takes_block && block <= MOST_BLOCK; block++)
             add_kernels_of(dpr_strategies[i], block);
     }
+    add_kernels_of(&test_workspace_strategy, 0);
 }
 
 static void learn_once(void) {
@@ -185,7 +189,7 @@ static const char *check_division(const cudaLaunchConfig_t *config, const dpr_ke
     return NULL;
 }
 
-/* ---- Kernels of modules, which may launch others ---- */
+/* ---- Runs with workspace, among them those whose kernels may launch others ---- */
 
 static int count_launch(const dpr_run *run, const dpr_launch *launch, dpr_kernel_args *args) {
     (void)launch, (void)args;
@@ -208,10 +212,11 @@ static const char *ask_strategy(fake_launch *launch) {
                    .report = launch->args.report,
                    .enqueue = count_launch,
                    .enqueuer = &launches};
-    run.limits.max_depth = (int)launch->args.max_depth;
-    if (!strategy->workspace_bytes)
+    if (launch->of_module)
+        run.limits.max_depth = (int)launch->args.max_depth;
+    if (launch->of_module && (strategy->role != DPR_ROLE_NESTED || !strategy->workspace_bytes))
         return "a kernel of a module has no account of what it launches";
-    launch->workspace_bytes = strategy->workspace_bytes(&run);
+    launch->workspace_bytes = strategy->workspace_bytes(&run) - (launch->of_module ? DPR_REPORT_BYTES : 0);
     if (strategy->launch(&run) != 0)
         return "a strategy's launches cannot be counted";
     launch->to_come = launches - 1;
@@ -253,10 +258,25 @@ static void keep_open(const fake_launch *launch) {
         *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
 }
 
-/* A kernel that no strategy declares, or that folds what a launch before has left. */
-static const char *prepare_further(fake_launch *out) {
-    if (!out->of_module)
+/* The arguments of a run's kernel that is of no module, if the run has workspace. */
+static void take_workspace(fake_launch *out, const workspace_args *args) {
+    out->args.workspace = args->workspace;
+}
+
+/* Whether a run in the stream that is of no module lacks kernels. */
+static int is_open(cudaStream_t stream) {
+    for (unsigned i = 0; i < MOST_OPEN; i++)
+        if (open_runs[i].to_come > 0 && !open_runs[i].of_module && open_runs[i].stream == stream)
+            return 1;
+    return 0;
+}
+
+/* A kernel that no strategy declares. */
+static const char *prepare_further(fake_launch *out, const void *arguments) {
+    if (!out->of_module && !is_open(out->stream))
         return NULL;
+    if (!out->of_module)
+        take_workspace(out, arguments);
     fake_launch *run = open_run_of(out);
     if (!run)
         return "the launched kernel belongs to no run";
@@ -289,15 +309,20 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (wrong)
         return wrong;
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
-    if (wrong || !kernel || out->args.run.meeting == DPR_MEET_NOW)
-        return wrong ? wrong : prepare_further(out);
+    if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
+        return wrong;
+    if (!kernel)
+        return prepare_further(out, arguments[0]);
     const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
     out->key = kernel->key;
+    const int has_workspace = out->strategy->workspace_bytes != NULL;
+    if (has_workspace && !of_module)
+        take_workspace(out, arguments[0]);
     wrong = check_division(config, &out->args.run, dpr_dtypes[kernel->key.f.dtype].size);
     if (!wrong)
         wrong = check_declared(config, &declared);
-    if (!wrong && of_module)
+    if (!wrong && (has_workspace || of_module))
         wrong = ask_strategy(out);
     if (!wrong)
         keep_open(out);
@@ -327,7 +352,7 @@ static const char *check_mailbox(const dpr_kernel_args *args) {
 }
 
 /* Each 4 bytes of the result with the tag above them; the words after those stay as they are. */
-static void post(const dpr_kernel_args *args, const unsigned char result[16], size_t size) {
+static void post(const dpr_kernel_args *args, const unsigned char *result, size_t size) {
     _Atomic(uint64_t) *to = args->out; /* another thread may be polling it */
     for (size_t at = 0; at < size; at += sizeof(uint32_t)) {
         uint32_t part;
@@ -348,17 +373,20 @@ static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
     return NULL;
 }
 
-static const char *check_work(const fake_launch *launch) {
-    const dpr_nested_args *args = &launch->args;
-    const fake_block *work = fake_find(args->workspace, launch->workspace_bytes);
-    const int reports = args->report_bytes > 0;
-    if ((reports && !fake_find(args->report, args->report_bytes))
-        || (uintptr_t)args->report % _Alignof(dpr_launch_report) != 0)
-        return "a kernel writes its report to memory it cannot reach";
+static const char *check_workspace(const fake_launch *launch) {
+    const fake_block *work = fake_find(launch->args.workspace, launch->workspace_bytes);
     if (launch->workspace_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
         return "the workspace is no live device memory, or too little";
-    if ((uintptr_t)args->workspace % 256 != 0)
+    if ((uintptr_t)launch->args.workspace % 256 != 0)
         return "the workspace is not on a boundary of 256 bytes";
+    return NULL;
+}
+
+static const char *check_nested(const fake_launch *launch) {
+    const dpr_nested_args *args = &launch->args;
+    if ((args->report_bytes > 0 && !fake_find(args->report, args->report_bytes))
+        || (uintptr_t)args->report % _Alignof(dpr_launch_report) != 0)
+        return "a kernel writes its report to memory it cannot reach";
     return args->run.scratch ? NULL : "a kernel that launches others has no scratch memory";
 }
 
@@ -371,7 +399,9 @@ static const char *check_memory(const fake_launch *launch, uint64_t count, size_
     const char *wrong = args->tag != 0 ? check_mailbox(args) : NULL;
     if (!wrong)
         wrong = check_scratch(args->scratch);
-    return wrong || !launch->of_module ? wrong : check_work(launch);
+    if (!wrong)
+        wrong = check_workspace(launch);
+    return wrong || !launch->of_module ? wrong : check_nested(launch);
 }
 
 static atomic_uint last_launches, last_depth;
@@ -420,8 +450,10 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;
-    const size_t size = dpr_dtype_size(dpr_result_dtype(dpr_key_op(&launch->key), dpr_key_dtype(&launch->key)));
-    _Alignas(16) unsigned char result[16] = {0};
+    const dpr_op op = dpr_key_op(&launch->key);
+    const dpr_dtype dtype = dpr_key_dtype(&launch->key);
+    const size_t size = args->label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
+    _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
     if (!wrong)
@@ -429,6 +461,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (wrong || launch->to_come > 0)
         return wrong;
     dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key, .init = args->init};
+    run.label = args->label;
+    run.first_index = args->first_index;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (dpr_cpu_serial.launch(&run) != 0)
         return "cpu.serial failed in place of the kernel";

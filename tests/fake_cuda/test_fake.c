@@ -157,7 +157,7 @@ static CUresult launch(const void *kernel, CUlaunchAttribute *attribute) {
 }
 
 TEST(FakeCuda, notes_wrong_launches_of_kernels_of_modules) {
-    const dpr_key key = {.f = {.op = DPR_SUM, .dtype = DPR_F32}};
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_F32)}};
     const dpr_strategy *tree = strategy_named("dp.tree");
     ASSERT_TRUE(tree && dpr_device_count() > 0);
     ASSERT_EQ_I64(cudaSuccess, cudaSetDevice(0));

@@ -43,12 +43,24 @@ check_header_cxx17() {
     "$CXX" "${cxx17[@]}" -I"$prefix/include" -fsyntax-only "$work/header.cpp"
 }
 
-# What is exported is what dpr.h declares, no more and no less.
+check_header_plain() {
+    printf '#include <%s>\n' stddef.h stdint.h dpr/plain.h >"$work/header.c"
+    "$CC" "${c11[@]}" -I"$prefix/include" -fsyntax-only "$work/header.c"
+    ! grep -n '^[[:space:]]*#' "$prefix/include/dpr/plain.h" || fail "dpr/plain.h has directives"
+}
+
+# declared HEADER: the functions that an installed header declares.
+declared() {
+    "$CC" -E -P -I"$prefix/include" -x c - <<<"#include <$1>" | grep -oE '\bdpr_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
+}
+
+# What is exported is what dpr.h declares, no more and no less, and dpr/plain.h declares the same.
 check_exports() {
-    echo '#include <dpr.h>' | "$CC" -E -P -I"$prefix/include" -x c - | grep -oE '\bdpr_[a-z0-9_]+ *\(' | tr -d ' (' |
-        sort -u >"$work/declared"
+    declared dpr.h >"$work/declared"
+    declared dpr/plain.h >"$work/plain"
     nm -D --defined-only --format=posix "$lib" | awk '$2 != "A" { sub(/@.*/, "", $1); print $1 }' | sort -u >"$work/exported"
     grep -qx dpr_reduce "$work/declared" || fail "no declarations found in dpr.h"
+    diff "$work/declared" "$work/plain" || fail "dpr.h declares what is marked <, dpr/plain.h what is marked >"
     diff "$work/declared" "$work/exported" || fail "dpr.h declares what is marked <, libdpr.so exports what is marked >"
 }
 

@@ -100,6 +100,8 @@ static value last_of(style s, dpr_op op, dpr_dtype dtype) {
     return v;
 }
 
+enum { KNOWN_PARTIAL = 256 }; /* bytes of the largest partial result */
+
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
 /* Sums of floating-point numbers depend on the order. */
@@ -107,42 +109,48 @@ static int is_rounded(const known *k) {
     return k->op == DPR_SUM && (value_kind(k->dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
 }
 
-static dpr_status reduce(const known *k, const void *in, size_t count, dpr_dtype dtype, dpr_op op, value *out) {
+/* A partial result. */
+typedef struct partial {
+    _Alignas(16) unsigned char bytes[KNOWN_PARTIAL];
+} partial;
+
+static dpr_status reduce(const known *k, const void *in, size_t count, partial *out) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = "cpu.serial";
-    return dpr_reduce_ex(k->cpu, in, out, count, dtype, op, &options);
+    return dpr_reduce_partial(k->cpu, in, out->bytes, count, k->dtype, k->op, 0, &options);
 }
 
-/* The result of two arrays one after the other, from their results. */
-static dpr_status join(const known *k, const value *a, const value *b, value *out) {
-    const dpr_dtype type = dpr_result_dtype(k->op, k->dtype);
-    const size_t size = dpr_dtype_size(type);
-    value pair[2];
+/* *a becomes the partial result of two arrays one after the other. */
+static dpr_status join(const known *k, partial *a, const partial *b) {
+    const size_t size = dpr_partial_size(k->op, k->dtype);
+    _Alignas(16) unsigned char pair[2 * KNOWN_PARTIAL];
     memcpy(pair, a->bytes, size);
-    memcpy((unsigned char *)pair + size, b->bytes, size);
-    return reduce(k, pair, 2, type, k->op == DPR_COUNT ? DPR_SUM : k->op, out);
+    memcpy(pair + size, b->bytes, size);
+    return dpr_partial_merge(pair, 2, k->dtype, k->op, NULL, a->bytes);
 }
 
-/* Joins `blocks` whole blocks to *result, by doubling. */
-static dpr_status join_blocks(const known *k, size_t blocks, value *result) {
-    value power;
-    dpr_status status = reduce(k, k->block, KNOWN_BLOCK / dpr_dtype_size(k->dtype), k->dtype, k->op, &power);
+/* Joins `blocks` whole blocks to *whole, by doubling. */
+static dpr_status join_blocks(const known *k, size_t blocks, partial *whole) {
+    partial power;
+    dpr_status status = reduce(k, k->block, KNOWN_BLOCK / dpr_dtype_size(k->dtype), &power);
     for (; blocks && status == DPR_OK; blocks >>= 1) {
         if (blocks & 1)
-            status = join(k, result, &power, result);
+            status = join(k, whole, &power);
         if (status == DPR_OK && blocks > 1)
-            status = join(k, &power, &power, &power);
+            status = join(k, &power, &power);
     }
     return status;
 }
 
 /* The result of `count` elements, of which the last alone decides if it is marked. */
 static dpr_status combined(const known *k, size_t count, value *out) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype), blocks = count / per_block;
-    if (k->marked && count > 0)
-        return reduce(k, k->last.bytes, 1, k->dtype, k->op, out);
-    const dpr_status status = reduce(k, k->block, count % per_block, k->dtype, k->op, out);
-    return status == DPR_OK && blocks ? join_blocks(k, blocks, out) : status;
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype);
+    const int by_last = k->marked && count > 0;
+    partial whole;
+    dpr_status status = reduce(k, by_last ? k->last.bytes : k->block, by_last ? 1 : count % per_block, &whole);
+    if (status == DPR_OK && !by_last)
+        status = join_blocks(k, count / per_block, &whole);
+    return status == DPR_OK ? dpr_partial_finish(whole.bytes, 1, k->dtype, k->op, NULL, out) : status;
 }
 
 dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {

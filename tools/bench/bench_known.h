@@ -6,7 +6,7 @@
 #ifndef DPR_TOOLS_BENCH_KNOWN_H
 #define DPR_TOOLS_BENCH_KNOWN_H
 
-#include "cpu/element.h"
+#include "element.h"
 #include "value.h"
 
 /* Bytes of a block; a whole number of elements of any type. */

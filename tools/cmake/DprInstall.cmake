@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 set(dpr_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dpr)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${dpr_plain_header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
 if(DPR_WITH_CUDA) # dp/include has put them together
     install(FILES ${PROJECT_BINARY_DIR}/include/dpr_nested.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     install(DIRECTORY ${PROJECT_BINARY_DIR}/include/dpr/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)

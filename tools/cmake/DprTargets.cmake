@@ -15,7 +15,8 @@ add_library(dpr_options INTERFACE)
 target_compile_options(dpr_options INTERFACE
     $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes>
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+    # As in C, a strategy's table leaves out the members that are 0 or NULL.
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>)
 if(DPR_WERROR)
     target_compile_options(dpr_options INTERFACE
         $<$<COMPILE_LANGUAGE:C,CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)

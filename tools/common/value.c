@@ -64,13 +64,6 @@ void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count) {
         }
 }
 
-void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count) {
-    const dpr_dtype type = part_type(dtype);
-    const unsigned char *at = from;
-    for (size_t i = 0; i < count * parts_in(dtype); i++, at += dpr_dtype_size(type))
-        to[i] = dpr_element_load(type, at).re;
-}
-
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 /* A number of the type at the start of the text, with *end after it; infinity only where the text says so. */

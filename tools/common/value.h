@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "cpu/element.h"
+#include "element.h"
 
 /* Memory for one element of any type, aligned for all. */
 typedef union value {
@@ -30,9 +30,6 @@ cJSON *value_json(dpr_dtype dtype, const void *v);
 /* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value or a number
  * beyond the range of the type. */
 int value_parse(dpr_dtype dtype, const char *text, value *out);
-
-/* `count` floating-point elements as F64, complex ones as C128. */
-void value_widen(dpr_dtype dtype, const void *from, double *to, size_t count);
 
 /* `count` elements of a floating-point or complex type, of F64 and C128: to nearest, ties to even. */
 void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count);

@@ -123,7 +123,7 @@ static dpr_status job_run(job *j, const fold_window *w, const job_list *list, in
 
 /* Reduces a window of host memory in each job. Above one, `repeats` is for a window that is the whole array, and the
  * median of the times counts. */
-static void add_window(job_list *list, const void *in, size_t count, int whole, int repeats) {
+static void add_window(job_list *list, const void *in, size_t count, int repeats) {
     const size_t bytes = count * dpr_dtype_size(list->array->dtype);
     void *device = NULL;
     for (size_t i = 0; i < list->count; i++) {
@@ -135,7 +135,7 @@ static void add_window(job_list *list, const void *in, size_t count, int whole, 
             job_stop(j, CLI_FAILED, "%s", dpr_last_error());
             continue;
         }
-        const fold_window w = {.in = on_gpu ? device : in, .host = in, .count = count, .whole = whole};
+        const fold_window w = {.in = on_gpu ? device : in, .host = in, .count = count};
         const dpr_status status = job_run(j, &w, list, repeats);
         /* With every strategy tried, those that cannot are part of the picture. */
         const int refused = status == DPR_ERR_STRATEGY_UNABLE && list->asked->every_strategy;
@@ -152,9 +152,9 @@ static int add_windows(job_list *list, source *s) {
     const void *in;
     size_t count;
     uint64_t done = 0;
-    int status, last;
-    while ((status = source_next(s, &in, &count, &last)) == 1) {
-        add_window(list, in, count, done == 0 && last, s->generated ? REPEATS : 1);
+    int status;
+    while ((status = source_next(s, &in, &count)) == 1) {
+        add_window(list, in, count, s->generated ? REPEATS : 1);
         done += count * dpr_dtype_size(s->array.dtype);
         progress_show(done);
     }
@@ -166,7 +166,7 @@ static size_t end_jobs(job_list *list) {
     size_t failed = 0;
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
-        const dpr_status status = *j->why ? DPR_OK : fold_end(&j->fold, &j->result);
+        const dpr_status status = *j->why ? DPR_OK : fold_end(&j->fold, list->array, &j->result);
         const int is_empty = status == DPR_ERR_EMPTY && list->asked->every_op;
         if (status != DPR_OK)
             job_stop(j, is_empty ? CLI_OK : CLI_FAILED, "%s", dpr_last_error());

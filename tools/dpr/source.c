@@ -264,7 +264,7 @@ static int look_for_more(source *s) {
     return n < 0 ? -1 : 0;
 }
 
-int source_next(source *s, const void **in, size_t *count, int *last) {
+int source_next(source *s, const void **in, size_t *count) {
     const size_t element = dpr_dtype_size(s->array.dtype);
     const uint64_t left = s->array.count - s->given, at = s->data + s->given * element;
     const size_t wanted = left < s->window ? (size_t)left : s->window;
@@ -287,7 +287,6 @@ int source_next(source *s, const void **in, size_t *count, int *last) {
     s->given += *count;
     if (*count < wanted)
         s->array.count = s->array.shape[0] = s->given;
-    *last = s->given == s->array.count;
     return *count > 0;
 }
 

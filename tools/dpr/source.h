@@ -34,10 +34,10 @@ int source_open(source *s, const char *file, const dpr_dtype *raw, size_t window
 /* Makes a source of pseudo-random elements (value.h), which `bytes` is a whole number of. 0, or -1 with s->why. */
 int source_generate(source *s, dpr_dtype dtype, uint64_t bytes);
 
-/* The next window: 1 with *in (valid until the next call), *count elements, at least 1, and *last when it is known to
- * be the last; 0 at the end; -1 with s->why. Results of a window are worth nothing if the next call gives -1: the file
- * may have changed while they were computed. */
-int source_next(source *s, const void **in, size_t *count, int *last);
+/* The next window: 1 with *in (valid until the next call) and *count elements, at least 1; 0 at the end; -1 with
+ * s->why. Results of a window are worth nothing if the next call gives -1: the file may have changed while they were
+ * computed. */
+int source_next(source *s, const void **in, size_t *count);
 
 void source_close(source *s);
 

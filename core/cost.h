@@ -1,14 +1,30 @@
-/* Rates and latencies that the strategies' cost functions share, derived from capabilities. */
-#ifndef DPR_CORE_RATES_H
-#define DPR_CORE_RATES_H
+/* How a cost becomes seconds, and the rates and latencies that the strategies' cost functions share. */
+#ifndef DPR_CORE_COST_H
+#define DPR_CORE_COST_H
 
 #include "lists.h"
 #include "strategy.h"
 
-/* Bytes of `count` elements of the key's type. */
-static inline double dpr_key_bytes(const dpr_key *key, size_t count) {
-    return (double)count * (double)dpr_dtypes[key->f.dtype].size;
+/* Bytes of the array. */
+static inline double dpr_array_bytes(const dpr_key *key, dpr_size size) {
+    return (double)size.elements * (double)dpr_dtypes[key->f.dtype].size;
 }
+
+/* Seconds of a cost, as a roofline: the strategy's threads and the memory, which delivers `memory_rate` bytes a second,
+ * work at the same time, and the slower of them determines the time. */
+static inline double dpr_cost_seconds(dpr_cost cost, double memory_rate) {
+    const double rate = cost.rate > 0 && cost.rate < memory_rate ? cost.rate : memory_rate;
+    return cost.latency + cost.bytes / rate;
+}
+
+/* ---- The CPU ---- */
+
+/* Bytes a second that all cores together read from memory. */
+static inline double dpr_host_memory_rate(const dpr_cpu_caps *cpu) {
+    return 1e6 * (double)cpu->total_mb_per_s;
+}
+
+/* ---- The GPU ---- */
 
 /* Seconds for one kernel launch in a busy stream, from one host call to the next: 2.95 us on an H200 with driver 580.
  * The time of a one-block kernel that reads next to nothing is hidden behind it. */
@@ -37,6 +53,13 @@ static inline double dpr_sm_bytes(const dpr_key *key) {
 /* Bytes a second that one SM reads and reduces. */
 static inline double dpr_sm_rate(const dpr_key *key, const dpr_gpu_caps *gpu) {
     return dpr_sm_bytes(key) * 1e3 * (double)gpu->sm_clock_khz;
+}
+
+/* The most blocks a cluster, of those that a kernel asks for. Only devices of compute capability 9.x and 10.x have room
+ * for clusters of more than 8 blocks. */
+static inline int dpr_largest_cluster(const dpr_gpu_caps *gpu, int asked) {
+    const int most = gpu->cc_major == 9 || gpu->cc_major == 10 ? 16 : 8;
+    return asked < most ? asked : most;
 }
 
 #endif

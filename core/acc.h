@@ -1,15 +1,25 @@
-/* The algebra of the operations on the CPU: for each operation its neutral accumulator, how an element becomes an
- * accumulator, how two accumulators become one, and how an accumulator becomes the result.
+/* The algebra of the operations: for each operation its neutral accumulator, how an element becomes an accumulator, how
+ * two accumulators become one, how an accumulator becomes the result, and how it is written as words, which are the
+ * same on every machine.
  *
- * Inlined with constant operation and type, like element.h. A new operation is a case in dpr_acc_lift() and
- * dpr_acc_combine(), and in dpr_acc_neutral() unless it starts from zero. */
-#ifndef DPR_HOST_CPU_ACC_H
-#define DPR_HOST_CPU_ACC_H
-
-#include <math.h>
+ * Loops on the CPU inline it with constant operation and type, like element.h. Partial results are merged and finished
+ * with it on the CPU and on GPUs. Kernels that read arrays have accumulators of their own (monoid.cuh), which become
+ * the same words. A new operation is a case in dpr_acc_lift() and dpr_acc_combine(), and in dpr_acc_neutral() unless it
+ * starts from zero. */
+#ifndef DPR_CORE_ACC_H
+#define DPR_CORE_ACC_H
 
 #include "element.h"
-#include "ops.h"
+#include "strategy.h"
+
+/* An accumulator. It is a plain value: it may be copied, and needs no release. */
+typedef struct dpr_acc {
+    double re, im;         /* sum or product of a floating-point or complex type */
+    double re_low, im_low; /* what the sums have lost to rounding */
+    uint64_t bits;         /* sum, product or bitwise result of an integer type; a count; a truth value */
+    int64_t rank;          /* rank of the best element (element.h) */
+    int64_t index;         /* lowest index of the best element; 0 for complex products; -1: no element so far */
+} dpr_acc;
 
 /* The fields of an accumulator that are used depend on whether the type is an integer or complex. */
 DPR_INLINE int dpr_acc_is_integer(dpr_dtype dtype) {
@@ -101,7 +111,7 @@ DPR_INLINE void dpr_acc_combine(dpr_op op, dpr_dtype dtype, dpr_acc *a, const dp
         break;
     case DPR_ARGMIN:
     case DPR_ARGMAX:
-        if (b->index >= 0 && (a->index < 0 || b->rank < a->rank)) {
+        if (b->index >= 0 && (a->index < 0 || b->rank < a->rank || (b->rank == a->rank && b->index < a->index))) {
             a->rank = b->rank;
             a->index = b->index;
         }
@@ -198,6 +208,82 @@ DPR_INLINE void dpr_acc_write(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, vo
     if (result == DPR_BOOL) /* neutral accumulators have all bits of a byte set */
         bits &= 1;
     dpr_acc_write_bits(dpr_element_size(result), bits, out);
+}
+
+/* ---- Words ------------------------------------------------------------------------------------------------------ */
+
+/* Most words of an accumulator. */
+enum { DPR_ACC_WORDS = 4 };
+
+/* Words of an accumulator of the pair: for SUM of a floating-point type the sum and what it has lost to rounding, of
+ * each part; for PROD of one the product, of each part; for ARGMIN and ARGMAX the element and its index; for the rest
+ * one word. */
+DPR_INLINE int dpr_acc_words(dpr_op op, dpr_dtype dtype) {
+    const int parts = dpr_acc_is_complex(dtype) ? 2 : 1;
+    if (op == DPR_ARGMIN || op == DPR_ARGMAX)
+        return 2;
+    if (dpr_acc_is_integer(dtype))
+        return 1;
+    return op == DPR_SUM ? 2 * parts : op == DPR_PROD ? parts : 1;
+}
+
+/* The element that has this rank, as a word; of BOOL, whose ranks are those of bytes, the truth value. */
+DPR_INLINE uint64_t dpr_word_of_rank(dpr_op op, dpr_dtype dtype, int64_t rank) {
+    const uint64_t bits = dpr_rank_bits(op, dtype, rank);
+    return dtype == DPR_BOOL ? bits & 1 : dpr_word_cut(dpr_element_size(dtype), bits);
+}
+
+/* Writes the accumulator to dpr_acc_words() words. */
+DPR_INLINE void dpr_acc_store(dpr_op op, dpr_dtype dtype, const dpr_acc *acc, uint64_t *words) {
+    const size_t size = dpr_element_size(dpr_pair_result(op, dtype));
+    const int is_index = op == DPR_ARGMIN || op == DPR_ARGMAX, is_complex = dpr_acc_is_complex(dtype);
+    const int is_real = (op == DPR_SUM || op == DPR_PROD) && !dpr_acc_is_integer(dtype);
+    if (is_index) {
+        words[0] = acc->index < 0 ? 0 : dpr_word_of_rank(op, dtype, acc->rank);
+        words[1] = acc->index < 0 ? UINT64_MAX : (uint64_t)acc->index;
+    } else if (is_real && op == DPR_SUM) {
+        words[0] = dpr_word_of(acc->re);
+        words[1] = dpr_word_of_lost(acc->re, acc->re_low);
+        if (is_complex) {
+            words[2] = dpr_word_of(acc->im);
+            words[3] = dpr_word_of_lost(acc->im, acc->im_low);
+        }
+    } else if (is_real) {
+        words[0] = dpr_word_of(acc->re);
+        if (is_complex)
+            words[1] = dpr_word_of(acc->im);
+    } else if (op == DPR_MIN || op == DPR_MAX) {
+        words[0] = dpr_word_of_rank(op, dtype, acc->rank);
+    } else {
+        words[0] = dpr_pair_result(op, dtype) == DPR_BOOL ? acc->bits & 1 : dpr_word_cut(size, acc->bits);
+    }
+}
+
+/* The accumulator of `count` elements that has these words. */
+DPR_INLINE dpr_acc dpr_acc_load(dpr_op op, dpr_dtype dtype, uint64_t count, const uint64_t *words) {
+    const int is_index = op == DPR_ARGMIN || op == DPR_ARGMAX, is_complex = dpr_acc_is_complex(dtype);
+    const int is_real = (op == DPR_SUM || op == DPR_PROD) && !dpr_acc_is_integer(dtype);
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    if (is_index || op == DPR_MIN || op == DPR_MAX) {
+        acc.index = is_index ? (int64_t)words[1] : 0;
+        if (!is_index || acc.index >= 0)
+            acc.rank = dpr_rank_of(op, dtype, dpr_element_load(dtype, words)); /* words are little-endian */
+    } else if (is_real && op == DPR_SUM) {
+        acc.re = dpr_word_number(words[0]);
+        acc.re_low = dpr_word_number(words[1]);
+        if (is_complex) {
+            acc.im = dpr_word_number(words[2]);
+            acc.im_low = dpr_word_number(words[3]);
+        }
+    } else if (is_real) {
+        acc.re = dpr_word_number(words[0]);
+        if (is_complex)
+            acc.im = dpr_word_number(words[1]);
+        acc.index = count > 0 ? 0 : -1;
+    } else {
+        acc.bits = words[0];
+    }
+    return acc;
 }
 
 #endif

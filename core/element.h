@@ -3,15 +3,11 @@
  * Everything here is inlined with a constant dpr_dtype, so that the switches vanish: in C, a function that takes a
  * dtype serves as a template. The cases come from dtypes.def; a new FLOAT type needs its dpr_element_<NAME>() and its
  * line in dpr_infinity(). */
-#ifndef DPR_HOST_CPU_ELEMENT_H
-#define DPR_HOST_CPU_ELEMENT_H
-
-#include <stdint.h>
-#include <string.h>
+#ifndef DPR_CORE_ELEMENT_H
+#define DPR_CORE_ELEMENT_H
 
 #include "lists.h"
-
-#define DPR_INLINE static inline __attribute__((always_inline))
+#include "words.h"
 
 /* One element. Its kind says which fields are used. */
 typedef struct dpr_element {

@@ -4,10 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "cuda/capture.h"
-#include "cuda/driver.h"
-#include "cuda/home.h"
-#include "pending.h"
+#include "capture.h"
+#include "home.h"
 
 /* The workspace of a captured run. */
 typedef struct graph_memory {
@@ -119,18 +117,6 @@ static cudaError_t pool_of(dpr_workspaces *work, cudaMemPool_t *out) {
 
 /* ---- Runs ---- */
 
-/* A run's memory begins with room for a report, which is used if kernels do not write the report where the caller wants
- * it. The workspace follows. */
-enum { REPORT_BYTES = 256 };
-
-/* Asks for the limit in each run, because anybody may change it. */
-static cudaError_t find_launches(dpr_run *run) {
-    size_t pending = 0;
-    const cudaError_t error = dpr_pending_count(&pending);
-    run->launches = dpr_launches_of(pending, run->max_pending);
-    return error;
-}
-
 /* The destructor of a graph's user object. CUDA allows no CUDA calls in it. It takes no lock either, because a thread
  * that holds one may be waiting for the device, and the device for the thread that calls this. */
 static void CUDART_CB graph_ended(void *user) {
@@ -220,27 +206,12 @@ static cudaError_t allocate_captured(dpr_workspaces *work, size_t bytes, cudaGra
     return error;
 }
 
-cudaError_t dpr_workspaces_begin(dpr_workspaces *work, const dpr_strategy *strategy, dpr_run *run, cudaGraph_t graph) {
-    void *memory = NULL;
-    cudaError_t error = find_launches(run);
-    if (error != cudaSuccess)
-        return error;
-    const size_t bytes = REPORT_BYTES + strategy->workspace_bytes(run);
-    error = graph ? allocate_captured(work, bytes, graph, &memory)
-                  : dpr_workspaces_allocate(work, bytes, run->stream, &memory);
-    if (error != cudaSuccess)
-        return error;
-    if (!run->report)
-        run->report = memory;
-    run->workspace = (char *)memory + REPORT_BYTES;
-    return cudaSuccess;
+cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t stream, cudaGraph_t graph,
+                                void **out) {
+    return graph ? allocate_captured(work, bytes, graph, out) : dpr_workspaces_allocate(work, bytes, stream, out);
 }
 
-cudaError_t dpr_workspaces_end(dpr_run *run, int launched, cudaGraph_t graph) {
-    cudaError_t error = cudaSuccess;
-    if (launched && run->launch_report && run->launch_report != run->report)
-        error = cudaMemcpyAsync(run->launch_report, run->report, dpr_report_bytes(run), cudaMemcpyDefault, run->stream);
-    if (!graph && cudaFreeAsync((char *)run->workspace - REPORT_BYTES, run->stream) != cudaSuccess)
+void dpr_workspaces_give_back(void *memory, cudaStream_t stream, cudaGraph_t graph) {
+    if (!graph && cudaFreeAsync(memory, stream) != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
-    return error;
 }
