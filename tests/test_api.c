@@ -94,6 +94,26 @@ static dpr_status with_stream_async(scene *s) {
     return dpr_reduce_async(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, &options, NULL);
 }
 
+static dpr_status partial_with_stream(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_reduce_partial(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, 0, &options);
+}
+
+static dpr_status partial_with_stream_async(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_reduce_partial_async(s->cpu, s->in, s->out, 8, DPR_F64, DPR_SUM, 0, &options, NULL);
+}
+
+static dpr_status merge_with_stream(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_partial_merge(s->in, 1, DPR_F64, DPR_SUM, &options, s->out);
+}
+
+static dpr_status finish_with_stream(scene *s) {
+    const dpr_options options = options_with_stream();
+    return dpr_partial_finish_async(s->cpu, s->in, 1, DPR_F64, DPR_SUM, &options, s->out, NULL);
+}
+
 static dpr_status plan_with_stream(scene *s) {
     const dpr_options options = options_with_stream();
     dpr_problem problem = DPR_PROBLEM_INIT;
@@ -166,8 +186,9 @@ static dpr_status short_explanation(scene *s) {
     X(op_99, ERR_INVALID_OP, "op is 99", SUM_OF(3, DPR_F64, (dpr_op)99))                                               \
     X(op_negative, ERR_INVALID_OP, "op is -1", SUM_OF(3, DPR_F64, (dpr_op)-1))                                         \
     X(op_past_last, ERR_INVALID_OP, "op is 268", SUM_OF(3, DPR_F64, (dpr_op)(DPR_COUNT + 1)))                          \
-    X(op_is_dtype, ERR_INVALID_OP, "op is the type f32; the type stands before", SUM_OF(3, DPR_F64, (dpr_op)DPR_F32))  \
-    X(op_and_dtype_swapped, ERR_INVALID_DTYPE, "dtype is the operation sum; the type stands before",                   \
+    X(op_is_dtype, ERR_INVALID_OP, "op is the type f32; it and dtype may be swapped",                                  \
+      SUM_OF(3, DPR_F64, (dpr_op)DPR_F32))                                                                             \
+    X(op_and_dtype_swapped, ERR_INVALID_DTYPE, "dtype is the operation sum; it and op may be swapped",                 \
       SUM_OF(3, (dpr_dtype)DPR_SUM, (dpr_op)DPR_F32))                                                                  \
     X(op_of_problem, ERR_INVALID_OP, "op is 99", with_problem(s, 99, DPR_F64, 4, 0))                                   \
     X(op_name, ERR_INVALID_OP, "\"summ\"", dpr_op_parse("summ", &s->op_out))                                           \
@@ -175,6 +196,14 @@ static dpr_status short_explanation(scene *s) {
     X(op_name_case, ERR_INVALID_OP, "\"SUM\"", dpr_op_parse("SUM", &s->op_out))                                        \
     X(partial_of_nothing, ERR_INVALID_PARTIAL, "begins with 0x0000000000000000",                                       \
       dpr_partial_finish((const uint64_t[6]){0}, 1, DPR_F64, DPR_SUM, NULL, s->out))                                   \
+    X(partial_null, ERR_NULL_POINTER, "partial is NULL",                                                               \
+      dpr_reduce_partial(s->cpu, s->in, NULL, 8, DPR_F64, DPR_SUM, 0, NULL))                                           \
+    X(partial_misaligned, ERR_MISALIGNED, "partial is 0x",                                                             \
+      dpr_reduce_partial(s->cpu, s->in, s->out + 4, 8, DPR_F64, DPR_SUM, 0, NULL))                                     \
+    X(partial_swapped, ERR_INVALID_DTYPE, "dtype is the operation sum",                                                \
+      dpr_reduce_partial(s->cpu, s->in, s->out, 8, (dpr_dtype)DPR_SUM, (dpr_op)DPR_F64, 0, NULL))                      \
+    X(partials_most, ERR_SIZE, "n is 18446744073709551615",                                                            \
+      dpr_partial_merge(s->in, SIZE_MAX, DPR_F64, DPR_SUM, NULL, s->out))                                              \
     X(dtype_99, ERR_INVALID_DTYPE, "dtype is 99", SUM_OF(3, (dpr_dtype)99, DPR_SUM))                                   \
     X(dtype_negative, ERR_INVALID_DTYPE, "dtype is -1", SUM_OF(3, (dpr_dtype)-1, DPR_SUM))                             \
     X(dtype_past_last, ERR_INVALID_DTYPE, "dtype is 527", SUM_OF(3, (dpr_dtype)(DPR_C128 + 1), DPR_SUM))               \
@@ -195,10 +224,18 @@ static dpr_status short_explanation(scene *s) {
     X(ctx_options_size_huge, ERR_INVALID_OPTION, "sizeof(dpr_ctx_options)", with_pool(s, DPR_DEVICE_CPU, SIZE_MAX, 0)) \
     X(option_stream_on_cpu, ERR_INVALID_OPTION, "options->stream is 0x10, and the context is the CPU's",               \
       with_stream(s))                                                                                                  \
-    X(async_option_stream, ERR_INVALID_OPTION,                                                                         \
-      "options->stream is 0x10; it should be NULL, because dpr_reduce_async()", with_stream_async(s))                  \
-    X(plan_option_stream, ERR_INVALID_OPTION, "problem->options->stream is 0x10; it should be NULL",                   \
+    X(async_option_stream, ERR_INVALID_OPTION, "options->stream is 0x10; it is for calls that wait",                   \
+      with_stream_async(s))                                                                                            \
+    X(plan_option_stream, ERR_INVALID_OPTION, "problem->options->stream is 0x10; it is for calls that wait",           \
       plan_with_stream(s))                                                                                             \
+    X(partial_option_stream_on_cpu, ERR_INVALID_OPTION, "options->stream is 0x10, and the context is the CPU's",       \
+      partial_with_stream(s))                                                                                          \
+    X(partial_async_option_stream, ERR_INVALID_OPTION, "options->stream is 0x10; it is for calls that wait",           \
+      partial_with_stream_async(s))                                                                                    \
+    X(merge_option_stream, ERR_INVALID_OPTION, "options->stream is 0x10; it is for calls that wait",                   \
+      merge_with_stream(s))                                                                                            \
+    X(finish_option_stream, ERR_INVALID_OPTION, "options->stream is 0x10; it is for calls that wait",                  \
+      finish_with_stream(s))                                                                                           \
     X(launch_size_0, ERR_INVALID_OPTION, "options->launch->size is 0; it should be sizeof(dpr_launch_options)",        \
       with_launch_size(s, 0))                                                                                          \
     X(depth_negative, ERR_INVALID_OPTION, "options->launch->max_depth is -1", WITH_LAUNCH(max_depth, -1))              \

@@ -8,16 +8,18 @@
  *
  * Rules that hold for every function here:
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
- *   After any other status the objects passed in are as they were and the next call works. There are three exceptions.
+ *   After any other status the objects passed in are as they were and the next call works, except on a device that CUDA
+ *   can no longer use in this process. There are three exceptions.
  *   A function that writes a text sets *len when it returns DPR_ERR_BUFFER_TOO_SMALL. A launch report
  *   (dpr_launch_options.report) may have changed after any status. A call that waits for its result may have changed it
  *   in device or managed memory when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0).
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
- *   most `size` bytes. Members that a smaller struct lacks have their defaults; members of a larger one that the library
- *   does not know must be 0 if it reads the struct, and stay as they are if it writes the struct.
- *   DPR_ERR_INVALID_OPTION if `size` is not a multiple of 8 from 8 to 4096.
+ *   most `size` bytes. Members that a smaller struct lacks have their defaults. Members of a larger one that the
+ *   library does not know must be 0 if it reads the struct, and stay as they are if it writes the struct.
+ *   DPR_ERR_INVALID_OPTION if `size` is not a multiple of 8 from 8 to 4096; a ..._init() function does nothing if it is
+ *   not, or if its pointer is NULL.
  * - 0 or NULL in a member of a struct of options means the member's default.
  * - A function that describes something fills in such a struct, except its `size`. DPR_ERR_NULL_POINTER. Strings in it
  *   are in static storage unless it says otherwise.
@@ -417,11 +419,12 @@ typedef struct dpr_options {
                              further context */
     dpr_mode mode;
     dpr_nan nan;
-    const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
-                          though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
-    dpr_stream stream; /**< the stream of a call that waits for its result; NULL: the order is that of dpr_reduce(),
-                          which describes both. It must be NULL on a CPU context, for dpr_reduce_async() and for plans,
-                          and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
+    const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
+                         though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
+    dpr_stream
+        stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_partial());
+                   NULL: the order is that of dpr_reduce(), which describes both. It must be NULL on a CPU context
+                   and for every other call, and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
                                          call */
 } dpr_options;
@@ -547,14 +550,14 @@ typedef struct dpr_partial_info {
     { sizeof(dpr_partial_info), DPR_OP_NONE, DPR_DTYPE_NONE, DPR_NAN_PROPAGATE, 0, 0 }
 DPR_API void dpr_partial_info_init(dpr_partial_info *out, size_t size);
 
-/** Writes what the partial result in host memory is of to *out. DPR_ERR_INVALID_PARTIAL. */
+/** Writes what the partial result in host memory is of to *out. DPR_ERR_INVALID_PARTIAL, DPR_ERR_MISALIGNED. */
 DPR_API dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *out);
 
 /** dpr_reduce_ex() and dpr_reduce_async() to a partial result: `partial` receives dpr_partial_size(op, dtype) bytes.
  *
  * @param first_index  the index of in[0] in the whole array, for ARGMIN and ARGMAX; not used by other operations.
  *
- * `count` may be 0 for every operation. options->init must be NULL. */
+ * `count` may be 0 for every operation. options->init must be NULL: DPR_ERR_INVALID_OPTION. */
 DPR_API dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
                                       dpr_op op, uint64_t first_index, const dpr_options *options);
 DPR_API dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
@@ -568,11 +571,11 @@ DPR_API dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *pa
 /** Merges partial results in host memory, in their order, to one.
  *
  * @param partials  `n` partial results of the operation and the type, one behind the other; n is at least 1.
- * @param options   NULL, or options whose `nan` is that of the partial results. The other options are not used, and
- *                  `init` must be NULL.
+ * @param options   NULL, or options whose `nan` is that of the partial results. `init` and `stream` must be NULL. The
+ *                  other options are checked and not used.
  * @param out       receives the merged partial result; may be in `partials`.
  *
- * Errors: DPR_ERR_INVALID_PARTIAL, DPR_ERR_EMPTY (n is 0), and those of the arguments. Time: O(n). */
+ * Errors: DPR_ERR_INVALID_PARTIAL, DPR_ERR_EMPTY (n is 0), DPR_ERR_SIZE, and those of the arguments. Time: O(n). */
 DPR_API dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
                                      const dpr_options *options, void *out);
 

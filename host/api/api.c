@@ -36,7 +36,7 @@ static dpr_status place_arrays(const dpr_ctx *ctx, const void *in, void *out, ca
     const size_t count = c->request.count;
     dpr_status status = dpr_request_check(&c->request, in, out);
     if (status == DPR_OK)
-        status = dpr_device_place(out, "out", &c->out_place);
+        status = dpr_device_place(out, dpr_request_out(&c->request), &c->out_place);
     if (status == DPR_OK && count > 0)
         status = dpr_device_place(in, "in", &c->in_place);
     c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
@@ -72,7 +72,7 @@ static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_plac
 static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = check_place(ctx, "in", c->in_place);
     if (status == DPR_OK)
-        status = check_place(ctx, "out", c->out_place);
+        status = check_place(ctx, dpr_request_out(&c->request), c->out_place);
     if (status == DPR_OK)
         status = check_place(ctx, "options->launch->report", c->nested_place);
     if (status == DPR_OK)
@@ -204,7 +204,7 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call
         c->in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
     status = check_reachable("in", in, c->in_place);
     if (status == DPR_OK)
-        status = check_reachable("out", out, c->out_place);
+        status = check_reachable(dpr_request_out(&c->request), out, c->out_place);
     if (status == DPR_OK && c->request.launch_report)
         status = check_reachable("options->launch->report", c->request.launch_report, c->nested_place);
     if (status != DPR_OK)

@@ -67,12 +67,17 @@ static dpr_status make_request(size_t n, dpr_dtype dtype, dpr_op op, const dpr_o
     dpr_status status = dpr_request_make(op, dtype, 1, options, out);
     if (status == DPR_OK)
         status = dpr_request_no_stream(out, "options");
-    if (status == DPR_OK && n == 0)
+    if (status != DPR_OK)
+        return status;
+    if (n == 0)
         return dpr_fail(DPR_ERR_EMPTY, "n is 0; there is nothing to merge");
+    if (n > PTRDIFF_MAX / dpr_partial_size(op, dtype))
+        return dpr_fail(DPR_ERR_SIZE, "n is %zu; an array has at most %td bytes, so %zu partial results", n,
+                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / dpr_partial_size(op, dtype));
     out->count = n;
     out->launch_report = NULL;
     out->report_size = 0;
-    return status;
+    return DPR_OK;
 }
 
 /* ---- In host memory --------------------------------------------------------------------------------------------- */

@@ -116,14 +116,13 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     return status == DPR_OK ? take_init(&options, request) : status;
 }
 
-/* Fails because one of them is no such value. Types stand before operations in every call, which is easily mixed up. */
+/* Fails because one of them is no such value. Calls take the type before the operation, and others take it behind. */
 static dpr_status refuse_pair(dpr_op op, dpr_dtype dtype) {
     const char *of_dtype = dpr_op_name((dpr_op)dtype), *of_op = dpr_dtype_name((dpr_dtype)op);
     if (of_dtype)
-        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is the operation %s; the type stands before the operation",
-                        of_dtype);
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is the operation %s; it and op may be swapped", of_dtype);
     if (of_op)
-        return dpr_fail(DPR_ERR_INVALID_OP, "op is the type %s; the type stands before the operation", of_op);
+        return dpr_fail(DPR_ERR_INVALID_OP, "op is the type %s; it and dtype may be swapped", of_op);
     if (!dpr_op_name(op))
         return dpr_fail(DPR_ERR_INVALID_OP, "op is %d, which is no dpr_op", (int)op);
     return dpr_fail(DPR_ERR_INVALID_DTYPE, "dtype is %d, which is no dpr_dtype", (int)dtype);
@@ -233,12 +232,13 @@ dpr_status dpr_request_check(const dpr_request *request, const void *in, const v
     if (!in && request->count > 0)
         return dpr_fail(DPR_ERR_NULL_POINTER, "in is NULL, and count is %zu", request->count);
     if (!out)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", dpr_request_out(request));
     if (in && (uintptr_t)in % request->dtype->align != 0)
         return dpr_fail(DPR_ERR_MISALIGNED, "in is %p, which is not aligned to the %d bytes of %s", in,
                         request->dtype->align, request->dtype->name);
     if ((uintptr_t)out % request->out_align != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "out is %p, which is not aligned to the %zu bytes of %s", out,
-                        request->out_align, request->label ? "a partial result" : request->result->name);
+        return dpr_fail(DPR_ERR_MISALIGNED, "%s is %p, which is not aligned to the %zu bytes of %s",
+                        dpr_request_out(request), out, request->out_align,
+                        request->label ? "a partial result" : request->result->name);
     return DPR_OK;
 }

@@ -37,6 +37,11 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
 /* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);
 
+/* The name that the call's argument has which points to what is written. */
+static inline const char *dpr_request_out(const dpr_request *request) {
+    return request->label ? "partial" : "out";
+}
+
 /* Checks `in` and `out` for NULL and alignment: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED. */
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
 

@@ -247,7 +247,7 @@ CALLS = {
     "dpr_partial_finish_async": lambda d, f: (d.reduced(lambda partial, out: f(
         d.context, partial, 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, out, d.null), d.partial()), 55),
     "dpr_launcher_create": lambda d, f: (d.name(f(d.context, 0, d.sized("dpr_launcher *"))), "DPR_ERR_STRATEGY_UNABLE"),
-    "dpr_launcher_report": lambda d, f: (d.name(f(d.null, d.sized("dpr_launch_report *"))), "DPR_ERR_NULL_POINTER"),
+    "dpr_launcher_report": lambda d, f: (d.name(f(d.null, d.sized("dpr_launch_report *"), 0)), "DPR_ERR_NULL_POINTER"),
     "dpr_launcher_destroy": lambda d, f: (f(d.null), None),
     "dpr_strategy_count": lambda d, f: (f() >= 3, True),
     "dpr_strategy_name": lambda d, f: ((d.text(f(0)), d.text(f(NOT_THERE))), ("cpu.serial", None)),

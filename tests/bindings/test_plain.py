@@ -47,8 +47,8 @@ class PlainHeader(unittest.TestCase):
 
     def test_numbers_sizes_and_offsets_are_those_of_dpr_h(self):
         names, structs = self.plain.enumerators(), self.plain.structs
-        lines = ["#include <dpr.h>", *(f"constexpr long long here_{n} = {n};\n#undef {n}" for n in names),
-                 "namespace plain {", "#include <dpr/plain.h>", "}"]
+        lines = ["#include <dpr.h>", *(f"constexpr long long here_{n} = {n};" for n in names),
+                 *(f"#undef {n}" for n in names), "namespace plain {", "#include <dpr/plain.h>", "}"]
         lines += [f'static_assert(plain::{n} == here_{n}, "{n}");' for n in names]
         for enum in filter(None, self.plain.enums):
             lines.append(f'static_assert(sizeof(plain::{enum}) == 4 && sizeof(::{enum}) == 4, "{enum}");')

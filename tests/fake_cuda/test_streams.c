@@ -155,6 +155,25 @@ STREAM_TEST(reports_are_there_when_the_call_returns) {
         }
 }
 
+STREAM_TEST(partial_results_come_after_the_work_in_their_stream) {
+    const scene *s = fixture;
+    static const char *const strategies[] = {"cpu.serial", "flat.ticket", "flat.block"};
+    uint64_t partial[32];
+    ASSERT_TRUE(dpr_partial_size(DPR_SUM, DPR_I32) <= sizeof partial);
+    for (size_t i = 0; i < LENGTH(strategies); i++) {
+        int64_t sum = 0;
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = strategies[i];
+        options.stream = s->stream;
+        set_up(s, DPR_MEMORY_PINNED, DPR_MEMORY_HOST, s->stream);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_partial(s->ctx, s->in[DPR_MEMORY_PINNED], partial, COUNT, DPR_I32, DPR_SUM, 0,
+                                                 &options));
+        EXPECT_TRUE(!fake_is_working());
+        EXPECT_STATUS(DPR_OK, dpr_partial_finish(partial, 1, DPR_I32, DPR_SUM, NULL, &sum));
+        EXPECT_EQ_I64(after, sum);
+    }
+}
+
 /* ---- Streams that are refused ---- */
 
 /* Calls that the GPU would do, and that the CPU would, end alike and change nothing. */
@@ -241,6 +260,10 @@ STREAM_TEST(where_there_is_another_place_for_the_stream) {
     EXPECT_TRUE(gpu_copy(s->out[DPR_MEMORY_DEVICE], &canary, sizeof canary));
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_reduce_async(s->ctx, s->in[DPR_MEMORY_DEVICE], s->out[DPR_MEMORY_DEVICE],
                                                            COUNT, DPR_I32, DPR_SUM, &options, s->stream));
+    EXPECT_CONTAINS(dpr_last_error(), "and should be NULL here");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
+                  dpr_partial_finish_async(s->ctx, s->in[DPR_MEMORY_DEVICE], 1, DPR_I32, DPR_SUM, &options,
+                                           s->out[DPR_MEMORY_DEVICE], s->stream));
     EXPECT_CONTAINS(dpr_last_error(), "and should be NULL here");
     EXPECT_TRUE(gpu_stream_wait(s->stream));
     EXPECT_EQ_I64(canary, result_in(s, DPR_MEMORY_DEVICE));

@@ -57,8 +57,8 @@ file(WRITE ${OUTPUT}
 "/* The declarations of dpr.h for other languages: no preprocessor directives, no macros. Made from dpr.h by the build.
  *
  * Its reader has to know size_t, int32_t, int64_t, uint32_t and uint64_t. C and C++ programs should include dpr.h
- * instead; no source file can include both. Comments name macros of dpr.h: instead of DPR_..._INIT, set the struct's
- * member `size` to the struct's size in bytes, and all other members to 0.
+ * instead; no source file can include both. Comments name macros of dpr.h. The functions dpr_..._init() do what the
+ * macros DPR_..._INIT do: call the struct's function with the struct's size in bytes.
  */
 
 ${text}")
