@@ -178,18 +178,19 @@ static dpr_status call_in(dpr_ctx *ctx, const int32_t *in, int64_t *out, const c
     return dpr_reduce_async(ctx, in, out, COUNT, DPR_I32, DPR_SUM, &options, stream);
 }
 
-/* A blocking call in a stream; with no array its result is 0. */
+/* A blocking call in a stream. */
 static dpr_status wait_in(dpr_ctx *ctx, const int32_t *in, int64_t *out, const char *strategy, dpr_stream stream) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = strategy;
     options.stream = stream;
-    return dpr_reduce_ex(ctx, in, out, in ? COUNT : 0, DPR_I32, DPR_SUM, &options);
+    return dpr_reduce_ex(ctx, in, out, COUNT, DPR_I32, DPR_SUM, &options);
 }
 
 /* A context of the library's works in the CUDA context that it was made in, whatever the caller's is; streams of
  * another one are refused, which costs nothing that would stay. */
 CONTEXT_TEST(contexts_know_where_they_belong) {
     enum { TIMES = 5000, MOST_KEPT = 1 << 20 };
+    static const int32_t on_host[COUNT];
     dpr_ctx *ctx = NULL;
     NEED_GPUS(1);
     dpr_stream foreign = gpu_stream_create();
@@ -212,7 +213,7 @@ CONTEXT_TEST(contexts_know_where_they_belong) {
         EXPECT_EQ_I64(canary, *out);
         EXPECT_STATUS(DPR_ERR_WRONG_DEVICE,
                       wait_in(ctx, fixture->in[OWN], out, i % 2 ? "flat.lastblock" : "flat.block", foreign));
-        EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, wait_in(ctx, NULL, out, "cpu.serial", foreign));
+        EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, wait_in(ctx, on_host, out, "cpu.serial", foreign));
         EXPECT_CONTAINS(dpr_last_error(), "stream is 0x");
         EXPECT_EQ_I64(canary, *out);
     }

@@ -234,6 +234,8 @@ static int call_in_stream(scene *s, const void *in, int64_t *out, int fail, cuda
         return 0;
     fake_fail_call(fail, error);
     const dpr_status status = dpr_reduce_ex(ctx, in, out, COUNT, DPR_I32, DPR_SUM, &options);
+    if (!fake_failed_call())
+        fake_fail_call(0, cudaSuccess);
     int good = fake_last_error() == cudaSuccess && finish("a call in a stream", status, out);
     good &= stays_on(0) && gpu_stream_wait(s->stream);
     good &= status == DPR_OK || read_out(out) == canary;

@@ -268,7 +268,7 @@ NESTED_TEST(reports_to_another_device_are_refused) {
     ASSERT_TRUE(launch.report && gpu_use(0));
     options.launch = &launch;
     EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, dpr_reduce_ex(s->ctx, s->in, &out, COUNT, DPR_I32, DPR_SUM, &options));
-    EXPECT_CONTAINS(dpr_last_error(), "options->launch_report is in memory of device 1");
+    EXPECT_CONTAINS(dpr_last_error(), "options->launch->report is in memory of device 1");
     EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, enqueue(s, "dp.tree", DPR_MEMORY_DEVICE, launch.report));
     EXPECT_STATUS(DPR_ERR_WRONG_DEVICE, plan_for(s->ctx, COUNT, "dp.tree", launch.report, &plan));
     EXPECT_EQ_I64(canary, out);
