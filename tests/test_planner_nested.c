@@ -283,8 +283,8 @@ TEST(PlannerNested, nothing_is_left_to_nested_launches) {
         ASSERT_TRUE(machine_load(machines[m], &machine));
         for (size_t pair = 0; pair < PAIRS; pair++) {
             dpr_key key = key_for(NULL, 0);
-            key.f.op = (uint8_t)ops[pair / LENGTH(dtypes)];
-            key.f.dtype = (uint8_t)dtypes[pair % LENGTH(dtypes)];
+            key.f.op = DPR_ROW(ops[pair / LENGTH(dtypes)]);
+            key.f.dtype = DPR_ROW(dtypes[pair % LENGTH(dtypes)]);
             expect_no_nested_launches(&key, &machine, machines[m]);
             for (key.f.block = SMALLEST; key.f.block <= LARGEST; key.f.block++)
                 expect_no_nested_launches(&key, &machine, machines[m]);
