@@ -350,7 +350,7 @@ TEST(GpuStreams, blocking_calls_come_after_the_work_in_their_stream) {
         if (s >= LENGTH(on_cpu) && !gpu_strategy_takes(s - LENGTH(on_cpu), DPR_SUM, DPR_I32, memory, 0))
             continue;
         ASSERT_THAT(write_slowly(&w, byte), "%s", gpu_error());
-        const int64_t sum = sum_in_stream(&w, strategy, in_pinned ? w.pinned : w.in, i % 2);
+        const int64_t sum = sum_in_stream(&w, strategy, in_pinned ? w.pinned : w.in, i % 2 == 1);
         EXPECT_THAT(sum == (int64_t)MANY * byte * 0x01010101, "%s, array in %s memory, result in %s memory: %lld",
                     strategy ? strategy : "auto", in_pinned ? "pinned" : "device", i % 2 ? "device" : "host",
                     (long long)sum);

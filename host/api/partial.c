@@ -64,6 +64,7 @@ static dpr_status merge(const uint64_t *from, size_t n, const dpr_request *reque
 
 /* The request of a merge: its pair and options. A merge reports no launches. */
 static dpr_status make_request(size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_request *out) {
+    size_t bytes;
     dpr_status status = dpr_request_make(op, dtype, 1, options, out);
     if (status == DPR_OK)
         status = dpr_request_no_stream(out, "options");
@@ -71,9 +72,9 @@ static dpr_status make_request(size_t n, dpr_dtype dtype, dpr_op op, const dpr_o
         return status;
     if (n == 0)
         return dpr_fail(DPR_ERR_EMPTY, "n is 0; there is nothing to merge");
-    if (n > PTRDIFF_MAX / dpr_partial_size(op, dtype))
-        return dpr_fail(DPR_ERR_SIZE, "n is %zu; an array has at most %td bytes, so %zu partial results", n,
-                        (ptrdiff_t)PTRDIFF_MAX, PTRDIFF_MAX / dpr_partial_size(op, dtype));
+    if (__builtin_mul_overflow(n, dpr_partial_size(op, dtype), &bytes) || bytes > PTRDIFF_MAX)
+        return dpr_fail(DPR_ERR_SIZE, "n is %zu; partial results have at most %td bytes together", n,
+                        (ptrdiff_t)PTRDIFF_MAX);
     out->count = n;
     out->launch_report = NULL;
     out->report_size = 0;
