@@ -9,10 +9,10 @@
  * Rules that hold for every function here:
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
  *   After any other status the objects passed in are as they were and the next call works, except on a device that CUDA
- *   can no longer use in this process. There are three exceptions.
- *   A function that writes a text sets *len when it returns DPR_ERR_BUFFER_TOO_SMALL. A launch report
- *   (dpr_launch_options.report) may have changed after any status. A call that waits for its result may have changed it
- *   in device or managed memory when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0).
+ *   can no longer use in this process. There are three exceptions. A function that writes a text sets *len when it
+ *   returns DPR_ERR_BUFFER_TOO_SMALL. A launch report (dpr_launch_options.report) may have changed after any status. A
+ *   call that waits for its result may have changed it in device or managed memory when an error of CUDA's ends the
+ *   call (dpr_last_cuda_error() is not 0).
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
@@ -790,7 +790,7 @@ typedef struct dpr_kernel_info {
 } dpr_kernel_info;
 
 #define DPR_KERNEL_INFO_INIT                                                                                           \
-    { sizeof(dpr_kernel_info), 0, 0, 0, 0, 0, "" }
+    { sizeof(dpr_kernel_info), 0, 0, 0, 0, 0, NULL }
 DPR_API void dpr_kernel_info_init(dpr_kernel_info *out, size_t size);
 
 /** Describes the kernel with which problem->options->strategy solves the problem on the GPU of a context's machine or
