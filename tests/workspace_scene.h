@@ -50,8 +50,8 @@ static inline void workspace_scene_close(void *state) {
 /* The choice that the planner would make if the registry had the strategy. */
 static inline dpr_choice workspace_choice(const dpr_machine *machine, dpr_memory memory) {
     dpr_choice choice = {.sms = (int)machine->caps.gpu.sm_count, .steps = 1};
-    choice.key.f.op = DPR_SUM;
-    choice.key.f.dtype = DPR_I32;
+    choice.key.f.op = DPR_ROW(DPR_SUM);
+    choice.key.f.dtype = DPR_ROW(DPR_I32);
     choice.key.f.in_memory = (uint8_t)memory;
     choice.step[0] =
         (dpr_choice_step){SIZE_MAX, &test_workspace_strategy,
