@@ -101,7 +101,7 @@ static void check_count(const known *k, dpr_ctx *cpu, size_t count) {
 
 /* A result that misses the last element, or any other one for sums of integers, is found out. */
 static void check_sensitivity(const known *k, dpr_ctx *cpu, size_t count) {
-    const int is_integer = (dpr_dtypes[k->dtype].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
+    const int is_integer = (dpr_dtypes[DPR_ROW(k->dtype)].kind & (DPR_KIND_SINT | DPR_KIND_UINT)) != 0;
     known_result expected;
     value got;
     if (!k->marked && !(is_integer && (k->op == DPR_SUM || k->op == DPR_BXOR)))

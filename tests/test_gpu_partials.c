@@ -112,8 +112,8 @@ static int enqueue_all(const scene *at, const dpr_options *options) {
     for (size_t i = 0; i < PIECES && good; i++) {
         const size_t from = i * PIECE, count = SPLIT_ELEMENTS - from < PIECE ? SPLIT_ELEMENTS - from : PIECE;
         good = EXPECT_STATUS(DPR_OK, dpr_reduce_partial_async(at->gpu, at->device + from * ref_size(s->dtype),
-                                                              at->pieces + i * dpr_partial_size(s->op, s->dtype),
-                                                              count, s->dtype, s->op, from, options, at->stream));
+                                                              at->pieces + i * dpr_partial_size(s->op, s->dtype), count,
+                                                              s->dtype, s->op, from, options, at->stream));
     }
     return good
            && EXPECT_STATUS(DPR_OK, dpr_partial_merge_async(at->gpu, at->pieces, PIECES, s->dtype, s->op, options,
@@ -181,7 +181,7 @@ PARTIALS_TEST(merged_in_a_graph) {
  * written. */
 PARTIALS_TEST(what_is_no_partial_result) {
     scene *at = fixture;
-    const double untouched = 18;
+    static const unsigned char untouched[sizeof(double)] = {1, 8};
     dpr_partial_info info = DPR_PARTIAL_INFO_INIT;
     NEED_GPU();
     at->s = (split){.op = DPR_SUM, .dtype = DPR_F64};
@@ -193,8 +193,8 @@ PARTIALS_TEST(what_is_no_partial_result) {
     memcpy(at->out, &untouched, sizeof untouched);
     EXPECT_STATUS(DPR_OK, dpr_partial_merge_async(at->gpu, at->pieces, PIECES, DPR_F64, DPR_SUM, &options, at->merged,
                                                   at->stream));
-    EXPECT_STATUS(DPR_OK, dpr_partial_finish_async(at->gpu, at->pieces, PIECES, DPR_F64, DPR_SUM, &options, at->out,
-                                                   at->stream));
+    EXPECT_STATUS(
+        DPR_OK, dpr_partial_finish_async(at->gpu, at->pieces, PIECES, DPR_F64, DPR_SUM, &options, at->out, at->stream));
     ASSERT_TRUE(gpu_stream_wait(at->stream));
     EXPECT_STATUS(DPR_ERR_INVALID_PARTIAL, dpr_partial_describe(at->merged, &info));
     EXPECT_TRUE(memcmp(at->out, &untouched, sizeof untouched) == 0);
@@ -203,12 +203,12 @@ PARTIALS_TEST(what_is_no_partial_result) {
 PARTIALS_TEST(memory_that_a_stream_cannot_reach) {
     const scene *at = fixture;
     NEED_GPU();
-    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_partial_merge_async(at->gpu, at->host, 1, DPR_F64, DPR_SUM, NULL,
-                                                               at->merged, at->stream));
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
+                  dpr_partial_merge_async(at->gpu, at->host, 1, DPR_F64, DPR_SUM, NULL, at->merged, at->stream));
     EXPECT_CONTAINS(dpr_last_error(), "partials is");
-    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_partial_finish_async(at->gpu, at->pieces, 1, DPR_F64, DPR_SUM, NULL,
-                                                                at->host, at->stream));
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
+                  dpr_partial_finish_async(at->gpu, at->pieces, 1, DPR_F64, DPR_SUM, NULL, at->host, at->stream));
     EXPECT_CONTAINS(dpr_last_error(), "out is");
-    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_partial_merge_async(at->cpu, at->host, 1, DPR_F64, DPR_SUM, NULL,
-                                                                  at->merged, at->stream));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
+                  dpr_partial_merge_async(at->cpu, at->host, 1, DPR_F64, DPR_SUM, NULL, at->merged, at->stream));
 }
