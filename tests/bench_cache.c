@@ -42,13 +42,13 @@ static void fill(dpr_dtype dtype, int zero, unsigned char *at, size_t count) {
     static const float f32 = 1;
     static const double f64 = 1;
     static const uint64_t integer = 1; /* little-endian: its low bytes */
-    const int kind = dpr_dtypes[dtype].kind;
+    const int kind = dpr_dtypes[DPR_ROW(dtype)].kind;
     const void *one = dtype == DPR_F16                             ? (const void *)&f16
                       : dtype == DPR_BF16                          ? (const void *)&bf16
                       : dtype == DPR_F32 || dtype == DPR_C64       ? (const void *)&f32
                       : kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX) ? (const void *)&f64
                                                                    : (const void *)&integer;
-    const size_t size = dpr_dtypes[dtype].size, part = kind == DPR_KIND_COMPLEX ? size / 2 : size;
+    const size_t size = dpr_dtypes[DPR_ROW(dtype)].size, part = kind == DPR_KIND_COMPLEX ? size / 2 : size;
     memset(at, 0, count * size);
     for (size_t i = 0; !zero && i < count; i++)
         memcpy(at + i * size, one, part);
@@ -155,8 +155,8 @@ static double rate_of(const dpr_key *key, size_t bytes) {
 }
 
 static void bench_pair(dpr_op op, dpr_dtype dtype, double least) {
-    const int policies = dpr_dtypes[dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX) ? 2 : 1;
-    fill(dtype, op == DPR_ANY, memory, LARGEST / dpr_dtypes[dtype].size);
+    const int policies = dpr_dtypes[DPR_ROW(dtype)].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX) ? 2 : 1;
+    fill(dtype, op == DPR_ANY, memory, LARGEST / dpr_dtypes[DPR_ROW(dtype)].size);
     for (int nan = 0; nan < policies; nan++) {
         const dpr_key key = key_of(op, dtype, nan);
         const double l1 = rate_of(&key, 16384), l2 = rate_of(&key, 524288), l3 = rate_of(&key, LARGEST);
