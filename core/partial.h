@@ -7,6 +7,9 @@
 
 enum { DPR_PARTIAL_VERSION = 1, DPR_PARTIAL_WORDS = DPR_PARTIAL_HEAD + DPR_ACC_WORDS };
 
+/* What the kernel that merges partial results writes: `meeting` in dpr_launch. */
+enum { DPR_PARTIALS_MERGED, DPR_PARTIALS_FINISHED };
+
 /* The first word: "dp", the version, the NaN policy, the operation and the type, each in its byte or two bytes. It is
  * never 0. */
 DPR_INLINE uint64_t dpr_partial_label(dpr_op op, dpr_dtype dtype, dpr_nan nan) {

@@ -12,9 +12,6 @@
 namespace dpr {
 namespace {
 
-/* What the kernel writes: `meeting` in dpr_launch. */
-enum { MERGED, FINISHED };
-
 constexpr unsigned at_a_time = 32;
 
 /* The warp loads up to 32 partial results, of `words` words each. Returns whether all of them have the label. */
@@ -44,17 +41,6 @@ __device__ bool merge_all(const dpr_kernel_args &args, dpr_merged &merged) {
     return true;
 }
 
-/* Writes `size` bytes to `out`, or to a mailbox. */
-__device__ void give(const dpr_kernel_args &args, const unsigned char *bytes, int size) {
-    for (int i = 0; i < size && args.tag == 0; ++i)
-        static_cast<unsigned char *>(args.out)[i] = bytes[i];
-    for (int i = 0; i < size && args.tag != 0; i += sizeof(uint32_t)) {
-        uint32_t word;
-        memcpy(&word, bytes + i, sizeof word);
-        post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out) + i / sizeof word, word, args.tag);
-    }
-}
-
 /* A partial result of something else makes the merged one a row of zeros, which nobody takes; without a partial result
  * to write, it leaves `out` as it is. */
 __global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_constant__ dpr_kernel_args args) {
@@ -68,18 +54,18 @@ __global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_consta
     let_next_launch();
     wait_for_work_before();
     const bool good = merge_all(args, merged);
-    if (threadIdx.x != 0 || (!good && args.meeting == FINISHED))
+    if (threadIdx.x != 0 || (!good && args.meeting == DPR_PARTIALS_FINISHED))
         return;
-    if (args.meeting == FINISHED) {
+    if (args.meeting == DPR_PARTIALS_FINISHED) {
         dpr_acc_add_init(op, dtype, dpr_partial_nan(args.label), &merged.acc, &args.init);
         dpr_acc_write(op, dtype, &merged.acc, out.bytes);
-        give(args, out.bytes, static_cast<int>(dpr_element_size(dpr_pair_result(op, dtype))));
+        memcpy(args.out, out.bytes, dpr_element_size(dpr_pair_result(op, dtype)));
         return;
     }
     memset(out.words, 0, sizeof out.words);
     if (good)
         dpr_partial_store(args.label, merged.count, &merged.acc, out.words);
-    give(args, out.bytes, dpr_partial_words(op, dtype) * static_cast<int>(sizeof *out.words));
+    memcpy(args.out, out.words, dpr_partial_words(op, dtype) * sizeof *out.words);
 }
 
 dpr_kernel kernel(const dpr_key *) {
@@ -99,7 +85,7 @@ int launch(const dpr_run *run) {
     launch.entry = reinterpret_cast<const void *>(&partials_kernel);
     launch.blocks = 1;
     launch.threads = at_a_time;
-    launch.meeting = run->label ? MERGED : FINISHED;
+    launch.meeting = run->label ? DPR_PARTIALS_MERGED : DPR_PARTIALS_FINISHED;
     labelled.label = dpr_partial_label(dpr_key_op(&run->key), dpr_key_dtype(&run->key), (dpr_nan)run->key.f.nan);
     return dpr_launch_run(&launch, &labelled);
 }

@@ -22,7 +22,8 @@ TEST(Partials, pieces_of_arrays_on_the_cpu) {
                     .pattern = (data_pattern)(i % DATA_PATTERNS),
                     .in = in,
                     .places = places,
-                    .place_count = LENGTH(places)};
+                    .place_count = LENGTH(places),
+                    .most_pieces = SPLIT_PIECES};
         if (!ref_supported(s.op, s.dtype) || !data_pattern_applies(s.pattern, s.op, s.dtype))
             continue;
         data_fill(in, s.op, s.dtype, s.pattern, SPLIT_ELEMENTS);

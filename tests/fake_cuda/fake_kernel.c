@@ -52,7 +52,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
 
 static void learn(void) {
     const size_t most =
-        (dpr_strategy_count() + 1) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+        (dpr_strategy_count() + 2) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
@@ -65,6 +65,7 @@ static void learn(void) {
             add_kernels_of(dpr_strategies[i], block);
     }
     add_kernels_of(&test_workspace_strategy, 0);
+    add_kernels_of(dpr_this_build.partials, 0);
 }
 
 static void learn_once(void) {
@@ -288,6 +289,17 @@ static const char *prepare_further(fake_launch *out, const void *arguments) {
     return NULL;
 }
 
+/* The kernel that merges partial results is one for every pair; their label says which. */
+static const char *prepare_merge(const cudaLaunchConfig_t *config, fake_launch *out) {
+    const uint64_t label = out->args.run.label;
+    out->strategy = dpr_this_build.partials;
+    out->key.f.op = DPR_ROW(dpr_partial_op(label));
+    out->key.f.dtype = DPR_ROW(dpr_partial_dtype(label));
+    out->key.f.nan = (uint8_t)dpr_partial_nan(label);
+    const dpr_kernel declared = out->strategy->kernel(&out->key);
+    return check_declared(config, &declared);
+}
+
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const int of_module = fake_module_gave(entry);
@@ -308,6 +320,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         wrong = check_module_launch(config, &out->args);
     if (wrong)
         return wrong;
+    if (kernel && kernel->strategy == dpr_this_build.partials)
+        return prepare_merge(config, out);
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
@@ -319,7 +333,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     const int has_workspace = out->strategy->workspace_bytes != NULL;
     if (has_workspace && !of_module)
         take_workspace(out, arguments[0]);
-    wrong = check_division(config, &out->args.run, dpr_dtypes[kernel->key.f.dtype].size);
+    wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
     if (!wrong)
         wrong = check_declared(config, &declared);
     if (!wrong && (has_workspace || of_module))
@@ -446,12 +460,39 @@ double fake_kernel_ns(const fake_launch *launch) {
            + (apart ? (double)args->tiles * FAKE_FAN_NS : 0);
 }
 
+/* Merges partial results, and finishes them if it is to. */
+static const char *run_merge(const dpr_kernel_args *args, dpr_op op, dpr_dtype dtype) {
+    const size_t words = (size_t)dpr_partial_words(op, dtype), finishes = args->meeting == DPR_PARTIALS_FINISHED;
+    const size_t size = finishes ? dpr_dtype_size(dpr_result_dtype(op, dtype)) : words * sizeof(uint64_t);
+    const uint64_t *from = args->in;
+    dpr_merged merged = {.some = 0};
+    int good = 1;
+    if (!fake_find(from, args->count * words * sizeof *from) || !fake_find(args->out, size))
+        return "the kernel that merges partial results uses memory it cannot reach";
+    for (uint64_t i = 0; i < args->count && good; i++, from += words) {
+        good = from[0] == args->label;
+        if (good)
+            dpr_partial_add(&merged, from);
+    }
+    if (!good && !finishes)
+        memset(args->out, 0, size);
+    else if (good && !finishes)
+        dpr_partial_store(args->label, merged.count, &merged.acc, args->out);
+    else if (good) {
+        dpr_acc_add_init(op, dtype, dpr_partial_nan(args->label), &merged.acc, &args->init);
+        dpr_acc_write(op, dtype, &merged.acc, args->out);
+    }
+    return NULL;
+}
+
 const char *fake_kernel_run(const fake_launch *launch) {
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;
     const dpr_op op = dpr_key_op(&launch->key);
     const dpr_dtype dtype = dpr_key_dtype(&launch->key);
+    if (launch->strategy == dpr_this_build.partials)
+        return run_merge(args, op, dtype);
     const size_t size = args->label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
     _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
