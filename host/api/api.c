@@ -56,25 +56,14 @@ static int on_device(dpr_place place) {
     return place.memory == DPR_MEMORY_DEVICE;
 }
 
-/* Fails if the context's device does not reach the array. */
-static dpr_status check_place(const dpr_ctx *ctx, const char *argument, dpr_place place) {
-    if (!on_device(place) || place.device == dpr_ctx_device(ctx))
-        return DPR_OK;
-    if (dpr_ctx_device(ctx) == DPR_DEVICE_CPU)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the context is the CPU's", argument,
-                        place.device);
-    return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
-                    place.device, dpr_ctx_device(ctx));
-}
-
 /* Finds the choice for the call, and makes a run that lacks only its destination and the fields that depend on the
  * choice. */
 static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
-    dpr_status status = check_place(ctx, "in", c->in_place);
+    dpr_status status = dpr_ctx_reaches(ctx, "in", c->in_place);
     if (status == DPR_OK)
-        status = check_place(ctx, dpr_request_out(&c->request), c->out_place);
+        status = dpr_ctx_reaches(ctx, dpr_request_out(&c->request), c->out_place);
     if (status == DPR_OK)
-        status = check_place(ctx, "options->launch->report", c->nested_place);
+        status = dpr_ctx_reaches(ctx, "options->launch->report", c->nested_place);
     if (status == DPR_OK)
         status = dpr_ctx_choice(ctx, c->request.key, choice);
     if (status != DPR_OK)
@@ -182,13 +171,6 @@ dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_
     return status == DPR_OK ? reduce_blocking(ctx, in, partial, &c) : status;
 }
 
-static dpr_status check_reachable(const char *argument, const void *pointer, dpr_place place) {
-    if (place.memory != DPR_MEMORY_HOST)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
-                    pointer);
-}
-
 static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call *c, dpr_stream stream) {
     dpr_status status = dpr_request_no_stream(&c->request, "options");
     if (status == DPR_OK)
@@ -202,11 +184,11 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call
     }
     if (c->request.count == 0)
         c->in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
-    status = check_reachable("in", in, c->in_place);
+    status = dpr_request_reaches_stream("in", in, c->in_place);
     if (status == DPR_OK)
-        status = check_reachable(dpr_request_out(&c->request), out, c->out_place);
+        status = dpr_request_reaches_stream(dpr_request_out(&c->request), out, c->out_place);
     if (status == DPR_OK && c->request.launch_report)
-        status = check_reachable("options->launch->report", c->request.launch_report, c->nested_place);
+        status = dpr_request_reaches_stream("options->launch->report", c->request.launch_report, c->nested_place);
     if (status != DPR_OK)
         return status;
     c->request.key.f.in_memory = (uint8_t)c->in_place.memory;

@@ -85,6 +85,15 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
  * take that place, and the first one's kernels are then asked for again. */
 static _Atomic uint64_t loaded[64];
 
+/* Loads the kernel that merges partial results. Returns 0 if that cannot be done. */
+static int load_merging(const dpr_machine *machine) {
+    dpr_residency unused;
+    if (!dpr_this_build.partials || !machine->resident)
+        return 1;
+    const dpr_kernel kernel = dpr_this_build.partials->kernel(NULL);
+    return machine->resident(machine->user, &kernel, &unused) == DPR_OK;
+}
+
 /* Loads all kernels that the planner may choose, by choosing for every pair: a choice asks how many blocks of a kernel
  * the device holds, and CUDA loads the kernel to answer. Otherwise CUDA would load each kernel at its first use, and
  * wait for all work on the device. A kernel that cannot be loaded is an error only for a call that needs it. */
@@ -100,7 +109,8 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
         if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_choose(&key, machine, &unused) != DPR_OK)
             return;
     }
-    atomic_store(done, home->id);
+    if (load_merging(machine))
+        atomic_store(done, home->id);
 }
 
 static dpr_status create(int device, const dpr_ctx_options *options, dpr_ctx **out) {
@@ -170,6 +180,17 @@ const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx) {
 }
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx) {
     return ctx->gpu;
+}
+
+dpr_status dpr_ctx_reaches(const dpr_ctx *ctx, const char *argument, dpr_place place) {
+    const int device = dpr_ctx_device(ctx);
+    if (place.memory != DPR_MEMORY_DEVICE || place.device == device)
+        return DPR_OK;
+    if (device == DPR_DEVICE_CPU)
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the context is the CPU's", argument,
+                        place.device);
+    return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
+                    place.device, device);
 }
 
 /* Fibonacci hashing: the key's fields are in different bytes, and the product's top byte depends on all of them. */

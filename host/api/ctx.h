@@ -22,6 +22,10 @@ typedef struct dpr_host_result {
  * choice does not fit the stream's SMs, makes another one for them. Sets the choice's fields of *run. */
 dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const dpr_host_result *result);
 
+/* Fails if memory at this place is another device's, or any device's and the context the CPU's. The sentence names the
+ * argument. */
+dpr_status dpr_ctx_reaches(const dpr_ctx *ctx, const char *argument, dpr_place place);
+
 /* Finds the context in which dpr_reduce() works for memory at `at`, or makes it on first use. Memory of no device has
  * the CPU's context; other memory has the context for the CUDA context that dpr_device_home() finds. */
 dpr_status dpr_ctx_default(const dpr_place *at, dpr_ctx **out);

@@ -142,16 +142,10 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
 
 static dpr_status check_reach(const dpr_ctx *ctx, const char *argument, const void *pointer) {
     dpr_place place;
-    const dpr_status status = dpr_device_place(pointer, argument, &place);
-    if (status != DPR_OK)
-        return status;
-    if (place.memory == DPR_MEMORY_HOST)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
-                        pointer);
-    if (place.memory == DPR_MEMORY_DEVICE && place.device != dpr_ctx_device(ctx))
-        return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
-                        place.device, dpr_ctx_device(ctx));
-    return DPR_OK;
+    dpr_status status = dpr_device_place(pointer, argument, &place);
+    if (status == DPR_OK)
+        status = dpr_request_reaches_stream(argument, pointer, place);
+    return status == DPR_OK ? dpr_ctx_reaches(ctx, argument, place) : status;
 }
 
 /* Merges on the context's GPU. The request says what is written. */

@@ -27,19 +27,13 @@ static dpr_status check_reach(const dpr_plan *plan, const void *at, const char *
     if (!at)
         return DPR_OK;
     dpr_place place;
-    const dpr_status status = dpr_device_place(at, argument, &place);
-    if (status != DPR_OK)
-        return status;
-    if (place.memory == DPR_MEMORY_HOST && on_gpu)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
-                        at);
-    if (place.memory == DPR_MEMORY_DEVICE && !on_gpu)
+    dpr_status status = dpr_device_place(at, argument, &place);
+    if (status == DPR_OK && on_gpu)
+        status = dpr_request_reaches_stream(argument, at, place);
+    if (status == DPR_OK && !on_gpu && place.memory == DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the plan runs on the CPU", argument,
                         place.device);
-    if (place.memory == DPR_MEMORY_DEVICE && place.device != dpr_ctx_device(plan->ctx))
-        return dpr_fail(DPR_ERR_WRONG_DEVICE, "%s is in memory of device %d, and the context is of device %d", argument,
-                        place.device, dpr_ctx_device(plan->ctx));
-    return DPR_OK;
+    return status == DPR_OK ? dpr_ctx_reaches(plan->ctx, argument, place) : status;
 }
 
 static dpr_status check_device_count(const dpr_plan *plan) {

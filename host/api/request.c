@@ -242,3 +242,10 @@ dpr_status dpr_request_check(const dpr_request *request, const void *in, const v
                         request->label ? "a partial result" : request->result->name);
     return DPR_OK;
 }
+
+dpr_status dpr_request_reaches_stream(const char *argument, const void *pointer, dpr_place place) {
+    if (place.memory != DPR_MEMORY_HOST)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is %p in pageable host memory, which a stream cannot reach", argument,
+                    pointer);
+}

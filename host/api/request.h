@@ -2,6 +2,7 @@
 #ifndef DPR_HOST_API_REQUEST_H
 #define DPR_HOST_API_REQUEST_H
 
+#include "cuda/device.h"
 #include "lists.h"
 #include "strategy.h"
 
@@ -44,6 +45,9 @@ static inline const char *dpr_request_out(const dpr_request *request) {
 
 /* Checks `in` and `out` for NULL and alignment: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED. */
 dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
+
+/* Fails if a stream cannot reach `pointer`, which lies at `place`. The sentence names the argument. */
+dpr_status dpr_request_reaches_stream(const char *argument, const void *pointer, dpr_place place);
 
 /* Copies a caller's struct, whose first field is its size, to a struct of `own_size` bytes. The caller's header may
  * have fewer or more fields than this version; fields that it lacks are set to 0. DPR_ERR_INVALID_OPTION, naming the
