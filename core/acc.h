@@ -266,7 +266,9 @@ DPR_INLINE dpr_acc dpr_acc_load(dpr_op op, dpr_dtype dtype, uint64_t count, cons
     dpr_acc acc = dpr_acc_neutral(op, dtype);
     if (is_index || op == DPR_MIN || op == DPR_MAX) {
         acc.index = is_index ? (int64_t)words[1] : 0;
-        if (!is_index || acc.index >= 0)
+        if (acc.index < 0) /* one of no elements has one form */
+            acc.index = -1;
+        else
             acc.rank = dpr_rank_of(op, dtype, dpr_element_load(dtype, words)); /* words are little-endian */
     } else if (is_real && op == DPR_SUM) {
         acc.re = dpr_word_number(words[0]);

@@ -1,9 +1,13 @@
 /* Partial results (strategy.h): accumulators of some elements as bytes that any machine can merge with others and
- * finish. Their words are little-endian, as every machine is that CUDA runs on. */
+ * finish. Their words are little-endian, as those of every machine are that dpr is built for. */
 #ifndef DPR_CORE_PARTIAL_H
 #define DPR_CORE_PARTIAL_H
 
 #include "acc.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "dpr's partial results are little-endian, and this machine's words are not"
+#endif
 
 enum { DPR_PARTIAL_VERSION = 1, DPR_PARTIAL_WORDS = DPR_PARTIAL_HEAD + DPR_ACC_WORDS };
 

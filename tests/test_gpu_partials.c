@@ -209,6 +209,9 @@ PARTIALS_TEST(memory_that_a_stream_cannot_reach) {
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
                   dpr_partial_finish_async(at->gpu, at->pieces, 1, DPR_F64, DPR_SUM, NULL, at->host, at->stream));
     EXPECT_CONTAINS(dpr_last_error(), "out is");
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
+                  dpr_partial_finish_async(at->cpu, at->pieces, 1, DPR_F64, DPR_SUM, NULL, at->out, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "the context is the CPU's");
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
                   dpr_partial_merge_async(at->cpu, at->host, 1, DPR_F64, DPR_SUM, NULL, at->merged, at->stream));
 }

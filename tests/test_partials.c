@@ -93,7 +93,7 @@ TEST(Partials, nothing_and_initial_values) {
 }
 
 TEST(Partials, windows_of_floats_lose_nothing) {
-    /* Each window's sum leaves the range of F32 or is lost beside the next; the sum of all is 1. */
+    /* Each window's sum leaves the range of F32 or is lost in rounding when the next is added; the sum of all is 1. */
     static const float in[] = {3e38F, 3e38F, 1, -3e38F, -3e38F};
     dpr_ctx *ctx = cpu_ctx();
     uint64_t parts[5][4];
@@ -112,6 +112,8 @@ TEST(Partials, sizes) {
     EXPECT_EQ_U64(32, dpr_partial_size(DPR_SUM, DPR_F16));
     EXPECT_EQ_U64(48, dpr_partial_size(DPR_SUM, DPR_C64));
     EXPECT_EQ_U64(0, dpr_partial_size(DPR_MIN, DPR_C64));
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count(); i++) /* the tools have room for so many bytes */
+        EXPECT_TRUE(dpr_partial_size(dpr_op_at(i / dpr_dtype_count()), dpr_dtype_at(i % dpr_dtype_count())) <= 256);
     EXPECT_EQ_U64(0, dpr_partial_size((dpr_op)DPR_F32, (dpr_dtype)DPR_SUM));
 }
 
@@ -151,6 +153,38 @@ TEST(Partials, what_is_refused) {
     EXPECT_CONTAINS(dpr_last_error(), "not aligned to the 8 bytes of a partial result");
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_partial_merge_async(NULL, partial, 1, DPR_F32, DPR_SUM, NULL, other, NULL));
     EXPECT_TRUE(out == 5 && other[0] == 0);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Partials, indices_fit_64_bits) {
+    static const float in[] = {1, 3, 2};
+    const uint64_t last = (uint64_t)INT64_MAX - 3;
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t partial[4] = {0};
+    int64_t index = 0;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, last, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(partial, 1, DPR_F32, DPR_ARGMAX, NULL, &index));
+    EXPECT_EQ_I64(INT64_MAX - 2, index);
+    EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, last + 1, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "first_index is 9223372036854775805");
+    EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, UINT64_MAX, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_MAX, UINT64_MAX, NULL));
+    dpr_ctx_destroy(ctx);
+}
+
+/* An index below 0 is that of no elements, whatever it is, also if the partial result is not merged first. */
+TEST(Partials, changed_indices) {
+    static const float in[] = {1, 3, 2};
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t partial[4] = {0}, merged[4] = {0};
+    int64_t index = 0, after_merging = 0;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, 0, NULL));
+    partial[3] = UINT64_MAX - 4;
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(partial, 1, DPR_F32, DPR_ARGMAX, NULL, &index));
+    EXPECT_STATUS(DPR_OK, dpr_partial_merge(partial, 1, DPR_F32, DPR_ARGMAX, NULL, merged));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(merged, 1, DPR_F32, DPR_ARGMAX, NULL, &after_merging));
+    EXPECT_EQ_I64(-1, index);
+    EXPECT_EQ_I64(-1, after_merging);
     dpr_ctx_destroy(ctx);
 }
 

@@ -179,10 +179,10 @@ static void check_roof(const dpr_key *key, const dpr_machine *machine) {
         if (dpr_refusal(strategy, key, &machine->caps))
             continue;
         for (size_t count = 1; count < (size_t)1 << 40; count *= 4) {
-            const double bytes = (double)count * (double)dpr_dtype_size((dpr_dtype)key->f.dtype);
+            const double bytes = (double)count * (double)dpr_dtype_size(dpr_key_dtype(key));
             const double seconds = dpr_predict(strategy, key, &machine->caps, (dpr_size){count, 1});
-            EXPECT_THAT(seconds >= bytes / memory_rate(strategy, &machine->caps), "%s, count %zu: %s at %g GB/s",
-                        describe(key), count, strategy->name, 1e-9 * bytes / seconds);
+            EXPECT_THAT(bytes > 0 && seconds >= bytes / memory_rate(strategy, &machine->caps),
+                        "%s, count %zu: %s at %g GB/s", describe(key), count, strategy->name, 1e-9 * bytes / seconds);
         }
     }
 }

@@ -389,11 +389,11 @@ enum { DPR_NO_LAUNCHES = -1 };
 /** Options of strategies to learn from, and of nested launches. Start from DPR_LAUNCH_OPTIONS_INIT. */
 typedef struct dpr_launch_options {
     size_t size;     /**< sizeof(dpr_launch_options), set by DPR_LAUNCH_OPTIONS_INIT */
-    int block;       /**< threads a block, a power of two from 32 to 1024, for demonstration strategies (ladder.*,
-                        atomic.*, coop.tile, coop.async, dp.recursive, dp.nosync and dp.recursive2). Blocks of the dp.*
-                        among them begin with this many words, and dp.recursive2 has a thread for two words. 0: the
-                        strategy's default. If it is set, only demonstrations are considered, and a call that none of
-                        them can run ends with DPR_ERR_STRATEGY_UNABLE */
+    int block;       /**< threads a block, a power of two from 32 to 1024, for strategies with takes_block
+                        (dpr_strategy_info): ladder.*, atomic.*, coop.tile, coop.async, dp.recursive, dp.nosync and
+                        dp.recursive2. Blocks of the dp.* among them begin with this many words, and dp.recursive2 has a
+                        thread for two words. 0: the strategy's default. If it is set, only these strategies are
+                        considered, and a call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
                         depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
     int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
@@ -555,7 +555,8 @@ DPR_API dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *o
 
 /** dpr_reduce_ex() and dpr_reduce_async() to a partial result: `partial` receives dpr_partial_size(op, dtype) bytes.
  *
- * @param first_index  the index of in[0] in the whole array, for ARGMIN and ARGMAX; not used by other operations.
+ * @param first_index  the index of in[0] in the whole array, for ARGMIN and ARGMAX: at most 2^63 - 1 - count, else
+ *                     DPR_ERR_SIZE. Not used by other operations.
  *
  * `count` may be 0 for every operation. options->init must be NULL: DPR_ERR_INVALID_OPTION. */
 DPR_API dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,

@@ -140,10 +140,11 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
 
 /* ---- In a stream ------------------------------------------------------------------------------------------------ */
 
+/* Fails if the context does not reach the memory, or if it has a GPU, whose streams do not. */
 static dpr_status check_reach(const dpr_ctx *ctx, const char *argument, const void *pointer) {
     dpr_place place;
     dpr_status status = dpr_device_place(pointer, argument, &place);
-    if (status == DPR_OK)
+    if (status == DPR_OK && dpr_ctx_gpu(ctx))
         status = dpr_request_reaches_stream(argument, pointer, place);
     return status == DPR_OK ? dpr_ctx_reaches(ctx, argument, place) : status;
 }
@@ -153,11 +154,6 @@ static dpr_status enqueue(dpr_ctx *ctx, const dpr_request *request, const void *
                           dpr_stream stream) {
     dpr_misfit misfit = {0, 0};
     dpr_run run;
-    dpr_status status = check_reach(ctx, "partials", partials);
-    if (status == DPR_OK)
-        status = check_reach(ctx, "out", out);
-    if (status != DPR_OK)
-        return status;
     dpr_request_run(request, &run);
     run.in = partials;
     run.out = out;
@@ -166,18 +162,21 @@ static dpr_status enqueue(dpr_ctx *ctx, const dpr_request *request, const void *
 }
 
 /* What both functions check. */
-static dpr_status check_call(const dpr_ctx *ctx, const void *partials, dpr_stream stream) {
-    if (!ctx)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
-    if (stream && !dpr_ctx_gpu((dpr_ctx *)(uintptr_t)ctx))
+static dpr_status check_call(const dpr_ctx *ctx, const void *partials, const void *out, dpr_stream stream) {
+    if (!ctx || !out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", ctx ? "out" : "ctx");
+    if (stream && !dpr_ctx_gpu(ctx))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the context is the CPU's", (void *)stream);
-    return check_pointer("partials", partials);
+    dpr_status status = check_pointer("partials", partials);
+    if (status == DPR_OK)
+        status = check_reach(ctx, "partials", partials);
+    return status == DPR_OK ? check_reach(ctx, "out", out) : status;
 }
 
 dpr_status dpr_partial_merge_async(dpr_ctx *ctx, const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
                                    const dpr_options *options, void *out, dpr_stream stream) {
     dpr_request request;
-    dpr_status status = check_call(ctx, partials, stream);
+    dpr_status status = check_call(ctx, partials, out, stream);
     if (status == DPR_OK && !dpr_ctx_gpu(ctx))
         return dpr_partial_merge(partials, n, dtype, op, options, out);
     if (status == DPR_OK)
@@ -192,7 +191,7 @@ dpr_status dpr_partial_merge_async(dpr_ctx *ctx, const void *partials, size_t n,
 dpr_status dpr_partial_finish_async(dpr_ctx *ctx, const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
                                     const dpr_options *options, void *out, dpr_stream stream) {
     dpr_request request;
-    dpr_status status = check_call(ctx, partials, stream);
+    dpr_status status = check_call(ctx, partials, out, stream);
     if (status == DPR_OK && !dpr_ctx_gpu(ctx))
         return dpr_partial_finish(partials, n, dtype, op, options, out);
     if (status == DPR_OK)

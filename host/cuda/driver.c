@@ -16,6 +16,7 @@ static struct {
     int devices;
     int present; /* 1: there are devices, so a pointer may be to memory that the host cannot read, even without CUDA */
     const char *why_not;
+    cudaError_t error; /* behind why_not */
     dpr_driver_calls calls;
 } driver = {.once = PTHREAD_ONCE_INIT};
 
@@ -97,6 +98,7 @@ static void find_driver(void) {
     driver.present = error == cudaSuccess;
     if (error == cudaSuccess)
         error = find_calls(&driver.calls);
+    driver.error = error;
     if (error != cudaSuccess) {
         driver.why_not = error == cudaErrorInsufficientDriver
                              ? "there is no CUDA driver, or it is too old for this build"
@@ -116,6 +118,10 @@ static void find_driver_uncancelled(void) {
 
 const dpr_driver_calls *dpr_driver(void) {
     return &driver.calls;
+}
+
+int dpr_driver_error(void) {
+    return driver.error;
 }
 
 int dpr_driver_devices(const char **why) {

@@ -12,6 +12,9 @@
 /* Number of devices that the driver shows; 0 if the driver cannot be used, with the reason in *why, a clause. */
 int dpr_driver_devices(const char **why);
 
+/* The cudaError_t of that reason; cudaSuccess if there is none. */
+int dpr_driver_error(void);
+
 /* Whether a device cannot be used again in this process after the error. */
 int dpr_driver_is_final(cudaError_t error);
 

@@ -71,7 +71,7 @@ dpr_status dpr_device_home(int ordinal, void *owner, dpr_home *out) {
     const char *why;
     dpr_home home;
     if (dpr_driver_devices(&why) == 0)
-        return dpr_fail(DPR_ERR_NO_DEVICE, "device %d cannot be used: %s", ordinal, why);
+        return dpr_fail_cuda(dpr_driver_error(), DPR_ERR_NO_DEVICE, "device %d cannot be used: %s", ordinal, why);
     if (ordinal < 0 || ordinal >= MOST_DEVICES)
         return dpr_fail(DPR_ERR_NO_DEVICE, "device is %d; dpr serves devices 0 to %d only", ordinal, MOST_DEVICES - 1);
     if (find_current(ordinal, out) || find_alive(owner, ordinal, out))
@@ -113,7 +113,7 @@ dpr_status dpr_home_enter(const dpr_home *home, dpr_visit *visit) {
     const char *why;
     *visit = (dpr_visit){.mode = -1};
     if (dpr_driver_devices(&why) == 0)
-        return dpr_fail(DPR_ERR_CUDA, "device %d cannot be used: %s", home->ordinal, why);
+        return dpr_fail_cuda(dpr_driver_error(), DPR_ERR_CUDA, "device %d cannot be used: %s", home->ordinal, why);
     visit->cancel = dpr_cancel_hold();
     const CUresult result = push(home, visit);
     if (result == CUDA_SUCCESS)

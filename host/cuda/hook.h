@@ -32,8 +32,8 @@ typedef struct dpr_hook {
     void (*read)(const void *state, dpr_gpu_caps *gpu);
 
     /* Called before and after the launch of a run, which has its memory. begin() sets run->launches and, if it is NULL,
-     * run->report. end() is called if everything before succeeded, and enqueues what must follow the run. Both return a
-     * cudaError_t. */
+     * run->report. end() is called if everything before succeeded, and enqueues what must follow the run; if it fails,
+     * the run's kernels still run. Both return a cudaError_t. */
     int (*begin)(dpr_run *run);
     int (*end)(dpr_run *run);
 } dpr_hook;

@@ -8,9 +8,10 @@
 
 #include "elapsed.h"
 
-/* If more callers than MAILBOXES run at once, they wait for one another. Each mailbox has two cache lines of 64 bytes.
+/* If more callers than MAILBOXES run at once, they wait for one another. A mailbox has whole cache lines of 64 bytes.
  */
 enum { MAILBOXES = 64, LINE_WORDS = 16 };
+_Static_assert(DPR_MAIL_WORDS <= LINE_WORDS, "mailboxes do not overlap");
 
 /* Polls between two readings of the clock: a few microseconds, because a pause instruction takes some 10 to 50 ns. */
 enum { POLLS = 64 };

@@ -11,8 +11,9 @@ int dpr_device_overlaps(const dpr_device *device, dpr_stream stream) {
 
 dpr_status dpr_device_wrong_stream(const dpr_device *device, dpr_stream stream) {
     (void)cudaGetLastError();
-    return dpr_fail(DPR_ERR_WRONG_DEVICE, "stream is %p, which does not belong to the CUDA context of ctx on device %d",
-                    (void *)stream, device->home.ordinal);
+    return dpr_fail_cuda(cudaErrorInvalidResourceHandle, DPR_ERR_WRONG_DEVICE,
+                         "stream is %p, which does not belong to the CUDA context of ctx on device %d", (void *)stream,
+                         device->home.ordinal);
 }
 
 static dpr_status launch_failed(const dpr_device *device, const dpr_strategy *strategy, const dpr_run *run,
@@ -84,7 +85,7 @@ dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, d
     if (error == cudaErrorInvalidResourceHandle && run->stream)
         return dpr_device_wrong_stream(device, run->stream);
     if (error != cudaSuccess)
-        return dpr_cuda_failed(error, "taking scratch memory");
+        return dpr_cuda_failed(error, "preparing the memory of a run");
     if (sms != run->sms) {
         misfit->sms = sms;
         return DPR_ERR_STRATEGY_UNABLE;

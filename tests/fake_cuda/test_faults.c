@@ -172,6 +172,26 @@ static int run_async(scene *s, int fail, cudaError_t error) {
     return good;
 }
 
+/* A partial result that a stream finishes; after a call that failed, nothing follows it. */
+static int run_partial(scene *s, int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    uint64_t *partial = gpu_alloc(DPR_MEMORY_PINNED, dpr_partial_size(DPR_SUM, DPR_I32));
+    *s->pinned_out = canary;
+    if (!partial || dpr_ctx_create(0, &ctx) != DPR_OK)
+        return 0;
+    fake_fail_call(fail, error);
+    dpr_status status = dpr_reduce_partial_async(ctx, s->in[0], partial, COUNT, DPR_I32, DPR_SUM, 0, NULL, s->stream);
+    if (status == DPR_OK)
+        status = dpr_partial_finish_async(ctx, partial, 1, DPR_I32, DPR_SUM, NULL, s->pinned_out, s->stream);
+    if (!fake_failed_call())
+        fake_fail_call(0, cudaSuccess);
+    int good = fake_last_error() == cudaSuccess && gpu_stream_wait(s->stream);
+    good &= is_right("partial result", status, *s->pinned_out) && stays_on(0);
+    dpr_ctx_destroy(ctx);
+    gpu_free(DPR_MEMORY_PINNED, partial);
+    return good;
+}
+
 static int run_plan(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     dpr_plan *plan = NULL;
@@ -325,6 +345,7 @@ static const scenario scenarios[] = {
     {"host_to_device", run_host_to_device, NULL, 0},
     {"context", run_context, "flat.ticket", 0},
     {"async", run_async, "flat.ticket", 0},
+    {"partial", run_partial, NULL, 0},
     {"plan", run_plan, NULL, 0},
     {"capture", run_capture, "flat.ticket", 0},
     {"limit", run_limit, NULL, 0},
