@@ -472,8 +472,8 @@ static int part_is_right(const bounds *b, long double got, long double greatest)
         return 0;
     if (isinf(b->value))
         return got == b->value;
-    if (isinf(got)) /* rounding may carry past the greatest finite value */
-        return (got > 0) == (b->value > 0) && fabsl(b->value) + b->error >= greatest * (1 + 0x1p-60L);
+    if (isinf(got)) /* the error may carry past the greatest finite value, on either side if it exceeds the value */
+        return (got > 0 ? b->value : -b->value) + b->error >= greatest * (1 + 0x1p-60L);
     return fabsl(got - b->value) <= b->error;
 }
 

@@ -307,7 +307,7 @@ NESTED_TEST(reports_say_what_was_launched) {
     dpr_ctx *ctx = NULL;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t i = 0; i < LENGTH(of); i++) {
-        const trial t = {.form = of[i].form, .count = 512, .block = 512, .max_depth = of[i].max_depth};
+        const trial t = {.op = DPR_SUM, .form = of[i].form, .count = 512, .block = 512, .max_depth = of[i].max_depth};
         const dpr_launch_report *n = fixture->report;
         EXPECT_TRUE(run(fixture, ctx, &t));
         EXPECT_THAT(n->launched == of[i].launched && n->deepest == of[i].deepest && n->in_line == of[i].in_line
@@ -323,7 +323,8 @@ NESTED_TEST(no_launches_are_made_where_none_is_allowed) {
     dpr_ctx *ctx = NULL;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
-        const trial t = {.form = forms[f], .type = 2, .count = 100003, .block = 64, .max_pending = DPR_NO_LAUNCHES};
+        const trial t = {
+            .op = DPR_SUM, .form = forms[f], .type = 2, .count = 100003, .block = 64, .max_pending = DPR_NO_LAUNCHES};
         const dpr_launch_report *n = fixture->report;
         EXPECT_TRUE(run(fixture, ctx, &t));
         EXPECT_THAT(n->launched == 0 && n->refused > 0 && n->in_line > 0 && n->deepest == 0,
@@ -355,7 +356,8 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
         float first = 0, sum = 0;
         uint32_t least = UINT32_MAX, most = 0;
         for (size_t p = 0; p < LENGTH(pending); p++) {
-            const trial t = {.form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
+            const trial t = {
+                .op = DPR_SUM, .form = forms[f], .type = 2, .count = COUNT, .block = 128, .max_pending = pending[p]};
             dpr_launch_options launch;
             const dpr_options options = options_of(&t, &launch);
             dpr_launch_report report = {0};
@@ -374,7 +376,7 @@ TEST(GpuNested, sums_of_floats_do_not_depend_on_what_is_launched) {
 
 /* The limit is put back: what a small pool refuses, a large one launches. */
 NESTED_TEST(the_pool_is_as_large_as_the_context_says) {
-    const trial t = {.form = "dp.nosync", .count = 1 << 20, .block = 512};
+    const trial t = {.op = DPR_SUM, .form = "dp.nosync", .count = 1 << 20, .block = 512};
     NEED_GPU();
     uint32_t launched[2] = {0};
     for (int i = 0; i < 2; i++) {
@@ -399,7 +401,7 @@ NESTED_TEST(work_after_a_run_waits_for_its_launches) {
     ASSERT_TRUE(between != NULL);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms) && !test_failed(); f++) {
-        const trial t = {.form = forms[f], .count = 65536, .block = 64};
+        const trial t = {.op = DPR_SUM, .form = forms[f], .count = 65536, .block = 64};
         dpr_launch_options launch;
         const dpr_options nested = options_of(&t, &launch);
         dpr_options flat = DPR_OPTIONS_INIT;
@@ -427,7 +429,7 @@ NESTED_TEST(runs_are_captured_with_their_reports) {
     dpr_ctx *ctx = NULL;
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     for (size_t f = 0; f < LENGTH(forms); f++) {
-        const trial t = {.form = forms[f], .count = 200000, .block = 256};
+        const trial t = {.op = DPR_SUM, .form = forms[f], .count = 200000, .block = 256};
         dpr_launch_options launch;
         const dpr_options options = options_of(&t, &launch);
         launch.report = fixture->report;
@@ -465,7 +467,7 @@ NESTED_TEST(streams_share_the_pool) {
     for (int round = 0; round < ROUNDS && !test_failed(); round++) {
         const size_t count = 1 + random_below(1 << 18);
         for (size_t s = 0; s < STREAMS; s++) {
-            const trial t = {.form = forms[(s + (size_t)round) % LENGTH(forms)], .block = 128};
+            const trial t = {.op = DPR_SUM, .form = forms[(s + (size_t)round) % LENGTH(forms)], .block = 128};
             dpr_launch_options launch;
             const dpr_options options = options_of(&t, &launch);
             EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, (const int32_t *)fixture->in[0] + s, out + s, count, DPR_I32,
