@@ -28,10 +28,12 @@ template <class M> __device__ void write_partial(const dpr_kernel_args &args, ui
         uint64_t w[DPR_PARTIAL_HEAD + M::words];
     } partial;
     static_assert(2 * (DPR_PARTIAL_HEAD + M::words) <= DPR_MAIL_WORDS);
-    partial.w[0] = args.label;
+    dpr_wanted wanted;
+    memcpy(&wanted, args.init.bytes, sizeof wanted);
+    partial.w[0] = wanted.label;
     partial.w[1] = count;
     if constexpr (M::holds_index)
-        M::store(a, partial.w + DPR_PARTIAL_HEAD, args.first_index);
+        M::store(a, partial.w + DPR_PARTIAL_HEAD, wanted.first_index);
     else
         M::store(a, partial.w + DPR_PARTIAL_HEAD);
     if (args.tag == 0) {
@@ -54,11 +56,11 @@ template <class M> __device__ void write_result(const dpr_kernel_args &args, uin
         if (count == 1)
             a = M::lift(in[0]);
     }
-    if (args.label != 0) {
-        write_partial<M>(args, count, a);
-        return;
-    }
     if (args.init.present) {
+        if (args.init.present == DPR_PARTIAL_WANTED) {
+            write_partial<M>(args, count, a);
+            return;
+        }
         R init;
         memcpy(&init, args.init.bytes, sizeof init);
         a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);

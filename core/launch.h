@@ -88,8 +88,11 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     args.partials = launch->partials;
     args.meeting = launch->meeting;
     args.init = run->init;
-    args.label = run->label;
-    args.first_index = run->first_index;
+    if (run->label != 0) {
+        const dpr_wanted wanted = {run->label, run->first_index};
+        memcpy(args.init.bytes, &wanted, sizeof wanted);
+        args.init.present = DPR_PARTIAL_WANTED;
+    }
     dpr_read_as(&args, launch, run);
     return args;
 }

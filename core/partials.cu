@@ -26,12 +26,12 @@ __device__ bool load(uint64_t (*to)[DPR_PARTIAL_WORDS], const uint64_t *from, un
 }
 
 /* Merges all partial results in thread 0. Returns whether all of them have the label. */
-__device__ bool merge_all(const dpr_kernel_args &args, dpr_merged &merged) {
+__device__ bool merge_all(const dpr_merge_args &args, dpr_merged &merged) {
     __shared__ uint64_t loaded[at_a_time][DPR_PARTIAL_WORDS];
     const int words = dpr_partial_words(dpr_partial_op(args.label), dpr_partial_dtype(args.label));
-    const auto *from = static_cast<const uint64_t *>(args.in);
-    for (uint64_t at = 0; at < args.count; at += at_a_time) {
-        const unsigned n = args.count - at < at_a_time ? static_cast<unsigned>(args.count - at) : at_a_time;
+    const auto *from = static_cast<const uint64_t *>(args.run.in);
+    for (uint64_t at = 0; at < args.run.count; at += at_a_time) {
+        const unsigned n = args.run.count - at < at_a_time ? static_cast<unsigned>(args.run.count - at) : at_a_time;
         if (!load(loaded, from + at * words, n, words, args.label))
             return false;
         for (unsigned i = 0; threadIdx.x == 0 && i < n; ++i)
@@ -43,7 +43,7 @@ __device__ bool merge_all(const dpr_kernel_args &args, dpr_merged &merged) {
 
 /* A partial result of something else makes the merged one a row of zeros, which nobody takes; without a partial result
  * to write, it leaves `out` as it is. */
-__global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_constant__ dpr_kernel_args args) {
+__global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_constant__ dpr_merge_args args) {
     __shared__ union {
         uint64_t words[DPR_PARTIAL_WORDS];
         unsigned char bytes[sizeof(uint64_t) * DPR_PARTIAL_WORDS];
@@ -54,18 +54,18 @@ __global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_consta
     let_next_launch();
     wait_for_work_before();
     const bool good = merge_all(args, merged);
-    if (threadIdx.x != 0 || (!good && args.meeting == DPR_PARTIALS_FINISHED))
+    if (threadIdx.x != 0 || (!good && args.run.meeting == DPR_PARTIALS_FINISHED))
         return;
-    if (args.meeting == DPR_PARTIALS_FINISHED) {
-        dpr_acc_add_init(op, dtype, dpr_partial_nan(args.label), &merged.acc, &args.init);
+    if (args.run.meeting == DPR_PARTIALS_FINISHED) {
+        dpr_acc_add_init(op, dtype, dpr_partial_nan(args.label), &merged.acc, &args.run.init);
         dpr_acc_write(op, dtype, &merged.acc, out.bytes);
-        memcpy(args.out, out.bytes, dpr_element_size(dpr_pair_result(op, dtype)));
+        memcpy(args.run.out, out.bytes, dpr_element_size(dpr_pair_result(op, dtype)));
         return;
     }
     memset(out.words, 0, sizeof out.words);
     if (good)
         dpr_partial_store(args.label, merged.count, &merged.acc, out.words);
-    memcpy(args.out, out.words, dpr_partial_words(op, dtype) * sizeof *out.words);
+    memcpy(args.run.out, out.words, dpr_partial_words(op, dtype) * sizeof *out.words);
 }
 
 dpr_kernel kernel(const dpr_key *) {
@@ -80,14 +80,17 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *, dpr_residency) {
 }
 
 int launch(const dpr_run *run) {
-    dpr_run labelled = *run;
+    dpr_run merge = *run;
     dpr_launch launch = {};
     launch.entry = reinterpret_cast<const void *>(&partials_kernel);
     launch.blocks = 1;
     launch.threads = at_a_time;
     launch.meeting = run->label ? DPR_PARTIALS_MERGED : DPR_PARTIALS_FINISHED;
-    labelled.label = dpr_partial_label(dpr_key_op(&run->key), dpr_key_dtype(&run->key), (dpr_nan)run->key.f.nan);
-    return dpr_launch_run(&launch, &labelled);
+    merge.label = 0; /* the kernel takes it, and an initial value, by itself */
+    dpr_merge_args args = {};
+    args.run = dpr_args_of(&launch, &merge);
+    args.label = dpr_partial_label(dpr_key_op(&run->key), dpr_key_dtype(&run->key), (dpr_nan)run->key.f.nan);
+    return run->enqueue(run, &launch, &args.run);
 }
 
 } // namespace

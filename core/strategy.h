@@ -39,6 +39,9 @@ typedef struct dpr_init {
     int32_t present;         /* 0: there is none */
 } dpr_init;
 
+/* For kernels alone: `present` if a partial result is wanted (args.h). */
+enum { DPR_PARTIAL_WANTED = 2 };
+
 typedef struct dpr_module dpr_module;
 
 /* Called before a module's first kernel is loaded in the current CUDA context, which belongs to device `ordinal`.

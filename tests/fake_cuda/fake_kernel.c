@@ -290,8 +290,9 @@ static const char *prepare_further(fake_launch *out, const void *arguments) {
 }
 
 /* The kernel that merges partial results is one for every pair; their label says which. */
-static const char *prepare_merge(const cudaLaunchConfig_t *config, fake_launch *out) {
-    const uint64_t label = out->args.run.label;
+static const char *prepare_merge(const cudaLaunchConfig_t *config, const dpr_merge_args *args, fake_launch *out) {
+    const uint64_t label = args->label;
+    out->label = label;
     out->strategy = dpr_this_build.partials;
     out->key.f.op = DPR_ROW(dpr_partial_op(label));
     out->key.f.dtype = DPR_ROW(dpr_partial_dtype(label));
@@ -321,7 +322,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (wrong)
         return wrong;
     if (kernel && kernel->strategy == dpr_this_build.partials)
-        return prepare_merge(config, out);
+        return prepare_merge(config, arguments[0], out);
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
@@ -461,7 +462,7 @@ double fake_kernel_ns(const fake_launch *launch) {
 }
 
 /* Merges partial results, and finishes them if it is to. */
-static const char *run_merge(const dpr_kernel_args *args, dpr_op op, dpr_dtype dtype) {
+static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op op, dpr_dtype dtype) {
     const size_t words = (size_t)dpr_partial_words(op, dtype), finishes = args->meeting == DPR_PARTIALS_FINISHED;
     const size_t size = finishes ? dpr_dtype_size(dpr_result_dtype(op, dtype)) : words * sizeof(uint64_t);
     const uint64_t *from = args->in;
@@ -470,16 +471,16 @@ static const char *run_merge(const dpr_kernel_args *args, dpr_op op, dpr_dtype d
     if (!fake_find(from, args->count * words * sizeof *from) || !fake_find(args->out, size))
         return "the kernel that merges partial results uses memory it cannot reach";
     for (uint64_t i = 0; i < args->count && good; i++, from += words) {
-        good = from[0] == args->label;
+        good = from[0] == label;
         if (good)
             dpr_partial_add(&merged, from);
     }
     if (!good && !finishes)
         memset(args->out, 0, size);
     else if (good && !finishes)
-        dpr_partial_store(args->label, merged.count, &merged.acc, args->out);
+        dpr_partial_store(label, merged.count, &merged.acc, args->out);
     else if (good) {
-        dpr_acc_add_init(op, dtype, dpr_partial_nan(args->label), &merged.acc, &args->init);
+        dpr_acc_add_init(op, dtype, dpr_partial_nan(label), &merged.acc, &args->init);
         dpr_acc_write(op, dtype, &merged.acc, args->out);
     }
     return NULL;
@@ -492,8 +493,11 @@ const char *fake_kernel_run(const fake_launch *launch) {
     const dpr_op op = dpr_key_op(&launch->key);
     const dpr_dtype dtype = dpr_key_dtype(&launch->key);
     if (launch->strategy == dpr_this_build.partials)
-        return run_merge(args, op, dtype);
-    const size_t size = args->label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
+        return run_merge(args, launch->label, op, dtype);
+    dpr_wanted wanted = {0, 0};
+    if (args->init.present == DPR_PARTIAL_WANTED)
+        memcpy(&wanted, args->init.bytes, sizeof wanted);
+    const size_t size = wanted.label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
     _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
@@ -501,9 +505,11 @@ const char *fake_kernel_run(const fake_launch *launch) {
         wrong = check_memory(launch, count, size);
     if (wrong || launch->to_come > 0)
         return wrong;
-    dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key, .init = args->init};
-    run.label = args->label;
-    run.first_index = args->first_index;
+    dpr_run run = {.in = args->in, .out = result, .count = count, .key = launch->key};
+    run.label = wanted.label;
+    run.first_index = wanted.first_index;
+    if (!wanted.label)
+        run.init = args->init;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (dpr_cpu_serial.launch(&run) != 0)
         return "cpu.serial failed in place of the kernel";
