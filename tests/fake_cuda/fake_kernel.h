@@ -12,7 +12,6 @@ typedef struct fake_launch {
     dpr_key key;
     dpr_nested_args args; /* of a kernel that is of no module, args.run and args.workspace alone */
     uint64_t label;       /* of a kernel that merges partial results */
-    uint64_t label;       /* of a kernel that merges partial results */
     int of_module;        /* it may launch others */
     int to_come;          /* further kernels of this run; the last gives the result */
     cudaStream_t stream;
