@@ -16,7 +16,8 @@ typedef union dpr_key {
     struct {
         uint8_t op, dtype; /* rows of dpr_ops and dpr_dtypes */
         unsigned mode : 4;
-        unsigned gpu_only : 4; /* 1: the call must run in a stream, so CPU strategies are excluded */
+        unsigned gpu_only : 2; /* 1: the call must run in a stream, so CPU strategies are excluded */
+        unsigned partial : 2;  /* 1: a partial result takes the place of the result */
         uint8_t nan;
         uint8_t in_memory; /* dpr_memory, never AUTO */
         uint8_t block;     /* log2 of the threads a block; 0: the strategy's default */

@@ -44,6 +44,17 @@ static dpr_status check_device_count(const dpr_plan *plan) {
     return check_reach(plan, at, "problem->device_count");
 }
 
+/* Chooses for the plan's request, from the context's cache. */
+static dpr_status choose(dpr_plan *plan) {
+    const dpr_status status = dpr_ctx_choice(plan->ctx, plan->request.key, &plan->choice);
+    if (status != DPR_OK)
+        return status;
+    plan->step = dpr_choice_at(plan->choice, plan->request.count);
+    plan->run.key = plan->request.key;
+    plan->run.limits = plan->step->limits;
+    return DPR_OK;
+}
+
 dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **out) {
     if (!ctx || !problem || !out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !ctx ? "ctx" : !problem ? "problem" : "out");
@@ -53,13 +64,12 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     dpr_status status = dpr_request_of_problem(problem, has_gpu, &p, &plan.request);
     if (status == DPR_OK)
         status = place_runs(has_gpu, &plan.request.key);
-    if (status == DPR_OK)
-        status = dpr_ctx_choice(ctx, plan.request.key, &plan.choice);
     if (status != DPR_OK)
         return status;
-    plan.step = dpr_choice_at(plan.choice, p.count);
     dpr_request_run(&plan.request, &plan.run);
-    plan.run.limits = plan.step->limits;
+    status = choose(&plan);
+    if (status != DPR_OK)
+        return status;
     plan.run.device_count = p.device_count;
     status = check_device_count(&plan);
     if (status == DPR_OK)
@@ -74,18 +84,16 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     return DPR_OK;
 }
 
-/* Runs the plan. The request is the plan's, but for what the run writes. */
-static dpr_status run_plan(const dpr_plan *plan, const dpr_request *request, const void *in, void *out,
-                           dpr_stream stream) {
-    const dpr_status status = dpr_request_check(request, in, out);
+static dpr_status run_plan(const dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
+    const dpr_status status = dpr_request_check(&plan->request, in, out);
     if (status != DPR_OK)
         return status;
     dpr_run run = plan->run;
     run.in = in;
     run.out = out;
     run.stream = stream;
-    run.label = request->label;
-    run.first_index = request->first_index;
+    run.label = plan->request.label;
+    run.first_index = plan->request.first_index;
     if (plan->step->strategy->side == DPR_ON_GPU)
         return dpr_ctx_run(plan->ctx, plan->choice, &run, NULL);
     if (stream)
@@ -100,16 +108,18 @@ static dpr_status run_plan(const dpr_plan *plan, const dpr_request *request, con
 }
 
 dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
-    return plan ? run_plan(plan, &plan->request, in, out, stream) : dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    return plan ? run_plan(plan, in, out, stream) : dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
 }
 
 dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
                                 dpr_stream stream) {
     if (!plan)
         return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
-    dpr_request request = plan->request;
-    const dpr_status status = dpr_request_partial(first_index, &request);
-    return status == DPR_OK ? run_plan(plan, &request, in, partial, stream) : status;
+    dpr_plan other = *plan;
+    dpr_status status = dpr_request_partial(first_index, &other.request);
+    if (status == DPR_OK)
+        status = choose(&other);
+    return status == DPR_OK ? run_plan(&other, in, partial, stream) : status;
 }
 
 dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {

@@ -170,6 +170,7 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
         return dpr_fail(DPR_ERR_SIZE,
                         "first_index is %llu; the index of the last of %zu elements would exceed 2^63 - 1",
                         (unsigned long long)first_index, request->count);
+    request->key.f.partial = 1;
     request->label = dpr_partial_label(op, dtype, (dpr_nan)request->key.f.nan);
     request->first_index = first_index;
     request->out_size = sizeof(uint64_t) * (size_t)dpr_partial_words(op, dtype);
