@@ -115,7 +115,7 @@ template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &
             x = reduce_split_slice<M>(mine.d.data, mine.d.count);
     }
     if (!split)
-        x = unaligned_ends<M>(mine.d).with(partial<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
+        x = unaligned_ends<T>(mine.d).template with<M>(partial<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
     x = reduce_block<M>(x);
     meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }

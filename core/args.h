@@ -25,8 +25,9 @@ struct dpr_kernel_args {
     uint32_t prefetch;            /* vectors that a thread may prefetch to L2 while the work before is still running */
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* for a second pass: number of partial results to fold */
-    dpr_init init; /* if it is DPR_PARTIAL_WANTED, it has the label and the first index of a partial result instead of
-                      a value: a further branch and more arguments would cost each run up to 0.2 us on an H200 */
+    dpr_init init; /* if `present` is DPR_PARTIAL_WANTED, it has the label and first index of a partial result instead
+                      of a value: a branch and arguments of their own would cost a short run (flat.twopass) up to 4 % on
+                      an H200 */
     uint32_t meeting; /* how partial results are combined, for kernels that have several ways (meetings.h) */
 };
 
@@ -40,6 +41,28 @@ typedef struct dpr_merge_args {
     dpr_kernel_args run;
     uint64_t label;
 } dpr_merge_args;
+
+/* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words
+ * begin among those of a thread in shared memory (`state`); and where they begin in a row of `partials` (`word`). */
+typedef struct dpr_fused_op {
+    uint16_t row, state, word;
+} dpr_fused_op;
+
+/* The arguments of these kernels. */
+typedef struct dpr_fused_args {
+    dpr_kernel_args run;
+    void *out[DPR_FUSED_MOST];  /* the place of each result; not used if the run has a mailbox */
+    uint8_t op[DPR_FUSED_MOST]; /* the operation of each result, a row of dpr_ops */
+    uint32_t results;           /* number of results */
+    uint32_t ops;       /* set of the rows in run_op; all other results follow from these operations' accumulators */
+    uint32_t running;   /* number of operations in run_op */
+    uint32_t log_share; /* logarithm of the warps of a block that merge accumulators of one operation, to the base 2 */
+    dpr_fused_op run_op[DPR_FUSED_MOST];
+    uint32_t words;       /* of a row, which holds the accumulators of one block, one for each operation in run_op */
+    uint32_t state_words; /* of a thread's accumulators in shared memory */
+    uint32_t in_scratch;  /* 1: the rows lie in scratch memory; 0: in workspace */
+    uint64_t *partials;   /* if there are several blocks, a row for each; zero between runs if in scratch memory */
+} dpr_fused_args;
 
 /* A launch without the kernel's arguments. */
 struct dpr_launch {

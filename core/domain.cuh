@@ -8,11 +8,21 @@ namespace dpr {
 
 constexpr bool domain_has(dpr_op op, int kind) {
     constexpr int domains[] = {
-#define DPR_DOMAIN(A, NAME, number, name, DOMAIN, result, text) DPR_DOMAIN_##DOMAIN,
+#define DPR_DOMAIN(A, NAME, number, name, DOMAIN, ...) DPR_DOMAIN_##DOMAIN,
         DPR_OP_LIST(DPR_DOMAIN, _)
 #undef DPR_DOMAIN
     };
     return domains[DPR_ROW(op)] & kind;
+}
+
+/* True if the strategies have kernels for the operation. */
+constexpr bool has_own_kernels(dpr_op op) {
+    constexpr int kernels[] = {
+#define DPR_KERNEL(A, NAME, number, name, domain, result, values, init, KERNEL, text) DPR_KERNEL_##KERNEL,
+        DPR_OP_LIST(DPR_KERNEL, _)
+#undef DPR_KERNEL
+    };
+    return kernels[DPR_ROW(op)] == DPR_KERNEL_OWN;
 }
 
 /* Returns the type whose kernel gives the same bits for `op` as that of `dtype` would: the sign of integers makes no

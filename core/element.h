@@ -32,9 +32,12 @@ typedef struct dpr_element {
 #define DPR_CASE_RULE(A, NAME, number, name, domain, result, ...)                                                      \
     case DPR_##NAME:                                                                                                   \
         return DPR_RESULT_##result;
+#define DPR_CASE_VALUES(A, NAME, number, name, domain, result, values, ...)                                            \
+    case DPR_##NAME:                                                                                                   \
+        return values;
 
 /* Bytes of one element. */
-DPR_INLINE size_t dpr_element_size(dpr_dtype dtype) {
+DPR_FACT size_t dpr_element_size(dpr_dtype dtype) {
     switch (dtype) {
         DPR_DTYPE_LIST(DPR_CASE_SIZE, _)
     case DPR_DTYPE_NONE:
@@ -43,7 +46,7 @@ DPR_INLINE size_t dpr_element_size(dpr_dtype dtype) {
     return 0;
 }
 
-DPR_INLINE int dpr_element_kind(dpr_dtype dtype) {
+DPR_FACT int dpr_element_kind(dpr_dtype dtype) {
     switch (dtype) {
         DPR_DTYPE_LIST(DPR_CASE_KIND, _)
     case DPR_DTYPE_NONE:
@@ -52,7 +55,7 @@ DPR_INLINE int dpr_element_kind(dpr_dtype dtype) {
     return 0;
 }
 
-DPR_INLINE dpr_dtype dpr_element_wide(dpr_dtype dtype) {
+DPR_FACT dpr_dtype dpr_element_wide(dpr_dtype dtype) {
     switch (dtype) {
         DPR_DTYPE_LIST(DPR_CASE_WIDE, _)
     case DPR_DTYPE_NONE:
@@ -71,7 +74,7 @@ DPR_INLINE int dpr_op_domain(dpr_op op) {
     return 0;
 }
 
-DPR_INLINE dpr_result_rule dpr_op_rule(dpr_op op) {
+DPR_FACT dpr_result_rule dpr_op_rule(dpr_op op) {
     switch (op) {
         DPR_OP_LIST(DPR_CASE_RULE, _)
     case DPR_OP_NONE:
@@ -80,11 +83,34 @@ DPR_INLINE dpr_result_rule dpr_op_rule(dpr_op op) {
     return DPR_RESULT_SAME;
 }
 
+/* How many values the result has. */
+DPR_FACT int dpr_op_values(dpr_op op) {
+    switch (op) {
+        DPR_OP_LIST(DPR_CASE_VALUES, _)
+    case DPR_OP_NONE:
+        break;
+    }
+    return 0;
+}
+
+/* The type of a part of a complex type; any other type itself. */
+DPR_FACT dpr_dtype dpr_real_of(dpr_dtype dtype) {
+    return dtype == DPR_C64 ? DPR_F32 : dtype == DPR_C128 ? DPR_F64 : dtype;
+}
+
 /* dpr_result_dtype() of a valid pair, inlined. */
-DPR_INLINE dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
+DPR_FACT dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
+    const dpr_dtype wide = dpr_element_wide(dtype);
+    const int is_whole = (dpr_element_kind(dtype) & DPR_DOMAIN_BITS) != 0;
     switch (dpr_op_rule(op)) {
     case DPR_RESULT_WIDE:
-        return dpr_element_wide(dtype);
+        return wide;
+    case DPR_RESULT_REAL:
+        return dpr_real_of(wide);
+    case DPR_RESULT_MEAN:
+        return is_whole ? DPR_F64 : wide;
+    case DPR_RESULT_MEASURE:
+        return is_whole ? DPR_F64 : dpr_real_of(wide);
     case DPR_RESULT_INDEX:
     case DPR_RESULT_NUMBER:
         return DPR_I64;
@@ -94,6 +120,11 @@ DPR_INLINE dpr_dtype dpr_pair_result(dpr_op op, dpr_dtype dtype) {
         break;
     }
     return dtype;
+}
+
+/* Bytes of the result of a valid pair. */
+DPR_INLINE size_t dpr_pair_size(dpr_op op, dpr_dtype dtype) {
+    return (size_t)dpr_op_values(op) * dpr_element_size(dpr_pair_result(op, dtype));
 }
 
 /* Bytes of one part of a COMPLEX type, of the whole element otherwise. */

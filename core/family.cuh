@@ -22,7 +22,7 @@ template <class Family> struct instances {
     template <int I> struct pair {
         static constexpr dpr_op op = static_cast<dpr_op>(DPR_FIRST_OP + I / 2 / DPR_DTYPE_COUNT);
         static constexpr dpr_dtype asked = static_cast<dpr_dtype>(DPR_FIRST_DTYPE + I / 2 % DPR_DTYPE_COUNT);
-        static constexpr bool valid = domain_has(op, element<asked>::kind);
+        static constexpr bool valid = domain_has(op, element<asked>::kind) && has_own_kernels(op);
         static constexpr bool has_nan = element<asked>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
         static constexpr dpr_nan nan = has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
         using functor = monoid<op, stand_in(op, asked, nan == DPR_NAN_IGNORE), nan>;

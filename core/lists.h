@@ -13,11 +13,18 @@ enum {
 };
 typedef enum {
     DPR_RESULT_WIDE,
+    DPR_RESULT_REAL,
+    DPR_RESULT_MEAN,
+    DPR_RESULT_MEASURE,
     DPR_RESULT_SAME,
     DPR_RESULT_INDEX,
     DPR_RESULT_NUMBER,
     DPR_RESULT_TRUTH
 } dpr_result_rule;
+
+/* Columns `init` and `kernel`. */
+enum { DPR_NO_INIT, DPR_INIT };
+enum { DPR_KERNEL_OWN, DPR_KERNEL_FUSED };
 
 /* The number of an operation or a type is one of these plus its row in dpr_ops or dpr_dtypes, so the row is the
  * number's low byte. */
@@ -36,6 +43,9 @@ typedef struct dpr_op_row {
     const char *id, *name, *text;
     int domain; /* set of dpr_kind */
     dpr_result_rule result;
+    int values;     /* of the result */
+    int takes_init; /* 1: it may start from an initial value */
+    int fused_only; /* 1: only kernels that run any operations together run it */
 } dpr_op_row;
 
 typedef struct dpr_dtype_row {

@@ -16,6 +16,8 @@
  *                      of the tile, in falling order of v; fold_into(acc, index_of) folds the tile into acc, where
  *                      index_of(v) is the index in the array of the first element of vector v
  *
+ *   takes_all          true if tiles take all vectors of a tile at once: add_all<K>(packets)
+ *
  *   adds_words         true if a tile's lanes take four bytes of elements at a time: add_word(lane, word);
  *                      settle(lane) then makes a lane for join() and fold() from it
  *
@@ -108,6 +110,7 @@ struct common {
     static constexpr bool exchanges_lanes = false;
     static constexpr bool adds_words = false;
     static constexpr bool holds_index = false;
+    static constexpr bool takes_all = false;
     static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };

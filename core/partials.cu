@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(at_a_time) partials_kernel(const __grid_consta
         return;
     if (args.run.meeting == DPR_PARTIALS_FINISHED) {
         dpr_acc_add_init(op, dtype, dpr_partial_nan(args.label), &merged.acc, &args.run.init);
-        dpr_acc_write(op, dtype, &merged.acc, out.bytes);
-        memcpy(args.run.out, out.bytes, dpr_element_size(dpr_pair_result(op, dtype)));
+        dpr_acc_write(op, dtype, &merged.acc, &args.run.init, out.bytes);
+        memcpy(args.run.out, out.bytes, dpr_pair_size(op, dtype));
         return;
     }
     memset(out.words, 0, sizeof out.words);
@@ -80,15 +80,14 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *, dpr_residency) {
 }
 
 int launch(const dpr_run *run) {
-    dpr_run merge = *run;
     dpr_launch launch = {};
     launch.entry = reinterpret_cast<const void *>(&partials_kernel);
     launch.blocks = 1;
     launch.threads = at_a_time;
     launch.meeting = run->label ? DPR_PARTIALS_MERGED : DPR_PARTIALS_FINISHED;
-    merge.label = 0; /* the kernel takes it, and an initial value, by itself */
     dpr_merge_args args = {};
-    args.run = dpr_args_of(&launch, &merge);
+    args.run = dpr_args_of(&launch, run);
+    args.run.init = run->init; /* the label is an argument of its own here */
     args.label = dpr_partial_label(dpr_key_op(&run->key), dpr_key_dtype(&run->key), (dpr_nan)run->key.f.nan);
     return run->enqueue(run, &launch, &args.run);
 }

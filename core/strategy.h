@@ -11,10 +11,11 @@
 #include "caps.h"
 #include "lists.h"
 
-/* Everything that a choice depends on, except the count: eight bytes, compared and hashed as one word. */
+/* Everything that a choice depends on, except the number of elements: sixteen bytes, compared and hashed as two words.
+ */
 typedef union dpr_key {
     struct {
-        uint8_t op, dtype; /* rows of dpr_ops and dpr_dtypes */
+        uint8_t op, dtype; /* rows of dpr_ops and dpr_dtypes; if there are several operations, `op` is the first */
         unsigned mode : 4;
         unsigned gpu_only : 2; /* 1: the call must run in a stream, so CPU strategies are excluded */
         unsigned partial : 2;  /* 1: a partial result takes the place of the result */
@@ -23,9 +24,18 @@ typedef union dpr_key {
         uint8_t block;     /* log2 of the threads a block; 0: the strategy's default */
         uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
         uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
+        uint8_t fused;     /* 1: several operations in one pass over the array */
+        uint8_t segments;  /* log2 of the number of segments, rounded down; 0: one array */
+        uint8_t strided;   /* 1: there are gaps between elements, or several dimensions */
+        uint8_t spare;
+        uint32_t ops; /* bit i: the operation of row i is asked for */
     } f;
-    uint64_t word;
+    uint64_t words[2];
 } dpr_key;
+
+static inline int dpr_key_equal(const dpr_key *a, const dpr_key *b) {
+    return a->words[0] == b->words[0] && a->words[1] == b->words[1];
+}
 
 static inline dpr_op dpr_key_op(const dpr_key *key) {
     return (dpr_op)(DPR_FIRST_OP + key->f.op);
@@ -34,14 +44,48 @@ static inline dpr_dtype dpr_key_dtype(const dpr_key *key) {
     return (dpr_dtype)(DPR_FIRST_DTYPE + key->f.dtype);
 }
 
-/* An initial value in the result type, as kernels and the CPU's loops take it. */
+/* What a result is made with besides its accumulator: an initial value in the result type, and the divisor of VAR. */
 typedef struct dpr_init {
-    unsigned char bytes[16]; /* the value, at the front */
+    unsigned char bytes[16]; /* the value, or the two of MINMAX, at the front */
     int32_t present;         /* 0: there is none */
+    int32_t sample;          /* 1: VAR divides by one less than the number of elements */
 } dpr_init;
 
 /* For kernels alone: `present` if a partial result is wanted (args.h). */
 enum { DPR_PARTIAL_WANTED = 2 };
+
+/* How the elements of a problem lie in memory, after dimensions that can be joined have become one. So far all problems
+ * have one dimension without gaps and one segment, and no strategy runs others. */
+enum { DPR_MOST_DIMENSIONS = 8 };
+typedef struct dpr_layout {
+    int dimensions;
+    uint64_t extent[DPR_MOST_DIMENSIONS]; /* elements, the slowest dimension first */
+    int64_t stride[DPR_MOST_DIMENSIONS];  /* elements from one to the next */
+    uint64_t segments;                    /* parts that are reduced each by itself */
+} dpr_layout;
+
+static inline dpr_layout dpr_layout_of_array(uint64_t count) {
+    const dpr_layout layout = {1, {count}, {1}, 1};
+    return layout;
+}
+
+/* Sets the key's fields that depend on the layout. */
+static inline void dpr_key_set_layout(dpr_key *key, const dpr_layout *layout) {
+    uint64_t segments = layout->segments;
+    key->f.strided = layout->dimensions > 1 || layout->stride[0] != 1;
+    for (key->f.segments = 0; segments > 1; segments /= 2)
+        key->f.segments++;
+}
+
+/* The places of the results of several operations. */
+typedef struct dpr_outputs {
+    int count;
+    uint8_t op[DPR_FUSED_MOST]; /* rows of dpr_ops */
+    void *out[DPR_FUSED_MOST];
+} dpr_outputs;
+
+/* Bytes of the largest result, and of the place of each result in a mailbox. */
+enum { DPR_RESULT_BYTES = 16 };
 
 typedef struct dpr_module dpr_module;
 
@@ -102,7 +146,7 @@ enum { DPR_SCRATCH_BYTES = 8192 };
 /* In a mailbox the host receives a result without asking the driver: DPR_MAIL_WORDS words of 8 bytes, zero at first.
  * The kernel stores each 4 bytes of what it writes (the last padded with zeros) in the lower half of a word and the
  * run's tag in the upper half. The result is complete when all of its words carry the tag. */
-enum { DPR_MAIL_WORDS = 16 };
+enum { DPR_MAIL_WORDS = DPR_FUSED_MOST * DPR_RESULT_BYTES / 4 };
 
 /* A partial result is a row of 64-bit words: a label, which says what it is of (partial.h) and is never 0, the number
  * of elements, and the words of an accumulator (acc.h), from this place on. */
@@ -118,9 +162,11 @@ typedef int dpr_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel
 /* One run. */
 struct dpr_run {
     const void *in;
-    void *out;    /* memory that the strategy can write: device, pinned or managed memory for a GPU strategy, any host
-                     memory for a CPU strategy */
-    size_t count; /* elements; 0 gives the identity, or -1 for ARGMIN and ARGMAX */
+    void *out; /* memory that the strategy can write: device, pinned or managed memory for a GPU strategy, any host
+                  memory for a CPU strategy */
+    const dpr_outputs *fused; /* NULL: the key's operation writes `out`. Otherwise each operation writes its own place;
+                                 with a tag, result i is at byte DPR_RESULT_BYTES * i of the mailbox's contents */
+    size_t count;             /* elements; 0 gives the identity, or -1 for ARGMIN and ARGMAX */
     const uint64_t *device_count; /* NULL, or the number of elements in memory that the device can read. The run reads
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
@@ -136,7 +182,7 @@ struct dpr_run {
     size_t report_size;               /* bytes of the report, of which kernels write no more */
     int max_pending;                  /* as in dpr_launch_options */
     uint32_t launches;                /* most nested launches that the run may make */
-    uint32_t tag;     /* 0: `out` is one element of the result type; otherwise `out` is a mailbox and this is its tag */
+    uint32_t tag;     /* 0: `out` has the type of the result; otherwise `out` is a mailbox and this is its tag */
     int sms;          /* SMs that the limits are for */
     int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, because it
                          waits for that work itself (programmatic dependent launch) */
@@ -180,6 +226,7 @@ typedef struct dpr_strategy {
     dpr_side side;
     dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
     int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
+    int fuses;       /* 1: it runs all operations, and several in one run; 0: those that are OWN (ops.def), one a run */
     size_t
         scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */
     /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").

@@ -70,7 +70,9 @@ using tile_of = cuda::std::conditional_t<cuda::std::is_void_v<typename M::tile>,
 /* Adds `K` vectors (a power of two), which are numbered from `first` on within the tile. Floats are added as a tree.
  * Otherwise vectors come in falling order, on which arg_tile (monoid.cuh) relies. */
 template <int K, class M, class P> __device__ void add_vectors(tile_of<M> &t, const P *p, unsigned first) {
-    if constexpr (cuda::std::is_void_v<typename M::tile> && M::exchanges_lanes) {
+    if constexpr (M::takes_all) {
+        t.template add_all<K>(p);
+    } else if constexpr (cuda::std::is_void_v<typename M::tile> && M::exchanges_lanes) {
         lane_set<M> s[K];
 #pragma unroll
         for (int k = 0; k < K; ++k)
@@ -341,28 +343,43 @@ template <class M> struct rest_of_tile {
         }
     }
 
-    __device__ void add_to(tile_of<M> &t) const {
+    /* Calls f(size, packets) for the largest part of the rest that the thread has, if there is one. */
+    template <class F> __device__ void most(F f) const {
+        if (!most_rows<vectors / 2>(f) && has_last)
+            f(cuda::std::integral_constant<int, 1>(), p + vectors - 1);
+    }
+
+    /* Adds the vectors to a tile of operation O. */
+    template <class O> __device__ void add_to(tile_of<O> &t) const {
         if (has_last)
-            add_vectors<1, M>(t, p + vectors - 1, rows);
-        add_rows<1>(t);
+            add_vectors<1, O>(t, p + vectors - 1, rows);
+        add_rows<1, O>(t);
     }
 
   private:
+    template <int K, class F> __device__ bool most_rows(F f) const {
+        if (rows & K) {
+            f(cuda::std::integral_constant<int, K>(), p + vectors - 2 * K);
+            return true;
+        }
+        if constexpr (K > 1)
+            return most_rows<K / 2>(f);
+        return false;
+    }
+
     /* Adds the vectors of `K` rows, if the rest has such a part, then those of twice as many rows, and so on. */
-    template <int K> __device__ void add_rows(tile_of<M> &t) const {
+    template <int K, class O> __device__ void add_rows(tile_of<O> &t) const {
         if constexpr (K < vectors) {
             if (rows & K)
-                add_vectors<K, M>(t, p + vectors - 2 * K, rows & ~(2u * K - 1));
-            add_rows<2 * K>(t);
+                add_vectors<K, O>(t, p + vectors - 2 * K, rows & ~(2u * K - 1));
+            add_rows<2 * K, O>(t);
         }
     }
 };
 
 /* This thread's elements before the first vector and after the last one, at most one each. They are loaded while
  * vectors are read. */
-template <class M> struct unaligned_ends {
-    using T = typename M::storage;
-    using X = partial<M>;
+template <class T> struct unaligned_ends {
     const array_view<T> &d;
     bool has_first = false, has_last = false;
     T first, last;
@@ -379,7 +396,9 @@ template <class M> struct unaligned_ends {
         }
     }
 
-    __device__ typename X::type with(typename X::type x) const {
+    /* Combines a value of operation M with those of these elements. */
+    template <class M> __device__ typename partial<M>::type with(typename partial<M>::type x) const {
+        using X = partial<M>;
         if (d.ends) {
             if (has_first)
                 x = X::combine(x, X::of_element(first, thread_of_grid()));
@@ -399,21 +418,21 @@ __device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, c
         if (is_split<T>(args.in))
             return reduce_split_slice<M>(mine.d.data, mine.d.count);
     }
-    const unaligned_ends<M> e(mine.d);
+    const unaligned_ends<T> e(mine.d);
     const rest_of_tile<M> rest(mine);
     tile_of<M> t;
-    rest.add_to(t);
+    rest.template add_to<M>(t);
     const auto of_tiles = [&] {
         return args.reading & DPR_READ_STREAMING ? reduce_tiles<M, true>(mine) : reduce_tiles<M, false>(mine);
     };
     const bool tiles = mine.tiles > 0;
     if constexpr (M::exchanges_lanes) {
         const typename M::lane l = t.total();
-        return e.with(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
+        return e.template with<M>(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
     } else {
         const auto index_of = [&](unsigned v) { return mine.index(mine.first_of_rest + v * threads_of_grid()); };
         const typename M::acc a = t.fold_into(M::identity(), index_of);
-        return e.with(X::pack(tiles ? M::merge(of_tiles(), a) : a));
+        return e.template with<M>(X::pack(tiles ? M::merge(of_tiles(), a) : a));
     }
 }
 

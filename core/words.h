@@ -8,8 +8,10 @@
 
 #ifdef __CUDACC__
 #define DPR_INLINE static inline __host__ __device__
+#define DPR_FACT static inline __host__ __device__ constexpr /* C++ can assert what it returns */
 #else
 #define DPR_INLINE static inline __attribute__((always_inline))
+#define DPR_FACT DPR_INLINE
 #endif
 
 /* The bits of a number; all NaNs have the same. */

@@ -10,7 +10,7 @@ namespace dpr {
 
 /* True for pairs that have device code: the valid ones, and one NaN policy only for types without NaN. */
 template <dpr_op O, dpr_dtype D, int N>
-constexpr bool has_code = domain_has(O, element<D>::kind)
+constexpr bool has_code = domain_has(O, element<D>::kind) && has_own_kernels(O)
                           && (N == DPR_NAN_PROPAGATE || (element<D>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX)) != 0);
 
 /* The part of the array that a block reads: neighbouring vectors. */
@@ -53,8 +53,8 @@ template <class M> __device__ typename partial<M>::type reduce_leaf(const dpr_ne
             return reduce_split_slice<M>(static_cast<const T *>(args.run.in), count);
     }
     const leaf<M> mine(args, count);
-    const unaligned_ends<M> e(mine.d);
-    return e.with(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
+    const unaligned_ends<typename M::storage> e(mine.d);
+    return e.template with<M>(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
 }
 
 /* As reduce_block(), with dynamic shared memory: DPR_FOLD_BYTES of it, because the one kernel that is launched serves

@@ -55,7 +55,7 @@ static void fill(dpr_dtype dtype, int zero, unsigned char *at, size_t count) {
 }
 
 static dpr_key key_of(dpr_op op, dpr_dtype dtype, int nan) {
-    dpr_key key = {.word = 0};
+    dpr_key key = {.words = {0}};
     key.f.op = DPR_ROW(op);
     key.f.dtype = DPR_ROW(dtype);
     key.f.nan = (uint8_t)nan;
@@ -145,8 +145,7 @@ static double rate_of(const dpr_key *key, size_t bytes) {
     for (int round = 0; round < PAIR_ROUNDS; round++) {
         const double start = now();
         for (int i = 0; i < calls; i++) {
-            dpr_acc acc;
-            dpr_acc_start(key, &acc);
+            dpr_acc acc = dpr_acc_neutral(dpr_key_op(key), dpr_key_dtype(key));
             dpr_cpu_fold(key)(memory, 0, count, &acc);
         }
         seconds[round] = (now() - start) / calls;

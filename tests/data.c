@@ -11,10 +11,32 @@ const char *data_pattern_name(data_pattern pattern) {
     return names[pattern];
 }
 
+int data_pattern_is_of_sums(data_pattern pattern) {
+    return pattern >= DATA_POWERS && pattern <= DATA_HALVES;
+}
+
+static int is_measure(dpr_op op) {
+    return op == DPR_SUMSQ || op == DPR_NORM1 || op == DPR_NORM2;
+}
+
+/* Operations that add up elements, or what they make of each. */
+static int adds_up(dpr_op op) {
+    return op == DPR_SUM || op == DPR_MEAN || op == DPR_VAR || is_measure(op);
+}
+
 int data_pattern_applies(data_pattern pattern, dpr_op op, dpr_dtype dtype) {
-    if (pattern >= DATA_POWERS && op != DPR_SUM)
+    const int is_real = ref_is_float(dtype) || ref_is_complex(dtype);
+    if (pattern < DATA_ZEROS)
+        return 1;
+    if (pattern >= DATA_FAR && pattern <= DATA_OUTLIER)
+        return op == DPR_MEAN || op == DPR_VAR;
+    if (pattern == DATA_LIMITS)
+        return op == DPR_MEAN || op == DPR_VAR || (is_measure(op) && !is_real);
+    if (pattern >= DATA_HUGE && !is_measure(op))
         return 0;
-    return pattern < DATA_ZEROS || ref_is_float(dtype) || ref_is_complex(dtype);
+    if (data_pattern_is_of_sums(pattern) && op != DPR_SUM && op != DPR_MEAN && op != DPR_NORM1)
+        return 0;
+    return is_real;
 }
 
 uint64_t data_next(uint64_t *state) {
@@ -190,11 +212,19 @@ static void constant(unsigned char *at, dpr_op op, dpr_dtype dtype) {
         put_parts(at, f, compose(f, 1, 0, 0), 0);
 }
 
-/* Extremes whose sums and products stay in range: the greatest magnitudes where nothing is added up; with SUM up to the
- * square root of the range; with PROD at most one of each, else -1 and 1. */
+/* The exponent of the greatest of the extremes. F16 is added up in F32, where its range is small. */
+static int extreme_exponent(dpr_op op, format f) {
+    if (!adds_up(op) || f.bias == 15)
+        return f.bias;
+    return f.bias / (op == DPR_SUMSQ || op == DPR_VAR ? 4 : 2);
+}
+
+/* Extremes whose sums and products stay in range: the greatest magnitudes where nothing is added up; with sums up to
+ * the square root of the range, and with sums of squares to that of it; with PROD at most one of each, else -1 and 1.
+ */
 static void extreme_float(unsigned char *at, dpr_op op, format f, size_t index, uint64_t *state) {
     const uint64_t r = data_next(state);
-    const int negative = (int)(r & 1), large = op == DPR_SUM && f.bias > 15 ? f.bias / 2 : f.bias;
+    const int negative = (int)(r & 1), large = extreme_exponent(op, f);
     const uint64_t one = compose(f, negative, 0, 0);
     if (op == DPR_PROD) {
         const int power = f.bias / (f.bias > 127 ? 3 : 1) - 1;
@@ -206,7 +236,7 @@ static void extreme_float(unsigned char *at, dpr_op op, format f, size_t index, 
                                compose(f, negative, -f.bias, 1),
                                compose(f, negative, -f.bias, 0),
                                one,
-                               op == DPR_SUM ? one : greatest(f, negative)};
+                               adds_up(op) ? one : greatest(f, negative)};
     put_parts(at, f, values[(r >> 1) % 6], values[(r >> 4) % 6]);
 }
 
@@ -251,6 +281,115 @@ static void greatest_float(unsigned char *at, format f, int negative) {
     put_parts(at, f, greatest(f, negative), greatest(f, negative));
 }
 
+/* The real parts are positive and the imaginary ones negative, so that nothing moves their means towards zero. */
+static void put_apart(unsigned char *at, format f, int exponent, uint64_t re, uint64_t im) {
+    put_parts(at, f, compose(f, 0, exponent, re), compose(f, 1, exponent, im));
+}
+
+/* Mean and standard deviation have a ratio of some 10^12 in F64: the last 12 bits are random. The steps of other
+ * formats are coarser than 10^-8, so one element in 64 is off by a step, which gives a ratio of 10^8 in F32. */
+static void far_float(unsigned char *at, format f, uint64_t *state) {
+    const uint64_t r = data_next(state);
+    if (f.fraction_bits == 52)
+        put_apart(at, f, 1, r & 4095, r >> 12 & 4095);
+    else
+        put_apart(at, f, 1, (r & 63) == 0, (r >> 6 & 63) == 0);
+}
+
+/* From 1 to a little more, by as many steps as leave the ratio large and a slope to see. */
+static void ramp_float(unsigned char *at, format f, size_t index, size_t count) {
+    const int bits = f.fraction_bits == 52 ? 32 : f.fraction_bits == 23 ? 15 : f.fraction_bits - 2;
+    const uint64_t at_index = (uint64_t)((double)index / (double)count * (double)((uint64_t)1 << bits));
+    put_apart(at, f, 0, at_index, at_index);
+}
+
+/* The others still count in a sum of squares with that of the outlier, 2^50 in F64 and 2^24 in other types. */
+static void outlier_float(unsigned char *at, format f, size_t index, uint64_t *state) {
+    if (index == 0)
+        put_apart(at, f, f.fraction_bits == 52 ? 25 : 12, 1, 1);
+    else
+        put_parts(at, f, moderate(f, state), moderate(f, state));
+}
+
+/* The greatest number or one of the seven below it. */
+static void limit_float(unsigned char *at, format f, uint64_t *state) {
+    const uint64_t r = data_next(state), mask = ((uint64_t)1 << f.fraction_bits) - 1;
+    put_apart(at, f, f.bias, mask - (r & 7), mask - (r >> 3 & 7));
+}
+
+/* Some way from a quarter of the word's range: up to 3, or up to 2^22 for I64 and U64, whose neighbours there are the
+ * same number in F64. */
+static uint64_t far_word(size_t size, uint64_t *state) {
+    const uint64_t r = data_next(state), quarter = (uint64_t)1 << (size * 8 - 2);
+    return quarter + (size == 8 ? r >> 42 : r >> 62);
+}
+
+/* Next to the greatest or, of even counts, the least number of the type. */
+static uint64_t limit_word(dpr_dtype dtype, size_t count, uint64_t *state) {
+    const int is_unsigned = dtype == DPR_U8 || dtype == DPR_U16 || dtype == DPR_U32 || dtype == DPR_U64;
+    const uint64_t off = data_next(state) & 15, end = (uint64_t)1 << (ref_size(dtype) * 8 - 1);
+    if (is_unsigned)
+        return count % 2 ? UINT64_MAX - off : off;
+    return count % 2 ? end - 1 - off : end + off;
+}
+
+/* The patterns of means and variances. Truth values are true, except for one in 64 at random. */
+static void apart_integer(unsigned char *at, dpr_dtype dtype, data_pattern pattern, size_t index, size_t count,
+                          uint64_t *state) {
+    const size_t size = ref_size(dtype);
+    const uint64_t quarter = (uint64_t)1 << (size * 8 - 2);
+    uint64_t word = 0;
+    if (dtype == DPR_BOOL)
+        word = data_next(state) % 64 != 0;
+    else if (pattern == DATA_FAR)
+        word = far_word(size, state);
+    else if (pattern == DATA_RAMP)
+        word = quarter + index % quarter;
+    else if (pattern == DATA_LIMITS)
+        word = limit_word(dtype, count, state);
+    else
+        word = index == 0 ? quarter : data_next(state) & 15;
+    memcpy(at, &word, size);
+}
+
+static void apart_float(unsigned char *at, format f, data_pattern pattern, size_t index, size_t count,
+                        uint64_t *state) {
+    if (pattern == DATA_FAR)
+        far_float(at, f, state);
+    else if (pattern == DATA_RAMP)
+        ramp_float(at, f, index, count);
+    else if (pattern == DATA_OUTLIER)
+        outlier_float(at, f, index, state);
+    else
+        limit_float(at, f, state);
+}
+
+/* Sign, fraction and one of `range` exponents from `least` on. */
+static uint64_t scaled(format f, int least, int range, uint64_t *state) {
+    const uint64_t r = data_next(state);
+    const int exponent = least + (int)(r >> 1 & 0xffff) % range;
+    const uint64_t sign = (r & 1) << (f.bytes * 8 - 1);
+    return exponent < 1 - f.bias ? sign | power(f, exponent) : compose(f, (int)(r & 1), exponent, r >> 17);
+}
+
+/* Magnitudes for squares. The greatest leave 13 powers of two to the norm: some 2^24 elements, and two parts of each.
+ * Subnormal numbers are powers of two. */
+static void scale_float(unsigned char *at, format f, data_pattern pattern, size_t count, uint64_t *state) {
+    const int half = f.bias / 2, most = f.bias > 15 ? f.bias - 13 : f.bias, least = 1 - f.bias - f.fraction_bits;
+    int from = least, range = most - least + 1;
+    if (pattern == DATA_HUGE) {
+        from = half + 1;
+        range = most - half;
+    } else if (pattern == DATA_TINY) {
+        range = -half - 12 - least;
+    } else if (pattern == DATA_BRINK) {
+        from = (count % 2 ? half : -half) - 2;
+        range = 5;
+    }
+    const uint64_t re = scaled(f, from, range, state);
+    put_parts(at, f, re, scaled(f, from, range, state));
+}
+
 static void put_specials(unsigned char *out, dpr_dtype dtype, data_pattern pattern, size_t count) {
     const format f = format_of(dtype);
     const size_t size = ref_size(dtype), last = count - 1, middle = count / 2;
@@ -280,6 +419,55 @@ static void put_specials(unsigned char *out, dpr_dtype dtype, data_pattern patte
     }
 }
 
+/* One element of a floating-point or complex type. */
+static void put_float(unsigned char *at, dpr_op op, format f, data_pattern pattern, size_t index, size_t count,
+                      uint64_t *state) {
+    switch (pattern) {
+    case DATA_EXTREMES:
+        extreme_float(at, op, f, index, state);
+        break;
+    case DATA_ZEROS:
+        put_parts(at, f, (data_next(state) & 1) << (f.bytes * 8 - 1), 0);
+        break;
+    case DATA_NAN_ALL:
+        put_parts(at, f, nan_bits(f, index), nan_bits(f, index));
+        break;
+    case DATA_POWERS:
+        power_float(at, f, index);
+        break;
+    case DATA_ALTERNATING:
+        greatest_float(at, f, index % 2 == 1);
+        break;
+    case DATA_HALVES:
+        greatest_float(at, f, index >= (count + 1) / 2);
+        break;
+    case DATA_FAR:
+    case DATA_RAMP:
+    case DATA_OUTLIER:
+    case DATA_LIMITS:
+        apart_float(at, f, pattern, index, count, state);
+        break;
+    case DATA_HUGE:
+    case DATA_TINY:
+    case DATA_SCALES:
+    case DATA_BRINK:
+        scale_float(at, f, pattern, count, state);
+        break;
+    default:
+        random_float(at, op, f, state);
+    }
+}
+
+static void put_integer(unsigned char *at, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t index, size_t count,
+                        uint64_t *state) {
+    if (pattern == DATA_EXTREMES)
+        extreme_integer(at, op, dtype, state);
+    else if (pattern >= DATA_FAR)
+        apart_integer(at, dtype, pattern, index, count, state);
+    else
+        random_integer(at, op, dtype, state);
+}
+
 void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t count) {
     const size_t size = ref_size(dtype);
     const int real = ref_is_float(dtype) || ref_is_complex(dtype);
@@ -290,26 +478,12 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
     for (size_t i = 0; i < count; i++, at += size) {
         if (pattern == DATA_CONSTANT)
             constant(at, op, dtype);
-        else if (pattern == DATA_EXTREMES && real)
-            extreme_float(at, op, f, i, &state);
-        else if (pattern == DATA_EXTREMES)
-            extreme_integer(at, op, dtype, &state);
-        else if (pattern == DATA_ZEROS)
-            put_parts(at, f, (data_next(&state) & 1) << (f.bytes * 8 - 1), 0);
-        else if (pattern == DATA_NAN_ALL)
-            put_parts(at, f, nan_bits(f, i), nan_bits(f, i));
         else if (pattern == DATA_SPECIALS)
             special_float(at, f, count, kinds, &of_count);
-        else if (pattern == DATA_POWERS)
-            power_float(at, f, i);
-        else if (pattern == DATA_ALTERNATING)
-            greatest_float(at, f, i % 2 == 1);
-        else if (pattern == DATA_HALVES)
-            greatest_float(at, f, i >= (count + 1) / 2);
         else if (real)
-            random_float(at, op, f, &state);
+            put_float(at, op, f, pattern, i, count, &state);
         else
-            random_integer(at, op, dtype, &state);
+            put_integer(at, op, dtype, pattern, i, count, &state);
     }
     if (pattern == DATA_RANDOM)
         put_deciders(out, op, dtype, count, &state);
@@ -319,8 +493,10 @@ void data_fill(void *out, dpr_op op, dpr_dtype dtype, data_pattern pattern, size
 
 void data_init(void *out, dpr_op op, dpr_dtype result, data_pattern pattern) {
     const int follows = pattern == DATA_NAN_ALL || pattern >= DATA_SPECIALS;
-    data_fill(out, op, result, follows && data_pattern_applies(pattern, op, result) ? pattern : DATA_CONSTANT, 1);
-    if (op == DPR_SUM && pattern >= DATA_POWERS) { /* what comes after others */
+    const data_pattern usual = op == DPR_MINMAX ? DATA_RANDOM : DATA_CONSTANT; /* two values that differ */
+    data_fill(out, op, result, follows && data_pattern_applies(pattern, op, result) ? pattern : usual,
+              ref_result_values(op));
+    if (data_pattern_is_of_sums(pattern)) { /* what comes after others */
         unsigned char three[3 * 16];
         data_fill(three, op, result, pattern, 3);
         memcpy(out, three + (pattern == DATA_HALVES ? 2 : 1) * ref_size(result), ref_size(result));

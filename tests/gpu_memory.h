@@ -4,11 +4,20 @@
 #define DPR_TESTS_GPU_MEMORY_H
 
 #include "dpr.h"
+#include "shim/shim.h"
 
 typedef struct gpu_graph gpu_graph;
 
 /* NULL if device 0 can be used, else why not. */
 const char *gpu_unavailable(void);
+
+/* Ends the test as skipped unless device 0 can be used. */
+#define NEED_GPU()                                                                                                     \
+    do {                                                                                                               \
+        if (gpu_unavailable())                                                                                         \
+            SKIP(gpu_unavailable());                                                                                   \
+    } while (0)
+
 const char *gpu_error(void);
 int gpu_count(void);
 int gpu_current(void);

@@ -40,7 +40,7 @@ static inline const dpr_caps *gpu_caps(void) {
  * of `block` threads (0: its own choice); past the last one it can. */
 static inline int gpu_strategy_takes(size_t i, dpr_op op, dpr_dtype dtype, dpr_memory memory, int block) {
     const dpr_strategy *strategy = gpu_strategy_entry(i);
-    dpr_key key = {.word = 0};
+    dpr_key key = {.words = {0}};
     if (!strategy)
         return 1;
     key.f.op = DPR_ROW(op);

@@ -18,7 +18,7 @@ enum { LARGEST = 65539, LARGEST_SUM = 262145 };
 enum { LARGEST = 1000003, LARGEST_SUM = 4000037 };
 #endif
 
-/* The last ones are for the patterns that are sums' alone. */
+/* The last ones are for the patterns of sums, and for sums alone. */
 enum { USUAL_SIZES = 12 };
 static const size_t sizes[] = {0,    1,    2,    3,       31,    32,     33,     1000,
                                4095, 4096, 4097, LARGEST, 65537, 131073, 135174, LARGEST_SUM};
@@ -49,8 +49,15 @@ typedef struct matrix_test {
 typedef struct sample {
     unsigned char *data; /* the elements, in host memory, pinned for a GPU; NULL until a test asks for them */
     unsigned char init[16];
-    ref_state expected[2][2]; /* by NaN policy, and whether there is an initial value */
+    ref_state expected[2][2]; /* by NaN policy and form */
 } sample;
+
+/* The second form of a reduction has an initial value or, if it is a variance, the divisor of a sample. */
+typedef enum form { PLAIN, WITH_INIT, WITH_SAMPLE } form;
+
+static form second_form(dpr_op op) {
+    return op == DPR_VAR ? WITH_SAMPLE : ref_takes_init(op) ? WITH_INIT : PLAIN;
+}
 
 /* What the tests of one operation and type have in common. Most of their time would go to finding the references of
  * large arrays again for every strategy, so the first test leaves them to those that follow. */
@@ -78,13 +85,23 @@ static size_t alignment(dpr_dtype dtype) {
     return ref_is_complex(dtype) ? ref_size(dtype) / 2 : ref_size(dtype);
 }
 
+/* Whether the pair is a sum that rounds. */
+static int is_rounded_sum(dpr_op op, dpr_dtype dtype) {
+    return op == DPR_SUM && data_pattern_applies(DATA_POWERS, op, dtype);
+}
+
 /* Whether there are arrays of the pattern of this length. */
 static int is_wanted(dpr_op op, dpr_dtype dtype, data_pattern pattern, size_t size_index) {
-    return data_pattern_applies(pattern, op, dtype) && (size_index < USUAL_SIZES || pattern >= DATA_POWERS);
+    const int takes_all_sizes = is_rounded_sum(op, dtype) && data_pattern_is_of_sums(pattern);
+    /* The references of these operations take most of the time of all, so one pattern in four has the largest array. */
+    const int leaves_largest = op >= DPR_SUMSQ && op != DPR_MINMAX && pattern % 4 != 0;
+    if (sizes[size_index] == LARGEST && leaves_largest)
+        return 0;
+    return data_pattern_applies(pattern, op, dtype) && (size_index < USUAL_SIZES || takes_all_sizes);
 }
 
 static size_t most_bytes(dpr_op op, dpr_dtype dtype) {
-    const size_t most = data_pattern_applies(DATA_POWERS, op, dtype) ? LARGEST_SUM : LARGEST;
+    const size_t most = is_rounded_sum(op, dtype) ? LARGEST_SUM : LARGEST;
     return most * ref_size(dtype) + offsets[LENGTH(offsets) - 1] * alignment(dtype);
 }
 
@@ -144,7 +161,8 @@ static void find_expected(const pair *p, sample *s, size_t count) {
     }
     for (int nan = 0; nan < 2; nan++) {
         s->expected[nan][1] = s->expected[nan][0];
-        if (p->op != DPR_ARGMIN && p->op != DPR_ARGMAX)
+        s->expected[nan][1].sample = second_form(p->op) == WITH_SAMPLE;
+        if (second_form(p->op) == WITH_INIT)
             ref_add_init(&s->expected[nan][1], s->init);
     }
 }
@@ -170,6 +188,7 @@ typedef struct run {
     data_pattern pattern;
     dpr_nan nan;
     const void *init;
+    int sample; /* a variance with the divisor of a sample */
     dpr_memory in_kind, out_kind;
     int chained; /* one of several in a stream */
 } run;
@@ -177,10 +196,10 @@ typedef struct run {
 static const char *describe(const bench *b, const run *r) {
     static _Thread_local char text[256];
     snprintf(text, sizeof text,
-             "%s %s %s, count %zu, offset %zu bytes, %s, NaN policy %d%s, in memory %d, out memory %d%s",
+             "%s %s %s, count %zu, offset %zu bytes, %s, NaN policy %d%s%s, in memory %d, out memory %d%s",
              b->test->strategy, dpr_op_name(b->test->op), dpr_dtype_name(b->test->dtype), r->count, r->offset,
-             data_pattern_name(r->pattern), (int)r->nan, r->init ? ", with init" : "", (int)r->in_kind,
-             (int)r->out_kind, r->chained ? ", in a stream" : "");
+             data_pattern_name(r->pattern), (int)r->nan, r->init ? ", with init" : "", r->sample ? ", of a sample" : "",
+             (int)r->in_kind, (int)r->out_kind, r->chained ? ", in a stream" : "");
     return text;
 }
 
@@ -201,6 +220,7 @@ static dpr_options options_of(const bench *b, const run *r) {
     options.strategy = b->test->strategy;
     options.nan = r->nan;
     options.init = r->init;
+    options.divisor = r->sample ? DPR_DIVISOR_SAMPLE : DPR_DIVISOR_POPULATION;
     return options;
 }
 
@@ -223,7 +243,7 @@ static int check_image(const bench *b, const run *r, unsigned char *image, size_
     if (!is_of_nothing(b, r)) {
         if (!EXPECT_THAT(ref_check(expected, image + at, why, sizeof why), "%s\n  %s", describe(b, r), why))
             return 0;
-        memset(image + at, CANARY, ref_size(ref_result_dtype(b->test->op, b->test->dtype)));
+        memset(image + at, CANARY, ref_result_size(b->test->op, b->test->dtype));
     }
     return EXPECT_THAT(memcmp(image, canary, OUT_BYTES) == 0, "%s\n  wrote beside *out", describe(b, r));
 }
@@ -262,28 +282,30 @@ static int check_unmodified(const bench *b, const run *r, const sample *s) {
     return EXPECT_THAT(memcmp(elements, s->data, bytes) == 0, "%s\n  modified the input", describe(b, r));
 }
 
-/* The NaN policies and initial values that there are to run with on data that is in place. */
+/* The NaN policies and forms that there are to run with on data that is in place. */
 typedef struct variants {
-    int policies, inits;
+    int policies, forms;
+    form second;
 } variants;
 
 static variants variants_of(const matrix_test *test, data_pattern pattern) {
-    const int has_nan = ref_is_float(test->dtype) || ref_is_complex(test->dtype),
-              is_index = test->op == DPR_ARGMIN || test->op == DPR_ARGMAX;
-    return (variants){has_nan || pattern == DATA_RANDOM ? 2 : 1, is_index ? 1 : 2};
+    const int has_nan = ref_is_float(test->dtype) || ref_is_complex(test->dtype);
+    const form second = second_form(test->op);
+    return (variants){has_nan || pattern == DATA_RANDOM ? 2 : 1, second == PLAIN ? 1 : 2, second};
 }
 
 /* Makes the run one of variant i, each in turn. What must come of it. */
 static const ref_state *take_variant(run *r, const sample *s, variants v, int i) {
-    const int with_init = i % v.inits, nan = i / v.inits % v.policies;
+    const int at = i % v.forms, nan = i / v.forms % v.policies;
     r->nan = (dpr_nan)nan;
-    r->init = with_init ? s->init : NULL;
-    return &s->expected[nan][with_init];
+    r->init = at && v.second == WITH_INIT ? s->init : NULL;
+    r->sample = at && v.second == WITH_SAMPLE;
+    return &s->expected[nan][at];
 }
 
 /* All variants, one after the other. */
 static int check_each(bench *b, run *r, const sample *s, variants v) {
-    for (int i = 0; i < v.policies * v.inits; i++) {
+    for (int i = 0; i < v.policies * v.forms; i++) {
         const ref_state *expected = take_variant(r, s, v, i);
         if (b->test->gpu)
             r->out_kind = gpu_out_kinds[b->runs % LENGTH(gpu_out_kinds)];
@@ -485,20 +507,19 @@ static void matrix_body(void *context) {
         SKIP(dpr_last_error());
     }
     EXPECT_EQ_I64(ref_result_dtype(test->op, test->dtype), dpr_result_dtype(test->op, test->dtype));
+    EXPECT_EQ_U64(ref_result_values(test->op), dpr_result_values(test->op));
     if (bench_open(&b))
         for (size_t s = 0; s < LENGTH(sizes) && sizes[s] <= test_largest() && !test_failed(); s++)
             for (int pattern = 0; pattern < DATA_PATTERNS && !test_failed(); pattern++)
                 if (is_wanted(test->op, test->dtype, (data_pattern)pattern, s))
                     check_pattern(&b, (data_pattern)pattern, s);
-    if (!test_failed() && data_pattern_applies(DATA_POWERS, test->op, test->dtype)
-        && ref_result_dtype(test->op, test->dtype) != DPR_F64 && test->dtype != DPR_C128)
+    if (!test_failed() && is_rounded_sum(test->op, test->dtype) && test->dtype != DPR_F64 && test->dtype != DPR_C128)
         check_losses(&b);
     bench_close(&b);
 }
 
 static void others_body(void *context) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     check_refusals(context);
 }
 

@@ -1,5 +1,5 @@
 /* The matrix: one test for each strategy, operation and element type, over sizes, alignments, patterns of data, NaN
- * policies and initial values, on a GPU by blocking calls and by calls in a row in a stream. */
+ * policies, initial values and divisors, on a GPU by blocking calls and by calls in a row in a stream. */
 #ifndef DPR_TESTS_MATRIX_H
 #define DPR_TESTS_MATRIX_H
 

@@ -15,7 +15,7 @@ TEST(Abi, layout_of_options) {
     EXPECT_SIZE(dpr_ctx_options, 16);
     EXPECT_AT(dpr_ctx_options, size, 0);
     EXPECT_AT(dpr_ctx_options, pending_launches, 8);
-    EXPECT_SIZE(dpr_options, 48);
+    EXPECT_SIZE(dpr_options, 56);
     EXPECT_AT(dpr_options, size, 0);
     EXPECT_AT(dpr_options, strategy, 8);
     EXPECT_AT(dpr_options, mode, 16);
@@ -23,6 +23,8 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_options, init, 24);
     EXPECT_AT(dpr_options, stream, 32);
     EXPECT_AT(dpr_options, launch, 40);
+    EXPECT_AT(dpr_options, divisor, 48);
+    EXPECT_AT(dpr_options, reserved, 52);
     EXPECT_SIZE(dpr_launch_options, 40);
     EXPECT_AT(dpr_launch_options, size, 0);
     EXPECT_AT(dpr_launch_options, block, 8);
@@ -31,7 +33,9 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_launch_options, reserved, 20);
     EXPECT_AT(dpr_launch_options, report, 24);
     EXPECT_AT(dpr_launch_options, report_size, 32);
-    EXPECT_SIZE(dpr_problem, 48);
+    EXPECT_SIZE(dpr_problem, 64);
+    EXPECT_AT(dpr_problem, ops, 48);
+    EXPECT_AT(dpr_problem, op_count, 56);
     EXPECT_AT(dpr_problem, size, 0);
     EXPECT_AT(dpr_problem, op, 8);
     EXPECT_AT(dpr_problem, dtype, 12);
@@ -132,8 +136,9 @@ TEST(Abi, layout_of_decisions) {
 /* ---- Values ---- */
 
 TEST(Abi, values_of_operations_and_types) {
-    static const dpr_op ops[] = {DPR_SUM, DPR_PROD, DPR_MIN,  DPR_MAX, DPR_ARGMIN, DPR_ARGMAX,
-                                 DPR_ALL, DPR_ANY,  DPR_BAND, DPR_BOR, DPR_BXOR,   DPR_COUNT};
+    static const dpr_op ops[] = {DPR_SUM,   DPR_PROD,  DPR_MIN,   DPR_MAX,  DPR_ARGMIN, DPR_ARGMAX,
+                                 DPR_ALL,   DPR_ANY,   DPR_BAND,  DPR_BOR,  DPR_BXOR,   DPR_COUNT,
+                                 DPR_SUMSQ, DPR_NORM1, DPR_NORM2, DPR_MEAN, DPR_VAR,    DPR_MINMAX};
     static const dpr_dtype dtypes[] = {DPR_BOOL, DPR_I8,  DPR_U8,   DPR_I16, DPR_U16, DPR_I32, DPR_U32, DPR_I64,
                                        DPR_U64,  DPR_F16, DPR_BF16, DPR_F32, DPR_F64, DPR_C64, DPR_C128};
     EXPECT_EQ_I64(0, DPR_OP_NONE);

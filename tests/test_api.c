@@ -4,10 +4,10 @@
 
 #include "support.h"
 
-/* What the provocations work on. Results are canaries before, and must be afterwards. */
+/* The arguments of the calls that provoke errors. The canaries must be as they were after every call. */
 typedef struct scene {
     dpr_ctx *cpu;
-    dpr_plan *plan;                     /* of 4 F64 on the CPU */
+    dpr_plan *plan;                     /* for 4 elements of F64 on the CPU */
     _Alignas(16) double in[8];          /* 1 to 8 */
     _Alignas(16) unsigned char out[32]; /* canary */
     dpr_ctx *ctx_out;                   /* canary */
@@ -77,7 +77,7 @@ static dpr_status with_launch(scene *s, dpr_launch_options launch, size_t report
 
 #define WITH_LAUNCH(FIELD, VALUE) with_launch(s, (dpr_launch_options){.FIELD = (VALUE)}, 0)
 
-/* No stream: it is refused before anybody looks at it. */
+/* This is no stream; a call must refuse it without reading it. */
 static dpr_options options_with_stream(void) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.stream = (dpr_stream)(uintptr_t)16;
@@ -185,7 +185,7 @@ static dpr_status short_explanation(scene *s) {
     X(explain_len_null, ERR_NULL_POINTER, "len is NULL", dpr_plan_explain(s->plan, s->text, NULL))                     \
     X(op_99, ERR_INVALID_OP, "op is 99", SUM_OF(3, DPR_F64, (dpr_op)99))                                               \
     X(op_negative, ERR_INVALID_OP, "op is -1", SUM_OF(3, DPR_F64, (dpr_op)-1))                                         \
-    X(op_past_last, ERR_INVALID_OP, "op is 268", SUM_OF(3, DPR_F64, (dpr_op)(DPR_COUNT + 1)))                          \
+    X(op_past_last, ERR_INVALID_OP, "op is 274", SUM_OF(3, DPR_F64, (dpr_op)(DPR_MINMAX + 1)))                         \
     X(op_is_dtype, ERR_INVALID_OP, "op is the type f32; it and dtype may be swapped",                                  \
       SUM_OF(3, DPR_F64, (dpr_op)DPR_F32))                                                                             \
     X(op_and_dtype_swapped, ERR_INVALID_DTYPE, "dtype is the operation sum; it and op may be swapped",                 \
@@ -326,7 +326,7 @@ TEST_FIXTURE(Api, bad_input, scene, scene_setup, scene_teardown) {
     }
 }
 
-/* Statuses that good pointers and values do not bring about, and where they are tested instead. */
+/* Statuses without a provocation above, and the tests that check them. */
 static const struct elsewhere {
     dpr_status status;
     const char *where;
@@ -386,12 +386,12 @@ TEST(Api, reports_are_explained) {
     EXPECT_TRUE(strlen(explain(&report, sizeof report)) < 300);
     report = (dpr_launch_report){.launched = 1, .refused = 1, .in_line = 1, .deepest = 1, .error = 69};
     EXPECT_EQ_STR("kernels made 1 launch, the deepest at depth 1; 1 was refused; 1 sub-tree was done in line",
-                  explain(&report, 0)); /* what is left of an error is no failure */
+                  explain(&report, 0)); /* `error` counts only if `failed` is not 0 */
     report = (dpr_launch_report){0};
     EXPECT_EQ_STR("kernels made 0 launches; 0 were refused; 0 sub-trees were done in line", explain(&report, 0));
 }
 
-/* Of a smaller report the first counters are read, of a larger one those that are known. */
+/* The library reads the counters that a smaller report has, and ignores those of a larger one that it does not know. */
 TEST(Api, reports_of_other_versions_are_explained) {
     struct {
         dpr_launch_report known;

@@ -16,7 +16,7 @@ TEST(Describe, every_operation) {
         EXPECT_EQ_U64(sizeof info, info.size);
         EXPECT_TRUE(strncmp(info.id, "DPR_", 4) == 0 && strlen(info.text) > 5);
     }
-    EXPECT_EQ_I64(DPR_COUNT, dpr_op_at(dpr_op_count() - 1));
+    EXPECT_EQ_I64(DPR_MINMAX, dpr_op_at(dpr_op_count() - 1));
     EXPECT_EQ_I64(DPR_OP_NONE, dpr_op_at(dpr_op_count()));
     EXPECT_STATUS(DPR_OK, dpr_op_describe(DPR_ARGMIN, &info));
     EXPECT_EQ_STR("DPR_ARGMIN", info.id);

@@ -6,12 +6,6 @@
 
 enum { COUNT = 5000 };
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 static const dpr_memory all_kinds[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED, DPR_MEMORY_DEVICE};
 
 /* A context and arrays 1, 2, ... COUNT of I32 on device 0. */
@@ -258,7 +252,7 @@ TEST(Gpu, kernels_use_no_local_memory) {
     ASSERT_STATUS(DPR_OK, dpr_caps_read(0, &caps));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         for (int key_index = 0; key_index < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; key_index++) {
-            dpr_key key = {.word = 0};
+            dpr_key key = {.words = {0}};
             key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT);
             key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
             key.f.nan = (uint8_t)(key_index % 2);

@@ -34,12 +34,6 @@ static void *take_all_but(size_t left) {
     return EXPECT_TRUE(available > left) ? gpu_alloc(DPR_MEMORY_DEVICE, available - left) : NULL;
 }
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 /* ---- Costs ---- */
 
 /* As far as is true of any device: launches take from half a microsecond to a millisecond. */

@@ -14,8 +14,7 @@ static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0
 
 #define NEED_GPUS(N)                                                                                                   \
     do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
+        NEED_GPU();                                                                                                    \
         if (gpu_count() < (N))                                                                                         \
             SKIP("needs two CUDA devices");                                                                            \
     } while (0)

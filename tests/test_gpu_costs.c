@@ -125,8 +125,7 @@ static void check_result(const scene *s) {
 static void beyond_launch(contender call, size_t count) {
     scene s = {NULL};
     double least = 1, of_launch = 0;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     if (scene_open(&s, count)) {
         (void)time_batch(&s, call); /* loads the kernels */
         (void)time_batch(&s, launch_empty);
@@ -174,8 +173,7 @@ static void expect_no_wait(dpr_ctx *ctx, const void *in, size_t count, dpr_op op
 /* CUDA waits for the other kernel wherever it loads code. */
 TEST(GpuCosts, first_calls_do_not_wait_for_other_kernels) {
     static const size_t counts[] = {1, 1000, 20000, 300000, 2000000};
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     void *in = gpu_alloc(DPR_MEMORY_DEVICE, counts[LENGTH(counts) - 1] * 16);
     dpr_stream stream = gpu_stream_create();
     dpr_ctx *ctx = NULL;
@@ -248,8 +246,7 @@ static void check_held(const int32_t *in, int64_t *out, const dpr_stream stream[
 }
 
 TEST(GpuCosts, device_memory_of_a_context) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     const int32_t one = 1;
     int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *in);
     int64_t *out = gpu_alloc(DPR_MEMORY_DEVICE, (STREAMS + 1) * sizeof *out);

@@ -46,12 +46,6 @@ static void scene_close(void *state) {
 
 #define GRAPH_TEST(NAME) TEST_FIXTURE(GpuGraphs, NAME, scene, scene_open, scene_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 static void reduce(const scene *s, const char *strategy, const void *in, void *out, size_t count, dpr_dtype dtype,
                    dpr_stream stream) {
     dpr_options options = DPR_OPTIONS_INIT;

@@ -34,8 +34,7 @@ static void large_teardown(void *state) {
 
 #define NEED_MEMORY()                                                                                                  \
     do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
+        NEED_GPU();                                                                                                    \
         if (!fixture->in)                                                                                              \
             SKIP("needs 5 GiB of free device memory");                                                                 \
     } while (0)
@@ -178,8 +177,7 @@ static void bytes_around(int power) {
     const uint8_t peak = 255;
     large_fixture f = {NULL, NULL, 0};
     char why[96] = "";
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     if (repeat_open(&f, power, DPR_U8, c, why))
         for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
             for (size_t i = 0; i < 3 * (MOST_SHIFT + 1); i++) {
@@ -217,8 +215,7 @@ static void words_past(int power, dpr_dtype dtype) {
     const float f32 = 1000;
     large_fixture f = {NULL, NULL, 0};
     char why[96] = "";
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     if (repeat_open(&f, power, dtype, cycle_with_zero, why))
         for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
             for (size_t shift = 0; shift <= MOST_SHIFT; shift++) {

@@ -56,12 +56,6 @@ static void scene_close(void *state) {
 
 #define LAUNCHER_TEST(NAME) TEST_FIXTURE(GpuLauncher, NAME, scene, scene_open, scene_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 /* ---- Calls ---- */
 
 /* Puts the calls on the device, with results that no reduction gives. */

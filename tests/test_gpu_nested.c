@@ -94,12 +94,6 @@ static void world_close(void *state) {
 
 #define NESTED_TEST(NAME) TEST_FIXTURE(GpuNested, NAME, world, world_open, world_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 /* ---- Runs ---- */
 
 typedef struct trial {

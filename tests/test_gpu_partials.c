@@ -58,14 +58,8 @@ static void scene_close(void *state) {
 
 #define PARTIALS_TEST(NAME) TEST_FIXTURE(GpuPartials, NAME, scene, scene_open, scene_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
-/* Makes at->s the split of an array of pair i with the NaN policy, filled with a pattern that the seed chooses. Returns
- * 0 if there is no such pair. */
+/* Sets at->s to a split of an array of pair i with the NaN policy. The seed chooses the pattern of the array. Returns 0
+ * if there is no such pair. */
 static int take_pair(scene *at, size_t i, dpr_nan nan, uint64_t *seed) {
     const dpr_op op = dpr_op_at(i / dpr_dtype_count());
     const dpr_dtype dtype = dpr_dtype_at(i % dpr_dtype_count());
@@ -122,7 +116,7 @@ static int enqueue_all(const scene *at, const dpr_options *options) {
                                                              at->out, at->stream));
 }
 
-/* What the stream has written is what the host makes of the same pieces, bit by bit. */
+/* Checks that the stream has written the same bits as the host computes from the same pieces. */
 static void check_against_host(scene *at, const dpr_options *options) {
     const split *s = &at->s;
     const size_t bytes = dpr_partial_size(s->op, s->dtype);
@@ -134,8 +128,8 @@ static void check_against_host(scene *at, const dpr_options *options) {
     EXPECT_STATUS(DPR_OK, dpr_partial_merge(s->partials, PIECES, s->dtype, s->op, options, merged));
     EXPECT_STATUS(DPR_OK, dpr_partial_finish(s->partials, PIECES, s->dtype, s->op, options, out));
     EXPECT_THAT(memcmp(merged, at->merged, bytes) == 0, "%s: the stream merges to other bytes", text);
-    EXPECT_THAT(memcmp(out, at->out, dpr_dtype_size(dpr_result_dtype(s->op, s->dtype))) == 0,
-                "%s: the stream finishes with other bytes", text);
+    EXPECT_THAT(memcmp(out, at->out, ref_result_size(s->op, s->dtype)) == 0, "%s: the stream finishes with other bytes",
+                text);
 }
 
 static void check_stream(scene *at, uint64_t *seed) {
@@ -152,7 +146,7 @@ PARTIALS_TEST(merged_in_a_stream_as_on_the_host) {
     for_all_pairs(fixture, check_stream);
 }
 
-/* Of the F64 sum, whose pieces lose much, and of ARGMIN, replayed with other data. */
+/* A captured graph runs again with other data. It computes a sum of F64, which is rounded in every piece, or ARGMIN. */
 PARTIALS_TEST(merged_in_a_graph) {
     scene *at = fixture;
     static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN};
@@ -177,8 +171,8 @@ PARTIALS_TEST(merged_in_a_graph) {
     }
 }
 
-/* A stream cannot report bytes that are no partial result. What it merges is then refused, and what it finishes is not
- * written. */
+/* A stream cannot report bytes that are no partial result. Merging them writes bytes that every later call refuses, and
+ * finishing them writes nothing. */
 PARTIALS_TEST(what_is_no_partial_result) {
     scene *at = fixture;
     static const unsigned char untouched[sizeof(double)] = {1, 8};
@@ -214,4 +208,86 @@ PARTIALS_TEST(memory_that_a_stream_cannot_reach) {
     EXPECT_CONTAINS(dpr_last_error(), "the context is the CPU's");
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
                   dpr_partial_merge_async(at->cpu, at->host, 1, DPR_F64, DPR_SUM, NULL, at->merged, at->stream));
+}
+
+/* ---- A strategy that writes no partial results ---- */
+
+enum { LONG = 1 << 16 };
+static const char cluster[] = "coop.cluster";
+
+/* A plan for the sum of `count` elements of I32 in device memory; strategy NULL: the planner's choice. */
+static dpr_plan *plan_of(dpr_ctx *ctx, size_t count, const char *strategy) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    options.strategy = strategy;
+    problem.op = DPR_SUM;
+    problem.dtype = DPR_I32;
+    problem.count = count;
+    problem.options = &options;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    return plan;
+}
+
+/* A plan for which the planner has chosen coop.cluster, and its number of elements, at most LONG; NULL if there is no
+ * such number. */
+static dpr_plan *plan_that_chose_clusters(dpr_ctx *ctx, size_t *count) {
+    for (*count = LONG; *count > 0; *count /= 2) {
+        dpr_plan *plan = plan_of(ctx, *count, NULL);
+        if (!plan || strcmp(dpr_plan_strategy(plan), cluster) == 0)
+            return plan;
+        dpr_plan_destroy(plan);
+    }
+    return NULL;
+}
+
+static void expect_refused(dpr_status status) {
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
+    EXPECT_CONTAINS(dpr_last_error(), cluster);
+    EXPECT_CONTAINS(dpr_last_error(), "write no partial results");
+}
+
+/* A call does not replace a strategy that the caller has named. */
+PARTIALS_TEST(named_clusters_are_refused) {
+    scene *at = fixture;
+    unsigned char untouched[PARTIAL_MOST];
+    dpr_options options = DPR_OPTIONS_INIT;
+    NEED_GPU();
+    if (!gpu_caps() || !gpu_caps()->gpu.cluster_launch)
+        SKIP("needs thread-block clusters");
+    options.strategy = cluster;
+    memset(untouched, 0x5a, sizeof untouched);
+    memset(at->merged, 0x5a, PARTIAL_MOST);
+    dpr_plan *plan = plan_of(at->gpu, SPLIT_ELEMENTS, cluster);
+    ASSERT_TRUE(plan != NULL);
+    expect_refused(dpr_reduce_partial(at->gpu, at->device, at->merged, SPLIT_ELEMENTS, DPR_I32, DPR_SUM, 0, &options));
+    expect_refused(dpr_reduce_partial_async(at->gpu, at->device, at->merged, SPLIT_ELEMENTS, DPR_I32, DPR_SUM, 0,
+                                            &options, at->stream));
+    expect_refused(dpr_plan_run_partial(plan, at->device, at->merged, 0, at->stream));
+    EXPECT_TRUE(gpu_stream_wait(at->stream));
+    EXPECT_EQ_BYTES(untouched, at->merged, sizeof untouched);
+    dpr_plan_destroy(plan);
+}
+
+PARTIALS_TEST(plans_that_chose_clusters_choose_another_strategy) {
+    scene *at = fixture;
+    size_t count = 0;
+    int64_t sum = 0;
+    NEED_GPU();
+    dpr_plan *plan = plan_that_chose_clusters(at->gpu, &count);
+    if (!plan)
+        SKIP("the planner does not choose coop.cluster on this device");
+    const int64_t expected = (int64_t)count * 0x01010101;
+    int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, LONG * sizeof *in);
+    ASSERT_TRUE(in && gpu_fill_async(in, 1, LONG * sizeof *in, at->stream));
+    memset(at->merged, 0x5a, PARTIAL_MOST);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_partial(plan, in, at->merged, 0, at->stream));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, at->out, at->stream));
+    EXPECT_TRUE(gpu_stream_wait(at->stream));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(at->merged, 1, DPR_I32, DPR_SUM, NULL, &sum));
+    EXPECT_EQ_I64(expected, sum);
+    EXPECT_EQ_BYTES(&expected, at->out, sizeof expected);
+    EXPECT_EQ_STR(cluster, dpr_plan_strategy(plan));
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    dpr_plan_destroy(plan);
 }

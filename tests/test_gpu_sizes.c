@@ -222,8 +222,7 @@ static void check_sums(const world *w, const pass *p) {
 
 /* At each distance that there is. */
 static void sums(dpr_dtype dtype) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     unsigned char period[CYCLE * sizeof(double)];
     const size_t bytes = cycle_period(cycle_of(dtype), dtype, period);
     on_all_lengths(DPR_SUM, dtype, period, bytes, VECTOR_BYTES / dpr_dtype_size(dtype), check_sums);
@@ -234,8 +233,7 @@ TEST(GpuSizes, sum_f32) {
 }
 
 TEST(GpuSizes, sum_f32_in_all_blocks) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     unsigned char period[CYCLE * sizeof(double)];
     const size_t bytes = cycle_period(cycle_of(DPR_F32), DPR_F32, period);
     on_all_blocks(DPR_SUM, DPR_F32, period, bytes, check_sums);
@@ -276,8 +274,7 @@ static void check_multiples(const world *w, const pass *p) {
 }
 
 static void multiples(dpr_dtype dtype) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     const int64_t number = number_of(dtype); /* whose lowest bytes are an element */
     on_all_lengths(DPR_SUM, dtype, &number, dpr_dtype_size(dtype), 2, check_multiples);
 }
@@ -300,8 +297,7 @@ TEST(GpuSizes, least_i32) {
 
 TEST(GpuSizes, least_i32_in_all_blocks) {
     const int32_t number = INT32_MIN;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     on_all_blocks(DPR_SUM, DPR_I32, &number, sizeof number, check_multiples);
 }
 
@@ -350,8 +346,7 @@ static void check_products(const world *w, const pass *p) {
 }
 
 static void products(dpr_dtype dtype) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     unsigned char period[SIGNS * sizeof(float)];
     const size_t bytes = signs_period(dtype, period);
     on_all_lengths(DPR_PROD, dtype, period, bytes, 2, check_products);
@@ -386,8 +381,7 @@ static void check_truths(const world *w, const pass *p) {
 }
 
 static void truths(dpr_op op, dpr_dtype dtype) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     on_all_lengths(op, dtype, op == DPR_ALL ? word_for_all : word_for_any, WORD_BYTES, 2, check_truths);
 }
 
@@ -473,8 +467,7 @@ static void check_peaks(const world *w, const pass *p) {
 
 static void peaks(dpr_op op, dpr_dtype dtype) {
     const unsigned char others = OTHERS;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     on_all_lengths(op, dtype, &others, sizeof others, 2, check_peaks);
 }
 
@@ -484,8 +477,7 @@ TEST(GpuSizes, max_f32) {
 
 static void peaks_in_all_blocks(dpr_dtype dtype) {
     const unsigned char others = OTHERS;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     on_all_blocks(DPR_MAX, dtype, &others, sizeof others, check_peaks);
 }
 
@@ -522,7 +514,6 @@ static void check_firsts(const world *w, const pass *p) {
 
 TEST(GpuSizes, argmin_of_equals) {
     const unsigned char others = OTHERS;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     on_all_lengths(DPR_ARGMIN, DPR_F64, &others, sizeof others, 2, check_firsts);
 }

@@ -194,8 +194,7 @@ static void storm_in(scene *s, size_t pool, double seconds) {
 TEST_FIXTURE(GpuStorms, nothing_fails_or_hangs_in_pools_of_all_sizes, scene, scene_open, scene_close) {
     static const size_t pools[] = {128, 4096, 512, 2048};
     scene *s = fixture;
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     const size_t count = LENGTH(pools);
     for (size_t p = 0; p < count && !test_failed(); p++)
         storm_in(s, pools[p], storm_seconds() / (double)count);

@@ -140,8 +140,7 @@ static void *work(void *argument) {
 
 /* Runs `body` with a worker in each of THREADS threads at once, on one context. */
 static void run_in_threads(void *(*body)(void *)) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     world w = {0};
     pthread_t thread[THREADS];
     worker workers[THREADS];
@@ -181,8 +180,7 @@ TEST(GpuStreams, threads_calling_at_once) {
  * still running. */
 TEST(GpuStreams, thousands_of_streams) {
     enum { MANY = 4600, KEPT = 8 };
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     world w = {0};
     ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
     slot *out = gpu_alloc(DPR_MEMORY_PINNED, MANY * sizeof *out);
@@ -203,8 +201,7 @@ TEST(GpuStreams, thousands_of_streams) {
 }
 
 TEST(GpuStreams, plans_run_in_several_streams) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     world w = {0};
     ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
     int64_t *out = gpu_alloc(DPR_MEMORY_PINNED, ROUNDS * STREAMS * sizeof *out);
@@ -255,8 +252,7 @@ TEST(GpuStreams, threads_calling_into_default_streams) {
 /* Each call takes what the one before it gives, in streams of every kind. */
 TEST(GpuStreams, calls_wait_for_the_calls_before) {
     enum { CHAIN = 6, LONG = 100000 };
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     world w = {0};
     ASSERT_THAT(world_open(&w), "%s; %s", gpu_error(), dpr_last_error());
     int64_t *link = gpu_alloc(DPR_MEMORY_DEVICE, LONG * sizeof *link), zero = 0;
@@ -337,8 +333,7 @@ static int64_t sum_in_stream(const slow_writer *w, const char *strategy, const i
 
 TEST(GpuStreams, blocking_calls_come_after_the_work_in_their_stream) {
     static const char *const on_cpu[] = {"cpu.serial", "cpu.simd", "cpu.threads"};
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     slow_writer w = {0};
     ASSERT_THAT(slow_writer_open(&w), "%s; %s", gpu_error(), dpr_last_error());
     const size_t strategies = gpu_strategy_count() + 1 + LENGTH(on_cpu);
@@ -360,8 +355,7 @@ TEST(GpuStreams, blocking_calls_come_after_the_work_in_their_stream) {
 
 /* The input is written in another stream, slowly, and an event says when; afterwards it is written over. */
 TEST(GpuStreams, calls_wait_for_events_of_other_streams) {
-    if (gpu_unavailable())
-        SKIP(gpu_unavailable());
+    NEED_GPU();
     dpr_ctx *ctx = NULL;
     int32_t *in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *in);
     int64_t *out = gpu_alloc(DPR_MEMORY_PINNED, sizeof *out);

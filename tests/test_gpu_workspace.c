@@ -7,12 +7,6 @@
 #define WORKSPACE_TEST(NAME)                                                                                           \
     TEST_FIXTURE(GpuWorkspace, NAME, workspace_scene, workspace_scene_open, workspace_scene_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 static const size_t counts[] = {0, 1, 2, 31, 4095, 4096, 4097, 65536, 300000, WORKSPACE_MOST};
 
 /* Nothing is nested, so the report is all zero. */

@@ -194,7 +194,7 @@ static void check_plans(const dpr_machine *machine, const char *what) {
     } pairs[] = {{DPR_SUM, DPR_I32}, {DPR_ARGMAX, DPR_F64}, {DPR_PROD, DPR_C128}, {DPR_MAX, DPR_U8}};
     for (size_t p = 0; p < LENGTH(pairs); p++)
         for (int memory = DPR_MEMORY_HOST; memory <= DPR_MEMORY_DEVICE; memory++) {
-            dpr_key key = {.word = 0};
+            dpr_key key = {.words = {0}};
             key.f.op = DPR_ROW(pairs[p].op);
             key.f.dtype = DPR_ROW(pairs[p].dtype);
             key.f.in_memory = (uint8_t)memory;

@@ -30,7 +30,7 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
     if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")
         || strcmp(strategy, "dp.nosync") == 0)
         return is_usual;
-    return 1;
+    return op < DPR_SUMSQ || strcmp(strategy, "flat.fused") == 0; /* one strategy runs the later operations */
 }
 
 TEST_GENERATOR(matrix_gpu) {

@@ -21,10 +21,10 @@ TEST(Names, ops_and_dtypes_round_trip) {
         EXPECT_STATUS(DPR_OK, dpr_dtype_parse(dpr_dtype_name((dpr_dtype)dtype), &parsed));
         EXPECT_EQ_I64(dtype, parsed);
     }
-    EXPECT_EQ_I64(DPR_COUNT + 1, op);
+    EXPECT_EQ_I64(DPR_MINMAX + 1, op);
     EXPECT_EQ_I64(DPR_C128 + 1, dtype);
     EXPECT_EQ_STR("sum", dpr_op_name(DPR_SUM));
-    EXPECT_EQ_STR("count", dpr_op_name(DPR_COUNT));
+    EXPECT_EQ_STR("minmax", dpr_op_name(DPR_MINMAX));
     EXPECT_EQ_STR("bf16", dpr_dtype_name(DPR_BF16));
     EXPECT_TRUE(dpr_op_name((dpr_op)-1) == NULL);
     EXPECT_TRUE(dpr_dtype_name((dpr_dtype)-1) == NULL);
@@ -117,7 +117,8 @@ TEST(Names, version) {
 /* ---- Tables ---- */
 
 TEST(Tables, agree_with_the_reference) {
-    for (int op = DPR_SUM; op <= DPR_COUNT; op++)
+    for (int op = DPR_SUM; op <= DPR_MINMAX; op++) {
+        EXPECT_EQ_U64(ref_result_values((dpr_op)op), dpr_result_values((dpr_op)op));
         for (int dtype = DPR_BOOL; dtype <= DPR_C128; dtype++) {
             const int supported = ref_supported((dpr_op)op, (dpr_dtype)dtype);
             EXPECT_EQ_I64(supported, dpr_supported((dpr_op)op, (dpr_dtype)dtype));
@@ -127,6 +128,7 @@ TEST(Tables, agree_with_the_reference) {
             else
                 EXPECT_EQ_I64(DPR_DTYPE_NONE, result);
         }
+    }
 }
 
 TEST(Tables, sizes_and_alignments) {
@@ -140,12 +142,13 @@ TEST(Tables, sizes_and_alignments) {
 }
 
 TEST(Tables, values_that_are_no_enum) {
-    const int outside[] = {-1, 0, 15, 99, DPR_SUM - 1, DPR_COUNT + 1, DPR_BOOL - 1, DPR_C128 + 1, 1000000};
+    const int outside[] = {-1, 0, 15, 99, DPR_SUM - 1, DPR_MINMAX + 1, DPR_BOOL - 1, DPR_C128 + 1, 1000000};
     for (size_t i = 0; i < LENGTH(outside); i++) {
         EXPECT_EQ_U64(0, dpr_dtype_size((dpr_dtype)outside[i]));
         EXPECT_EQ_U64(0, dpr_dtype_alignment((dpr_dtype)outside[i]));
         EXPECT_EQ_I64(0, dpr_supported(DPR_SUM, (dpr_dtype)outside[i]));
         EXPECT_EQ_I64(0, dpr_supported((dpr_op)outside[i], DPR_F32));
+        EXPECT_EQ_U64(0, dpr_result_values((dpr_op)outside[i]));
         EXPECT_EQ_I64(DPR_DTYPE_NONE, dpr_result_dtype((dpr_op)outside[i], DPR_F32));
         EXPECT_EQ_I64(DPR_DTYPE_NONE, dpr_result_dtype(DPR_SUM, (dpr_dtype)outside[i]));
         EXPECT_TRUE(dpr_dtype_name((dpr_dtype)outside[i]) == NULL);

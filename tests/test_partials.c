@@ -111,6 +111,10 @@ TEST(Partials, sizes) {
     EXPECT_EQ_U64(24, dpr_partial_size(DPR_SUM, DPR_I8));
     EXPECT_EQ_U64(32, dpr_partial_size(DPR_SUM, DPR_F16));
     EXPECT_EQ_U64(48, dpr_partial_size(DPR_SUM, DPR_C64));
+    EXPECT_EQ_U64(64, dpr_partial_size(DPR_NORM2, DPR_F64));
+    EXPECT_EQ_U64(64, dpr_partial_size(DPR_NORM2, DPR_C128));
+    EXPECT_EQ_U64(72, dpr_partial_size(DPR_VAR, DPR_C64));
+    EXPECT_EQ_U64(72, dpr_partial_size(DPR_VAR, DPR_C128));
     EXPECT_EQ_U64(0, dpr_partial_size(DPR_MIN, DPR_C64));
     for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count(); i++) /* the tools have room for so many bytes */
         EXPECT_TRUE(dpr_partial_size(dpr_op_at(i / dpr_dtype_count()), dpr_dtype_at(i % dpr_dtype_count())) <= 256);
@@ -166,7 +170,8 @@ TEST(Partials, indices_fit_64_bits) {
     EXPECT_STATUS(DPR_OK, dpr_partial_finish(partial, 1, DPR_F32, DPR_ARGMAX, NULL, &index));
     EXPECT_EQ_I64(INT64_MAX - 2, index);
     EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, last + 1, NULL));
-    EXPECT_CONTAINS(dpr_last_error(), "first_index is 9223372036854775805");
+    EXPECT_CONTAINS(dpr_last_error(),
+                    "first_index is 9223372036854775805; it should be at most 2^63 - 1 - count, and count is 3");
     EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_ARGMAX, UINT64_MAX, NULL));
     EXPECT_STATUS(DPR_OK, dpr_reduce_partial(ctx, in, partial, 3, DPR_F32, DPR_MAX, UINT64_MAX, NULL));
     dpr_ctx_destroy(ctx);

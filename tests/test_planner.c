@@ -27,7 +27,7 @@ static const struct place {
 };
 
 static dpr_key key_of(const struct place *place, int op, int dtype) {
-    dpr_key key = {.word = 0};
+    dpr_key key = {.words = {0}};
     key.f.op = DPR_ROW(op);
     key.f.dtype = DPR_ROW(dtype);
     key.f.in_memory = (uint8_t)place->memory;
@@ -102,7 +102,7 @@ static void check_table(const dpr_key *key, const dpr_machine *machine) {
     }
     ASSERT_THAT(status == DPR_OK, "%s: %s", describe(key), dpr_last_error());
     ASSERT_THAT(choice.steps >= 1 && choice.steps <= DPR_CHOICE_STEPS, "%s: %d steps", describe(key), choice.steps);
-    EXPECT_THAT(choice.key.word == key->word, "%s: the key is not kept", describe(key));
+    EXPECT_THAT(dpr_key_equal(&choice.key, key), "%s: the key is not kept", describe(key));
     for (int s = 0; s < choice.steps; s++) {
         const dpr_choice_step *step = &choice.step[s];
         EXPECT_THAT(s == 0 || choice.step[s - 1].upto < step->upto, "%s: step %d does not grow", describe(key), s);
@@ -187,6 +187,19 @@ static void check_roof(const dpr_key *key, const dpr_machine *machine) {
     }
 }
 
+/* Every strategy that gives a result also gives a partial result, except coop.cluster, which gives none. */
+static void check_partial(const dpr_key *key, const dpr_machine *machine) {
+    dpr_key partial = *key;
+    partial.f.partial = 1;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        const int able = strcmp(strategy->name, "coop.cluster") != 0 && !dpr_refusal(strategy, key, &machine->caps);
+        EXPECT_THAT(able == !dpr_refusal(strategy, &partial, &machine->caps), "%s: %s %s a partial result",
+                    describe(key), strategy->name, able ? "refuses" : "takes");
+    }
+    check_table(&partial, machine);
+}
+
 #define CHECK_ALL(ID, NAME)                                                                                            \
     TEST(Planner, table_##ID) {                                                                                        \
         dpr_machine machine;                                                                                           \
@@ -202,6 +215,11 @@ static void check_roof(const dpr_key *key, const dpr_machine *machine) {
         dpr_machine machine;                                                                                           \
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_roof);                                                                            \
+    }                                                                                                                  \
+    TEST(Planner, partial_results_##ID) {                                                                              \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_partial);                                                                         \
     }                                                                                                                  \
     TEST(Planner, explanation_##ID) {                                                                                  \
         dpr_machine machine;                                                                                           \
@@ -391,7 +409,33 @@ TEST(Planner, lost_capabilities_are_refused_with_a_reason) {
             const char *refusal = dpr_refusal(dpr_strategies[i], &key, &machine.caps);
             EXPECT_THAT(refusal && refusal[0], "%s is not refused", dpr_strategies[i]->name);
         }
-    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_choose(&key, &machine, &choice));
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&key, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "no strategy can run this; flat.fused: needs blocks of 512 threads");
+}
+
+static int chooses(const dpr_choice *choice, const char *name) {
+    int found = 0;
+    for (int s = 0; s < choice->steps; s++)
+        found += strcmp(choice->step[s].strategy->name, name) == 0;
+    return found > 0;
+}
+
+TEST(Planner, clusters_write_no_partial_results) {
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100"};
+    for (size_t m = 0; m < LENGTH(names); m++) {
+        dpr_machine machine;
+        dpr_choice choice;
+        dpr_key key = key_of(&places[5], DPR_SUM, DPR_I32);
+        ASSERT_TRUE(machine_load(names[m], &machine));
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_THAT(chooses(&choice, "coop.cluster"), "%s: never chosen for a result", names[m]);
+        key.f.partial = 1;
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_THAT(!chooses(&choice, "coop.cluster"), "%s: chosen for a partial result", names[m]);
+        key.f.strategy = (uint8_t)(dpr_strategy_find("coop.cluster") + 1);
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&key, &machine, &choice));
+        EXPECT_CONTAINS(dpr_last_error(), "write no partial results");
+    }
 }
 
 /* ---- Block sizes ---- */

@@ -13,7 +13,7 @@ static const char *const names[] = {"dp.tree", "dp.recursive2", "dp.nosync", "dp
 
 /* Sum of I32 in device memory, in a stream. */
 static dpr_key key_for(const char *strategy, int depth) {
-    dpr_key key = {.word = 0};
+    dpr_key key = {.words = {0}};
     key.f.op = DPR_ROW(DPR_SUM);
     key.f.dtype = DPR_ROW(DPR_I32);
     key.f.in_memory = DPR_MEMORY_DEVICE;

@@ -259,8 +259,10 @@ static int exits_in_a_call(off_t readable) {
     return 2;
 }
 
+/* The array begins with a readable page, because calls on machines with a CUDA driver refuse pointers that they cannot
+ * read. */
 static int exits_in_the_first_part(void) {
-    return exits_in_a_call(0);
+    return exits_in_a_call(4096);
 }
 
 static int exits_in_the_last_part(void) {

@@ -1,4 +1,5 @@
 /* The reference itself, against values worked out by hand: it must accept what is right and refuse what is not. */
+#include <float.h>
 #include <math.h>
 
 #include "data.h"
@@ -182,6 +183,327 @@ TEST(Reference, initial_values) {
     EXPECT_TRUE(accepts(&state, &expected));
 }
 
+/* ---- Squares, norms, means and variances ---- */
+
+static ref_state reduced(dpr_op op, dpr_dtype dtype, const void *in, size_t count) {
+    ref_state state;
+    ref_reduce(&state, op, dtype, DPR_NAN_PROPAGATE, in, count);
+    return state;
+}
+
+static int accepts_f64(const ref_state *state, double got) {
+    return accepts(state, &got);
+}
+
+static int accepts_f32(const ref_state *state, float got) {
+    return accepts(state, &got);
+}
+
+static int accepts_i64(const ref_state *state, int64_t got) {
+    return accepts(state, &got);
+}
+
+TEST(Reference, types_and_sizes_of_results) {
+    EXPECT_EQ_I64(DPR_F32, ref_result_dtype(DPR_SUMSQ, DPR_C64));
+    EXPECT_EQ_I64(DPR_U64, ref_result_dtype(DPR_NORM1, DPR_U8));
+    EXPECT_EQ_I64(DPR_I64, ref_result_dtype(DPR_SUMSQ, DPR_BOOL));
+    EXPECT_EQ_I64(DPR_F64, ref_result_dtype(DPR_NORM2, DPR_I8));
+    EXPECT_EQ_I64(DPR_F32, ref_result_dtype(DPR_VAR, DPR_BF16));
+    EXPECT_EQ_I64(DPR_F64, ref_result_dtype(DPR_VAR, DPR_C128));
+    EXPECT_EQ_I64(DPR_C64, ref_result_dtype(DPR_MEAN, DPR_C64));
+    EXPECT_EQ_I64(DPR_F64, ref_result_dtype(DPR_MEAN, DPR_U64));
+    EXPECT_EQ_I64(DPR_I16, ref_result_dtype(DPR_MINMAX, DPR_I16));
+    EXPECT_EQ_U64(4, ref_result_size(DPR_MINMAX, DPR_F16));
+    EXPECT_TRUE(!ref_supported(DPR_MINMAX, DPR_C64) && ref_supported(DPR_VAR, DPR_C64));
+}
+
+TEST(Reference, squares_and_magnitudes_of_integers_wrap) {
+    const int8_t small[] = {-128, 127, -3};
+    const int64_t large[] = {INT64_MIN, INT64_C(1) << 32, 3}; /* squares: 0, 0 and 9 modulo 2^64 */
+    const uint64_t unsigned_ones[] = {UINT64_MAX, UINT64_MAX}, one = 1, minus_two = UINT64_MAX - 1, two = 2;
+    const uint8_t truths[] = {7, 0, 255};
+    ref_state state = reduced(DPR_SUMSQ, DPR_I8, small, 3);
+    EXPECT_TRUE(accepts_i64(&state, 16384 + 16129 + 9));
+    state = reduced(DPR_NORM1, DPR_I8, small, 3);
+    EXPECT_TRUE(accepts_i64(&state, 258) && !accepts_i64(&state, 2));
+    state = reduced(DPR_SUMSQ, DPR_I64, large, 3);
+    EXPECT_TRUE(accepts_i64(&state, 9));
+    state = reduced(DPR_NORM1, DPR_I64, large, 3);
+    EXPECT_TRUE(accepts_i64(&state, INT64_MIN + (INT64_C(1) << 32) + 3));
+    state = reduced(DPR_SUMSQ, DPR_U64, unsigned_ones, 2); /* (-1)^2 each */
+    EXPECT_TRUE(accepts(&state, &two) && !accepts(&state, &one));
+    state = reduced(DPR_NORM1, DPR_U64, unsigned_ones, 2);
+    EXPECT_TRUE(accepts(&state, &minus_two));
+    state = reduced(DPR_SUMSQ, DPR_BOOL, truths, 3);
+    EXPECT_TRUE(accepts_i64(&state, 2));
+    state = reduced(DPR_NORM1, DPR_BOOL, truths, 3);
+    EXPECT_TRUE(accepts_i64(&state, 2));
+}
+
+TEST(Reference, squares_and_norms_of_floats) {
+    const double in[] = {1, -2, 2};
+    const dpr_c64 complex[] = {{3, -4}, {-5, 12}};
+    const int16_t integers[] = {-3, 4};
+    ref_state state = reduced(DPR_SUMSQ, DPR_F64, in, 3);
+    EXPECT_TRUE(accepts_f64(&state, 9) && !accepts_f64(&state, 9 * (1 + 13 * 0x1p-53)));
+    state = reduced(DPR_NORM1, DPR_F64, in, 3);
+    EXPECT_TRUE(accepts_f64(&state, 5) && !accepts_f64(&state, 1));
+    state = reduced(DPR_NORM2, DPR_F64, in, 3);
+    EXPECT_TRUE(accepts_f64(&state, 3) && !accepts_f64(&state, 3 * (1 + 13 * 0x1p-53)));
+    state = reduced(DPR_SUMSQ, DPR_C64, complex, 2);
+    EXPECT_TRUE(accepts_f32(&state, 25 + 169) && !accepts_f32(&state, 9 + 25));
+    state = reduced(DPR_NORM1, DPR_C64, complex, 2);
+    EXPECT_TRUE(accepts_f32(&state, 5 + 13) && !accepts_f32(&state, 3 + 4 + 5 + 12));
+    state = reduced(DPR_NORM2, DPR_I16, integers, 2);
+    EXPECT_TRUE(accepts_f64(&state, 5) && !accepts_f64(&state, 7));
+}
+
+/* 3, 4 and 5 times a power of two. */
+TEST(Reference, norms_whose_squares_leave_the_range) {
+    const double large[] = {0x3p1000, 0x4p1000}, small[] = {0x3p-1070, 0x4p-1070};
+    const float large32[] = {0x3p100F, 0x4p100F}, small32[] = {0x3p-149F, 0x4p-149F};
+    ref_state state = reduced(DPR_NORM2, DPR_F64, large, 2);
+    EXPECT_TRUE(accepts_f64(&state, 0x5p1000) && !accepts_f64(&state, INFINITY));
+    state = reduced(DPR_SUMSQ, DPR_F64, large, 2);
+    EXPECT_TRUE(accepts_f64(&state, INFINITY) && !accepts_f64(&state, DBL_MAX) && !accepts_f64(&state, NAN));
+    state = reduced(DPR_NORM2, DPR_F64, small, 2);
+    EXPECT_TRUE(accepts_f64(&state, 0x5p-1070) && !accepts_f64(&state, 0) && !accepts_f64(&state, 0x7p-1070));
+    state = reduced(DPR_SUMSQ, DPR_F64, small, 2);
+    EXPECT_TRUE(accepts_f64(&state, 0) && !accepts_f64(&state, 0x1p-1060));
+    state = reduced(DPR_NORM2, DPR_F32, large32, 2);
+    EXPECT_TRUE(accepts_f32(&state, 0x5p100F) && !accepts_f32(&state, INFINITY));
+    state = reduced(DPR_SUMSQ, DPR_F32, large32, 2);
+    EXPECT_TRUE(accepts_f32(&state, INFINITY) && !accepts_f32(&state, FLT_MAX));
+    state = reduced(DPR_NORM2, DPR_F32, small32, 2);
+    EXPECT_TRUE(accepts_f32(&state, 0x5p-149F) && !accepts_f32(&state, 0x7p-149F));
+}
+
+/* FLT_MAX is 2^128 - 2^104, and 2^128 - 2^103 is halfway to what F32 cannot have. */
+TEST(Reference, the_end_of_the_range) {
+    const double halfway = 0x1p128 - 0x1p103;
+    const float at_end[] = {0x1.fffffep+127F}, four[] = {0x1p126F, 0x1p126F, 0x1p126F, 0x1p126F},
+                inside[] = {0x1p127F, 0x1.ffffc0p+126F};
+    EXPECT_TRUE(halfway > (double)at_end[0]);
+    ref_state state = reduced(DPR_NORM1, DPR_F32, at_end, 1);
+    EXPECT_TRUE(accepts_f32(&state, FLT_MAX));
+    state = reduced(DPR_NORM1, DPR_F32, four, 4); /* 2^128, and 12 roundings less */
+    EXPECT_TRUE(accepts_f32(&state, INFINITY) && accepts_f32(&state, FLT_MAX) && !accepts_f32(&state, 0x1p127F));
+    state = reduced(DPR_NORM1, DPR_F32, inside, 2); /* 32 units below the end */
+    EXPECT_TRUE(accepts_f32(&state, 0x1.ffffe0p+127F) && !accepts_f32(&state, INFINITY));
+}
+
+TEST(Reference, initial_values_of_squares_and_magnitudes_are_added) {
+    const float in[] = {2, 3};
+    const int32_t integers[] = {2, -3};
+    const float init = -5;
+    const int64_t integer = -20;
+    ref_state state = reduced(DPR_SUMSQ, DPR_F32, in, 2);
+    ref_add_init(&state, &init);
+    EXPECT_TRUE(accepts_f32(&state, 8) && !accepts_f32(&state, 38));
+    state = reduced(DPR_NORM1, DPR_F32, in, 2);
+    ref_add_init(&state, &init);
+    EXPECT_TRUE(accepts_f32(&state, 0) && !accepts_f32(&state, 10));
+    state = reduced(DPR_SUMSQ, DPR_I32, integers, 2);
+    ref_add_init(&state, &integer);
+    EXPECT_TRUE(accepts_i64(&state, -7));
+    state = reduced(DPR_NORM1, DPR_I32, integers, 2);
+    ref_add_init(&state, &integer);
+    EXPECT_TRUE(accepts_i64(&state, -15));
+}
+
+TEST(Reference, means_of_integers_do_not_wrap) {
+    const int64_t large[] = {INT64_MAX, INT64_MAX, INT64_MAX, 3}, mixed[] = {INT64_MAX, INT64_MIN, -4};
+    const uint64_t most[] = {UINT64_MAX, UINT64_MAX};
+    const uint8_t truths[] = {1, 0, 9, 0};
+    ref_state state = reduced(DPR_MEAN, DPR_I64, large, 4);
+    EXPECT_TRUE(accepts_f64(&state, 0x3p61) && !accepts_f64(&state, -0x1p61));
+    state = reduced(DPR_MEAN, DPR_I64, mixed, 3); /* -5 / 3 */
+    EXPECT_TRUE(accepts_f64(&state, -5.0 / 3) && !accepts_f64(&state, 0) && !accepts_f64(&state, -4.0 / 3));
+    EXPECT_TRUE(!accepts_f64(&state, -5.0 / 3 * (1 + 0x1p-51)));
+    state = reduced(DPR_MEAN, DPR_U64, most, 2);
+    EXPECT_TRUE(accepts_f64(&state, 0x1p64) && !accepts_f64(&state, 0x1p63));
+    state = reduced(DPR_MEAN, DPR_BOOL, truths, 4);
+    EXPECT_TRUE(accepts_f64(&state, 0.5));
+}
+
+TEST(Reference, means_of_floats) {
+    const double in[] = {1, 2, 4}, good = 7.0 / 3;
+    const float narrow[] = {1, 2, 4};
+    const dpr_c128 complex[] = {{1, -2}, {2, 6}}, mean = {1.5, 2}, wrong = {1.5, -2};
+    ref_state state = reduced(DPR_MEAN, DPR_F64, in, 3);
+    EXPECT_TRUE(accepts_f64(&state, good) && !accepts_f64(&state, 0) && !accepts_f64(&state, good + 0x1p-49));
+    state = reduced(DPR_MEAN, DPR_F32, narrow, 3);
+    EXPECT_TRUE(accepts_f32(&state, 7 / 3.0F) && !accepts_f32(&state, 7 / 3.0F + 0x1p-19F));
+    state = reduced(DPR_MEAN, DPR_C128, complex, 2);
+    EXPECT_TRUE(accepts(&state, &mean) && !accepts(&state, &wrong));
+}
+
+TEST(Reference, variances) {
+    const double in[] = {2, 4, 4, 4, 5, 5, 7, 9}; /* mean 5, squared distances 32 */
+    const int64_t integers[] = {INT64_MAX, INT64_MIN};
+    const dpr_c64 complex[] = {{1, 5}, {3, 1}}; /* squared distances 1 + 4 each */
+    const uint8_t truths[] = {2, 0, 0, 0};
+    ref_state state = reduced(DPR_VAR, DPR_F64, in, 8);
+    EXPECT_TRUE(accepts_f64(&state, 4) && !accepts_f64(&state, 32.0 / 7) && !accepts_f64(&state, 4 + 0x1p-46));
+    state.sample = 1;
+    EXPECT_TRUE(accepts_f64(&state, 32.0 / 7) && !accepts_f64(&state, 4));
+    state = reduced(DPR_VAR, DPR_I64, integers, 2); /* +-2^63 in F64 */
+    EXPECT_TRUE(accepts_f64(&state, 0x1p126) && !accepts_f64(&state, 0x1p127));
+    state = reduced(DPR_VAR, DPR_C64, complex, 2);
+    EXPECT_TRUE(accepts_f32(&state, 5));
+    state.sample = 1;
+    EXPECT_TRUE(accepts_f32(&state, 10));
+    state = reduced(DPR_VAR, DPR_BOOL, truths, 4); /* 3/4 * 1/4 */
+    EXPECT_TRUE(accepts_f64(&state, 0.1875));
+}
+
+/* Alternately 10^12 - 1 and 10^12 + 1, or one of all equal: the squares of the mean's rounding are allowed. */
+TEST(Reference, variances_far_from_zero) {
+    enum { MANY = 10000 };
+    static double in[MANY];
+    double squares = 0, sum = 0;
+    for (int i = 0; i < MANY; i++) {
+        in[i] = 1e12 + (i % 2 ? 1 : -1);
+        sum += in[i];
+        squares += in[i] * in[i];
+    }
+    ref_state state = reduced(DPR_VAR, DPR_F64, in, MANY);
+    EXPECT_TRUE(accepts_f64(&state, 1) && accepts_f64(&state, 1 + 0x1p-27) && !accepts_f64(&state, 1 + 0x1p-24));
+    EXPECT_TRUE(!accepts_f64(&state, squares / MANY - sum / MANY * (sum / MANY)));
+    for (int i = 0; i < MANY; i++)
+        in[i] = 0.1;
+    state = reduced(DPR_VAR, DPR_F64, in, MANY);
+    EXPECT_TRUE(accepts_f64(&state, 0) && accepts_f64(&state, 0x1p-113) && !accepts_f64(&state, 0x1p-110));
+}
+
+TEST(Reference, two_values) {
+    const float in[] = {3, -0.0F, 0, -0.0F}, right[] = {-0.0F, 3}, swapped[] = {3, -0.0F}, zero[] = {0, 3};
+    const float nans[] = {NAN, 2, -1, NAN}, rest[] = {-1, 2}, none[] = {INFINITY, -INFINITY};
+    const uint32_t both_nan[] = {0x7fc00000, 0x7fc00000};
+    const float init[] = {1, 2}, with_init[] = {-0.0F, 3}, nan_first[] = {NAN, 7}, far[] = {-9, 9};
+    ref_state state = reduced(DPR_MINMAX, DPR_F32, in, 4);
+    EXPECT_TRUE(accepts(&state, right) && !accepts(&state, swapped) && !accepts(&state, zero));
+    ref_add_init(&state, init);
+    EXPECT_TRUE(accepts(&state, with_init));
+    ref_add_init(&state, far);
+    EXPECT_TRUE(accepts(&state, far));
+    ref_reduce(&state, DPR_MINMAX, DPR_F32, DPR_NAN_IGNORE, nans, 4);
+    EXPECT_TRUE(accepts(&state, rest));
+    ref_reduce(&state, DPR_MINMAX, DPR_F32, DPR_NAN_IGNORE, nans, 1);
+    EXPECT_TRUE(accepts(&state, none));
+    ref_add_init(&state, init);
+    EXPECT_TRUE(accepts(&state, init));
+    state = reduced(DPR_MINMAX, DPR_F32, nans, 4);
+    EXPECT_TRUE(accepts(&state, both_nan) && !accepts(&state, rest));
+    state = reduced(DPR_MINMAX, DPR_F32, NULL, 0);
+    ref_add_init(&state, nan_first); /* each value has its own initial value */
+    const float nan_and_seven[] = {NAN, 7};
+    EXPECT_TRUE(accepts(&state, nan_and_seven));
+}
+
+TEST(Reference, two_values_of_integers) {
+    const int8_t in[] = {5, -7, 100}, right[] = {-7, 100}, none[] = {127, -128};
+    const uint8_t truths[] = {3, 8}, both[] = {1, 1}, no_truths[] = {1, 0};
+    const uint64_t words[] = {UINT64_MAX, 1}, ends[] = {1, UINT64_MAX};
+    ref_state state = reduced(DPR_MINMAX, DPR_I8, in, 3);
+    EXPECT_TRUE(accepts(&state, right));
+    state = reduced(DPR_MINMAX, DPR_I8, in, 0);
+    EXPECT_TRUE(accepts(&state, none));
+    state = reduced(DPR_MINMAX, DPR_BOOL, truths, 2);
+    EXPECT_TRUE(accepts(&state, both) && !accepts(&state, truths));
+    state = reduced(DPR_MINMAX, DPR_BOOL, truths, 0);
+    EXPECT_TRUE(accepts(&state, no_truths));
+    state = reduced(DPR_MINMAX, DPR_U64, words, 2);
+    EXPECT_TRUE(accepts(&state, ends) && !accepts(&state, words));
+}
+
+/* What an operation gives for an array of doubles; NAN stands for any NaN. */
+typedef struct special {
+    dpr_op op;
+    dpr_nan nan;
+    int sample;
+    size_t count;
+    double in[2];
+    double expected;
+} special;
+
+TEST(Reference, specials_of_sums_and_norms) {
+    static const special cases[] = {
+        {DPR_SUMSQ, DPR_NAN_PROPAGATE, 0, 0, {0, 0}, 0},
+        {DPR_NORM1, DPR_NAN_PROPAGATE, 0, 0, {0, 0}, 0},
+        {DPR_NORM2, DPR_NAN_PROPAGATE, 0, 0, {0, 0}, 0},
+        {DPR_MEAN, DPR_NAN_PROPAGATE, 0, 0, {0, 0}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 0, 0, {0, 0}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 1, 0, {0, 0}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 0, 1, {7, 0}, 0},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 1, 1, {7, 0}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 1, 2, {7, 9}, 2},
+        {DPR_SUMSQ, DPR_NAN_PROPAGATE, 0, 2, {INFINITY, -INFINITY}, INFINITY},
+        {DPR_NORM1, DPR_NAN_PROPAGATE, 0, 2, {INFINITY, -INFINITY}, INFINITY},
+        {DPR_NORM2, DPR_NAN_PROPAGATE, 0, 2, {INFINITY, -INFINITY}, INFINITY},
+        {DPR_MEAN, DPR_NAN_PROPAGATE, 0, 2, {INFINITY, -INFINITY}, NAN},
+        {DPR_MEAN, DPR_NAN_PROPAGATE, 0, 2, {1, -INFINITY}, -INFINITY},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 0, 2, {1, -INFINITY}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 0, 1, {INFINITY, 0}, NAN},
+        {DPR_SUMSQ, DPR_NAN_PROPAGATE, 0, 2, {NAN, INFINITY}, NAN},
+        {DPR_NORM1, DPR_NAN_PROPAGATE, 0, 2, {NAN, INFINITY}, NAN},
+        {DPR_NORM2, DPR_NAN_PROPAGATE, 0, 2, {NAN, INFINITY}, NAN},
+        {DPR_MEAN, DPR_NAN_PROPAGATE, 0, 2, {NAN, 3}, NAN},
+        {DPR_VAR, DPR_NAN_PROPAGATE, 0, 2, {NAN, 3}, NAN},
+        {DPR_SUMSQ, DPR_NAN_IGNORE, 0, 2, {NAN, 3}, 9},
+        {DPR_NORM1, DPR_NAN_IGNORE, 0, 2, {NAN, -3}, 3},
+        {DPR_NORM2, DPR_NAN_IGNORE, 0, 2, {NAN, -3}, 3},
+        {DPR_NORM2, DPR_NAN_IGNORE, 0, 1, {NAN, 0}, 0},
+        {DPR_MEAN, DPR_NAN_IGNORE, 0, 2, {NAN, 3}, 3},
+        {DPR_MEAN, DPR_NAN_IGNORE, 0, 1, {NAN, 0}, NAN},
+        {DPR_VAR, DPR_NAN_IGNORE, 0, 2, {NAN, 3}, 0},
+        {DPR_VAR, DPR_NAN_IGNORE, 1, 2, {NAN, 3}, NAN},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        ref_state state;
+        ref_reduce(&state, cases[i].op, DPR_F64, cases[i].nan, cases[i].in, cases[i].count);
+        state.sample = cases[i].sample;
+        EXPECT_THAT(accepts_f64(&state, cases[i].expected), "case %zu", i);
+        EXPECT_THAT(!accepts_f64(&state, isnan(cases[i].expected) ? 0 : NAN) && !accepts_f64(&state, -1), "case %zu",
+                    i);
+    }
+}
+
+TEST(Reference, complex_elements_with_a_nan_are_nan) {
+    const dpr_c64 in[] = {{INFINITY, NAN}, {3, 4}}, mean = {INFINITY, NAN}, mean_of_rest = {3, 4};
+    ref_state state = reduced(DPR_NORM1, DPR_C64, in, 2);
+    EXPECT_TRUE(accepts_f32(&state, NAN) && !accepts_f32(&state, INFINITY));
+    state = reduced(DPR_MEAN, DPR_C64, in, 2);
+    EXPECT_TRUE(accepts(&state, &mean));
+    ref_reduce(&state, DPR_NORM2, DPR_C64, DPR_NAN_IGNORE, in, 2);
+    EXPECT_TRUE(accepts_f32(&state, 5));
+    ref_reduce(&state, DPR_MEAN, DPR_C64, DPR_NAN_IGNORE, in, 2);
+    EXPECT_TRUE(accepts(&state, &mean_of_rest));
+}
+
+/* Taking any one element of the random data twice must show here, too. */
+TEST(Reference, refuses_norms_and_variances_with_an_element_twice) {
+    enum { N = 1009 };
+    static const dpr_op ops[] = {DPR_SUMSQ, DPR_NORM1, DPR_NORM2, DPR_MEAN, DPR_VAR};
+    static double in[N + 1];
+    for (size_t k = 0; k < LENGTH(ops); k++) {
+        data_fill(in, ops[k], DPR_F64, DATA_RANDOM, N);
+        const ref_state state = reduced(ops[k], DPR_F64, in, N);
+        for (int i = 0; i < N; i++) {
+            in[N] = in[i];
+            const ref_state twice = reduced(ops[k], DPR_F64, in, N + 1);
+            long double got = ops[k] == DPR_VAR ? twice.spread.squares.value : twice.sum[0].value;
+            if (ops[k] == DPR_NORM2)
+                got = sqrtl(got);
+            else if (ops[k] == DPR_MEAN || ops[k] == DPR_VAR)
+                got /= N + 1;
+            ASSERT_THAT(!accepts_f64(&state, (double)got), "operation %d, element %d", (int)ops[k], i);
+        }
+    }
+}
+
+/* ---- Data ---- */
+
 /* Decisive elements: a result of random data is not what most elements would give. */
 TEST(Data, random_logic_is_decided_by_few_elements) {
     unsigned char in[1000], all = 9, any = 9;
@@ -211,5 +533,39 @@ TEST(Data, random_products_stay_in_range) {
         ref_reduce(&state, DPR_PROD, types[t], DPR_NAN_PROPAGATE, in, N);
         EXPECT_THAT(state.prod.magnitude > 0x1p-100L && state.prod.magnitude < 0x1p100L, "%d: %Lg", (int)types[t],
                     state.prod.magnitude);
+    }
+}
+
+/* What the patterns for them are to be: ratios of mean and deviation, and norms in range whose squares are not. */
+TEST(Data, means_far_from_zero) {
+    enum { N = 100000 };
+    static unsigned char in[N * 8];
+    static const struct {
+        dpr_dtype dtype;
+        long double least, most;
+    } ratios[] = {{DPR_F32, 3e7L, 3e8L}, {DPR_F64, 3e11L, 1e13L}, {DPR_I64, 1e12L, 1e13L}};
+    for (size_t i = 0; i < LENGTH(ratios); i++) {
+        data_fill(in, DPR_VAR, ratios[i].dtype, DATA_FAR, N);
+        const ref_state state = reduced(DPR_VAR, ratios[i].dtype, in, N);
+        const long double ratio = state.sum[0].value / N / sqrtl(state.spread.squares.value / N);
+        EXPECT_THAT(ratio > ratios[i].least && ratio < ratios[i].most, "%d: %Lg", (int)ratios[i].dtype, ratio);
+    }
+}
+
+TEST(Data, norms_stay_in_range) {
+    enum { N = 100003 };
+    static unsigned char in[N * 16];
+    static const data_pattern patterns[] = {DATA_HUGE, DATA_TINY, DATA_SCALES, DATA_BRINK};
+    static const dpr_dtype types[] = {DPR_F16, DPR_BF16, DPR_F32, DPR_F64, DPR_C64, DPR_C128};
+    for (size_t i = 0; i < LENGTH(patterns) * LENGTH(types); i++) {
+        const dpr_dtype dtype = types[i / LENGTH(patterns)], result = ref_result_dtype(DPR_NORM2, dtype);
+        const data_pattern pattern = patterns[i % LENGTH(patterns)];
+        const long double greatest = result == DPR_F64 ? (long double)DBL_MAX : (long double)FLT_MAX;
+        for (size_t n = N - 1; n <= N; n++) {
+            data_fill(in, DPR_NORM2, dtype, pattern, n);
+            const long double norm = sqrtl(reduced(DPR_NORM2, dtype, in, n).sum[0].value);
+            EXPECT_THAT(norm > 0 && norm < greatest, "%s of type %d: %Lg", data_pattern_name(pattern), (int)dtype,
+                        norm);
+        }
     }
 }

@@ -121,7 +121,7 @@ typedef struct dpr_c128 {
 } dpr_c128;
 
 /** The operation of a reduction: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY,
- * DPR_BAND, DPR_BOR, DPR_BXOR, DPR_COUNT.
+ * DPR_BAND, DPR_BOR, DPR_BXOR, DPR_COUNT, DPR_SUMSQ, DPR_NORM1, DPR_NORM2, DPR_MEAN, DPR_VAR, DPR_MINMAX.
  *
  * - SUM, PROD: integers wrap modulo 2^64.
  * - SUM of n elements of DPR_F16, DPR_BF16 or DPR_F32, and each part of one of DPR_C64: the error is at most
@@ -142,7 +142,29 @@ typedef struct dpr_c128 {
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
  *   zero when both parts are.
- * - BAND, BOR, BXOR on DPR_BOOL are the logical operations. */
+ * - BAND, BOR, BXOR on DPR_BOOL are the logical operations.
+ * - SUMSQ, NORM1: the sum of the elements' squares, and that of their magnitudes. The square of a complex
+ *   element a + bi is aa + bb, and its magnitude the root of that. Integers wrap modulo 2^64, and so do their
+ *   squares and magnitudes. The error in a floating-point or complex type is at most (log2(n) + 10) * 2^-24 of
+ *   the result in F32 and (log2(n) + 10) * 2^-53 in F64, or a step of subnormal numbers if that is more. A
+ *   square beyond the range of F64 overflows, and one below it loses digits. An initial value is added as it
+ *   is, neither squared nor made positive; the error is then that part of the sum of the magnitudes.
+ * - NORM2: the square root of the sum of squares, with the same relative error. Squares that overflow or vanish
+ *   do not spoil it: if the norm is in the range of the result's type, it is right. Truth values and integers
+ *   are converted to F64.
+ * - MEAN: a SUM, divided by the number of elements and rounded once more; of complex types part by part. The
+ *   sum of integers is exact and does not wrap; it is rounded to F64 before the division.
+ * - VAR: the sum of the squared distances from the mean, divided by the number of elements, or by one less
+ *   (dpr_divisor). Pieces of the array have means of their own, and are joined with regard to them (Chan, Golub
+ *   and LeVeque, 1983), so that a mean far from zero costs no digits. The error is at most that of NORM2, plus
+ *   twice the square of 2^-53 * M, where M is the greatest magnitude. The result may be infinite or NaN if 4 n
+ *   times the sum of the squared distances, or the sum of the magnitudes, leaves the range of F64, or that of
+ *   F32 if the result is F32. Truth values and integers are converted to F64.
+ * - MINMAX: as MIN and MAX. The result has two values, the least and then the greatest element, and so has an
+ *   initial value.
+ * - MEAN and VAR of no elements are NaN, and so is VAR of a sample of one. If an element is NaN, SUMSQ, NORM1,
+ *   NORM2, MEAN and VAR are NaN. Otherwise, if an element is infinite, SUMSQ, NORM1 and NORM2 are infinite and
+ *   VAR is NaN. Elements that DPR_NAN_IGNORE leaves out do not count. */
 typedef enum dpr_op {
     DPR_OP_NONE = 0, /**< no operation: what functions return where there is none */
     DPR_OP_LIST(DPR_ENUM_ENTRY_, _)
@@ -171,8 +193,8 @@ DPR_API size_t dpr_dtype_size(dpr_dtype dtype);
  * that is no type. */
 DPR_API size_t dpr_dtype_alignment(dpr_dtype dtype);
 
-/** Whether the operation has a meaning for the type (1 or 0): MIN, MAX, ARGMIN and ARGMAX have none for complex types,
- * BAND, BOR and BXOR none for floating-point and complex ones. 0 for values that are no operation or type. */
+/** Whether the operation has a meaning for the type (1 or 0): MIN, MAX, MINMAX, ARGMIN and ARGMAX have none for complex
+ * types, BAND, BOR and BXOR none for floating-point and complex ones. 0 for values that are no operation or type. */
 DPR_API int dpr_supported(dpr_op op, dpr_dtype dtype);
 
 /** The type of the result; *out of every reduction has this type and its alignment.
@@ -185,9 +207,16 @@ DPR_API int dpr_supported(dpr_op op, dpr_dtype dtype);
  * | ALL, ANY        | BOOL | BOOL    | BOOL    | BOOL      | BOOL | BOOL | BOOL | BOOL |
  * | BAND, BOR, BXOR | BOOL | same    | same    | -         | -    | -    | -    | -    |
  * | COUNT           | I64  | I64     | I64     | I64       | I64  | I64  | I64  | I64  |
+ * | SUMSQ, NORM1    | I64  | I64     | U64     | F32       | F32  | F64  | F32  | F64  |
+ * | NORM2, VAR      | F64  | F64     | F64     | F32       | F32  | F64  | F32  | F64  |
+ * | MEAN            | F64  | F64     | F64     | F32       | F32  | F64  | C64  | C128 |
+ * | MINMAX (two)    | BOOL | same    | same    | same      | F32  | F64  | -    | -    |
  *
  * DPR_DTYPE_NONE for a pair without a meaning ("-"), and for values that are no operation or type. */
 DPR_API dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype);
+
+/** How many values of that type the result has: 2 for MINMAX, 1 for other operations; 0 for a value that is none. */
+DPR_API size_t dpr_result_values(dpr_op op);
 
 /** An operation's properties. Start from DPR_OP_INFO_INIT. */
 typedef struct dpr_op_info {
@@ -195,7 +224,8 @@ typedef struct dpr_op_info {
     const char *id;     /**< the enumerator, e.g. "DPR_SUM" */
     const char *text;   /**< the result in one line, e.g. "sum of the elements" */
     const char *types;  /**< which element types it takes: "all types", "all but complex" or "bool and integers" */
-    const char *result; /**< the type of the result: "widened" (that of a SUM), "the elements' type", "i64" or "bool" */
+    const char *result; /**< the type of the result: "widened" (that of a SUM), "the elements' type", "i64", "bool", or
+                           a text that begins with "widened" and says what differs */
 } dpr_op_info;
 
 #define DPR_OP_INFO_INIT                                                                                               \
@@ -235,11 +265,11 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *
  * @param in     `count` elements, in pageable or pinned host memory, managed memory or device memory: the library finds
  *               out which. Aligned to dpr_dtype_alignment(dtype). May be NULL when count is 0. Not modified.
- * @param out    one element of dpr_result_dtype(op, dtype), in any of these memories, aligned for it. In device memory
- *               it is that of the device that has `in`. May overlap `in`.
- * @param count  number of elements; 0 gives the operation's identity: 0 for SUM, ANY, BOR, BXOR and COUNT, 1 for PROD
- *               and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN and the least for
- *               MAX.
+ * @param out    dpr_result_values(op) values of dpr_result_dtype(op, dtype), in any of these memories, aligned for that
+ *               type. In device memory it is that of the device that has `in`. May overlap `in`.
+ * @param count  number of elements; 0 gives the operation's identity: 0 for SUM, ANY, BOR, BXOR, COUNT, SUMSQ and the
+ *               norms, 1 for PROD and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN
+ *               and the least for MAX, these two for MINMAX; and NaN for MEAN and VAR.
  *
  * Memory that the GPU reads is reduced by the GPU it lies on; host memory is reduced on the CPU. The call works in the
  * calling thread's current CUDA context if that is one of the GPU's, else in the context that owns the memory, else in
@@ -356,7 +386,8 @@ typedef enum dpr_mode {
 
 /** The effect of a NaN element (floating-point and complex types; a complex element is NaN when a part is). */
 typedef enum dpr_nan {
-    DPR_NAN_PROPAGATE = 0, /**< SUM, PROD, MIN, MAX give NaN, ARGMIN and ARGMAX the index of the first NaN */
+    DPR_NAN_PROPAGATE = 0, /**< results that are numbers are NaN, and ARGMIN and ARGMAX give the index of the first NaN
+                            */
     DPR_NAN_IGNORE = 1     /**< NaN elements are left out, also by COUNT, ALL and ANY. If no other elements are there,
                               the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
 } dpr_nan;
@@ -410,6 +441,12 @@ typedef struct dpr_launch_options {
     { sizeof(dpr_launch_options), 0, 0, 0, 0, NULL, 0 }
 DPR_API void dpr_launch_options_init(dpr_launch_options *out, size_t size);
 
+/** What VAR divides the sum of the squared distances by. */
+typedef enum dpr_divisor {
+    DPR_DIVISOR_POPULATION = 0, /**< the number of elements: the variance of these elements */
+    DPR_DIVISOR_SAMPLE = 1      /**< one less: an estimate for all the elements of which these are a sample */
+} dpr_divisor;
+
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
@@ -419,18 +456,21 @@ typedef struct dpr_options {
                              further context */
     dpr_mode mode;
     dpr_nan nan;
-    const void *init; /**< NULL, or host memory with an initial value of the result type, combined with the result as
-                         though it were one more element at the end; not for ARGMIN and ARGMAX. Read during the call */
-    dpr_stream
-        stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_partial());
-                   NULL: the order is that of dpr_reduce(), which describes both. It must be NULL on a CPU context
-                   and for every other call, and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
+    const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
+                          though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
+                          two values. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
+    dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused() and
+                          dpr_reduce_partial()); NULL: the order is that of dpr_reduce(), which describes both. It must
+                          be NULL on a CPU context and for every other call, and it must not be captured at the time:
+                          DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
                                          call */
+    dpr_divisor divisor;              /**< of VAR; other operations ignore it */
+    int reserved;                     /**< 0 */
 } dpr_options;
 
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL, NULL }
+    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL, NULL, DPR_DIVISOR_POPULATION, 0 }
 DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
@@ -440,6 +480,22 @@ DPR_API void dpr_options_init(dpr_options *out, size_t size);
  * DPR_ERR_STRATEGY_UNABLE, and for options->stream those that dpr_reduce_async() has for its stream. */
 DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                  const dpr_options *options);
+
+/** The most operations of one call of dpr_reduce_fused(), and of one plan. */
+enum { DPR_FUSED_MOST = 8 };
+
+/** Reduces in[0 .. count-1] with several operations in one pass over memory: *outs[i] receives what dpr_reduce_ex()
+ * would write for ops[i]. Floating-point results may differ from those by rounding, within the same bounds.
+ *
+ * @param outs  n places, each as `out` of dpr_reduce_ex(), which must not overlap each other or `in`.
+ * @param ops   n operations in any order; each must have a meaning for `dtype`.
+ * @param n     1 to DPR_FUSED_MOST.
+ *
+ * options->init must be NULL (DPR_ERR_INVALID_OPTION). If the call fails, none of the results in host
+ * memory is written. Errors: those of dpr_reduce_ex(). Several operations are run by flat.fused on a GPU, and by
+ * cpu.simd, cpu.threads and cpu.serial, of which only cpu.serial reads the array once for each operation. */
+DPR_API dpr_status dpr_reduce_fused(dpr_ctx *ctx, const void *in, void *const *outs, size_t count, dpr_dtype dtype,
+                                    const dpr_op *ops, size_t n, const dpr_options *options);
 
 /** Enqueues the reduction in `stream` and returns at once; *out is written in stream order.
  *
@@ -454,6 +510,11 @@ DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t
  * wait for each other and never end. What was captured by separate calls may run at once. */
 DPR_API dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                     const dpr_options *options, dpr_stream stream);
+
+/** dpr_reduce_fused() in a stream; the rules of dpr_reduce_async() hold for all places of results. */
+DPR_API dpr_status dpr_reduce_fused_async(dpr_ctx *ctx, const void *in, void *const *outs, size_t count,
+                                          dpr_dtype dtype, const dpr_op *ops, size_t n, const dpr_options *options,
+                                          dpr_stream stream);
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------ */
 
@@ -481,10 +542,14 @@ typedef struct dpr_problem {
      * identity, and -1 for ARGMIN and ARGMAX; `count` itself must be at least 1 for these two. The memory must stay
      * valid as long as runs, or graphs that captured them, may read it. */
     const uint64_t *device_count;
+    /** NULL, or op_count operations (1 to DPR_FUSED_MOST) for dpr_plan_run_fused(), and `op` is not used. Copied. The
+     * rules are those of dpr_reduce_fused(). */
+    const dpr_op *ops;
+    size_t op_count; /**< 0 if `ops` is NULL */
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL }
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0 }
 DPR_API void dpr_problem_init(dpr_problem *out, size_t size);
 
 /** A plan is a choice that is made once and run often. */
@@ -499,6 +564,11 @@ DPR_API dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr
  * Checks `in` and `out` for NULL and alignment only; they must point to the kind of memory that the problem named. Runs
  * of one plan may be in flight in several streams at once. Allocates nothing after the first run in a stream. */
 DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream);
+
+/** Runs a plan of several operations, or of one: *outs[i] receives the result of problem->ops[i]. Otherwise as
+ * dpr_plan_run(). Only this function runs a plan of several operations; dpr_plan_run() and dpr_plan_run_partial()
+ * refuse it (DPR_ERR_INVALID_OPTION). */
+DPR_API dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream);
 
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
  * time or the reason it was refused; where there is no GPU, one line says how many strategies need one.
@@ -521,11 +591,11 @@ DPR_API void dpr_plan_destroy(dpr_plan *plan);
 /** A partial result is what is known of some elements before the result is made: a string of bytes of known size, the
  * same on every machine (little-endian words of 64 bits), which may be stored, sent and copied. An array in pieces is
  * reduced piece by piece, anywhere and at any time; the partial results are merged in the order of the pieces; the
- * merged one is finished. Whatever the pieces are, the result is the same as that of the whole array, except for
- * floating-point and complex SUM and PROD: there the bits depend on the pieces, and are the same whenever the pieces,
- * their order and their devices' strategies are the same. Merging in several steps, from the first piece on, gives the
- * same bits as merging at once. Errors of sums hold as for the whole array: partial sums are kept in twice the
- * precision of F64, so merging adds nothing to them.
+ * merged one is finished. Whatever the pieces are, the result is the same as that of the whole array, except for SUM,
+ * PROD, SUMSQ, NORM1 and MEAN of floating-point and complex types, and NORM2 and VAR of all types: there the bits
+ * depend on the pieces, and are the same whenever the pieces, their order and their devices' strategies are the same.
+ * Merging in several steps, from the first piece on, gives the same bits as merging at once. Errors of sums hold as for
+ * the whole array: partial sums are kept in twice the precision of F64, so merging adds nothing to them.
  *
  * A partial result belongs to an operation, an element type and a NaN policy, and to the version of its layout. What
  * belongs to something else, or is no partial result, is refused with DPR_ERR_INVALID_PARTIAL. Changes of its other
@@ -558,14 +628,21 @@ DPR_API dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *o
  * @param first_index  the index of in[0] in the whole array, for ARGMIN and ARGMAX: at most 2^63 - 1 - count, else
  *                     DPR_ERR_SIZE. Not used by other operations.
  *
- * `count` may be 0 for every operation. options->init must be NULL: DPR_ERR_INVALID_OPTION. */
+ * `count` may be 0 for every operation. options->init must be NULL: DPR_ERR_INVALID_OPTION.
+ *
+ * Not every strategy writes partial results; coop.cluster does not. The planner chooses among those that do, so it may
+ * choose another strategy than for the result. DPR_ERR_STRATEGY_UNABLE if options->strategy writes none. */
 DPR_API dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
                                       dpr_op op, uint64_t first_index, const dpr_options *options);
 DPR_API dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
                                             dpr_op op, uint64_t first_index, const dpr_options *options,
                                             dpr_stream stream);
 
-/** dpr_plan_run() to a partial result. DPR_ERR_INVALID_OPTION if the plan has an initial value. */
+/** dpr_plan_run() to a partial result. The strategy is chosen as by dpr_reduce_partial(), so it may be another one than
+ * dpr_plan_strategy() names.
+ *
+ * Further errors: DPR_ERR_STRATEGY_UNABLE if the plan was made for a strategy by name, and this strategy writes no
+ * partial results; DPR_ERR_INVALID_OPTION if the plan has an initial value. */
 DPR_API dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
                                         dpr_stream stream);
 
@@ -573,7 +650,7 @@ DPR_API dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *pa
  *
  * @param partials  `n` partial results of the operation and the type, one behind the other; n is at least 1.
  * @param options   NULL, or options whose `nan` is that of the partial results. `init` and `stream` must be NULL. The
- *                  other options are checked and not used.
+ *                  other options are checked and not used; finishing uses `divisor`, which no partial result has.
  * @param out       receives the merged partial result; may be in `partials`.
  *
  * Errors: DPR_ERR_INVALID_PARTIAL, DPR_ERR_EMPTY (n is 0), DPR_ERR_SIZE, and those of the arguments. Time: O(n). */
@@ -581,8 +658,8 @@ DPR_API dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype d
                                      const dpr_options *options, void *out);
 
 /** Merges partial results in host memory as dpr_partial_merge() does, combines what that gives with options->init, if
- * there is one, and writes the result, one element of dpr_result_dtype(op, dtype), to *out. DPR_ERR_EMPTY also for
- * ARGMIN and ARGMAX of no elements. */
+ * there is one, and writes the result to *out, as dpr_reduce() does. DPR_ERR_EMPTY also for ARGMIN and ARGMAX of no
+ * elements. */
 DPR_API dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, dpr_op op,
                                       const dpr_options *options, void *out);
 
@@ -874,7 +951,7 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 #ifndef DPR_PLAIN_
 DPR_STATIC_ASSERT_(sizeof(dpr_status) == 4 && sizeof(dpr_dtype) == 4 && sizeof(dpr_op) == 4 && sizeof(dpr_kind) == 4
                        && sizeof(dpr_mode) == 4 && sizeof(dpr_nan) == 4 && sizeof(dpr_memory) == 4
-                       && sizeof(dpr_role) == 4,
+                       && sizeof(dpr_role) == 4 && sizeof(dpr_divisor) == 4,
                    "dpr needs enums of 32 bits: compile without -fshort-enums");
 #endif
 #undef DPR_STATIC_ASSERT_

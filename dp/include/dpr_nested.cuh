@@ -61,6 +61,7 @@ struct nothing {
 template <dpr_op O, dpr_dtype D> struct valid_pair {
     static constexpr bool has_meaning = domain_has(O, element<D>::kind);
     static_assert(has_meaning, "the operation has no meaning for this element type");
+    static_assert(has_own_kernels(O), "launchers do not run this operation");
     using result = typename monoid<O, D, DPR_NAN_PROPAGATE>::result;
 };
 

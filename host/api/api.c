@@ -12,8 +12,8 @@
 typedef struct call {
     dpr_request request;
     const void *in;
-    void *out;
-    dpr_place in_place, out_place;
+    void *out[DPR_FUSED_MOST]; /* the first; of several operations all */
+    dpr_place in_place, out_place[DPR_FUSED_MOST];
     dpr_place nested_place; /* where the report goes; host memory if none is wanted */
 } call;
 
@@ -32,11 +32,13 @@ static dpr_place place_of_nothing(const dpr_ctx *ctx, const void *in, dpr_place 
 
 /* Checks the arrays of a call whose request is made, and finds out where they lie. `ctx` is NULL if the context will
  * depend on where they lie. */
-static dpr_status place_arrays(const dpr_ctx *ctx, const void *in, void *out, call *c) {
+static dpr_status place_arrays(const dpr_ctx *ctx, const void *in, void *const *outs, call *c) {
     const size_t count = c->request.count;
-    dpr_status status = dpr_request_check(&c->request, in, out);
-    if (status == DPR_OK)
-        status = dpr_device_place(out, dpr_request_out(&c->request), &c->out_place);
+    dpr_status status = dpr_request_check(&c->request, in, outs);
+    for (int i = 0; i < dpr_request_outs(&c->request) && status == DPR_OK; i++) {
+        c->out[i] = outs[i];
+        status = dpr_device_place(outs[i], dpr_request_out(&c->request, i), &c->out_place[i]);
+    }
     if (status == DPR_OK && count > 0)
         status = dpr_device_place(in, "in", &c->in_place);
     c->nested_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
@@ -45,9 +47,8 @@ static dpr_status place_arrays(const dpr_ctx *ctx, const void *in, void *out, ca
     if (status != DPR_OK)
         return status;
     if (count == 0)
-        c->in_place = place_of_nothing(ctx, in, c->out_place);
+        c->in_place = place_of_nothing(ctx, in, c->out_place[0]);
     c->in = in;
-    c->out = out;
     c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
     return DPR_OK;
 }
@@ -60,8 +61,8 @@ static int on_device(dpr_place place) {
  * choice. */
 static dpr_status prepare(dpr_ctx *ctx, const call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = dpr_ctx_reaches(ctx, "in", c->in_place);
-    if (status == DPR_OK)
-        status = dpr_ctx_reaches(ctx, dpr_request_out(&c->request), c->out_place);
+    for (int i = 0; i < dpr_request_outs(&c->request) && status == DPR_OK; i++)
+        status = dpr_ctx_reaches(ctx, dpr_request_out(&c->request, i), c->out_place[i]);
     if (status == DPR_OK)
         status = dpr_ctx_reaches(ctx, "options->launch->report", c->nested_place);
     if (status == DPR_OK)
@@ -89,6 +90,38 @@ static dpr_status wait_before_cpu(const dpr_ctx *ctx, const call *c) {
     return c->in_place.device >= 0 ? dpr_device_wait(c->in_place) : DPR_OK;
 }
 
+/* The results of several operations in host memory. */
+typedef struct results {
+    _Alignas(DPR_RESULT_BYTES) unsigned char bytes[DPR_FUSED_MOST][DPR_RESULT_BYTES];
+} results;
+
+/* The request's operations, with places in `r` for their results. */
+static dpr_outputs outputs_of(const call *c, results *r) {
+    dpr_outputs outputs = c->request.fused;
+    for (int i = 0; i < outputs.count; i++)
+        outputs.out[i] = r->bytes[i];
+    return outputs;
+}
+
+static dpr_status put_results(const dpr_ctx *ctx, const call *c, const results *r) {
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < c->request.fused.count && status == DPR_OK; i++)
+        status = put(ctx, c, c->out_place[i], c->out[i], r->bytes[i], dpr_request_out_size(&c->request, i));
+    return status;
+}
+
+static dpr_status run_fused_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dpr_run *run, const call *c) {
+    results r;
+    const dpr_outputs outputs = outputs_of(c, &r);
+    run->fused = &outputs;
+    (void)step->strategy->launch(run);
+    return put_results(ctx, c, &r);
+}
+
+static int reached_by_host(dpr_place place) {
+    return place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
+}
+
 /* Everything that can fail comes before *out is written. The strategy cannot fail, and writes *out at its end. */
 static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dpr_run *run, const call *c) {
     uint64_t result[DPR_PARTIAL_WORDS];
@@ -98,11 +131,23 @@ static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dp
         status = put(ctx, c, c->nested_place, run->launch_report, none, run->report_size);
     if (status != DPR_OK)
         return status;
-    const int reaches_out = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
-    run->out = reaches_out ? c->out : result;
+    const int reaches_out = reached_by_host(c->out_place[0]);
+    run->out = reaches_out ? c->out[0] : result;
     run->limits = step->limits;
+    if (c->request.fused.count > 0)
+        return run_fused_on_cpu(ctx, step, run, c);
     (void)step->strategy->launch(run);
-    return reaches_out ? DPR_OK : put(ctx, c, c->out_place, c->out, result, c->request.out_size);
+    return reaches_out ? DPR_OK : put(ctx, c, c->out_place[0], c->out[0], result, c->request.out_size);
+}
+
+/* Runs several operations on the GPU. Their results go to host memory first, as the places may be of several kinds. */
+static dpr_status run_fused_on_gpu(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const call *c) {
+    results r;
+    const dpr_outputs outputs = outputs_of(c, &r);
+    run->fused = &outputs;
+    const size_t bytes = DPR_RESULT_BYTES * (size_t)outputs.count;
+    const dpr_status status = dpr_ctx_run(ctx, choice, run, &(dpr_host_result){r.bytes, bytes});
+    return status == DPR_OK ? put_results(ctx, c, &r) : status;
 }
 
 static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
@@ -114,31 +159,33 @@ static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
     const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
     if (step->strategy->side == DPR_ON_CPU)
         return run_on_cpu(ctx, step, &run, c);
-    run.out = c->out;
+    run.out = c->out[0];
     run.stream = c->request.stream;
     if (c->nested_place.memory == DPR_MEMORY_HOST)
         run.report = NULL;
-    const int to_host = c->out_place.memory == DPR_MEMORY_HOST || c->out_place.memory == DPR_MEMORY_PINNED;
-    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){to_host ? c->out : NULL, c->request.out_size});
+    if (c->request.fused.count > 0)
+        return run_fused_on_gpu(ctx, choice, &run, c);
+    void *host_out = reached_by_host(c->out_place[0]) ? c->out[0] : NULL;
+    return dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){host_out, c->request.out_size});
 }
 
 dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op) {
     call c;
     dpr_status status = dpr_request_make(op, dtype, count, NULL, &c.request);
     if (status == DPR_OK)
-        status = place_arrays(NULL, in, out, &c);
+        status = place_arrays(NULL, in, &out, &c);
     if (status != DPR_OK)
         return status;
     /* The CPU reduces pinned memory, even if the result goes to a device. */
     static const dpr_place on_cpu = {DPR_MEMORY_HOST, -1, NULL};
     const int on_gpu = c.in_place.memory == DPR_MEMORY_DEVICE || c.in_place.memory == DPR_MEMORY_MANAGED;
     dpr_ctx *ctx;
-    status = dpr_ctx_default(on_gpu ? &c.in_place : on_device(c.out_place) ? &c.out_place : &on_cpu, &ctx);
+    status = dpr_ctx_default(on_gpu ? &c.in_place : on_device(c.out_place[0]) ? &c.out_place[0] : &on_cpu, &ctx);
     return status == DPR_OK ? run_blocking(ctx, &c) : status;
 }
 
-static dpr_status reduce_blocking(dpr_ctx *ctx, const void *in, void *out, call *c) {
-    const dpr_status status = place_arrays(ctx, in, out, c);
+static dpr_status reduce_blocking(dpr_ctx *ctx, const void *in, void *const *outs, call *c) {
+    const dpr_status status = place_arrays(ctx, in, outs, c);
     if (status == DPR_OK && c->request.stream && !dpr_ctx_gpu(ctx))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
                         (void *)c->request.stream);
@@ -159,7 +206,7 @@ dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, 
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     const dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
-    return status == DPR_OK ? reduce_blocking(ctx, in, out, &c) : status;
+    return status == DPR_OK ? reduce_blocking(ctx, in, &out, &c) : status;
 }
 
 dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype, dpr_op op,
@@ -168,13 +215,13 @@ dpr_status dpr_reduce_partial(dpr_ctx *ctx, const void *in, void *partial, size_
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     const dpr_status status = make_partial(count, dtype, op, first_index, options, &c.request);
-    return status == DPR_OK ? reduce_blocking(ctx, in, partial, &c) : status;
+    return status == DPR_OK ? reduce_blocking(ctx, in, &partial, &c) : status;
 }
 
-static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call *c, dpr_stream stream) {
+static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *const *outs, call *c, dpr_stream stream) {
     dpr_status status = dpr_request_no_stream(&c->request, "options");
     if (status == DPR_OK)
-        status = place_arrays(ctx, in, out, c);
+        status = place_arrays(ctx, in, outs, c);
     if (status != DPR_OK)
         return status;
     if (!dpr_ctx_gpu(ctx)) {
@@ -185,8 +232,8 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call
     if (c->request.count == 0)
         c->in_place = (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
     status = dpr_request_reaches_stream("in", in, c->in_place);
-    if (status == DPR_OK)
-        status = dpr_request_reaches_stream(dpr_request_out(&c->request), out, c->out_place);
+    for (int i = 0; i < dpr_request_outs(&c->request) && status == DPR_OK; i++)
+        status = dpr_request_reaches_stream(dpr_request_out(&c->request, i), outs[i], c->out_place[i]);
     if (status == DPR_OK && c->request.launch_report)
         status = dpr_request_reaches_stream("options->launch->report", c->request.launch_report, c->nested_place);
     if (status != DPR_OK)
@@ -198,7 +245,10 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *out, call
     status = prepare(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    run.out = c->out;
+    dpr_outputs fused = c->request.fused;
+    memcpy(fused.out, c->out, sizeof fused.out);
+    run.out = c->out[0];
+    run.fused = fused.count > 0 ? &fused : NULL;
     run.stream = stream;
     return dpr_ctx_run(ctx, choice, &run, NULL);
 }
@@ -209,7 +259,7 @@ dpr_status dpr_reduce_async(dpr_ctx *ctx, const void *in, void *out, size_t coun
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     const dpr_status status = dpr_request_make(op, dtype, count, options, &c.request);
-    return status == DPR_OK ? reduce_in_stream(ctx, in, out, &c, stream) : status;
+    return status == DPR_OK ? reduce_in_stream(ctx, in, &out, &c, stream) : status;
 }
 
 dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
@@ -218,7 +268,29 @@ dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *partial,
         return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
     call c;
     const dpr_status status = make_partial(count, dtype, op, first_index, options, &c.request);
-    return status == DPR_OK ? reduce_in_stream(ctx, in, partial, &c, stream) : status;
+    return status == DPR_OK ? reduce_in_stream(ctx, in, &partial, &c, stream) : status;
+}
+
+static dpr_status check_fused(const dpr_ctx *ctx, void *const *outs) {
+    return ctx && outs ? DPR_OK : dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", ctx ? "outs" : "ctx");
+}
+
+dpr_status dpr_reduce_fused(dpr_ctx *ctx, const void *in, void *const *outs, size_t count, dpr_dtype dtype,
+                            const dpr_op *ops, size_t n, const dpr_options *options) {
+    call c;
+    dpr_status status = check_fused(ctx, outs);
+    if (status == DPR_OK)
+        status = dpr_request_fuse(ops, n, dtype, count, options, &c.request);
+    return status == DPR_OK ? reduce_blocking(ctx, in, outs, &c) : status;
+}
+
+dpr_status dpr_reduce_fused_async(dpr_ctx *ctx, const void *in, void *const *outs, size_t count, dpr_dtype dtype,
+                                  const dpr_op *ops, size_t n, const dpr_options *options, dpr_stream stream) {
+    call c;
+    dpr_status status = check_fused(ctx, outs);
+    if (status == DPR_OK)
+        status = dpr_request_fuse(ops, n, dtype, count, options, &c.request);
+    return status == DPR_OK ? reduce_in_stream(ctx, in, outs, &c, stream) : status;
 }
 
 void dpr_shutdown(void) {

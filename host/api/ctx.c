@@ -100,16 +100,18 @@ static int load_merging(const dpr_machine *machine) {
 static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
     _Atomic uint64_t *const done = &loaded[home->id % (sizeof loaded / sizeof *loaded)];
     dpr_choice unused;
+    int all = 1;
     if (atomic_load(done) == home->id)
         return;
     for (int i = 0; i < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; i++) {
         dpr_key key = {.f = {.nan = (uint8_t)(i % 2), .in_memory = DPR_MEMORY_DEVICE}};
         key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
         key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
+        key.f.ops = UINT32_C(1) << key.f.op;
         if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_choose(&key, machine, &unused) != DPR_OK)
-            return;
+            all = 0;
     }
-    if (load_merging(machine))
+    if (load_merging(machine) && all)
         atomic_store(done, home->id);
 }
 
@@ -193,13 +195,14 @@ dpr_status dpr_ctx_reaches(const dpr_ctx *ctx, const char *argument, dpr_place p
                     place.device, device);
 }
 
-/* Fibonacci hashing: the key's fields are in different bytes, and the product's top byte depends on all of them. */
+/* Fibonacci hashing: the key's fields are in different bytes, and the products' top bytes depend on all of them. */
 static size_t bucket_of(dpr_key key) {
-    return (size_t)((key.word * UINT64_C(0x9e3779b97f4a7c15)) >> 56) % BUCKETS;
+    const uint64_t mixed = key.words[0] * UINT64_C(0x9e3779b97f4a7c15) + key.words[1] * UINT64_C(0xd1342543de82ef95);
+    return (size_t)(mixed >> 56) % BUCKETS;
 }
 
 static const entry *find_from(const entry *e, dpr_key key, uint64_t barred) {
-    while (e && (e->choice.key.word != key.word || e->choice.barred != barred))
+    while (e && (!dpr_key_equal(&e->choice.key, &key) || e->choice.barred != barred))
         e = e->next;
     return e;
 }

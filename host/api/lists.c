@@ -81,6 +81,9 @@ size_t dpr_dtype_alignment(dpr_dtype dtype) {
 
 dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
     static const char *const results[] = {[DPR_RESULT_WIDE] = "widened",
+                                          [DPR_RESULT_REAL] = "widened, real",
+                                          [DPR_RESULT_MEAN] = "widened, f64 of integers",
+                                          [DPR_RESULT_MEASURE] = "widened, real, f64 of integers",
                                           [DPR_RESULT_SAME] = "the elements' type",
                                           [DPR_RESULT_INDEX] = "i64",
                                           [DPR_RESULT_NUMBER] = "i64",
@@ -135,6 +138,10 @@ dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
 
 int dpr_supported(dpr_op op, dpr_dtype dtype) {
     return is_supported(op, dtype);
+}
+
+size_t dpr_result_values(dpr_op op) {
+    return (size_t)dpr_op_values(op);
 }
 
 dpr_dtype dpr_result_dtype(dpr_op op, dpr_dtype dtype) {

@@ -125,7 +125,7 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
     if (status == DPR_OK)
         status = check_pointer("partials", partials);
     if (status == DPR_OK)
-        status = dpr_request_check(&request, partials, out);
+        status = dpr_request_check(&request, partials, &out);
     if (status == DPR_OK)
         status = merge(partials, n, &request, &merged);
     if (status == DPR_OK && merged.count == 0 && request.op->result == DPR_RESULT_INDEX)
@@ -134,7 +134,7 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
     if (status != DPR_OK)
         return status;
     dpr_acc_add_init(op, dtype, (dpr_nan)request.key.f.nan, &merged.acc, &request.init);
-    dpr_acc_write(op, dtype, &merged.acc, out);
+    dpr_acc_write(op, dtype, &merged.acc, &request.init, out);
     return DPR_OK;
 }
 
@@ -197,6 +197,6 @@ dpr_status dpr_partial_finish_async(dpr_ctx *ctx, const void *partials, size_t n
     if (status == DPR_OK)
         status = make_request(n, dtype, op, options, &request);
     if (status == DPR_OK)
-        status = dpr_request_check(&request, partials, out);
+        status = dpr_request_check(&request, partials, &out);
     return status == DPR_OK ? enqueue(ctx, &request, partials, out, stream) : status;
 }

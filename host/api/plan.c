@@ -84,13 +84,17 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     return DPR_OK;
 }
 
-static dpr_status run_plan(const dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
-    const dpr_status status = dpr_request_check(&plan->request, in, out);
+static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream) {
+    const dpr_status status = dpr_request_check(&plan->request, in, outs);
     if (status != DPR_OK)
         return status;
     dpr_run run = plan->run;
+    dpr_outputs fused = plan->request.fused;
+    for (int i = 0; i < fused.count; i++)
+        fused.out[i] = outs[i];
     run.in = in;
-    run.out = out;
+    run.out = outs[0];
+    run.fused = fused.count > 0 ? &fused : NULL;
     run.stream = stream;
     run.label = plan->request.label;
     run.first_index = plan->request.first_index;
@@ -107,19 +111,37 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *out, dpr_
     return DPR_OK;
 }
 
+/* Fails unless the plan is of one operation. */
+static dpr_status check_single(const dpr_plan *plan) {
+    if (!plan)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    if (plan->request.fused.count == 0)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_INVALID_OPTION, "plan is of %d operations, for dpr_plan_run_fused()",
+                    plan->request.fused.count);
+}
+
 dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
-    return plan ? run_plan(plan, in, out, stream) : dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    const dpr_status status = check_single(plan);
+    return status == DPR_OK ? run_plan(plan, in, &out, stream) : status;
+}
+
+dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream) {
+    if (!plan || !outs)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "outs" : "plan");
+    return run_plan(plan, in, outs, stream);
 }
 
 dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
                                 dpr_stream stream) {
-    if (!plan)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    dpr_status status = check_single(plan);
+    if (status != DPR_OK)
+        return status;
     dpr_plan other = *plan;
-    dpr_status status = dpr_request_partial(first_index, &other.request);
+    status = dpr_request_partial(first_index, &other.request);
     if (status == DPR_OK)
         status = choose(&other);
-    return status == DPR_OK ? run_plan(&other, in, partial, stream) : status;
+    return status == DPR_OK ? run_plan(&other, in, &partial, stream) : status;
 }
 
 dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {

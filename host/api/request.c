@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "element.h"
 #include "error.h"
 #include "partial.h"
 #include "plan/registry.h"
@@ -40,10 +41,9 @@ dpr_status dpr_request_report_size(const char *what, size_t given, size_t *out) 
 static dpr_status take_init(const dpr_options *options, dpr_request *request) {
     if (!options->init)
         return DPR_OK;
-    if (request->op->result == DPR_RESULT_INDEX)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set, but an index (%s) has no initial value",
-                        request->op->name);
-    memcpy(request->init.bytes, options->init, request->result->size);
+    if (!request->op->takes_init)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set, but %s has no initial value", request->op->name);
+    memcpy(request->init.bytes, options->init, request->out_size);
     request->init.present = 1;
     return DPR_OK;
 }
@@ -100,6 +100,11 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->mode is %d, which is no dpr_mode", (int)options.mode);
     if (options.nan != DPR_NAN_PROPAGATE && options.nan != DPR_NAN_IGNORE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->nan is %d, which is no dpr_nan", (int)options.nan);
+    if (options.divisor != DPR_DIVISOR_POPULATION && options.divisor != DPR_DIVISOR_SAMPLE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->divisor is %d, which is no dpr_divisor",
+                        (int)options.divisor);
+    if (options.reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options.reserved);
     if (options.strategy) {
         const int i = dpr_strategy_find(options.strategy);
         if (i < 0)
@@ -110,6 +115,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     }
     request->key.f.mode = options.mode & 15;
     request->key.f.nan = (uint8_t)options.nan;
+    request->init.sample = options.divisor == DPR_DIVISOR_SAMPLE;
     request->stream = options.stream;
     if (options.launch)
         status = take_launch(options.launch, request);
@@ -146,10 +152,33 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
                          .dtype = d,
                          .result = result,
                          .count = count,
-                         .out_size = result->size,
+                         .out_size = (size_t)o->values * result->size,
                          .out_align = result->align,
-                         .key.f = {.op = DPR_ROW(op), .dtype = DPR_ROW(dtype)}};
+                         .key.f = {.op = DPR_ROW(op), .dtype = DPR_ROW(dtype), .ops = UINT32_C(1) << DPR_ROW(op)}};
     return options ? take_options(options, out) : DPR_OK;
+}
+
+dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, dpr_dtype dtype, size_t count, const dpr_options *options,
+                            dpr_request *out) {
+    dpr_outputs fused = {.count = n > 1 ? (int)n : 0};
+    uint32_t rows = 0;
+    if (!ops)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ops is NULL");
+    if (n < 1 || n > DPR_FUSED_MOST)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "n is %zu; it should be from 1 to %d", n, DPR_FUSED_MOST);
+    for (size_t i = n; i-- > 0;) { /* the first is made last, and stays */
+        const dpr_status status = dpr_request_make(ops[i], dtype, count, options, out);
+        if (status != DPR_OK)
+            return status;
+        fused.op[i] = DPR_ROW(ops[i]);
+        rows |= out->key.f.ops;
+    }
+    if (out->init.present)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set; a call of several operations takes none");
+    out->key.f.ops = rows;
+    out->key.f.fused = n > 1;
+    out->fused = fused;
+    return DPR_OK;
 }
 
 dpr_status dpr_request_no_stream(const dpr_request *request, const char *options) {
@@ -167,8 +196,7 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "options->init is set; an initial value belongs to dpr_partial_finish()");
     if (request->op->result == DPR_RESULT_INDEX && first_index > INT64_MAX - request->count)
-        return dpr_fail(DPR_ERR_SIZE,
-                        "first_index is %llu; the index of the last of %zu elements would exceed 2^63 - 1",
+        return dpr_fail(DPR_ERR_SIZE, "first_index is %llu; it should be at most 2^63 - 1 - count, and count is %zu",
                         (unsigned long long)first_index, request->count);
     request->key.f.partial = 1;
     request->label = dpr_partial_label(op, dtype, (dpr_nan)request->key.f.nan);
@@ -181,9 +209,14 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
 dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
     dpr_status status = dpr_request_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
     if (status == DPR_OK)
-        status = dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);
+        status = adopted->ops ? dpr_request_fuse(adopted->ops, adopted->op_count, adopted->dtype, adopted->count,
+                                                 adopted->options, out)
+                              : dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);
     if (status != DPR_OK)
         return status;
+    if (!adopted->ops && adopted->op_count != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->op_count is %zu; it should be 0, as problem->ops is NULL",
+                        adopted->op_count);
     if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
     status = dpr_request_no_stream(out, "problem->options");
@@ -233,18 +266,47 @@ void dpr_request_run(const dpr_request *request, dpr_run *out) {
     out->report_size = request->report_size;
 }
 
-dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out) {
+const char *dpr_request_out(const dpr_request *request, int i) {
+    static const char *const names[DPR_FUSED_MOST] = {"outs[0]", "outs[1]", "outs[2]", "outs[3]",
+                                                      "outs[4]", "outs[5]", "outs[6]", "outs[7]"};
+    return request->label ? "partial" : request->fused.count > 0 ? names[i] : "out";
+}
+
+static dpr_op op_of(const dpr_request *request, int i) {
+    return (dpr_op)(DPR_FIRST_OP + request->fused.op[i]);
+}
+
+size_t dpr_request_out_size(const dpr_request *request, int i) {
+    return request->fused.count > 0 ? dpr_pair_size(op_of(request, i), dpr_key_dtype(&request->key))
+                                    : request->out_size;
+}
+
+static dpr_status check_out(const dpr_request *request, int i, const void *out) {
+    const dpr_dtype_row *result = request->result;
+    size_t align = request->out_align;
+    if (request->fused.count > 0) {
+        result = &dpr_dtypes[DPR_ROW(dpr_pair_result(op_of(request, i), dpr_key_dtype(&request->key)))];
+        align = result->align;
+    }
+    if (!out)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", dpr_request_out(request, i));
+    if ((uintptr_t)out % align == 0)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_MISALIGNED, "%s is %p, which is not aligned to the %zu bytes of %s",
+                    dpr_request_out(request, i), out, align, request->label ? "a partial result" : result->name);
+}
+
+dpr_status dpr_request_check(const dpr_request *request, const void *in, void *const *outs) {
+    dpr_status status = DPR_OK;
     if (!in && request->count > 0)
         return dpr_fail(DPR_ERR_NULL_POINTER, "in is NULL, and count is %zu", request->count);
-    if (!out)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", dpr_request_out(request));
+    for (int i = 0; i < dpr_request_outs(request) && status == DPR_OK; i++)
+        status = check_out(request, i, outs[i]);
+    if (status != DPR_OK)
+        return status;
     if (in && (uintptr_t)in % request->dtype->align != 0)
         return dpr_fail(DPR_ERR_MISALIGNED, "in is %p, which is not aligned to the %d bytes of %s", in,
                         request->dtype->align, request->dtype->name);
-    if ((uintptr_t)out % request->out_align != 0)
-        return dpr_fail(DPR_ERR_MISALIGNED, "%s is %p, which is not aligned to the %zu bytes of %s",
-                        dpr_request_out(request), out, request->out_align,
-                        request->label ? "a partial result" : request->result->name);
     return DPR_OK;
 }
 

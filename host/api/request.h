@@ -13,9 +13,10 @@ typedef struct dpr_request {
     size_t count;
     dpr_key key; /* op, dtype, mode, nan, block, depth and strategy are set */
     dpr_init init;
-    uint64_t label, first_index;      /* of a partial result that takes the place of the result, as in dpr_run */
-    size_t out_size, out_align;       /* of what is written, in bytes */
-    int max_pending;                  /* limit of nested launches, as in dpr_launch_options */
+    uint64_t label, first_index; /* of a partial result that takes the place of the result, as in dpr_run */
+    size_t out_size, out_align;  /* of what is written, in bytes; not for several operations */
+    dpr_outputs fused;           /* several operations, whose places are not set; its count is 0 for a single one */
+    int max_pending;             /* limit of nested launches, as in dpr_launch_options */
     dpr_launch_report *launch_report; /* where the caller wants the counters of nested launches, or NULL */
     size_t report_size;               /* bytes there; 0 if there is none */
     dpr_stream stream;                /* of a blocking call; NULL: the legacy default stream */
@@ -23,6 +24,15 @@ typedef struct dpr_request {
 
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
+
+/* The same for 1 to DPR_FUSED_MOST operations. A single one makes a request like that of dpr_request_make(). */
+dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, dpr_dtype dtype, size_t count, const dpr_options *options,
+                            dpr_request *out);
+
+/* The number of results. */
+static inline int dpr_request_outs(const dpr_request *request) {
+    return request->fused.count > 0 ? request->fused.count : 1;
+}
 
 /* Fails with DPR_ERR_INVALID_OPTION if the request has a stream. The sentence names `options`. */
 dpr_status dpr_request_no_stream(const dpr_request *request, const char *options);
@@ -38,13 +48,14 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
 /* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);
 
-/* The name that the call's argument has which points to what is written. */
-static inline const char *dpr_request_out(const dpr_request *request) {
-    return request->label ? "partial" : "out";
-}
+/* The name that the call's argument has which points to result i. */
+const char *dpr_request_out(const dpr_request *request, int i);
 
-/* Checks `in` and `out` for NULL and alignment: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED. */
-dpr_status dpr_request_check(const dpr_request *request, const void *in, const void *out);
+/* Bytes of result i. */
+size_t dpr_request_out_size(const dpr_request *request, int i);
+
+/* Checks `in` and the places of all results for NULL and alignment: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED. */
+dpr_status dpr_request_check(const dpr_request *request, const void *in, void *const *outs);
 
 /* Fails if a stream cannot reach `pointer`, which lies at `place`. The sentence names the argument. */
 dpr_status dpr_request_reaches_stream(const char *argument, const void *pointer, dpr_place place);

@@ -3,23 +3,42 @@
 
 #include "partial.h"
 
-void dpr_acc_start(const dpr_key *key, dpr_acc *acc) {
-    *acc = dpr_acc_neutral(dpr_key_op(key), dpr_key_dtype(key));
+static dpr_op op_of(const dpr_run *run, int i) {
+    return (dpr_op)(DPR_FIRST_OP + (run->fused ? run->fused->op[i] : run->key.f.op));
 }
 
-void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later) {
-    dpr_acc_combine(dpr_key_op(key), dpr_key_dtype(key), acc, later);
-}
-
-void dpr_acc_finish(const dpr_run *run, dpr_acc *acc) {
-    const dpr_op op = dpr_key_op(&run->key);
-    const dpr_dtype dtype = dpr_key_dtype(&run->key);
-    if (run->label) {
-        dpr_acc_finish_partial(run, acc);
-        return;
+dpr_run dpr_run_alone(const dpr_run *run, int i) {
+    dpr_run one = *run;
+    if (run->fused) {
+        one.key.f.op = run->fused->op[i];
+        one.out = run->fused->out[i];
+        one.fused = NULL;
     }
+    return one;
+}
+
+void dpr_accs_start(const dpr_run *run, dpr_acc *accs) {
+    for (int i = 0; i < dpr_run_ops(run); i++)
+        accs[i] = dpr_acc_neutral(op_of(run, i), dpr_key_dtype(&run->key));
+}
+
+void dpr_accs_merge(const dpr_run *run, dpr_acc *accs, const dpr_acc *later) {
+    for (int i = 0; i < dpr_run_ops(run); i++)
+        dpr_acc_combine(op_of(run, i), dpr_key_dtype(&run->key), &accs[i], &later[i]);
+}
+
+static void finish(const dpr_run *run, dpr_op op, dpr_acc *acc, void *out) {
+    const dpr_dtype dtype = dpr_key_dtype(&run->key);
     dpr_acc_add_init(op, dtype, (dpr_nan)run->key.f.nan, acc, &run->init);
-    dpr_acc_write(op, dtype, acc, run->out);
+    dpr_acc_write(op, dtype, acc, &run->init, out);
+}
+
+void dpr_accs_finish(const dpr_run *run, dpr_acc *accs) {
+    if (run->label)
+        dpr_acc_finish_partial(run, accs);
+    else
+        for (int i = 0; i < dpr_run_ops(run); i++)
+            finish(run, op_of(run, i), &accs[i], run->fused ? run->fused->out[i] : run->out);
 }
 
 void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc) {

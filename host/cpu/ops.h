@@ -1,16 +1,17 @@
-/* Reductions on the CPU in pieces, for callers that divide an array into ranges. Each range is folded into an
- * accumulator of its own, the accumulators are merged in the order of the ranges, and the last one is finished.
+/* Reductions on the CPU in pieces, for callers that divide an array into ranges. Each range is folded into accumulators
+ * of its own, one for each operation of the run. They are merged in the order of the ranges, and the last ones are
+ * finished.
  *
- *     dpr_acc whole, part;
- *     dpr_acc_start(&key, &whole);
+ *     dpr_acc whole[DPR_FUSED_MOST], part[DPR_FUSED_MOST];
+ *     dpr_accs_start(run, whole);
  *     for each range in order {
- *         dpr_acc_start(&key, &part);
- *         fold(in, first, count, &part);
- *         dpr_acc_merge(&key, &whole, &part);
+ *         dpr_accs_start(run, part);
+ *         dpr_accs_fold(run, first, count, part);
+ *         dpr_accs_merge(run, whole, part);
  *     }
- *     dpr_acc_finish(run, &whole);
+ *     dpr_accs_finish(run, whole);
  *
- * Only op, dtype and nan of the key matter. The ranges may be folded by different kernels, on different threads. */
+ * The ranges may be folded on different threads. */
 #ifndef DPR_HOST_CPU_OPS_H
 #define DPR_HOST_CPU_OPS_H
 
@@ -51,15 +52,27 @@ const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 /* The fold for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
 
-/* Makes *acc the accumulator of no elements. */
-void dpr_acc_start(const dpr_key *key, dpr_acc *acc);
+/* The number of the run's operations. */
+static inline int dpr_run_ops(const dpr_run *run) {
+    return run->fused ? run->fused->count : 1;
+}
 
-/* *acc becomes the accumulator of its own elements followed by those of *later. */
-void dpr_acc_merge(const dpr_key *key, dpr_acc *acc, const dpr_acc *later);
+/* The run of operation i alone. */
+dpr_run dpr_run_alone(const dpr_run *run, int i);
 
-/* Combines *acc with the run's initial value and writes the result to run->out; if the run has a label, writes the
- * partial result. */
-void dpr_acc_finish(const dpr_run *run, dpr_acc *acc);
+/* Makes accs[i] the accumulator of no elements for operation i of the run. */
+void dpr_accs_start(const dpr_run *run, dpr_acc *accs);
+
+/* Folds elements first .. first+count-1 of the run's array into accs. If there are several operations, they take turns
+ * at chunks that stay in the cache. */
+void dpr_accs_fold(const dpr_run *run, size_t first, size_t count, dpr_acc *accs);
+
+/* accs become the accumulators of their own elements followed by those of `later`. */
+void dpr_accs_merge(const dpr_run *run, dpr_acc *accs, const dpr_acc *later);
+
+/* Combines accs with the run's initial value and writes the results; if the run has a label, writes the partial result.
+ */
+void dpr_accs_finish(const dpr_run *run, dpr_acc *accs);
 
 /* Writes the partial result of a run that has a label. */
 void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);

@@ -9,12 +9,15 @@
 
 #include "lists.h"
 
-/* DPR_KIND_OF_<DTYPE> and DPR_DOMAIN_OF_<OP> are constants, so that the compiler drops a template that a pair does not
- * use before inlining it. */
+/* DPR_KIND_OF_<DTYPE>, DPR_DOMAIN_OF_<OP> and DPR_KERNEL_OF_<OP> are constants, so that the compiler drops a template
+ * that a pair does not use before inlining it. */
 #define DPR_ENUM_KIND(A, NAME, number, name, storage, align, kind, ...) DPR_KIND_OF_##NAME = DPR_KIND_##kind,
 #define DPR_ENUM_DOMAIN(A, NAME, number, name, domain, ...) DPR_DOMAIN_OF_##NAME = DPR_DOMAIN_##domain,
+#define DPR_ENUM_KERNEL(A, NAME, number, name, domain, result, values, init, kernel, ...)                              \
+    DPR_KERNEL_OF_##NAME = DPR_KERNEL_##kernel,
 enum { DPR_DTYPE_LIST(DPR_ENUM_KIND, _) };
 enum { DPR_OP_LIST(DPR_ENUM_DOMAIN, _) };
+enum { DPR_OP_LIST(DPR_ENUM_KERNEL, _) };
 #define DPR_PAIR_IS_VALID(OP, DTYPE) ((int)DPR_DOMAIN_OF_##OP & (int)DPR_KIND_OF_##DTYPE)
 
 #define DPR_PAIR_NAME(OP, DTYPE, NAN) pair_##OP##_##DTYPE##_##NAN

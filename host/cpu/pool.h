@@ -15,9 +15,9 @@
 
 typedef struct dpr_pool dpr_pool;
 
-/* Memory for the result of one part, on a cache line of its own. */
+/* Memory for the result of one part, on cache lines of its own. */
 typedef struct dpr_pool_cell {
-    _Alignas(64) unsigned char bytes[64];
+    _Alignas(64) unsigned char bytes[640];
 } dpr_pool_cell;
 
 /* The most parts that a thread has of its own. */

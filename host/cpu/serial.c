@@ -13,7 +13,7 @@ DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *r
         return;
     }
     dpr_acc_add_init(op, dtype, nan, &acc, &run->init);
-    dpr_acc_write(op, dtype, &acc, run->out);
+    dpr_acc_write(op, dtype, &acc, &run->init, run->out);
 }
 
 #define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
@@ -35,7 +35,10 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 static int launch(const dpr_run *run) {
-    reduce_pair[run->key.f.nan][run->key.f.op][run->key.f.dtype](run);
+    for (int i = 0; i < dpr_run_ops(run); i++) {
+        const dpr_run one = dpr_run_alone(run, i);
+        reduce_pair[one.key.f.nan][one.key.f.op][one.key.f.dtype](&one);
+    }
     return 0;
 }
 
@@ -44,6 +47,7 @@ const dpr_strategy dpr_cpu_serial = {
     .text = "one element after another: the reference",
     .side = DPR_ON_CPU,
     .role = DPR_ROLE_CANDIDATE,
+    .fuses = 1,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

@@ -186,8 +186,8 @@ DPR_INLINE dpr_acc gather_floats(dpr_op op, dpr_dtype dtype, vec_f8 value, vec_f
         take_in_lanes(op, &value, low, 1);
     dpr_acc acc = {.re = value[0], .im = value[im]};
     if (low) {
-        acc.re_low = (*low)[0];
-        acc.im_low = (*low)[im];
+        acc.re_lost = (*low)[0];
+        acc.im_lost = (*low)[im];
     }
     return acc;
 }

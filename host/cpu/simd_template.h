@@ -263,13 +263,9 @@ DPR_INLINE vec lift(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec x) {
         if (dtype == DPR_C128)
             return x & (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_IS_EVEN, _);
         return widen(flag_size(dtype), 0, 0, x & splat(flag_size(dtype), 1));
-    case DPR_BAND:
-    case DPR_BOR:
-    case DPR_BXOR:
-    case DPR_OP_NONE:
-        break;
+    default:
+        return dtype == DPR_BOOL ? truths(x) : x;
     }
-    return dtype == DPR_BOOL ? truths(x) : x;
 }
 
 /* Combines two vectors of accumulators to one. */
@@ -291,11 +287,9 @@ DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
         return a | b;
     case DPR_BAND:
         return a & b;
-    case DPR_BXOR:
-    case DPR_OP_NONE:
-        break;
+    default:
+        return a ^ b;
     }
-    return a ^ b;
 }
 
 /* A vector of accumulators of no elements. */
@@ -411,6 +405,7 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
 }
 
 #include "simd_floats.h"
+#include "simd_numbers.h"
 
 /* ---- All together ----------------------------------------------------------------------------------------------- */
 
@@ -419,6 +414,8 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
     ((DPR_##OP == DPR_SUM || DPR_##OP == DPR_PROD) && !((int)DPR_KIND_OF_##DTYPE & (int)DPR_DOMAIN_BITS))
 #define DPR_IS_INDEX(OP) (DPR_##OP == DPR_ARGMIN || DPR_##OP == DPR_ARGMAX)
 #define DPR_IS_TRUTH(OP) (DPR_##OP == DPR_ALL || DPR_##OP == DPR_ANY)
+
+#define DPR_IS_FUSED_ONLY(OP) ((int)DPR_KERNEL_OF_##OP == (int)DPR_KERNEL_FUSED)
 
 #define DPR_PAIR_FOLD(OP, DTYPE)                                                                                       \
     (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? fold_floats                                                                  \
@@ -432,6 +429,10 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
         if (!DPR_PAIR_IS_VALID(OP, DTYPE))                                                                             \
             return;                                                                                                    \
         span range = span_of(DPR_##DTYPE, in, first, count);                                                           \
+        if (DPR_IS_FUSED_ONLY(OP)) {                                                                                   \
+            fold_fused_only(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                                         \
+            return;                                                                                                    \
+        }                                                                                                              \
         if (range.vectors > 0)                                                                                         \
             DPR_PAIR_FOLD(OP, DTYPE)(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, range, acc);                                \
         if (range.rest > 0)                                                                                            \

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(dpr_acc) <= sizeof(dpr_pool_cell), "an accumulator fits a cell");
+_Static_assert(sizeof(dpr_acc[DPR_FUSED_MOST]) <= sizeof(dpr_pool_cell), "a part's accumulators fit a cell");
 
 enum {
     PART_BYTES = 65536,  /* bytes; for less, handing a part to another thread does not pay */
@@ -18,7 +18,6 @@ enum {
 
 typedef struct fold_job {
     const dpr_run *run;
-    dpr_fold fold;
     int parts;
 } fold_job;
 
@@ -31,16 +30,17 @@ static size_t border(const dpr_run *run, int parts, int p) {
     return (run->count / n * i + run->count % n * i / n) / grain * grain;
 }
 
-static void fold_part(const fold_job *job, int part, dpr_acc *acc) {
+static void fold_part(const fold_job *job, int part, dpr_acc *accs) {
     size_t first = border(job->run, job->parts, part), end = border(job->run, job->parts, part + 1);
-    dpr_acc_start(&job->run->key, acc);
-    job->fold(job->run->in, first, end - first, acc);
+    dpr_accs_start(job->run, accs);
+    dpr_accs_fold(job->run, first, end - first, accs);
 }
 
 static void task(void *user, int part, dpr_pool_cell *cell) {
-    dpr_acc acc;
-    fold_part(user, part, &acc);
-    memcpy(cell->bytes, &acc, sizeof acc);
+    const fold_job *job = user;
+    dpr_acc accs[DPR_FUSED_MOST];
+    fold_part(job, part, accs);
+    memcpy(cell->bytes, accs, sizeof *accs * (size_t)dpr_run_ops(job->run));
 }
 
 static int parts_for(const dpr_run *run, int threads) {
@@ -53,21 +53,21 @@ static int launch(const dpr_run *run) {
     int threads = run->limits.threads < 1 ? 1 : run->limits.threads;
     if (threads > DPR_THREADS_MAX)
         threads = DPR_THREADS_MAX;
-    fold_job job = {.run = run, .fold = dpr_cpu_fold(&run->key), .parts = parts_for(run, threads)};
+    fold_job job = {.run = run, .parts = parts_for(run, threads)};
     dpr_pool *pool = threads > 1 && job.parts > 1 ? dpr_pool_acquire(threads) : NULL;
     const dpr_pool_cell *cells = pool ? dpr_pool_run(pool, threads, job.parts, task, &job) : NULL;
-    dpr_acc whole, part;
-    dpr_acc_start(&run->key, &whole);
+    dpr_acc whole[DPR_FUSED_MOST], part[DPR_FUSED_MOST];
+    dpr_accs_start(run, whole);
     for (int i = 0; i < job.parts; i++) {
         if (cells)
-            memcpy(&part, cells[i].bytes, sizeof part);
+            memcpy(part, cells[i].bytes, sizeof *part * (size_t)dpr_run_ops(run));
         else
-            fold_part(&job, i, &part);
-        dpr_acc_merge(&run->key, &whole, &part);
+            fold_part(&job, i, part);
+        dpr_accs_merge(run, whole, part);
     }
     if (pool)
         dpr_pool_release(pool);
-    dpr_acc_finish(run, &whole);
+    dpr_accs_finish(run, whole);
     return 0;
 }
 
@@ -90,6 +90,7 @@ const dpr_strategy dpr_cpu_threads = {
     .text = "vector instructions on one thread for each core",
     .side = DPR_ON_CPU,
     .role = DPR_ROLE_CANDIDATE,
+    .fuses = 1,
     .cost = cost,
     .limits = limits,
     .launch = launch,

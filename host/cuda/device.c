@@ -71,7 +71,7 @@ dpr_status dpr_device_pci(int ordinal, char bus_id[16]) {
 /* Checks that the build has machine code or PTX that the device runs. Sets *code to the compute capability that this
  * was compiled for, times 10. */
 static cudaError_t check_code(const dpr_build *build, int *code) {
-    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_F32)}};
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_F32), .ops = 1u << DPR_ROW(DPR_SUM)}};
     struct cudaFuncAttributes attributes;
     const cudaError_t error = cudaFuncGetAttributes(&attributes, build->any->kernel(&key).entry);
     *code = error == cudaSuccess ? attributes.ptxVersion : 0;

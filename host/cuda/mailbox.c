@@ -10,7 +10,7 @@
 
 /* If more callers than MAILBOXES run at once, they wait for one another. A mailbox has whole cache lines of 64 bytes.
  */
-enum { MAILBOXES = 64, LINE_WORDS = 16 };
+enum { MAILBOXES = 64, LINE_WORDS = 32 };
 _Static_assert((int)DPR_MAIL_WORDS <= (int)LINE_WORDS, "mailboxes do not overlap");
 
 /* Polls between two readings of the clock: a few microseconds, because a pause instruction takes some 10 to 50 ns. */

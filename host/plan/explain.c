@@ -99,9 +99,12 @@ static void explain(dpr_text *text, const void *subject) {
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
     const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
-    dpr_text_add(text, "problem:   %s of %zu %s in %s memory%s%s\n", dpr_ops[key->f.op].name, of->count,
-                 dpr_dtypes[key->f.dtype].name, dpr_memory_name((dpr_memory)key->f.in_memory),
-                 key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
+    dpr_text_add(text, "problem:   %s", dpr_ops[key->f.op].name);
+    for (uint32_t others = key->f.ops & ~(UINT32_C(1) << key->f.op); others != 0; others &= others - 1)
+        dpr_text_add(text, ", %s", dpr_ops[__builtin_ctz(others)].name);
+    dpr_text_add(text, " of %zu %s in %s memory%s%s\n", of->count, dpr_dtypes[key->f.dtype].name,
+                 dpr_memory_name((dpr_memory)key->f.in_memory), key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "",
+                 key->f.gpu_only ? ", in a stream" : "");
     if (key->f.block)
         dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);

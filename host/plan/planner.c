@@ -67,6 +67,10 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
+    if (!refusal && (key->f.segments || key->f.strided))
+        refusal = "runs one array without gaps";
+    if (!refusal && (key->f.fused || dpr_ops[key->f.op].fused_only) && !strategy->fuses)
+        refusal = "has no kernels for this operation, or for several at a time";
     if (!refusal && key->f.block && !strategy->takes_block)
         refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
     if (!refusal && strategy->workspace_bytes && !caps->gpu.memory_pools)
@@ -107,7 +111,7 @@ double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_c
 
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
-    const dpr_size size = {count, 1};
+    const dpr_size size = {count, UINT64_C(1) << c->key->f.segments};
     const dpr_strategy *best = c->strategy[0];
     double least = dpr_predict(best, c->key, c->caps, size);
     for (int i = 1; i < c->count; i++) {
@@ -182,14 +186,18 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is either
- * the block size or the memory. */
+/* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is the
+ * block size or the memory, or it is what the one that runs any operations says. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
                             "options->launch->block is %d, and no strategy whose block size can be chosen can run this",
                             1 << key->f.block);
+    for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
+        if (dpr_strategies[i]->fuses && !memory_refusal(dpr_strategies[i]->side, key, caps))
+            return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "no strategy can run this; %s: %s", dpr_strategies[i]->name,
+                            dpr_refusal(dpr_strategies[i], key, caps));
     return dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
                     dpr_memory_name((dpr_memory)key->f.in_memory));
 }

@@ -141,11 +141,32 @@ class Dpr:
         result = self.lib.dpr_result_dtype(op, dtype)
         return next(known for known, number in self.dtypes().items() if number == result)
 
-    def reduced(self, function, *arguments, result="f8"):
-        """Calls the function, which must succeed, with room for a result as its second argument."""
-        out = np.zeros(1, result)
+    def reduced(self, function, *arguments, result="f8", values=1):
+        """Calls the function, which must succeed, with room for a result as its second argument. Several values of a
+        result become a list."""
+        out = np.zeros(values, result)
         self.check(function(arguments[0], self.bytes(out), *arguments[1:]))
-        return out[0]
+        return out[0] if values == 1 else list(out)
+
+    def sum_and_extremes(self, function):
+        """Calls the function, which must succeed, with room for a sum and for two extremes as its second argument."""
+        total, extremes = np.zeros(1), np.zeros(2)
+        outs = [self.bytes(total), self.bytes(extremes)]
+        self.check(function(self.bytes(self.x), self.ffi.new("void *[]", [self.ffi.cast("void *", out) for out in outs])))
+        return [*total, *extremes]
+
+    def fused_problem(self):
+        """The problem of a sum and of both extremes of x. The array of operations is the second value."""
+        ops = self.ffi.new("dpr_op[]", [self.lib.DPR_SUM, self.lib.DPR_MINMAX])
+        return self.sized("dpr_problem *", ops=ops, op_count=2, dtype=self.lib.DPR_F64, count=self.x.size), ops
+
+    def run_fused(self, function):
+        problem, _ = self.fused_problem()
+        plan = self.make("dpr_plan **", self.lib.dpr_plan_create, self.context, problem)
+        try:
+            return self.sum_and_extremes(lambda x, outs: function(plan, x, outs, self.null))
+        finally:
+            self.lib.dpr_plan_destroy(plan)
 
     def partial(self, function=None):
         """A partial result of x: the function, which must succeed, gets x, its size and the room for it."""
@@ -164,10 +185,17 @@ class Dpr:
         """dpr_reduce() of a NumPy array by the operation with this name."""
         dtype, op = self.dtypes()[array.dtype], self.number(op)
         return self.reduced(self.lib.dpr_reduce, self.bytes(array), array.size, dtype, op,
-                            result=self.result_type(op, dtype))
+                            result=self.result_type(op, dtype), values=self.lib.dpr_result_values(op))
 
     def sum_of_x(self):
         return self.bytes(self.x), self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM
+
+
+def parts(x):
+    """The numbers of an array, or of complex numbers the real and the imaginary ones, in the widest type of the kind."""
+    if x.dtype.kind == "c":
+        return np.concatenate([x.real, x.imag]).astype("f8")
+    return x.astype("f8" if x.dtype.kind == "f" else "i8")
 
 
 # What NumPy has for each operation. `wide` is the type of the library's result.
@@ -184,13 +212,22 @@ NUMPY = {
     "bor": lambda x, wide: np.bitwise_or.reduce(x),
     "bxor": lambda x, wide: np.bitwise_xor.reduce(x),
     "count": lambda x, wide: np.count_nonzero(x),
+    "sumsq": lambda x, wide: np.sum(parts(x)**2).astype(wide),
+    "norm1": lambda x, wide: np.sum(np.abs(x), dtype=wide),
+    "norm2": lambda x, wide: np.linalg.norm(x.astype("c16" if x.dtype.kind == "c" else "f8")),
+    "mean": lambda x, wide: np.mean(x, dtype=wide),
+    "var": lambda x, wide: np.var(x.astype("c16" if x.dtype.kind == "c" else "f8")),
+    "minmax": lambda x, wide: [np.min(x), np.max(x)],
 }
+
+# Operations whose results NumPy and the library round differently, although the elements are whole numbers.
+ROUNDED = {"norm1", "norm2", "mean", "var"}
 
 # For each function: a call of it, and what that should give. `d` is a Dpr, and `f` the function.
 CALLS = {
     "dpr_status_name": lambda d, f: (d.text(f(d.lib.DPR_ERR_EMPTY)), "DPR_ERR_EMPTY"),
     "dpr_status_text": lambda d, f: (d.text(f(d.lib.DPR_OK)), "success"),
-    "dpr_last_error": lambda d, f: ((d.name(d.lib.dpr_op_parse(b"mean", d.ffi.new("dpr_op *"))), "mean" in d.text(f())),
+    "dpr_last_error": lambda d, f: ((d.name(d.lib.dpr_op_parse(b"mode", d.ffi.new("dpr_op *"))), "mode" in d.text(f())),
                                     ("DPR_ERR_INVALID_OP", True)),
     "dpr_last_cuda_error": lambda d, f: ((d.lib.dpr_reduce(d.null, d.null, 1, d.lib.DPR_F64, d.lib.DPR_SUM) == 0, f()),
                                          (False, 0)),
@@ -210,12 +247,17 @@ CALLS = {
     "dpr_supported": lambda d, f: ((f(d.lib.DPR_SUM, d.lib.DPR_C64), f(d.lib.DPR_MAX, d.lib.DPR_C64)), (1, 0)),
     "dpr_result_dtype": lambda d, f: ((f(d.lib.DPR_SUM, d.lib.DPR_I8), f(d.lib.DPR_BOR, d.lib.DPR_F32)),
                                       (d.lib.DPR_I64, d.lib.DPR_DTYPE_NONE)),
+    "dpr_result_values": lambda d, f: ((f(d.lib.DPR_MINMAX), f(d.lib.DPR_SUM), f(d.lib.DPR_OP_NONE)), (2, 1, 0)),
     "dpr_op_describe": lambda d, f: (d.text(d.make("dpr_op_info *", f, d.lib.DPR_SUM).id), "DPR_SUM"),
     "dpr_dtype_describe": lambda d, f: (d.make("dpr_dtype_info *", f, d.lib.DPR_F16).kind, d.lib.DPR_KIND_FLOAT),
     "dpr_reduce": lambda d, f: (d.reduced(f, *d.sum_of_x()), 55),
     "dpr_reduce_ex": lambda d, f: (d.reduced(lambda *rest: f(d.context, *rest, d.null), *d.sum_of_x()), 55),
     "dpr_reduce_async": lambda d, f: (d.reduced(lambda *rest: f(d.context, *rest, d.sized("dpr_options *"), d.null),
                                                 *d.sum_of_x()), 55),
+    "dpr_reduce_fused": lambda d, f: (d.sum_and_extremes(lambda x, outs: f(
+        d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null)), [55, 1, 10]),
+    "dpr_reduce_fused_async": lambda d, f: (d.sum_and_extremes(lambda x, outs: f(
+        d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null, d.null)), [55, 1, 10]),
     "dpr_shutdown": lambda d, f: ((f(), d.reduce(d.x, "sum")), (None, 55)),
     "dpr_ctx_create": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.null)), "DPR_ERR_NULL_POINTER"),
     "dpr_ctx_create_ex": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.sized("dpr_ctx_options *", pending_launches=1),
@@ -228,6 +270,7 @@ CALLS = {
         f, d.sized("dpr_launch_report *"), d.ffi.sizeof("dpr_launch_report")), True),
     "dpr_plan_create": lambda d, f: (d.name(f(d.context, d.null, d.ffi.new("dpr_plan **"))), "DPR_ERR_NULL_POINTER"),
     "dpr_plan_run": lambda d, f: (d.reduced(lambda x, out: f(d.plan, x, out, d.null), d.bytes(d.x)), 55),
+    "dpr_plan_run_fused": lambda d, f: (d.run_fused(f), [55, 1, 10]),
     "dpr_plan_explain": lambda d, f: ("cpu.serial" in d.explained(f, d.plan), True),
     "dpr_plan_strategy": lambda d, f: (d.text(f(d.plan)).startswith("cpu."), True),
     "dpr_plan_destroy": lambda d, f: (f(d.make("dpr_plan **", d.lib.dpr_plan_create, d.context, d.problem)), None),
@@ -364,8 +407,20 @@ class Results(CffiTest):
                 for count in (1, 2, 1000, 100003):
                     with self.subTest(op=op, dtype=dtype, count=count):
                         x, tested = self.elements(dtype, op, count), tested + 1
-                        self.assertEqual(self.dpr.reduce(x, op), NUMPY[op](x, wide))
+                        self.check_result(op, self.dpr.reduce(x, op), NUMPY[op](x, wide))
         self.assertGreater(tested, 400)
+
+    def check_result(self, op, got, wanted):
+        if op in ROUNDED:
+            self.assertTrue(np.isclose(got, wanted, rtol=1e-6 if got.dtype in ("f4", "c8") else 1e-15, atol=0))
+        else:
+            self.assertEqual(got, wanted)
+
+    def test_variance_of_a_sample(self):
+        options = self.dpr.sized("dpr_options *", divisor=self.dpr.lib.DPR_DIVISOR_SAMPLE)
+        got = self.dpr.reduced(lambda *rest: self.dpr.lib.dpr_reduce_ex(self.dpr.context, *rest, options),
+                               self.dpr.bytes(self.dpr.x), self.dpr.x.size, self.dpr.lib.DPR_F64, self.dpr.lib.DPR_VAR)
+        self.assertTrue(math.isclose(got, np.var(self.dpr.x, ddof=1), rel_tol=1e-15))
 
     def test_sums_of_fractions(self):
         x = np.random.default_rng(1).normal(size=100000)

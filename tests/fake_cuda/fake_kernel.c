@@ -37,7 +37,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
             for (int nan = DPR_NAN_PROPAGATE; nan <= DPR_NAN_IGNORE; nan++) {
                 if (!dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)))
                     continue;
-                dpr_key key = {.word = 0};
+                dpr_key key = {.words = {0}};
                 key.f.op = DPR_ROW(op);
                 key.f.dtype = DPR_ROW(dtype);
                 key.f.nan = (uint8_t)nan;
@@ -204,7 +204,8 @@ static const char *ask_strategy(fake_launch *launch) {
     dpr_caps caps = *fake_machine();
     caps.gpu.pending_launches = (int64_t)fake_pending_launches();
     int launches = 0;
-    dpr_run run = {.in = launch->args.run.in,
+    dpr_run run = {.scratch = launch->args.run.scratch,
+                   .in = launch->args.run.in,
                    .out = launch->args.run.out,
                    .count = launch->args.run.count,
                    .key = launch->key,
@@ -262,6 +263,17 @@ static void keep_open(const fake_launch *launch) {
 /* The arguments of a run's kernel that is of no module, if the run has workspace. */
 static void take_workspace(fake_launch *out, const workspace_args *args) {
     out->args.workspace = args->workspace;
+}
+
+/* The arguments of a kernel that runs any operations, and the key of its run. Rows that do not fit scratch memory are
+ * in workspace. */
+static void take_fused(fake_launch *out, const dpr_fused_args *args) {
+    out->fused = *args;
+    out->key.f.op = args->op[0];
+    out->key.f.ops = args->ops;
+    out->key.f.fused = args->results > 1;
+    if ((uintptr_t)args->partials - (uintptr_t)args->run.scratch >= DPR_SCRATCH_BYTES)
+        out->args.workspace = args->partials;
 }
 
 /* Whether a run in the stream that is of no module lacks kernels. */
@@ -328,12 +340,14 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         return wrong;
     if (!kernel)
         return prepare_further(out, arguments[0]);
-    const dpr_kernel declared = kernel->strategy->kernel(&kernel->key);
     out->strategy = kernel->strategy;
     out->key = kernel->key;
     const int has_workspace = out->strategy->workspace_bytes != NULL;
-    if (has_workspace && !of_module)
+    if (out->strategy->fuses)
+        take_fused(out, arguments[0]);
+    else if (has_workspace && !of_module)
         take_workspace(out, arguments[0]);
+    const dpr_kernel declared = out->strategy->kernel(&out->key);
     wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
     if (!wrong)
         wrong = check_declared(config, &declared);
@@ -405,11 +419,25 @@ static const char *check_nested(const fake_launch *launch) {
     return args->run.scratch ? NULL : "a kernel that launches others has no scratch memory";
 }
 
+/* Whether all results of a kernel that runs any operations have places. */
+static int reaches_results(const dpr_fused_args *args, dpr_dtype dtype) {
+    int reached = 1;
+    for (uint32_t i = 0; i < args->results && args->run.tag == 0; i++) {
+        const dpr_op op = (dpr_op)(DPR_FIRST_OP + args->op[i]);
+        const size_t size =
+            args->run.init.present == DPR_PARTIAL_WANTED ? dpr_partial_size(op, dtype) : dpr_pair_size(op, dtype);
+        reached &= fake_find(args->out[i], size) != NULL;
+    }
+    return reached;
+}
+
 static const char *check_memory(const fake_launch *launch, uint64_t count, size_t result_size) {
     const dpr_kernel_args *args = &launch->args.run;
+    if (launch->strategy->fuses && !reaches_results(&launch->fused, dpr_key_dtype(&launch->key)))
+        return "a kernel writes memory it cannot reach";
     if (count > 0 && !fake_find(args->in, count * dpr_dtype_size(dpr_key_dtype(&launch->key))))
         return "a kernel reads memory it cannot reach";
-    if (args->tag == 0 && !fake_find(args->out, result_size))
+    if (args->tag == 0 && !launch->strategy->fuses && !fake_find(args->out, result_size))
         return "a kernel writes memory it cannot reach";
     const char *wrong = args->tag != 0 ? check_mailbox(args) : NULL;
     if (!wrong)
@@ -461,10 +489,32 @@ double fake_kernel_ns(const fake_launch *launch) {
            + (apart ? (double)args->tiles * FAKE_FAN_NS : 0);
 }
 
+/* Runs the operations of a kernel that runs any, one after the other. */
+static const char *run_fused(const fake_launch *launch, dpr_run run) {
+    const dpr_fused_args *args = &launch->fused;
+    for (uint32_t i = 0; i < args->results; i++) {
+        _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
+        const dpr_op op = (dpr_op)(DPR_FIRST_OP + args->op[i]);
+        const dpr_dtype dtype = dpr_key_dtype(&launch->key);
+        const size_t size = run.label ? dpr_partial_size(op, dtype) : dpr_pair_size(op, dtype);
+        dpr_kernel_args to = args->run;
+        run.key.f.op = args->op[i];
+        run.out = result;
+        if (dpr_cpu_serial.launch(&run) != 0)
+            return "cpu.serial failed in place of the kernel";
+        to.out = (uint64_t *)args->run.out + i * (DPR_RESULT_BYTES / sizeof(uint32_t));
+        if (to.tag != 0)
+            post(&to, result, args->results > 1 ? DPR_RESULT_BYTES : size);
+        else
+            memcpy(args->out[i], result, size);
+    }
+    return NULL;
+}
+
 /* Merges partial results, and finishes them if it is to. */
 static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op op, dpr_dtype dtype) {
     const size_t words = (size_t)dpr_partial_words(op, dtype), finishes = args->meeting == DPR_PARTIALS_FINISHED;
-    const size_t size = finishes ? dpr_dtype_size(dpr_result_dtype(op, dtype)) : words * sizeof(uint64_t);
+    const size_t size = finishes ? dpr_pair_size(op, dtype) : words * sizeof(uint64_t);
     const uint64_t *from = args->in;
     dpr_merged merged = {.some = 0};
     int good = 1;
@@ -481,7 +531,7 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
         dpr_partial_store(label, merged.count, &merged.acc, args->out);
     else if (good) {
         dpr_acc_add_init(op, dtype, dpr_partial_nan(label), &merged.acc, &args->init);
-        dpr_acc_write(op, dtype, &merged.acc, args->out);
+        dpr_acc_write(op, dtype, &merged.acc, &args->init, args->out);
     }
     return NULL;
 }
@@ -497,7 +547,10 @@ const char *fake_kernel_run(const fake_launch *launch) {
     dpr_wanted wanted = {0, 0};
     if (args->init.present == DPR_PARTIAL_WANTED)
         memcpy(&wanted, args->init.bytes, sizeof wanted);
-    const size_t size = wanted.label ? dpr_partial_size(op, dtype) : dpr_dtype_size(dpr_result_dtype(op, dtype));
+    /* It would take the label for an initial value. */
+    if (wanted.label && strcmp(launch->strategy->name, "coop.cluster") == 0)
+        return "a kernel of coop.cluster, which writes no partial results, is to write one";
+    const size_t size = wanted.label ? dpr_partial_size(op, dtype) : dpr_pair_size(op, dtype);
     _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
@@ -511,6 +564,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!wanted.label)
         run.init = args->init;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
+    if (launch->strategy->fuses)
+        return run_fused(launch, run);
     if (dpr_cpu_serial.launch(&run) != 0)
         return "cpu.serial failed in place of the kernel";
     if (args->tag != 0)

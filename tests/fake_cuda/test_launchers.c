@@ -140,7 +140,7 @@ LAUNCHER_TEST(launchers_have_a_version) {
     memset(&report, 0xa5, sizeof report);
     const dpr_launch_report canary = report;
     ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
-    EXPECT_EQ_U64(1 << 16 | 12 << 8 | 15, launcher.version);
+    EXPECT_EQ_U64(1 << 16 | 18 << 8 | 15, launcher.version);
     EXPECT_EQ_U64(0, offsetof(dpr_launcher_state, account));
     EXPECT_EQ_U64(65920, sizeof(dpr_launcher_state));
     EXPECT_EQ_U64(1152, sizeof(dpr_launch_slot));
@@ -149,7 +149,7 @@ LAUNCHER_TEST(launchers_have_a_version) {
     EXPECT_EQ_U64(232, sizeof(dpr_nested_args));
     launcher.version++;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_launcher_report(&launcher, &report, sizeof report));
-    EXPECT_CONTAINS(dpr_last_error(), "launcher->version is 68624, and this library makes launchers of version 68623");
+    EXPECT_CONTAINS(dpr_last_error(), "launcher->version is 70160, and this library makes launchers of version 70159");
     EXPECT_EQ_BYTES(&canary, &report, sizeof report);
     launcher.version--;
     EXPECT_STATUS(DPR_OK, dpr_launcher_report(&launcher, &report, sizeof report));

@@ -76,7 +76,8 @@ class Usage(ToolTest):
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),
                 ("reduce: no file is named", "reduce"),
-                ("reduce: --op: 'summ' is none of sum, prod, min, max, argmin, argmax, all, any, band, bor, bxor, count\n",
+                ("reduce: --op: 'summ' is none of sum, prod, min, max, argmin, argmax, all, any, band, bor, bxor, count, "
+                 "sumsq, norm1, norm2, mean, var, minmax\n",
                  "reduce", path, "--op", "summ"),
                 ("reduce: --op: '' is none of sum, ", "reduce", path, "--op", "sum,"),
                 ("reduce: --op: '' is none of sum, ", "reduce", path, "--op", ""),
@@ -91,6 +92,7 @@ class Usage(ToolTest):
                 ("reduce: option '--op' needs an argument", "reduce", path, "--op"),
                 ("reduce: option '--json=1' takes no argument", "reduce", path, "--json=1"),
                 ("reduce: --nan: 'ignored' is none of propagate, ignore\n", "reduce", path, "--nan", "ignored"),
+                ("reduce: --divisor: 'n' is none of population, sample\n", "reduce", path, "--divisor", "n"),
                 ("reduce: --strategy: 'cpu.serail' is none of cpu.serial, ", "reduce", path, "-s", "cpu.serail"),
                 ("reduce: --device: 'gpu' is no device", "reduce", path, "--device", "gpu"),
                 ("reduce: --device: '-1' is no device", "reduce", path, "--device", "-1"),
@@ -170,6 +172,9 @@ class Output(ToolTest):
             self.assertGreater(result["bytes_per_second"], 0)
         results = self.document("reduce", self.file("c.npy", npy("c128", [1.5 - 2j])))["arrays"][0]["results"]
         self.assertEqual(results[0]["value"], ["1.5", "-2"])
+        results = self.document("reduce", path, "--op", "minmax,mean")["arrays"][0]["results"]
+        self.assertEqual([(r["result_dtype"], r["value"]) for r in results],
+                         [("i64", [str(2**62 - 1), str(2**62)]), ("f64", "4.611686018427388e+18")])
 
     def test_minus_zero_in_json(self):
         """It stays the number it is; readers take -0 for the integer."""

@@ -27,7 +27,16 @@ def integer_reference(values, signed):
         "all": str(all(values)).lower(), "any": str(any(values)).lower(),
         "band": str(functools.reduce(operator.and_, values)), "bor": str(functools.reduce(operator.or_, values)),
         "bxor": str(functools.reduce(operator.xor, values)), "count": str(sum(v != 0 for v in values)),
+        "sumsq": str(wrap(sum(v * v for v in values), signed)), "norm1": str(wrap(sum(map(abs, values)), signed)),
+        "minmax": f"{min(values)} {max(values)}",
     }
+
+
+def measures(values):
+    """Results in F64, each rounded once."""
+    n = len(values)
+    return {"mean": sum(values) / n, "norm2": math.sqrt(sum(v * v for v in values)),
+            "var": (n * sum(v * v for v in values) - sum(values)**2) / n**2}
 
 
 class Values(ToolTest):
@@ -51,26 +60,44 @@ class Values(ToolTest):
                 odd = [v | 1 for v in values]
                 self.check(dtype, odd, integer_reference(odd, low < 0))
 
+    def test_means_norms_and_variances_of_integers(self):
+        """In F64, which rounds; the sample's variance has another divisor."""
+        for dtype, (low, high) in INTEGERS.items():
+            values = [7, high, 3, low, 5, high, 100, 0]
+            path = self.file("x.bin", pack(dtype, values))
+            for window in (1, 3, 1000):
+                args = ("--dtype", dtype, "--window", window * len(pack(dtype, [0])))
+                for op, wanted in measures(values).items():
+                    got = float(self.values(path, "--op", op, *args)[0])
+                    self.assertAlmostEqual(got / wanted, 1, delta=1e-15, msg=(dtype, op, window))
+                sample = float(self.values(path, "--op", "var", "--divisor", "sample", *args)[0])
+                self.assertAlmostEqual(sample / measures(values)["var"], 8 / 7, delta=2e-15, msg=(dtype, window))
+
     def test_every_operation_of_a_type(self):
         path = self.file("x.npy", npy("i32", [5, -3, 4]))
         document = self.document("reduce", path, "--op", "every")
         found = {r["op"]: r["value"] for r in document["arrays"][0]["results"]}
-        self.assertEqual({k: str(v).lower() for k, v in found.items()}, integer_reference([5, -3, 4], True))
+        self.assertEqual(found.pop("minmax"), ["-3", "5"])
+        wanted = {**integer_reference([5, -3, 4], True), "mean": "2", "norm2": repr(math.sqrt(50)), "var": repr(38 / 3)}
+        del wanted["minmax"]
+        self.assertEqual({k: str(v).lower() for k, v in found.items()}, wanted)
         path = self.file("c.npy", npy("c64", [1 + 1j]))
         document = self.document("reduce", path, "--op", "every")
-        self.assertEqual([r["op"] for r in document["arrays"][0]["results"]], ["sum", "prod", "all", "any", "count"])
+        self.assertEqual([r["op"] for r in document["arrays"][0]["results"]], ["sum", "prod", "all", "any", "count", "sumsq", "norm1", "norm2", "mean", "var"])
 
     def test_bool(self):
         # Any byte but zero is true, and all true values are equal.
         self.check("bool", [0, 2, 255, 0, 1], {
             "sum": "3", "prod": "0", "min": "false", "max": "true", "argmin": "0", "argmax": "1", "all": "false",
-            "any": "true", "band": "false", "bor": "true", "bxor": "true", "count": "3"})
+            "any": "true", "band": "false", "bor": "true", "bxor": "true", "count": "3", "sumsq": "3", "norm1": "3",
+            "mean": "0.6", "minmax": "false true"})
         self.check("bool", [2, 4], {"band": "true", "min": "true", "argmin": "0", "all": "true", "bxor": "false"})
 
     def test_floats(self):
         values = [1.5, -2.0, 0.25, 8.0, -0.5, 8.0, -2.0, 1.0]
         expected = {"sum": "14.25", "prod": "-48", "min": "-2", "max": "8", "argmin": "1", "argmax": "3",
-                    "all": "true", "any": "true", "count": "8"}
+                    "all": "true", "any": "true", "count": "8", "sumsq": "139.5625", "norm1": "23.25",
+                    "mean": "1.78125", "minmax": "-2 8"}
         for dtype in ("f16", "bf16", "f32", "f64"):
             with self.subTest(dtype=dtype):
                 self.check(dtype, values, expected)
@@ -83,7 +110,8 @@ class Values(ToolTest):
                 self.check(dtype, values, {"sum": "-1.5+4i", "all": "false", "any": "true", "count": "4"})
                 sign = "" if product.imag < 0 else "+"
                 self.check(dtype, values[:4], {"prod": f"{product.real:g}{sign}{product.imag:g}i"})
-                self.check(dtype, [complex(NAN, 1), 1 - 1j, complex(2, NAN)], {"sum": "1-1i", "count": "1"},
+                self.check(dtype, [3 + 4j, -5 + 12j], {"sumsq": "194", "norm1": "18", "mean": "-1+8i", "var": "32"})
+                self.check(dtype, [complex(NAN, 1), 1 - 1j, complex(2, NAN)], {"sum": "1-1i", "count": "1", "mean": "1-1i"},
                            "--nan", "ignore")
 
     def test_nan(self):
@@ -95,7 +123,7 @@ class Values(ToolTest):
                                                "count": str(len(values))})
                 self.check(dtype, [NAN, 3, 1, NAN, NAN, NAN, -5, NAN, 9],
                            {"sum": "8", "prod": "-135", "min": "-5", "max": "9", "argmin": "6", "argmax": "8",
-                            "count": "4"}, "--nan", "ignore")
+                            "count": "4", "sumsq": "116", "mean": "2", "var": "25", "minmax": "-5 9"}, "--nan", "ignore")
                 self.check(dtype, [NAN] * 5, {"sum": "0", "prod": "1", "min": "inf", "max": "-inf", "argmin": "-1",
                                               "argmax": "-1", "all": "true", "any": "false", "count": "0"},
                            "--nan", "ignore")
@@ -103,6 +131,8 @@ class Values(ToolTest):
     def test_infinities_and_zeros(self):
         for dtype in ("f16", "bf16", "f32", "f64"):
             with self.subTest(dtype=dtype):
+                self.check(dtype, [1, -INF, 2], {"sumsq": "inf", "norm2": "inf", "mean": "-inf", "var": "nan"})
+                self.check(dtype, [1], {"var": "nan"}, "--divisor", "sample")
                 self.check(dtype, [INF, INF, INF], {"min": "inf", "argmin": "0", "sum": "inf"})
                 self.check(dtype, [1, INF, -INF, 2], {"sum": "nan", "min": "-inf", "max": "inf", "argmax": "1"})
                 self.check(dtype, [1, INF, -INF, 2], {"sum": "nan"}, "--nan", "ignore")
@@ -154,12 +184,15 @@ class Values(ToolTest):
             self.assertEqual(reduce([6, 7], "band", "12", dtype="u16", window=2), "4")
             self.assertEqual(reduce([1, 2], "sum", "0.5", dtype="f16", window=2), "3.5")
             self.assertEqual(reduce([1 + 1j], "sum", "1-3i", dtype="c64"), "2-2i")
+            self.assertEqual(reduce([1, 2], "sumsq", "-3"), "2")
+            self.assertEqual(reduce([4, -1], "minmax", "-7 3", dtype="i32"), "-7 4")
             self.assertEqual(reduce([1, 2], "sum", "18446744073709551615", dtype="u8", window=1), "2")
         for init, op, dtype in (("x", "sum", "f64"), ("1.5", "sum", "i32"), ("300", "max", "u8"), ("-1", "sum", "u8"),
                                 ("", "sum", "f32"), ("1+", "sum", "c64"), ("2", "all", "f32"), ("1", "argmin", "f32"),
                                 ("3j", "sum", "f64"), ("1+2j", "sum", "f32"), ("3i", "min", "f16"), ("1e400", "sum", "f64"),
                                 ("1e50", "sum", "f32"), ("-1e50", "sum", "f16"), ("70000", "max", "f16"),
-                                ("3.4e38", "max", "bf16"), ("1+1e50i", "sum", "c64")):
+                                ("3.4e38", "max", "bf16"), ("1", "mean", "f32"), ("1", "var", "i8"), ("1", "norm2", "c64"),
+                                ("1", "minmax", "f32"), ("1 2 3", "minmax", "f32"), ("1 x", "minmax", "i8"), ("1+1e50i", "sum", "c64")):
             path = self.file("x.bin", pack(dtype, [1]))
             self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
             path = self.file("x.npy", npy(dtype, [1])) if dtype in DTYPES else path
@@ -178,7 +211,8 @@ class Values(ToolTest):
         path = self.file("x.npy", npy("f32", [], (0, 7)))
         self.assertEqual(self.values(path, "--op", ",".join(identities)), list(identities.values()))
         path = self.file("u.npy", npy("u8", []))
-        self.assertEqual(self.values(path, "--op", "min,max,band,bor,bxor"), ["255", "0", "255", "0", "0"])
+        self.assertEqual(self.values(path, "--op", "min,max,band,bor,bxor,minmax"), ["255", "0", "255", "0", "0", "255 0"])
+        self.assertEqual(self.values(path, "--op", "sumsq,norm1,norm2,mean,var"), ["0", "0", "0", "nan", "nan"])
         self.assertEqual(self.values(path, "--op", "sum,count", "--init", "5"), ["5", "5"])
         self.bad("x.npy: ", "reduce", self.folder + "/x.npy", "--op", "argmin")
         results = self.document("reduce", path, "--op", "every")["arrays"][0]["results"]

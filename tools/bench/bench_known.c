@@ -16,11 +16,11 @@ typedef enum style {
 } style;
 
 /* An operation that is not here takes anything. */
-static const style styles[] = {
+static const style styles[DPR_OP_COUNT] = {
     [DPR_ROW(DPR_PROD)] = UNITS,         [DPR_ROW(DPR_MIN)] = LOWEST_LAST,     [DPR_ROW(DPR_MAX)] = HIGHEST_LAST,
     [DPR_ROW(DPR_ARGMIN)] = LOWEST_LAST, [DPR_ROW(DPR_ARGMAX)] = HIGHEST_LAST, [DPR_ROW(DPR_ALL)] = ONES_BUT_LAST,
     [DPR_ROW(DPR_ANY)] = ZEROS_BUT_LAST, [DPR_ROW(DPR_BAND)] = ONES_BUT_LAST,  [DPR_ROW(DPR_BOR)] = ZEROS_BUT_LAST,
-    [DPR_ROW(DPR_COUNT)] = TRUTHS,
+    [DPR_ROW(DPR_COUNT)] = TRUTHS,       [DPR_ROW(DPR_MINMAX)] = LOWEST_LAST,
 };
 
 /* Truth values have an order of two, so that all but the last are the same. */
@@ -100,14 +100,25 @@ static value last_of(style s, dpr_op op, dpr_dtype dtype) {
     return v;
 }
 
-enum { KNOWN_PARTIAL = 256 }; /* bytes of the largest partial result */
-
-/* ---- Results ---------------------------------------------------------------------------------------------------- */
-
-/* Sums of floating-point numbers depend on the order. */
-static int is_rounded(const known *k) {
-    return k->op == DPR_SUM && (value_kind(k->dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX));
+dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
+    const style s = style_of(op, dtype);
+    *k = (known){.op = op, .dtype = dtype, .cpu = cpu, .block = malloc(KNOWN_BLOCK), .marked = s >= LOWEST_LAST};
+    if (!k->block)
+        return DPR_ERR_OUT_OF_MEMORY;
+    fill_block(s, dtype, k->block);
+    if (k->marked)
+        k->last = last_of(s, op, dtype);
+    return DPR_OK;
 }
+
+void known_free(known *k) {
+    free(k->block);
+    k->block = NULL;
+}
+
+/* ---- Exact results ---------------------------------------------------------------------------------------------- */
+
+enum { KNOWN_PARTIAL = 256 }; /* bytes of the largest partial result */
 
 /* A partial result. */
 typedef struct partial {
@@ -142,93 +153,158 @@ static dpr_status join_blocks(const known *k, size_t blocks, partial *whole) {
     return status;
 }
 
-/* The result of `count` elements, of which the last alone decides if it is marked. */
+/* Joins the element that ends marked arrays. */
+static dpr_status join_last(const known *k, partial *whole) {
+    partial last;
+    const dpr_status status = reduce(k, k->last.bytes, 1, &last);
+    return status == DPR_OK ? join(k, whole, &last) : status;
+}
+
+/* The result of `count` elements. The index of ARGMIN and ARGMAX is not that of the array. */
 static dpr_status combined(const known *k, size_t count, value *out) {
     const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype);
-    const int by_last = k->marked && count > 0;
+    const size_t marks = k->marked && count > 0 ? 1 : 0, of_blocks = count - marks;
     partial whole;
-    dpr_status status = reduce(k, by_last ? k->last.bytes : k->block, by_last ? 1 : count % per_block, &whole);
-    if (status == DPR_OK && !by_last)
-        status = join_blocks(k, count / per_block, &whole);
+    dpr_status status = reduce(k, k->block, of_blocks % per_block, &whole);
+    if (status == DPR_OK)
+        status = join_blocks(k, of_blocks / per_block, &whole);
+    if (status == DPR_OK && marks)
+        status = join_last(k, &whole);
     return status == DPR_OK ? dpr_partial_finish(whole.bytes, 1, k->dtype, k->op, NULL, out) : status;
 }
 
-dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
-    const style s = style_of(op, dtype);
-    *k = (known){.op = op, .dtype = dtype, .cpu = cpu, .block = malloc(KNOWN_BLOCK), .marked = s >= LOWEST_LAST};
-    if (!k->block)
-        return DPR_ERR_OUT_OF_MEMORY;
-    fill_block(s, dtype, k->block);
-    if (k->marked)
-        k->last = last_of(s, op, dtype);
-    return DPR_OK;
+/* ---- Rounded results -------------------------------------------------------------------------------------------- */
+
+/* Sums over an array. 64 bits of significand or more keep them exact enough for F64. */
+typedef struct sums {
+    long double n, re, im, squares, magnitudes; /* elements, and the sums of their parts, squares and magnitudes */
+} sums;
+
+/* The number that an element stands for, or the real part of it. */
+static long double number_of(dpr_dtype dtype, dpr_element e) {
+    if (!is_whole(dtype) && dtype != DPR_BOOL)
+        return (long double)e.re;
+    return value_kind(dtype) == DPR_KIND_SINT ? (long double)(int64_t)e.bits : (long double)e.bits;
 }
 
-void known_free(known *k) {
-    free(k->block);
-    k->block = NULL;
+/* Adds the first `count` elements of the block `times` times. */
+static void add_up(const known *k, size_t count, size_t times, sums *s) {
+    const size_t size = dpr_dtype_size(k->dtype);
+    sums once = {.n = (long double)count};
+    for (size_t i = 0; i < count && times > 0; i++) {
+        const dpr_element e = dpr_element_load(k->dtype, k->block + i * size);
+        const long double re = number_of(k->dtype, e), im = (long double)e.im, square = re * re + im * im;
+        once.re += re;
+        once.im += im;
+        once.squares += square;
+        once.magnitudes += sqrtl(square);
+    }
+    s->n += (long double)times * once.n;
+    s->re += (long double)times * once.re;
+    s->im += (long double)times * once.im;
+    s->squares += (long double)times * once.squares;
+    s->magnitudes += (long double)times * once.magnitudes;
 }
 
-/* What pairwise summation of `count` non-negative numbers whose sum is `sum` may be off by, for results of this type,
- * with the rounding of what is expected (Higham, "Accuracy and Stability of Numerical Algorithms", 4.2). */
-static double sum_tolerance(dpr_dtype result, size_t count, double sum) {
-    const int is_wide = result == DPR_F64 || result == DPR_C128;
-    const double terms = count > 1 ? ceil(log2((double)count)) + 1 : 1;
-    return terms * sum * (ldexp(1, is_wide ? -53 : -24) + ldexp(1, -53));
+/* A result before it is rounded. */
+typedef struct unrounded {
+    long double part[2];
+    long double magnitude; /* an error of the library is relative to it */
+    long double error;     /* of the parts: what subtracting long doubles has lost */
+} unrounded;
+
+/* What the sums say of the operation's result; 0 if it is none that they give. */
+static int from_sums(dpr_op op, const sums *s, unrounded *out) {
+    const long double re = s->re / s->n, im = s->im / s->n, square = s->squares / s->n;
+    switch (op) {
+    case DPR_SUM:
+        *out = (unrounded){{s->re, s->im}, s->magnitudes, 0};
+        return 1;
+    case DPR_MEAN:
+        *out = (unrounded){{re, im}, s->magnitudes / s->n, 0};
+        return 1;
+    case DPR_SUMSQ:
+        *out = (unrounded){{s->squares}, s->squares, 0};
+        return 1;
+    case DPR_NORM1:
+        *out = (unrounded){{s->magnitudes}, s->magnitudes, 0};
+        return 1;
+    case DPR_NORM2:
+        *out = (unrounded){{sqrtl(s->squares)}, sqrtl(s->squares), 0};
+        return 1;
+    case DPR_VAR:
+        *out = (unrounded){{square - (re * re + im * im)}, square - (re * re + im * im), square * 0x1p-59L};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* How many roundings a result of `count` elements may be off by: pairwise summation (Higham, "Accuracy and Stability of
+ * Numerical Algorithms", 4.2), or what dpr.h promises of operations that do more than add; and one of what is expected.
+ */
+static double roundings(dpr_op op, size_t count) {
+    const double levels = count > 1 ? ceil(log2((double)count)) : 0;
+    return levels + (op == DPR_SUM ? 1 : 11);
 }
 
 static int parts_in(dpr_dtype dtype) {
     return dtype == DPR_F32 || dtype == DPR_F64 ? 1 : dtype == DPR_C64 || dtype == DPR_C128 ? 2 : 0;
 }
 
-/* Adds up `count` elements of the block. 64 bits of significand or more keep that exact enough for F64. */
-static void add_up(const known *k, size_t count, long double sum[2]) {
-    const size_t size = dpr_dtype_size(k->dtype);
-    for (size_t i = 0; i < count; i++) {
-        const dpr_element e = dpr_element_load(k->dtype, k->block + i * size);
-        sum[0] += (long double)e.re;
-        sum[1] += (long double)e.im;
-    }
+/* Part i of the result at `at`. */
+static double part_of(dpr_dtype dtype, const void *at, int i) {
+    const dpr_dtype type = dtype == DPR_F32 || dtype == DPR_C64 ? DPR_F32 : DPR_F64;
+    return dpr_element_load(type, (const unsigned char *)at + (size_t)i * dpr_dtype_size(type)).re;
 }
 
-static void expect_sum(const known *k, size_t count, known_result *r) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype), blocks = count / per_block;
-    long double whole[2] = {0}, rest[2] = {0};
-    add_up(k, per_block, whole);
-    add_up(k, count % per_block, rest);
+/* 0 if the result is not one that is rounded. */
+static int expect_rounded(const known *k, size_t count, known_result *r) {
+    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype);
+    const double unit = r->dtype == DPR_F64 || r->dtype == DPR_C128 ? 0x1p-53 : 0x1p-24;
+    sums s = {0};
+    unrounded u;
+    if (!r->parts)
+        return 0;
+    add_up(k, per_block, count / per_block, &s);
+    add_up(k, count % per_block, 1, &s);
+    if (!from_sums(k->op, &s, &u))
+        return 0;
     for (int i = 0; i < r->parts; i++)
-        r->part[i] = (double)((long double)blocks * whole[i] + rest[i]);
-    r->tolerance = sum_tolerance(r->dtype, count, fmax(r->part[0], r->part[1]));
+        r->part[i] = (double)u.part[i];
+    r->tolerance = roundings(k->op, count) * (double)u.magnitude * (unit + 0x1p-53) + (double)u.error;
+    return 1;
+}
+
+static dpr_status expect_exact(const known *k, size_t count, known_result *r) {
+    const dpr_status status = combined(k, count, &r->exact);
+    if (k->op == DPR_ARGMIN || k->op == DPR_ARGMAX)
+        r->exact.i64 = (int64_t)count - 1;
+    for (int i = 0; i < r->parts && status == DPR_OK; i++)
+        r->part[i] = part_of(r->dtype, &r->exact, i);
+    return status;
 }
 
 dpr_status known_expect(const known *k, size_t count, known_result *out) {
-    known_result r = {.dtype = dpr_result_dtype(k->op, k->dtype)};
-    r.parts = parts_in(r.dtype);
-    if (is_rounded(k)) {
-        expect_sum(k, count, &r);
+    const int values = (int)dpr_result_values(k->op);
+    known_result r = {.dtype = dpr_result_dtype(k->op, k->dtype), .values = values};
+    r.parts = values * parts_in(r.dtype);
+    const dpr_status status = expect_rounded(k, count, &r) ? DPR_OK : expect_exact(k, count, &r);
+    if (status == DPR_OK)
         *out = r;
-        return DPR_OK;
-    }
-    const dpr_status status = combined(k, count, &r.exact);
-    if (status != DPR_OK)
-        return status;
-    if (k->op == DPR_ARGMIN || k->op == DPR_ARGMAX)
-        r.exact.i64 = (int64_t)count - 1;
-    const dpr_element e = dpr_element_load(r.dtype, r.exact.bytes);
-    r.part[0] = e.re;
-    r.part[1] = e.im;
-    *out = r;
-    return DPR_OK;
+    return status;
+}
+
+/* Infinity is itself. A NaN passes only where one is expected. */
+static int is_near(double expected, double got, double tolerance) {
+    return got == expected || fabs(got - expected) <= tolerance || (isnan(expected) && isnan(got));
 }
 
 int known_matches(const known_result *expected, const void *at) {
     if (!expected->parts)
-        return memcmp(expected->exact.bytes, at, dpr_dtype_size(expected->dtype)) == 0;
-    const dpr_element e = dpr_element_load(expected->dtype, at);
-    const double part[] = {e.re, e.im};
-    /* Written so that infinity is itself and a NaN does not pass. */
+        return memcmp(expected->exact.bytes, at, (size_t)expected->values * dpr_dtype_size(expected->dtype)) == 0;
     for (int i = 0; i < expected->parts && i < 2; i++)
-        if (!(part[i] == expected->part[i] || fabs(part[i] - expected->part[i]) <= expected->tolerance))
+        if (!is_near(expected->part[i], part_of(expected->dtype, at, i), expected->tolerance))
             return 0;
     return 1;
 }

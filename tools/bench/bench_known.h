@@ -2,7 +2,8 @@
  *
  * An array is the endless repetition of one block, cut off where it ends. For operations that one element decides (MIN,
  * ARGMAX, ANY, ...) its last element is the one that does: a call that does not read to the end is found out. Results
- * must be exact, but for floating-point sums, which must be as near as pairwise summation. */
+ * must be exact, except sums of floating-point numbers, means, norms and variances in floating point: these may differ
+ * by the roundings that pairwise summation or dpr.h allows from what is added up here in long double. */
 #ifndef DPR_TOOLS_BENCH_KNOWN_H
 #define DPR_TOOLS_BENCH_KNOWN_H
 
@@ -29,9 +30,10 @@ void known_free(known *k);
 /* The result of `count` elements. */
 typedef struct known_result {
     dpr_dtype dtype;
+    int values;       /* dpr_result_values() */
     value exact;      /* where `parts` is 0 */
-    int parts;        /* 1 floating point, 2 complex, 0 other */
-    double part[2];   /* each within `tolerance` */
+    int parts;        /* numbers in F32 or F64: one for each value, two if it is complex; 0 for other types */
+    double part[2];   /* each within `tolerance`, or NaN as this is */
     double tolerance; /* 0: exact */
 } known_result;
 

@@ -124,6 +124,26 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
     return bad;
 }
 
+int values_parse(dpr_dtype dtype, size_t n, const char *text, value *out) {
+    const size_t size = dpr_dtype_size(dtype);
+    value all = {{0}};
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = i + 1 < n ? strcspn(text, " ") : strlen(text);
+        char word[VALUE_TEXT];
+        value one;
+        if (length >= sizeof word)
+            return -1;
+        memcpy(word, text, length);
+        word[length] = 0;
+        if (value_parse(dtype, word, &one) != 0)
+            return -1;
+        memcpy(all.bytes + i * size, one.bytes, size);
+        text += length + (text[length] == ' ');
+    }
+    *out = all;
+    return 0;
+}
+
 /* ---- Text ------------------------------------------------------------------------------------------------------- */
 
 /* The shortest decimal of the floating-point type that reads back. Whole numbers have no exponent up to 1e15, although
@@ -176,6 +196,24 @@ cJSON *value_json(dpr_dtype dtype, const void *v) {
     }
     value_text(dtype, v, text);
     return isfinite(dpr_element_load(dtype, v).re) ? cli_json_digits(text) : cJSON_CreateString(text);
+}
+
+void values_text(dpr_dtype dtype, size_t n, const void *v, char text[VALUES_TEXT]) {
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            *text++ = ' ';
+        value_text(dtype, (const unsigned char *)v + i * dpr_dtype_size(dtype), text);
+        text += strlen(text);
+    }
+}
+
+cJSON *values_json(dpr_dtype dtype, size_t n, const void *v) {
+    if (n == 1)
+        return value_json(dtype, v);
+    cJSON *array = cJSON_CreateArray();
+    for (size_t i = 0; i < n; i++)
+        cli_json_append(array, value_json(dtype, (const unsigned char *)v + i * dpr_dtype_size(dtype)));
+    return array;
 }
 
 /* ---- Generated -------------------------------------------------------------------------------------------------- */

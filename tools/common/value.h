@@ -6,7 +6,7 @@
 
 #include "element.h"
 
-/* Memory for one element of any type, aligned for all. */
+/* Memory for one element of any type, or one result of any pair, aligned for all. */
 typedef union value {
     unsigned char bytes[16];
     int64_t i64;
@@ -15,7 +15,8 @@ typedef union value {
     dpr_c128 c128;
 } value;
 
-enum { VALUE_TEXT = 80 };
+/* Bytes of the text of a value, and of the values of a result, of which there are at most two. */
+enum { VALUE_TEXT = 80, VALUES_TEXT = 2 * VALUE_TEXT };
 
 /* What the elements of the type are. */
 dpr_kind value_kind(dpr_dtype dtype);
@@ -27,9 +28,17 @@ void value_text(dpr_dtype dtype, const void *v, char text[VALUE_TEXT]);
  * as the strings "nan", "inf", "-inf", complex numbers as an array of two. NULL when out of memory. */
 cJSON *value_json(dpr_dtype dtype, const void *v);
 
+/* The same of `n` values of the type, which lie one behind the other: as text with a space between them, for JSON as an
+ * array if there are several. */
+void values_text(dpr_dtype dtype, size_t n, const void *v, char text[VALUES_TEXT]);
+cJSON *values_json(dpr_dtype dtype, size_t n, const void *v);
+
 /* Reads what value_text() writes, and other usual forms of numbers. 0, or -1 if the text is no such value or a number
  * beyond the range of the type. */
 int value_parse(dpr_dtype dtype, const char *text, value *out);
+
+/* Reads `n` values with a space between them, as many as have room in *out. 0 or -1. */
+int values_parse(dpr_dtype dtype, size_t n, const char *text, value *out);
 
 /* `count` elements of a floating-point or complex type, of F64 and C128: to nearest, ties to even. */
 void value_narrow(dpr_dtype dtype, const double *from, void *to, size_t count);

@@ -1,7 +1,8 @@
 #include "fold.h"
 
 static dpr_options options_of(const fold *f, const char *strategy, const value *init) {
-    return (dpr_options){.size = sizeof(dpr_options), .nan = f->nan, .strategy = strategy, .init = init};
+    return (dpr_options){
+        .size = sizeof(dpr_options), .nan = f->nan, .strategy = strategy, .init = init, .divisor = f->divisor};
 }
 
 /* ---- Indices in column-major arrays ----------------------------------------------------------------------------- */

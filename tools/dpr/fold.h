@@ -15,6 +15,7 @@ typedef struct fold {
     dpr_op op;
     dpr_dtype dtype;
     dpr_nan nan;
+    dpr_divisor divisor;
     const char *strategy; /* NULL: the planner's choice */
     const value *init;    /* NULL: none */
 
@@ -44,7 +45,7 @@ dpr_status fold_prepare(fold *f, const fold_window *w);
 /* Takes one more window of `array`, in order, after fold_prepare(). On an error dpr_last_error() has the sentence. */
 dpr_status fold_add(fold *f, const fold_window *w, const npy_header *array);
 
-/* The outcome for `array`, of the type dpr_result_dtype(op, dtype). */
+/* The outcome for `array`: dpr_result_values(op) values of the type dpr_result_dtype(op, dtype). */
 dpr_status fold_end(fold *f, const npy_header *array, value *out);
 
 /* Gives back what the fold holds. */

@@ -40,14 +40,18 @@ static dpr_dtype result_type(const job *j) {
     return dpr_result_dtype(j->fold.op, j->fold.dtype);
 }
 
+static size_t result_values(const job *j) {
+    return dpr_result_values(j->fold.op);
+}
+
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
 
 static void set_init(job *j, const char *text) {
-    if (j->fold.op == DPR_ARGMIN || j->fold.op == DPR_ARGMAX)
+    if (!dpr_ops[DPR_ROW(j->fold.op)].takes_init)
         job_stop(j, CLI_USAGE, "%s takes no initial value", dpr_op_name(j->fold.op));
-    else if (value_parse(result_type(j), text, &j->init) != 0)
-        job_stop(j, CLI_USAGE, "the initial value '%.64s' is no %s, the type of this result", text,
-                 dpr_dtype_name(result_type(j)));
+    else if (values_parse(result_type(j), result_values(j), text, &j->init) != 0)
+        job_stop(j, CLI_USAGE, "the initial value '%.64s' is not %s of %s, the type of this result", text,
+                 result_values(j) > 1 ? "two values" : "one value", dpr_dtype_name(result_type(j)));
     else
         j->fold.init = &j->init;
 }
@@ -58,8 +62,13 @@ static void job_make(job *j, const job_list *list, dpr_op op, const char *strate
     const dpr_dtype dtype = list->array->dtype;
     const int on_gpu = strategy ? cli_strategy_info(strategy).on_gpu : a->prefer_gpu && a->gpu;
     *j = (job){.strategy = a->every_strategy ? strategy : ""};
-    j->fold = (fold){
-        .ctx = on_gpu ? a->gpu : a->cpu, .cpu = a->cpu, .op = op, .dtype = dtype, .nan = a->nan, .strategy = strategy};
+    j->fold = (fold){.ctx = on_gpu ? a->gpu : a->cpu,
+                     .cpu = a->cpu,
+                     .op = op,
+                     .dtype = dtype,
+                     .nan = a->nan,
+                     .divisor = a->divisor,
+                     .strategy = strategy};
     fold_start(&j->fold);
     if (!dpr_supported(op, dtype))
         job_stop(j, CLI_FAILED, "%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
@@ -181,7 +190,7 @@ static size_t end_jobs(job_list *list) {
 static void add_job(cJSON *results, const job_list *list, const job *j, int is_text) {
     const dpr_dtype type = result_type(j);
     const double rate = (double)(list->array->count * dpr_dtype_size(list->array->dtype)) / j->seconds;
-    char text[VALUE_TEXT];
+    char text[VALUES_TEXT];
     cJSON *row = report_row(results);
     report_add(row, "op=%s strategy=%s", dpr_op_name(j->fold.op), j->strategy);
     if (*j->why) {
@@ -189,9 +198,9 @@ static void add_job(cJSON *results, const job_list *list, const job *j, int is_t
         cJSON_AddStringToObject(row, "error", j->why);
         return;
     }
-    value_text(type, &j->result, text);
+    values_text(type, result_values(j), &j->result, text);
     cJSON_AddStringToObject(row, "result_dtype", dpr_dtype_name(type));
-    cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : value_json(type, &j->result));
+    cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : values_json(type, result_values(j), &j->result));
     report_known(row, "seconds", j->seconds); /* neither is known without elements */
     report_known(row, is_text ? "gigabytes" : "bytes_per_second", is_text ? rate / 1e9 : rate);
 }
@@ -256,11 +265,11 @@ static void show_jobs(const job_list *list, asked *a) {
 }
 
 static void print_values(const job_list *list) {
-    char text[VALUE_TEXT];
+    char text[VALUES_TEXT];
     for (size_t i = 0; i < list->count; i++) {
         const job *j = &list->items[i];
         if (!*j->why)
-            value_text(result_type(j), &j->result, text);
+            values_text(result_type(j), result_values(j), &j->result, text);
         if (j->code == CLI_OK)
             puts(*j->why ? "-" : text);
     }

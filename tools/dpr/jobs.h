@@ -14,8 +14,9 @@ typedef struct asked {
     const char *strategy; /* NULL: the planner's choice */
     int every_strategy;   /* 1: a job for each strategy; those that cannot run are no failure */
     dpr_nan nan;
-    const char *init; /* text, NULL: none */
-    int quiet;        /* 1: the values alone are printed; the report does not show them */
+    dpr_divisor divisor; /* of VAR */
+    const char *init;    /* text, NULL: none */
+    int quiet;           /* 1: the values alone are printed; the report does not show them */
 
     /* Where jobs run. */
     dpr_ctx *cpu;

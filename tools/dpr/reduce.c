@@ -27,6 +27,7 @@ static const cli_help help = {
     "  dpr reduce x.npy                              sum of a NumPy array\n"
     "  dpr reduce x.npy --op min,max,argmax          several at once\n"
     "  dpr reduce x.npy --op every --nan ignore      all operations, NaN elements skipped\n"
+    "  dpr reduce x.npy -o mean,var --divisor sample mean, and an estimate of the variance\n"
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
@@ -38,13 +39,14 @@ static const cli_help help = {
     "--dtype bf16.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
-    "ran, the bytes of the array over the time the reduction took, and this time. Planning, starting threads,\n"
+    "ran, the bytes of the array over the time the reduction took, and this time. minmax has two values, the\n"
+    "least and the greatest element, with a space between them. Planning, starting threads,\n"
     "loading kernels and the copy to a GPU are not in it, but the first operation on a file also waits for the\n"
     "disk; with --generate it is the median of several runs. Generated integers are uniform over all values of\n"
     "the type, floating point is uniform in [0, 1); the same on every machine.\n"
     "\n"
     "JSON: integers have all their digits, however large; NaN and infinities are the strings \"nan\", \"inf\" and\n"
-    "\"-inf\"; complex numbers are [real, imaginary].\n"
+    "\"-inf\"; complex numbers are [real, imaginary], and the result of minmax is [least, greatest].\n"
     "\n"
     "Sizes: 1000, 1e6, 2^20, 64Ki, 64MiB, 64MB.\n"
     "\n"
@@ -81,6 +83,15 @@ static int take_dtype(const char *text, void *out) {
     return cli_dtype(text, &r->dtype);
 }
 
+static const char *divisor_name(size_t i) {
+    static const char *const names[] = {[DPR_DIVISOR_POPULATION] = "population", [DPR_DIVISOR_SAMPLE] = "sample"};
+    return i < sizeof names / sizeof *names ? names[i] : NULL;
+}
+
+static int take_divisor(const char *text, void *out) {
+    return cli_choice(text, divisor_name, out);
+}
+
 static int take_strategy(const char *text, void *out) {
     asked *a = out;
     a->every_strategy = strcmp(text, "all") == 0;
@@ -108,7 +119,10 @@ static int parse(int argc, char **argv, request *r, int *operands) {
          "operations, separated by commas (default: sum);\n'every': all that suit the elements"},
         {'t', "dtype", "TYPE", take_dtype, r, "type of the elements of raw files and generated data"},
         {0, "nan", "RULE", cli_nan, &r->asked.nan, "propagate (default) or ignore: skip NaN elements"},
-        {0, "init", "VALUE", cli_text, &r->asked.init, "one more value, of the type of the result, at the end"},
+        {0, "divisor", "DIVISOR", take_divisor, &r->asked.divisor,
+         "what var divides by: population (default), the number\nof elements; or sample, one less"},
+        {0, "init", "VALUE", cli_text, &r->asked.init,
+         "one more value, of the type of the result, at the end;\nfor minmax two: 'LEAST GREATEST'"},
         {'s', "strategy", "NAME", take_strategy, &r->asked,
          "a strategy of 'dpr info', or 'all' to compare them\n(default: the planner's choice)"},
         {'d', "device", "DEVICE", cli_device, &r->device,

@@ -1,0 +1,328 @@
+/* SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX: a part of simd_template.h.
+ *
+ * Of integers, SUMSQ, NORM1 and MEAN are added up in lanes of 64 bits. Otherwise a block of the array at a time is
+ * converted to F64, changed in place, and added up as a sum of F64 is. MINMAX, and MEAN of floating-point numbers, call
+ * the folds of MIN, MAX and SUM. */
+
+/* ---- Integers --------------------------------------------------------------------------------------------------- */
+
+/* LANES integers of a type from memory. */
+#define DPR_LANES_OF(NAME, T)                                                                                          \
+    typedef T some_##NAME __attribute__((vector_size(LANES * sizeof(T))));                                             \
+    DPR_INLINE some_##NAME load_##NAME(const unsigned char *at) {                                                      \
+        some_##NAME x;                                                                                                 \
+        memcpy(&x, at, sizeof x);                                                                                      \
+        return x;                                                                                                      \
+    }
+DPR_LANES_OF(I8, int8_t)
+DPR_LANES_OF(U8, uint8_t)
+DPR_LANES_OF(I16, int16_t)
+DPR_LANES_OF(U16, uint16_t)
+DPR_LANES_OF(I32, int32_t)
+DPR_LANES_OF(U32, uint32_t)
+DPR_LANES_OF(I64, int64_t)
+DPR_LANES_OF(U64, uint64_t)
+
+/* As integers of 64 bits. */
+DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
+    switch (dtype) {
+    case DPR_BOOL:
+        return (vec_u8)(__builtin_convertvector(load_U8(at), vec_u8) != 0) & 1;
+    case DPR_I8:
+        return (vec_u8) __builtin_convertvector(load_I8(at), vec_s8);
+    case DPR_U8:
+        return __builtin_convertvector(load_U8(at), vec_u8);
+    case DPR_I16:
+        return (vec_u8) __builtin_convertvector(load_I16(at), vec_s8);
+    case DPR_U16:
+        return __builtin_convertvector(load_U16(at), vec_u8);
+    case DPR_I32:
+        return (vec_u8) __builtin_convertvector(load_I32(at), vec_s8);
+    case DPR_U32:
+        return __builtin_convertvector(load_U32(at), vec_u8);
+    default:
+        return (vec_u8)load(at);
+    }
+}
+
+/* What is added up: for MEAN of 64-bit integers, *upper receives the upper halves, and the lower halves are returned,
+ * so that lanes do not overflow. */
+DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {
+    const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
+    if (op == DPR_SUMSQ)
+        return x * x;
+    if (op == DPR_NORM1)
+        return is_signed ? (x ^ (vec_u8)((vec_s8)x < 0)) - (vec_u8)((vec_s8)x < 0) : x;
+    if (dpr_element_size(dtype) < 8)
+        return x;
+    *upper = is_signed ? (vec_u8)((vec_s8)x >> 32) : x >> 32;
+    return x & UINT32_MAX;
+}
+
+DPR_INLINE uint64_t sum_of_lanes(vec_u8 x) {
+    uint64_t sum = 0;
+    for (int i = 0; i < LANES; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* Adds `sum` times 2^shift, where `sum` is signed. */
+DPR_INLINE void add_long(dpr_acc *acc, int64_t sum, int shift) {
+    const dpr_acc term = {.bits = (uint64_t)sum << shift, .index = shift ? sum >> (64 - shift) : -(sum < 0)};
+    dpr_acc_add_long(acc, &term);
+}
+
+/* Folds `groups` groups of LANES elements, at most 2^20. */
+DPR_INLINE void fold_whole_lanes(dpr_op op, dpr_dtype dtype, const unsigned char *at, size_t groups, dpr_acc *acc) {
+    const size_t step = LANES * dpr_element_size(dtype);
+    vec_u8 a = {0}, b = {0}, a_upper = {0}, b_upper = {0}, upper = {0};
+    for (; groups >= 2; groups -= 2, at += 2 * step) {
+        a += whole_terms(op, dtype, whole_lanes(dtype, at), &upper);
+        a_upper += upper;
+        b += whole_terms(op, dtype, whole_lanes(dtype, at + step), &upper);
+        b_upper += upper;
+    }
+    if (groups > 0) {
+        a += whole_terms(op, dtype, whole_lanes(dtype, at), &upper);
+        a_upper += upper;
+    }
+    if (op == DPR_MEAN) {
+        add_long(acc, (int64_t)sum_of_lanes(a + b), 0);
+        add_long(acc, (int64_t)sum_of_lanes(a_upper + b_upper), 32);
+    } else {
+        acc->bits += sum_of_lanes(a + b);
+    }
+}
+
+DPR_INLINE void fold_whole(dpr_op op, dpr_dtype dtype, span range, dpr_acc *acc) {
+    const size_t size = dpr_element_size(dtype), most = (size_t)1 << 20, groups = range.count / LANES;
+    for (size_t i = 0; i < groups; i += most)
+        fold_whole_lanes(op, dtype, range.in + i * LANES * size, groups - i < most ? groups - i : most, acc);
+    acc->present += op == DPR_MEAN ? groups * LANES : 0;
+    for (size_t i = groups * LANES; i < range.count; i++)
+        dpr_acc_add(op, dtype, DPR_NAN_PROPAGATE, acc, dpr_element_load(dtype, range.in + i * size), i);
+}
+
+/* ---- Numbers in F64 --------------------------------------------------------------------------------------------- */
+
+enum { NUMBERS = 1024 };
+
+/* A block of numbers; the parts of complex ones are neighbours. */
+typedef struct numbers {
+    _Alignas(64) double x[NUMBERS + LANES];
+    size_t count; /* parts count each */
+} numbers;
+
+/* Converts the vector of elements at `at`, which are not complex. */
+DPR_INLINE void convert_whole(dpr_dtype dtype, const unsigned char *at, double *to) {
+    for (size_t i = 0; i < VECTOR / dpr_element_size(dtype); i += LANES, at += LANES * dpr_element_size(dtype)) {
+        vec_f8 x;
+        switch (dtype) {
+        case DPR_I32:
+            x = __builtin_convertvector(load_I32(at), vec_f8);
+            break;
+        case DPR_U32:
+            x = __builtin_convertvector(load_U32(at), vec_f8);
+            break;
+        case DPR_U64:
+            x = __builtin_convertvector(load_U64(at), vec_f8);
+            break;
+        case DPR_I64:
+            x = __builtin_convertvector(load_I64(at), vec_f8);
+            break;
+        default:
+            x = __builtin_convertvector((vec_s8)whole_lanes(dtype, at), vec_f8);
+            break;
+        }
+        memcpy(to + i, &x, sizeof x);
+    }
+}
+
+/* Converts VECTOR bytes of F32. */
+DPR_INLINE void convert_f32(const void *from, double *to) {
+    const unsigned char *at = from;
+    const vec_f8 x[2] = {DPR_F64_FROM_F32(at), DPR_F64_FROM_F32(at + VECTOR / 2)};
+    memcpy(to, x, sizeof x);
+}
+
+/* Converts the vector of elements at `at`. Narrow floats change their order, which does not matter. */
+DPR_INLINE void convert_vector(dpr_dtype dtype, const unsigned char *at, double *to) {
+    vec_f4 parts[sizeof(float)];
+    if (dpr_acc_is_integer(dtype)) {
+        convert_whole(dtype, at, to);
+    } else if (dpr_part_size(dtype) == 8) {
+        memcpy(to, at, VECTOR);
+    } else if (dpr_part_size(dtype) == 4) {
+        convert_f32(at, to);
+    } else {
+        f32_from(dtype, at, parts);
+        for (size_t i = 0; i < vectors_of_f32(dtype); i++)
+            convert_f32(&parts[i], to + i * (VECTOR / sizeof(float)));
+    }
+}
+
+/* Leaves out complex or real numbers with a NaN. */
+static void drop_nans(numbers *b, size_t parts) {
+    size_t kept = 0;
+    for (size_t i = 0; i < b->count; i += parts) {
+        const double re = b->x[i], im = b->x[i + parts - 1];
+        if (re != re || im != im)
+            continue;
+        b->x[kept] = re;
+        b->x[kept + parts - 1] = im;
+        kept += parts;
+    }
+    b->count = kept;
+}
+
+static int has_nan(const numbers *b) {
+    int found = 0;
+    for (size_t i = 0; i < b->count; i++)
+        found |= b->x[i] != b->x[i];
+    return found;
+}
+
+/* Converts the next elements of the range, from number `first` on; returns how many. */
+DPR_INLINE size_t convert_block(dpr_dtype dtype, dpr_nan nan, span range, size_t first, numbers *out) {
+    const size_t parts = dpr_acc_is_complex(dtype) ? 2 : 1, size = dpr_element_size(dtype), in_vector = VECTOR / size;
+    const size_t left = range.count - first, n = left < NUMBERS / parts ? left : NUMBERS / parts;
+    const unsigned char *at = range.in + first * size;
+    size_t i = 0;
+    for (; i + in_vector <= n; i += in_vector)
+        convert_vector(dtype, at + i * size, out->x + i * parts);
+    for (; i < n; i++) {
+        const dpr_element e = dpr_element_load(dtype, at + i * size);
+        out->x[i * parts + parts - 1] = e.im;
+        out->x[i * parts] = dpr_acc_number(dtype, e);
+    }
+    out->count = n * parts;
+    if (nan == DPR_NAN_IGNORE && has_nan(out))
+        drop_nans(out, parts);
+    return n;
+}
+
+/* The sum, of each part by itself if there are two. */
+static dpr_acc sum_of_numbers(numbers *b, size_t parts) {
+    const size_t vectors = (b->count + LANES - 1) / LANES;
+    const unsigned char *at = (const unsigned char *)b->x;
+    for (size_t i = b->count; i < vectors * LANES; i++)
+        b->x[i] = 0;
+    dpr_acc acc = parts == 2 ? fold_in_f64(DPR_SUM, DPR_C128, DPR_NAN_PROPAGATE, 0, at, vectors)
+                             : fold_in_f64(DPR_SUM, DPR_F64, DPR_NAN_PROPAGATE, 0, at, vectors);
+    if (parts == 1)
+        acc.im = acc.im_lost = 0;
+    return acc;
+}
+
+static dpr_acc squares_of_numbers(numbers *b) {
+    for (size_t i = 0; i < b->count; i++)
+        b->x[i] *= b->x[i];
+    return sum_of_numbers(b, 1);
+}
+
+/* Squares are added up without scaling first, and one by one if some may have left F64's range. */
+static dpr_acc norm_of_numbers(const numbers *b) {
+    numbers squares = *b;
+    dpr_acc sum = squares_of_numbers(&squares), scaled = {0};
+    if (sum.re >= 0x1p-900 && sum.re <= 0x1p960) /* 2^63 elements cannot leave the range then */
+        return sum;
+    for (size_t i = 0; i < b->count; i++) {
+        dpr_acc one = {0};
+        dpr_acc_add_scaled(&one, b->x[i]);
+        dpr_acc_add_sums(DPR_ACC_RE | DPR_ACC_IM | DPR_ACC_SQUARES, &scaled, &one);
+    }
+    return scaled;
+}
+
+static dpr_acc magnitudes_of_numbers(numbers *b, size_t parts) {
+    for (size_t i = 0; i < b->count / parts; i++) {
+        const double re = b->x[i * parts], im = b->x[i * parts + parts - 1], square = re * re + im * im;
+        const int in_range = square >= 0x1p-900 && square <= 0x1p1000;
+        b->x[i] = parts == 1 ? fabs(re) : in_range ? sqrt(square) : dpr_acc_magnitude(re, im);
+    }
+    b->count /= parts;
+    return sum_of_numbers(b, 1);
+}
+
+static dpr_acc variance_of_numbers(numbers *b, size_t parts) {
+    const size_t n = b->count / parts;
+    const dpr_acc sum = sum_of_numbers(b, parts);
+    const double mean[] = {sum.re / (double)n, sum.im / (double)n};
+    for (size_t i = 0; i < b->count; i++)
+        b->x[i] -= mean[i % parts];
+    const dpr_acc off = sum_of_numbers(b, parts), squares = squares_of_numbers(b);
+    return dpr_acc_of_mean(n, mean[0], parts == 2 ? mean[1] : 0, off.re, off.im, squares.re);
+}
+
+/* The accumulator of a block, which may be empty. */
+static dpr_acc acc_of_numbers(dpr_op op, int is_scaled, size_t parts, numbers *b) {
+    if (op == DPR_SUMSQ || (op == DPR_NORM2 && !is_scaled))
+        return squares_of_numbers(b);
+    if (op == DPR_NORM2)
+        return norm_of_numbers(b);
+    return op == DPR_NORM1 ? magnitudes_of_numbers(b, parts) : variance_of_numbers(b, parts);
+}
+
+DPR_INLINE void fold_blocks(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    numbers block;
+    for (size_t i = 0; i < range.count;) {
+        i += convert_block(dtype, nan, range, i, &block);
+        const dpr_acc part = acc_of_numbers(op, dpr_acc_is_scaled(dtype), dpr_acc_is_complex(dtype) ? 2 : 1, &block);
+        dpr_acc_combine(op, dtype, acc, &part);
+    }
+}
+
+/* ---- By other folds --------------------------------------------------------------------------------------------- */
+
+/* Folds elements from number `i` of the range on by the fold of another operation. */
+DPR_INLINE dpr_acc fold_by(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, size_t i, size_t count) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    DPR_KERNELS.fold[nan][DPR_ROW(op)][DPR_ROW(dtype)](range.in, i, count, &acc);
+    return acc;
+}
+
+/* The number of NaNs among the elements. */
+DPR_INLINE size_t count_nans(dpr_dtype dtype, span range) {
+    const size_t size = dpr_element_size(dtype);
+    const vec even = (vec)(vec_u8)DPR_EACH_LANE(DPR_LANE_IS_EVEN, _);
+    vec_u8 nans = {0};
+    size_t rest = 0;
+    for (size_t i = 0; i < range.vectors; i++) {
+        const vec marks = are_nan(dtype, load(range.in + i * VECTOR));
+        nans += (vec_u8)(dtype == DPR_C128 ? marks & even
+                                           : widen(flag_size(dtype), 0, 0, marks & splat(flag_size(dtype), 1)));
+    }
+    for (size_t i = range.count - range.rest; i < range.count; i++)
+        rest += (size_t)dpr_element_is_nan(dtype, dpr_element_load(dtype, range.in + i * size));
+    return rest + sum_of_lanes(nans);
+}
+
+DPR_INLINE void fold_mean(dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    dpr_acc sum = fold_by(DPR_SUM, dtype, nan, range, 0, range.count);
+    sum.bits = 0;
+    sum.index = 0;
+    sum.present = range.count - (nan == DPR_NAN_IGNORE ? count_nans(dtype, range) : 0);
+    dpr_acc_combine(DPR_MEAN, dtype, acc, &sum);
+}
+
+/* The second fold of a chunk finds it in the cache. */
+DPR_INLINE void fold_minmax(dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    const size_t chunk = 16384 / dpr_element_size(dtype);
+    for (size_t i = 0; i < range.count; i += chunk) {
+        const size_t count = range.count - i < chunk ? range.count - i : chunk;
+        dpr_rank_take_least(&acc->rank, fold_by(DPR_MIN, dtype, nan, range, i, count).rank);
+        dpr_rank_take_least(&acc->index, fold_by(DPR_MAX, dtype, nan, range, i, count).rank);
+    }
+}
+
+DPR_INLINE void fold_fused_only(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
+    const int is_whole = dpr_acc_is_integer(dtype);
+    if (op == DPR_MINMAX)
+        fold_minmax(dtype, nan, range, acc);
+    else if (is_whole && (op == DPR_SUMSQ || op == DPR_NORM1 || op == DPR_MEAN))
+        fold_whole(op, dtype, range, acc);
+    else if (op == DPR_MEAN)
+        fold_mean(dtype, nan, range, acc);
+    else
+        fold_blocks(op, dtype, nan, range, acc);
+}
