@@ -25,8 +25,9 @@ typedef union dpr_key {
         uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
         uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
         uint8_t fused;     /* 1: several operations in one pass over the array */
-        uint8_t segments;  /* log2 of the number of segments, rounded down; 0: one array */
-        uint8_t strided;   /* 1: there are gaps between elements, or several dimensions */
+        uint8_t
+            segments; /* log2 of the number of segments, rounded down; 0: one array. So far no strategy runs others */
+        uint8_t strided; /* 1: elements do not lie one behind the other. So far no strategy runs such an array */
         uint8_t spare;
         uint32_t ops; /* bit i: the operation of row i is asked for */
     } f;
@@ -53,29 +54,6 @@ typedef struct dpr_init {
 
 /* For kernels alone: `present` if a partial result is wanted (args.h). */
 enum { DPR_PARTIAL_WANTED = 2 };
-
-/* How the elements of a problem lie in memory, after dimensions that can be joined have become one. So far all problems
- * have one dimension without gaps and one segment, and no strategy runs others. */
-enum { DPR_MOST_DIMENSIONS = 8 };
-typedef struct dpr_layout {
-    int dimensions;
-    uint64_t extent[DPR_MOST_DIMENSIONS]; /* elements, the slowest dimension first */
-    int64_t stride[DPR_MOST_DIMENSIONS];  /* elements from one to the next */
-    uint64_t segments;                    /* parts that are reduced each by itself */
-} dpr_layout;
-
-static inline dpr_layout dpr_layout_of_array(uint64_t count) {
-    const dpr_layout layout = {1, {count}, {1}, 1};
-    return layout;
-}
-
-/* Sets the key's fields that depend on the layout. */
-static inline void dpr_key_set_layout(dpr_key *key, const dpr_layout *layout) {
-    uint64_t segments = layout->segments;
-    key->f.strided = layout->dimensions > 1 || layout->stride[0] != 1;
-    for (key->f.segments = 0; segments > 1; segments /= 2)
-        key->f.segments++;
-}
 
 /* The places of the results of several operations. */
 typedef struct dpr_outputs {

@@ -527,14 +527,18 @@ typedef enum dpr_memory {
     DPR_MEMORY_DEVICE = 4
 } dpr_memory;
 
-/** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype and count. */
+/** The most dimensions of a problem. */
+enum { DPR_MOST_DIMENSIONS = 8 };
+
+/** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents.
+ */
 typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
     dpr_dtype dtype;
     size_t count;      /**< number of elements of every run; with `device_count`, the most that a run may have */
     dpr_memory memory; /**< where the arrays of the runs will lie */
-    int reserved;      /**< 0 */
+    int dimensions;    /**< 0: an array of `count` elements. 1 to DPR_MOST_DIMENSIONS: of the shape in `extents` */
     const dpr_options *options; /**< NULL: the defaults. Copied, with the initial value and the options of launches */
     /** NULL, or the place where each run reads its number of elements: device, pinned or managed memory for a GPU, host
      * memory for the CPU. A run in a stream reads it when its turn comes, so that a captured graph follows it from one
@@ -546,10 +550,18 @@ typedef struct dpr_problem {
      * rules are those of dpr_reduce_fused(). */
     const dpr_op *ops;
     size_t op_count; /**< 0 if `ops` is NULL */
+    /** The number of elements in each dimension, the slowest dimension first; NULL if `dimensions` is 0. `count` is
+     * then 0 or their product, `device_count` is NULL, and ARGMIN and ARGMAX count elements in the order of their
+     * indices, the last index running fastest. Copied. */
+    const uint64_t *extents;
+    /** The distance in each dimension from one element to the next, in elements; NULL: the array has no gaps. Copied.
+     * So far strategies run only arrays whose elements lie one behind the other in the order of their indices; other
+     * strides are refused (DPR_ERR_STRATEGY_UNABLE). The strides of dimensions with one element do not matter. */
+    const int64_t *strides;
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0 }
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0, NULL, NULL }
 DPR_API void dpr_problem_init(dpr_problem *out, size_t size);
 
 /** A plan is a choice that is made once and run often. */

@@ -4,6 +4,7 @@
 
 #include "element.h"
 #include "error.h"
+#include "layout.h"
 #include "partial.h"
 #include "plan/registry.h"
 #include "plan/text.h"
@@ -206,8 +207,30 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
     return DPR_OK;
 }
 
+/* Finds the number of elements of the problem, and whether they lie one behind the other. */
+static dpr_status take_shape(dpr_problem *problem, int *strided) {
+    dpr_layout layout;
+    *strided = 0;
+    if (problem->dimensions == 0) {
+        if (problem->extents || problem->strides)
+            return dpr_fail(DPR_ERR_INVALID_OPTION,
+                            "problem->%s is set; it should be NULL, as problem->dimensions is 0",
+                            problem->extents ? "extents" : "strides");
+        return DPR_OK;
+    }
+    const dpr_status status = dpr_layout_make(problem, &layout);
+    if (status != DPR_OK)
+        return status;
+    problem->count = (size_t)layout.elements;
+    *strided = !dpr_layout_is_array(&layout);
+    return DPR_OK;
+}
+
 dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
+    int strided;
     dpr_status status = dpr_request_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
+    if (status == DPR_OK)
+        status = take_shape(adopted, &strided);
     if (status == DPR_OK)
         status = adopted->ops ? dpr_request_fuse(adopted->ops, adopted->op_count, adopted->dtype, adopted->count,
                                                  adopted->options, out)
@@ -222,10 +245,9 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
     status = dpr_request_no_stream(out, "problem->options");
     if (status != DPR_OK)
         return status;
-    if (adopted->reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->reserved is %d; it should be 0", adopted->reserved);
     const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     out->key.f.in_memory = (uint8_t)(adopted->memory == DPR_MEMORY_AUTO ? usual : adopted->memory);
+    out->key.f.strided = strided ? 1 : 0;
     return DPR_OK;
 }
 

@@ -187,8 +187,12 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
 }
 
 /* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is the
- * block size or the memory, or it is what the one that runs any operations says. */
+ * strides, the block size or the memory, or it is what the one that runs any operations says. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
+    if (key->f.strided)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                        "problem->strides leave gaps between elements or change their order, and no strategy runs "
+                        "such arrays");
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,

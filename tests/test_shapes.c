@@ -1,0 +1,151 @@
+/* Problems of several dimensions. */
+#include <limits.h>
+
+#include "support.h"
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_problem problem;
+    int32_t in[24];
+} scene;
+
+static void set_up(void *context) {
+    scene *s = context;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->ctx));
+    dpr_problem_init(&s->problem, sizeof s->problem);
+    s->problem.dtype = DPR_I32;
+    for (int i = 0; i < 24; i++)
+        s->in[i] = i == 17 ? 100 : i;
+}
+
+static void tear_down(void *context) {
+    const scene *s = context;
+    dpr_ctx_destroy(s->ctx);
+}
+
+#define SHAPE_TEST(NAME) TEST_FIXTURE(Shapes, NAME, scene, set_up, tear_down)
+
+static void shape(scene *s, int dimensions, const uint64_t *extents, const int64_t *strides) {
+    s->problem.dimensions = dimensions;
+    s->problem.extents = extents;
+    s->problem.strides = strides;
+}
+
+/* Expects the problem's operation to give this result. */
+static void expect_result(scene *s, dpr_op op, int64_t expected) {
+    dpr_plan *plan = NULL;
+    int64_t out = 0;
+    s->problem.op = op;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &s->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, &out, NULL));
+    EXPECT_EQ_I64(expected, out);
+    dpr_plan_destroy(plan);
+}
+
+static void expect_refusal(const scene *s, dpr_status status, const char *sentence) {
+    dpr_plan *plan = NULL;
+    EXPECT_STATUS(status, dpr_plan_create(s->ctx, &s->problem, &plan));
+    EXPECT_EQ_STR(sentence, dpr_last_error());
+    EXPECT_TRUE(plan == NULL);
+}
+
+SHAPE_TEST(arrays_without_gaps_are_reduced) {
+    static const uint64_t flat[] = {24}, solid[] = {2, 3, 4}, most[] = {1, 2, 1, 3, 1, 2, 2, 1};
+    static const int64_t one[] = {1}, of_solid[] = {12, 4, 1}, of_most[] = {-7, 12, INT64_MAX, 4, 0, 2, 1, INT64_MIN};
+    const struct {
+        int dimensions;
+        const uint64_t *extents;
+        const int64_t *strides;
+    } shapes[] = {{1, flat, NULL},      {1, flat, one},     {3, solid, NULL},
+                  {3, solid, of_solid}, {8, most, of_most}, {8, most, NULL}};
+    for (size_t i = 0; i < LENGTH(shapes); i++) {
+        shape(fixture, shapes[i].dimensions, shapes[i].extents, shapes[i].strides);
+        for (fixture->problem.count = 0; fixture->problem.count <= 24; fixture->problem.count += 24) {
+            expect_result(fixture, DPR_SUM, 276 - 17 + 100);
+            expect_result(fixture, DPR_ARGMAX, 17);
+        }
+    }
+}
+
+SHAPE_TEST(one_element_has_any_strides) {
+    static const uint64_t extents[] = {1, 1};
+    static const int64_t strides[] = {-3, 0};
+    shape(fixture, 2, extents, strides);
+    expect_result(fixture, DPR_MAX, 0);
+}
+
+SHAPE_TEST(an_extent_of_zero_leaves_no_elements) {
+    static const uint64_t extents[] = {UINT64_MAX, 0, UINT64_MAX};
+    static const int64_t strides[] = {5, 5, 5};
+    shape(fixture, 3, extents, strides);
+    expect_result(fixture, DPR_PROD, 1);
+    fixture->problem.op = DPR_ARGMIN;
+    expect_refusal(fixture, DPR_ERR_EMPTY, "count is 0; argmin has no result for zero elements");
+}
+
+/* Gaps between rows, between elements, columns before rows, a row read backwards, one element many times, and rows
+ * whose distance does not fit the type that it is calculated in. */
+SHAPE_TEST(other_strides_are_refused) {
+    static const uint64_t extents[] = {3, 4};
+    static const int64_t strides[][2] = {{5, 1}, {8, 2}, {1, 3}, {4, -1}, {0, 0}, {4, INT64_MAX}, {0, INT64_MIN}};
+    for (size_t i = 0; i < LENGTH(strides); i++) {
+        shape(fixture, 2, extents, strides[i]);
+        expect_refusal(fixture, DPR_ERR_STRATEGY_UNABLE,
+                       "problem->strides leave gaps between elements or change their order, and no strategy runs such "
+                       "arrays");
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = "cpu.serial";
+        fixture->problem.options = &options;
+        expect_refusal(fixture, DPR_ERR_STRATEGY_UNABLE,
+                       "strategy \"cpu.serial\" cannot run this: runs one array without gaps");
+        fixture->problem.options = NULL;
+    }
+    shape(fixture, 2, extents, NULL);
+    expect_result(fixture, DPR_MAX, 11);
+}
+
+SHAPE_TEST(shapes_without_meaning_are_refused) {
+    static const uint64_t extents[9] = {2, 3, 4, 1, 1, 1, 1, 1, 1}, huge[] = {UINT64_C(1) << 62, 2},
+                          wrapping[] = {UINT64_C(1) << 63, 2};
+    static const int64_t strides[] = {1};
+    const uint64_t count = 1;
+    shape(fixture, -1, extents, NULL);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "problem->dimensions is -1; it should be from 0 to 8");
+    shape(fixture, 9, extents, NULL);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "problem->dimensions is 9; it should be from 0 to 8");
+    shape(fixture, INT_MIN, extents, NULL);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "problem->dimensions is -2147483648; it should be from 0 to 8");
+    shape(fixture, 2, NULL, strides);
+    expect_refusal(fixture, DPR_ERR_NULL_POINTER, "problem->extents is NULL, and problem->dimensions is 2");
+    shape(fixture, 0, extents, NULL);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->extents is set; it should be NULL, as problem->dimensions is 0");
+    shape(fixture, 0, NULL, strides);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->strides is set; it should be NULL, as problem->dimensions is 0");
+    shape(fixture, 2, huge, NULL);
+    expect_refusal(fixture, DPR_ERR_SIZE,
+                   "the product of problem->extents is above 9223372036854775807; an array has at most so many bytes");
+    shape(fixture, 2, wrapping, NULL);
+    expect_refusal(fixture, DPR_ERR_SIZE,
+                   "the product of problem->extents is above 9223372036854775807; an array has at most so many bytes");
+    shape(fixture, 3, extents, NULL);
+    fixture->problem.count = 23;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->count is 23; it should be 0 or 24, the product of problem->extents");
+    fixture->problem.count = 24;
+    fixture->problem.device_count = &count;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->device_count is set; it should be NULL, as problem->dimensions is 3");
+    fixture->problem.device_count = NULL;
+    expect_result(fixture, DPR_MIN, 0);
+}
+
+/* Bytes, unlike elements, do not fit. */
+SHAPE_TEST(shapes_too_large_for_their_type_are_refused) {
+    static const uint64_t extents[] = {UINT64_C(1) << 31, UINT64_C(1) << 31};
+    shape(fixture, 2, extents, NULL);
+    dpr_plan *plan = NULL;
+    EXPECT_STATUS(DPR_ERR_SIZE, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "count is 4611686018427387904");
+}
