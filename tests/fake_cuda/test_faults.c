@@ -358,13 +358,10 @@ static const scenario scenarios[] = {
     {"async_tree", run_async, "dp.tree", 1},
     {"plan_tree", run_plan, "dp.tree", 1},
     {"capture_tree", run_capture, "dp.tree", 0},
-    {"context_recursive", run_context, "dp.recursive", 1},
     {"async_recursive", run_async, "dp.recursive", 1},
-    {"context_nosync", run_context, "dp.nosync", 1},
     {"async_nosync", run_async, "dp.nosync", 1},
-    {"context_recursive2", run_context, "dp.recursive2", 1},
     {"async_recursive2", run_async, "dp.recursive2", 1},
-    {"plan_recursive2", run_plan, "dp.recursive2", 0},
+    {"plan_recursive2", run_plan, "dp.recursive2", 1},
     {"capture_recursive2", run_capture, "dp.recursive2", 1},
 };
 
