@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(most_threads, 1) async_kernel(const __grid_con
     using X = partial<M>;
     static_assert(sizeof(typename X::type) <= demonstrated_bytes);
     const thread_slice<M> mine = begin<M>(args);
-    const unaligned_ends<typename M::storage> e(mine.d);
+    const unaligned_ends<reader_of<M>> e(mine.d);
     const auto own = X::pack(reduce_stages<M>(stage_walk<typename M::storage>{mine.d}));
     const auto x = reduce_block<M>(e.template with<M>(own));
     meet<M, true>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);

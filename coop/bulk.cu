@@ -109,13 +109,14 @@ template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &
     const thread_slice<M> mine = begin<M>(args);
     typename partial<M>::type x;
     bool split = false;
-    if constexpr (alignof(T) < sizeof(T)) {
+    if constexpr (reader_of<M>::may_be_split) {
         split = is_split<T>(args.in);
         if (split)
-            x = reduce_split_slice<M>(mine.d.data, mine.d.count);
+            x = reduce_split_slice<M>(mine.d, mine.d.count);
     }
     if (!split)
-        x = unaligned_ends<T>(mine.d).template with<M>(partial<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
+        x = unaligned_ends<reader_of<M>>(mine.d).template with<M>(
+            partial<M>::pack(reduce_stages<M>(r, stage_walk<T>(mine.d))));
     x = reduce_block<M>(x);
     meet<M>(args, mine.d.count, x, blockIdx.x, gridDim.x - 1);
 }

@@ -173,15 +173,16 @@ template <class P, int K> __device__ void forget(P (&p)[K]) {
 }
 
 /* There are two loops, because one for both ways of loading would need a branch for each load. */
-template <class P, int K> __device__ void load_tile(P (&p)[K], const P *first, bool streaming) {
+template <class Reader, class P, int K>
+__device__ void load_tile(P (&p)[K], typename Reader::place first, bool streaming) {
     if (streaming) {
 #pragma unroll
         for (int v = 0; v < K; ++v)
-            p[v] = load_packet<true>(first + v * blockDim.x);
+            p[v] = Reader::template load<true>(first + v * blockDim.x);
     } else {
 #pragma unroll
         for (int v = 0; v < K; ++v)
-            p[v] = load_packet<false>(first + v * blockDim.x);
+            p[v] = Reader::template load<false>(first + v * blockDim.x);
     }
 }
 
@@ -200,7 +201,7 @@ template <dpr_dtype D, dpr_nan N>
 __device__ void read_rest(const dpr_fused_args &args, const thread_slice<reading<D>> &mine,
                           const packet<storage_of<D>> *tile, uint64_t *own) {
     using P = packet<storage_of<D>>;
-    const unaligned_ends<storage_of<D>> ends(mine.d);
+    const unaligned_ends<reader_of<reading<D>>> ends(mine.d);
     rest_of_tile<reading<D>> rest(mine);
     operations<D, N>::each(args, own, [&](auto o, uint64_t *at) {
         using O = decltype(o);
@@ -215,7 +216,7 @@ __device__ void read_rest(const dpr_fused_args &args, const thread_slice<reading
         }
         tile_of<M> t = O::tile_after(a);
         rest.template add_to<M>(t);
-        a = t.fold_into(a, [&](unsigned v) { return mine.index(mine.first_of_rest + v * threads_of_grid()); });
+        a = t.fold_into(a, [&](unsigned v) { return mine.d.index(mine.first_of_rest + v * threads_of_grid()); });
         if (ends.has_first)
             a = O::with_element(a, ends.first, thread_of_grid());
         if (ends.has_last)
@@ -233,7 +234,7 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
     uint64_t next_recentring = 1; /* tiles until then */
     P next[vectors];              /* the next tile, which is loaded while the rest or the tile before is reduced */
     if (mine.tiles > 0)
-        load_tile(next, first, streaming);
+        load_tile<reader_of<reading<D>>>(next, first, streaming);
     read_rest<D, N>(args, mine, next, own);
 #pragma unroll 1
     for (uint64_t t = 1; t <= mine.tiles; ++t) {
@@ -246,7 +247,7 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
         for (int v = 0; v < vectors; ++v)
             p[v] = next[v];
         if (t < mine.tiles)
-            load_tile(next, first + mine.tile_step, streaming);
+            load_tile<reader_of<reading<D>>>(next, first + mine.tile_step, streaming);
         operations<D, N>::each_in_loop(args, own, [&](auto o, uint64_t *at) {
             using O = decltype(o);
             using M = typename O::M;
@@ -254,7 +255,7 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
             const typename O::A a = O::load(at);
             tile_of<M> tile = O::tile_after(a);
             add_vectors<vectors, M>(tile, p, 0);
-            const auto index_of = [&](unsigned v) { return mine.index(first + v * blockDim.x); };
+            const auto index_of = [&](unsigned v) { return mine.d.index(first + v * blockDim.x); };
             if constexpr (M::holds_index) /* the rest lies behind all tiles, and a tile takes no index of equals */
                 O::store(at, M::merge(a, tile.fold_into(M::identity(), index_of)));
             else
@@ -271,7 +272,7 @@ __device__ void read_split(const dpr_fused_args &args, const thread_slice<readin
                            [&](auto o, uint64_t *at) { decltype(o)::store(at, decltype(o)::M::identity()); });
     uint64_t seen = 0, next_recentring = 1;
     for (uint64_t i = thread_of_grid(); i < mine.d.count; i += threads_of_grid()) {
-        const auto x = mine.d.data[i];
+        const auto x = mine.d.element(i);
         if (seen++ == next_recentring) {
             recentre<D, N>(args, own);
             next_recentring *= 4;

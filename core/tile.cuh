@@ -4,6 +4,7 @@
 
 #include "args.h"
 #include "monoid.cuh"
+#include "reader.cuh"
 
 namespace dpr {
 
@@ -138,36 +139,6 @@ template <class M> struct partial {
 
 /* ---- Reading ---- */
 
-/* An array, divided for reading: `head` elements before the first 16-byte boundary, whole vectors, and the elements
- * after these. */
-template <class T> struct array_view {
-    const T *data;
-    uint64_t count, vectors;
-    uint32_t head;
-    bool ends; /* true if some elements are not in whole vectors */
-
-    /* The whole array, as the host has divided it. */
-    __device__ explicit array_view(const dpr_kernel_args &args)
-        : data(static_cast<const T *>(args.in)), count(args.count), vectors(args.vectors), head(args.head),
-          ends(args.reading & DPR_READ_ENDS) {}
-
-    /* The first `n` elements of the array. */
-    __device__ array_view(const dpr_kernel_args &args, uint64_t n)
-        : data(static_cast<const T *>(args.in)), count(n), head(n < args.head ? static_cast<uint32_t>(n) : args.head) {
-        vectors = (n - head) / packet<T>::size;
-        ends = head > 0 || tail() < n;
-    }
-
-    __device__ const packet<T> *body() const { return reinterpret_cast<const packet<T> *>(data + head); }
-    __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
-};
-
-/* Does not use the path for read-only data: the kernel may have started before the array was written. */
-template <bool Streaming, class T> __device__ packet<T> load_packet(const packet<T> *p) {
-    const uint4 *q = reinterpret_cast<const uint4 *>(p);
-    return bits_as<packet<T>>(Streaming ? __ldcs(q) : *q);
-}
-
 __device__ inline unsigned thread_of_grid() {
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -179,13 +150,12 @@ __device__ inline unsigned threads_of_grid() {
 /* The part of the array that one thread of the grid reads: vectors in its block's full tiles, one vector in each row of
  * the rest, which lies after all tiles, and at most one element before the vectors and one after them. The slice
  * follows from the arguments alone, so that little is left to calculate when the work before has ended. */
-template <class M> struct thread_slice {
-    using T = typename M::storage;
-    using P = packet<T>;
+template <class M, class Reader = reader_of<M>> struct thread_slice {
+    using place = typename Reader::place;
     static constexpr unsigned vectors = M::vectors;
     static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
-    array_view<T> d;
-    const P *first_of_tiles, *first_of_rest;
+    Reader d;
+    place first_of_tiles, first_of_rest;
     uint64_t tiles;     /* tiles of each block; of each tile a thread reads `vectors` vectors, blockDim.x apart */
     uint64_t tile_step; /* vectors from one tile of the block to its next */
     unsigned rows;      /* rows of the rest, each as wide as the grid, so that every thread has one vector in each */
@@ -200,21 +170,18 @@ template <class M> struct thread_slice {
         divide(args, d.vectors - rounds * threads < threads ? rounds : rounds + 1);
     }
 
-    /* Index of the first element of a vector. */
-    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
-
     /* Prefetches up to `most` of the thread's first vectors to L2. One thread in eight does it, for a line of 128
      * bytes. It is only a hint, so it may come before the elements are written. */
     __device__ void read_ahead(unsigned most) const {
         if (threadIdx.x % 8 != 0)
             return;
         const unsigned rest = rows + has_last, with_tile = tiles > 0 ? rest + vectors : rest;
-        const P *q = first_of_rest;
+        place q = first_of_rest;
 #pragma unroll 1
         for (unsigned i = 0; i < with_tile && i < most; ++i) {
             if (i == rest)
                 q = first_of_tiles;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(q));
+            Reader::prefetch(q);
             q += i < rest ? threads_of_grid() : blockDim.x;
         }
     }
@@ -256,15 +223,15 @@ __device__ inline uint64_t elements(const dpr_kernel_args &args) {
 }
 
 /* The beginning of every kernel that reads the array by vectors. */
-template <class M> __device__ thread_slice<M> begin(const dpr_kernel_args &args) {
+template <class M, class Reader = reader_of<M>> __device__ thread_slice<M, Reader> begin(const dpr_kernel_args &args) {
     let_next_launch();
-    thread_slice<M> mine(args);
+    thread_slice<M, Reader> mine(args);
     mine.read_ahead(args.prefetch);
     /* Without this, the compiler moves the calculation to where its results are used, after the wait. */
-    asm volatile("" : "+l"(mine.first_of_rest));
+    Reader::keep(mine.first_of_rest);
     wait_for_work_before();
     if (args.device_count)
-        mine = thread_slice<M>(args, elements(args));
+        mine = thread_slice<M, Reader>(args, elements(args));
     return mine;
 }
 
@@ -275,35 +242,35 @@ template <class T> __device__ bool is_split(const void *in) {
 
 /* Reduces this thread's slice of such an array: each element is read by itself, and neighbouring threads read
  * neighbours. */
-template <class M>
-__device__ typename partial<M>::type reduce_split_slice(const typename M::storage *data, uint64_t count) {
+template <class M, class Reader>
+__device__ typename partial<M>::type reduce_split_slice(const Reader &d, uint64_t count) {
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (uint64_t i = thread_of_grid(); i < count; i += threads_of_grid())
-        a = M::fold(a, M::add(M::lane_identity(), data[i]));
+        a = M::fold(a, M::add(M::lane_identity(), d.element(i)));
     return partial<M>::pack(a);
 }
 
-/* Reduces the full tiles of `mine`: a slice, or a leaf (dp/leaf.cuh), which also has first_of_tiles, tiles, tile_step
- * and index(). */
+/* Reduces the full tiles of `mine`: a slice, or a leaf (dp/leaf.cuh), which also has a reader `d`, first_of_tiles,
+ * tiles and tile_step. */
 template <class M, bool Streaming, class Share> __device__ typename M::acc reduce_tiles(const Share &mine) {
     using P = packet<typename M::storage>;
     constexpr unsigned vectors = M::vectors;
     typename M::acc a = M::identity();
-    const P *first = mine.first_of_tiles;
+    auto first = mine.first_of_tiles;
 #pragma unroll 1
     for (uint64_t left = mine.tiles; left > 0; --left) {
         P p[vectors];
-        const P *q = first;
+        auto q = first;
         /* Calculates each address from the one before: one instruction a load. */
 #pragma unroll
         for (unsigned v = 0; v < vectors; ++v) {
-            p[v] = load_packet<Streaming>(q);
+            p[v] = mine.d.template load<Streaming>(q);
             q += blockDim.x;
         }
         tile_of<M> t;
         add_vectors<vectors, M>(t, p, 0);
-        a = t.fold_into(a, [&](unsigned v) { return mine.index(first + v * blockDim.x); });
+        a = t.fold_into(a, [&](unsigned v) { return mine.d.index(first + v * blockDim.x); });
         first += mine.tile_step;
     }
     return a;
@@ -318,21 +285,22 @@ template <class M> struct rest_of_tile {
     const bool has_last;
     P p[vectors];
 
-    __device__ explicit rest_of_tile(const thread_slice<M> &mine) : rows(mine.rows), has_last(mine.has_last) {
-        const P *q = mine.first_of_rest;
+    template <class Slice>
+    __device__ explicit rest_of_tile(const Slice &mine) : rows(mine.rows), has_last(mine.has_last) {
+        auto q = mine.first_of_rest;
         const unsigned stride = threads_of_grid();
 #pragma unroll
         for (int k = vectors / 2, i = 0; k > 0; i += k, k /= 2) {
             if (rows & k) {
 #pragma unroll
                 for (int j = 0; j < k; ++j) {
-                    p[i + j] = load_packet<false>(q);
+                    p[i + j] = mine.d.template load<false>(q);
                     q += stride;
                 }
             }
         }
         if (has_last)
-            p[vectors - 1] = load_packet<false>(q);
+            p[vectors - 1] = mine.d.template load<false>(q);
         /* Without this, the compiler moves loads to where they are used, behind others that are waited for. */
         __syncwarp();
         if constexpr (sizeof(typename M::storage) < sizeof(uint32_t)) {
@@ -379,20 +347,20 @@ template <class M> struct rest_of_tile {
 
 /* This thread's elements before the first vector and after the last one, at most one each. They are loaded while
  * vectors are read. */
-template <class T> struct unaligned_ends {
-    const array_view<T> &d;
+template <class Reader> struct unaligned_ends {
+    const Reader &d;
     bool has_first = false, has_last = false;
-    T first, last;
+    typename Reader::element_type first, last;
 
-    __device__ explicit unaligned_ends(const array_view<T> &of) : d(of) {
+    __device__ explicit unaligned_ends(const Reader &of) : d(of) {
         if (d.ends) {
             const uint64_t thread = thread_of_grid(), tail = d.tail() + thread;
             has_first = thread < d.head;
             has_last = tail < d.count;
             if (has_first)
-                first = d.data[thread];
+                first = d.element(thread);
             if (has_last)
-                last = d.data[tail];
+                last = d.element(tail);
         }
     }
 
@@ -410,15 +378,14 @@ template <class T> struct unaligned_ends {
 };
 
 /* Reduces the part of the array that belongs to this thread of the grid. */
-template <class M>
-__device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, const thread_slice<M> &mine) {
+template <class M, class Reader>
+__device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, const thread_slice<M, Reader> &mine) {
     using X = partial<M>;
-    using T = typename M::storage;
-    if constexpr (alignof(T) < sizeof(T)) {
-        if (is_split<T>(args.in))
-            return reduce_split_slice<M>(mine.d.data, mine.d.count);
+    if constexpr (Reader::may_be_split) {
+        if (is_split<typename M::storage>(args.in))
+            return reduce_split_slice<M>(mine.d, mine.d.count);
     }
-    const unaligned_ends<T> e(mine.d);
+    const unaligned_ends<Reader> e(mine.d);
     const rest_of_tile<M> rest(mine);
     tile_of<M> t;
     rest.template add_to<M>(t);
@@ -430,7 +397,7 @@ __device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, c
         const typename M::lane l = t.total();
         return e.template with<M>(tiles ? X::pack(M::fold(of_tiles(), l)) : l);
     } else {
-        const auto index_of = [&](unsigned v) { return mine.index(mine.first_of_rest + v * threads_of_grid()); };
+        const auto index_of = [&](unsigned v) { return mine.d.index(mine.first_of_rest + v * threads_of_grid()); };
         const typename M::acc a = t.fold_into(M::identity(), index_of);
         return e.template with<M>(X::pack(tiles ? M::merge(of_tiles(), a) : a));
     }

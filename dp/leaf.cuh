@@ -15,10 +15,9 @@ constexpr bool has_code = domain_has(O, element<D>::kind) && has_own_kernels(O)
 
 /* The part of the array that a block reads: neighbouring vectors. */
 template <class M> struct leaf {
-    using T = typename M::storage;
-    using P = packet<T>;
-    const array_view<T> d;
-    const P *first_of_tiles, *rest, *end;
+    using place = typename reader_of<M>::place;
+    const reader_of<M> d;
+    place first_of_tiles, rest, end;
     uint64_t tiles, tile_step;
 
     __device__ leaf(const dpr_nested_args &args, uint64_t count) : d(args.run, count) {
@@ -31,15 +30,13 @@ template <class M> struct leaf {
         end = d.body() + from + size;
     }
 
-    __device__ uint64_t index(const P *p) const { return d.head + (p - d.body()) * P::size; }
-
     __device__ typename M::acc reduce(bool streaming) const {
         typename M::acc a = streaming ? reduce_tiles<M, true>(*this) : reduce_tiles<M, false>(*this);
-        for (const P *p = rest; p < end; p += blockDim.x) {
-            const P one = load_packet<false>(p);
+        for (place p = rest; p < end; p += blockDim.x) {
+            const auto one = d.template load<false>(p);
             tile_of<M> t;
             add_vectors<1, M>(t, &one, 0);
-            a = t.fold_into(a, [&](unsigned) { return index(p); });
+            a = t.fold_into(a, [&](unsigned) { return d.index(p); });
         }
         return a;
     }
@@ -47,13 +44,12 @@ template <class M> struct leaf {
 
 template <class M> __device__ typename partial<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
     using X = partial<M>;
-    using T = typename M::storage;
-    if constexpr (alignof(T) < sizeof(T)) {
-        if (is_split<T>(args.run.in))
-            return reduce_split_slice<M>(static_cast<const T *>(args.run.in), count);
+    if constexpr (reader_of<M>::may_be_split) {
+        if (is_split<typename M::storage>(args.run.in))
+            return reduce_split_slice<M>(reader_of<M>(args.run, count), count);
     }
     const leaf<M> mine(args, count);
-    const unaligned_ends<typename M::storage> e(mine.d);
+    const unaligned_ends<reader_of<M>> e(mine.d);
     return e.template with<M>(X::pack(mine.reduce(args.run.reading & DPR_READ_STREAMING)));
 }
 
