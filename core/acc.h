@@ -25,9 +25,9 @@ typedef struct dpr_acc {
 
 /* The sums of floating-point numbers that an accumulator has. SUM, PROD and MEAN: `re`, and `im` of complex types.
  * SUMSQ and NORM1: `re`. VAR: the sums of the elements in `re` and `im`, and of the squared distances from the mean in
- * `squares`. NORM2: the sum of squares in `re`; for F64 and C128 `re` has only the parts whose squares are normal
- * numbers, `im` the greater and `squares` the lesser ones, which are scaled (Blue: A Portable Fortran Program to Find
- * the Euclidean Norm of a Vector, 1978). */
+ * `squares`. NORM2: the sum of squares in `re`; for F64 and C128 `re` has only the squares of parts with magnitudes
+ * from 2^-511 to 2^486. `im` has those of greater parts and `squares` those of lesser ones, both scaled, so that sums
+ * of squares stay in F64's range (Blue: A Portable Fortran Program to Find the Euclidean Norm of a Vector, 1978). */
 enum { DPR_ACC_RE = 1, DPR_ACC_IM = 2, DPR_ACC_SQUARES = 4 };
 
 /* The fields of an accumulator that are used depend on whether the type is an integer or complex. */
@@ -215,7 +215,7 @@ DPR_INLINE void dpr_acc_multiply(dpr_dtype dtype, dpr_acc *a, const dpr_acc *b) 
 /* Adds the sums of integers, which have 128 bits. */
 DPR_INLINE void dpr_acc_add_long(dpr_acc *a, const dpr_acc *b) {
     a->bits += b->bits;
-    a->index += b->index + (a->bits < b->bits);
+    a->index = (int64_t)((uint64_t)a->index + (uint64_t)b->index + (a->bits < b->bits));
 }
 
 /* The difference of two means, (b + b_lost) / b_n - (a + a_lost) / a_n, to the precision of F64, even if the means are
@@ -362,8 +362,8 @@ DPR_INLINE double dpr_acc_divisor(const dpr_acc *acc, const dpr_init *init) {
     return acc->present > 0 ? (double)acc->present - init->sample : (double)NAN;
 }
 
-/* A sum of integers, which has 128 bits. The magnitude is converted, because a little below zero both halves are great
- * and cancel. */
+/* A sum of integers, which has 128 bits. Its magnitude is converted: the halves of a small negative sum are large, and
+ * their rounded difference would lose the sum. */
 DPR_INLINE double dpr_acc_long(const dpr_acc *acc) {
     const int is_negative = acc->index < 0;
     const uint64_t lower = is_negative ? 0 - acc->bits : acc->bits;
@@ -542,7 +542,7 @@ DPR_INLINE dpr_acc dpr_acc_load(dpr_op op, dpr_dtype dtype, uint64_t count, cons
     dpr_acc acc = dpr_acc_neutral(op, dtype);
     if (op == DPR_ARGMIN || op == DPR_ARGMAX) {
         acc.index = (int64_t)words[1];
-        if (acc.index < 0) /* one of no elements has one form */
+        if (acc.index < 0) /* every accumulator of no elements has the index -1 */
             acc.index = -1;
         else
             acc.rank = dpr_rank_of_word(op, dtype, words);

@@ -22,6 +22,24 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 
 /* ---- The result ---- */
 
+/* Writers: where a result goes. One thread calls write(x). write_result_to() also needs `args`, the run's
+ * dpr_kernel_args. This is the writer of a run's only result: it writes to the caller's memory, or, with a tag, to a
+ * mailbox. */
+struct result_writer {
+    const dpr_kernel_args &args;
+
+    template <class X> __device__ void write(const X &x) const {
+        if (args.tag == 0) {
+            *static_cast<X *>(args.out) = x;
+        } else {
+            using word = cuda::std::conditional_t<sizeof(X) < sizeof(uint32_t), uint32_t, X>;
+            word padded = {};
+            memcpy(&padded, &x, sizeof x);
+            post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out), padded, args.tag);
+        }
+    }
+};
+
 /* Writes the partial result of in[0 .. count-1]. It is a function of its own in machine code, too, because a kernel
  * that has it inline takes up to 0.2 us longer (flat.block, 2^16 elements, H200), also where it writes results. */
 template <class M>
@@ -49,9 +67,10 @@ __device__ __noinline__ void write_partial(const dpr_kernel_args &args, uint64_t
 
 /* Writes the result of in[0 .. count-1], whose accumulator is `a`, or the partial result, if that is wanted and the
  * kernel writes `Partials`. One thread calls it. */
-template <class M, bool Partials = true>
-__device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
+template <class M, bool Partials = true, class Writer>
+__device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
     using R = typename M::result;
+    const dpr_kernel_args &args = to.args;
     const auto *in = static_cast<const typename M::storage *>(args.in);
     if constexpr (M::holds_index)
         a = M::locate(a, in, count);
@@ -68,15 +87,13 @@ __device__ void write_result(const dpr_kernel_args &args, uint64_t count, typena
         memcpy(&init, args.init.bytes, sizeof init);
         a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
     }
-    const R result = M::finish(a);
-    if (args.tag == 0) {
-        *static_cast<R *>(args.out) = result;
-    } else {
-        using word = cuda::std::conditional_t<sizeof(R) < sizeof(uint32_t), uint32_t, R>;
-        word padded = {};
-        memcpy(&padded, &result, sizeof result);
-        post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out), padded, args.tag);
-    }
+    to.write(M::finish(a));
+}
+
+/* The same for the one result of a run. */
+template <class M, bool Partials = true>
+__device__ void write_result(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
+    write_result_to<M, Partials>(result_writer{args}, count, a);
 }
 
 /* ---- Partial results ---- */

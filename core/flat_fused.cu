@@ -360,22 +360,27 @@ __device__ void complete(const dpr_fused_args &args, uint64_t count, dpr_acc &ac
     }
 }
 
-/* Writes result i, or posts it in its place in the mailbox. */
-template <class X> __device__ void give(const dpr_fused_args &args, unsigned i, const X &x) {
-    constexpr unsigned place = DPR_RESULT_BYTES / sizeof(uint32_t);
-    struct {
-        uint32_t w[(sizeof(X) + sizeof(uint32_t) - 1) / sizeof(uint32_t)];
-    } padded = {};
-    if (args.run.tag == 0) {
-        *static_cast<X *>(args.out[i]) = x;
-        return;
+/* The writer of result i: to its own memory, or to its place in the mailbox. */
+struct fused_writer {
+    const dpr_fused_args &args;
+    const unsigned i;
+
+    template <class X> __device__ void write(const X &x) const {
+        constexpr unsigned place = DPR_RESULT_BYTES / sizeof(uint32_t);
+        struct {
+            uint32_t w[(sizeof(X) + sizeof(uint32_t) - 1) / sizeof(uint32_t)];
+        } padded = {};
+        if (args.run.tag == 0) {
+            *static_cast<X *>(args.out[i]) = x;
+            return;
+        }
+        memcpy(&padded, &x, sizeof x);
+        uint64_t *mailbox = static_cast<uint64_t *>(args.run.out) + i * place;
+        post<cuda::thread_scope_system>(mailbox, padded, args.run.tag);
+        for (unsigned w = sizeof padded / sizeof(uint32_t); args.results > 1 && w < place; ++w)
+            post<cuda::thread_scope_system>(mailbox + w, 0u, args.run.tag);
     }
-    memcpy(&padded, &x, sizeof x);
-    uint64_t *mailbox = static_cast<uint64_t *>(args.run.out) + i * place;
-    post<cuda::thread_scope_system>(mailbox, padded, args.run.tag);
-    for (unsigned w = sizeof padded / sizeof(uint32_t); args.results > 1 && w < place; ++w)
-        post<cuda::thread_scope_system>(mailbox + w, 0u, args.run.tag);
-}
+};
 
 template <dpr_op O, dpr_dtype D>
 __device__ void give_partial(const dpr_fused_args &args, unsigned i, uint64_t count, dpr_acc &acc) {
@@ -389,7 +394,7 @@ __device__ void give_partial(const dpr_fused_args &args, unsigned i, uint64_t co
     if ((O == DPR_ARGMIN || O == DPR_ARGMAX) && acc.index >= 0)
         acc.index += static_cast<int64_t>(wanted.first_index);
     dpr_acc_store(O, D, &acc, partial.w + DPR_PARTIAL_HEAD);
-    give(args, i, partial);
+    fused_writer{args, i}.write(partial);
 }
 
 template <dpr_op O, dpr_dtype D, dpr_nan N>
@@ -404,7 +409,7 @@ __device__ void give_result(const dpr_fused_args &args, unsigned i, uint64_t cou
     }
     dpr_acc_add_init(O, D, N, &acc, &args.run.init);
     dpr_acc_write(O, D, &acc, &args.run.init, result.value);
-    give(args, i, result);
+    fused_writer{args, i}.write(result);
 }
 
 /* Gives all results that follow from the accumulator of operation O. */

@@ -317,13 +317,14 @@ template <dpr_dtype D, dpr_nan N> struct variance_tile {
     template <class IndexOf> __device__ acc fold_into(acc, IndexOf) { return a; }
 };
 
-/* A thread adds up the distances of its elements from a point near them, and the squares of these distances. Squares of
- * distances from zero could be far greater than what is left of them at the end, and their rounding errors, too.
+/* A thread adds up the distances of its elements from a point near them, and the squares of these distances. Squared
+ * distances from zero can be far greater than the result, which would be the small difference of two large sums.
  *
- * The point is first the mean of one tile or, if the thread has none, of about half of its vectors. Whenever the thread
- * has four times as many tiles, it becomes the mean of all elements so far. If S is the sum of the squared distances of
- * all elements from their mean, the mean of n of them differs from that mean by at most sqrt(S / n). So four times as
- * many elements add at most 8 S to the squares, and S is what is left of at most 9 S. */
+ * If the result is F32, the point is first one element. Otherwise it is first the mean of one tile or, if the thread
+ * has no tile, of about half of its vectors. Whenever the thread has four times as many tiles, it becomes the mean of
+ * all elements so far. If S is the sum of the squared distances of all elements from their mean, the mean of n of them
+ * differs from that mean by at most sqrt(S / n). So until the next move the sum of squares is at most 9 S, and the
+ * subtraction that leaves S loses about 3 bits. */
 template <dpr_dtype D, dpr_nan N> struct variance : common {
     using storage = storage_of<D>;
     using tile = variance_tile<D, N>;
@@ -411,7 +412,7 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
         return sum;
     }
 
-    /* Chooses the point of a thread that has no elements yet. */
+    /* Chooses the first point, unless the result is F32: add() and with_vectors() choose it then. */
     template <int K> static __device__ void begin_at(acc &a, const packet<storage> *p) {
         constexpr int size = packet<storage>::size;
         if constexpr (!in_f32)

@@ -1,4 +1,4 @@
-/* Readers: where the elements of a problem lie. Kernels take all that they read through one.
+/* Readers: where the elements of a problem lie. Kernels read vectors, and the elements outside of them, through one.
  *
  *   element_type           an element in memory
  *   place                  where a vector of elements lies; adding n to it gives the place n vectors further

@@ -8,6 +8,8 @@
 #ifndef DPR_CORE_STRATEGY_H
 #define DPR_CORE_STRATEGY_H
 
+#include <assert.h>
+
 #include "caps.h"
 #include "lists.h"
 
@@ -34,6 +36,9 @@ typedef union dpr_key {
     uint64_t words[2];
 } dpr_key;
 
+static_assert(sizeof(dpr_key) == 16, "comparing and hashing see two words");
+static_assert(DPR_OP_COUNT <= 32, "dpr_key.ops has a bit for each operation");
+
 static inline int dpr_key_equal(const dpr_key *a, const dpr_key *b) {
     return a->words[0] == b->words[0] && a->words[1] == b->words[1];
 }
@@ -45,7 +50,9 @@ static inline dpr_dtype dpr_key_dtype(const dpr_key *key) {
     return (dpr_dtype)(DPR_FIRST_DTYPE + key->f.dtype);
 }
 
-/* What a result is made with besides its accumulator: an initial value in the result type, and the divisor of VAR. */
+/* The initial value in the result type and the divisor of VAR, from which a result is made together with its
+ * accumulator.
+ */
 typedef struct dpr_init {
     unsigned char bytes[16]; /* the value, or the two of MINMAX, at the front */
     int32_t present;         /* 0: there is none */

@@ -107,7 +107,7 @@ TEST(Fused, numbers_of_operations_without_operations) {
     problem.count = 4;
     problem.op_count = 3;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(ctx, &problem, &plan));
-    EXPECT_CONTAINS(dpr_last_error(), "problem->op_count is 3; it should be 0, as problem->ops is NULL");
+    EXPECT_CONTAINS(dpr_last_error(), "problem->op_count is 3; it should be 0, because problem->ops is NULL");
     dpr_ctx_destroy(ctx);
 }
 

@@ -222,3 +222,20 @@ TEST(Partials, changed_bytes) {
             change_every_byte(op, dtype);
     }
 }
+
+/* Sums of 128 bits that no array has wrap, and harm nothing. */
+TEST(Partials, sums_that_leave_128_bits) {
+    static const int64_t in[] = {1, 2, 4};
+    enum { UPPER = 3 }; /* behind the label, the number of elements and the lower word */
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t parts[2][5];
+    double mean = 0;
+    EXPECT_EQ_U64(sizeof parts[0], dpr_partial_size(DPR_MEAN, DPR_I64));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STATUS(DPR_OK, dpr_reduce_partial(ctx, in, parts[i], 3, DPR_I64, DPR_MEAN, 0, NULL));
+        parts[i][UPPER] = INT64_MAX;
+    }
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(parts, 2, DPR_I64, DPR_MEAN, NULL, &mean));
+    EXPECT_NEAR_F64(-2 * 0x1p64 / 6, mean, 0x1p14);
+    dpr_ctx_destroy(ctx);
+}

@@ -119,16 +119,18 @@ SHAPE_TEST(shapes_without_meaning_are_refused) {
     expect_refusal(fixture, DPR_ERR_NULL_POINTER, "problem->extents is NULL, and problem->dimensions is 2");
     shape(fixture, 0, extents, NULL);
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
-                   "problem->extents is set; it should be NULL, as problem->dimensions is 0");
+                   "problem->extents is set; it should be NULL, because problem->dimensions is 0");
     shape(fixture, 0, NULL, strides);
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
-                   "problem->strides is set; it should be NULL, as problem->dimensions is 0");
+                   "problem->strides is set; it should be NULL, because problem->dimensions is 0");
     shape(fixture, 2, huge, NULL);
     expect_refusal(fixture, DPR_ERR_SIZE,
-                   "the product of problem->extents is above 9223372036854775807; an array has at most so many bytes");
+                   "problem->extents multiply to more than 9223372036854775807 elements; an array has at most "
+                   "9223372036854775807 bytes");
     shape(fixture, 2, wrapping, NULL);
     expect_refusal(fixture, DPR_ERR_SIZE,
-                   "the product of problem->extents is above 9223372036854775807; an array has at most so many bytes");
+                   "problem->extents multiply to more than 9223372036854775807 elements; an array has at most "
+                   "9223372036854775807 bytes");
     shape(fixture, 3, extents, NULL);
     fixture->problem.count = 23;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
@@ -136,7 +138,7 @@ SHAPE_TEST(shapes_without_meaning_are_refused) {
     fixture->problem.count = 24;
     fixture->problem.device_count = &count;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
-                   "problem->device_count is set; it should be NULL, as problem->dimensions is 3");
+                   "problem->device_count is set; it should be NULL, because problem->dimensions is 3");
     fixture->problem.device_count = NULL;
     expect_result(fixture, DPR_MIN, 0);
 }

@@ -148,16 +148,19 @@ typedef struct dpr_c128 {
  *   squares and magnitudes. The error in a floating-point or complex type is at most (log2(n) + 10) * 2^-24 of
  *   the result in F32 and (log2(n) + 10) * 2^-53 in F64, or a step of subnormal numbers if that is more. A
  *   square beyond the range of F64 overflows, and one below it loses digits. An initial value is added as it
- *   is, neither squared nor made positive; the error is then that part of the sum of the magnitudes.
+ *   is, neither squared nor made positive; the error is then at most the same fraction of the result without it
+ *   plus its magnitude.
  * - NORM2: the square root of the sum of squares, with the same relative error. Squares that overflow or vanish
  *   do not spoil it: if the norm is in the range of the result's type, it is right. Truth values and integers
  *   are converted to F64.
  * - MEAN: a SUM, divided by the number of elements and rounded once more; of complex types part by part. The
- *   sum of integers is exact and does not wrap; it is rounded to F64 before the division.
+ *   sum of integers is exact and does not wrap. It is converted to F64 before the division, with an error of at
+ *   most 0.75 units in the last place.
  * - VAR: the sum of the squared distances from the mean, divided by the number of elements, or by one less
- *   (dpr_divisor). Pieces of the array have means of their own, and are joined with regard to them (Chan, Golub
- *   and LeVeque, 1983), so that a mean far from zero costs no digits. The error is at most that of NORM2, plus
- *   twice the square of 2^-53 * M, where M is the greatest magnitude. The result may be infinite or NaN if 4 n
+ *   (dpr_divisor). It comes from the squared distances to means of parts of the array (Chan, Golub and LeVeque,
+ *   1983), so it does not lose digits as the difference of two great sums would. The absolute error is at most
+ *   the relative error of NORM2 times the result, plus twice the square of 2^-53 * M, where M is the greatest
+ *   magnitude. The result may be infinite or NaN if 4 n
  *   times the sum of the squared distances, or the sum of the magnitudes, leaves the range of F64, or that of
  *   F32 if the result is F32. Truth values and integers are converted to F64.
  * - MINMAX: as MIN and MAX. The result has two values, the least and then the greatest element, and so has an
@@ -294,9 +297,10 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA. After a kernel has failed (dpr_last_error() says that CUDA cannot
- * use the device again in this process) calls that need the device give DPR_ERR_CUDA; host memory is reduced on the CPU
- * as before. */
+ * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX on a
+ * GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need there. After a kernel has failed
+ * (dpr_last_error() says that CUDA cannot use the device again in this process) calls that need the device give
+ * DPR_ERR_CUDA; host memory is reduced on the CPU as before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -386,7 +390,8 @@ typedef enum dpr_mode {
 
 /** The effect of a NaN element (floating-point and complex types; a complex element is NaN when a part is). */
 typedef enum dpr_nan {
-    DPR_NAN_PROPAGATE = 0, /**< results that are numbers are NaN, and ARGMIN and ARGMAX give the index of the first NaN
+    DPR_NAN_PROPAGATE = 0, /**< SUM, PROD, MIN, MAX, MINMAX (both values), SUMSQ, NORM1, NORM2, MEAN and VAR are NaN;
+                              ARGMIN and ARGMAX give the index of the first NaN; COUNT, ALL and ANY take it as non-zero
                             */
     DPR_NAN_IGNORE = 1     /**< NaN elements are left out, also by COUNT, ALL and ANY. If no other elements are there,
                               the result is that of zero elements, and -1 for ARGMIN and ARGMAX */
@@ -487,13 +492,14 @@ enum { DPR_FUSED_MOST = 8 };
 /** Reduces in[0 .. count-1] with several operations in one pass over memory: *outs[i] receives what dpr_reduce_ex()
  * would write for ops[i]. Floating-point results may differ from those by rounding, within the same bounds.
  *
- * @param outs  n places, each as `out` of dpr_reduce_ex(), which must not overlap each other or `in`.
+ * @param outs  n places. Each has the size, type and alignment of `out` in dpr_reduce_ex(). Unlike `out`, they must not
+ *              overlap `in`, nor each other.
  * @param ops   n operations in any order; each must have a meaning for `dtype`.
- * @param n     1 to DPR_FUSED_MOST.
+ * @param n     1 to DPR_FUSED_MOST, otherwise DPR_ERR_INVALID_OPTION.
  *
- * options->init must be NULL (DPR_ERR_INVALID_OPTION). If the call fails, none of the results in host
- * memory is written. Errors: those of dpr_reduce_ex(). Several operations are run by flat.fused on a GPU, and by
- * cpu.simd, cpu.threads and cpu.serial, of which only cpu.serial reads the array once for each operation. */
+ * options->init must be NULL (DPR_ERR_INVALID_OPTION). If the call fails, no result in host memory is written. Errors:
+ * those of dpr_reduce_ex(). On a GPU only flat.fused runs several operations, on the CPU every strategy does.
+ * cpu.serial reads the array once for each operation, the others read it once. */
 DPR_API dpr_status dpr_reduce_fused(dpr_ctx *ctx, const void *in, void *const *outs, size_t count, dpr_dtype dtype,
                                     const dpr_op *ops, size_t n, const dpr_options *options);
 
@@ -554,9 +560,9 @@ typedef struct dpr_problem {
      * then 0 or their product, `device_count` is NULL, and ARGMIN and ARGMAX count elements in the order of their
      * indices, the last index running fastest. Copied. */
     const uint64_t *extents;
-    /** The distance in each dimension from one element to the next, in elements; NULL: the array has no gaps. Copied.
-     * So far strategies run only arrays whose elements lie one behind the other in the order of their indices; other
-     * strides are refused (DPR_ERR_STRATEGY_UNABLE). The strides of dimensions with one element do not matter. */
+    /** The distance, in elements, between neighbours in each dimension; NULL: the array has no gaps. Copied. So far
+     * strategies run only arrays without gaps in which the last index runs fastest; other strides are refused
+     * (DPR_ERR_STRATEGY_UNABLE). Strides of dimensions with one element are ignored. */
     const int64_t *strides;
 } dpr_problem;
 

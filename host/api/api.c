@@ -90,6 +90,10 @@ static dpr_status wait_before_cpu(const dpr_ctx *ctx, const call *c) {
     return c->in_place.device >= 0 ? dpr_device_wait(c->in_place) : DPR_OK;
 }
 
+static int reached_by_host(dpr_place place) {
+    return place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
+}
+
 /* The results of several operations in host memory. */
 typedef struct results {
     _Alignas(DPR_RESULT_BYTES) unsigned char bytes[DPR_FUSED_MOST][DPR_RESULT_BYTES];
@@ -103,10 +107,14 @@ static dpr_outputs outputs_of(const call *c, results *r) {
     return outputs;
 }
 
+/* Copies to host memory, which cannot fail, come last. */
 static dpr_status put_results(const dpr_ctx *ctx, const call *c, const results *r) {
     dpr_status status = DPR_OK;
-    for (int i = 0; i < c->request.fused.count && status == DPR_OK; i++)
-        status = put(ctx, c, c->out_place[i], c->out[i], r->bytes[i], dpr_request_out_size(&c->request, i));
+    for (int i = 0; i < 2 * c->request.fused.count && status == DPR_OK; i++) {
+        const int at = i % c->request.fused.count, hosts_turn = i >= c->request.fused.count;
+        if (reached_by_host(c->out_place[at]) == hosts_turn)
+            status = put(ctx, c, c->out_place[at], c->out[at], r->bytes[at], dpr_request_out_size(&c->request, at));
+    }
     return status;
 }
 
@@ -118,11 +126,8 @@ static dpr_status run_fused_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *st
     return put_results(ctx, c, &r);
 }
 
-static int reached_by_host(dpr_place place) {
-    return place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
-}
-
-/* Everything that can fail comes before *out is written. The strategy cannot fail, and writes *out at its end. */
+/* All checks come before a result is written. The strategy cannot fail; only the copy of a result to device or managed
+ * memory can. */
 static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dpr_run *run, const call *c) {
     uint64_t result[DPR_PARTIAL_WORDS];
     static const unsigned char none[DPR_MOST_REPORT_BYTES];
@@ -140,7 +145,8 @@ static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dp
     return reaches_out ? DPR_OK : put(ctx, c, c->out_place[0], c->out[0], result, c->request.out_size);
 }
 
-/* Runs several operations on the GPU. Their results go to host memory first, as the places may be of several kinds. */
+/* Runs several operations on the GPU. Their results go to host memory first, because the places may be of several
+ * kinds. */
 static dpr_status run_fused_on_gpu(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const call *c) {
     results r;
     const dpr_outputs outputs = outputs_of(c, &r);

@@ -108,8 +108,8 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
         key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
         key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
         key.f.ops = UINT32_C(1) << key.f.op;
-        if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_choose(&key, machine, &unused) != DPR_OK)
-            all = 0;
+        if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_has_candidate(&key, machine))
+            all &= dpr_choose(&key, machine, &unused) == DPR_OK;
     }
     if (load_merging(machine) && all)
         atomic_store(done, home->id);

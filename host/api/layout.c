@@ -11,7 +11,7 @@ static dpr_status check(const dpr_problem *problem) {
                         problem->dimensions);
     if (problem->device_count)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "problem->device_count is set; it should be NULL, as problem->dimensions is %d",
+                        "problem->device_count is set; it should be NULL, because problem->dimensions is %d",
                         problem->dimensions);
     return DPR_OK;
 }
@@ -27,8 +27,8 @@ static dpr_status count_elements(const dpr_problem *problem, uint64_t *out) {
     *out = empty ? 0 : elements;
     if (!empty && (overflow || elements > PTRDIFF_MAX))
         return dpr_fail(DPR_ERR_SIZE,
-                        "the product of problem->extents is above %td; an array has at most so many bytes",
-                        PTRDIFF_MAX);
+                        "problem->extents multiply to more than %td elements; an array has at most %td bytes",
+                        PTRDIFF_MAX, PTRDIFF_MAX);
     if (problem->count != 0 && problem->count != *out)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->count is %zu; it should be 0 or %llu, the product of problem->extents",
@@ -36,10 +36,11 @@ static dpr_status count_elements(const dpr_problem *problem, uint64_t *out) {
     return DPR_OK;
 }
 
-/* Adds a dimension that is quicker than those before, and joins it with the last of them where that is possible. */
+/* Adds a dimension that runs faster than those before. Joins it with the last of them if all elements of the two are
+ * equally far apart. */
 static void add_dimension(uint64_t extent, int64_t stride, dpr_layout *layout) {
     const int last = layout->dimensions - 1;
-    int64_t step; /* from the end of this dimension to its next beginning */
+    int64_t step; /* from one beginning of this dimension to the next */
     if (last >= 0 && !__builtin_mul_overflow(stride, extent, &step) && step == layout->stride[last]) {
         layout->extent[last] *= extent;
         layout->stride[last] = stride;

@@ -214,7 +214,7 @@ static dpr_status take_shape(dpr_problem *problem, int *strided) {
     if (problem->dimensions == 0) {
         if (problem->extents || problem->strides)
             return dpr_fail(DPR_ERR_INVALID_OPTION,
-                            "problem->%s is set; it should be NULL, as problem->dimensions is 0",
+                            "problem->%s is set; it should be NULL, because problem->dimensions is 0",
                             problem->extents ? "extents" : "strides");
         return DPR_OK;
     }
@@ -238,8 +238,8 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
     if (status != DPR_OK)
         return status;
     if (!adopted->ops && adopted->op_count != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->op_count is %zu; it should be 0, as problem->ops is NULL",
-                        adopted->op_count);
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->op_count is %zu; it should be 0, because problem->ops is NULL", adopted->op_count);
     if ((unsigned)adopted->memory > DPR_MEMORY_DEVICE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->memory is %d, which is no dpr_memory", (int)adopted->memory);
     status = dpr_request_no_stream(out, "problem->options");

@@ -1,8 +1,8 @@
 /* SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX: a part of simd_template.h.
  *
- * Of integers, SUMSQ, NORM1 and MEAN are added up in lanes of 64 bits. Otherwise a block of the array at a time is
- * converted to F64, changed in place, and added up as a sum of F64 is. MINMAX, and MEAN of floating-point numbers, call
- * the folds of MIN, MAX and SUM. */
+ * SUMSQ, NORM1 and MEAN of integers are added up in lanes of 64 bits. MINMAX, and MEAN of floating-point numbers, call
+ * the folds of MIN, MAX and SUM. For all others a block of the array at a time is converted to F64, changed in place,
+ * and added up as a sum of F64 is. */
 
 /* ---- Integers --------------------------------------------------------------------------------------------------- */
 
@@ -45,8 +45,8 @@ DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
     }
 }
 
-/* What is added up: for MEAN of 64-bit integers, *upper receives the upper halves, and the lower halves are returned,
- * so that lanes do not overflow. */
+/* Returns the terms of `x` that are added up. Those of MEAN of 64-bit integers are split, so that lanes do not
+ * overflow: *upper receives the upper halves, and the lower halves are returned. */
 DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {
     const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
     if (op == DPR_SUMSQ)
@@ -161,6 +161,16 @@ DPR_INLINE void convert_vector(dpr_dtype dtype, const unsigned char *at, double 
     }
 }
 
+DPR_INLINE vec_f8 lanes_of(const numbers *b, size_t i) {
+    vec_f8 x;
+    memcpy(&x, b->x + i, sizeof x);
+    return x;
+}
+
+DPR_INLINE void set_lanes(numbers *b, size_t i, vec_f8 x) {
+    memcpy(b->x + i, &x, sizeof x);
+}
+
 /* Leaves out complex or real numbers with a NaN. */
 static void drop_nans(numbers *b, size_t parts) {
     size_t kept = 0;
@@ -176,10 +186,16 @@ static void drop_nans(numbers *b, size_t parts) {
 }
 
 static int has_nan(const numbers *b) {
-    int found = 0;
-    for (size_t i = 0; i < b->count; i++)
-        found |= b->x[i] != b->x[i];
-    return found;
+    vec found = {0};
+    int rest = 0;
+    size_t i = 0;
+    for (; i + LANES <= b->count; i += LANES) {
+        const vec_f8 x = lanes_of(b, i);
+        found |= (vec)(x != x);
+    }
+    for (; i < b->count; i++)
+        rest |= b->x[i] != b->x[i];
+    return rest || any_bit(found);
 }
 
 /* Converts the next elements of the range, from number `first` on; returns how many. */
@@ -201,12 +217,18 @@ DPR_INLINE size_t convert_block(dpr_dtype dtype, dpr_nan nan, span range, size_t
     return n;
 }
 
-/* The sum, of each part by itself if there are two. */
-static dpr_acc sum_of_numbers(numbers *b, size_t parts) {
+/* Fills the last vector with zeros. Returns the number of vectors. */
+static size_t pad(numbers *b) {
     const size_t vectors = (b->count + LANES - 1) / LANES;
-    const unsigned char *at = (const unsigned char *)b->x;
     for (size_t i = b->count; i < vectors * LANES; i++)
         b->x[i] = 0;
+    return vectors;
+}
+
+/* The sum, of each part by itself if there are two. */
+static dpr_acc sum_of_numbers(numbers *b, size_t parts) {
+    const size_t vectors = pad(b);
+    const unsigned char *at = (const unsigned char *)b->x;
     dpr_acc acc = parts == 2 ? fold_in_f64(DPR_SUM, DPR_C128, DPR_NAN_PROPAGATE, 0, at, vectors)
                              : fold_in_f64(DPR_SUM, DPR_F64, DPR_NAN_PROPAGATE, 0, at, vectors);
     if (parts == 1)
@@ -215,8 +237,9 @@ static dpr_acc sum_of_numbers(numbers *b, size_t parts) {
 }
 
 static dpr_acc squares_of_numbers(numbers *b) {
-    for (size_t i = 0; i < b->count; i++)
-        b->x[i] *= b->x[i];
+    const size_t vectors = pad(b);
+    for (size_t i = 0; i < vectors * LANES; i += LANES)
+        set_lanes(b, i, lanes_of(b, i) * lanes_of(b, i));
     return sum_of_numbers(b, 1);
 }
 
@@ -234,13 +257,19 @@ static dpr_acc norm_of_numbers(const numbers *b) {
     return scaled;
 }
 
-static dpr_acc magnitudes_of_numbers(numbers *b, size_t parts) {
-    for (size_t i = 0; i < b->count / parts; i++) {
-        const double re = b->x[i * parts], im = b->x[i * parts + parts - 1], square = re * re + im * im;
-        const int in_range = square >= 0x1p-900 && square <= 0x1p1000;
-        b->x[i] = parts == 1 ? fabs(re) : in_range ? sqrt(square) : dpr_acc_magnitude(re, im);
+static dpr_acc magnitudes_of_real_numbers(numbers *b) {
+    const size_t vectors = pad(b);
+    for (size_t i = 0; i < vectors * LANES; i += LANES)
+        set_lanes(b, i, (vec_f8)((vec)lanes_of(b, i) & splat(8, INT64_MAX)));
+    return sum_of_numbers(b, 1);
+}
+
+static dpr_acc magnitudes_of_complex_numbers(numbers *b) {
+    b->count /= 2;
+    for (size_t i = 0; i < b->count; i++) {
+        const double re = b->x[2 * i], im = b->x[2 * i + 1], square = re * re + im * im;
+        b->x[i] = square >= 0x1p-900 && square <= 0x1p1000 ? sqrt(square) : dpr_acc_magnitude(re, im);
     }
-    b->count /= parts;
     return sum_of_numbers(b, 1);
 }
 
@@ -248,8 +277,13 @@ static dpr_acc variance_of_numbers(numbers *b, size_t parts) {
     const size_t n = b->count / parts;
     const dpr_acc sum = sum_of_numbers(b, parts);
     const double mean[] = {sum.re / (double)n, sum.im / (double)n};
-    for (size_t i = 0; i < b->count; i++)
-        b->x[i] -= mean[i % parts];
+    double means[LANES];
+    vec_f8 subtrahend;
+    for (size_t i = 0; i < LANES; i++)
+        means[i] = mean[i % parts];
+    memcpy(&subtrahend, means, sizeof means);
+    for (size_t i = 0; i < b->count; i += LANES)
+        set_lanes(b, i, lanes_of(b, i) - subtrahend);
     const dpr_acc off = sum_of_numbers(b, parts), squares = squares_of_numbers(b);
     return dpr_acc_of_mean(n, mean[0], parts == 2 ? mean[1] : 0, off.re, off.im, squares.re);
 }
@@ -260,7 +294,9 @@ static dpr_acc acc_of_numbers(dpr_op op, int is_scaled, size_t parts, numbers *b
         return squares_of_numbers(b);
     if (op == DPR_NORM2)
         return norm_of_numbers(b);
-    return op == DPR_NORM1 ? magnitudes_of_numbers(b, parts) : variance_of_numbers(b, parts);
+    if (op == DPR_NORM1)
+        return parts == 1 ? magnitudes_of_real_numbers(b) : magnitudes_of_complex_numbers(b);
+    return variance_of_numbers(b, parts);
 }
 
 DPR_INLINE void fold_blocks(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
@@ -297,17 +333,26 @@ DPR_INLINE size_t count_nans(dpr_dtype dtype, span range) {
     return rest + sum_of_lanes(nans);
 }
 
+/* Elements that are read twice are read in chunks, which the second time are in the cache. */
+enum { READ_TWICE_BYTES = 16384 };
+
+/* NaNs that are left out are counted by reading once more. */
 DPR_INLINE void fold_mean(dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
-    dpr_acc sum = fold_by(DPR_SUM, dtype, nan, range, 0, range.count);
-    sum.bits = 0;
-    sum.index = 0;
-    sum.present = range.count - (nan == DPR_NAN_IGNORE ? count_nans(dtype, range) : 0);
-    dpr_acc_combine(DPR_MEAN, dtype, acc, &sum);
+    const size_t chunk = nan == DPR_NAN_IGNORE ? READ_TWICE_BYTES / dpr_element_size(dtype) : range.count;
+    for (size_t i = 0; i < range.count; i += chunk) {
+        const size_t count = range.count - i < chunk ? range.count - i : chunk;
+        dpr_acc sum = fold_by(DPR_SUM, dtype, nan, range, i, count);
+        sum.bits = 0;
+        sum.index = 0;
+        sum.present = count;
+        if (nan == DPR_NAN_IGNORE)
+            sum.present -= count_nans(dtype, span_of(dtype, range.in, i, count));
+        dpr_acc_combine(DPR_MEAN, dtype, acc, &sum);
+    }
 }
 
-/* The second fold of a chunk finds it in the cache. */
 DPR_INLINE void fold_minmax(dpr_dtype dtype, dpr_nan nan, span range, dpr_acc *acc) {
-    const size_t chunk = 16384 / dpr_element_size(dtype);
+    const size_t chunk = READ_TWICE_BYTES / dpr_element_size(dtype);
     for (size_t i = 0; i < range.count; i += chunk) {
         const size_t count = range.count - i < chunk ? range.count - i : chunk;
         dpr_rank_take_least(&acc->rank, fold_by(DPR_MIN, dtype, nan, range, i, count).rank);

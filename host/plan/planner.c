@@ -102,6 +102,12 @@ static void gather(candidates *c, uint64_t barred) {
     }
 }
 
+int dpr_has_candidate(const dpr_key *key, const dpr_machine *machine) {
+    candidates c = {.key = key, .caps = &machine->caps};
+    gather(&c, machine->barred);
+    return c.count > 0;
+}
+
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double memory = strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
     const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
@@ -186,8 +192,8 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. Candidates that reach the memory run every pair, so the reason is the
- * strides, the block size or the memory, or it is what the one that runs any operations says. */
+/* Fails because no strategy can run the key. The reason is the strides, the block size, the memory, or why the strategy
+ * that runs all operations cannot. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     if (key->f.strided)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
@@ -198,10 +204,12 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
                             "options->launch->block is %d, and no strategy whose block size can be chosen can run this",
                             1 << key->f.block);
-    for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
-        if (dpr_strategies[i]->fuses && !memory_refusal(dpr_strategies[i]->side, key, caps))
+    for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
+        const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
+        if (refusal && dpr_strategies[i]->fuses && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "no strategy can run this; %s: %s", dpr_strategies[i]->name,
-                            dpr_refusal(dpr_strategies[i], key, caps));
+                            refusal);
+    }
     return dpr_fail(DPR_ERR_MEMORY_KIND, "no strategy reaches %s memory here",
                     dpr_memory_name((dpr_memory)key->f.in_memory));
 }

@@ -192,6 +192,25 @@ static int run_partial(scene *s, int fail, cudaError_t error) {
     return good;
 }
 
+/* Two operations with places in host and in device memory, of which the first is asked for in host memory. */
+static int run_fused(scene *s, int fail, cudaError_t error) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_NORM1};
+    dpr_ctx *ctx = NULL;
+    int64_t result = canary;
+    void *const outs[] = {&result, s->out[FAR_DEVICE]};
+    (void)gpu_copy(s->out[FAR_DEVICE], &canary, sizeof canary);
+    if (dpr_ctx_create(FAR_DEVICE, &ctx) != DPR_OK)
+        return 0;
+    fake_fail_call(fail, error);
+    const dpr_status status = dpr_reduce_fused(ctx, s->in[FAR_DEVICE], outs, COUNT, DPR_I32, ops, LENGTH(ops), NULL);
+    int good = is_right("dpr_reduce_fused, host memory", status, result);
+    if (status == DPR_OK)
+        good &= finish("dpr_reduce_fused, device memory", status, s->out[FAR_DEVICE]);
+    good &= stays_on(0);
+    dpr_ctx_destroy(ctx);
+    return good;
+}
+
 static int run_plan(scene *s, int fail, cudaError_t error) {
     dpr_ctx *ctx = NULL;
     dpr_plan *plan = NULL;
@@ -346,6 +365,7 @@ static const scenario scenarios[] = {
     {"context", run_context, "flat.ticket", 0},
     {"async", run_async, "flat.ticket", 0},
     {"partial", run_partial, NULL, 0},
+    {"fused", run_fused, NULL, 0},
     {"plan", run_plan, NULL, 0},
     {"capture", run_capture, "flat.ticket", 0},
     {"limit", run_limit, NULL, 0},

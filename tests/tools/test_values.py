@@ -185,6 +185,7 @@ class Values(ToolTest):
             self.assertEqual(reduce([1, 2], "sum", "0.5", dtype="f16", window=2), "3.5")
             self.assertEqual(reduce([1 + 1j], "sum", "1-3i", dtype="c64"), "2-2i")
             self.assertEqual(reduce([1, 2], "sumsq", "-3"), "2")
+            self.assertEqual(reduce([1, 2], "sum", "1." + 200 * "0"), "4")
             self.assertEqual(reduce([4, -1], "minmax", "-7 3", dtype="i32"), "-7 4")
             self.assertEqual(reduce([1, 2], "sum", "18446744073709551615", dtype="u8", window=1), "2")
         for init, op, dtype in (("x", "sum", "f64"), ("1.5", "sum", "i32"), ("300", "max", "u8"), ("-1", "sum", "u8"),

@@ -127,6 +127,8 @@ int value_parse(dpr_dtype dtype, const char *text, value *out) {
 int values_parse(dpr_dtype dtype, size_t n, const char *text, value *out) {
     const size_t size = dpr_dtype_size(dtype);
     value all = {{0}};
+    if (n == 1)
+        return value_parse(dtype, text, out);
     for (size_t i = 0; i < n; i++) {
         const size_t length = i + 1 < n ? strcspn(text, " ") : strlen(text);
         char word[VALUE_TEXT];
