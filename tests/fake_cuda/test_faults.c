@@ -377,7 +377,7 @@ static const scenario scenarios[] = {
     {"context_tree", run_context, "dp.tree", 0},
     {"async_tree", run_async, "dp.tree", 1},
     {"plan_tree", run_plan, "dp.tree", 1},
-    {"capture_tree", run_capture, "dp.tree", 0},
+    {"capture_tree", run_capture, "dp.tree", 1},
     {"async_recursive", run_async, "dp.recursive", 1},
     {"async_nosync", run_async, "dp.nosync", 1},
     {"async_recursive2", run_async, "dp.recursive2", 1},
