@@ -73,7 +73,7 @@ static int fused_is_untouched(const unsigned char *bytes, size_t size) {
     return same == size;
 }
 
-/* Whether the results are right and nothing is written beside them. */
+/* Whether the results are right and the bytes around them are unchanged. */
 static int fused_check(const fused_set *set, const fused_out *outs, const char *how) {
     char text[256], why[512];
     fused_describe(set, text);
@@ -81,7 +81,7 @@ static int fused_check(const fused_set *set, const fused_out *outs, const char *
         ref_state state;
         const size_t size = i < set->n ? ref_result_size(set->ops[i], set->dtype) : 0;
         if (!EXPECT_THAT(fused_is_untouched(outs[i].before, 16) && fused_is_untouched(outs[i].result + size, 32 - size),
-                         "%s, %s: something is written beside result %zu", how, text, i))
+                         "%s, %s: bytes around result %zu have changed", how, text, i))
             return 0;
         if (size == 0)
             continue;

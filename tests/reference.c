@@ -578,8 +578,8 @@ static int is_wide(dpr_dtype dtype) {
     return real_dtype(dtype) == DPR_F64;
 }
 
-/* Of the type of a result's parts: the most that rounding changes a normal number by, in relation to it; the distance
- * of subnormal numbers; and the greatest number. */
+/* Three facts about the type of a result's parts: the largest relative error of rounding to a normal number, the
+ * distance between subnormal numbers, and the greatest number. */
 static long double unit_of(dpr_dtype result) {
     return is_wide(result) ? 0x1p-53L : 0x1p-24L;
 }

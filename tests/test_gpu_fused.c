@@ -41,12 +41,6 @@ static void scene_close(void *state) {
 
 #define FUSED_TEST(NAME) TEST_FIXTURE(GpuFused, NAME, scene, scene_open, scene_close)
 
-#define NEED_GPU()                                                                                                     \
-    do {                                                                                                               \
-        if (gpu_unavailable())                                                                                         \
-            SKIP(gpu_unavailable());                                                                                   \
-    } while (0)
-
 /* A random set of a type, with its array on the device. */
 static int choose(const scene *at, dpr_dtype dtype, uint64_t *seed, fused_set *set) {
     *set = (fused_set){.dtype = dtype, .in = at->host};

@@ -251,8 +251,7 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const void *in, void *const *ou
     status = prepare(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    dpr_outputs fused = c->request.fused;
-    memcpy(fused.out, c->out, sizeof fused.out);
+    const dpr_outputs fused = dpr_request_outputs(&c->request, c->out);
     run.out = c->out[0];
     run.fused = fused.count > 0 ? &fused : NULL;
     run.stream = stream;

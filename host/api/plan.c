@@ -89,9 +89,7 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     if (status != DPR_OK)
         return status;
     dpr_run run = plan->run;
-    dpr_outputs fused = plan->request.fused;
-    for (int i = 0; i < fused.count; i++)
-        fused.out[i] = outs[i];
+    const dpr_outputs fused = dpr_request_outputs(&plan->request, outs);
     run.in = in;
     run.out = outs[0];
     run.fused = fused.count > 0 ? &fused : NULL;

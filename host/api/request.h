@@ -34,6 +34,14 @@ static inline int dpr_request_outs(const dpr_request *request) {
     return request->fused.count > 0 ? request->fused.count : 1;
 }
 
+/* The request's operations with the places of their results, or with a count of 0 if it has a single operation. */
+static inline dpr_outputs dpr_request_outputs(const dpr_request *request, void *const *outs) {
+    dpr_outputs outputs = request->fused;
+    for (int i = 0; i < outputs.count; i++)
+        outputs.out[i] = outs[i];
+    return outputs;
+}
+
 /* Fails with DPR_ERR_INVALID_OPTION if the request has a stream. The sentence names `options`. */
 dpr_status dpr_request_no_stream(const dpr_request *request, const char *options);
 

@@ -72,9 +72,9 @@ void dpr_accs_fold(const dpr_run *run, size_t first, size_t count, dpr_acc *accs
 
 /* Products of one-byte integers read 8 to 12 GB/s with AVX2 from the L1 cache of an EPYC 7003, whose cores read 14.7
  * GB/s from memory. All other pairs are faster than memory: the slowest, products of 16-bit floats and of C64, read 24
- * GB/s with AVX2 on a Xeon of 3 GHz. Of the operations with FUSED in ops.def, VAR of F32 reads 3.4 GB/s on a Xeon whose
- * cores read 9.1 from memory, and the others 4.9 or more, with AVX-512. Magnitudes of complex numbers are slower (1.8
- * for C64). The rate of each further operation of several is assumed. */
+ * GB/s with AVX2 on a Xeon of 3 GHz. On a Xeon of 2.8 GHz with AVX-512, a SUM of F32 reads 9.1 GB/s from memory, VAR
+ * 3.4, and the other operations with FUSED in ops.def 4.8 or more. Magnitudes of complex numbers are slower (1.8 for
+ * C64). The rate of each further operation of several is assumed. */
 double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu) {
     const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
     const int is_slow = dpr_key_op(key) == DPR_PROD && (type->kind & DPR_DOMAIN_BITS) && type->size == 1;

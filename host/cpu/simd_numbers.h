@@ -45,8 +45,8 @@ DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
     }
 }
 
-/* Returns the terms of `x` that are added up. Those of MEAN of 64-bit integers are split, so that lanes do not
- * overflow: *upper receives the upper halves, and the lower halves are returned. */
+/* Converts the lanes of `x` to the terms that the operation adds up. For MEAN of 64-bit integers it returns the lower
+ * halves and sets *upper to the upper ones, so that sums of lanes do not overflow. */
 DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {
     const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
     if (op == DPR_SUMSQ)

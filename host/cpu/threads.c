@@ -1,10 +1,9 @@
 /* cpu.threads divides the array into contiguous parts, which the kernels of cpu.simd fold on threads of the pool.
  *
  * The parts depend only on the number of threads, the count and the element size, and their accumulators are merged in
- * order. So the bits of the result depend only on these, and on whether
- * the run has several operations, whose accumulators take chunks in turn (dpr_accs_fold()). A caller that finds the
- * pool in use by another thread does all parts itself, with the same result. It does not wait, because the cores are
- * busy anyway. */
+ * order. So the bits of the result depend only on these, and on whether the run has several operations, which take
+ * turns at chunks (dpr_accs_fold()). A caller that finds the pool in use by another thread does all parts itself, with
+ * the same result. It does not wait, because the cores are busy anyway. */
 #include "cost.h"
 #include "ops.h"
 #include "pool.h"

@@ -489,6 +489,8 @@ double fake_kernel_ns(const fake_launch *launch) {
            + (apart ? (double)args->tiles * FAKE_FAN_NS : 0);
 }
 
+static const char serial_failed[] = "cpu.serial, which runs in the kernel's place, failed";
+
 /* Runs the operations of a kernel that runs any, one after the other. */
 static const char *run_fused(const fake_launch *launch, dpr_run run) {
     const dpr_fused_args *args = &launch->fused;
@@ -501,7 +503,7 @@ static const char *run_fused(const fake_launch *launch, dpr_run run) {
         run.key.f.op = args->op[i];
         run.out = result;
         if (dpr_cpu_serial.launch(&run) != 0)
-            return "cpu.serial failed in place of the kernel";
+            return serial_failed;
         to.out = (uint64_t *)args->run.out + i * (DPR_RESULT_BYTES / sizeof(uint32_t));
         if (to.tag != 0)
             post(&to, result, args->results > 1 ? DPR_RESULT_BYTES : size);
@@ -567,7 +569,7 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (launch->strategy->fuses)
         return run_fused(launch, run);
     if (dpr_cpu_serial.launch(&run) != 0)
-        return "cpu.serial failed in place of the kernel";
+        return serial_failed;
     if (args->tag != 0)
         post(args, result, size);
     else
