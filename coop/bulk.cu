@@ -110,7 +110,7 @@ template <class M> __device__ void reduce_by_bulk_copies(const dpr_kernel_args &
     typename partial<M>::type x;
     bool split = false;
     if constexpr (reader_of<M>::may_be_split) {
-        split = is_split<T>(args.in);
+        split = mine.d.is_split();
         if (split)
             x = reduce_split_slice<M>(mine.d, mine.d.count);
     }

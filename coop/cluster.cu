@@ -2,108 +2,12 @@
  * the cluster's first block, where a transaction barrier counts their bytes. With one cluster that is all: no partial
  * result goes through L2. Several clusters combine theirs as the blocks of flat.lastblock do. */
 #include <algorithm>
-#include <cooperative_groups.h>
-#include <cuda/ptx>
 
+#include "cluster.cuh"
 #include "cost.h"
-#include "family.cuh"
-#include "finish.cuh"
 
 namespace dpr {
 namespace {
-
-constexpr int block_threads = 512;
-constexpr int largest_cluster = 16;
-
-#if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
-
-constexpr int block_warps = block_threads / 32;
-
-/* Stores a value in the shared memory of another block of the cluster, and adds its bytes to the barrier there. */
-template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
-    const words_of<X> words(x);
-    uint32_t *at = reinterpret_cast<uint32_t *>(to);
-    if constexpr (words.size == 1)
-        cuda::ptx::st_async(at, words.w[0], barrier);
-    else
-        cuda::ptx::st_async(at, words.w, barrier);
-}
-
-/* The place in a cluster's first block where the partial results of the cluster's warps arrive. */
-template <class M> struct inbox {
-    using X = partial<M>;
-    typename X::type *partials; /* largest_cluster * block_warps, in this block's shared memory */
-    uint64_t *barrier;
-
-    /* Initialises the barrier. One thread of the first block calls it, before the cluster's barrier. */
-    __device__ void open() {
-        cuda::ptx::mbarrier_init(barrier, 1);
-        cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-    }
-
-    /* Tells the barrier how many partial results to expect. The same thread calls it, after the cluster's barrier; some
-     * may have arrived by then. */
-    __device__ void expect(unsigned expected) {
-        cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared,
-                                             barrier, expected * static_cast<unsigned>(sizeof *partials));
-    }
-
-    /* Sends a partial result. One thread of each warp of every block calls it, after the cluster's barrier. */
-    __device__ void post(const cooperative_groups::cluster_group &cluster, unsigned slot, typename X::type x) {
-        send(cluster.map_shared_rank(partials + slot, 0), x, cluster.map_shared_rank(barrier, 0));
-    }
-
-    /* Waits for all partial results and folds them in a fixed order. One warp of the first block calls it; the result
-     * is valid in lane 0. */
-    __device__ typename X::type fold(unsigned expected) {
-        while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, 0)) {}
-        typename X::type x[largest_cluster * block_warps / 32];
-#pragma unroll
-        for (unsigned k = 0; k < largest_cluster * block_warps / 32; ++k) {
-            const unsigned i = k * 32 + threadIdx.x % 32;
-            x[k] = i < expected ? partials[i] : X::identity();
-        }
-        return reduce_warp<M>(reduce_array<M>(x));
-    }
-};
-
-template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &args) {
-    using X = partial<M>;
-    __shared__ alignas(16) unsigned char partials[largest_cluster * block_warps * sizeof(typename X::type)];
-    __shared__ alignas(8) uint64_t barrier;
-    inbox<M> box = {reinterpret_cast<typename X::type *>(partials), &barrier};
-    const auto cluster = cooperative_groups::this_cluster();
-    const unsigned rank = cluster.block_rank(), warps = blockDim.x / 32, expected = cluster.num_blocks() * warps;
-    const bool first = rank == 0 && threadIdx.x == 0;
-    if (first)
-        box.open();
-    auto arrived = cluster.barrier_arrive();
-    const thread_slice<M> mine = begin<M>(args);
-    const typename X::type x = reduce_warp<M>(reduce_slice<M>(args, mine));
-    cluster.barrier_wait(std::move(arrived));
-    if (first)
-        box.expect(expected);
-    if (threadIdx.x % 32 == 0)
-        box.post(cluster, rank * warps + threadIdx.x / 32, x);
-    if (rank != 0 || threadIdx.x >= 32)
-        return;
-    const typename X::type sum = box.fold(expected);
-    meet<M, false, false>(args, mine.d.count, sum, blockIdx.x / cluster.num_blocks(),
-                          gridDim.x / cluster.num_blocks() - 1);
-}
-
-#else
-
-template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &) {
-    __trap(); /* probe() refuses devices without clusters */
-}
-
-#endif
-
-template <class M>
-__global__ void __launch_bounds__(block_threads, 2) cluster_kernel(const __grid_constant__ dpr_kernel_args args) {
-    reduce_in_clusters<M>(args);
-}
 
 struct cluster_family {
     template <class M> static constexpr kernel_entry entry() { return cluster_kernel<M>; }
@@ -117,7 +21,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 size_t blocks_for(size_t vectors) {
-    return (vectors + block_threads - 1) / block_threads;
+    return (vectors + cluster_threads - 1) / cluster_threads;
 }
 
 /* Clusters of `cluster` blocks for an array: so many that each thread still has at least four vectors, as far as
@@ -145,11 +49,11 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {instances<cluster_family>::of(key), block_threads, 0, 2, largest_cluster, nullptr};
+    return {instances<cluster_family>::of(key), cluster_threads, 0, 2, largest_cluster, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
-    dpr_launch_limits limits = dpr_block_per_sm(caps, resident, block_threads, most_partials);
+    dpr_launch_limits limits = dpr_block_per_sm(caps, resident, cluster_threads, most_partials);
     limits.cluster = resident.cluster;
     return limits;
 }
@@ -162,7 +66,7 @@ int launch(const dpr_run *run) {
     const size_t clusters = clusters_for(vectors, largest, static_cast<size_t>(run->limits.max_blocks));
     dpr_launch launch = {};
     launch.entry = kernel(&run->key).entry;
-    launch.threads = block_threads;
+    launch.threads = cluster_threads;
     launch.cluster = static_cast<unsigned>(blocks < 2 ? 2 : blocks < largest ? blocks : largest);
     launch.blocks = launch.cluster * static_cast<unsigned>(clusters);
     return dpr_launch_run(&launch, run);

@@ -29,6 +29,7 @@ struct dpr_kernel_args {
                       of a value: a branch and arguments of their own would cost a short run (flat.twopass) up to 4 % on
                       an H200 */
     uint32_t meeting; /* how partial results are combined, for kernels that have several ways (meetings.h) */
+    void *workspace;  /* as in dpr_run */
 };
 
 /* What dpr_kernel_args.init has instead of a value. */
@@ -60,8 +61,8 @@ typedef struct dpr_fused_args {
     dpr_fused_op run_op[DPR_FUSED_MOST];
     uint32_t words;       /* of a row, which holds the accumulators of one block, one for each operation in run_op */
     uint32_t state_words; /* of a thread's accumulators in shared memory */
-    uint32_t in_scratch;  /* 1: the rows lie in scratch memory; 0: in workspace */
-    uint64_t *partials;   /* if there are several blocks, a row for each; zero between runs if in scratch memory */
+    uint64_t *partials;   /* if there are several blocks, a row for each: in workspace if the run has any; otherwise in
+                             scratch memory, where they are zero between runs */
 } dpr_fused_args;
 
 /* A launch without the kernel's arguments. */

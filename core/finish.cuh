@@ -24,14 +24,15 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 
 /* Writers: where a result goes. One thread calls write(x). write_result_to() also needs `args`, the run's
  * dpr_kernel_args. This is the writer of a run's only result: it writes to the caller's memory, or, with a tag, to a
- * mailbox. */
+ * mailbox. A run whose result does not fit a mailbox has no tag. */
 struct result_writer {
     const dpr_kernel_args &args;
 
     template <class X> __device__ void write(const X &x) const {
-        if (args.tag == 0) {
+        constexpr bool fits_mailbox = sizeof(X) <= DPR_MAIL_WORDS * sizeof(uint32_t);
+        if (!fits_mailbox || args.tag == 0) {
             *static_cast<X *>(args.out) = x;
-        } else {
+        } else if constexpr (fits_mailbox) {
             using word = cuda::std::conditional_t<sizeof(X) < sizeof(uint32_t), uint32_t, X>;
             word padded = {};
             memcpy(&padded, &x, sizeof x);
@@ -40,47 +41,40 @@ struct result_writer {
     }
 };
 
-/* Writes the partial result of in[0 .. count-1]. It is a function of its own in machine code, too, because a kernel
- * that has it inline takes up to 0.2 us longer (flat.block, 2^16 elements, H200), also where it writes results. */
-template <class M>
-__device__ __noinline__ void write_partial(const dpr_kernel_args &args, uint64_t count, typename M::acc a) {
+/* Writes the partial result of the first `count` elements. It is a function of its own in machine code, too, because a
+ * kernel that has it inline takes up to 0.2 us longer (flat.block, 2^16 elements, H200), also where it writes
+ * results. */
+template <class M, class Writer>
+__device__ __noinline__ void write_partial(Writer to, uint64_t count, typename M::acc a) {
     struct {
         uint64_t w[DPR_PARTIAL_HEAD + M::words];
     } partial;
-    static_assert(2 * (DPR_PARTIAL_HEAD + M::words) <= DPR_MAIL_WORDS);
     dpr_wanted wanted;
-    memcpy(&wanted, args.init.bytes, sizeof wanted);
+    memcpy(&wanted, to.args.init.bytes, sizeof wanted);
     partial.w[0] = wanted.label;
     partial.w[1] = count;
     if constexpr (M::holds_index)
         M::store(a, partial.w + DPR_PARTIAL_HEAD, wanted.first_index);
     else
         M::store(a, partial.w + DPR_PARTIAL_HEAD);
-    if (args.tag == 0) {
-#pragma unroll
-        for (int i = 0; i < DPR_PARTIAL_HEAD + M::words; ++i)
-            static_cast<uint64_t *>(args.out)[i] = partial.w[i];
-    } else {
-        post<cuda::thread_scope_system>(static_cast<uint64_t *>(args.out), partial, args.tag);
-    }
+    to.write(partial);
 }
 
-/* Writes the result of in[0 .. count-1], whose accumulator is `a`, or the partial result, if that is wanted and the
- * kernel writes `Partials`. One thread calls it. */
+/* Writes the result of the first `count` elements, whose accumulator is `a`, or the partial result, if that is wanted
+ * and the kernel writes `Partials`. One thread calls it. */
 template <class M, bool Partials = true, class Writer>
 __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
     using R = typename M::result;
     const dpr_kernel_args &args = to.args;
-    const auto *in = static_cast<const typename M::storage *>(args.in);
     if constexpr (M::holds_index)
-        a = M::locate(a, in, count);
+        a = M::locate(a, reader_of<M>(args), count);
     if constexpr (!M::has_neutral) {
         if (count == 1)
-            a = M::lift(in[0]);
+            a = M::lift(reader_of<M>(args).element(0));
     }
     if (args.init.present) {
         if (Partials && args.init.present == DPR_PARTIAL_WANTED) {
-            write_partial<M>(args, count, a);
+            write_partial<M>(to, count, a);
             return;
         }
         R init;
@@ -253,24 +247,14 @@ __device__ void gather(const dpr_kernel_args &args, uint64_t count, typename par
         write_result<M, Partials>(args, count, X::unpack(x));
 }
 
-/* Combines the partial results numbered 0 to `last`, of which the calling block has number `self` in its thread 0
- * (`x`). All blocks but the last post theirs and are done. The last, which has started after all others, gathers them.
- * At least the first warp of each block calls it. */
-template <class M, bool Many = false, bool Partials = true>
-__device__ void meet(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
-                     unsigned last) {
-    if (self == last) {
-        if (threadIdx.x < 32)
-            gather<M, Many, Partials>(args, count, x, last);
-    } else if (threadIdx.x == 0) {
-        tagged_partial<typename partial<M>::type>::post(partial_of<M>(args, self), x);
-    }
-}
+/* ---- Tickets and rows ---- */
 
-/* ---- Tickets ---- */
-
-/* Scratch memory begins with the ticket; the partial results follow at this offset. */
+/* Scratch memory begins with the ticket; partial results follow at this offset. */
 constexpr int ticket_bytes = 128;
+
+__host__ __device__ inline void *behind_ticket(void *scratch) {
+    return static_cast<char *>(scratch) + ticket_bytes;
+}
 
 /* The number of partial results of `bytes` bytes that scratch memory has room for. */
 constexpr int most_tickets(int bytes) {
@@ -282,6 +266,70 @@ constexpr int most_tickets(int bytes) {
 __device__ inline bool take_ticket(unsigned *ticket, unsigned blocks) {
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
     return arrivals.fetch_add(1, cuda::memory_order_acq_rel) == blocks - 1;
+}
+
+/* Partial results of up to 16 bytes lie in scratch memory. Wider ones, of up to 1 KiB, are rows in workspace, one for
+ * each block and twice as many for meetings in a grid. They need not be zero between runs. */
+constexpr int largest_narrow = 16, largest_partial = 1024;
+
+template <class M> constexpr bool is_wide = sizeof(typename partial<M>::type) > largest_narrow;
+
+/* Where the partial results of blocks begin: in workspace, or at this place in scratch memory. */
+template <class M> __device__ typename partial<M>::type *rows_of(const dpr_kernel_args &args, void *in_scratch) {
+    static_assert(sizeof(typename partial<M>::type) <= largest_partial);
+    return static_cast<typename partial<M>::type *>(is_wide<M> ? args.workspace : in_scratch);
+}
+
+/* Leaves a row as the next run needs it. */
+template <class M> __device__ void clear_row(typename partial<M>::type *row) {
+    if constexpr (!is_wide<M>)
+        memset(row, 0, sizeof *row);
+}
+
+/* Combines wide partial results numbered 0 to n-1, of which the calling warp has number `self` in its lane 0 (`x`). The
+ * warp that comes last folds them, in an order that depends only on n. Blocks may start in any order. */
+template <class M, bool Partials>
+__device__ void meet_in_rows(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
+                             unsigned n) {
+    using X = partial<M>;
+    const unsigned lane = threadIdx.x % 32;
+    unsigned *ticket = static_cast<unsigned *>(args.scratch);
+    typename X::type *rows = rows_of<M>(args, nullptr);
+    bool last = false;
+    if (lane == 0) {
+        rows[self] = x;
+        last = take_ticket(ticket, n);
+    }
+    if (!__any_sync(~0u, last))
+        return;
+    __syncwarp(); /* so that all lanes see what lane 0 has acquired */
+    x = X::identity();
+    for (unsigned i = lane; i < n; i += 32)
+        x = X::combine(x, rows[i]);
+    x = reduce_warp<M>(x);
+    if (lane == 0) {
+        *ticket = 0;
+        write_result<M, Partials>(args, count, X::unpack(x));
+    }
+}
+
+/* ---- Meetings of blocks ---- */
+
+/* Combines the partial results numbered 0 to `last`, of which the calling block has number `self` in its thread 0
+ * (`x`). All blocks but the last post theirs and are done. The last, which has started after all others, gathers them.
+ * At least the first warp of each block calls it. */
+template <class M, bool Many = false, bool Partials = true>
+__device__ void meet(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
+                     unsigned last) {
+    if constexpr (is_wide<M>) {
+        if (threadIdx.x < 32)
+            meet_in_rows<M, Partials>(args, count, x, self, last + 1);
+    } else if (self == last) {
+        if (threadIdx.x < 32)
+            gather<M, Many, Partials>(args, count, x, last);
+    } else if (threadIdx.x == 0) {
+        tagged_partial<typename partial<M>::type>::post(partial_of<M>(args, self), x);
+    }
 }
 
 /* Takes the block's ticket in thread 0, which must have made all of the block's writes itself, or have passed a barrier
@@ -306,7 +354,7 @@ __device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, ty
     using X = partial<M>;
     constexpr bool by_warp = By == folded_by::warp;
     unsigned *ticket = static_cast<unsigned *>(args.scratch);
-    auto *partials = reinterpret_cast<typename X::type *>(static_cast<char *>(args.scratch) + ticket_bytes);
+    typename X::type *partials = rows_of<M>(args, behind_ticket(args.scratch));
     if (threadIdx.x == 0)
         partials[blockIdx.x] = x;
     if (!last_to_arrive(ticket) || (by_warp && threadIdx.x >= 32))
@@ -314,7 +362,7 @@ __device__ void finish_by_ticket(const dpr_kernel_args &args, uint64_t count, ty
     typename M::acc a = M::identity();
     for (unsigned i = threadIdx.x; i < gridDim.x; i += by_warp ? 32 : blockDim.x) {
         a = M::merge(a, X::unpack(partials[i]));
-        partials[i] = {};
+        clear_row<M>(&partials[i]);
     }
     x = by_warp ? reduce_warp<M>(X::pack(a)) : reduce_block<M>(X::pack(a));
     if (threadIdx.x == 0) {

@@ -174,15 +174,15 @@ template <class P, int K> __device__ void forget(P (&p)[K]) {
 
 /* There are two loops, because one for both ways of loading would need a branch for each load. */
 template <class Reader, class P, int K>
-__device__ void load_tile(P (&p)[K], typename Reader::place first, bool streaming) {
+__device__ void load_tile(P (&p)[K], const Reader &d, typename Reader::place first, bool streaming) {
     if (streaming) {
 #pragma unroll
         for (int v = 0; v < K; ++v)
-            p[v] = Reader::template load<true>(first + v * blockDim.x);
+            p[v] = d.template load<true>(first + v * blockDim.x);
     } else {
 #pragma unroll
         for (int v = 0; v < K; ++v)
-            p[v] = Reader::template load<false>(first + v * blockDim.x);
+            p[v] = d.template load<false>(first + v * blockDim.x);
     }
 }
 
@@ -229,12 +229,12 @@ template <dpr_dtype D, dpr_nan N>
 __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<reading<D>> &mine, uint64_t *own) {
     using P = packet<storage_of<D>>;
     constexpr int vectors = reading<D>::vectors;
-    const P *first = mine.first_of_tiles;
+    auto first = mine.first_of_tiles;
     const bool streaming = args.run.reading & DPR_READ_STREAMING;
     uint64_t next_recentring = 1; /* tiles until then */
     P next[vectors];              /* the next tile, which is loaded while the rest or the tile before is reduced */
     if (mine.tiles > 0)
-        load_tile<reader_of<reading<D>>>(next, first, streaming);
+        load_tile(next, mine.d, first, streaming);
     read_rest<D, N>(args, mine, next, own);
 #pragma unroll 1
     for (uint64_t t = 1; t <= mine.tiles; ++t) {
@@ -247,7 +247,7 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
         for (int v = 0; v < vectors; ++v)
             p[v] = next[v];
         if (t < mine.tiles)
-            load_tile<reader_of<reading<D>>>(next, first + mine.tile_step, streaming);
+            load_tile(next, mine.d, first + mine.tile_step, streaming);
         operations<D, N>::each_in_loop(args, own, [&](auto o, uint64_t *at) {
             using O = decltype(o);
             using M = typename O::M;
@@ -286,7 +286,7 @@ __device__ void read_split(const dpr_fused_args &args, const thread_slice<readin
 template <dpr_dtype D, dpr_nan N>
 __device__ void read(const dpr_fused_args &args, const thread_slice<reading<D>> &mine, uint64_t *own) {
     if constexpr (is_complex<D>) {
-        if (is_split<storage_of<D>>(args.run.in)) {
+        if (mine.d.is_split()) {
             read_split<D, N>(args, mine, own);
             return;
         }
@@ -331,14 +331,17 @@ template <dpr_op O, dpr_dtype D, class At> __device__ dpr_acc merge_lanes(unsign
 /* The index of the element that an accumulator of ARGMIN or ARGMAX has found: the first of those in the vector which
  * begins at acc.index. */
 template <dpr_op O, dpr_dtype D, dpr_nan N>
-__device__ void locate(const storage_of<D> *data, uint64_t count, dpr_acc &acc) {
+__device__ void locate(const reader_of<reading<D>> &from, uint64_t count, dpr_acc &acc) {
     const uint64_t first = static_cast<uint64_t>(acc.index);
     if (acc.index < 0)
         return;
 #pragma unroll
     for (int e = packet<storage_of<D>>::size - 1; e >= 0; --e) {
         const uint64_t i = first + e;
-        if (i < count && !is_absent<D, N>(data[i]) && dpr_rank_of(O, D, dpr_element_load(D, data + i)) == acc.rank)
+        if (i >= count)
+            continue;
+        const storage_of<D> x = from.element(i);
+        if (!is_absent<D, N>(x) && dpr_rank_of(O, D, dpr_element_load(D, &x)) == acc.rank)
             acc.index = static_cast<int64_t>(i);
     }
 }
@@ -347,16 +350,18 @@ __device__ void locate(const storage_of<D> *data, uint64_t count, dpr_acc &acc) 
  * the product of one complex element from the array. */
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 __device__ void complete(const dpr_fused_args &args, uint64_t count, dpr_acc &acc) {
-    const auto *data = static_cast<const storage_of<D> *>(args.run.in);
+    const reader_of<reading<D>> from(args.run);
     if constexpr (monoid<O, D, N>::holds_index)
-        locate<O, D, N>(data, count, acc);
+        locate<O, D, N>(from, count, acc);
     if (O == DPR_MEAN && (N == DPR_NAN_PROPAGATE || is_whole<D>))
         acc.present = count;
     if (O == DPR_PROD && is_complex<D> && count <= 1) {
         /* There is no neutral element: (1 + 0i) times an infinity has a part that is NaN. */
         acc = dpr_acc_neutral(O, D);
-        if (count == 1)
-            dpr_acc_add(O, D, N, &acc, dpr_element_load(D, data), 0);
+        if (count == 1) {
+            const storage_of<D> x = from.element(0);
+            dpr_acc_add(O, D, N, &acc, dpr_element_load(D, &x), 0);
+        }
     }
 }
 
@@ -424,7 +429,7 @@ __device__ void give_all(const dpr_fused_args &args, uint64_t count, const dpr_a
                 give_result<DPR_SUM, D, N>(args, i, count, acc);
         }
         if constexpr (is_held<O, DPR_MEAN, D>) {
-            if (row == DPR_ROW(DPR_MEAN) && !(args.ops >> row & 1))
+            if (row == DPR_ROW(DPR_MEAN))
                 give_result<DPR_MEAN, D, N>(args, i, count, acc);
         }
         if constexpr (is_held<O, DPR_NORM2, D>) {
@@ -507,7 +512,7 @@ __device__ void finish_all(const dpr_fused_args &args, uint64_t count, uint64_t 
     if (gridDim.x == 1)
         return;
     /* Scratch memory is left zero; workspace need not be. */
-    for (unsigned i = threadIdx.x; args.in_scratch && i < gridDim.x * args.words; i += blockDim.x)
+    for (unsigned i = threadIdx.x; !args.run.workspace && i < gridDim.x * args.words; i += blockDim.x)
         args.partials[i] = 0;
     if (threadIdx.x == 0)
         *ticket = 0;
@@ -642,9 +647,7 @@ int launch(const dpr_run *run) {
         args.op[i] = run->fused->op[i];
         args.out[i] = run->fused->out[i];
     }
-    void *in_scratch = static_cast<char *>(run->scratch) + ticket_bytes;
-    args.in_scratch = bytes_beside_scratch(launch, p) == 0;
-    args.partials = static_cast<uint64_t *>(args.in_scratch ? in_scratch : run->workspace);
+    args.partials = static_cast<uint64_t *>(run->workspace ? run->workspace : behind_ticket(run->scratch));
     return run->enqueue(run, &launch, &args.run);
 }
 

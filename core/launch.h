@@ -84,6 +84,7 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
     args.count = run->count;
     args.device_count = run->device_count;
     args.scratch = run->scratch;
+    args.workspace = run->workspace;
     args.tag = run->tag;
     args.partials = launch->partials;
     args.meeting = launch->meeting;

@@ -28,7 +28,7 @@
  *   in_hardware        the instruction that combines the values that a warp exchanges, if there is one
  *
  *   holds_index        true if accumulators hold indices: there are no lanes, of_element(x, index) makes an
- *                      accumulator from an element, locate(acc, data, count) must be called before finish() and
+ *                      accumulator from an element, locate(acc, reader, count) must be called before finish() and
  *                      store(), and store(acc, w, first) adds `first` to the index
  *
  * The lane is the cheap type and the accumulator the wide one: narrow integers are added in 32 bits within a tile and
@@ -460,7 +460,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
         return is_absent<D, N>(x) ? identity() : acc{by::template of<N>(x), index};
     }
 
-    static __device__ acc locate(acc a, const storage *data, uint64_t count) {
+    template <class Reader> static __device__ acc locate(acc a, const Reader &from, uint64_t count) {
         constexpr int size = packet<storage>::size;
         if (a.index == none)
             return a;
@@ -468,7 +468,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
 #pragma unroll
         for (int e = size - 1; e >= 0; --e) {
             const uint64_t i = a.index + e;
-            if (i < count && !is_absent<D, N>(data[i]) && by::template of<N>(data[i]) == a.key)
+            if (i < count && !is_absent<D, N>(from.element(i)) && by::template of<N>(from.element(i)) == a.key)
                 found = i;
         }
         return {a.key, found};

@@ -2,7 +2,7 @@
  *
  *   element_type           an element in memory
  *   place                  where a vector of elements lies; adding n to it gives the place n vectors further
- *   may_be_split           whether elements may lie across the boundaries of vectors (is_split() in tile.cuh)
+ *   may_be_split           whether elements may lie across the boundaries of vectors; then is_split() says if they do
  *   Reader(args)           for all elements, as the host has divided them; Reader(args, n) for the first n
  *   count, vectors         number of elements and of whole vectors
  *   head                   number of elements before the first whole vector
@@ -42,6 +42,10 @@ template <class T> struct array_view {
         ends = head > 0 || tail() < n;
     }
 
+    /* True if complex elements are aligned only as their parts are, so that no element begins at a vector's boundary.
+     */
+    __device__ bool is_split() const { return reinterpret_cast<uintptr_t>(data) % sizeof(T) != 0; }
+
     __device__ place body() const { return reinterpret_cast<place>(data + head); }
     __device__ uint64_t tail() const { return head + vectors * packet<T>::size; }
     __device__ T element(uint64_t i) const { return data[i]; }
@@ -57,8 +61,12 @@ template <class T> struct array_view {
     static __device__ void keep(place &p) { asm volatile("" : "+l"(p)); }
 };
 
-/* The reader that kernels of operation M have if they name no other. */
-template <class M> using reader_of = array_view<typename M::storage>;
+template <class M, class = void> struct reader_for { using type = array_view<typename M::storage>; };
+template <class M> struct reader_for<M, cuda::std::void_t<typename M::reader>> { using type = typename M::reader; };
+
+/* The reader of an operation's kernels: the type `reader` of the operation, if it has one, or that of arrays. To read
+ * otherwise, derive an operation that has another reader; every kernel and meeting of blocks then takes it. */
+template <class M> using reader_of = typename reader_for<M>::type;
 
 } // namespace dpr
 

@@ -150,7 +150,8 @@ __device__ inline unsigned threads_of_grid() {
 /* The part of the array that one thread of the grid reads: vectors in its block's full tiles, one vector in each row of
  * the rest, which lies after all tiles, and at most one element before the vectors and one after them. The slice
  * follows from the arguments alone, so that little is left to calculate when the work before has ended. */
-template <class M, class Reader = reader_of<M>> struct thread_slice {
+template <class M> struct thread_slice {
+    using Reader = reader_of<M>;
     using place = typename Reader::place;
     static constexpr unsigned vectors = M::vectors;
     static_assert(vectors >= 2 && (vectors & (vectors - 1)) == 0);
@@ -181,7 +182,7 @@ template <class M, class Reader = reader_of<M>> struct thread_slice {
         for (unsigned i = 0; i < with_tile && i < most; ++i) {
             if (i == rest)
                 q = first_of_tiles;
-            Reader::prefetch(q);
+            d.prefetch(q);
             q += i < rest ? threads_of_grid() : blockDim.x;
         }
     }
@@ -223,27 +224,21 @@ __device__ inline uint64_t elements(const dpr_kernel_args &args) {
 }
 
 /* The beginning of every kernel that reads the array by vectors. */
-template <class M, class Reader = reader_of<M>> __device__ thread_slice<M, Reader> begin(const dpr_kernel_args &args) {
+template <class M> __device__ thread_slice<M> begin(const dpr_kernel_args &args) {
     let_next_launch();
-    thread_slice<M, Reader> mine(args);
+    thread_slice<M> mine(args);
     mine.read_ahead(args.prefetch);
     /* Without this, the compiler moves the calculation to where its results are used, after the wait. */
-    Reader::keep(mine.first_of_rest);
+    reader_of<M>::keep(mine.first_of_rest);
     wait_for_work_before();
     if (args.device_count)
-        mine = thread_slice<M, Reader>(args, elements(args));
+        mine = thread_slice<M>(args, elements(args));
     return mine;
 }
 
-/* True if complex elements are aligned only as their parts are, so that no element lies on a vector's boundary. */
-template <class T> __device__ bool is_split(const void *in) {
-    return reinterpret_cast<uintptr_t>(in) % sizeof(T) != 0;
-}
-
-/* Reduces this thread's slice of such an array: each element is read by itself, and neighbouring threads read
- * neighbours. */
-template <class M, class Reader>
-__device__ typename partial<M>::type reduce_split_slice(const Reader &d, uint64_t count) {
+/* Reduces this thread's slice of an array whose elements lie across the boundaries of vectors: each element is read by
+ * itself, and neighbouring threads read neighbours. */
+template <class M> __device__ typename partial<M>::type reduce_split_slice(const reader_of<M> &d, uint64_t count) {
     typename M::acc a = M::identity();
 #pragma unroll 4
     for (uint64_t i = thread_of_grid(); i < count; i += threads_of_grid())
@@ -378,11 +373,12 @@ template <class Reader> struct unaligned_ends {
 };
 
 /* Reduces the part of the array that belongs to this thread of the grid. */
-template <class M, class Reader>
-__device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, const thread_slice<M, Reader> &mine) {
+template <class M>
+__device__ typename partial<M>::type reduce_slice(const dpr_kernel_args &args, const thread_slice<M> &mine) {
     using X = partial<M>;
+    using Reader = reader_of<M>;
     if constexpr (Reader::may_be_split) {
-        if (is_split<typename M::storage>(args.in))
+        if (mine.d.is_split())
             return reduce_split_slice<M>(mine.d, mine.d.count);
     }
     const unaligned_ends<Reader> e(mine.d);

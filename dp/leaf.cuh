@@ -45,8 +45,9 @@ template <class M> struct leaf {
 template <class M> __device__ typename partial<M>::type reduce_leaf(const dpr_nested_args &args, uint64_t count) {
     using X = partial<M>;
     if constexpr (reader_of<M>::may_be_split) {
-        if (is_split<typename M::storage>(args.run.in))
-            return reduce_split_slice<M>(reader_of<M>(args.run, count), count);
+        const reader_of<M> d(args.run, count);
+        if (d.is_split())
+            return reduce_split_slice<M>(d, count);
     }
     const leaf<M> mine(args, count);
     const unaligned_ends<reader_of<M>> e(mine.d);

@@ -13,7 +13,6 @@ enum { DPR_REPORT_BYTES = 256 };
  * (launch_table.cuh). */
 typedef struct dpr_nested_args {
     dpr_kernel_args run;
-    void *workspace;           /* the run's workspace without the DPR_REPORT_BYTES at its beginning */
     dpr_launch_report *report; /* where the run's last kernel writes the counters of nested launches */
     void *go_on;               /* device function that a launched kernel calls with its arguments, or NULL */
     void *slot;                /* for a launcher's grid its dpr_launch_slot; otherwise NULL */

@@ -78,12 +78,13 @@ static inline dpr_launch_limits dpr_nested_limits(const dpr_key *key, const dpr_
 }
 
 static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const dpr_run *run) {
-    return (dpr_nested_args){.run = dpr_args_of(launch, run),
-                             .workspace = (char *)run->workspace + DPR_REPORT_BYTES,
-                             .report = run->report,
-                             .report_bytes = (uint32_t)dpr_report_bytes(run),
-                             .launches = run->launches,
-                             .max_depth = (uint32_t)run->limits.max_depth};
+    dpr_nested_args args = {.run = dpr_args_of(launch, run),
+                            .report = run->report,
+                            .report_bytes = (uint32_t)dpr_report_bytes(run),
+                            .launches = run->launches,
+                            .max_depth = (uint32_t)run->limits.max_depth};
+    args.run.workspace = (char *)run->workspace + DPR_REPORT_BYTES;
+    return args;
 }
 
 #endif

@@ -18,10 +18,10 @@ template <class M> struct tile_words {
     T *w;
 
     __device__ tile_words(const dpr_nested_args &args, unsigned tile)
-        : w(static_cast<T *>(args.workspace) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
+        : w(static_cast<T *>(args.run.workspace) + static_cast<uint64_t>(tile) * (args.block / 2)) {}
 
     static __device__ T *returned(const dpr_nested_args &args, unsigned tile) {
-        return static_cast<T *>(args.workspace) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
+        return static_cast<T *>(args.run.workspace) + static_cast<uint64_t>(args.tiles) * (args.block / 2)
                + static_cast<uint64_t>(tile) * DPR_RECURSIVE_DEPTHS;
     }
 

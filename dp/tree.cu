@@ -32,7 +32,7 @@ template <class M> __device__ void put_node(typename partial<M>::type x, typenam
 }
 
 template <class M> __device__ typename partial<M>::type *partials_of(const dpr_nested_args &args) {
-    return static_cast<typename partial<M>::type *>(args.workspace) + args.first;
+    return static_cast<typename partial<M>::type *>(args.run.workspace) + args.first;
 }
 
 /* Reduces a node above the leaves. The whole block calls it. */

@@ -15,23 +15,23 @@ using partial_sum = partial<sum>;
 constexpr int block_threads = 256;
 constexpr size_t block_elements = 4096, most_blocks = 65536;
 
-__global__ void __launch_bounds__(block_threads) store_partials(const __grid_constant__ workspace_args args) {
-    const thread_slice<sum> mine = begin<sum>(args.run);
-    const auto x = reduce_block<sum>(reduce_slice<sum>(args.run, mine));
+__global__ void __launch_bounds__(block_threads) store_partials(const __grid_constant__ dpr_kernel_args args) {
+    const thread_slice<sum> mine = begin<sum>(args);
+    const auto x = reduce_block<sum>(reduce_slice<sum>(args, mine));
     if (threadIdx.x == 0)
         static_cast<partial_sum::type *>(args.workspace)[blockIdx.x] = x;
 }
 
-__global__ void __launch_bounds__(block_threads) fold_partials(const __grid_constant__ workspace_args args) {
+__global__ void __launch_bounds__(block_threads) fold_partials(const __grid_constant__ dpr_kernel_args args) {
     const auto *partials = static_cast<const partial_sum::type *>(args.workspace);
     let_next_launch();
     wait_for_work_before();
     partial_sum::type x = partial_sum::identity();
-    for (unsigned i = threadIdx.x; i < args.run.partials; i += blockDim.x)
+    for (unsigned i = threadIdx.x; i < args.partials; i += blockDim.x)
         x = partial_sum::combine(x, partials[i]);
     x = reduce_block<sum>(x);
     if (threadIdx.x == 0)
-        write_result<sum>(args.run, elements(args.run), partial_sum::unpack(x));
+        write_result<sum>(args, elements(args), partial_sum::unpack(x));
 }
 
 const char *probe(const dpr_key *key, const dpr_caps *) {
@@ -67,14 +67,13 @@ int launch(const dpr_run *run) {
     launch.entry = kernel(&run->key).entry;
     launch.blocks = static_cast<unsigned>(blocks_of(run));
     launch.threads = block_threads;
-    workspace_args args = {dpr_args_of(&launch, run), run->workspace};
-    const int error = run->enqueue(run, &launch, &args.run);
+    const int error = dpr_launch_run(&launch, run);
     if (error)
         return error;
-    args.run.partials = launch.blocks;
+    launch.partials = launch.blocks;
     launch.entry = reinterpret_cast<const void *>(fold_partials);
     launch.blocks = 1;
-    return run->enqueue(run, &launch, &args.run);
+    return dpr_launch_run(&launch, run);
 }
 
 } // namespace

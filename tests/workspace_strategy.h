@@ -3,13 +3,7 @@
 #ifndef DPR_TESTS_WORKSPACE_STRATEGY_H
 #define DPR_TESTS_WORKSPACE_STRATEGY_H
 
-#include "args.h"
-
-/* Arguments of its kernels. */
-typedef struct workspace_args {
-    dpr_kernel_args run;
-    void *workspace;
-} workspace_args;
+#include "strategy.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -210,7 +210,7 @@ static const char *ask_strategy(fake_launch *launch) {
                    .count = launch->args.run.count,
                    .key = launch->key,
                    .limits = strategy->limits(&launch->key, &caps, (dpr_residency){1, 0}),
-                   .workspace = launch->args.workspace,
+                   .workspace = launch->args.run.workspace,
                    .report = launch->args.report,
                    .enqueue = count_launch,
                    .enqueuer = &launches};
@@ -248,7 +248,7 @@ static unsigned opened;
 
 static fake_launch *open_run_of(const fake_launch *launch) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
-        if (open_runs[i].to_come > 0 && open_runs[i].args.workspace == launch->args.workspace
+        if (open_runs[i].to_come > 0 && open_runs[i].args.run.workspace == launch->args.run.workspace
             && open_runs[i].stream == launch->stream)
             return &open_runs[i];
     return NULL;
@@ -260,20 +260,12 @@ static void keep_open(const fake_launch *launch) {
         *(there ? there : &open_runs[opened++ % MOST_OPEN]) = *launch;
 }
 
-/* The arguments of a run's kernel that is of no module, if the run has workspace. */
-static void take_workspace(fake_launch *out, const workspace_args *args) {
-    out->args.workspace = args->workspace;
-}
-
-/* The arguments of a kernel that runs any operations, and the key of its run. Rows that do not fit scratch memory are
- * in workspace. */
+/* The arguments of a kernel that runs any operations, and the key of its run. */
 static void take_fused(fake_launch *out, const dpr_fused_args *args) {
     out->fused = *args;
     out->key.f.op = args->op[0];
     out->key.f.ops = args->ops;
     out->key.f.fused = args->results > 1;
-    if ((uintptr_t)args->partials - (uintptr_t)args->run.scratch >= DPR_SCRATCH_BYTES)
-        out->args.workspace = args->partials;
 }
 
 /* Whether a run in the stream that is of no module lacks kernels. */
@@ -285,11 +277,9 @@ static int is_open(cudaStream_t stream) {
 }
 
 /* A kernel that no strategy declares. */
-static const char *prepare_further(fake_launch *out, const void *arguments) {
+static const char *prepare_further(fake_launch *out) {
     if (!out->of_module && !is_open(out->stream))
         return NULL;
-    if (!out->of_module)
-        take_workspace(out, arguments);
     fake_launch *run = open_run_of(out);
     if (!run)
         return "the launched kernel belongs to no run";
@@ -339,14 +329,12 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
     if (!kernel)
-        return prepare_further(out, arguments[0]);
+        return prepare_further(out);
     out->strategy = kernel->strategy;
     out->key = kernel->key;
     const int has_workspace = out->strategy->workspace_bytes != NULL;
     if (out->strategy->fuses)
         take_fused(out, arguments[0]);
-    else if (has_workspace && !of_module)
-        take_workspace(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
     if (!wrong)
@@ -403,10 +391,10 @@ static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
 }
 
 static const char *check_workspace(const fake_launch *launch) {
-    const fake_block *work = fake_find(launch->args.workspace, launch->workspace_bytes);
+    const fake_block *work = fake_find(launch->args.run.workspace, launch->workspace_bytes);
     if (launch->workspace_bytes > 0 && (!work || work->kind != FAKE_DEVICE))
         return "the workspace is no live device memory, or too little";
-    if ((uintptr_t)launch->args.workspace % 256 != 0)
+    if ((uintptr_t)launch->args.run.workspace % 256 != 0)
         return "the workspace is not on a boundary of 256 bytes";
     return NULL;
 }
