@@ -14,13 +14,22 @@
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------ */
 
+static axis_ops one_op(dpr_op op) {
+    return (axis_ops){.n = 1, .at = {ops_of(op)}};
+}
+
+static int is_only(const bench_ops *ops, dpr_op op) {
+    return ops->n == 1 && ops->at[0] == op;
+}
+
 TEST(BenchLineup, defaults) {
     for (int nested = 0; nested < 2; nested++) {
         bench_asked a = {.device = DPR_DEVICE_AUTO, .nested = nested, .ladder = !nested};
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         ASSERT_EQ_I64(1 + nested, a.counts.n);
         EXPECT_EQ_U64(1 << 24, a.counts.at[nested]);
-        EXPECT_EQ_U64(axis_one(DPR_ROW(DPR_SUM)), a.ops);
+        ASSERT_EQ_I64(1, a.ops.n);
+        EXPECT_TRUE(is_only(&a.ops.at[0], DPR_SUM));
         EXPECT_EQ_U64(axis_one(DPR_ROW(DPR_I32)), a.dtypes);
         EXPECT_EQ_U64(axis_one(BENCH_GRAPH), a.modes);
         EXPECT_EQ_U64(axis_one(BENCH_COLD), a.caches);
@@ -33,11 +42,11 @@ TEST(BenchLineup, what_is_asked_for_stays) {
     for (int nested = 0; nested < 2; nested++) {
         bench_asked a = {.counts = {.n = 1, .at = {1000}}, .pools = {.n = 1, .at = {777}}, .depth = 3};
         a.nested = nested;
-        a.ops = axis_one(DPR_ROW(DPR_MAX));
+        a.ops = one_op(DPR_MAX);
         a.dtypes = axis_one(DPR_ROW(DPR_F32));
         ASSERT_EQ_I64(CLI_OK, lineup_complete(&a));
         EXPECT_TRUE(a.counts.n == 1 && a.counts.at[0] == 1000);
-        EXPECT_TRUE(a.ops == axis_one(DPR_ROW(DPR_MAX)) && a.dtypes == axis_one(DPR_ROW(DPR_F32)));
+        EXPECT_TRUE(a.ops.n == 1 && is_only(&a.ops.at[0], DPR_MAX) && a.dtypes == axis_one(DPR_ROW(DPR_F32)));
         EXPECT_TRUE(a.pools.n == 1 && a.pools.at[0] == 777 && a.depth == 3);
     }
 }
@@ -56,10 +65,10 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
         a = good, a.caches = axis_one(BENCH_COLD) | axis_one(BENCH_HOT), check_refused(a, "a cache");
         a = good, a.strategies = 1, check_refused(a, "a strategy");
         a = good, a.counts.n = LINEUP_SIZES + 1, check_refused(a, "many sizes");
-        a = good, a.ops = axis_one(DPR_ROW(DPR_SUM)) | axis_one(DPR_ROW(DPR_MIN)), check_refused(a, "two operations");
+        a = good, a.ops = one_op(DPR_SUM), a.ops.n = 2, check_refused(a, "two operations");
+        a = good, a.ops = one_op(DPR_SUM), a.ops.at[0].n = 2, check_refused(a, "a set of operations");
         a = good, a.dtypes = axis_one(DPR_ROW(DPR_I32)) | axis_one(DPR_ROW(DPR_I8)), check_refused(a, "two types");
-        a = good, a.ops = axis_one(DPR_ROW(DPR_BAND)), a.dtypes = axis_one(DPR_ROW(DPR_F32)),
-        check_refused(a, "no pair");
+        a = good, a.ops = one_op(DPR_BAND), a.dtypes = axis_one(DPR_ROW(DPR_F32)), check_refused(a, "no pair");
         a = good, a.depth = 1000, check_refused(a, "a depth");
         a = good;
         EXPECT_EQ_I64(CLI_OK, lineup_complete(&a));
@@ -104,7 +113,7 @@ TEST(BenchLineup, block_sizes) {
 
 /* Only strategies that let it be chosen have it. */
 TEST(BenchLineup, block_sizes_of_calls) {
-    const bench_case at = {.op = DPR_SUM, .dtype = DPR_I32, .count = 100};
+    const bench_case at = {.ops = {1, {DPR_SUM}}, .dtype = DPR_I32, .count = 100};
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         bench_caller c = caller_at(NULL, &at, dpr_strategy_name(i));
         EXPECT_EQ_I64(0, c.launch.block);
@@ -176,7 +185,7 @@ TEST(BenchLineup, occupancy_of_grids) {
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-static const bench_case large = {.op = DPR_SUM, .dtype = DPR_I32, .count = 1 << 24};
+static const bench_case large = {.ops = {1, {DPR_SUM}}, .dtype = DPR_I32, .count = 1 << 24};
 
 static void set_heads(lineup_results *l) {
     l->bench.device = (bench_device){.ordinal = 0, .name = "Test device"};
@@ -246,7 +255,7 @@ static void set_up_ladder(void *state) {
     set_heads(l);
     l->sizes = 1;
     l->at[0] = large;
-    l->read = (bench_case){.op = DPR_SUM, .dtype = DPR_F32, .count = 1 << 28};
+    l->read = (bench_case){.ops = {1, {DPR_SUM}}, .dtype = DPR_F32, .count = 1 << 28};
     l->n = RUNGS;
     for (int i = 0; i < RUNGS; i++)
         l->strategies[i] = rungs[i];

@@ -214,6 +214,23 @@ ENGINE_TEST(data_is_made_as_far_as_arrays_reach) {
     }
 }
 
+/* A mark may begin at the end of one repetition of the block. */
+ENGINE_TEST(marks_across_repetitions_are_gone_afterwards) {
+    const unsigned char mark[2] = {0xEE, 0xEE};
+    reader r = {.block = fixture->block, .bytes = 2 * BLOCK + 1};
+    const bench_subject s = {.name = "reader", .user = &r, .call = read_all};
+    bench_point point = cold;
+    point.bytes = r.bytes;
+    point.mark = mark;
+    point.mark_bytes = sizeof mark;
+    ASSERT_THAT(run(fixture, &point, &s, 1) == 0, "%s", fixture->why);
+    EXPECT_TRUE(r.calls > 7 && r.bad == 2 * r.calls);
+    r.calls = r.bad = 0;
+    point.mark_bytes = 0;
+    ASSERT_THAT(run(fixture, &point, &s, 1) == 0, "%s", fixture->why);
+    EXPECT_TRUE(r.calls > 7 && r.bad == 0);
+}
+
 static void check_stopped(engine *e, const witness *w) {
     EXPECT_EQ_I64(0, w->calls);
     EXPECT_EQ_I64(BENCH_INTERRUPTED, outcomes[0].state);

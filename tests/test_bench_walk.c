@@ -33,17 +33,19 @@ static int is_odd(void *user, const bench_case *at) {
     return at->count % 2 == 1;
 }
 
-/* Measures sum and argmax of f32 of the counts. The results are the caller's. */
-static int measure(pair *p, const char *counts, int (*wants)(void *user, const bench_case *at), bench_results *out) {
+/* Measures operations of f32 of the counts. The results are the caller's. */
+static int measure(pair *p, const char *ops, const char *counts, int (*wants)(void *user, const bench_case *at),
+                   bench_results *out) {
     outfile file = {.name = NULL};
     bench_asked asked = {
         .device = DPR_DEVICE_CPU, .budget = 60, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
     bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
-    asked.ops = axis_one(DPR_ROW(DPR_SUM)) | axis_one(DPR_ROW(DPR_ARGMAX));
     asked.dtypes = axis_one(DPR_ROW(DPR_F32));
     asked.modes = axis_one(BENCH_BLOCKING);
     asked.caches = axis_one(BENCH_COLD);
     int code = axis_parse_counts(counts, &asked.counts);
+    if (code == CLI_OK)
+        code = asked_take_ops(ops, &asked.ops);
     if (code == CLI_OK)
         code = walk_open(&w);
     if (code == CLI_OK)
@@ -55,7 +57,7 @@ static int measure(pair *p, const char *counts, int (*wants)(void *user, const b
 TEST(BenchWalk, rows_of_every_case) {
     pair p = {.prepared = 0};
     bench_results r = {.row_count = 0};
-    ASSERT_EQ_I64(CLI_OK, measure(&p, "100,1000", NULL, &r));
+    ASSERT_EQ_I64(CLI_OK, measure(&p, "sum,argmax", "100,1000", NULL, &r));
     ASSERT_EQ_U64(8, r.row_count);
     EXPECT_EQ_U64(0, r.omission_count);
     EXPECT_EQ_STR("abc", r.commit);
@@ -63,7 +65,7 @@ TEST(BenchWalk, rows_of_every_case) {
     for (size_t i = 0; i < r.row_count; i++) {
         const bench_row *row = &r.rows[i];
         const int ours = i % 2 == 0;
-        EXPECT_EQ_I64(i < 4 ? DPR_SUM : DPR_ARGMAX, row->at.op);
+        EXPECT_EQ_I64(i < 4 ? DPR_SUM : DPR_ARGMAX, row->at.ops.at[0]);
         EXPECT_EQ_U64(i % 4 < 2 ? 100 : 1000, row->at.count);
         EXPECT_EQ_STR(ours ? "ours" : "theirs", row->subject);
         EXPECT_EQ_I64(ours, row->strategy != NULL);
@@ -78,11 +80,11 @@ TEST(BenchWalk, rows_of_every_case) {
 TEST(BenchWalk, what_is_not_wanted_or_cannot_be_is_no_row) {
     pair p = {.prepared = 0};
     bench_results r = {.row_count = 0};
-    EXPECT_EQ_I64(CLI_OK, measure(&p, "0,100,101", is_odd, &r));
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "sum,argmax", "0,100,101", is_odd, &r));
     EXPECT_EQ_U64(4, r.row_count);
     EXPECT_EQ_U64(0, r.omission_count);
     results_free(&r);
-    EXPECT_EQ_I64(CLI_OK, measure(&p, "0,2^62", NULL, &r));
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "sum,argmax", "0,2^62", NULL, &r));
     EXPECT_EQ_U64(2, r.row_count);
     ASSERT_EQ_U64(3, r.omission_count); /* what does not fit, and argmax of nothing */
     EXPECT_CONTAINS(r.omissions[0].why, "memory for");
@@ -94,7 +96,7 @@ TEST(BenchWalk, what_is_not_wanted_or_cannot_be_is_no_row) {
 TEST(BenchWalk, an_interrupt_leaves_out_the_rest) {
     pair p = {.stops_at = 2};
     bench_results r = {.row_count = 0};
-    EXPECT_EQ_I64(CLI_OK, measure(&p, "100,101,102", NULL, &r));
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "sum,argmax", "100,101,102", NULL, &r));
     EXPECT_EQ_U64(2, r.row_count);
     ASSERT_EQ_U64(5, r.omission_count); /* the case that was begun included */
     EXPECT_EQ_STR("interrupted", r.omissions[0].why);
@@ -113,11 +115,12 @@ static int call_without_result(void *user, const void *in, void *host_out) {
     return 0;
 }
 
-static void check_theirs(int (*call)(void *user, const void *in, void *host_out)) {
+/* Theirs fails or is wrong at each of n cases. */
+static void check_theirs(int (*call)(void *user, const void *in, void *host_out), const char *ops, size_t n) {
     pair p = {.call = call};
     bench_results r = {.row_count = 0};
-    EXPECT_EQ_I64(CLI_FAILED, measure(&p, "100", NULL, &r));
-    ASSERT_EQ_U64(4, r.row_count); /* also ours, which is right */
+    EXPECT_EQ_I64(CLI_FAILED, measure(&p, ops, "100", NULL, &r));
+    ASSERT_EQ_U64(2 * n, r.row_count); /* also ours, which is right */
     for (size_t i = 0; i < r.row_count; i++)
         EXPECT_EQ_I64(strcmp(r.rows[i].subject, "ours") == 0, results_right(&r.rows[i]));
     EXPECT_TRUE(!r.ended);
@@ -125,9 +128,45 @@ static void check_theirs(int (*call)(void *user, const void *in, void *host_out)
 }
 
 TEST(BenchWalk, a_failing_subject_fails_the_whole) {
-    check_theirs(call_failing);
+    check_theirs(call_failing, "sum,argmax", 2);
 }
 
 TEST(BenchWalk, a_wrong_result_fails_the_whole) {
-    check_theirs(call_without_result);
+    check_theirs(call_without_result, "sum,argmax,sum+argmax", 3);
+}
+
+/* The member whose result the next call spoils. */
+static int spoilt;
+
+static int call_spoilt(void *user, const void *in, void *host_out) {
+    const int code = caller_call(user, in, host_out);
+    ((unsigned char *)host_out)[spoilt * KNOWN_PLACE + 3] ^= 0x41; /* the sign and the exponent of F32 */
+    return code;
+}
+
+TEST(BenchWalk, a_wrong_member_of_a_set_fails_the_whole) {
+    for (spoilt = 0; spoilt < 4; spoilt++)
+        check_theirs(call_spoilt, "sum+argmax+var+max", 1);
+}
+
+TEST(BenchWalk, rows_of_sets) {
+    pair p = {.prepared = 0};
+    bench_results r = {.row_count = 0};
+    char name[OPS_TEXT];
+    ASSERT_EQ_I64(CLI_OK, measure(&p, "min+max+mean,sum,sum+prod", "1,16385", NULL, &r));
+    ASSERT_EQ_U64(12, r.row_count);
+    EXPECT_EQ_STR("min+max+mean", ops_name(&r.rows[0].at.ops, name));
+    EXPECT_EQ_STR("sum", ops_name(&r.rows[4].at.ops, name));
+    EXPECT_EQ_STR("sum+prod", ops_name(&r.rows[8].at.ops, name));
+    for (size_t i = 0; i < r.row_count; i++)
+        EXPECT_TRUE(results_right(&r.rows[i]) && r.rows[i].checked > 0);
+    results_free(&r);
+}
+
+TEST(BenchWalk, a_set_without_a_meaning_is_refused) {
+    pair p = {.prepared = 0};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_USAGE, measure(&p, "sum,sum+band", "100", NULL, &r));
+    EXPECT_EQ_U64(0, r.row_count + r.omission_count);
+    results_free(&r);
 }

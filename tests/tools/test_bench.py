@@ -71,6 +71,10 @@ class Usage(ToolTest):
                 ("more than 1024 counts", "-n", "1:2^60:+1"),
                 ("more than 1024 counts", "-n", "1:2^60:x1.0001"),
                 ("--op: 'summ' is none of sum, prod, ", "--op", "sum,summ"),
+                ("--op: 'summ' is none of sum, prod, ", "--op", "max,var+summ"),
+                ("--op: '' is none of sum, prod, ", "-o", "sum+"),
+                ("--op: '" + "+".join(["sum"] * 9) + "' has more than 8 operations", "-o", "+".join(["sum"] * 9)),
+                ("--op: 'sum+band': band has no meaning for f32\n", "-o", "sum,sum+band", "-t", "i32,f32"),
                 ("--dtype: 'f31' is none of bool, i8, ", "--dtype", "f31"),
                 ("--mode: 'grpah' is none of graph, stream, blocking\n", "-m", "grpah"),
                 ("--cache: 'warm' is none of cold, hot, both\n", "-c", "warm"),
@@ -91,6 +95,7 @@ class Usage(ToolTest):
                 ("--ladder is of a GPU's strategies", "--ladder", "-d", "cpu"),
                 ("--ladder is of at most 16 sizes, and --count has 17", "--ladder", "-n", "1:17:+1"),
                 ("--ladder is of one operation and one type", "--ladder", "-o", "sum,min"),
+                ("--ladder is of one operation and one type", "--ladder", "-o", "sum+min"),
                 ("--ladder is of one operation and one type", "--ladder", "-t", "all"),
                 ("leave --mode and --cache out", "--ladder", "-m", "stream"),
                 ("leave --mode and --cache out", "--ladder", "-c", "both"),
@@ -175,6 +180,19 @@ class Measurement(BenchTest):
             self.assertEqual(document["left_out"], [])
             self.assertTrue(all(r["ok"] for r in document["rows"]))
             self.assertEqual({r["strategy"] for r in document["rows"]}, cpu)
+
+    def test_sets_of_operations(self):
+        cpu = {s["name"] for s in self.document("info")["strategies"] if s["side"] == "cpu"}
+        ops = ["min+max+mean", "sum", "sum+var", "prod+argmin+argmax+all+any+count+minmax+norm2"]
+        document = self.measured("-n", "1,65536,65537", "-o", ",".join(ops), "-t", "u8,f64", "-b", "5m")
+        self.assertEqual(list(dict.fromkeys(r["op"] for r in document["rows"])), ops)
+        self.assertEqual(document["left_out"], [])
+        for op in ops:
+            rows = [r for r in document["rows"] if r["op"] == op]
+            self.assertEqual(len(rows), 3 * 2 * len(cpu))
+            self.assertEqual({r["strategy"] for r in rows}, cpu)
+            self.assertTrue(all(r["ok"] and r["checked"] for r in rows))
+        self.assertEqual({r["op"] for r in document["regret"]}, set(ops))
 
     def test_strategies_are_those_asked_for_and_the_choice(self):
         document = self.measured("-n", "2^20", "-s", "cpu.serial")
@@ -407,6 +425,9 @@ class Formats(BenchTest):
         self.assertRegex(out, r"(?m)^elements +bytes +cpu\.\w+ .* best +choice +regret$")
         self.assertRegex(out, r"(?m)^ *1000 +3\.91 KiB .*\*")
         self.assertRegex(out, r"(?m)^ *2\^10 +4\.00 KiB .*\*")
+        code, out, _ = run(*QUICK, "-n", "1000", "-o", "sum+var")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^sum\+var of f32, blocking calls, cold cache:$")
         code, out, _ = run(*QUICK, "-n", "100", "-f", "markdown")
         table = [line for line in out.splitlines() if line.startswith("|")]
         self.assertEqual(code, 0)

@@ -157,6 +157,47 @@ int axis_parse_share(const char *text, void *out) {
     return share > 0 && share <= 1 ? CLI_OK : cli_usage("'%s' is no share such as 1%% or 0.5%%", text);
 }
 
+/* ---- Operations ------------------------------------------------------------------------------------------------- */
+
+int axis_add_ops(axis_ops *a, const bench_ops *ops) {
+    int i = 0;
+    while (i < a->n && !ops_same(&a->at[i], ops))
+        i++;
+    if (i == AXIS_SET)
+        return cli_usage("there are more than %d operations and sets of them", AXIS_SET);
+    a->at[i] = *ops;
+    a->n += i == a->n;
+    return CLI_OK;
+}
+
+static int add_all_ops(axis_ops *a) {
+    int code = CLI_OK;
+    for (size_t i = 0; i < dpr_op_count() && code == CLI_OK; i++) {
+        const bench_ops one = ops_of(dpr_op_at(i));
+        code = axis_add_ops(a, &one);
+    }
+    return code;
+}
+
+static int add_ops(const char *word, void *out) {
+    bench_ops ops;
+    if (strcmp(word, "all") == 0)
+        return add_all_ops(out);
+    const int code = ops_parse(word, &ops);
+    return code == CLI_OK ? axis_add_ops(out, &ops) : code;
+}
+
+int asked_take_ops(const char *text, void *out) {
+    ((axis_ops *)out)->n = 0;
+    return cli_each(text, add_ops, out);
+}
+
+void asked_default_op(axis_ops *a) {
+    const bench_ops sum = ops_of(DPR_SUM);
+    if (a->n == 0)
+        (void)axis_add_ops(a, &sum);
+}
+
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
 /* "both", after the caches. */

@@ -19,14 +19,21 @@ typedef struct axis_counts {
     uint64_t at[AXIS_COUNTS];
 } axis_counts;
 
+/* Operations, and sets of them for one pass, in the order in which they are asked for, each once. */
+typedef struct axis_ops {
+    int n;
+    bench_ops at[AXIS_SET];
+} axis_ops;
+
 /* Sizes of the pool of pending launches, at most. */
 enum { ASKED_POOLS = 16 };
 
 typedef struct bench_asked {
     axis_counts counts; /* n is 0: the default */
-    /* Those that are asked for: rows of ops.def and dtypes.def (DPR_ROW), bench_mode (none: the default), bench_cache,
-     * and strategies of this build. */
-    axis_set ops, dtypes, modes, caches, strategies;
+    axis_ops ops;       /* n is 0: the default */
+    /* Those that are asked for: rows of dtypes.def (DPR_ROW), bench_mode (none: the default), bench_cache, and
+     * strategies of this build. */
+    axis_set dtypes, modes, caches, strategies;
     int strategies_named; /* 1: those that cannot run are worth a note */
     int ladder;           /* 1: all strategies of a GPU at one size; of dpr bench alone */
     int nested;           /* 1: what launches from kernels cost; of dpr bench alone, and so is what belongs to it: */
@@ -84,6 +91,15 @@ int axis_parse_seconds(const char *text, void *out);
 
 /* double: a share: 1%, 0.5%; without a sign also percent. More than 0, at most 100. *out is a fraction. */
 int axis_parse_share(const char *text, void *out);
+
+/* axis_ops: operations, sets such as "sum+var", or "all" operations. */
+int asked_take_ops(const char *text, void *out);
+
+/* Adds an item that is not there yet. CLI_OK, or CLI_USAGE after a message if there is no room. */
+int axis_add_ops(axis_ops *a, const bench_ops *ops);
+
+/* Makes SUM the only item of a list that is empty. */
+void asked_default_op(axis_ops *a);
 
 /* axis_set: names of bench_cache; also "both". */
 int asked_take_caches(const char *text, void *out);

@@ -8,7 +8,7 @@
 
 bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy) {
     bench_caller c = {.ctx = ctx,
-                      .op = at->op,
+                      .ops = at->ops,
                       .dtype = at->dtype,
                       .count = (size_t)at->count,
                       .options = DPR_OPTIONS_INIT,
@@ -29,8 +29,14 @@ static const dpr_options *options_of(bench_caller *c) {
 }
 
 dpr_problem caller_problem(bench_caller *c) {
-    return (dpr_problem){
-        .size = sizeof(dpr_problem), .op = c->op, .dtype = c->dtype, .count = c->count, .options = options_of(c)};
+    const int is_set = c->ops.n > 1;
+    return (dpr_problem){.size = sizeof(dpr_problem),
+                         .op = c->ops.at[0],
+                         .dtype = c->dtype,
+                         .count = c->count,
+                         .options = options_of(c),
+                         .ops = is_set ? c->ops.at : NULL,
+                         .op_count = is_set ? (size_t)c->ops.n : 0};
 }
 
 dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
@@ -47,26 +53,46 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
     return DPR_OK;
 }
 
+dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, void *out, dpr_stream stream) {
+    void *places[DPR_FUSED_MOST];
+    if (c->ops.n == 1)
+        return dpr_plan_run(plan, in, out, stream);
+    known_places(out, places);
+    return dpr_plan_run_fused(plan, in, places, stream);
+}
+
 int caller_note(bench_caller *c, dpr_status status) {
     if (status != DPR_OK)
         snprintf(c->why, sizeof c->why, "%.250s", dpr_last_error());
     return (int)status;
 }
 
-/* Bytes from a result to the counters. */
-enum { COUNTERS_AT = 32 };
+/* Bytes from a call's results to its counters. */
+enum { COUNTERS_AT = DPR_FUSED_MOST * KNOWN_PLACE };
 static_assert(COUNTERS_AT + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a result has no room for counters");
 
 int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
+    const dpr_options *options = options_of(c);
+    void *places[DPR_FUSED_MOST];
     if (c->counts_launches)
         c->launch.report = (void *)((unsigned char *)out + COUNTERS_AT);
-    return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->op, options_of(c), stream));
+    if (c->ops.n == 1)
+        return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->ops.at[0], options, stream));
+    known_places(out, places);
+    return caller_note(c, dpr_reduce_fused_async(c->ctx, in, places, c->count, c->dtype, c->ops.at, (size_t)c->ops.n,
+                                                 options, stream));
 }
 
 int caller_call(void *user, const void *in, void *host_out) {
     bench_caller *c = user;
-    return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->op, options_of(c)));
+    const dpr_options *options = options_of(c);
+    void *places[DPR_FUSED_MOST];
+    if (c->ops.n == 1)
+        return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->ops.at[0], options));
+    known_places(host_out, places);
+    return caller_note(c,
+                       dpr_reduce_fused(c->ctx, in, places, c->count, c->dtype, c->ops.at, (size_t)c->ops.n, options));
 }
 
 int caller_count_wrong(void *user, const void *results, int n) {

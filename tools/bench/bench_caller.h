@@ -8,12 +8,12 @@
 /* A subject at a case: the callbacks' `user` is one, or begins with one. */
 typedef struct bench_caller {
     dpr_ctx *ctx;
-    dpr_op op;
+    bench_ops ops;
     dpr_dtype dtype;
     size_t count;
     dpr_options options;
     dpr_launch_options launch; /* goes with `options` */
-    known_result expected;
+    known_results expected;
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
     int reads_nothing;    /* 1: it has no rate */
@@ -38,12 +38,15 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 /* The problem that the caller's calls solve; it lives as long as the caller. */
 dpr_problem caller_problem(bench_caller *c);
 
+/* Runs the caller's plan, with the results where the callbacks of a subject have them. */
+dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, void *out, dpr_stream stream);
+
 /* Takes note of an error. Returns it as a callback does. */
 int caller_note(bench_caller *c, dpr_status status);
 
 /* Callbacks of bench_subject. */
-int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream); /* dpr_reduce_async() */
-int caller_call(void *user, const void *in, void *host_out);                  /* dpr_reduce_ex() */
+int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream); /* dpr_reduce_async(), _fused_async() */
+int caller_call(void *user, const void *in, void *host_out);                  /* dpr_reduce_ex(), dpr_reduce_fused() */
 int caller_count_wrong(void *user, const void *results, int n);
 
 #endif

@@ -6,13 +6,15 @@
 
 /* What arrays are made of, by operation. */
 typedef enum style {
-    ANYTHING,      /* pseudo-random */
-    TRUTHS,        /* 0 and 1 */
-    UNITS,         /* what a product of any length is exact of: odd integers, 1 and -1, complex units */
-    LOWEST_LAST,   /* pseudo-random, and a last element below all others */
-    HIGHEST_LAST,  /* the same, above */
-    ONES_BUT_LAST, /* all bits set, or 1; then one of other bits, or 0 */
-    ZEROS_BUT_LAST /* 0; then one of some bits, or 1 */
+    ANYTHING,       /* pseudo-random */
+    TRUTHS,         /* 0 and 1 */
+    UNITS,          /* what a product of any length is exact of: odd integers, 1 and -1, complex units */
+    LOWEST_LAST,    /* pseudo-random, and a last element below all others */
+    HIGHEST_LAST,   /* the same, above */
+    ONES_BUT_LAST,  /* all bits set, or 1; then one of other bits, or 0 */
+    ZEROS_BUT_LAST, /* 0; then one of some bits, or 1 */
+    BETWEEN,        /* pseudo-random, between the last two elements: the least, then the greatest */
+    UNITS_BETWEEN   /* the same; a product of any length is exact */
 } style;
 
 /* An operation that is not here takes anything. */
@@ -24,11 +26,22 @@ static const style styles[DPR_OP_COUNT] = {
 };
 
 /* Truth values have an order of two, so that all but the last are the same. */
-static style style_of(dpr_op op, dpr_dtype dtype) {
+static style style_of_one(dpr_op op, dpr_dtype dtype) {
     const style s = styles[DPR_ROW(op)];
     if (dtype != DPR_BOOL)
         return s;
     return s == LOWEST_LAST || s == UNITS ? ONES_BUT_LAST : s == HIGHEST_LAST ? ZEROS_BUT_LAST : s;
+}
+
+/* A set of operations that need the same data has that. Any other set has data that serves all operations. */
+static style style_of(const bench_ops *ops, dpr_dtype dtype) {
+    const style first = style_of_one(ops->at[0], dtype);
+    int i = 1;
+    while (i < ops->n && style_of_one(ops->at[i], dtype) == first)
+        i++;
+    if (i == ops->n)
+        return first;
+    return ops_have(ops, DPR_PROD) && dtype != DPR_BOOL ? UNITS_BETWEEN : BETWEEN;
 }
 
 static int is_whole(dpr_dtype dtype) {
@@ -63,6 +76,15 @@ static void set_low_bits(dpr_dtype dtype, unsigned char *block, int bit) {
         block[at] = (unsigned char)((block[at] & ~1) | bit);
 }
 
+/* Makes integers odd, greater than the least odd one of the type, and less than the greatest. */
+static void keep_between(dpr_dtype dtype, unsigned char *block) {
+    const size_t size = dpr_dtype_size(dtype);
+    for (size_t at = 0; at < KNOWN_BLOCK; at += size) {
+        block[at] |= 3;
+        block[at + size - 1] &= (unsigned char)~0x40;
+    }
+}
+
 static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
     static const char *const truths[] = {"0", "1"}, *const units[] = {"0+1i", "0-1i", "1", "-1"};
     const int is_complex = value_kind(dtype) == DPR_KIND_COMPLEX;
@@ -75,39 +97,63 @@ static void fill_block(style s, dpr_dtype dtype, unsigned char *block) {
         memset(block, 0xFF, KNOWN_BLOCK);
     else if (s == ONES_BUT_LAST)
         fill_with(dtype, block, truths + 1, 1);
+    else if (s >= BETWEEN && is_whole(dtype))
+        keep_between(dtype, block);
     else if (s != ANYTHING && is_whole(dtype))
         set_low_bits(dtype, block, s != HIGHEST_LAST);
-    else if (s == UNITS)
+    else if (s == UNITS || s == UNITS_BETWEEN)
         fill_with(dtype, block, is_complex ? units : units + 2, is_complex ? 4 : 2);
 }
 
-/* The last element of arrays of the style. */
-static value last_of(style s, dpr_op op, dpr_dtype dtype) {
+/* An element below (or with `high` above) all of a block. That of integers between two is odd: a product shows it. */
+static value extreme(style s, dpr_dtype dtype, int high) {
     const size_t size = dpr_dtype_size(dtype);
-    const int is_signed = value_kind(dtype) == DPR_KIND_SINT, high = s == HIGHEST_LAST;
     value v = {{0}};
-    if (dtype == DPR_BOOL)
-        v.bytes[0] = s == ZEROS_BUT_LAST;
-    else if (!is_whole(dtype))
-        v = number(dtype, high ? "2" : s == LOWEST_LAST ? "-1" : s == ZEROS_BUT_LAST ? "1" : "0");
-    else if (s == ONES_BUT_LAST || s == ZEROS_BUT_LAST)
-        memset(v.bytes, op == DPR_ALL ? 0 : 0x5A, size);
-    else {
+    if (dtype == DPR_BOOL) {
+        v.bytes[0] = (unsigned char)high;
+    } else if (!is_whole(dtype)) {
+        v = number(dtype, high ? "4" : "-2");
+    } else {
         memset(v.bytes, high ? 0xFF : 0, size);
-        if (is_signed)
+        if (value_kind(dtype) == DPR_KIND_SINT)
             v.bytes[size - 1] ^= 0x80;
+        v.bytes[0] |= s >= BETWEEN;
     }
     return v;
 }
 
-dpr_status known_make(known *k, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
-    const style s = style_of(op, dtype);
-    *k = (known){.op = op, .dtype = dtype, .cpu = cpu, .block = malloc(KNOWN_BLOCK), .marked = s >= LOWEST_LAST};
+/* The element that is not as all others, which are 1 or 0, or have all bits or none. */
+static value odd_one(style s, const bench_ops *ops, dpr_dtype dtype) {
+    value v = {{0}};
+    if (is_whole(dtype))
+        memset(v.bytes, ops_have(ops, DPR_ALL) ? 0 : 0x5A, dpr_dtype_size(dtype));
+    else
+        v = number(dtype, s == ZEROS_BUT_LAST ? "1" : "0");
+    return v;
+}
+
+static void add_mark(known *k, value v) {
+    const size_t size = dpr_dtype_size(k->dtype);
+    memcpy(k->mark + (size_t)k->marks++ * size, v.bytes, size);
+}
+
+/* Sets the last elements of arrays of the style. */
+static void add_marks(known *k, style s) {
+    if (s == LOWEST_LAST || s >= BETWEEN)
+        add_mark(k, extreme(s, k->dtype, 0));
+    if (s == HIGHEST_LAST || s >= BETWEEN)
+        add_mark(k, extreme(s, k->dtype, 1));
+    if (s == ONES_BUT_LAST || s == ZEROS_BUT_LAST)
+        add_mark(k, odd_one(s, &k->ops, k->dtype));
+}
+
+dpr_status known_make(known *k, dpr_ctx *cpu, const bench_ops *ops, dpr_dtype dtype) {
+    const style s = style_of(ops, dtype);
+    *k = (known){.ops = *ops, .dtype = dtype, .cpu = cpu, .block = malloc(KNOWN_BLOCK)};
     if (!k->block)
         return DPR_ERR_OUT_OF_MEMORY;
     fill_block(s, dtype, k->block);
-    if (k->marked)
-        k->last = last_of(s, op, dtype);
+    add_marks(k, s);
     return DPR_OK;
 }
 
@@ -125,52 +171,74 @@ typedef struct partial {
     _Alignas(16) unsigned char bytes[KNOWN_PARTIAL];
 } partial;
 
-static dpr_status reduce(const known *k, const void *in, size_t count, partial *out) {
+static size_t per_block(const known *k) {
+    return KNOWN_BLOCK / dpr_dtype_size(k->dtype);
+}
+
+/* The elements that are not the block's. */
+static size_t marks_of(const known *k, size_t count) {
+    return count < (size_t)k->marks ? count : (size_t)k->marks;
+}
+
+const unsigned char *known_mark(const known *k, size_t count, size_t *bytes) {
+    const size_t size = dpr_dtype_size(k->dtype), n = marks_of(k, count);
+    *bytes = n * size;
+    return k->mark + ((size_t)k->marks - n) * size;
+}
+
+static dpr_status reduce(const known *k, dpr_op op, const void *in, size_t count, uint64_t first, partial *out) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.strategy = "cpu.serial";
-    return dpr_reduce_partial(k->cpu, in, out->bytes, count, k->dtype, k->op, 0, &options);
+    return dpr_reduce_partial(k->cpu, in, out->bytes, count, k->dtype, op, first, &options);
 }
 
 /* *a becomes the partial result of two arrays one after the other. */
-static dpr_status join(const known *k, partial *a, const partial *b) {
-    const size_t size = dpr_partial_size(k->op, k->dtype);
+static dpr_status join(const known *k, dpr_op op, partial *a, const partial *b) {
+    const size_t size = dpr_partial_size(op, k->dtype);
     _Alignas(16) unsigned char pair[2 * KNOWN_PARTIAL];
     memcpy(pair, a->bytes, size);
     memcpy(pair + size, b->bytes, size);
-    return dpr_partial_merge(pair, 2, k->dtype, k->op, NULL, a->bytes);
+    return dpr_partial_merge(pair, 2, k->dtype, op, NULL, a->bytes);
 }
 
 /* Joins `blocks` whole blocks to *whole, by doubling. */
-static dpr_status join_blocks(const known *k, size_t blocks, partial *whole) {
+static dpr_status join_blocks(const known *k, dpr_op op, size_t blocks, partial *whole) {
     partial power;
-    dpr_status status = reduce(k, k->block, KNOWN_BLOCK / dpr_dtype_size(k->dtype), &power);
+    dpr_status status = reduce(k, op, k->block, per_block(k), 0, &power);
     for (; blocks && status == DPR_OK; blocks >>= 1) {
         if (blocks & 1)
-            status = join(k, whole, &power);
+            status = join(k, op, whole, &power);
         if (status == DPR_OK && blocks > 1)
-            status = join(k, &power, &power);
+            status = join(k, op, &power, &power);
     }
     return status;
 }
 
-/* Joins the element that ends marked arrays. */
-static dpr_status join_last(const known *k, partial *whole) {
-    partial last;
-    const dpr_status status = reduce(k, k->last.bytes, 1, &last);
-    return status == DPR_OK ? join(k, whole, &last) : status;
+/* The partial result of `count` elements of repeated blocks. The first of equals is in the first block. */
+static dpr_status reduce_blocks(const known *k, dpr_op op, size_t count, partial *whole) {
+    const size_t blocks = count / per_block(k);
+    if (blocks > 0 && (op == DPR_ARGMIN || op == DPR_ARGMAX))
+        return reduce(k, op, k->block, per_block(k), 0, whole);
+    const dpr_status status = reduce(k, op, k->block, count % per_block(k), 0, whole);
+    return status == DPR_OK ? join_blocks(k, op, blocks, whole) : status;
 }
 
-/* The result of `count` elements. The index of ARGMIN and ARGMAX is not that of the array. */
-static dpr_status combined(const known *k, size_t count, value *out) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype);
-    const size_t marks = k->marked && count > 0 ? 1 : 0, of_blocks = count - marks;
+/* Joins the elements that end arrays. */
+static dpr_status join_marks(const known *k, dpr_op op, size_t count, partial *whole) {
+    const size_t marks = marks_of(k, count);
+    size_t bytes;
+    partial last;
+    const dpr_status status = reduce(k, op, known_mark(k, count, &bytes), marks, count - marks, &last);
+    return status == DPR_OK ? join(k, op, whole, &last) : status;
+}
+
+/* The result of `count` elements. */
+static dpr_status combined(const known *k, dpr_op op, size_t count, value *out) {
     partial whole;
-    dpr_status status = reduce(k, k->block, of_blocks % per_block, &whole);
+    dpr_status status = reduce_blocks(k, op, count - marks_of(k, count), &whole);
     if (status == DPR_OK)
-        status = join_blocks(k, of_blocks / per_block, &whole);
-    if (status == DPR_OK && marks)
-        status = join_last(k, &whole);
-    return status == DPR_OK ? dpr_partial_finish(whole.bytes, 1, k->dtype, k->op, NULL, out) : status;
+        status = join_marks(k, op, count, &whole);
+    return status == DPR_OK ? dpr_partial_finish(whole.bytes, 1, k->dtype, op, NULL, out) : status;
 }
 
 /* ---- Rounded results -------------------------------------------------------------------------------------------- */
@@ -187,12 +255,12 @@ static long double number_of(dpr_dtype dtype, dpr_element e) {
     return value_kind(dtype) == DPR_KIND_SINT ? (long double)(int64_t)e.bits : (long double)e.bits;
 }
 
-/* Adds the first `count` elements of the block `times` times. */
-static void add_up(const known *k, size_t count, size_t times, sums *s) {
+/* Adds the first `count` elements at `from` `times` times. */
+static void add_up(const known *k, const unsigned char *from, size_t count, size_t times, sums *s) {
     const size_t size = dpr_dtype_size(k->dtype);
     sums once = {.n = (long double)count};
     for (size_t i = 0; i < count && times > 0; i++) {
-        const dpr_element e = dpr_element_load(k->dtype, k->block + i * size);
+        const dpr_element e = dpr_element_load(k->dtype, from + i * size);
         const long double re = number_of(k->dtype, e), im = (long double)e.im, square = re * re + im * im;
         once.re += re;
         once.im += im;
@@ -204,6 +272,15 @@ static void add_up(const known *k, size_t count, size_t times, sums *s) {
     s->im += (long double)times * once.im;
     s->squares += (long double)times * once.squares;
     s->magnitudes += (long double)times * once.magnitudes;
+}
+
+/* Adds all elements of an array. */
+static void add_array(const known *k, size_t count, sums *s) {
+    const size_t marks = marks_of(k, count), of_blocks = count - marks;
+    size_t bytes;
+    add_up(k, k->block, per_block(k), of_blocks / per_block(k), s);
+    add_up(k, k->block, of_blocks % per_block(k), 1, s);
+    add_up(k, known_mark(k, count, &bytes), marks, 1, s);
 }
 
 /* A result before it is rounded. */
@@ -259,40 +336,50 @@ static double part_of(dpr_dtype dtype, const void *at, int i) {
 }
 
 /* 0 if the result is not one that is rounded. */
-static int expect_rounded(const known *k, size_t count, known_result *r) {
-    const size_t per_block = KNOWN_BLOCK / dpr_dtype_size(k->dtype);
+static int expect_rounded(const known *k, dpr_op op, size_t count, known_result *r) {
     const double unit = r->dtype == DPR_F64 || r->dtype == DPR_C128 ? 0x1p-53 : 0x1p-24;
     sums s = {0};
     unrounded u;
     if (!r->parts)
         return 0;
-    add_up(k, per_block, count / per_block, &s);
-    add_up(k, count % per_block, 1, &s);
-    if (!from_sums(k->op, &s, &u))
+    add_array(k, count, &s);
+    if (!from_sums(op, &s, &u))
         return 0;
     for (int i = 0; i < r->parts; i++)
         r->part[i] = (double)u.part[i];
-    r->tolerance = roundings(k->op, count) * (double)u.magnitude * (unit + 0x1p-53) + (double)u.error;
+    r->tolerance = roundings(op, count) * (double)u.magnitude * (unit + 0x1p-53) + (double)u.error;
     return 1;
 }
 
-static dpr_status expect_exact(const known *k, size_t count, known_result *r) {
-    const dpr_status status = combined(k, count, &r->exact);
-    if (k->op == DPR_ARGMIN || k->op == DPR_ARGMAX)
-        r->exact.i64 = (int64_t)count - 1;
+static dpr_status expect_exact(const known *k, dpr_op op, size_t count, known_result *r) {
+    const dpr_status status = combined(k, op, count, &r->exact);
     for (int i = 0; i < r->parts && status == DPR_OK; i++)
         r->part[i] = part_of(r->dtype, &r->exact, i);
     return status;
 }
 
-dpr_status known_expect(const known *k, size_t count, known_result *out) {
-    const int values = (int)dpr_result_values(k->op);
-    known_result r = {.dtype = dpr_result_dtype(k->op, k->dtype), .values = values};
-    r.parts = values * parts_in(r.dtype);
-    const dpr_status status = expect_rounded(k, count, &r) ? DPR_OK : expect_exact(k, count, &r);
+static dpr_status expect_one(const known *k, dpr_op op, size_t count, known_result *out) {
+    const int values = (int)dpr_result_values(op);
+    *out = (known_result){.dtype = dpr_result_dtype(op, k->dtype), .values = values};
+    out->parts = values * parts_in(out->dtype);
+    return expect_rounded(k, op, count, out) ? DPR_OK : expect_exact(k, op, count, out);
+}
+
+dpr_status known_expect(const known *k, size_t count, known_results *out) {
+    known_results r = {.n = k->ops.n};
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < r.n && status == DPR_OK; i++)
+        status = expect_one(k, k->ops.at[i], count, &r.at[i]);
     if (status == DPR_OK)
         *out = r;
     return status;
+}
+
+/* ---- Checks ----------------------------------------------------------------------------------------------------- */
+
+void known_places(void *at, void *places[DPR_FUSED_MOST]) {
+    for (int i = 0; i < DPR_FUSED_MOST; i++)
+        places[i] = (unsigned char *)at + i * KNOWN_PLACE;
 }
 
 /* Infinity is itself. A NaN passes only where one is expected. */
@@ -300,11 +387,18 @@ static int is_near(double expected, double got, double tolerance) {
     return got == expected || fabs(got - expected) <= tolerance || (isnan(expected) && isnan(got));
 }
 
-int known_matches(const known_result *expected, const void *at) {
+static int matches(const known_result *expected, const void *at) {
     if (!expected->parts)
         return memcmp(expected->exact.bytes, at, (size_t)expected->values * dpr_dtype_size(expected->dtype)) == 0;
     for (int i = 0; i < expected->parts && i < 2; i++)
         if (!is_near(expected->part[i], part_of(expected->dtype, at, i), expected->tolerance))
             return 0;
     return 1;
+}
+
+int known_matches(const known_results *expected, const void *at) {
+    int i = 0;
+    while (i < expected->n && matches(&expected->at[i], (const unsigned char *)at + i * KNOWN_PLACE))
+        i++;
+    return i == expected->n;
 }

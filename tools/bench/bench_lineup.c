@@ -18,7 +18,7 @@ static int check(const bench_asked *a) {
         return cli_usage("%s is of calls in a graph with a cold cache: leave --mode and --cache out", option);
     if (a->strategies)
         return cli_usage("%s has its own strategies: leave --strategy out", option);
-    if (axis_members(a->ops) > 1 || axis_members(a->dtypes) > 1)
+    if (a->ops.n > 1 || (a->ops.n == 1 && a->ops.at[0].n > 1) || axis_members(a->dtypes) > 1)
         return cli_usage("%s is of one operation and one type", option);
     if (a->counts.n > LINEUP_SIZES)
         return cli_usage("%s is of at most %d sizes, and --count has %d", option, LINEUP_SIZES, a->counts.n);
@@ -30,7 +30,7 @@ static int check_problem(const bench_asked *a) {
     const dpr_launch_options launch = {.size = sizeof launch, .max_depth = a->depth};
     const dpr_options options = {.size = sizeof options, .launch = &launch};
     const dpr_problem problem = {.size = sizeof problem,
-                                 .op = dpr_op_at((size_t)axis_first(a->ops)),
+                                 .op = a->ops.at[0].at[0],
                                  .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),
                                  .count = 1,
                                  .options = &options};
@@ -52,7 +52,7 @@ int lineup_complete(bench_asked *a) {
         (void)axis_parse_counts(a->nested ? "2^20,2^24" : "2^24", &a->counts);
     if (a->pools.n == 0)
         (void)asked_take_pools("64,512,2048,4096,65536", &a->pools);
-    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    asked_default_op(&a->ops);
     axis_default(&a->dtypes, DPR_ROW(DPR_I32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
@@ -130,7 +130,7 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 /* A sum of F32 keeps no device from reading 1 GiB. Where memory is short, half of what there is room for. */
 static bench_case read_case(int device) {
     const size_t most = bench_pool_most(device) / 2, gib = (size_t)1 << 30;
-    return (bench_case){.op = DPR_SUM,
+    return (bench_case){.ops = ops_of(DPR_SUM),
                         .dtype = DPR_F32,
                         .mode = BENCH_GRAPH,
                         .cache = BENCH_COLD,
@@ -144,7 +144,7 @@ static void add_read(bench_asked *a, const bench_case *read) {
         i++;
     a->counts.at[i] = read->count;
     a->counts.n += i == a->counts.n;
-    a->ops |= axis_one(DPR_ROW(read->op));
+    (void)axis_add_ops(&a->ops, &read->ops);
     a->dtypes |= axis_one(DPR_ROW(read->dtype));
 }
 
@@ -159,7 +159,7 @@ static void set_scene(bench_walk *w) {
     lineup_results *out = w->user;
     out->sizes = a->counts.n;
     for (int i = 0; i < out->sizes; i++)
-        out->at[i] = (bench_case){.op = dpr_op_at((size_t)axis_first(a->ops)),
+        out->at[i] = (bench_case){.ops = a->ops.at[0],
                                   .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),
                                   .mode = BENCH_GRAPH,
                                   .cache = BENCH_COLD,

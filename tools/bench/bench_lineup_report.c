@@ -83,7 +83,7 @@ static double share_of(const lineup_results *l, const bench_row *row) {
 static void write_read(report_out *out, const lineup_results *l) {
     const bench_row *row = results_find(&l->bench, &l->read, LADDER_READER);
     const double rate = bandwidth_of(l);
-    char digits[32], bytes[32];
+    char digits[32], bytes[32], ops[OPS_TEXT];
     report_add(out->document, "read_gb_per_s=%g", rate > 0 ? rate : NAN);
     cJSON *read = cJSON_AddObjectToObject(out->document, "read");
     cJSON_AddStringToObject(read, "strategy", LADDER_READER);
@@ -96,7 +96,7 @@ static void write_read(report_out *out, const lineup_results *l) {
     if (row && rate > 0)
         report_text(out, REPORT_NOTE,
                     "Read bandwidth: %s GB/s, the best of %d samples of " LADDER_READER ", %s of %s of %s",
-                    figure_digits(rate, digits), row->us.n, dpr_op_name(l->read.op), dpr_dtype_name(l->read.dtype),
+                    figure_digits(rate, digits), row->us.n, ops_name(&l->read.ops, ops), dpr_dtype_name(l->read.dtype),
                     figure_bytes(l->read.count * dpr_dtype_size(l->read.dtype), bytes));
     else
         report_text(out, REPORT_NOTE, "Read bandwidth: unknown");

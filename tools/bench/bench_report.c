@@ -64,7 +64,8 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
 void bench_json_case(cJSON *object, const bench_case *at) {
-    report_add(object, "op=%s dtype=%s count=%lu mode=%s cache=%s", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
+    char ops[OPS_TEXT];
+    report_add(object, "op=%s dtype=%s count=%lu mode=%s cache=%s", ops_name(&at->ops, ops), dpr_dtype_name(at->dtype),
                at->count, bench_mode_name(at->mode), bench_cache_name(at->cache));
 }
 
@@ -111,13 +112,13 @@ void bench_report_case(report_out *out, const bench_case *at, int sized, int blo
     static const char *const calls[] = {[BENCH_GRAPH] = "calls in a graph",
                                         [BENCH_STREAM] = "calls into a stream",
                                         [BENCH_BLOCKING] = "blocking calls"};
-    char size[96] = "", threads[64] = "", count[32], bytes[32];
+    char size[96] = "", threads[64] = "", count[32], bytes[32], ops[OPS_TEXT];
     if (sized)
         snprintf(size, sizeof size, "%s elements (%s), ", figure_elements(at->count, count),
                  figure_bytes(at->count * dpr_dtype_size(at->dtype), bytes));
     if (block)
         snprintf(threads, sizeof threads, ", %d threads a block where that can be chosen", block);
-    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, dpr_op_name(at->op),
+    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, ops_name(&at->ops, ops),
                 dpr_dtype_name(at->dtype), calls[at->mode], bench_cache_name(at->cache), threads, more);
 }
 

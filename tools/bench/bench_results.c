@@ -39,7 +39,7 @@ void results_free(bench_results *r) {
 
 /* Whether the two cases differ in nothing but the count. */
 static int is_alike(const bench_case *a, const bench_case *b) {
-    return a->op == b->op && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
+    return ops_same(&a->ops, &b->ops) && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
 }
 
 int results_same_case(const bench_case *a, const bench_case *b) {
@@ -47,8 +47,8 @@ int results_same_case(const bench_case *a, const bench_case *b) {
 }
 
 const char *results_name(const bench_case *at, char text[RESULTS_TEXT]) {
-    char count[32];
-    snprintf(text, RESULTS_TEXT, "%s of %s, %s, %s, %s elements", dpr_op_name(at->op), dpr_dtype_name(at->dtype),
+    char count[32], ops[OPS_TEXT];
+    snprintf(text, RESULTS_TEXT, "%s of %s, %s, %s, %s elements", ops_name(&at->ops, ops), dpr_dtype_name(at->dtype),
              bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
     return text;
 }

@@ -2,11 +2,12 @@
 #ifndef DPR_TOOLS_BENCH_RESULTS_H
 #define DPR_TOOLS_BENCH_RESULTS_H
 
+#include "bench_ops.h"
 #include "timing.h"
 
 /* One combination of the axes but the subject. */
 typedef struct bench_case {
-    dpr_op op;
+    bench_ops ops;
     dpr_dtype dtype;
     bench_mode mode;
     bench_cache cache;

@@ -163,10 +163,7 @@ static bench_rule rule_of(const bench_walk *w) {
 
 static bench_point point_of(const bench_walk *w) {
     bench_point point = {.mode = w->at.mode, .cache = w->at.cache, .bytes = saturating_bytes(&w->at)};
-    if (w->known.marked && w->at.count) {
-        point.mark = w->known.last.bytes;
-        point.mark_bytes = dpr_dtype_size(w->at.dtype);
-    }
+    point.mark = known_mark(&w->known, (size_t)w->at.count, &point.mark_bytes);
     return point;
 }
 
@@ -235,13 +232,13 @@ static void measure(bench_walk *w) {
         say_stopped(w);
 }
 
-/* Has the buffers hold the data of the case's pair of operation and type. */
+/* Has the buffers hold the data of the case's operations and type. */
 static void make_data(bench_walk *w) {
     char why[BENCH_WHY] = "";
-    if (w->known.block && w->known.op == w->at.op && w->known.dtype == w->at.dtype)
+    if (w->known.block && ops_same(&w->known.ops, &w->at.ops) && w->known.dtype == w->at.dtype)
         return;
     known_free(&w->known);
-    const dpr_status status = known_make(&w->known, w->cpu, w->at.op, w->at.dtype);
+    const dpr_status status = known_make(&w->known, w->cpu, &w->at.ops, w->at.dtype);
     if (status == DPR_OK && bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) == 0)
         return;
     w->code = cli_error("%s", status != DPR_OK ? dpr_status_text(status) : why);
@@ -280,16 +277,16 @@ static int go_to(bench_walk *w, size_t i) {
     at->count = a->counts.at[take_digit(&i, a->counts.n)];
     at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
     at->dtype = dpr_dtype_at((size_t)take_digit(&i, DPR_DTYPE_COUNT));
-    at->op = dpr_op_at((size_t)take_digit(&i, DPR_OP_COUNT));
+    at->ops = a->ops.at[take_digit(&i, a->ops.n)];
     at->mode = (bench_mode)i;
-    return axis_has(a->modes, at->mode) && axis_has(a->ops, DPR_ROW(at->op)) && axis_has(a->dtypes, DPR_ROW(at->dtype))
-           && axis_has(a->caches, at->cache) && dpr_supported(at->op, at->dtype)
-           && (!w->wants || w->wants(w->user, at));
+    return axis_has(a->modes, at->mode) && axis_has(a->dtypes, DPR_ROW(at->dtype)) && axis_has(a->caches, at->cache)
+           && ops_unsupported(&at->ops, at->dtype) == DPR_OP_NONE && (!w->wants || w->wants(w->user, at));
 }
 
 /* Goes to the next case from combination *next on. 0 if there is none. */
 static int next_case(bench_walk *w, size_t *next) {
-    const size_t all = (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * DPR_OP_COUNT * BENCH_MODES;
+    const size_t all =
+        (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n * BENCH_MODES;
     while (*next < all)
         if (go_to(w, (*next)++))
             return 1;
@@ -334,8 +331,25 @@ static size_t wanted_pool(bench_walk *w) {
     return largest > enough ? largest : enough;
 }
 
+/* Sets are written out, so one that has no meaning for a type is a mistake. CLI_OK, or CLI_USAGE after a message. */
+static int check_sets(const bench_asked *a) {
+    for (int i = 0; i < a->ops.n; i++)
+        for (size_t dtype = 0; dtype < dpr_dtype_count(); dtype++) {
+            const bench_ops *ops = &a->ops.at[i];
+            const dpr_op odd = ops_unsupported(ops, dpr_dtype_at(dtype));
+            char text[OPS_TEXT];
+            if (ops->n > 1 && axis_has(a->dtypes, dtype) && odd != DPR_OP_NONE)
+                return cli_usage("--op: '%s': %s has no meaning for %s", ops_name(ops, text), dpr_op_name(odd),
+                                 cli_dtype_name(dtype));
+        }
+    return CLI_OK;
+}
+
 int walk_run(bench_walk *w) {
     char why[BENCH_WHY] = "";
+    const int code = check_sets(w->asked);
+    if (code != CLI_OK)
+        return code;
     const size_t pool = wanted_pool(w);
     if (w->cases == 0)
         return cli_usage("no operation that is asked for has a meaning for a type that is");

@@ -30,7 +30,7 @@ struct bench_walk {
     /* The case. */
     bench_case at;
     known known; /* what the buffers hold */
-    known_result expected;
+    known_results expected;
     int n;
     bench_subject subjects[BENCH_SUBJECTS];
     bench_caller callers[BENCH_SUBJECTS]; /* those of walk_add() */

@@ -299,18 +299,29 @@ static int take(void *user, int i) {
     return bench_keep(o, us, s->rule, s->began);
 }
 
-/* Writes what is at `from` to the place of the mark in all arrays. */
-static bench_status set_mark(session *s, const void *from, char *why) {
-    const bench_point *p = s->point;
+/* Writes `bytes` at `from` to the place `at` of all arrays. */
+static bench_status put(session *s, size_t at, const void *from, size_t bytes, char *why) {
     bench_status status = BENCH_GOOD;
-    for (size_t i = 0; p->mark_bytes && i < s->layout.read && status == BENCH_GOOD; i++)
-        status = s->timer->backend->put(s->timer->state, bench_offset(&s->layout, i) + p->bytes - p->mark_bytes, from,
-                                        p->mark_bytes, why);
+    for (size_t i = 0; bytes && i < s->layout.read && status == BENCH_GOOD; i++)
+        status = s->timer->backend->put(s->timer->state, bench_offset(&s->layout, i) + at, from, bytes, why);
     return status;
 }
 
+static bench_status set_mark(session *s, char *why) {
+    const bench_point *p = s->point;
+    return put(s, p->bytes - p->mark_bytes, p->mark, p->mark_bytes, why);
+}
+
+/* Has all arrays hold the block again where the mark was, which may begin in one repetition and end in the next. */
+static bench_status clear_mark(session *s, char *why) {
+    const size_t marked = s->point->mark_bytes, at = s->point->bytes - marked, block = s->timer->room.block_bytes;
+    const size_t left = block - at % block, before = left < marked ? left : marked;
+    const bench_status status = put(s, at, s->timer->block + at % block, before, why);
+    return status == BENCH_GOOD ? put(s, at + before, s->timer->block, marked - before, why) : status;
+}
+
 static int run(session *s, char *why) {
-    if (set_mark(s, s->point->mark, why) != BENCH_GOOD)
+    if (set_mark(s, why) != BENCH_GOOD)
         return -1;
     int status = 0;
     for (int i = 0; i < s->n && status == 0; i++)
@@ -328,8 +339,7 @@ static int run(session *s, char *why) {
         if (o->state == BENCH_DONE && o->us.n == 0)
             o->state = BENCH_INTERRUPTED;
     }
-    const size_t mark_in_block = (s->point->bytes - s->point->mark_bytes) % s->timer->room.block_bytes;
-    if (status == 0 && set_mark(s, s->timer->block + mark_in_block, why) != BENCH_GOOD)
+    if (status == 0 && clear_mark(s, why) != BENCH_GOOD)
         status = -1;
     return status;
 }

@@ -44,9 +44,9 @@
 #include "statistics.h"
 
 enum {
-    BENCH_SUBJECTS = 64,      /* at one point, at most */
-    BENCH_RESULT_STRIDE = 64, /* bytes from one call's result to the next's; a result has at most as many */
-    BENCH_ALIGNMENT = 256,    /* of every buffer, in bytes */
+    BENCH_SUBJECTS = 64,       /* at one point, at most */
+    BENCH_RESULT_STRIDE = 192, /* bytes from one call's results to the next's; a call writes at most as many */
+    BENCH_ALIGNMENT = 256,     /* of every buffer, in bytes */
     BENCH_LEAST_POOL = 16 << 20,
     BENCH_WHY = 512
 };
@@ -71,8 +71,8 @@ typedef struct bench_subject {
     int (*enqueue)(void *user, const void *in, void *out, dpr_stream stream);
     /* Blocking: reads `in`, in device memory or, on the CPU, in host memory; on return the result is at `host_out`. */
     int (*call)(void *user, const void *in, void *host_out);
-    /* How many of the n results, one every BENCH_RESULT_STRIDE bytes, in host memory, are wrong. May be NULL:
-     * unchecked, for what gives no result. */
+    /* How many of the n calls, whose results are BENCH_RESULT_STRIDE bytes apart in host memory, gave wrong ones. May
+     * be NULL: unchecked, for what gives no result. */
     int (*count_wrong)(void *user, const void *results, int n);
     int most_captured; /* calls of a batch in a graph, at most; 0: as many as others have */
 } bench_subject;
@@ -82,8 +82,8 @@ typedef struct bench_point {
     bench_mode mode;
     bench_cache cache;
     size_t bytes; /* that one call reads, at most; 0 is allowed */
-    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, which are within one
-     * repetition of it, are those at `mark`, in host memory. 0: nowhere. */
+    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, at most as many as
+     * it has, are those at `mark`, in host memory. 0: nowhere. */
     const void *mark;
     size_t mark_bytes;
 } bench_point;

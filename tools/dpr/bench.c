@@ -34,6 +34,7 @@ static const cli_help help = {
     "  dpr bench                                    sum of f32, all strategies but demonstrations\n"
     "  dpr bench -d cpu -n 2^10:2^22:x4 -b 5s       on the CPU, for five seconds\n"
     "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
+    "  dpr bench -o sum,var,sum+var                 the last with both operations in one pass\n"
     "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
     "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
     "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
@@ -48,6 +49,9 @@ static const cli_help help = {
     "Calls with a 'cold' cache read data that is in no cache (L2; on the CPU the last-level caches): other data\n"
     "fills it first, and every call reads another buffer. Calls with a 'hot' cache read the same buffer; sizes that\n"
     "do not stay in the cache are left out.\n"
+    "\n"
+    "A set such as sum+var is one item of --op: up to 8 operations in one pass over the array, by the strategies\n"
+    "that can run it. The results of all its operations are checked. GB/s are those of the array, read once.\n"
     "\n"
     "Strategies take turns on the same buffers. A combination ends when the median's 95 % confidence interval is\n"
     "within the accuracy, or when its share of the budget is spent, after a few samples at least. The budget\n"
@@ -80,8 +84,8 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of "
          "4)"},
-        {'o', "op", "OP,...", axis_take_names, &(axis_names){cli_op_name, &a->ops},
-         "operations, or 'all' (default: sum)"},
+        {'o', "op", "OP,...", asked_take_ops, &a->ops,
+         "operations, sets in one pass such as sum+var, or 'all'\n(default: sum)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &(axis_names){cli_dtype_name, &a->dtypes},
          "types of the elements, or 'all' (default: f32)"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
@@ -118,7 +122,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
 
 /* Defaults take the place of lists that are not asked for. */
 static void put_defaults(bench_asked *a) {
-    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    asked_default_op(&a->ops);
     axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->caches, BENCH_COLD);
     if (a->strategies)

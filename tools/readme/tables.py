@@ -127,6 +127,26 @@ def gpu(results, info):
     return lines + table(["problem", "2^20", "time", "GB/s", "2^28", "time", "GB/s"], cells)
 
 
+def relative(row, base):
+    """The rate of a row compared with that of another row of as many bytes."""
+    if not row or not base or not row["ok"] or not base["ok"]:
+        return "-"
+    return f"{base['median_us'] / row['median_us']:.2f}{doubt(row) or doubt(base)}"
+
+
+def fused(results, _):
+    """The planner's choice for each operation or set ("sum+var"), compared with that for a sum."""
+    rows = {(r["op"], r["dtype"], r["count"]): r for r in results["rows"]
+            if r["chosen"] and (r["mode"], r["cache"]) == ("graph", "cold")}
+    places = list(dict.fromkeys(key[1:] for key in rows))
+    cells = [[", ".join(map(code, op.split("+"))),
+              *(relative(rows.get((op, *place)), rows.get(("sum", *place))) for place in places)]
+             for op in dict.fromkeys(key[0] for key in rows)]
+    lines = heading(results, "the time of a sum / the time of the call"
+                    + ("; interrupted" if results.get("interrupted") else ""))
+    return lines + table(["operations", *(f"{elements(count)} {dtype}" for dtype, count in places)], cells)
+
+
 def ladder(results, _):
     rows = results["rows"]
     start = rows[0]
@@ -239,7 +259,7 @@ def cpu(results, _):
 
 # ---- Documents ----
 
-MEASURED = {"gpu": gpu, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu}
+MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu}
 
 
 def fill(text, info):

@@ -20,7 +20,7 @@ static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
 }
 
 static size_t result_bytes(const peer *p) {
-    return dpr_dtype_size(p->caller.expected.dtype);
+    return dpr_dtype_size(p->caller.expected.at[0].dtype);
 }
 
 /* As torch and others do: a copy in the stream, and waiting for that. */
@@ -70,8 +70,10 @@ static const form forms[] = {{PEERS_CUB, NULL, ANY_MODE, call_and_copy},
 
 /* The function for the case; NULL: there is none. */
 static peers_cub_call *function_of(const form *f, const bench_case *at) {
-    const peers_cub_table *table = !f->sums ? tables[DPR_ROW(at->op)] : at->op == DPR_SUM ? f->sums : NULL;
-    return table && (f->mode == ANY_MODE || f->mode == (int)at->mode) ? (*table)[DPR_ROW(at->dtype)] : NULL;
+    const dpr_op op = at->ops.at[0];
+    const peers_cub_table *table = !f->sums ? tables[DPR_ROW(op)] : op == DPR_SUM ? f->sums : NULL;
+    const int is_for_mode = f->mode == ANY_MODE || f->mode == (int)at->mode;
+    return table && at->ops.n == 1 && is_for_mode ? (*table)[DPR_ROW(at->dtype)] : NULL;
 }
 
 static void add(peer_set *s) {
@@ -85,7 +87,7 @@ static void add(peer_set *s) {
             (bench_subject){.name = f->name, .enqueue = enqueue, .call = f->call, .count_wrong = caller_count_wrong});
         p->reduce = function;
         if (f->sums == &peers_cub_sum_native)
-            p->caller.expected.dtype = s->walk->at.dtype; /* the low half of the sum */
+            p->caller.expected.at[0].dtype = s->walk->at.dtype; /* the low half of the sum */
     }
 }
 

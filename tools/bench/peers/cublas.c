@@ -110,12 +110,12 @@ static void add(peer_set *s) {
     const bench_walk *w = s->walk;
     for (size_t i = 0; i < sizeof routines / sizeof routines[0]; i++) {
         const peer_routine *r = &routines[i];
-        if (r->op != w->at.op || r->dtype != w->at.dtype)
+        if (w->at.ops.n > 1 || r->op != w->at.ops.at[0] || r->dtype != w->at.dtype)
             continue;
         peer *p = peer_add(
             s, (bench_subject){.name = r->name, .enqueue = enqueue, .call = call, .count_wrong = caller_count_wrong});
         p->routine = r;
-        expect(w, r->gives, &p->caller.expected);
+        expect(w, r->gives, &p->caller.expected.at[0]);
     }
 }
 

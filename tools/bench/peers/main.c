@@ -49,8 +49,8 @@ static int parse(int argc, char **argv, request *r) {
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: 2^0:2^33:x2)"},
-        {'o', "op", "OP,...", axis_take_names, &(axis_names){cli_op_name, &a->ops},
-         "operations, or 'all' (default: sum)"},
+        {'o', "op", "OP,...", asked_take_ops, &a->ops,
+         "operations, sets in one pass such as sum+var, or 'all'\n(default: sum); CUB and cuBLAS have no sets"},
         {'t', "dtype", "TYPE,...", axis_take_names, &(axis_names){cli_dtype_name, &a->dtypes},
          "types of the elements, or 'all' (default: f32)"},
         {'m', "mode", "MODE,...", axis_take_names, &(axis_names){bench_mode_name, &a->modes},
@@ -77,7 +77,7 @@ static int parse(int argc, char **argv, request *r) {
 /* Defaults take the place of lists that are not asked for. */
 static int complete(request *r) {
     bench_asked *a = &r->asked;
-    axis_default(&a->ops, DPR_ROW(DPR_SUM));
+    asked_default_op(&a->ops);
     axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);

@@ -41,7 +41,8 @@ peer *peer_add(peer_set *s, bench_subject subject) {
     peer *p = &s->peers[w->n];
     *p = (peer){.caller = caller_at(w->ctx, &w->at, NULL), .set = s};
     p->caller.expected = w->expected;
-    p->caller.expected.tolerance *= slack;
+    for (int i = 0; i < p->caller.expected.n; i++)
+        p->caller.expected.at[i].tolerance *= slack;
     subject.user = p;
     w->subjects[w->n++] = subject;
     return p;
@@ -54,7 +55,7 @@ enum { MOST_PEERS = 16 };
 
 static int run_plan(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    return caller_note(&p->caller, dpr_plan_run(p->plan, in, out, stream));
+    return caller_note(&p->caller, caller_run(&p->caller, p->plan, in, out, stream));
 }
 
 /* Adds the planner's choice (NULL) or a strategy. -1, with the reason in dpr_last_error(), if that cannot run. */
