@@ -523,7 +523,7 @@ __global__ void __launch_bounds__(reading<D>::threads, 1) fused_kernel(const __g
     extern __shared__ uint64_t states[];
     const thread_slice<reading<D>> mine = begin<reading<D>>(args.run);
     read<D, N>(args, mine, states + threadIdx.x / 32 * 32 * args.state_words + threadIdx.x % 32);
-    finish_all<D, N>(args, elements(args.run), states);
+    finish_all<D, N>(args, mine.d.count, states);
 }
 
 /* ---- The strategy ---- */
