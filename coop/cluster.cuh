@@ -4,6 +4,7 @@
 
 #include <cooperative_groups.h>
 #include <cuda/ptx>
+#include <utility>
 
 #include "family.cuh"
 #include "finish.cuh"
@@ -19,22 +20,25 @@ constexpr int cluster_warps = cluster_threads / 32; /* of each block */
 
 /* Stores a value in the shared memory of another block of the cluster, and adds its bytes to the barrier there. */
 template <class X> __device__ void send(X *to, const X &x, uint64_t *barrier) {
+    static_assert(sizeof(X) <= largest_small || sizeof(X) % (2 * sizeof(uint32_t)) == 0);
     const words_of<X> words(x);
     uint32_t *at = reinterpret_cast<uint32_t *>(to);
     if constexpr (words.size == 1)
         cuda::ptx::st_async(at, words.w[0], barrier);
-    else if constexpr (sizeof(X) <= largest_narrow)
+    else if constexpr (sizeof(X) <= largest_small)
         cuda::ptx::st_async(at, words.w, barrier);
     else
-        for (int i = 0; i < words.size; i += 2)
-            cuda::ptx::st_async(at + i, {words.w[i], words.w[i + 1]}, barrier);
+        for (int i = 0; i < words.size; i += 2) {
+            const uint32_t pair[] = {words.w[i], words.w[i + 1]};
+            cuda::ptx::st_async(at + i, pair, barrier);
+        }
 }
 
 /* The place in a cluster's first block where partial results arrive: those of the cluster's warps, or, if they are
- * wide, those of its blocks, because shared memory has no room for more. */
+ * large, those of its blocks, because shared memory has no room for more. */
 template <class M> struct inbox {
     using X = partial<M>;
-    static constexpr unsigned of_block = is_wide<M> ? 1 : cluster_warps, room = largest_cluster * of_block;
+    static constexpr unsigned room = largest_cluster * (is_large<M> ? 1 : cluster_warps);
     typename X::type *partials; /* `room` of them, in this block's shared memory */
     uint64_t *barrier;
 
@@ -73,8 +77,8 @@ template <class M> struct inbox {
 };
 
 /* Reduces the values of the threads that send one partial result together: a warp or the whole block. */
-template <class M> __device__ typename partial<M>::type reduce_sender(typename partial<M>::type x) {
-    if constexpr (is_wide<M>) {
+template <class M> __device__ typename partial<M>::type reduce_shared(typename partial<M>::type x) {
+    if constexpr (is_large<M>) {
         __shared__ typename partial<M>::type of_warp[cluster_warps];
         return reduce_block<M>(x, of_warp);
     } else {
@@ -88,20 +92,20 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
     __shared__ alignas(8) uint64_t barrier;
     inbox<M> box = {reinterpret_cast<typename X::type *>(partials), &barrier};
     const auto cluster = cooperative_groups::this_cluster();
-    const unsigned sender = cluster_threads / inbox<M>::of_block; /* threads that send one partial result together */
-    const unsigned rank = cluster.block_rank(), of_block = is_wide<M> ? 1 : blockDim.x / 32;
+    const unsigned sharing = is_large<M> ? cluster_threads : 32; /* threads that send one partial result */
+    const unsigned rank = cluster.block_rank(), of_block = is_large<M> ? 1 : blockDim.x / 32;
     const unsigned expected = cluster.num_blocks() * of_block;
     const bool first = rank == 0 && threadIdx.x == 0;
     if (first)
         box.open();
     auto arrived = cluster.barrier_arrive();
     const thread_slice<M> mine = begin<M>(args);
-    const typename X::type x = reduce_sender<M>(reduce_slice<M>(args, mine));
+    const typename X::type x = reduce_shared<M>(reduce_slice<M>(args, mine));
     cluster.barrier_wait(std::move(arrived));
     if (first)
         box.expect(expected);
-    if (threadIdx.x % sender == 0)
-        box.post(cluster, rank * of_block + threadIdx.x / sender, x);
+    if (threadIdx.x % sharing == 0)
+        box.post(cluster, rank * of_block + threadIdx.x / sharing, x);
     if (rank != 0 || threadIdx.x >= 32)
         return;
     const typename X::type sum = box.fold(expected);

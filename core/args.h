@@ -29,7 +29,7 @@ struct dpr_kernel_args {
                       of a value: a branch and arguments of their own would cost a short run (flat.twopass) up to 4 % on
                       an H200 */
     uint32_t meeting; /* how partial results are combined, for kernels that have several ways (meetings.h) */
-    void *workspace;  /* as in dpr_run */
+    void *workspace;  /* as in dpr_run; kernels of dp.* get what is behind its DPR_REPORT_BYTES (nested_args.h) */
 };
 
 /* What dpr_kernel_args.init has instead of a value. */

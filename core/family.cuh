@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "domain.cuh"
+#include "finish.cuh"
 #include "launch.h"
 #include "monoid.cuh"
 
@@ -29,10 +30,13 @@ template <class Family> struct instances {
     };
 
     template <int I> static constexpr kernel_entry entry() {
-        if constexpr (pair<I>::valid)
+        if constexpr (pair<I>::valid) {
+            static_assert(needs_no_workspace<typename pair<I>::functor>,
+                          "no strategy has workspace for large accumulators");
             return Family::template entry<typename pair<I>::functor>();
-        else
+        } else {
             return nullptr;
+        }
     }
 
     template <int I> static constexpr int vectors() {

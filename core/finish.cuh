@@ -28,11 +28,12 @@ template <cuda::thread_scope Scope, class X> __device__ void post(uint64_t *to, 
 struct result_writer {
     const dpr_kernel_args &args;
 
+    template <class X> static constexpr bool fits_mailbox = sizeof(X) <= DPR_MAIL_WORDS * sizeof(uint32_t);
+
     template <class X> __device__ void write(const X &x) const {
-        constexpr bool fits_mailbox = sizeof(X) <= DPR_MAIL_WORDS * sizeof(uint32_t);
-        if (!fits_mailbox || args.tag == 0) {
+        if (!fits_mailbox<X> || args.tag == 0) {
             *static_cast<X *>(args.out) = x;
-        } else if constexpr (fits_mailbox) {
+        } else if constexpr (fits_mailbox<X>) {
             using word = cuda::std::conditional_t<sizeof(X) < sizeof(uint32_t), uint32_t, X>;
             word padded = {};
             memcpy(&padded, &x, sizeof x);
@@ -41,14 +42,14 @@ struct result_writer {
     }
 };
 
+template <class M> struct partial_row { uint64_t w[DPR_PARTIAL_HEAD + M::words]; };
+
 /* Writes the partial result of the first `count` elements. It is a function of its own in machine code, too, because a
  * kernel that has it inline takes up to 0.2 us longer (flat.block, 2^16 elements, H200), also where it writes
  * results. */
 template <class M, class Writer>
 __device__ __noinline__ void write_partial(Writer to, uint64_t count, typename M::acc a) {
-    struct {
-        uint64_t w[DPR_PARTIAL_HEAD + M::words];
-    } partial;
+    partial_row<M> partial;
     dpr_wanted wanted;
     memcpy(&wanted, to.args.init.bytes, sizeof wanted);
     partial.w[0] = wanted.label;
@@ -261,33 +262,39 @@ constexpr int most_tickets(int bytes) {
     return (DPR_SCRATCH_BYTES - ticket_bytes) / bytes;
 }
 
-/* Counts the arrival of one of `blocks` blocks (acq_rel). One thread of each block calls it, after the block's writes
- * are visible to that thread. Returns true to the last caller, which then sees the writes of all blocks. */
+/* Counts the arrival of one of `blocks` blocks or clusters (acq_rel). One thread of each calls it, after all writes of
+ * the block or cluster are visible to that thread. Returns true to the last caller, which then sees the writes of all
+ * blocks. */
 __device__ inline bool take_ticket(unsigned *ticket, unsigned blocks) {
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrivals(*ticket);
     return arrivals.fetch_add(1, cuda::memory_order_acq_rel) == blocks - 1;
 }
 
-/* Partial results of up to 16 bytes lie in scratch memory. Wider ones, of up to 1 KiB, are rows in workspace, one for
- * each block and twice as many for meetings in a grid. They need not be zero between runs. */
-constexpr int largest_narrow = 16, largest_partial = 1024;
+/* Partial results of up to 16 bytes lie in scratch memory. Large ones, of up to 1 KiB, lie in workspace, one for each
+ * block or cluster, and twice as many for meetings in a grid. They need not be zero between runs. */
+constexpr int largest_small = 16, largest_partial = 1024;
 
-template <class M> constexpr bool is_wide = sizeof(typename partial<M>::type) > largest_narrow;
+template <class M> constexpr bool is_large = sizeof(typename partial<M>::type) > largest_small;
+
+/* Whether strategies without workspace can run the operation, and mailboxes have room for what it writes. */
+template <class M>
+constexpr bool needs_no_workspace =
+    !is_large<M> && result_writer::fits_mailbox<typename M::result> && result_writer::fits_mailbox<partial_row<M>>;
 
 /* Where the partial results of blocks begin: in workspace, or at this place in scratch memory. */
 template <class M> __device__ typename partial<M>::type *rows_of(const dpr_kernel_args &args, void *in_scratch) {
     static_assert(sizeof(typename partial<M>::type) <= largest_partial);
-    return static_cast<typename partial<M>::type *>(is_wide<M> ? args.workspace : in_scratch);
+    return static_cast<typename partial<M>::type *>(is_large<M> ? args.workspace : in_scratch);
 }
 
 /* Leaves a row as the next run needs it. */
 template <class M> __device__ void clear_row(typename partial<M>::type *row) {
-    if constexpr (!is_wide<M>)
+    if constexpr (!is_large<M>)
         memset(row, 0, sizeof *row);
 }
 
-/* Combines wide partial results numbered 0 to n-1, of which the calling warp has number `self` in its lane 0 (`x`). The
- * warp that comes last folds them, in an order that depends only on n. Blocks may start in any order. */
+/* Combines large partial results numbered 0 to n-1, of which the calling warp has number `self` in its lane 0 (`x`).
+ * The warp that comes last folds them, in an order that depends only on n. Blocks may start in any order. */
 template <class M, bool Partials>
 __device__ void meet_in_rows(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
                              unsigned n) {
@@ -317,11 +324,12 @@ __device__ void meet_in_rows(const dpr_kernel_args &args, uint64_t count, typena
 
 /* Combines the partial results numbered 0 to `last`, of which the calling block has number `self` in its thread 0
  * (`x`). All blocks but the last post theirs and are done. The last, which has started after all others, gathers them.
- * At least the first warp of each block calls it. */
+ * Large partial results are folded by the block that arrives last, whichever it is. At least the first warp of each
+ * block calls it. */
 template <class M, bool Many = false, bool Partials = true>
 __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename partial<M>::type x, unsigned self,
                      unsigned last) {
-    if constexpr (is_wide<M>) {
+    if constexpr (is_large<M>) {
         if (threadIdx.x < 32)
             meet_in_rows<M, Partials>(args, count, x, self, last + 1);
     } else if (self == last) {

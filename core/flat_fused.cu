@@ -429,7 +429,9 @@ __device__ void give_all(const dpr_fused_args &args, uint64_t count, const dpr_a
                 give_result<DPR_SUM, D, N>(args, i, count, acc);
         }
         if constexpr (is_held<O, DPR_MEAN, D>) {
-            if (row == DPR_ROW(DPR_MEAN))
+            /* MEAN never runs beside an operation that holds its accumulator, so the second condition is always true.
+             * Without it, nvcc 13.0 spills a register of the kernel of BF16. */
+            if (row == DPR_ROW(DPR_MEAN) && !(args.ops >> row & 1))
                 give_result<DPR_MEAN, D, N>(args, i, count, acc);
         }
         if constexpr (is_held<O, DPR_NORM2, D>) {
@@ -523,7 +525,7 @@ __global__ void __launch_bounds__(reading<D>::threads, 1) fused_kernel(const __g
     extern __shared__ uint64_t states[];
     const thread_slice<reading<D>> mine = begin<reading<D>>(args.run);
     read<D, N>(args, mine, states + threadIdx.x / 32 * 32 * args.state_words + threadIdx.x % 32);
-    finish_all<D, N>(args, mine.d.count, states);
+    finish_all<D, N>(args, elements(args.run), states);
 }
 
 /* ---- The strategy ---- */

@@ -8,7 +8,7 @@ struct meetings_family {
 };
 
 using strategy = block_per_sm<meetings_family, most_partials>;
-static_assert(most_partials <= most_tickets(largest_narrow));
+static_assert(most_partials <= most_tickets(largest_small));
 
 } // namespace
 } // namespace dpr

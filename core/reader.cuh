@@ -2,7 +2,8 @@
  *
  *   element_type           an element in memory
  *   place                  where a vector of elements lies; adding n to it gives the place n vectors further
- *   may_be_split           whether elements may lie across the boundaries of vectors; then is_split() says if they do
+ *   may_be_split           whether elements may lie across the boundaries of vectors
+ *   is_split()             whether they do; only if may_be_split
  *   Reader(args)           for all elements, as the host has divided them; Reader(args, n) for the first n
  *   count, vectors         number of elements and of whole vectors
  *   head                   number of elements before the first whole vector
@@ -13,7 +14,7 @@
  *   load<Streaming>(place) a vector; if Streaming, its lines need not stay in L2
  *   index(place)           number of a vector's first element
  *   prefetch(place)        starts to bring a vector's line to L2
- *   keep(place)            makes the compiler calculate the place here, and not where it is used */
+ *   keep(place)            static: makes the compiler calculate the place here, and not where it is used */
 #ifndef DPR_CORE_READER_CUH
 #define DPR_CORE_READER_CUH
 
@@ -65,7 +66,8 @@ template <class M, class = void> struct reader_for { using type = array_view<typ
 template <class M> struct reader_for<M, cuda::std::void_t<typename M::reader>> { using type = typename M::reader; };
 
 /* The reader of an operation's kernels: the type `reader` of the operation, if it has one, or that of arrays. To read
- * otherwise, derive an operation that has another reader; every kernel and meeting of blocks then takes it. */
+ * otherwise, derive an operation that has another reader: thread_slice, begin(), reduce_slice(), write_result() and all
+ * meetings of blocks then take that one. */
 template <class M> using reader_of = typename reader_for<M>::type;
 
 } // namespace dpr

@@ -9,7 +9,7 @@ namespace {
 /* ---- An operation with accumulators of 1 KiB ---- */
 
 struct counts {
-    uint64_t of[WIDE_BINS];
+    uint64_t of[LARGE_BINS];
 };
 static_assert(sizeof(counts) == largest_partial);
 
@@ -18,11 +18,11 @@ struct counts_of_tile {
 
     __device__ void add(const packet<uint8_t> &p, unsigned) {
         for (int e = 0; e < p.size; ++e)
-            ++c.of[p[e] % WIDE_BINS];
+            ++c.of[p[e] % LARGE_BINS];
     }
 
     template <class IndexOf> __device__ counts fold_into(counts a, IndexOf) {
-        for (int i = 0; i < WIDE_BINS; ++i)
+        for (int i = 0; i < LARGE_BINS; ++i)
             a.of[i] += c.of[i];
         return a;
     }
@@ -35,11 +35,11 @@ struct histogram : common {
     using result = counts;
     using tile = counts_of_tile;
     static constexpr int vectors = 2;
-    static constexpr int words = WIDE_BINS;
+    static constexpr int words = LARGE_BINS;
 
     static constexpr __device__ lane lane_identity() { return -1; }
     static __device__ acc identity() { return {}; }
-    static __device__ lane add(lane, storage x) { return x % WIDE_BINS; }
+    static __device__ lane add(lane, storage x) { return x % LARGE_BINS; }
     static __device__ acc lift(result r) { return r; }
     static __device__ result finish(acc a) { return a; }
     static __device__ void store(acc a, uint64_t *w) { memcpy(w, a.of, sizeof a.of); }
@@ -51,7 +51,7 @@ struct histogram : common {
     }
 
     static __device__ acc merge(acc a, const acc &b) {
-        for (int i = 0; i < WIDE_BINS; ++i)
+        for (int i = 0; i < LARGE_BINS; ++i)
             a.of[i] += b.of[i];
         return a;
     }
@@ -143,32 +143,49 @@ int launch(kernel_entry kernel, const dpr_launch &launch, const dpr_run *run) {
 } // namespace
 } // namespace dpr
 
-int wide_has_clusters(void) {
+int large_has_clusters(void) {
     int major = 0;
     return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
 }
 
-size_t wide_workspace(unsigned blocks) {
+/* So few in a grid that it meets in several rounds. */
+unsigned large_threads(large_meeting meeting) {
+    return meeting == LARGE_GRID ? 64 : meeting == LARGE_CLUSTER ? dpr::cluster_threads : 256;
+}
+
+unsigned large_most_blocks(large_meeting meeting) {
+    const auto kernel = meeting == LARGE_CLUSTER     ? dpr::cluster_kernel<dpr::histogram>
+                        : meeting == LARGE_LASTBLOCK ? dpr::lastblock_kernel<dpr::histogram>
+                                                     : dpr::meetings_kernel<dpr::histogram>;
+    int sms = 0, blocks = 0;
+    if (cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) != cudaSuccess
+        || cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(large_threads(meeting)), 0)
+               != cudaSuccess)
+        return 0;
+    return static_cast<unsigned>(blocks * sms);
+}
+
+size_t large_workspace(unsigned blocks) {
     return 2 * sizeof(dpr::counts) * blocks;
 }
 
-int wide_count(wide_meeting meeting, const dpr_run *run, unsigned blocks, unsigned threads) {
+int large_count(large_meeting meeting, const dpr_run *run, unsigned blocks) {
     using dpr::histogram;
     dpr_launch launch = {};
     launch.blocks = blocks;
-    launch.threads = threads;
-    if (meeting == WIDE_LASTBLOCK)
+    launch.threads = large_threads(meeting);
+    if (meeting == LARGE_LASTBLOCK)
         return dpr::launch(dpr::lastblock_kernel<histogram>, launch, run);
-    if (meeting == WIDE_CLUSTER) {
+    if (meeting == LARGE_CLUSTER) {
         launch.cluster = 8;
         return dpr::launch(dpr::cluster_kernel<histogram>, launch, run);
     }
-    launch.cooperative = meeting == WIDE_GRID;
-    launch.meeting = meeting == WIDE_GRID     ? DPR_MEET_IN_GRID
-                     : meeting == WIDE_TICKET ? DPR_MEET_BY_TICKET
-                                              : DPR_MEET_LATER;
+    launch.cooperative = meeting == LARGE_GRID;
+    launch.meeting = meeting == LARGE_GRID     ? DPR_MEET_IN_GRID
+                     : meeting == LARGE_TICKET ? DPR_MEET_BY_TICKET
+                                               : DPR_MEET_LATER;
     const int error = dpr::launch(dpr::meetings_kernel<histogram>, launch, run);
-    if (error || meeting != WIDE_TWOPASS)
+    if (error || meeting != LARGE_TWOPASS)
         return error;
     launch.meeting = DPR_MEET_NOW;
     launch.partials = blocks;

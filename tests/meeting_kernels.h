@@ -13,27 +13,30 @@ extern "C" {
 #endif
 
 /* How blocks combine accumulators of 1 KiB. */
-typedef enum wide_meeting {
-    WIDE_LASTBLOCK, /* as those of flat.lastblock and coop.bulk do */
-    WIDE_TICKET,
-    WIDE_TWOPASS,
-    WIDE_GRID,
-    WIDE_CLUSTER, /* in clusters of 8 blocks, which then meet as those of flat.lastblock do */
-    WIDE_MEETINGS
-} wide_meeting;
+typedef enum large_meeting {
+    LARGE_LASTBLOCK, /* as those of flat.lastblock and coop.bulk do */
+    LARGE_TICKET,
+    LARGE_TWOPASS,
+    LARGE_GRID,
+    LARGE_CLUSTER, /* in clusters of 8 blocks, which then meet as those of flat.lastblock do */
+    LARGE_MEETINGS
+} large_meeting;
 
-enum { WIDE_BINS = 128, WIDE_PARTIAL_WORDS = DPR_PARTIAL_HEAD + WIDE_BINS };
+enum { LARGE_BINS = 128, LARGE_PARTIAL_WORDS = DPR_PARTIAL_HEAD + LARGE_BINS };
 
-/* Whether device 0 can run WIDE_CLUSTER. */
-int wide_has_clusters(void);
+/* Whether device 0 can run LARGE_CLUSTER. */
+int large_has_clusters(void);
+
+/* Threads a block of the meeting, and the most blocks that device 0 can run at the same time. */
+unsigned large_threads(large_meeting meeting);
+unsigned large_most_blocks(large_meeting meeting);
 
 /* Bytes of workspace for `blocks` blocks. */
-size_t wide_workspace(unsigned blocks);
+size_t large_workspace(unsigned blocks);
 
-/* Counts how often each of the numbers 0 to 127 occurs among run->count bytes: WIDE_BINS counts of 8 bytes, or, if the
- * run has a label, a partial result of WIDE_PARTIAL_WORDS words. `launch` has the blocks and threads; those of
- * WIDE_CLUSTER are 512 threads, and a multiple of 8 blocks. */
-int wide_count(wide_meeting meeting, const dpr_run *run, unsigned blocks, unsigned threads);
+/* Counts how often each of the numbers 0 to 127 occurs among run->count bytes: LARGE_BINS counts of 8 bytes, or, if the
+ * run has a label, a partial result of LARGE_PARTIAL_WORDS words. LARGE_CLUSTER takes a multiple of 8 blocks. */
+int large_count(large_meeting meeting, const dpr_run *run, unsigned blocks);
 
 /* The pairs that are reduced with gaps between their elements. */
 #define STRIDED_PAIRS(X)                                                                                               \

@@ -140,8 +140,8 @@ static void check_by_reference(const known *k, const void *array, size_t count, 
     }
 }
 
-/* The results are not what is expected if the highest byte of any value is another. With some more elements than one:
- * what is expected of the variance of one 64-bit integer, which is 0, has lost more digits than that. */
+/* The results are not what is expected if the highest byte of any value is another. There are more than three elements:
+ * the variance of one 64-bit integer, 0, is expected with a tolerance that is larger than the change. */
 static void check_corruption(const known *k, const known_results *expected, const results *right) {
     for (int i = 0; i < k->ops.n; i++) {
         const size_t size = dpr_dtype_size(expected->at[i].dtype), bytes = size * (size_t)expected->at[i].values;

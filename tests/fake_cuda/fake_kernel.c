@@ -261,11 +261,15 @@ static void keep_open(const fake_launch *launch) {
 }
 
 /* The arguments of a kernel that runs any operations, and the key of its run. */
-static void take_fused(fake_launch *out, const dpr_fused_args *args) {
+static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
+    const char *in_scratch = (const char *)args->run.scratch + 128;
     out->fused = *args;
     out->key.f.op = args->op[0];
     out->key.f.ops = args->ops;
     out->key.f.fused = args->results > 1;
+    if (args->partials != (args->run.workspace ? args->run.workspace : (const void *)in_scratch))
+        return "rows of accumulators lie neither in the workspace nor behind the ticket";
+    return NULL;
 }
 
 /* Whether a run in the stream that is of no module lacks kernels. */
@@ -334,9 +338,10 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     out->key = kernel->key;
     const int has_workspace = out->strategy->workspace_bytes != NULL;
     if (out->strategy->fuses)
-        take_fused(out, arguments[0]);
+        wrong = take_fused(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
-    wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
+    if (!wrong)
+        wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
     if (!wrong)
         wrong = check_declared(config, &declared);
     if (!wrong && (has_workspace || of_module))

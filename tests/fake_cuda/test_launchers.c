@@ -145,7 +145,7 @@ LAUNCHER_TEST(launchers_have_a_version) {
     EXPECT_EQ_U64(65920, sizeof(dpr_launcher_state));
     EXPECT_EQ_U64(1152, sizeof(dpr_launch_slot));
     EXPECT_EQ_U64(96, sizeof(dpr_waiting_call));
-    EXPECT_EQ_U64(112, sizeof(dpr_kernel_args));
+    EXPECT_EQ_U64(120, sizeof(dpr_kernel_args));
     EXPECT_EQ_U64(232, sizeof(dpr_nested_args));
     launcher.version++;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_launcher_report(&launcher, &report, sizeof report));

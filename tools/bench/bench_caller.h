@@ -38,7 +38,7 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 /* The problem that the caller's calls solve; it lives as long as the caller. */
 dpr_problem caller_problem(bench_caller *c);
 
-/* Runs the caller's plan, with the results where the callbacks of a subject have them. */
+/* Runs the caller's plan. Its results are KNOWN_PLACE bytes apart, from `out` on. */
 dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, void *out, dpr_stream stream);
 
 /* Takes note of an error. Returns it as a callback does. */

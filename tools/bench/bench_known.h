@@ -2,7 +2,8 @@
  *
  * An array is the endless repetition of one block, cut off where it ends. For operations that one element decides (MIN,
  * ARGMAX, ANY, ...) its last element is the one that does: a call that does not read to the end is found out. Sets of
- * operations that need different data have arrays whose last two elements are the least and the greatest. Results must
+ * operations that need different data have arrays whose last two elements are the least and the greatest; their ALL and
+ * ANY of integers are true whatever is read. Results must
  * be exact, except sums of floating-point numbers, means, norms and variances in floating point: these may differ
  * by the roundings that pairwise summation or dpr.h allows from what is added up here in long double. */
 #ifndef DPR_TOOLS_BENCH_KNOWN_H
@@ -25,7 +26,7 @@ typedef struct known {
     bench_ops ops;
     dpr_dtype dtype;
     unsigned char *block; /* KNOWN_BLOCK bytes */
-    int marks;            /* so many elements at the end of every array are the last ones of those at `mark` */
+    int marks;            /* elements at `mark`, which end every array; a shorter array has the last of them */
     _Alignas(value) unsigned char mark[KNOWN_MARKS * sizeof(value)];
     dpr_ctx *cpu; /* private */
 } known;
