@@ -555,8 +555,8 @@ const instance *find(const dpr_key *key) {
 }
 
 /* Estimates. On an H200, a run on 2^28 elements of F32 reads with 0.96 to 0.98 of the rate of a sum if it has one
- * operation, and with 0.90 to 0.95 if it has five. A run on 2^10 to 2^20 elements takes 2 to 7 us longer than a sum
- * with one operation, and 5 to 11 us with five. */
+ * operation, and with 0.80 to 0.94 if it has five. A run on 2^10 to 2^20 elements takes 4 to 8 us longer than a sum
+ * with one operation, and 10 to 15 us with five. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const int further = __builtin_popcount(key->f.ops) - 1;
     const double rate = 0.95 * dpr_memory_rate(&caps->gpu) / (1 + 0.02 * further);

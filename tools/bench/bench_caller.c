@@ -67,16 +67,20 @@ int caller_note(bench_caller *c, dpr_status status) {
     return (int)status;
 }
 
-/* Bytes from a call's results to its counters. */
-enum { COUNTERS_AT = DPR_FUSED_MOST * KNOWN_PLACE };
-static_assert(COUNTERS_AT + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a result has no room for counters");
+/* Counters of launches follow the result of a single operation: sets of operations launch no kernels from kernels. */
+static_assert(KNOWN_PLACE + sizeof(dpr_launch_report) <= BENCH_RESULT_STRIDE, "a result has no room for counters");
+static_assert(DPR_FUSED_MOST * KNOWN_PLACE <= BENCH_MOST_STRIDE, "a call has no room for all results");
+
+size_t caller_stride(const bench_ops *ops) {
+    return ops->n == 1 ? BENCH_RESULT_STRIDE : BENCH_MOST_STRIDE;
+}
 
 int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
     const dpr_options *options = options_of(c);
     void *places[DPR_FUSED_MOST];
     if (c->counts_launches)
-        c->launch.report = (void *)((unsigned char *)out + COUNTERS_AT);
+        c->launch.report = (void *)((unsigned char *)out + KNOWN_PLACE);
     if (c->ops.n == 1)
         return caller_note(c, dpr_reduce_async(c->ctx, in, out, c->count, c->dtype, c->ops.at[0], options, stream));
     known_places(out, places);
@@ -99,10 +103,11 @@ int caller_count_wrong(void *user, const void *results, int n) {
     bench_caller *c = user;
     const unsigned char *at = results;
     int wrong = 0;
-    for (int i = 0; i < n; i++, at += BENCH_RESULT_STRIDE)
+    const size_t stride = caller_stride(&c->ops);
+    for (int i = 0; i < n; i++, at += stride)
         wrong += !known_matches(&c->expected, at);
     if (c->counts_launches)
-        memcpy(&c->kernels.nested, at - BENCH_RESULT_STRIDE + COUNTERS_AT, sizeof c->kernels.nested);
+        memcpy(&c->kernels.nested, at - stride + KNOWN_PLACE, sizeof c->kernels.nested);
     c->kernels.has_nested = c->counts_launches;
     return wrong;
 }

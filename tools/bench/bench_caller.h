@@ -38,6 +38,9 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out);
 /* The problem that the caller's calls solve; it lives as long as the caller. */
 dpr_problem caller_problem(bench_caller *c);
 
+/* Bytes from one call's results to the next's (bench_point.result_stride). */
+size_t caller_stride(const bench_ops *ops);
+
 /* Runs the caller's plan. Its results are KNOWN_PLACE bytes apart, from `out` on. */
 dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, void *out, dpr_stream stream);
 

@@ -162,7 +162,10 @@ static bench_rule rule_of(const bench_walk *w) {
 }
 
 static bench_point point_of(const bench_walk *w) {
-    bench_point point = {.mode = w->at.mode, .cache = w->at.cache, .bytes = saturating_bytes(&w->at)};
+    bench_point point = {.mode = w->at.mode,
+                         .cache = w->at.cache,
+                         .bytes = saturating_bytes(&w->at),
+                         .result_stride = caller_stride(&w->at.ops)};
     point.mark = known_mark(&w->known, (size_t)w->at.count, &point.mark_bytes);
     return point;
 }

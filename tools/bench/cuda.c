@@ -128,7 +128,7 @@ static void prepare(gpu *g, bench_device *d, trouble *t) {
     tried(t, cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "cudaStreamCreate");
     tried(t, cudaEventCreate(&g->begin), "cudaEventCreate");
     tried(t, cudaEventCreate(&g->end), "cudaEventCreate");
-    tried(t, cudaMalloc((void **)&g->results, (size_t)BENCH_CALLS * BENCH_RESULT_STRIDE), "device memory for results");
+    tried(t, cudaMalloc((void **)&g->results, (size_t)BENCH_CALLS * BENCH_MOST_STRIDE), "device memory for results");
     tried(t, cudaMalloc((void **)&g->ticks, 3 * sizeof *g->ticks), "device memory");
     if (tried(t, cudaMalloc((void **)&g->other, g->other_bytes), "device memory to fill L2 from"))
         tried(t, cudaMemsetAsync(g->other, 0, g->other_bytes, g->stream), "cudaMemset");
@@ -178,12 +178,12 @@ static bench_status cuda_put(void *state, size_t at, const void *from, size_t by
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
-static cudaError_t poison(const gpu *g, int calls) {
-    return cudaMemsetAsync(g->results, BENCH_POISON, (size_t)calls * BENCH_RESULT_STRIDE, g->stream);
+static cudaError_t poison(const gpu *g, const bench_batch *batch, int calls) {
+    return cudaMemsetAsync(g->results, BENCH_POISON, (size_t)calls * bench_stride(batch->point), g->stream);
 }
 
 static cudaError_t fetch(const gpu *g, const bench_batch *batch, int calls) {
-    const size_t bytes = (size_t)calls * BENCH_RESULT_STRIDE;
+    const size_t bytes = (size_t)calls * bench_stride(batch->point);
     const cudaError_t error = cudaMemcpyAsync(batch->results, g->results, bytes, cudaMemcpyDeviceToHost, g->stream);
     return error != cudaSuccess ? error : cudaStreamSynchronize(g->stream);
 }
@@ -204,7 +204,7 @@ static bench_status after_failure(bench_status status, char *why) {
 static bench_status cuda_ready(void *state, const bench_batch *batch, int calls) {
     const gpu *g = state;
     trouble t = {cudaSuccess, NULL};
-    tried(&t, poison(g, calls), "cudaMemset");
+    tried(&t, poison(g, batch, calls), "cudaMemset");
     if (batch->point->cache == BENCH_COLD)
         tried(&t, read_other(g), "filling L2");
     tried(&t, cudaStreamSynchronize(g->stream), "filling L2");
@@ -253,7 +253,7 @@ static cudaError_t replay_once(const gpu *g, const bench_batch *batch, int *late
     const int hot = batch->point->cache == BENCH_HOT;
     cudaGraphExec_t exec = batch->graph;
     trouble t = {cudaSuccess, NULL};
-    tried(&t, poison(g, batch->outcome->calls), "");
+    tried(&t, poison(g, batch, batch->outcome->calls), "");
     for (int i = 0; i < g->lead && t.error == cudaSuccess; i++)
         tried(&t, hot ? cudaGraphLaunch(exec, g->stream) : read_other(g), "");
     tried(&t, cudaEventRecord(g->begin, g->stream), "");

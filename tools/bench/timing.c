@@ -16,7 +16,7 @@ struct bench_timer {
     const unsigned char *block; /* what the pool is filled with */
     bench_reference best;       /* of all looks */
     bench_watch watch;
-    unsigned char results[BENCH_CALLS * BENCH_RESULT_STRIDE]; /* of one batch */
+    unsigned char results[BENCH_CALLS * BENCH_MOST_STRIDE]; /* of one batch */
 };
 
 /* One call of bench_run(). */
@@ -48,7 +48,7 @@ bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigne
                               unsigned char *out, dpr_stream stream) {
     const bench_subject *s = batch->subject;
     const int blocking = batch->point->mode == BENCH_BLOCKING;
-    for (int i = 0; i < calls; i++, out += BENCH_RESULT_STRIDE) {
+    for (int i = 0; i < calls; i++, out += bench_stride(batch->point)) {
         const unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
         const int code = blocking ? s->call(s->user, in, out) : s->enqueue(s->user, in, out, stream);
         if (code != 0) {
@@ -232,7 +232,7 @@ static bench_status time_calls(const session *s, const bench_batch *batch, int c
     const bench_backend *backend = s->timer->backend;
     void *state = s->timer->state;
     bench_status status = s->point->cache == BENCH_HOT ? backend->time(state, batch, 1, us) : BENCH_GOOD;
-    memset(batch->results, BENCH_POISON, (size_t)calls * BENCH_RESULT_STRIDE);
+    memset(batch->results, BENCH_POISON, (size_t)calls * bench_stride(batch->point));
     if (status == BENCH_GOOD)
         status = backend->ready(state, batch, calls);
     return status == BENCH_GOOD ? backend->time(state, batch, calls, us) : status;

@@ -44,9 +44,10 @@
 #include "statistics.h"
 
 enum {
-    BENCH_SUBJECTS = 64,       /* at one point, at most */
-    BENCH_RESULT_STRIDE = 192, /* bytes from one call's results to the next's; a call writes at most as many */
-    BENCH_ALIGNMENT = 256,     /* of every buffer, in bytes */
+    BENCH_SUBJECTS = 64,      /* at one point, at most */
+    BENCH_RESULT_STRIDE = 64, /* bytes from one call's results to the next's, if the point names no other number */
+    BENCH_MOST_STRIDE = 128,  /* the most that it may name */
+    BENCH_ALIGNMENT = 256,    /* of every buffer, in bytes */
     BENCH_LEAST_POOL = 16 << 20,
     BENCH_WHY = 512
 };
@@ -71,8 +72,8 @@ typedef struct bench_subject {
     int (*enqueue)(void *user, const void *in, void *out, dpr_stream stream);
     /* Blocking: reads `in`, in device memory or, on the CPU, in host memory; on return the result is at `host_out`. */
     int (*call)(void *user, const void *in, void *host_out);
-    /* How many of the n calls, whose results are BENCH_RESULT_STRIDE bytes apart in host memory, gave wrong ones. May
-     * be NULL: unchecked, for what gives no result. */
+    /* How many of the n calls, whose results are the point's stride apart in host memory, gave wrong ones. May be NULL:
+     * unchecked, for what gives no result. */
     int (*count_wrong)(void *user, const void *results, int n);
     int most_captured; /* calls of a batch in a graph, at most; 0: as many as others have */
 } bench_subject;
@@ -82,11 +83,16 @@ typedef struct bench_point {
     bench_mode mode;
     bench_cache cache;
     size_t bytes; /* that one call reads, at most; 0 is allowed */
-    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, at most as many as
-     * it has, are those at `mark`, in host memory. 0: nowhere. */
+    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, at most
+     * one block's length, are those at `mark`, in host memory. 0: nowhere. */
     const void *mark;
     size_t mark_bytes;
+    size_t result_stride; /* bytes that a call's results take at most; 0: BENCH_RESULT_STRIDE */
 } bench_point;
+
+static inline size_t bench_stride(const bench_point *point) {
+    return point->result_stride ? point->result_stride : BENCH_RESULT_STRIDE;
+}
 
 typedef enum bench_state {
     BENCH_DONE,        /* `us` holds, also where the rule's target was not reached */
