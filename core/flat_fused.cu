@@ -71,6 +71,18 @@ template <dpr_op O, dpr_dtype D, dpr_nan N> struct operation {
             return M::merge(a, partial<M>::unpack(partial<M>::of_element(x, index)));
     }
 
+    /* False if no element of these K vectors can take the place of the one that ARGMIN or ARGMAX has found. That is so
+     * for most tiles, and the best element alone takes fewer instructions than its index. `first` is the lowest index
+     * of the vectors. */
+    template <int K>
+    static __device__ bool may_change(const A &a, const packet<typename M::storage> *p, uint64_t first) {
+        using extremum = monoid<O == DPR_ARGMIN ? DPR_MIN : DPR_MAX, D, N>;
+        tile_of<extremum> tile;
+        add_vectors<K, extremum>(tile, p, 0);
+        const A best = {tile.fold_into(extremum::identity(), 0), first};
+        return M::merge(a, best).index != a.index;
+    }
+
     /* The accumulator in the form of acc.h. An index is still that of a vector's first element (locate()). */
     static __device__ dpr_acc general(const A &a) {
         uint64_t w[M::words];
@@ -232,20 +244,17 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
     auto first = mine.first_of_tiles;
     const bool streaming = args.run.reading & DPR_READ_STREAMING;
     uint64_t next_recentring = 1; /* tiles until then */
-    P next[vectors];              /* the next tile, which is loaded while the rest or the tile before is reduced */
+    P p[vectors];
     if (mine.tiles > 0)
-        load_tile(next, mine.d, first, streaming);
-    read_rest<D, N>(args, mine, next, own);
+        load_tile(p, mine.d, first, streaming);
+    read_rest<D, N>(args, mine, p, own);
 #pragma unroll 1
     for (uint64_t t = 1; t <= mine.tiles; ++t) {
         if (t == next_recentring + 1) {
             recentre<D, N>(args, own);
             next_recentring *= 4;
         }
-        P p[vectors];
-#pragma unroll
-        for (int v = 0; v < vectors; ++v)
-            p[v] = next[v];
+        P next[vectors]; /* the next tile, if there is one, is loaded while this one is reduced */
         if (t < mine.tiles)
             load_tile(next, mine.d, first + mine.tile_step, streaming);
         operations<D, N>::each_in_loop(args, own, [&](auto o, uint64_t *at) {
@@ -253,14 +262,21 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
             using M = typename O::M;
             forget(p);
             const typename O::A a = O::load(at);
+            const auto index_of = [&](unsigned v) { return mine.d.index(first + v * blockDim.x); };
+            if constexpr (M::holds_index) {
+                if (!O::template may_change<vectors>(a, p, index_of(0)))
+                    return;
+            }
             tile_of<M> tile = O::tile_after(a);
             add_vectors<vectors, M>(tile, p, 0);
-            const auto index_of = [&](unsigned v) { return mine.d.index(first + v * blockDim.x); };
             if constexpr (M::holds_index) /* the rest lies behind all tiles, and a tile takes no index of equals */
                 O::store(at, M::merge(a, tile.fold_into(M::identity(), index_of)));
             else
                 O::store(at, tile.fold_into(a, index_of));
         });
+#pragma unroll
+        for (int v = 0; v < vectors; ++v)
+            p[v] = next[v];
         first += mine.tile_step;
     }
 }
