@@ -254,7 +254,9 @@ __device__ void read_vectors(const dpr_fused_args &args, const thread_slice<read
             recentre<D, N>(args, own);
             next_recentring *= 4;
         }
-        P next[vectors]; /* the next tile, if there is one, is loaded while this one is reduced */
+        /* The next tile is loaded while this one is reduced. If there is none, zeros take its place: where `next` was
+         * not set, nvcc 13.0 made operations wait for its loads. */
+        P next[vectors] = {};
         if (t < mine.tiles)
             load_tile(next, mine.d, first + mine.tile_step, streaming);
         operations<D, N>::each_in_loop(args, own, [&](auto o, uint64_t *at) {
