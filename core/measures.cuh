@@ -10,6 +10,11 @@ namespace dpr {
 
 template <dpr_dtype D> constexpr bool is_whole = (element<D>::kind & DPR_DOMAIN_BITS) != 0;
 template <dpr_dtype D> constexpr bool is_small = is_whole<D> && sizeof(storage_of<D>) <= 2;
+/* Narrow types: the distances between their elements, and the squares of these, are in the range of F64. */
+constexpr bool is_narrow_type(dpr_dtype dtype) {
+    return dtype == DPR_F16 || dtype == DPR_BF16 || dtype == DPR_F32 || dtype == DPR_C64;
+}
+template <dpr_dtype D> constexpr bool is_narrow = is_narrow_type(D);
 
 /* ---- Sums of squares and magnitudes ---- */
 
@@ -331,8 +336,8 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
     using lane = void; /* there are no lanes, only variance_tile */
     static constexpr bool takes_all = true;
     static constexpr int parts = is_complex<D> ? 2 : 1;
-    static constexpr bool in_f32 = element<D>::wide == DPR_F32 || D == DPR_C64; /* the result */
-    static constexpr bool may_overflow = D == DPR_F64 || D == DPR_C128;         /* squares of finite distances */
+    static constexpr bool in_f32 = is_narrow<D>;                        /* the result */
+    static constexpr bool may_overflow = D == DPR_F64 || D == DPR_C128; /* squares of finite distances */
     struct acc {
         double point[parts];
         compensated distance[parts], squares; /* sums */
@@ -372,6 +377,8 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
         }
     }
 
+    /* Adds n elements. Infinite squares stay infinite if the type is narrow; the result becomes NaN only at the end,
+     * because the sum of squares of the elements themselves is infinite, too. */
     template <int n, class Elements> static __device__ acc with(acc a, Elements at) {
         constexpr int lanes = in_f32 ? 1 : 2; /* one lane has more rounding errors, which do not count in F32 */
         double distance[parts][lanes] = {}, squares[lanes] = {};
@@ -393,8 +400,8 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
         for (int k = 0; k < parts; ++k)
             a.distance[k] = a.distance[k] + compensated{distance[k][0] + (lanes == 2 ? distance[k][lanes - 1] : 0), 0};
         a.squares = a.squares + compensated{squares[0] + (lanes == 2 ? squares[lanes - 1] : 0), 0};
-        if (!isfinite(a.squares.sum))
-            a.squares.sum += may_overflow ? distances_of_themselves<n>(at) : a.squares.sum - a.squares.sum;
+        if (may_overflow && !isfinite(a.squares.sum))
+            a.squares.sum += distances_of_themselves<n>(at);
         a.present += present;
         return a;
     }
@@ -449,8 +456,11 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
     static constexpr int words = 2 * parts + 3;
     static __device__ void store(acc a, uint64_t *w) {
         constexpr int last = parts - 1; /* the imaginary part, if there is one */
-        const dpr_acc all = dpr_acc_of_mean(a.present, a.point[0], parts == 2 ? a.point[last] : 0, total(a.distance[0]),
-                                            parts == 2 ? total(a.distance[last]) : 0, total(a.squares));
+        const double squares = total(a.squares);
+        dpr_acc all = dpr_acc_of_mean(a.present, a.point[0], parts == 2 ? a.point[last] : 0, total(a.distance[0]),
+                                      parts == 2 ? total(a.distance[last]) : 0, squares);
+        if (is_narrow<D> && !isfinite(squares))
+            all.squares = squares;
         dpr_acc_store(DPR_VAR, D, &all, w);
     }
 };
@@ -460,10 +470,12 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
  *
  * dpr_acc_join_variances() would do the same pair by pair, with two divisions for each pair. This function first
  * computes the mean of all elements. It changes the squares of each accumulator to those of distances from that mean,
- * and adds them up. The mean is rounded; what that adds to the squares is subtracted at the end. */
+ * and adds them up. The mean is rounded; what that adds to the squares is subtracted at the end.
+ *
+ * Squares of a narrow type that are infinite stay so: there are infinities, but no NaN. */
 template <dpr_dtype D, class At> __device__ dpr_acc merge_variances(unsigned n, unsigned lanes, At at) {
     constexpr int parts = is_complex<D> ? 2 : 1;
-    double mean[parts] = {}, all = 0, off[parts] = {};
+    double mean[parts] = {}, all = 0, off[parts] = {}, squares = 0;
     dpr_acc a = {};
     const auto sum = [](dpr_acc &b, int k) -> double & { return k == 0 ? b.re : b.im; };
     const auto lost = [](dpr_acc &b, int k) -> double & { return k == 0 ? b.re_lost : b.im_lost; };
@@ -487,6 +499,7 @@ template <dpr_dtype D, class At> __device__ dpr_acc merge_variances(unsigned n, 
     for (unsigned i = 0; i < n; ++i) {
         dpr_acc next = at(i);
         const double present = static_cast<double>(next.present), part_of_next = 1 / present;
+        squares += next.squares;
         for (int k = 0; k < parts && next.present > 0; ++k) {
             const double distance = fma(-present, mean[k], sum(next, k)) + lost(next, k);
             off[k] += distance;
@@ -503,6 +516,7 @@ template <dpr_dtype D, class At> __device__ dpr_acc merge_variances(unsigned n, 
             lost(next, k) = __shfl_down_sync(~0u, lost(a, k), delta);
             off[k] += __shfl_down_sync(~0u, off[k], delta);
         }
+        squares += __shfl_down_sync(~0u, squares, delta);
         next.squares = __shfl_down_sync(~0u, a.squares, delta);
         next.squares_lost = __shfl_down_sync(~0u, a.squares_lost, delta);
         dpr_acc_add_sums(dpr_acc_sums(DPR_VAR, D), &a, &next);
@@ -512,6 +526,10 @@ template <dpr_dtype D, class At> __device__ dpr_acc merge_variances(unsigned n, 
         dpr_two_sum(&a.squares, &a.squares_lost, -off[k] * (off[k] * part), 0);
     if (a.squares + a.squares_lost < 0)
         a.squares = a.squares_lost = 0;
+    if (is_narrow<D> && !isfinite(squares)) {
+        a.squares = squares;
+        a.squares_lost = 0;
+    }
     return a;
 }
 

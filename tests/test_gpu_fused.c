@@ -52,7 +52,7 @@ static int choose(const scene *at, dpr_dtype dtype, uint64_t *seed, fused_set *s
 /* Arrays of several tiles a thread. They begin one element after a boundary of 16 bytes, complex ones half an element,
  * so that their elements are read one by one. */
 static void check_many_tiles(const scene *at, dpr_dtype dtype, data_pattern pattern) {
-    static const dpr_op ops[] = {DPR_SUM, DPR_VAR, DPR_NORM2, DPR_MEAN, DPR_ARGMIN, DPR_ARGMAX};
+    static const dpr_op ops[] = {DPR_SUM, DPR_VAR, DPR_SUMSQ, DPR_NORM2, DPR_MEAN, DPR_ARGMIN, DPR_ARGMAX};
     const size_t size = ref_size(dtype), before = ref_is_complex(dtype) ? size / 2 : size;
     fused_set set = {.dtype = dtype, .pattern = pattern, .count = size < 8 ? 10000001 : 5000001};
     unsigned char *device = gpu_alloc(DPR_MEMORY_DEVICE, (set.count + 1) * size), *host = malloc(set.count * size);
@@ -72,10 +72,36 @@ static void check_many_tiles(const scene *at, dpr_dtype dtype, data_pattern patt
 FUSED_TEST(arrays_of_many_tiles) {
     const scene *at = fixture;
     static const dpr_dtype dtypes[] = {DPR_U8, DPR_I32, DPR_F32, DPR_F64, DPR_C64, DPR_C128};
-    static const data_pattern patterns[] = {DATA_CONSTANT, DATA_OUTLIER, DATA_RAMP};
+    static const data_pattern patterns[] = {DATA_CONSTANT, DATA_OUTLIER, DATA_RAMP, DATA_INF_MIDDLE, DATA_NAN_LAST};
     NEED_GPU();
-    for (size_t i = 0; i < LENGTH(dtypes) * LENGTH(patterns) && !test_failed(); i++)
-        check_many_tiles(at, dtypes[i % LENGTH(dtypes)], patterns[i / LENGTH(dtypes)]);
+    for (size_t i = 0; i < LENGTH(dtypes) * LENGTH(patterns) && !test_failed(); i++) {
+        const dpr_dtype dtype = dtypes[i % LENGTH(dtypes)];
+        const data_pattern pattern = patterns[i / LENGTH(dtypes)];
+        if (data_pattern_applies(pattern, DPR_VAR, dtype))
+            check_many_tiles(at, dtype, pattern);
+    }
+}
+
+/* SUM, MEAN, SUMSQ and NORM2 from the accumulator of VAR, where it must tell infinities from NaNs. */
+FUSED_TEST(results_of_a_shared_accumulator) {
+    const scene *at = fixture;
+    static const dpr_dtype dtypes[] = {DPR_F16, DPR_BF16, DPR_F32, DPR_C64};
+    static const size_t counts[] = {1, 2, 33, 4097, FUSED_ELEMENTS};
+    fused_set set = {.in = at->host, .n = 5, .ops = {DPR_NORM2, DPR_VAR, DPR_SUMSQ, DPR_MEAN, DPR_SUM}};
+    NEED_GPU();
+    for (size_t i = 0; i < LENGTH(dtypes) * LENGTH(counts) * DATA_PATTERNS * 2 && !test_failed(); i++) {
+        size_t rest = i;
+        set.nan = rest % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        set.dtype = dtypes[(rest /= 2) % LENGTH(dtypes)];
+        set.count = counts[(rest /= LENGTH(dtypes)) % LENGTH(counts)];
+        set.pattern = (data_pattern)(rest / LENGTH(counts));
+        const dpr_op op = data_pattern_applies(set.pattern, DPR_VAR, set.dtype) ? DPR_VAR : DPR_NORM2;
+        if (!data_pattern_applies(set.pattern, op, set.dtype))
+            continue;
+        data_fill(at->host, op, set.dtype, set.pattern, set.count);
+        if (EXPECT_TRUE(gpu_copy(at->device, at->host, set.count * ref_size(set.dtype))))
+            fused_reduce(&set, at->ctx, "flat.fused", at->device);
+    }
 }
 
 /* Places of which some are in host, some in pinned, and some in device memory. */
