@@ -377,8 +377,8 @@ template <dpr_dtype D, dpr_nan N> struct variance : common {
         }
     }
 
-    /* Adds n elements. Infinite squares stay infinite if the type is narrow; the result becomes NaN only at the end,
-     * because the sum of squares of the elements themselves is infinite, too. */
+    /* Adds n elements. If the type is narrow, squares that are infinite stay so, because squares_of() makes the results
+     * of SUMSQ and NORM2 of them, which are infinite, too. complete() makes NaN of them for VAR. */
     template <int n, class Elements> static __device__ acc with(acc a, Elements at) {
         constexpr int lanes = in_f32 ? 1 : 2; /* one lane has more rounding errors, which do not count in F32 */
         double distance[parts][lanes] = {}, squares[lanes] = {};

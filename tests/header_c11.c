@@ -27,6 +27,8 @@ size_t header_sizes(void) {
     const dpr_kernel_info kernel = DPR_KERNEL_INFO_INIT;
     const dpr_step step = DPR_STEP_INIT;
     const dpr_prediction prediction = DPR_PREDICTION_INIT;
+    const dpr_recursion_options recursion = DPR_RECURSION_OPTIONS_INIT;
+    const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
     return ctx_options.size + launch.size + op.size + dtype.size + strategy.size + node.size + machine.size
-           + capability.size + kernel.size + step.size + prediction.size;
+           + capability.size + kernel.size + step.size + prediction.size + recursion.size + report.size;
 }

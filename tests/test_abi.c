@@ -48,6 +48,31 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_problem, strides, 72);
 }
 
+TEST(Abi, layout_of_recursions) {
+    EXPECT_SIZE(dpr_recursion_options, 48);
+    EXPECT_AT(dpr_recursion_options, size, 0);
+    EXPECT_AT(dpr_recursion_options, engine, 8);
+    EXPECT_AT(dpr_recursion_options, max_depth, 16);
+    EXPECT_AT(dpr_recursion_options, max_tasks, 24);
+    EXPECT_AT(dpr_recursion_options, arena_tasks, 32);
+    EXPECT_AT(dpr_recursion_options, threads, 40);
+    EXPECT_AT(dpr_recursion_options, reserved, 44);
+    EXPECT_SIZE(dpr_recursion_report, 104);
+    EXPECT_AT(dpr_recursion_report, size, 0);
+    EXPECT_AT(dpr_recursion_report, engine, 8);
+    EXPECT_AT(dpr_recursion_report, reason, 16);
+    EXPECT_AT(dpr_recursion_report, tasks, 24);
+    EXPECT_AT(dpr_recursion_report, deepest, 32);
+    EXPECT_AT(dpr_recursion_report, levels, 40);
+    EXPECT_AT(dpr_recursion_report, widest, 48);
+    EXPECT_AT(dpr_recursion_report, rounds, 56);
+    EXPECT_AT(dpr_recursion_report, launches, 64);
+    EXPECT_AT(dpr_recursion_report, handed_out, 72);
+    EXPECT_AT(dpr_recursion_report, serialised, 80);
+    EXPECT_AT(dpr_recursion_report, steals, 88);
+    EXPECT_AT(dpr_recursion_report, seconds, 96);
+}
+
 TEST(Abi, layout_of_launches) {
     EXPECT_SIZE(dpr_launch_report, 32);
     EXPECT_AT(dpr_launch_report, launched, 0);
@@ -171,7 +196,10 @@ TEST(Abi, values_of_statuses) {
                                           DPR_ERR_OUT_OF_MEMORY,
                                           DPR_ERR_CUDA,
                                           DPR_ERR_BUFFER_TOO_SMALL,
-                                          DPR_ERR_INVALID_PARTIAL};
+                                          DPR_ERR_INVALID_PARTIAL,
+                                          DPR_ERR_DIVIDE,
+                                          DPR_ERR_LIMIT,
+                                          DPR_ERR_UNKNOWN_ENGINE};
     for (size_t i = 0; i < LENGTH(statuses); i++)
         EXPECT_EQ_U64(i, statuses[i]);
     EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)LENGTH(statuses)));
@@ -532,7 +560,9 @@ ABI_TEST(reports_of_other_versions) {
     X(capability, DPR_CAPABILITY_INIT)                                                                                 \
     X(kernel_info, DPR_KERNEL_INFO_INIT)                                                                               \
     X(step, DPR_STEP_INIT)                                                                                             \
-    X(prediction, DPR_PREDICTION_INIT)
+    X(prediction, DPR_PREDICTION_INIT)                                                                                 \
+    X(recursion_options, DPR_RECURSION_OPTIONS_INIT)                                                                   \
+    X(recursion_report, DPR_RECURSION_REPORT_INIT)
 STRUCTS(CHECK_INIT)
 
 /* The first `size` bytes are what the macro gives, with this size; what the macro does not know is 0. */

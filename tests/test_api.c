@@ -335,6 +335,9 @@ static const struct elsewhere {
     {DPR_ERR_WRONG_DEVICE, "Gpu.memory_of_another_device_is_refused, also on the fake devices"},
     {DPR_ERR_OUT_OF_MEMORY, "Allocations.every_failure_is_a_status"},
     {DPR_ERR_CUDA, "Faults.*"},
+    {DPR_ERR_DIVIDE, "Recursion.a_wrong_number_of_children"},
+    {DPR_ERR_LIMIT, "Recursion.limits_of_depth_and_tasks"},
+    {DPR_ERR_UNKNOWN_ENGINE, "Recursion.bad_arguments"},
 };
 
 TEST(Api, every_status_is_tested) {

@@ -17,7 +17,7 @@ import sys
 MAY_USE = {
     "core": set(),
     "coop": {"core"},
-    "dp": {"core", "host/cuda", "host/api"},
+    "dp": {"core", "host/cpu", "host/cuda", "host/api"},
     "host/cpu": {"core"},
     "host/cuda": {"core"},
     "host/plan": {"core", "host/cuda", "host/cpu"},
@@ -43,7 +43,7 @@ def may_use(user, used):
 
 def found_includes(source, file):
     """Triples of the mark, the name and the file of what a file includes; None for a file that is not found."""
-    folders = (file.parent, *(source / f for f in ("core", "core/include", "core/include/dpr", "dp", "dp/include", "host")))
+    folders = (file.parent, *(source / f for f in ("core", "core/include", "core/include/dpr", "dp", "dp/include", "dp/recursion", "host")))
     for mark, name in re.findall(r"^\s*#\s*include\s*([\"<])([^\">]+)", file.read_text(), re.M):
         found = [f / INSTALLED.sub("", name) for f in folders if (f / INSTALLED.sub("", name)).exists()]
         yield mark, name, str(found[0].resolve().relative_to(source)) if found else None

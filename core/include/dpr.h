@@ -740,6 +740,92 @@ DPR_API dpr_status dpr_launcher_report(const dpr_launcher *launcher, dpr_launch_
  * zeros, are allowed. */
 DPR_API void dpr_launcher_destroy(dpr_launcher *launcher);
 
+/* ---- Recursion -------------------------------------------------------------------------------------------------- */
+
+/** A recursion that a program defines in CUDA C++ or C++17 by DPR_RECURSION() of dpr_recursion.cuh, for
+ * dpr_recursion_run(). */
+typedef struct dpr_recursion dpr_recursion;
+
+/** Options of a recursion. Start from DPR_RECURSION_OPTIONS_INIT. */
+typedef struct dpr_recursion_options {
+    size_t size;          /**< sizeof(dpr_recursion_options), set by DPR_RECURSION_OPTIONS_INIT */
+    const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses */
+    uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
+    uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
+                             engine looks now and then, so the run may solve more. 0: no limit */
+    uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engine
+                             `persistent`: nodes of device memory, at least as many as roots and at most 2^30; a node
+                             has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many.
+                             Without room, threads and lanes solve their tasks alone, which is slower, with the same
+                             results. 0: for `persistent` as many as fit 512 MiB, at most 2^23, but at least
+                             twice as many as roots; for `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
+    int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
+    int reserved;         /**< 0 */
+} dpr_recursion_options;
+
+#define DPR_RECURSION_OPTIONS_INIT                                                                                     \
+    { sizeof(dpr_recursion_options), NULL, 0, 0, 0, 0, 0 }
+DPR_API void dpr_recursion_options_init(dpr_recursion_options *out, size_t size);
+
+/** What a run of a recursion did. Start from DPR_RECURSION_REPORT_INIT. */
+typedef struct dpr_recursion_report {
+    size_t size;         /**< sizeof(dpr_recursion_report), set by DPR_RECURSION_REPORT_INIT */
+    const char *engine;  /**< the engine that ran */
+    const char *reason;  /**< why it ran, a clause */
+    uint64_t tasks;      /**< tasks divided or solved, roots included */
+    uint64_t deepest;    /**< depth of the deepest task; roots have depth 0 */
+    uint64_t levels;     /**< levels that were divided one after another before lanes began; 0 on the CPU */
+    uint64_t widest;     /**< tasks on the last of these levels; 0 on the CPU */
+    uint64_t rounds;     /**< how often lanes shared what was left; 0 on the CPU */
+    uint64_t launches;   /**< kernels launched */
+    uint64_t handed_out; /**< tasks written where any thread or lane may take them */
+    uint64_t serialised; /**< how often there was no room for that */
+    uint64_t steals;     /**< tasks that a thread took from another one; 0 on the GPU */
+    double seconds;      /**< from the call to its results */
+} dpr_recursion_report;
+
+#define DPR_RECURSION_REPORT_INIT                                                                                      \
+    { sizeof(dpr_recursion_report), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0 }
+DPR_API void dpr_recursion_report_init(dpr_recursion_report *out, size_t size);
+
+/** Solves `n` tasks, each with all tasks that it is divided into, and returns when the results are there. Programs call
+ * it through the function name_run() that DPR_RECURSION(name, policy) defines, which takes the other arguments.
+ *
+ * @param recursion  the table that DPR_RECURSION() makes.
+ * @param roots      `n` tasks in memory of any kind that `ctx` reaches.
+ * @param n          0 to 2^30; 0 does nothing.
+ * @param data       the policy's data, in host memory; NULL if it has none. Pointers in it must be valid where the
+ *                   engine runs: of device or managed memory for engines on the GPU.
+ * @param out        receives `n` results, in the order of the roots; memory like that of `roots`.
+ * @param options    or NULL.
+ * @param report     or NULL.
+ * @param stream     the run comes after the work in it. NULL: after the work in the legacy default stream.
+ *
+ * The results have the same bits on every engine, with every option, if the policy keeps to what dpr_recursion.cuh asks
+ * of it. All is the same in a context of the CPU, where engines of the GPU cannot run.
+ *
+ * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED, DPR_ERR_SIZE (n), DPR_ERR_INVALID_OPTION (also if the stream is
+ * being captured), DPR_ERR_UNKNOWN_ENGINE, DPR_ERR_STRATEGY_UNABLE (the engine cannot run here), DPR_ERR_DIVIDE,
+ * DPR_ERR_LIMIT, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_MEMORY_KIND, DPR_ERR_WRONG_DEVICE, DPR_ERR_CUDA. */
+DPR_API dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
+                                     const void *data, void *out, const dpr_recursion_options *options,
+                                     dpr_recursion_report *report, dpr_stream stream);
+
+/** The number of engines in this build. */
+DPR_API size_t dpr_engine_count(void);
+
+/** The name of engine i, e.g. "persistent", and what it does in one line; NULL for i >= dpr_engine_count(). */
+DPR_API const char *dpr_engine_name(size_t i);
+DPR_API const char *dpr_engine_text(size_t i);
+
+#ifndef DPR_PLAIN_
+/** Declares what DPR_RECURSION(name, policy) defines, for C: with the types of the policy's task, data (or void) and
+ * result. */
+#define DPR_RECURSION_DECLARE(name, task, data, result)                                                                \
+    dpr_status name##_run(dpr_ctx *, const task *roots, size_t n, const data *, result *out,                           \
+                          const dpr_recursion_options *, dpr_recursion_report *, dpr_stream)
+#endif
+
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */
 
 /** The number of strategies in this build. */

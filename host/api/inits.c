@@ -18,7 +18,9 @@
     X(capability, CAPABILITY)                                                                                          \
     X(kernel_info, KERNEL_INFO)                                                                                        \
     X(step, STEP)                                                                                                      \
-    X(prediction, PREDICTION)
+    X(prediction, PREDICTION)                                                                                          \
+    X(recursion_options, RECURSION_OPTIONS)                                                                            \
+    X(recursion_report, RECURSION_REPORT)
 
 /* The caller's struct may be smaller than this version's, or larger: what this version does not know is 0. */
 static void start(void *out, size_t size, const void *from, size_t own_size) {

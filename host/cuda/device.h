@@ -50,9 +50,9 @@ dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place
 /* Finds the context that memory belongs to; if it belongs to none, the one that dpr_device_home() finds. */
 dpr_status dpr_device_home_owning(const dpr_place *place, dpr_home *out);
 
-/* Copies `bytes` bytes from host memory to `to`, device or managed memory at `place`, after the work in the legacy
+/* Copies `bytes` bytes between host memory and device or managed memory at `place`, after the work in the legacy
  * default stream. The copy is done on return. */
-dpr_status dpr_device_put(dpr_place place, void *to, const void *host, size_t bytes);
+dpr_status dpr_device_put(dpr_place place, void *to, const void *from, size_t bytes);
 
 /* Waits for the legacy default stream, so that the host may read what work in it writes to memory at `place`, which is
  * pinned or managed. */

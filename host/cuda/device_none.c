@@ -52,8 +52,8 @@ dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place
     return DPR_OK;
 }
 
-dpr_status dpr_device_put(dpr_place place, void *to, const void *host, size_t bytes) {
-    (void)place, (void)to, (void)host, (void)bytes;
+dpr_status dpr_device_put(dpr_place place, void *to, const void *from, size_t bytes) {
+    (void)place, (void)to, (void)from, (void)bytes;
     return absent();
 }
 

@@ -31,14 +31,14 @@ static cudaError_t copy_after_legacy(void *to, const void *from, size_t bytes) {
     return error == cudaSuccess ? dpr_home_copy_apart(to, from, bytes) : error;
 }
 
-dpr_status dpr_device_put(dpr_place place, void *to, const void *host, size_t bytes) {
+dpr_status dpr_device_put(dpr_place place, void *to, const void *from, size_t bytes) {
     dpr_visit visit;
     const dpr_status status = enter_device(place.device, place.owner, &visit);
     if (status != DPR_OK)
         return status;
-    const cudaError_t error = copy_after_legacy(to, host, bytes);
+    const cudaError_t error = copy_after_legacy(to, from, bytes);
     dpr_home_leave(&visit);
-    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "copying the result to the device");
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "copying to or from the device");
 }
 
 dpr_status dpr_device_wait(dpr_place place) {

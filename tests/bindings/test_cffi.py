@@ -289,6 +289,11 @@ CALLS = {
         partial, 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, out), d.partial()), 55),
     "dpr_partial_finish_async": lambda d, f: (d.reduced(lambda partial, out: f(
         d.context, partial, 1, d.lib.DPR_F64, d.lib.DPR_SUM, d.null, out, d.null), d.partial()), 55),
+    "dpr_recursion_run": lambda d, f: (d.name(f(d.context, d.null, d.null, 0, d.null, d.null, d.null, d.null, d.null)),
+                                       "DPR_ERR_NULL_POINTER"),
+    "dpr_engine_count": lambda d, f: (f() >= 2, True),
+    "dpr_engine_name": lambda d, f: (d.text(f(d.lib.dpr_engine_count() - 1)), "serial"),
+    "dpr_engine_text": lambda d, f: (f(NOT_THERE), d.null),
     "dpr_launcher_create": lambda d, f: (d.name(f(d.context, 0, d.sized("dpr_launcher *"))), "DPR_ERR_STRATEGY_UNABLE"),
     "dpr_launcher_report": lambda d, f: (d.name(f(d.null, d.sized("dpr_launch_report *"), 0)), "DPR_ERR_NULL_POINTER"),
     "dpr_launcher_destroy": lambda d, f: (f(d.null), None),

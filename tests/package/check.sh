@@ -122,6 +122,19 @@ check_cmake_consumer() {
     for program in c_shared c_static cxx_shared cxx_static; do
         "$work/build/$program" "$VERSION"
     done
+    "$work/build/recursion"
+}
+
+check_recursion() {
+    # shellcheck disable=SC2046
+    "$CXX" "${cxx17[@]}" $(pc --cflags) -x c++ "$here/consumer/recursion.cu" -x none -o "$work/recursion" $(pc --libs)
+    LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/recursion"
+}
+
+check_recursion_nvcc() {
+    # shellcheck disable=SC2046,SC2086
+    $NVCC -std=c++17 -Werror=all-warnings $(pc --cflags) "$here/consumer/recursion.cu" -o "$work/recursion" $(pc --libs)
+    LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/recursion"
 }
 
 check_kernels() {

@@ -25,7 +25,7 @@ class Help(ToolTest):
         top = self.good("--help")
         for args in (["help"], ["-h"], ["help", "help"]):
             self.assertEqual(self.good(*args), top)
-        for command in ("reduce", "plan", "info"):
+        for command in ("reduce", "plan", "recurse", "info"):
             self.assertIn(f"  {command} ", top)
             text = self.good("help", command)
             self.assertTrue(text.startswith(f"Usage: dpr {command} "), text)
@@ -47,7 +47,7 @@ class Help(ToolTest):
     def test_examples_are_commands(self):
         """Every example of the help texts that needs no file runs."""
         ran = 0
-        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "info"]):
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"]):
             for line in self.good(*args).splitlines():
                 words = line.strip().split("  ")[0].split()
                 if line.startswith("  dpr ") and not re.search(r"[|>]|\.npy|\.bin|\.caps", line):
@@ -61,9 +61,40 @@ class Help(ToolTest):
         self.assertEqual(self.good("--version"), f"dpr {version}\n")
 
     def test_lines_fit_a_terminal(self):
-        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "info"]):
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"]):
             for line in self.good(*args).splitlines():
                 self.assertLessEqual(len(line), 110, line)
+
+
+class Recurse(ToolTest):
+    SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50}
+
+    def test_list(self):
+        text = self.good("recurse", "--list")
+        for name in (*self.SIZES, "cpu", "serial"):
+            self.assertRegex(text, rf"(?m)^{name} +\w")
+
+    def test_every_engine_is_right(self):
+        for name, size in self.SIZES.items():
+            rows = json.loads(self.good("recurse", name, "--size", size, "--engine", "all", "--threads", 3, "--json",
+                                        "--device", "cpu"))["engines"]
+            ran = [row for row in rows if "error" not in row]
+            self.assertEqual([row["engine"] for row in ran], ["cpu", "serial"])
+            self.assertEqual(len({row["answer"] for row in ran}), 1, ran)
+            for row in ran:
+                self.assertTrue(row["right"], row)
+                self.assertEqual(row["tasks"], ran[0]["tasks"])
+
+    def test_mistakes(self):
+        for wanted, *args in (("no recursion is named", "recurse"),
+                              ("more than one recursion", "recurse", "fib", "fib"),
+                              ("'fob' is none of sum_tree, fib, nqueens, quadrature", "recurse", "fob"),
+                              ("--engine: 'steam' is none of ", "recurse", "fib", "--engine", "steam"),
+                              ("--size: fib has sizes from 0 to 47", "recurse", "fib", "--size", "48"),
+                              ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0")):
+            code, out, err = run(*args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertIn(wanted, err)
 
 
 class Usage(ToolTest):
@@ -71,7 +102,7 @@ class Usage(ToolTest):
         path = self.file("x.npy", npy("f64", [1]))
         for wanted, *args in (
                 ("no command is named",),
-                ("dpr: 'redcue' is none of reduce, plan, bench, info, help\n", "redcue"),
+                ("dpr: 'redcue' is none of reduce, plan, bench, recurse, info, help\n", "redcue"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "xyzzy"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),

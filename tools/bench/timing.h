@@ -87,7 +87,7 @@ typedef struct bench_point {
      * one block's length, are those at `mark`, in host memory. 0: nowhere. */
     const void *mark;
     size_t mark_bytes;
-    size_t result_stride; /* bytes that a call's results take at most; 0: BENCH_RESULT_STRIDE */
+    size_t result_stride; /* from a call's results to the next call's, bytes; 0: BENCH_RESULT_STRIDE */
 } bench_point;
 
 static inline size_t bench_stride(const bench_point *point) {

@@ -5,10 +5,12 @@ set(dpr_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dpr)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${dpr_plain_header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
-if(DPR_WITH_CUDA) # dp/include has put them together
+# dp/include has put them together.
+install(FILES ${PROJECT_BINARY_DIR}/include/dpr_recursion.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(DPR_WITH_CUDA)
     install(FILES ${PROJECT_BINARY_DIR}/include/dpr_nested.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-    install(DIRECTORY ${PROJECT_BINARY_DIR}/include/dpr/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
 endif()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/dpr/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpr)
 
 # Two export sets: the shared library needs nothing of the machine's, and must be found where hwloc's headers or the
 # CUDA toolkit are not.

@@ -95,3 +95,10 @@ function(dpr_sources)
     list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     target_sources(dpr_objects PRIVATE ${ARGN})
 endfunction()
+
+# Compiles sources with policies of recursions as C++ in a build without CUDA.
+function(dpr_plain_policies)
+    if(NOT DPR_WITH_CUDA)
+        set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
+    endif()
+endfunction()

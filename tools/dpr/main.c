@@ -14,6 +14,7 @@ static const command commands[] = {
     {"reduce", "reduce arrays in files, from a pipe, or generated", command_reduce},
     {"plan", "show which strategy is chosen for which size, and why", command_plan},
     {"bench", "measure strategies on this machine", command_bench},
+    {"recurse", "run an example recursion on one engine or on all", command_recurse},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -24,7 +25,7 @@ static const char *command_name(size_t i) {
 
 static void print_help(void) {
     puts("Usage: dpr COMMAND [OPTION]...\n"
-         "Reduces arrays (sum, minimum, argmax, ...) on NVIDIA GPUs and on the CPU.\n"
+         "Reduces arrays (sum, minimum, argmax, ...) and runs recursions, on NVIDIA GPUs and on the CPU.\n"
          "\n"
          "Examples:\n"
          "  dpr reduce x.npy --op sum,min,max             of a NumPy array\n"
@@ -32,6 +33,7 @@ static void print_help(void) {
          "  dpr reduce --generate 64MiB --strategy all    compare strategies\n"
          "  dpr plan --op sum --dtype f32 -n 1e6          what is chosen, and why\n"
          "  dpr bench -n 2^20 --budget 5s                 measure on this machine\n"
+         "  dpr recurse nqueens --engine all              recursion on the GPU and on the CPU\n"
          "  dpr info                                      what there is to choose from\n"
          "\n"
          "Commands:");

@@ -1,0 +1,103 @@
+/* Recursion on GPUs and CPUs: divide, base and combine are written once, and run on any engine.
+ *
+ * A policy is a struct with static members only. It is plain C++17, and compiles with nvcc (a .cu file) or, for the CPU
+ * alone, with a C++ compiler:
+ *
+ *     #include <dpr_recursion.cuh>
+ *
+ *     struct fib {
+ *         using task = int32_t;                   // what is to be solved
+ *         using result = uint64_t;                // what solving it gives
+ *         static constexpr int most_children = 2; // a task is divided into at most this many
+ *
+ *         DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<fib> children) {
+ *             if (n < 2)
+ *                 return 0; // a base case
+ *             children[0] = n - 1;
+ *             children[1] = n - 2;
+ *             return 2;
+ *         }
+ *         DPR_POLICY result base(const dpr::no_data &, const task &n) { return n; }
+ *         DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<fib> results, int) {
+ *             return results[0] + results[1];
+ *         }
+ *     };
+ *     DPR_RECURSION(fib, fib)
+ *
+ * DPR_RECURSION(name, policy) at namespace scope of one source file defines name_run(), which C calls:
+ *
+ *     int32_t root = 40;
+ *     uint64_t result;
+ *     dpr_status s = fib_run(ctx, &root, 1, NULL, &result, NULL, NULL, NULL);
+ *
+ * dpr.h describes its arguments (dpr_recursion_run()). A C header declares it by
+ * DPR_RECURSION_DECLARE(fib, int32_t, void, uint64_t).
+ *
+ * What a policy has:
+ * - task, result: types of plain data (trivially copyable and constructible), aligned to at most 16 bytes. Smaller ones
+ *   are faster: a lane of the GPU keeps them in shared memory.
+ * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
+ *   copied to the kernels; its pointers must be valid where the engine runs. Without it, data is dpr::no_data.
+ * - most_children: a constant from 1.
+ * - divide(data, task, children): writes the children, from children[0] on, and returns how many; 0 for a base case.
+ *   Another number than 0 to most_children ends the run with DPR_ERR_DIVIDE; a child with an index outside of that
+ *   range is written nowhere.
+ * - base(data, task): the result of a base case.
+ * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
+ *
+ * These functions must depend on their arguments alone and change nothing else. Then all engines give the same results,
+ * bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
+ * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
+ * host and device.
+ */
+#ifndef DPR_RECURSION_CUH
+#define DPR_RECURSION_CUH
+
+#include <dpr.h>
+
+#include "dpr/device/policy.h"
+#include "dpr/device/recursion.h"
+#include "dpr/device/solve.h"
+#ifdef __CUDACC__
+#include "dpr/device/persistent.cuh"
+#endif
+
+/* Defines name_run() for the policy, and the table of its functions. */
+#define DPR_RECURSION(name, policy)                                                                                    \
+    extern "C" dpr_status name##_run(                                                                                  \
+        dpr_ctx *ctx, const policy::task *roots, size_t n, const ::dpr::recursion::data_given<policy> *data,           \
+        policy::result *out, const dpr_recursion_options *options, dpr_recursion_report *report, dpr_stream stream) {  \
+        static const dpr_recursion recursion = ::dpr::recursion::make<policy>(#name);                                  \
+        return dpr_recursion_run(ctx, &recursion, roots, n, data, out, options, report, stream);                       \
+    }
+
+namespace dpr {
+namespace recursion {
+
+/* The table of a policy's functions, for the library. */
+template <class P> dpr_recursion make(const char *name) {
+    dpr_recursion r = {};
+    if constexpr (check<P>()) {
+        r.size = sizeof r;
+        r.version = DPR_RECURSION_VERSION;
+        r.name = name;
+        r.task_bytes = sizeof(typename P::task);
+        r.task_align = alignof(typename P::task);
+        r.result_bytes = sizeof(typename P::result);
+        r.result_align = alignof(typename P::result);
+        r.slot_bytes = sizeof(slot<P>);
+        r.data_bytes = has_no_data<P> ? 0 : sizeof(data_of<P>);
+        r.most_children = P::most_children;
+        r.solve = solving<P>::solve;
+        r.combine = solving<P>::combine;
+#ifdef __CUDACC__
+        r.gpu = &persistent_table<P>;
+#endif
+    }
+    return r;
+}
+
+} // namespace recursion
+} // namespace dpr
+
+#endif

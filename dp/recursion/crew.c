@@ -1,0 +1,441 @@
+/* The engines `cpu` and `serial`: threads that solve tasks and hand each other what they have not begun.
+ *
+ * A thread solves a task by plain recursion (solve.h). What it writes out are frames, which wait in the thread's queue
+ * until all their children are begun. The thread itself takes the next child of the frame that came last, so that few
+ * frames wait at a time; a thread without work takes one of the frame that has waited longest, which has the largest
+ * sub-trees. Whoever solves the last child of a frame combines the results, in the order of the children.
+ *
+ * The run ends. Each solved task is counted once at its frame, and frames are finite: a thread looks for work until the
+ * frame of the roots is finished or an error is noted, and every thread that has work goes on with it. A thread without
+ * work holds no lock and no frame. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "caps.h"
+#include "cpu/cores.h"
+#include "cpu/pool.h"
+#include "engines.h"
+#include "error.h"
+
+/* Tasks between two looks at what others need. */
+enum { FUEL = 256 };
+
+typedef struct frame {
+    dpr_frame seen; /* what solve.h sees */
+    struct frame *parent;
+    uint64_t place;               /* its task's slot in the parent */
+    uint64_t depth;               /* of the children */
+    _Atomic uint64_t left;        /* children that are not solved */
+    struct frame *older, *newer;  /* in the queue */
+    struct frame *before, *after; /* among all frames that its maker made */
+    int maker;
+    _Alignas(16) unsigned char slots[];
+} frame;
+
+typedef struct thread {
+    dpr_solver solver;
+    struct crew *crew;
+    int number;
+    void *room; /* what make_room() made */
+    uint64_t tasks, steals, handed_out, serialised;
+    uint64_t seed; /* of the order in which it asks others */
+
+    _Alignas(64) pthread_mutex_t lock; /* of what follows */
+    frame *newest, *oldest;            /* frames with children that are not begun */
+    frame *made;                       /* all frames that it made and that exist */
+} thread;
+
+typedef struct crew {
+    const dpr_recursion_call *call;
+    int threads;
+    thread *thread;
+    frame *roots;
+    uint64_t room;            /* tasks in frames above which nothing is written out for others */
+    _Atomic uint64_t waiting; /* tasks in frames */
+    atomic_int hungry;        /* threads without work */
+    atomic_int done;          /* 1: the roots are solved */
+    atomic_int status;        /* a dpr_status */
+    atomic_llong wrong;       /* what divide() returned; the depth of the task that is too deep */
+} crew;
+
+static const dpr_recursion *recursion_of(const thread *t) {
+    return t->crew->call->recursion;
+}
+
+/* Notes the first error. */
+static void fail(crew *c, dpr_status status, long long what) {
+    int none = DPR_OK;
+    if (atomic_compare_exchange_strong(&c->status, &none, (int)status))
+        atomic_store(&c->wrong, what);
+}
+
+static int is_over(crew *c) {
+    return atomic_load(&c->done) || atomic_load(&c->status) != DPR_OK;
+}
+
+/* ---- Frames ---- */
+
+/* Adds a frame to those that the thread made. */
+static void list(thread *t, frame *f) {
+    (void)pthread_mutex_lock(&t->lock);
+    f->maker = t->number;
+    f->before = NULL;
+    f->after = t->made;
+    if (t->made)
+        t->made->before = f;
+    t->made = f;
+    (void)pthread_mutex_unlock(&t->lock);
+}
+
+static void unlist(crew *c, frame *f) {
+    thread *maker = &c->thread[f->maker];
+    (void)pthread_mutex_lock(&maker->lock);
+    *(f->before ? &f->before->after : &maker->made) = f->after;
+    if (f->after)
+        f->after->before = f->before;
+    (void)pthread_mutex_unlock(&maker->lock);
+}
+
+static void release(crew *c, frame *f) {
+    unlist(c, f);
+    atomic_fetch_sub(&c->waiting, f->seen.count);
+    free(f);
+}
+
+static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
+    thread *t = (thread *)solver;
+    const size_t slot = recursion_of(t)->slot_bytes;
+    frame *f = count <= (SIZE_MAX - sizeof *f - 16) / slot ? malloc(sizeof *f + 16 + count * slot) : NULL;
+    if (!f) {
+        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, 0);
+        return solver->stop;
+    }
+    *f = (frame){.seen = {.slots = f->slots, .count = count}};
+    atomic_fetch_add(&t->crew->waiting, count);
+    list(t, f);
+    return &f->seen;
+}
+
+static void *make_room(dpr_solver *solver, uint64_t count) {
+    thread *t = (thread *)solver;
+    if (!t->room)
+        t->room = calloc(count, recursion_of(t)->slot_bytes);
+    if (!t->room)
+        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, 0);
+    return t->room;
+}
+
+/* ---- The queue of a thread ---- */
+
+static void put(thread *t, frame *f) {
+    (void)pthread_mutex_lock(&t->lock);
+    f->newer = NULL;
+    f->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = f;
+    t->newest = f;
+    (void)pthread_mutex_unlock(&t->lock);
+}
+
+static void leave(thread *t, frame *f) {
+    *(f->older ? &f->older->newer : &t->oldest) = f->newer;
+    *(f->newer ? &f->newer->older : &t->newest) = f->older;
+}
+
+/* Children of a frame that a thread takes at a time. */
+typedef struct batch {
+    frame *of; /* NULL: none */
+    uint64_t first, count;
+} batch;
+
+/* How many of `left` children to take: one, but several of a frame with so many that enough are left for all. */
+static uint64_t batch_size(const crew *c, uint64_t left) {
+    enum { MOST = 16 };
+    const uint64_t share = left / (8 * (uint64_t)c->threads);
+    return share < 1 ? 1 : share > MOST ? MOST : share;
+}
+
+/* Takes children of the newest or the oldest frame. */
+static batch take(thread *t, int oldest) {
+    batch b = {0};
+    (void)pthread_mutex_lock(&t->lock);
+    frame *f = oldest ? t->oldest : t->newest;
+    if (f) {
+        b = (batch){f, f->seen.next, batch_size(t->crew, f->seen.count - f->seen.next)};
+        f->seen.next += b.count;
+        if (f->seen.next == f->seen.count)
+            leave(t, f);
+    }
+    (void)pthread_mutex_unlock(&t->lock);
+    return b;
+}
+
+static int has_queue(thread *t) {
+    (void)pthread_mutex_lock(&t->lock);
+    const int has = t->newest != NULL;
+    (void)pthread_mutex_unlock(&t->lock);
+    return has;
+}
+
+/* ---- What solve.h calls ---- */
+
+static int refuel(dpr_solver *solver) {
+    thread *t = (thread *)solver;
+    crew *c = t->crew;
+    t->tasks += FUEL;
+    solver->fuel = FUEL;
+    if (c->call->options.max_tasks != 0 && t->tasks > c->call->options.max_tasks + FUEL)
+        fail(c, DPR_ERR_LIMIT, -1);
+    if (atomic_load_explicit(&c->status, memory_order_relaxed) != DPR_OK)
+        return 0;
+    if (atomic_load_explicit(&c->hungry, memory_order_relaxed) == 0 || has_queue(t))
+        return 1;
+    const int has_room = atomic_load_explicit(&c->waiting, memory_order_relaxed) < c->room;
+    t->serialised += !has_room;
+    return !has_room;
+}
+
+static dpr_frame *wrong(dpr_solver *solver, int n) {
+    fail(((thread *)solver)->crew, DPR_ERR_DIVIDE, n);
+    return solver->stop;
+}
+
+/* ---- Solving ---- */
+
+/* Puts the frames that solve() wrote out into the queue, and gives them their parents. The task at `place` of `parent`
+ * is that of the first. The outermost frame becomes the oldest. */
+static void hand_out(thread *t, dpr_frame *first, frame *parent, uint64_t place) {
+    uint64_t depth = parent->depth;
+    for (dpr_frame *seen = first; seen; seen = seen->inner) {
+        frame *f = (frame *)seen;
+        f->parent = parent;
+        f->place = place;
+        f->depth = ++depth;
+        atomic_init(&f->left, seen->count - seen->next + (seen->inner != NULL));
+        parent = f;
+        place = seen->next - 1;
+    }
+    for (dpr_frame *seen = first, *inner; seen; seen = inner) {
+        inner = seen->inner; /* once the frame is in the queue, others may finish it */
+        t->handed_out += seen->count - seen->next;
+        if (seen->next < seen->count)
+            put(t, (frame *)seen);
+    }
+}
+
+/* Counts a solved child at its frame, and combines frames that are finished. */
+static void count_solved(thread *t, frame *f) {
+    crew *c = t->crew;
+    while (atomic_fetch_sub(&f->left, 1) == 1) {
+        frame *parent = f->parent;
+        if (!parent) {
+            atomic_store(&c->done, 1);
+            return;
+        }
+        unsigned char *slots = parent->seen.slots;
+        recursion_of(t)->combine(c->call->data, slots + f->place * recursion_of(t)->slot_bytes, &f->seen);
+        release(c, f);
+        f = parent;
+    }
+}
+
+/* Solves the task at a place of a frame, or writes out what is not solved. */
+static void solve(thread *t, frame *f, uint64_t place) {
+    crew *c = t->crew;
+    const uint64_t most = c->call->options.max_depth;
+    if (f->depth > most) {
+        fail(c, DPR_ERR_LIMIT, (long long)f->depth);
+        return;
+    }
+    dpr_frame *out = t->solver.unsolved;
+    t->solver.depth = f->depth;
+    t->solver.levels = most - f->depth < 1024 ? (int)(most - f->depth) + 1 : 1024;
+    while (out == t->solver.unsolved && !is_over(c))
+        out = recursion_of(t)->solve(&t->solver, (unsigned char *)f->seen.slots + place * recursion_of(t)->slot_bytes);
+    if (!out)
+        count_solved(t, f);
+    else if (out != t->solver.unsolved && out != t->solver.stop)
+        hand_out(t, out, f, place);
+}
+
+/* ---- Threads ---- */
+
+/* Takes tasks from another thread. */
+static batch steal(thread *t) {
+    const crew *c = t->crew;
+    batch b = {0};
+    t->seed = t->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's generator */
+    const int first = (int)((t->seed >> 33) % (uint64_t)c->threads);
+    for (int i = 0; i < c->threads && !b.of; i++) {
+        thread *other = &c->thread[(first + i) % c->threads];
+        if (other != t)
+            b = take(other, 1);
+    }
+    t->steals += b.count;
+    return b;
+}
+
+/* Waits for tasks of another thread's. There are none if the run is over. */
+static batch wait_for_tasks(thread *t) {
+    crew *c = t->crew;
+    batch b = {0};
+    atomic_fetch_add(&c->hungry, 1);
+    while (!b.of && !is_over(c)) {
+        b = steal(t);
+        if (!b.of)
+            (void)sched_yield();
+    }
+    atomic_fetch_sub(&c->hungry, 1);
+    return b;
+}
+
+static void work(thread *t) {
+    while (!is_over(t->crew)) {
+        batch b = take(t, 0);
+        if (!b.of)
+            b = wait_for_tasks(t);
+        for (uint64_t i = 0; i < b.count && !is_over(t->crew); i++)
+            solve(t, b.of, b.first + i);
+    }
+    t->tasks += FUEL - t->solver.fuel;
+}
+
+/* A part of the pool's work. */
+static void work_part(void *user, int part, dpr_pool_cell *cell) {
+    crew *c = user;
+    (void)cell;
+    work(&c->thread[part]);
+}
+
+static void run_threads(crew *c) {
+    dpr_pool *pool = c->threads > 1 ? dpr_pool_acquire(c->threads) : NULL;
+    if (pool) {
+        (void)dpr_pool_run(pool, c->threads, c->threads, work_part, c);
+        dpr_pool_release(pool);
+    } else {
+        c->threads = 1;
+        work(&c->thread[0]);
+    }
+}
+
+/* ---- The crew ---- */
+
+static void open_thread(crew *c, int number) {
+    static dpr_frame unsolved, stop;
+    thread *t = &c->thread[number];
+    *t = (thread){.crew = c, .number = number, .seed = (uint64_t)number};
+    t->solver = (dpr_solver){.data = c->call->data,
+                             .fuel = FUEL,
+                             .unsolved = &unsolved,
+                             .stop = &stop,
+                             .refuel = refuel,
+                             .frame = make_frame,
+                             .room = make_room,
+                             .wrong = wrong};
+    (void)pthread_mutex_init(&t->lock, NULL);
+}
+
+static void close_thread(thread *t) {
+    for (frame *f = t->made, *after; f; f = after) {
+        after = f->after;
+        free(f);
+    }
+    free(t->room);
+    (void)pthread_mutex_destroy(&t->lock);
+}
+
+/* Makes the frame of the roots, and puts it into the first thread's queue. */
+static dpr_status begin(crew *c) {
+    const dpr_recursion_call *call = c->call;
+    const dpr_recursion *r = call->recursion;
+    dpr_frame *seen = make_frame(&c->thread[0].solver, call->n);
+    if (seen == c->thread[0].solver.stop)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu roots", call->n);
+    c->roots = (frame *)seen;
+    atomic_init(&c->roots->left, call->n);
+    for (size_t i = 0; i < call->n; i++)
+        memcpy((char *)seen->slots + i * r->slot_bytes, (const char *)call->roots + i * r->task_bytes, r->task_bytes);
+    put(&c->thread[0], c->roots);
+    return DPR_OK;
+}
+
+static dpr_status end(crew *c, dpr_recursion_report *report) {
+    const dpr_recursion_call *call = c->call;
+    const dpr_recursion *r = call->recursion;
+    const dpr_status status = (dpr_status)atomic_load(&c->status);
+    const long long what = atomic_load(&c->wrong);
+    if (status == DPR_ERR_DIVIDE)
+        return dpr_fail(status, "divide() of recursion \"%s\" returned %lld, and must return 0 to %d", r->name, what,
+                        r->most_children);
+    if (status == DPR_ERR_LIMIT && what >= 0)
+        return dpr_fail(status, "recursion \"%s\" has a task at depth %lld, and options->max_depth is %llu", r->name,
+                        what, (unsigned long long)call->options.max_depth);
+    if (status == DPR_ERR_LIMIT)
+        return dpr_fail(status, "recursion \"%s\" has more tasks than options->max_tasks, which is %llu", r->name,
+                        (unsigned long long)call->options.max_tasks);
+    if (status != DPR_OK)
+        return dpr_fail(status, "no host memory for the tasks of recursion \"%s\"", r->name);
+    for (size_t i = 0; i < call->n; i++)
+        memcpy((char *)call->out + i * r->result_bytes, (const char *)c->roots->seen.slots + i * r->slot_bytes,
+               r->result_bytes);
+    for (int i = 0; i < c->threads; i++) {
+        const thread *t = &c->thread[i];
+        report->tasks += t->tasks;
+        report->deepest = t->solver.deepest > report->deepest ? t->solver.deepest : report->deepest;
+        report->steals += t->steals;
+        report->handed_out += t->handed_out;
+        report->serialised += t->serialised;
+    }
+    return DPR_OK;
+}
+
+static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recursion_report *report) {
+    crew c = {.call = call, .threads = threads};
+    c.room = call->options.arena_tasks ? call->options.arena_tasks : (uint64_t)1 << 22;
+    c.thread = aligned_alloc(64, sizeof *c.thread * (size_t)threads);
+    if (!c.thread)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %d threads", threads);
+    for (int i = 0; i < threads; i++)
+        open_thread(&c, i);
+    dpr_status status = begin(&c);
+    if (status == DPR_OK) {
+        run_threads(&c);
+        status = end(&c, report);
+    }
+    for (int i = 0; i < threads; i++)
+        close_thread(&c.thread[i]);
+    free(c.thread);
+    return status;
+}
+
+/* ---- The engines ---- */
+
+static const char *refuse_none(const dpr_recursion_call *call) {
+    (void)call;
+    return NULL;
+}
+
+static dpr_status run_serial(const dpr_recursion_call *call, dpr_recursion_report *report) {
+    return run_crew(call, 1, report);
+}
+
+static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *report) {
+    const int asked = call->options.threads ? call->options.threads : dpr_cores_threads();
+    return run_crew(call, asked < DPR_THREADS_MAX ? asked : DPR_THREADS_MAX, report);
+}
+
+const dpr_engine dpr_engine_cpu = {
+    .name = "cpu",
+    .text = "a thread on each core of the CPU; threads without work take tasks from others",
+    .refusal = refuse_none,
+    .run = run_cpu,
+};
+
+const dpr_engine dpr_engine_serial = {
+    .name = "serial",
+    .text = "the calling thread alone",
+    .refusal = refuse_none,
+    .run = run_serial,
+};

@@ -1,0 +1,29 @@
+/* The engines of recursions, for recursion.c: one table each. */
+#ifndef DPR_DP_ENGINES_H
+#define DPR_DP_ENGINES_H
+
+#include "recursion.h"
+
+/* A checked call of dpr_recursion_run(). */
+typedef struct dpr_recursion_call {
+    dpr_ctx *ctx;
+    const dpr_recursion *recursion;
+    const void *roots, *data; /* on the CPU in host memory */
+    void *out;                /* on the CPU in host memory */
+    size_t n;                 /* at least 1 */
+    dpr_recursion_options options;
+    dpr_stream stream;
+} dpr_recursion_call;
+
+typedef struct dpr_engine {
+    const char *name, *text;
+    int on_gpu;
+    /* Why the engine cannot run the recursion in the context, as a clause; NULL if it can. */
+    const char *(*refusal)(const dpr_recursion_call *call);
+    /* Writes the results if it returns DPR_OK. Adds to the report. */
+    dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
+} dpr_engine;
+
+extern const dpr_engine dpr_engine_serial, dpr_engine_cpu, dpr_engine_persistent;
+
+#endif

@@ -1,0 +1,227 @@
+/* dpr_recursion_run(): checks the call, chooses the engine, and runs it. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include "recursion.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/ctx.h"
+#include "api/request.h"
+#include "engines.h"
+#include "error.h"
+
+/* In the order in which the library would choose. */
+static const dpr_engine *const engines[] = {
+#ifdef DPR_WITH_CUDA
+    &dpr_engine_persistent,
+#endif
+    &dpr_engine_cpu,
+    &dpr_engine_serial,
+    NULL,
+};
+
+enum { FIRST_MAX_DEPTH = 1 << 22 };
+static const size_t MOST_ROOTS = (size_t)1 << 30;
+
+size_t dpr_engine_count(void) {
+    size_t n = 0;
+    while (engines[n])
+        n++;
+    return n;
+}
+
+const char *dpr_engine_name(size_t i) {
+    return i < dpr_engine_count() ? engines[i]->name : NULL;
+}
+
+const char *dpr_engine_text(size_t i) {
+    return i < dpr_engine_count() ? engines[i]->text : NULL;
+}
+
+/* ---- Checks ---- */
+
+static dpr_status check_recursion(const dpr_recursion *recursion) {
+    if (!recursion)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "recursion is NULL");
+    if (recursion->version != DPR_RECURSION_VERSION || recursion->size != sizeof *recursion)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "the recursion was compiled with dpr_recursion.cuh of version %u, and this library has %d",
+                        recursion->version, DPR_RECURSION_VERSION);
+    return DPR_OK;
+}
+
+static dpr_status check_pointer(const char *name, const void *pointer, size_t align) {
+    if (!pointer)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", name);
+    if ((uintptr_t)pointer % align != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED, "%s is %p, which is not aligned to %zu bytes", name, pointer, align);
+    return DPR_OK;
+}
+
+static dpr_status check_options(const dpr_recursion_options *o, size_t n) {
+    if (o->threads < 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->threads is %d", o->threads);
+    if (o->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d, and must be 0", o->reserved);
+    if (o->max_depth > FIRST_MAX_DEPTH * UINT64_C(256))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %llu, and at most %llu is possible",
+                        (unsigned long long)o->max_depth, FIRST_MAX_DEPTH * 256ULL);
+    if (o->arena_tasks != 0 && o->arena_tasks < n)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and there are %zu roots",
+                        (unsigned long long)o->arena_tasks, n);
+    if (o->arena_tasks > MOST_ROOTS)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
+                        (unsigned long long)o->arena_tasks, MOST_ROOTS);
+    return DPR_OK;
+}
+
+static dpr_status adopt(const dpr_recursion_options *options, size_t n, dpr_recursion_options *out) {
+    const dpr_recursion_options init = DPR_RECURSION_OPTIONS_INIT;
+    dpr_status status = DPR_OK;
+    *out = init;
+    if (options)
+        status = dpr_request_adopt("options", "dpr_recursion_options", options, out, sizeof *out);
+    if (status == DPR_OK)
+        status = check_options(out, n);
+    if (status == DPR_OK && out->max_depth == 0)
+        out->max_depth = FIRST_MAX_DEPTH;
+    return status;
+}
+
+static dpr_status check(dpr_recursion_call *call, const dpr_recursion_options *options) {
+    dpr_status status = check_recursion(call->recursion);
+    if (status != DPR_OK)
+        return status;
+    if (!call->ctx)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
+    if (call->n > MOST_ROOTS)
+        return dpr_fail(DPR_ERR_SIZE, "n is %zu, and at most %zu roots are possible", call->n, MOST_ROOTS);
+    if (call->n > 0)
+        status = check_pointer("roots", call->roots, call->recursion->task_align);
+    if (status == DPR_OK && call->n > 0)
+        status = check_pointer("out", call->out, call->recursion->result_align);
+    if (status == DPR_OK && !call->data && call->recursion->data_bytes > 0)
+        status = dpr_fail(DPR_ERR_NULL_POINTER, "data is NULL, and recursion \"%s\" has data", call->recursion->name);
+    return status == DPR_OK ? adopt(options, call->n, &call->options) : status;
+}
+
+/* ---- The choice ---- */
+
+/* The first engine that can run the call. The last can always. */
+static const dpr_engine *first_engine(const dpr_recursion_call *call, const char **reason) {
+    size_t i = 0;
+    while (engines[i + 1] && engines[i]->refusal(call))
+        i++;
+    *reason = engines[i]->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
+    return engines[i];
+}
+
+/* The engine that is asked for; NULL with a status and a sentence if there is none, or if it cannot run the call. */
+static const dpr_engine *named_engine(const dpr_recursion_call *call, dpr_status *status) {
+    const char *name = call->options.engine;
+    size_t i = 0;
+    while (engines[i] && strcmp(engines[i]->name, name) != 0)
+        i++;
+    if (!engines[i]) {
+        *status = dpr_fail(DPR_ERR_UNKNOWN_ENGINE,
+                           "options->engine is \"%s\", and no engine of this build has this name", name);
+        return NULL;
+    }
+    const char *refusal = engines[i]->refusal(call);
+    if (!refusal)
+        return engines[i];
+    *status = dpr_fail(DPR_ERR_STRATEGY_UNABLE, "engine \"%s\" cannot run recursion \"%s\" here: it %s", name,
+                       call->recursion->name, refusal);
+    return NULL;
+}
+
+static const dpr_engine *choose(const dpr_recursion_call *call, const char **reason, dpr_status *status) {
+    *reason = "it was asked for";
+    return call->options.engine ? named_engine(call, status) : first_engine(call, reason);
+}
+
+/* ---- Memory that the host does not reach ---- */
+
+static int is_of_host(dpr_place place) {
+    return place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
+}
+
+/* Copies the roots from device memory to host memory, which the caller frees. */
+static dpr_status fetch(const dpr_recursion_call *call, dpr_place from, void **copy) {
+    const size_t bytes = call->n * call->recursion->task_bytes;
+    *copy = malloc(bytes);
+    if (!*copy)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of roots", bytes);
+    return dpr_device_put(from, *copy, call->roots, bytes);
+}
+
+/* Runs an engine of the CPU. In a context of a GPU, `roots` and `out` may be in device memory. */
+static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, dpr_recursion_report *report) {
+    dpr_place from, to;
+    void *roots = NULL, *results = NULL, *out = call.out;
+    dpr_status status = dpr_device_place(call.roots, "roots", &from);
+    if (status == DPR_OK)
+        status = dpr_device_place(call.out, "out", &to);
+    if (status == DPR_OK)
+        status = dpr_ctx_reaches(call.ctx, "roots", from);
+    if (status == DPR_OK)
+        status = dpr_ctx_reaches(call.ctx, "out", to);
+    if (status == DPR_OK && call.stream)
+        status = dpr_ctx_gpu(call.ctx)
+                     ? dpr_device_wait_for_stream(dpr_ctx_gpu(call.ctx), call.stream)
+                     : dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call.stream);
+    if (status == DPR_OK && from.device >= 0)
+        status = dpr_device_wait(from);
+    if (status == DPR_OK && !is_of_host(from)) {
+        status = fetch(&call, from, &roots);
+        call.roots = roots;
+    }
+    if (status == DPR_OK && !is_of_host(to)) {
+        call.out = results = malloc(call.n * call.recursion->result_bytes);
+        if (!results)
+            status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", call.n);
+    }
+    if (status == DPR_OK)
+        status = engine->run(&call, report);
+    if (status == DPR_OK && results)
+        status = dpr_device_put(to, out, results, call.n * call.recursion->result_bytes);
+    free(roots);
+    free(results);
+    return status;
+}
+
+/* ---- The call ---- */
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
+                             const void *data, void *out, const dpr_recursion_options *options,
+                             dpr_recursion_report *report, dpr_stream stream) {
+    const double began = now();
+    dpr_recursion_call call = {
+        .ctx = ctx, .recursion = recursion, .roots = roots, .data = data, .out = out, .n = n, .stream = stream};
+    dpr_recursion_report found = DPR_RECURSION_REPORT_INIT;
+    const dpr_engine *engine = NULL;
+    static const long long no_data = 0;
+    dpr_status status = check(&call, options);
+    if (!call.data)
+        call.data = &no_data; /* the policy has none */
+    if (status == DPR_OK && report)
+        status = dpr_check_out(report, "DPR_RECURSION_REPORT_INIT");
+    if (status == DPR_OK)
+        engine = choose(&call, &found.reason, &status);
+    if (!engine)
+        return status;
+    if (n > 0)
+        status = engine->on_gpu ? engine->run(&call, &found) : run_on_cpu(engine, call, &found);
+    if (status != DPR_OK)
+        return status;
+    found.engine = engine->name;
+    found.seconds = now() - began;
+    return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
+}

@@ -1,0 +1,110 @@
+/* What a policy is to the library: a table of its functions, which DPR_RECURSION() makes. The table is in the user's
+ * program and may be older or newer than the library, so it has a version. C11 and C++17. */
+#ifndef DPR_DP_RECURSION_H
+#define DPR_DP_RECURSION_H
+
+#include <dpr.h>
+
+/* Another layout of what follows, or of the kernels' arguments, takes another number. */
+#define DPR_RECURSION_VERSION 1
+
+/* ---- On the CPU ------------------------------------------------------------------------------------------------- */
+
+/* A divided task of which not all children are solved, written out from the stack of a thread. Each child has a slot,
+ * which holds its task, and when the child is solved its result. The children before `next` are solved, but that with
+ * the number next - 1 if there is an `inner` frame: it is divided, and that is its frame. */
+typedef struct dpr_frame {
+    struct dpr_frame *inner; /* or NULL */
+    void *slots;             /* `count` slots of the policy's slot_bytes */
+    uint64_t count, next;
+} dpr_frame;
+
+/* A thread's access to the library while it solves a task. */
+typedef struct dpr_solver {
+    const void *data;    /* the policy's */
+    uint64_t fuel;       /* tasks that may be solved until refuel() is asked */
+    uint64_t depth;      /* of the task to be solved */
+    uint64_t deepest;    /* depth of the deepest task so far */
+    int levels;          /* levels of tasks, this one included, that may be solved on the thread's own stack */
+    int lowest;          /* the least number of them that were left */
+    dpr_frame *unsolved; /* stands for a task that was not begun */
+    dpr_frame *stop;     /* tells that the run ends with an error */
+
+    /* Sets `fuel`. Returns 0 if all that is on the thread's stack is to be written out. */
+    int (*refuel)(struct dpr_solver *solver);
+    /* A frame with slots for `count` children; `stop` if there is no memory. */
+    dpr_frame *(*frame)(struct dpr_solver *solver, uint64_t count);
+    /* Memory of the thread's for `count` slots, to divide a task in; NULL if there is none. */
+    void *(*room)(struct dpr_solver *solver, uint64_t count);
+    /* Ends the run: divide() returned n. Returns `stop`. */
+    dpr_frame *(*wrong)(struct dpr_solver *solver, int n);
+} dpr_solver;
+
+/* ---- On the GPU ------------------------------------------------------------------------------------------------- */
+
+/* What the kernel of a policy takes besides the policy's data. Sizes are in nodes, slots or tasks. */
+typedef struct dpr_persistent_args {
+    struct dpr_arena *arena; /* zero at the beginning, and again at the end */
+    void *nodes;             /* `capacity` nodes */
+    void *chunk_memory;      /* `chunks` times chunk_bytes */
+    const void *roots;       /* NULL: few_roots has them */
+    void *out;               /* receives the results, unless there is an error */
+    uint64_t *mailbox;       /* receives a dpr_persistent_report, and the results if they fit behind it */
+    uint64_t max_tasks;      /* of one lane */
+    uint32_t tag;            /* of the mailbox (core/strategy.h) */
+    uint32_t count;          /* roots */
+    uint32_t capacity;       /* nodes: at least `count`, at most 2^31 */
+    uint32_t frontier;       /* tasks to have before lanes begin */
+    uint32_t slots;          /* of a lane's stack */
+    uint32_t budget;         /* steps that a lane makes when no task is left to take, before it shares */
+    uint32_t chunks;         /* for stacks that are full while the arena is, too */
+    uint32_t chunk_bytes;    /* a multiple of 16 */
+    uint32_t max_depth;      /* roots have depth 0 */
+    uint32_t reserved;
+    uint64_t few_roots[8];
+} dpr_persistent_args;
+
+/* How a run on the GPU ended. */
+typedef struct dpr_persistent_report {
+    uint64_t tasks;
+    uint32_t error;   /* a dpr_status */
+    int32_t wrong;    /* what divide() returned, if that is the error */
+    uint32_t deepest; /* depth of the deepest task */
+    uint32_t rounds;
+    uint32_t levels;     /* of the frontier */
+    uint32_t widest;     /* tasks on the last of them */
+    uint32_t nodes;      /* taken */
+    uint32_t serialised; /* stacks that were saved because the arena was full */
+} dpr_persistent_report;
+
+/* Bytes of results that fit a mailbox behind the report. */
+enum { DPR_PERSISTENT_LETTER = 64 };
+
+/* A policy's kernels. */
+typedef struct dpr_recursion_kernels {
+    /* Finds the CUfunction of the kernel on the current device, and permits it the dynamic shared memory. Returns a
+     * cudaError_t. */
+    int (*persistent)(unsigned shared_bytes, void **function);
+    uint32_t node_bytes, slot_bytes, header_bytes; /* of a node, and of a lane's stack for each slot */
+} dpr_recursion_kernels;
+
+/* ---- The table -------------------------------------------------------------------------------------------------- */
+
+struct dpr_recursion {
+    size_t size; /* sizeof(dpr_recursion) */
+    uint32_t version;
+    int32_t most_children;
+    const char *name;
+    size_t task_bytes, task_align, result_bytes, result_align, data_bytes; /* data_bytes is 0 without data */
+    size_t slot_bytes;                                                     /* of a slot on the CPU */
+
+    /* Solves the task in the slot and puts the result there: NULL. Otherwise returns the outermost of the frames that
+     * it wrote out, or `unsolved` or `stop`; the slot still has the task. */
+    dpr_frame *(*solve)(dpr_solver *solver, void *slot);
+    /* Combines the results of a frame's children. The slot has the task, and gets the result. */
+    void (*combine)(const void *data, void *slot, const dpr_frame *frame);
+
+    const dpr_recursion_kernels *gpu; /* NULL if the policy was not compiled by nvcc */
+};
+
+#endif

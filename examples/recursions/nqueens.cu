@@ -1,0 +1,53 @@
+/* In how many ways n queens stand on a board of n rows and columns so that none attacks another. A task is a board with
+ * some rows filled; its children are the boards with one more queen, in the next row. */
+#include <dpr_recursion.cuh>
+
+#include "example.h"
+
+namespace {
+
+struct nqueens {
+    /* The squares of the next row that queens above attack: along columns, and along both diagonals. */
+    struct task {
+        uint32_t columns, left, right;
+    };
+    using result = uint32_t; /* up to 17 queens: 95 815 104 */
+    using data = uint32_t;   /* a bit for each column */
+    static constexpr int most_children = 17;
+
+    DPR_POLICY int divide(const data &all, const task &t, dpr::children<nqueens> children) {
+        int n = 0;
+        for (uint32_t free = all & ~(t.columns | t.left | t.right); free != 0; free &= free - 1) {
+            const uint32_t queen = free & (0 - free);
+            children[n++] = {t.columns | queen, (t.left | queen) << 1, (t.right | queen) >> 1};
+        }
+        return n;
+    }
+    DPR_POLICY result base(const data &all, const task &t) { return t.columns == all; }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<nqueens> results, int n) {
+        result sum = 0;
+        for (int i = 0; i < n; ++i)
+            sum += results[i];
+        return sum;
+    }
+};
+
+} // namespace
+
+DPR_RECURSION(nqueens, nqueens)
+
+static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+                      recursion_answer *answer) {
+    /* https://oeis.org/A000170 */
+    static const uint32_t known[] = {1,   1,   0,    0,     2,     10,     4,       40,       92,
+                                     352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512, 95815104};
+    const uint32_t all = (1u << size) - 1;
+    const nqueens::task root = {0, 0, 0};
+    uint32_t result = 0;
+    const dpr_status status = nqueens_run(ctx, &root, 1, &all, &result, options, report, nullptr);
+    recursion_set_answer(answer, result == known[size], "%u ways for %d queens", result, static_cast<int>(size));
+    return status;
+}
+
+extern "C" const recursion_example recursion_nqueens = {
+    "nqueens", "queens on a board, none of which attacks another", "how many", 12, 1, 17, run};

@@ -1,0 +1,114 @@
+#include <dpr_recursion.cuh>
+
+#include "recursion_policies.h"
+
+namespace {
+
+DPR_BOTH inline uint64_t mixed(uint64_t x) { /* splitmix64 (Steele, Lea, Flood, 2014) */
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+struct tree {
+    using task = tree_task;
+    using result = tree_result;
+    using data = tree_shape;
+    static constexpr int most_children = TREE_MOST;
+
+    DPR_BOTH static int children_of(const data &shape, const task &t) {
+        const uint64_t hash = mixed(t.seed);
+        if (t.depth >= shape.deepest || (t.depth > 0 && hash % 256 >= shape.chance))
+            return 0;
+        return 1 + static_cast<int>((hash >> 8) % shape.most);
+    }
+    DPR_BOTH static task child(const task &t, int i) {
+        return {mixed(t.seed + 1 + static_cast<uint64_t>(i)), t.depth + 1, 0};
+    }
+    DPR_POLICY int divide(const data &shape, const task &t, dpr::children<tree> children) {
+        const int n = children_of(shape, t);
+        for (int i = 0; i < n; ++i)
+            children[i] = child(t, i);
+        return shape.wrong != 0 && t.depth == shape.wrong ? shape.returned : n;
+    }
+    DPR_POLICY result base(const data &, const task &t) { return {1, static_cast<double>(t.seed % 1000) / 7}; }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<tree> results, int n) {
+        result r = {1, 0};
+        for (int i = 0; i < n; ++i) {
+            r.nodes += results[i].nodes;
+            r.order = r.order / 3 + results[i].order;
+        }
+        return r;
+    }
+};
+
+struct chain {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = 1;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<chain> children) {
+        if (n > 0)
+            children[0] = n - 1;
+        return n > 0;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<chain> results, int) {
+        return results[0] + 1;
+    }
+};
+
+struct star {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = STAR_MOST;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<star> children) {
+        for (int i = 0; i < static_cast<int>(n); ++i)
+            children[i] = 0;
+        return static_cast<int>(n);
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<star> results, int n) {
+        result sum = 1;
+        for (int i = 0; i < n; ++i)
+            sum += results[i];
+        return sum;
+    }
+};
+
+struct endless {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = 2;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<endless> children) {
+        children[0] = children[1] = n;
+        return 2;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &n) { return n; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<endless> results, int) {
+        return results[0] + results[1];
+    }
+};
+
+} // namespace
+
+DPR_RECURSION(tree, tree)
+DPR_RECURSION(chain, chain)
+DPR_RECURSION(star, star)
+DPR_RECURSION(endless, endless)
+
+tree_result tree_reference(const tree_shape *shape, tree_task task) {
+    const int n = tree::children_of(*shape, task);
+    if (n == 0)
+        return {1, static_cast<double>(task.seed % 1000) / 7};
+    tree_result r = {1, 0};
+    for (int i = 0; i < n; ++i) {
+        const tree_result of_child = tree_reference(shape, tree::child(task, i));
+        r.nodes += of_child.nodes;
+        r.order = r.order / 3 + of_child.order;
+    }
+    return r;
+}

@@ -1,0 +1,51 @@
+/* Recursions for tests. recursion_policies.cu has their policies. */
+#ifndef DPR_TESTS_RECURSION_POLICIES_H
+#define DPR_TESTS_RECURSION_POLICIES_H
+
+#include <dpr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tree that a hash describes: `seed` of a node makes those of its children. */
+typedef struct tree_task {
+    uint64_t seed;
+    uint32_t depth, reserved;
+} tree_task;
+
+typedef struct tree_shape {
+    uint32_t deepest; /* nodes at this depth have no children */
+    uint32_t chance;  /* of 256, that another node has any */
+    uint32_t most;    /* children: 1 to TREE_MOST */
+    uint32_t wrong;   /* not 0: divide() returns `returned` for nodes at this depth */
+    int32_t returned, reserved;
+} tree_shape;
+
+/* What is computed of a tree: the number of nodes, and a number whose bits depend on the order of the children. */
+typedef struct tree_result {
+    uint64_t nodes;
+    double order;
+} tree_result;
+
+enum { TREE_MOST = 6 };
+DPR_RECURSION_DECLARE(tree, tree_task, tree_shape, tree_result);
+
+/* The same, by a plain recursive function. */
+tree_result tree_reference(const tree_shape *shape, tree_task task);
+
+/* Task n > 0 has the only child n - 1; the result is the number of tasks. */
+DPR_RECURSION_DECLARE(chain, uint64_t, void, uint64_t);
+
+/* Task n > 0 has n children 0, at most STAR_MOST; the result is the number of tasks. */
+enum { STAR_MOST = 1000000 };
+DPR_RECURSION_DECLARE(star, uint64_t, void, uint64_t);
+
+/* Each task is divided into two, for ever. */
+DPR_RECURSION_DECLARE(endless, uint64_t, void, uint64_t);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

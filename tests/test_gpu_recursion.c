@@ -1,0 +1,197 @@
+/* Recursions on the GPU: engine `persistent`, against plain recursive functions. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_memory.h"
+#include "recursion_policies.h"
+#include "support.h"
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_recursion_options options;
+    dpr_recursion_report report;
+} scene;
+
+static void set_up(scene *s) {
+    const dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
+    const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
+    s->options = options;
+    s->report = report;
+    s->options.engine = "persistent";
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static void tear_down(scene *s) {
+    dpr_ctx_destroy(s->ctx);
+}
+
+#define GPU_TEST(NAME)                                                                                                 \
+    static void NAME(scene *s);                                                                                        \
+    TEST(GpuRecursion, NAME) {                                                                                         \
+        scene s;                                                                                                       \
+        NEED_GPU();                                                                                                    \
+        set_up(&s);                                                                                                    \
+        NAME(&s);                                                                                                      \
+        tear_down(&s);                                                                                                 \
+    }                                                                                                                  \
+    static void NAME(scene *s)
+
+/* ---- Results ---- */
+
+static int same(tree_result a, tree_result b) {
+    return a.nodes == b.nodes && a.order == b.order;
+}
+
+/* Solves `n` trees as roots of one run, and compares them with the reference. */
+static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed, size_t n) {
+    tree_task *roots = calloc(n, sizeof *roots);
+    tree_result *results = calloc(n, sizeof *results);
+    uint64_t nodes = 0, wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
+    EXPECT_STATUS(DPR_OK, tree_run(s->ctx, roots, n, shape, results, &s->options, &s->report, NULL));
+    for (size_t i = 0; i < n; i++) {
+        wrong += !same(tree_reference(shape, roots[i]), results[i]);
+        nodes += results[i].nodes;
+    }
+    EXPECT_EQ_U64(0, wrong);
+    EXPECT_EQ_U64(nodes, s->report.tasks);
+    EXPECT_TRUE(s->report.deepest <= shape->deepest);
+    EXPECT_EQ_STR("persistent", s->report.engine);
+    free(roots);
+    free(results);
+}
+
+GPU_TEST(random_trees) {
+    static const size_t counts[] = {1, 2, 31, 33, 700, 5000};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        const tree_shape shape = {.deepest = 1 + (uint32_t)seed * 7 % 30,
+                                  .chance = 60 + (uint32_t)seed % 40,
+                                  .most = 1 + (uint32_t)seed % TREE_MOST};
+        expect_trees(s, &shape, seed, counts[seed % LENGTH(counts)]);
+    }
+}
+
+/* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
+static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
+
+GPU_TEST(large_trees) {
+    for (uint64_t seed = 0; seed < 5; seed++)
+        expect_trees(s, &large, seed, 100);
+}
+
+GPU_TEST(any_arena_gives_the_same_bits) {
+    for (uint64_t arena = 1; arena <= 64; arena += 9) {
+        s->options.arena_tasks = arena;
+        expect_trees(s, &large, arena, arena < 5 ? arena : 5);
+    }
+    for (uint64_t arena = 100; arena < 400000; arena *= 8) {
+        s->options.arena_tasks = arena;
+        expect_trees(s, &large, arena, 90);
+    }
+}
+
+GPU_TEST(chains) {
+    static const uint64_t lengths[] = {0, 1, 30, 31, 32, 33, 1000, 100000};
+    for (size_t i = 0; i < 2 * LENGTH(lengths); i++) {
+        const uint64_t root = lengths[i / 2];
+        uint64_t result = 0;
+        s->options.arena_tasks = i % 2 ? 3 : 0;
+        ASSERT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+        EXPECT_EQ_U64(root + 1, result);
+        EXPECT_EQ_U64(root, s->report.deepest);
+        EXPECT_EQ_U64(root + 1, s->report.tasks);
+    }
+}
+
+GPU_TEST(device_memory_and_streams) {
+    enum { ROOTS = 3000 };
+    static uint64_t roots[ROOTS], results[ROOTS];
+    uint64_t *from, *to;
+    cudaStream_t stream;
+    for (uint64_t i = 0; i < ROOTS; i++)
+        roots[i] = i % 77;
+    ASSERT_TRUE(cudaMalloc((void **)&from, sizeof roots) == cudaSuccess);
+    ASSERT_TRUE(cudaMalloc((void **)&to, sizeof roots) == cudaSuccess);
+    ASSERT_TRUE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    EXPECT_TRUE(cudaMemcpyAsync(from, roots, sizeof roots, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, from, ROOTS, NULL, to, &s->options, &s->report, stream));
+    EXPECT_TRUE(cudaMemcpy(results, to, sizeof results, cudaMemcpyDeviceToHost) == cudaSuccess);
+    for (uint64_t i = 0; i < ROOTS; i++)
+        EXPECT_EQ_U64(roots[i] + 1, results[i]);
+    s->options.engine = "cpu";
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, from, ROOTS, NULL, to, &s->options, &s->report, stream));
+    s->options.engine = "persistent";
+    ASSERT_TRUE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s->ctx, from, 1, NULL, to, &s->options, NULL, stream));
+    cudaGraph_t graph;
+    EXPECT_TRUE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    (void)cudaGraphDestroy(graph);
+    (void)cudaStreamDestroy(stream);
+    (void)cudaFree(from);
+    (void)cudaFree(to);
+}
+
+/* ---- Errors ---- */
+
+GPU_TEST(wrong_numbers_of_children) {
+    static const int32_t wrong[] = {-1, TREE_MOST + 1, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < LENGTH(wrong); i++)
+        for (uint32_t depth = 1; depth < 40; depth += 12) {
+            tree_shape shape = large;
+            enum { ROOTS = 300 };
+            tree_task roots[ROOTS];
+            static tree_result results[ROOTS];
+            char text[32];
+            for (uint64_t r = 0; r < ROOTS; r++) {
+                roots[r] = (tree_task){r, 0, 0};
+                results[r].nodes = 77;
+            }
+            shape.wrong = depth;
+            shape.returned = wrong[i];
+            EXPECT_STATUS(DPR_ERR_DIVIDE, tree_run(s->ctx, roots, ROOTS, &shape, results, &s->options, NULL, NULL));
+            EXPECT_EQ_U64(77, results[0].nodes);
+            (void)snprintf(text, sizeof text, "returned %d", wrong[i]);
+            EXPECT_CONTAINS(dpr_last_error(), text);
+            expect_trees(s, &large, 3, 100);
+        }
+}
+
+GPU_TEST(limits) {
+    uint64_t root = 1000, result = 5;
+    s->options.max_depth = 1000;
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_EQ_U64(1001, result);
+    root = 1001;
+    EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    s->options.max_depth = 100;
+    EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    s->options.max_depth = 0;
+    for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10;
+         s->options.arena_tasks += 5) /* memory is the limit */
+        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    root = 100000;
+    s->options.max_tasks = 1000;
+    EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_EQ_U64(1001, result);
+    s->options.max_tasks = 0;
+    EXPECT_EQ_U64(1001, result);
+    s->options.arena_tasks = 2;
+    s->options.engine = NULL;
+    const uint64_t three[3] = {1, 2, 3};
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s->ctx, three, 3, NULL, &result, &s->options, NULL, NULL));
+    expect_trees(s, &large, 3, 1);
+}
+
+GPU_TEST(too_many_children_for_shared_memory) {
+    const uint64_t root = 10;
+    uint64_t result = 5;
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, star_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "no room in shared memory");
+    s->options.engine = NULL;
+    EXPECT_STATUS(DPR_OK, star_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_STR("cpu", s->report.engine);
+    EXPECT_EQ_U64(11, result);
+}

@@ -1,0 +1,221 @@
+/* Recursions on the CPU: engines `cpu` and `serial`, against plain recursive functions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "recursion_policies.h"
+#include "support.h"
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_recursion_options options;
+    dpr_recursion_report report;
+} scene;
+
+static scene begin(const char *engine) {
+    const dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
+    const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
+    scene s = {.options = options, .report = report};
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s.ctx));
+    s.options.engine = engine;
+    return s;
+}
+
+static void end(scene *s) {
+    dpr_ctx_destroy(s->ctx);
+}
+
+static const char *const engines[] = {"serial", "cpu"};
+
+/* ---- Results ---- */
+
+static int same(tree_result a, tree_result b) {
+    return a.nodes == b.nodes && a.order == b.order;
+}
+
+/* Solves some trees as roots of one run, and compares them with the reference. */
+static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed) {
+    enum { ROOTS = 5 };
+    tree_task roots[ROOTS];
+    tree_result results[ROOTS];
+    uint64_t nodes = 0;
+    for (int i = 0; i < ROOTS; i++)
+        roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
+    ASSERT_STATUS(DPR_OK, tree_run(s->ctx, roots, ROOTS, shape, results, &s->options, &s->report, NULL));
+    for (int i = 0; i < ROOTS; i++) {
+        EXPECT_TRUE(same(tree_reference(shape, roots[i]), results[i]));
+        nodes += results[i].nodes;
+    }
+    EXPECT_EQ_U64(nodes, s->report.tasks);
+    EXPECT_TRUE(s->report.deepest <= shape->deepest);
+    EXPECT_EQ_STR(s->options.engine, s->report.engine);
+}
+
+TEST(Recursion, random_trees) {
+    for (int e = 0; e < 2; e++)
+        for (int threads = 1; threads <= 5; threads += 2)
+            for (uint64_t seed = 0; seed < 40; seed++) {
+                scene s = begin(engines[e]);
+                const tree_shape shape = {.deepest = 1 + (uint32_t)seed * 7 % 30,
+                                          .chance = 60 + (uint32_t)seed % 60,
+                                          .most = 1 + (uint32_t)seed % TREE_MOST};
+                s.options.threads = threads;
+                expect_trees(&s, &shape, seed);
+                end(&s);
+            }
+}
+
+/* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
+static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
+
+TEST(Recursion, any_arena_gives_the_same_bits) {
+    for (uint64_t arena = 5; arena < 300; arena += 59) {
+        scene s = begin("cpu");
+        s.options.threads = 4;
+        s.options.arena_tasks = arena;
+        expect_trees(&s, &large, 7);
+        end(&s);
+    }
+}
+
+TEST(Recursion, threads_without_work_take_some) {
+    scene s = begin("cpu");
+    s.options.threads = 4;
+    uint64_t steals = 0;
+    for (int run = 0; run < 50 && steals == 0; run++) {
+        expect_trees(&s, &large, (uint64_t)run);
+        steals += s.report.steals;
+    }
+    EXPECT_TRUE(steals > 0);
+    end(&s);
+}
+
+TEST(Recursion, a_chain_of_a_million) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        const uint64_t root = 1000000;
+        uint64_t result = 0;
+        s.options.threads = 3;
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(root + 1, result);
+        EXPECT_EQ_U64(root + 1, s.report.tasks);
+        EXPECT_EQ_U64(root, s.report.deepest);
+        end(&s);
+    }
+}
+
+TEST(Recursion, a_star_of_a_million) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        const uint64_t root = STAR_MOST;
+        uint64_t result = 0;
+        s.options.threads = 3;
+        EXPECT_STATUS(DPR_OK, star_run(s.ctx, &root, 1, NULL, &result, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(root + 1, result);
+        EXPECT_EQ_U64(1, s.report.deepest);
+        end(&s);
+    }
+}
+
+TEST(Recursion, no_roots_and_many) {
+    enum { ROOTS = 20000 };
+    static uint64_t roots[ROOTS], results[ROOTS];
+    scene s = begin(NULL);
+    EXPECT_STATUS(DPR_OK, chain_run(s.ctx, NULL, 0, NULL, NULL, &s.options, &s.report, NULL));
+    EXPECT_EQ_U64(0, s.report.tasks);
+    for (uint64_t i = 0; i < ROOTS; i++)
+        roots[i] = i % 100;
+    EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, ROOTS, NULL, results, NULL, NULL, NULL));
+    for (uint64_t i = 0; i < ROOTS; i++)
+        EXPECT_EQ_U64(roots[i] + 1, results[i]);
+    end(&s);
+}
+
+/* ---- Errors ---- */
+
+TEST(Recursion, a_wrong_number_of_children) {
+    static const int32_t wrong[] = {-1, TREE_MOST + 1, INT32_MAX, INT32_MIN};
+    for (int e = 0; e < 2; e++)
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            scene s = begin(engines[e]);
+            tree_shape shape = large;
+            const tree_task root = {7, 0, 0};
+            tree_result result = {77, 77};
+            char text[32];
+            shape.wrong = 1;
+            shape.returned = wrong[i];
+            s.options.threads = 3;
+            EXPECT_STATUS(DPR_ERR_DIVIDE, tree_run(s.ctx, &root, 1, &shape, &result, &s.options, &s.report, NULL));
+            EXPECT_EQ_U64(77, result.nodes);
+            (void)snprintf(text, sizeof text, "returned %d", wrong[i]);
+            EXPECT_TRUE(strstr(dpr_last_error(), text) != NULL);
+            shape.wrong = 0;
+            expect_trees(&s, &shape, 3);
+            end(&s);
+        }
+}
+
+TEST(Recursion, limits_of_depth_and_tasks) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        uint64_t root = 100, result = 5;
+        s.options.max_depth = 100;
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_EQ_U64(101, result);
+        root = 101;
+        EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_TRUE(strstr(dpr_last_error(), "max_depth is 100") != NULL);
+        EXPECT_EQ_U64(101, result);
+        s.options.max_depth = 1000;
+        EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        s.options.max_depth = 0;
+        s.options.max_tasks = 100000;
+        EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_EQ_U64(101, result);
+        end(&s);
+    }
+}
+
+TEST(Recursion, bad_arguments) {
+    scene s = begin("cpu");
+    const uint64_t root = 3;
+    const tree_task task = {1, 0, 0};
+    tree_result tree;
+    uint64_t result = 9;
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_run(NULL, &root, 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_run(s.ctx, NULL, 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_run(s.ctx, &root, 1, NULL, NULL, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, tree_run(s.ctx, &task, 1, NULL, &tree, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_recursion_run(s.ctx, NULL, &root, 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  chain_run(s.ctx, (const uint64_t *)((const char *)&root + 1), 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_SIZE, chain_run(s.ctx, &root, SIZE_MAX, NULL, &result, NULL, NULL, NULL));
+    s.options.engine = "steam";
+    EXPECT_STATUS(DPR_ERR_UNKNOWN_ENGINE, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    EXPECT_TRUE(strstr(dpr_last_error(), "steam") != NULL);
+    s.options.engine = NULL;
+    s.options.threads = -1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    s.options.threads = 0;
+    s.options.reserved = 1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    s.options.reserved = 0;
+    s.options.max_depth = UINT64_MAX;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    s.options.max_depth = 0;
+    s.options.arena_tasks = UINT64_MAX;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    s.report.size = 7;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, NULL, &s.report, NULL));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, NULL, NULL, (dpr_stream)&root));
+    EXPECT_EQ_U64(9, result);
+    EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_EQ_U64(4, result);
+    end(&s);
+}
+
+TEST(Recursion, engines_have_names) {
+    EXPECT_TRUE(dpr_engine_count() >= 2);
+    for (size_t i = 0; i < dpr_engine_count(); i++)
+        EXPECT_TRUE(dpr_engine_name(i) != NULL && dpr_engine_text(i) != NULL);
+    EXPECT_TRUE(dpr_engine_name(dpr_engine_count()) == NULL && dpr_engine_text(dpr_engine_count()) == NULL);
+}

@@ -1,0 +1,207 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "example.h"
+#include "report.h"
+
+/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. */
+enum { RUNS = 9 };
+static const double SECONDS = 1.0;
+
+typedef struct request {
+    const char *engine; /* a name, "all", or NULL: the library chooses */
+    uint64_t size;      /* 0: the example's own */
+    int device, threads, list, json;
+} request;
+
+static void print_examples(void) {
+    const recursion_example *e;
+    puts("\nRecursions:");
+    for (size_t i = 0; (e = recursion_example_at(i)); i++)
+        printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")\n", e->name, e->text, "",
+               e->size_text, e->size, e->most);
+    puts("\nEngines:");
+    for (size_t i = 0; dpr_engine_name(i); i++)
+        printf("%-11s %s\n", dpr_engine_name(i), dpr_engine_text(i));
+}
+
+static const cli_help help = {"Usage: dpr recurse NAME [OPTION]...\n"
+                              "Runs an example recursion, checks its answer, and shows what its engines take for it.\n"
+                              "examples/recursions has a file for each.\n"
+                              "\n"
+                              "Examples:\n"
+                              "  dpr recurse --list                        which recursions and engines there are\n"
+                              "  dpr recurse fib                           the Fibonacci number 35\n"
+                              "  dpr recurse nqueens --size 11 --engine all  every engine that can run here\n",
+                              print_examples, "A '-' is shown for an engine that cannot run here.\n"};
+
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
+static const char *engine_name(size_t i) {
+    return i < dpr_engine_count() ? dpr_engine_name(i) : i == dpr_engine_count() ? "all" : NULL;
+}
+
+static int take_engine(const char *text, void *out) {
+    int i = 0;
+    const int code = cli_choice(text, engine_name, &i);
+    if (code == CLI_OK)
+        *(const char **)out = engine_name((size_t)i);
+    return code;
+}
+
+static int take_threads(const char *text, void *out) {
+    uint64_t n = 0;
+    const int code = cli_count(text, &n);
+    if (code == CLI_OK && (n == 0 || n > 1024))
+        return cli_usage("'%s' is no number of threads from 1 to 1024", text);
+    *(int *)out = (int)n;
+    return code;
+}
+
+static int parse(int argc, char **argv, request *r, int *first) {
+    const cli_option options[] = {
+        {'e', "engine", "NAME", take_engine, &r->engine,
+         "an engine, or 'all' to compare them\n(default: the library chooses)"},
+        {'n', "size", "N", cli_count, &r->size, "the size of the problem (see below)"},
+        {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
+        {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
+        {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines"},
+        {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
+        cli_help_option,
+        {0}};
+    return cli_parse(argc, argv, &help, options, first);
+}
+
+static const char *example_name(size_t i) {
+    const recursion_example *e = recursion_example_at(i);
+    return e ? e->name : NULL;
+}
+
+/* ---- Measuring -------------------------------------------------------------------------------------------------- */
+
+/* The runs of one engine. */
+typedef struct measured {
+    dpr_status status;
+    dpr_recursion_report report; /* of the last run */
+    recursion_answer answer;
+    double seconds;
+} measured;
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine) {
+    dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
+    const dpr_recursion_report empty = DPR_RECURSION_REPORT_INIT;
+    double seconds[RUNS], all = 0;
+    int runs = 0;
+    measured m = {.report = empty};
+    options.engine = engine;
+    options.threads = r->threads;
+    do {
+        m.status = e->run(ctx, r->size, &options, &m.report, &m.answer);
+        if (m.status != DPR_OK)
+            return m;
+        seconds[runs++] = m.report.seconds;
+        all += m.report.seconds;
+    } while (runs < RUNS && all < SECONDS);
+    qsort(seconds, (size_t)runs, sizeof *seconds, by_value);
+    m.seconds = seconds[runs / 2];
+    return m;
+}
+
+static void add_row(cJSON *list, const measured *m, const char *engine, double cpu_seconds) {
+    cJSON *row = report_row(list);
+    const double rate = m->seconds > 0 ? (double)m->report.tasks / m->seconds : 0;
+    report_add(row, "engine=%s", m->status == DPR_OK ? m->report.engine : engine);
+    if (m->status != DPR_OK) {
+        report_add(row, "error=%s", dpr_last_error());
+        return;
+    }
+    report_add(row, "answer=%s right=%i seconds=%f tasks=%lu tasks_a_second=%g", m->answer.text, m->answer.right,
+               m->seconds, m->report.tasks, rate);
+    report_known(row, "over_cpu", cpu_seconds > 0 ? cpu_seconds / m->seconds : 0);
+    report_add(row, "deepest=%lu launches=%lu handed_out=%lu serialised=%lu steals=%lu reason=%s", m->report.deepest,
+               m->report.launches, m->report.handed_out, m->report.serialised, m->report.steals, m->report.reason);
+}
+
+static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
+                                        {"seconds", "time", UNIT_SECONDS},
+                                        {"tasks", "tasks", UNIT_NONE},
+                                        {"tasks_a_second", "tasks/s", UNIT_DIGITS},
+                                        {"over_cpu", "over cpu", UNIT_DIGITS},
+                                        {"launches", "launches", UNIT_NONE},
+                                        {"handed_out", "handed out", UNIT_NONE},
+                                        {"deepest", "deepest", UNIT_NONE},
+                                        {0}};
+
+/* Whether the engine runs in a context of a GPU alone, which the request does not have. */
+static int is_left_out(const measured *m) {
+    return m->status == DPR_ERR_STRATEGY_UNABLE;
+}
+
+/* Runs every engine, or the one that is asked for. Returns the exit code. */
+static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *r, cJSON *list) {
+    const int all = r->engine && strcmp(r->engine, "all") == 0;
+    measured cpu = {.status = DPR_ERR_STRATEGY_UNABLE};
+    int code = CLI_OK;
+    if (all)
+        cpu = measure(ctx, e, r, "cpu");
+    for (size_t i = 0; i < (all ? dpr_engine_count() : 1); i++) {
+        const char *engine = all ? dpr_engine_name(i) : r->engine;
+        const measured m = all && strcmp(engine, "cpu") == 0 ? cpu : measure(ctx, e, r, engine);
+        add_row(list, &m, engine, cpu.seconds);
+        if (m.status == DPR_OK && !m.answer.right)
+            code = cli_error("%s: engine %s: the answer is wrong: %s", e->name, m.report.engine, m.answer.text);
+        else if (m.status != DPR_OK && !(all && is_left_out(&m)))
+            code = cli_error("%s: %s", e->name, dpr_last_error());
+    }
+    return code;
+}
+
+static int show(const recursion_example *e, const request *r) {
+    dpr_ctx *ctx;
+    if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
+        return cli_error("%s", dpr_last_error());
+    report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
+    report_add(out.document, "recursion=%s size=%lu", e->name, r->size);
+    cJSON *list = cJSON_AddArrayToObject(out.document, "engines");
+    int code = run_engines(ctx, e, r, list);
+    const cJSON *answer = NULL, *row;
+    cJSON_ArrayForEach(row, list) if (!answer) answer = cJSON_GetObjectItem(row, "answer");
+    if (answer)
+        report_text(&out, REPORT_TITLE, "%s: %s", e->name, answer->valuestring);
+    report_table(&out, NULL, list, 0, columns);
+    if (report_end(&out) != 0)
+        code = cli_error("out of memory");
+    dpr_ctx_destroy(ctx);
+    return code;
+}
+
+int command_recurse(int argc, char **argv) {
+    request r = {.device = DPR_DEVICE_AUTO};
+    int first = 0, i = 0, code = parse(argc, argv, &r, &first);
+    if (code != CLI_GO_ON)
+        return code;
+    if (r.list) {
+        print_examples();
+        return CLI_OK;
+    }
+    if (argc - first != 1)
+        return cli_usage(argc == first ? "no recursion is named; --list shows them"
+                                       : "more than one recursion is named");
+    code = cli_choice(argv[first], example_name, &i);
+    if (code != CLI_OK)
+        return code;
+    const recursion_example *e = recursion_example_at((size_t)i);
+    r.size = r.size ? r.size : e->size;
+    if (r.size < e->least || r.size > e->most)
+        return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
+    return show(e, &r);
+}
