@@ -45,8 +45,18 @@
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
  *
- * These functions must depend on their arguments alone and change nothing else. Then all engines give the same results,
- * bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
+ * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
+ * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
+ * the merging of two sorted ranges. All threads of the team call the function, and share the work by team.rank() and
+ * team.size(); after team.sync() they see what the others have written. divide() must return the same number in all of
+ * them, and each child may be written by any of them; of base() and combine() the first thread's result counts. A
+ * function that takes no team is called by the first thread. The constant team_bytes, at most 32768, is the size of
+ * team.memory(), which the threads share within a call of a function.
+ *
+ * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
+ * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor
+ * below each other must not write and read the same. Otherwise they change nothing. Then all engines give the same
+ * results, bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
  * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
  * host and device.
  */
@@ -91,7 +101,8 @@ template <class P> dpr_recursion make(const char *name) {
         r.solve = solving<P>::solve;
         r.combine = solving<P>::combine;
 #ifdef __CUDACC__
-        r.gpu = &persistent_table<P>;
+        if constexpr (!has_teams<P>)
+            r.gpu = &persistent_table<P>;
 #endif
     }
     return r;

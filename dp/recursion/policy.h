@@ -49,6 +49,40 @@ template <class P> class results {
     unsigned stride_;
 };
 
+/* The threads that work on one task together: a block of the GPU, or a single thread. All of them call the functions of
+ * the policy that take a team, with the same arguments, so a condition around sync(), all() and count() must hold for
+ * all of them or for none. */
+class team {
+  public:
+    DPR_BOTH team(unsigned rank, unsigned size, void *memory) : rank_(rank), size_(size), memory_(memory) {}
+
+    /* This thread's number, from 0, and how many threads there are. */
+    DPR_BOTH unsigned rank() const { return rank_; }
+    DPR_BOTH unsigned size() const { return size_; }
+
+    /* The policy's team_bytes of memory, which the team shares while it works on the task; aligned to 16 bytes. */
+    template <class T> DPR_BOTH T *memory() const { return static_cast<T *>(memory_); }
+
+    /* Waits for all threads. Each then sees what the others have written. */
+    DPR_BOTH void sync() const { (void)count(false); }
+
+    /* Waits for all threads; for how many of them the condition holds. */
+    DPR_BOTH unsigned count(bool condition) const {
+#ifdef __CUDA_ARCH__
+        if (size_ > 1)
+            return static_cast<unsigned>(__syncthreads_count(condition));
+#endif
+        return condition;
+    }
+    DPR_BOTH bool all(bool condition) const {
+        return count(condition) == size_;
+    }
+
+  private:
+    unsigned rank_, size_;
+    void *memory_;
+};
+
 namespace recursion {
 
 /* ---- The parts of a policy ---- */
@@ -78,28 +112,35 @@ template <class P> constexpr bool has_result<P, std::void_t<typename P::result>>
 template <class P, class = void> constexpr bool has_most_children = false;
 template <class P> constexpr bool has_most_children<P, std::void_t<decltype(P::most_children)>> = true;
 
-template <class P, class = void> constexpr bool has_divide = false;
-template <class P>
-constexpr bool
-    has_divide<P, std::enable_if_t<std::is_convertible_v<decltype(P::divide(std::declval<const data_of<P> &>(),
-                                                                            std::declval<const typename P::task &>(),
-                                                                            std::declval<children<P>>())),
-                                                         int>>> = true;
+/* Whether P::divide() can be called, where More is nothing or a team; likewise the others. */
+template <class P, class... More>
+using divided = decltype(P::divide(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>(),
+                                   std::declval<children<P>>(), std::declval<const More &>()...));
+template <class P, class... More>
+using based = decltype(P::base(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>(),
+                               std::declval<const More &>()...));
+template <class P, class... More>
+using combined = decltype(P::combine(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>(),
+                                     std::declval<results<P>>(), 0, std::declval<const More &>()...));
 
-template <class P, class = void> constexpr bool has_base = false;
-template <class P>
-constexpr bool
-    has_base<P, std::enable_if_t<std::is_convertible_v<decltype(P::base(std::declval<const data_of<P> &>(),
-                                                                        std::declval<const typename P::task &>())),
-                                                       typename P::result>>> = true;
+template <class Result, template <class...> class Call, class Void, class... Arguments> constexpr bool gives = false;
+template <class Result, template <class...> class Call, class... Arguments>
+constexpr bool gives<Result, Call, std::void_t<Call<Arguments...>>, Arguments...> =
+    std::is_convertible_v<Call<Arguments...>, Result>;
 
-template <class P, class = void> constexpr bool has_combine = false;
-template <class P>
-constexpr bool
-    has_combine<P, std::enable_if_t<std::is_convertible_v<decltype(P::combine(std::declval<const data_of<P> &>(),
-                                                                              std::declval<const typename P::task &>(),
-                                                                              std::declval<results<P>>(), 0)),
-                                                          typename P::result>>> = true;
+template <class P> constexpr bool team_divides = gives<int, divided, void, P, team>;
+template <class P> constexpr bool team_bases = gives<typename P::result, based, void, P, team>;
+template <class P> constexpr bool team_combines = gives<typename P::result, combined, void, P, team>;
+template <class P> constexpr bool has_divide = team_divides<P> || gives<int, divided, void, P>;
+template <class P> constexpr bool has_base = team_bases<P> || gives<typename P::result, based, void, P>;
+template <class P> constexpr bool has_combine = team_combines<P> || gives<typename P::result, combined, void, P>;
+
+/* Whether a block, rather than a lane, works on a task. */
+template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
+
+/* Bytes of memory that a team shares. */
+template <class P, class = void> constexpr size_t team_bytes = 0;
+template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_bytes)>> = P::team_bytes;
 
 template <class T>
 constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T>;
@@ -117,6 +158,7 @@ template <class P> constexpr bool check() {
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
                                      "dpr::children<policy>)`: writes the children and returns how many");
+        static_assert(team_bytes<P> <= 32768, "`team_bytes` may be 32768 at most");
         static_assert(has_base<P>, "the policy lacks `DPR_POLICY result base(const data &, const task &)`: solves a "
                                    "task that is not divided");
         static_assert(has_combine<P>, "the policy lacks `DPR_POLICY result combine(const data &, const task &, "
@@ -124,6 +166,40 @@ template <class P> constexpr bool check() {
         return has_divide<P> && has_base<P> && has_combine<P>;
     }
     return false;
+}
+
+/* ---- Calls ---- */
+
+/* The policy's functions, whether they take a team or not. */
+template <class P>
+DPR_BOTH int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team) {
+    if constexpr (team_divides<P>)
+        return P::divide(data, task, into, team);
+    else
+        return P::divide(data, task, into);
+}
+
+template <class P>
+DPR_BOTH typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team) {
+    if constexpr (team_bases<P>)
+        return P::base(data, task, team);
+    else
+        return P::base(data, task);
+}
+
+template <class P>
+DPR_BOTH typename P::result combine(const data_of<P> &data, const typename P::task &task, results<P> of, int n,
+                                    const team &team) {
+    if constexpr (team_combines<P>)
+        return P::combine(data, task, of, n, team);
+    else
+        return P::combine(data, task, of, n);
+}
+
+/* A team of one thread of the CPU. */
+template <class P> team team_of_one() {
+    alignas(16) static thread_local char memory[team_bytes<P> + 1];
+    return {0, 1, memory};
 }
 
 } // namespace recursion

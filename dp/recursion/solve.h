@@ -46,10 +46,10 @@ template <class P> struct solving {
             return s->unsolved;
         --s->fuel;
         task tasks[most + 1];
-        const int n = P::divide(d, t, children<P>(tasks, sizeof(task), most));
+        const int n = divide<P>(d, t, children<P>(tasks, sizeof(task), most), team_of_one<P>());
         if (n == 0) {
             s->lowest = left < s->lowest ? left : s->lowest;
-            *out = P::base(d, t);
+            *out = base<P>(d, t, team_of_one<P>());
             return nullptr;
         }
         if (n < 0 || static_cast<size_t>(n) > most)
@@ -58,7 +58,7 @@ template <class P> struct solving {
         for (int i = 0; i < n; ++i)
             if (dpr_frame *inner = descend(s, d, tasks[i], &solved[i], left - 1))
                 return write_out(s, tasks, solved, n, i, inner);
-        *out = P::combine(d, t, results<P>(solved, sizeof(result)), n);
+        *out = recursion::combine<P>(d, t, results<P>(solved, sizeof(result)), n, team_of_one<P>());
         return nullptr;
     }
 
@@ -70,9 +70,9 @@ template <class P> struct solving {
         auto *room = static_cast<slot<P> *>(s->room(s, most + 1));
         if (!room)
             return s->stop;
-        const int n = P::divide(d, t, children<P>(room, sizeof(slot<P>), most));
+        const int n = divide<P>(d, t, children<P>(room, sizeof(slot<P>), most), team_of_one<P>());
         if (n == 0) {
-            *out = P::base(d, t);
+            *out = base<P>(d, t, team_of_one<P>());
             return nullptr;
         }
         if (n < 0 || static_cast<size_t>(n) > most)
@@ -105,8 +105,8 @@ template <class P> struct solving {
     static void combine(const void *d, void *place, const dpr_frame *frame) {
         auto *at = static_cast<slot<P> *>(place);
         const task t = at->task;
-        at->result = P::combine(*static_cast<const data *>(d), t, results<P>(frame->slots, sizeof(slot<P>)),
-                                static_cast<int>(frame->count));
+        at->result = recursion::combine<P>(*static_cast<const data *>(d), t, results<P>(frame->slots, sizeof(slot<P>)),
+                                           static_cast<int>(frame->count), team_of_one<P>());
     }
 };
 
