@@ -32,9 +32,9 @@ struct launch_table {
  * device's launch pool has no place; then there may be no buffer for the arguments either. */
 template <class Fill>
 __device__ cudaError_t launch_filled(nested_kernel kernel, unsigned blocks, unsigned threads, cudaStream_t stream,
-                                     Fill fill) {
+                                     Fill fill, unsigned shared_bytes = DPR_FOLD_BYTES) {
     void *parameters =
-        cudaGetParameterBufferV2(reinterpret_cast<void *>(kernel), dim3(blocks), dim3(threads), DPR_FOLD_BYTES);
+        cudaGetParameterBufferV2(reinterpret_cast<void *>(kernel), dim3(blocks), dim3(threads), shared_bytes);
     cudaError_t error = cudaSuccess;
     if (parameters) {
         fill(*static_cast<dpr_nested_args *>(parameters));

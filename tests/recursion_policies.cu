@@ -43,6 +43,47 @@ struct tree {
     }
 };
 
+/* The threads of a team share the children; results go by way of the team's memory. */
+struct team_tree {
+    using task = tree_task;
+    using result = tree_result;
+    using data = tree_shape;
+    static constexpr int most_children = TREE_MOST;
+    static constexpr size_t team_bytes = (TREE_MOST + 1) * sizeof(result);
+
+    DPR_POLICY int divide(const data &shape, const task &t, dpr::children<team_tree> children, const dpr::team &team) {
+        const int n = tree::children_of(shape, t), threads = static_cast<int>(team.size());
+        for (int i = threads - 1 - static_cast<int>(team.rank()); i < n; i += threads)
+            children[i] = tree::child(t, i);
+        return shape.wrong != 0 && t.depth == shape.wrong ? shape.returned : n;
+    }
+    DPR_POLICY result base(const data &shape, const task &t, const dpr::team &team) {
+        auto *memory = team.memory<result>();
+        if (team.rank() == team.size() / 2)
+            memory[0] = tree::base(shape, t);
+        team.sync();
+        return team.all(memory[0].nodes == 1) ? memory[0] : result{};
+    }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<team_tree> results, int n,
+                              const dpr::team &team) {
+        auto *memory = team.memory<result>();
+        const int threads = static_cast<int>(team.size());
+        for (int i = static_cast<int>(team.rank()); i < n; i += threads)
+            memory[i] = results[i];
+        team.sync();
+        if (static_cast<int>(team.rank()) == threads - 1) {
+            result r = {1, 0};
+            for (int i = 0; i < n; ++i) {
+                r.nodes += memory[i].nodes;
+                r.order = r.order / 3 + memory[i].order;
+            }
+            memory[n] = r;
+        }
+        team.sync();
+        return memory[n];
+    }
+};
+
 struct chain {
     using task = uint64_t;
     using result = uint64_t;
@@ -96,6 +137,7 @@ struct endless {
 } // namespace
 
 DPR_RECURSION(tree, tree)
+DPR_RECURSION(team_tree, team_tree)
 DPR_RECURSION(chain, chain)
 DPR_RECURSION(star, star)
 DPR_RECURSION(endless, endless)

@@ -31,6 +31,9 @@ typedef struct tree_result {
 enum { TREE_MOST = 6 };
 DPR_RECURSION_DECLARE(tree, tree_task, tree_shape, tree_result);
 
+/* The same, by teams. */
+DPR_RECURSION_DECLARE(team_tree, tree_task, tree_shape, tree_result);
+
 /* The same, by a plain recursive function. */
 tree_result tree_reference(const tree_shape *shape, tree_task task);
 

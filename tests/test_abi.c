@@ -56,7 +56,7 @@ TEST(Abi, layout_of_recursions) {
     EXPECT_AT(dpr_recursion_options, max_tasks, 24);
     EXPECT_AT(dpr_recursion_options, arena_tasks, 32);
     EXPECT_AT(dpr_recursion_options, threads, 40);
-    EXPECT_AT(dpr_recursion_options, reserved, 44);
+    EXPECT_AT(dpr_recursion_options, max_pending, 44);
     EXPECT_SIZE(dpr_recursion_report, 104);
     EXPECT_AT(dpr_recursion_report, size, 0);
     EXPECT_AT(dpr_recursion_report, engine, 8);

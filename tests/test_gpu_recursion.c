@@ -1,4 +1,4 @@
-/* Recursions on the GPU: engine `persistent`, against plain recursive functions. */
+/* Recursions on the GPU, by each of its engines, against plain recursive functions. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,19 @@ typedef struct scene {
     dpr_recursion_report report;
 } scene;
 
-static void set_up(scene *s) {
+/* For each X(engine). */
+#define ENGINES(X, NAME) X(persistent, NAME) X(host, NAME) X(level, NAME) X(graph, NAME) X(naive, NAME)
+
+static int is_engine(const scene *s, const char *name) {
+    return strcmp(s->options.engine, name) == 0;
+}
+
+static void set_up(scene *s, const char *engine) {
     const dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
     const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
     s->options = options;
     s->report = report;
-    s->options.engine = "persistent";
+    s->options.engine = engine;
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
 }
 
@@ -27,15 +34,19 @@ static void tear_down(scene *s) {
     dpr_ctx_destroy(s->ctx);
 }
 
-#define GPU_TEST(NAME)                                                                                                 \
-    static void NAME(scene *s);                                                                                        \
-    TEST(GpuRecursion, NAME) {                                                                                         \
+#define ENGINE_TEST(ENGINE, NAME)                                                                                      \
+    TEST(GpuRecursion, NAME##_##ENGINE) {                                                                              \
         scene s;                                                                                                       \
         NEED_GPU();                                                                                                    \
-        set_up(&s);                                                                                                    \
+        set_up(&s, #ENGINE);                                                                                           \
         NAME(&s);                                                                                                      \
         tear_down(&s);                                                                                                 \
-    }                                                                                                                  \
+    }
+
+/* A test of every engine. */
+#define GPU_TEST(NAME)                                                                                                 \
+    static void NAME(scene *s);                                                                                        \
+    ENGINES(ENGINE_TEST, NAME)                                                                                         \
     static void NAME(scene *s)
 
 /* ---- Results ---- */
@@ -45,13 +56,14 @@ static int same(tree_result a, tree_result b) {
 }
 
 /* Solves `n` trees as roots of one run, and compares them with the reference. */
-static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed, size_t n) {
+static void expect_trees_by(scene *s, int teams, const tree_shape *shape, uint64_t seed, size_t n) {
     tree_task *roots = calloc(n, sizeof *roots);
     tree_result *results = calloc(n, sizeof *results);
     uint64_t nodes = 0, wrong = 0;
     for (size_t i = 0; i < n; i++)
         roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
-    EXPECT_STATUS(DPR_OK, tree_run(s->ctx, roots, n, shape, results, &s->options, &s->report, NULL));
+    EXPECT_STATUS(DPR_OK,
+                  (teams ? team_tree_run : tree_run)(s->ctx, roots, n, shape, results, &s->options, &s->report, NULL));
     for (size_t i = 0; i < n; i++) {
         wrong += !same(tree_reference(shape, roots[i]), results[i]);
         nodes += results[i].nodes;
@@ -59,9 +71,15 @@ static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed, size_
     EXPECT_EQ_U64(0, wrong);
     EXPECT_EQ_U64(nodes, s->report.tasks);
     EXPECT_TRUE(s->report.deepest <= shape->deepest);
-    EXPECT_EQ_STR("persistent", s->report.engine);
+    EXPECT_EQ_STR(s->options.engine ? s->options.engine : "persistent", s->report.engine);
     free(roots);
     free(results);
+}
+
+/* By lanes, and by teams: these take a hundred times as long for small tasks. */
+static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed, size_t n) {
+    expect_trees_by(s, 0, shape, seed, n);
+    expect_trees_by(s, 1, shape, seed, (n + 49) / 50);
 }
 
 GPU_TEST(random_trees) {
@@ -80,6 +98,16 @@ static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST}
 GPU_TEST(large_trees) {
     for (uint64_t seed = 0; seed < 5; seed++)
         expect_trees(s, &large, seed, 100);
+}
+
+GPU_TEST(launches_that_may_be_pending) {
+    static const int most[] = {DPR_NO_LAUNCHES, 1, 2, 30};
+    for (size_t i = 0; i < LENGTH(most); i++) {
+        s->options.max_pending = most[i];
+        expect_trees(s, &large, i, 50);
+        if (most[i] == DPR_NO_LAUNCHES && is_engine(s, "naive"))
+            EXPECT_EQ_U64(3, s->report.launches);
+    }
 }
 
 GPU_TEST(any_arena_gives_the_same_bits) {
@@ -121,9 +149,10 @@ GPU_TEST(device_memory_and_streams) {
     EXPECT_TRUE(cudaMemcpy(results, to, sizeof results, cudaMemcpyDeviceToHost) == cudaSuccess);
     for (uint64_t i = 0; i < ROOTS; i++)
         EXPECT_EQ_U64(roots[i] + 1, results[i]);
+    const char *engine = s->options.engine;
     s->options.engine = "cpu";
     EXPECT_STATUS(DPR_OK, chain_run(s->ctx, from, ROOTS, NULL, to, &s->options, &s->report, stream));
-    s->options.engine = "persistent";
+    s->options.engine = engine;
     ASSERT_TRUE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s->ctx, from, 1, NULL, to, &s->options, NULL, stream));
     cudaGraph_t graph;
@@ -169,15 +198,15 @@ GPU_TEST(limits) {
     s->options.max_depth = 100;
     EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
     s->options.max_depth = 0;
-    for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10;
-         s->options.arena_tasks += 5) /* memory is the limit */
+    for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10 && !is_engine(s, "naive");
+         s->options.arena_tasks += 5) /* memory is the limit; one thread alone takes too long */
         EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
     root = 100000;
     s->options.max_tasks = 1000;
-    EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    if (is_engine(s, "persistent") || is_engine(s, "naive")) /* the others have another lane for each task */
+        EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
     EXPECT_EQ_U64(1001, result);
     s->options.max_tasks = 0;
-    EXPECT_EQ_U64(1001, result);
     s->options.arena_tasks = 2;
     s->options.engine = NULL;
     const uint64_t three[3] = {1, 2, 3};

@@ -40,14 +40,18 @@ static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed) {
     uint64_t nodes = 0;
     for (int i = 0; i < ROOTS; i++)
         roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
-    ASSERT_STATUS(DPR_OK, tree_run(s->ctx, roots, ROOTS, shape, results, &s->options, &s->report, NULL));
-    for (int i = 0; i < ROOTS; i++) {
-        EXPECT_TRUE(same(tree_reference(shape, roots[i]), results[i]));
-        nodes += results[i].nodes;
+    for (int teams = 0; teams < 2; teams++) {
+        ASSERT_STATUS(DPR_OK, (teams ? team_tree_run : tree_run)(s->ctx, roots, ROOTS, shape, results, &s->options,
+                                                                 &s->report, NULL));
+        nodes = 0;
+        for (int i = 0; i < ROOTS; i++) {
+            EXPECT_TRUE(same(tree_reference(shape, roots[i]), results[i]));
+            nodes += results[i].nodes;
+        }
+        EXPECT_EQ_U64(nodes, s->report.tasks);
+        EXPECT_TRUE(s->report.deepest <= shape->deepest);
+        EXPECT_EQ_STR(s->options.engine, s->report.engine);
     }
-    EXPECT_EQ_U64(nodes, s->report.tasks);
-    EXPECT_TRUE(s->report.deepest <= shape->deepest);
-    EXPECT_EQ_STR(s->options.engine, s->report.engine);
 }
 
 TEST(Recursion, random_trees) {
@@ -196,9 +200,9 @@ TEST(Recursion, bad_arguments) {
     s.options.threads = -1;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.threads = 0;
-    s.options.reserved = 1;
+    s.options.max_pending = -2;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
-    s.options.reserved = 0;
+    s.options.max_pending = 0;
     s.options.max_depth = UINT64_MAX;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.max_depth = 0;

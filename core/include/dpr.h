@@ -760,7 +760,9 @@ typedef struct dpr_recursion_options {
                              results. 0: for `persistent` as many as fit 512 MiB, at most 2^23, but at least
                              twice as many as roots; for `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
     int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
-    int reserved;         /**< 0 */
+    int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
+                               pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
+                               each root in one thread, and for `level` the host launches */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \

@@ -69,7 +69,7 @@
 #include "dpr/device/recursion.h"
 #include "dpr/device/solve.h"
 #ifdef __CUDACC__
-#include "dpr/device/persistent.cuh"
+#include "dpr/device/kernels.cuh"
 #endif
 
 /* Defines name_run() for the policy, and the table of its functions. */
@@ -101,8 +101,7 @@ template <class P> dpr_recursion make(const char *name) {
         r.solve = solving<P>::solve;
         r.combine = solving<P>::combine;
 #ifdef __CUDACC__
-        if constexpr (!has_teams<P>)
-            r.gpu = &persistent_table<P>;
+        r.gpu = &kernels<P>;
 #endif
     }
     return r;

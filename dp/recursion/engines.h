@@ -24,6 +24,7 @@ typedef struct dpr_engine {
     dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
 } dpr_engine;
 
-extern const dpr_engine dpr_engine_serial, dpr_engine_cpu, dpr_engine_persistent;
+extern const dpr_engine dpr_engine_serial, dpr_engine_cpu, dpr_engine_persistent, dpr_engine_host, dpr_engine_level,
+    dpr_engine_graph, dpr_engine_naive;
 
 #endif

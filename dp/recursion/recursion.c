@@ -11,13 +11,19 @@
 #include "engines.h"
 #include "error.h"
 
-/* In the order in which the library would choose. */
+/* In the order in which the library would choose. Those after `serial` run only if they are named. */
 static const dpr_engine *const engines[] = {
 #ifdef DPR_WITH_CUDA
     &dpr_engine_persistent,
 #endif
     &dpr_engine_cpu,
     &dpr_engine_serial,
+#ifdef DPR_WITH_CUDA
+    &dpr_engine_host,
+    &dpr_engine_level,
+    &dpr_engine_graph,
+    &dpr_engine_naive,
+#endif
     NULL,
 };
 
@@ -62,8 +68,8 @@ static dpr_status check_pointer(const char *name, const void *pointer, size_t al
 static dpr_status check_options(const dpr_recursion_options *o, size_t n) {
     if (o->threads < 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->threads is %d", o->threads);
-    if (o->reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d, and must be 0", o->reserved);
+    if (o->max_pending < DPR_NO_LAUNCHES)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_pending is %d", o->max_pending);
     if (o->max_depth > FIRST_MAX_DEPTH * UINT64_C(256))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %llu, and at most %llu is possible",
                         (unsigned long long)o->max_depth, FIRST_MAX_DEPTH * 256ULL);
@@ -108,10 +114,10 @@ static dpr_status check(dpr_recursion_call *call, const dpr_recursion_options *o
 
 /* ---- The choice ---- */
 
-/* The first engine that can run the call. The last can always. */
+/* The first engine that can run the call. `serial` can always. */
 static const dpr_engine *first_engine(const dpr_recursion_call *call, const char **reason) {
     size_t i = 0;
-    while (engines[i + 1] && engines[i]->refusal(call))
+    while (engines[i]->refusal(call))
         i++;
     *reason = engines[i]->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
     return engines[i];

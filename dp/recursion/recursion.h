@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, or of the kernels' arguments, takes another number. */
-#define DPR_RECURSION_VERSION 1
+#define DPR_RECURSION_VERSION 2
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -42,30 +42,45 @@ typedef struct dpr_solver {
 
 /* ---- On the GPU ------------------------------------------------------------------------------------------------- */
 
-/* What the kernel of a policy takes besides the policy's data. Sizes are in nodes, slots or tasks. */
-typedef struct dpr_persistent_args {
-    struct dpr_arena *arena; /* zero at the beginning, and again at the end */
-    void *nodes;             /* `capacity` nodes */
-    void *chunk_memory;      /* `chunks` times chunk_bytes */
-    const void *roots;       /* NULL: few_roots has them */
-    void *out;               /* receives the results, unless there is an error */
-    uint64_t *mailbox;       /* receives a dpr_persistent_report, and the results if they fit behind it */
-    uint64_t max_tasks;      /* of one lane */
-    uint32_t tag;            /* of the mailbox (core/strategy.h) */
-    uint32_t count;          /* roots */
-    uint32_t capacity;       /* nodes: at least `count`, at most 2^31 */
-    uint32_t frontier;       /* tasks to have before lanes begin */
-    uint32_t slots;          /* of a lane's stack */
-    uint32_t budget;         /* steps that a lane makes when no task is left to take, before it shares */
-    uint32_t chunks;         /* for stacks that are full while the arena is, too */
-    uint32_t chunk_bytes;    /* a multiple of 16 */
-    uint32_t max_depth;      /* roots have depth 0 */
-    uint32_t reserved;
+/* What the kernels of a policy take besides the policy's data. Sizes are in nodes, slots or tasks. */
+typedef struct dpr_recursion_args {
+    struct dpr_arena *arena;           /* zero at the beginning, and again at the end */
+    struct dpr_recursion_block *block; /* NULL, or where the first kernel writes what launched kernels need */
+    void *nodes;                       /* `capacity` nodes */
+    void *chunk_memory;                /* `chunks` times chunk_bytes */
+    const void *roots;                 /* NULL: few_roots has them */
+    void *out;                         /* receives the results, unless there is an error */
+    uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
+    uint64_t max_tasks;                /* of one lane */
+    uint32_t tag;                      /* of the mailbox (core/strategy.h) */
+    uint32_t count;                    /* roots */
+    uint32_t capacity;                 /* nodes: at least `count`, at most 2^31 */
+    uint32_t frontier;                 /* tasks to have before lanes begin */
+    uint32_t slots;                    /* of a lane's stack */
+    uint32_t budget;                   /* steps that a lane makes when no task is left to take, before it shares */
+    uint32_t chunks;                   /* for stacks that are full while the arena is, too */
+    uint32_t chunk_bytes;              /* a multiple of 16 */
+    uint32_t max_depth;                /* roots have depth 0 */
+    uint32_t threads, shared_bytes;    /* of a block that a kernel launches */
+    uint32_t most_blocks;              /* of a grid that a kernel launches */
+    uint32_t reserved[2];
     uint64_t few_roots[8];
-} dpr_persistent_args;
+} dpr_recursion_args;
+
+/* In device memory, for kernels of the library, which call the policy's functions (phases.cuh) by their addresses. */
+typedef struct dpr_recursion_block {
+    dpr_recursion_args args;
+    void *act, *reserved; /* act() of phases.cuh, if the policy's code is relocatable */
+    /* the policy's data follow */
+} dpr_recursion_block;
+
+/* What act() is to do (phases.cuh). What a launch of a policy's kernel for phases is to do: place the roots and fill
+ * the block; a phase; write results and report; the same if all phases are done, and otherwise nothing. */
+enum { DPR_ACT_PHASE, DPR_ACT_VISIT, DPR_ACT_ALONE };
+enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE };
 
 /* How a run on the GPU ended. */
-typedef struct dpr_persistent_report {
+typedef struct dpr_recursion_outcome {
     uint64_t tasks;
     uint32_t error;   /* a dpr_status */
     int32_t wrong;    /* what divide() returned, if that is the error */
@@ -74,18 +89,22 @@ typedef struct dpr_persistent_report {
     uint32_t levels;     /* of the frontier */
     uint32_t widest;     /* tasks on the last of them */
     uint32_t nodes;      /* taken */
-    uint32_t serialised; /* stacks that were saved because the arena was full */
-} dpr_persistent_report;
+    uint32_t serialised; /* stacks that were saved because the arena was full, tasks that could not be launched */
+    uint32_t launched;   /* kernels by kernels */
+    uint32_t reserved;
+} dpr_recursion_outcome;
 
 /* Bytes of results that fit a mailbox behind the report. */
-enum { DPR_PERSISTENT_LETTER = 64 };
+enum { DPR_RECURSION_LETTER = 64 };
 
-/* A policy's kernels. */
+/* A policy's kernels. Both functions find the CUfunction of a kernel on the current device and return a cudaError_t. */
 typedef struct dpr_recursion_kernels {
-    /* Finds the CUfunction of the kernel on the current device, and permits it the dynamic shared memory. Returns a
-     * cudaError_t. */
-    int (*persistent)(unsigned shared_bytes, void **function);
-    uint32_t node_bytes, slot_bytes, header_bytes; /* of a node, and of a lane's stack for each slot */
+    int (*persistent)(unsigned shared_bytes, void **function); /* also permits it the dynamic shared memory */
+    int (*phase)(void **function, size_t *stack_bytes);        /* also tells what stack a thread of it takes */
+    uint32_t node_bytes, slot_bytes, header_bytes;             /* of a node, and of a lane's stack for each slot */
+    uint32_t teams;                                            /* 1: a block works on a task */
+    uint32_t team_bytes;                                       /* of shared memory, that a block has besides stacks */
+    uint32_t relocatable; /* 1: the code is relocatable, so that other modules can call it */
 } dpr_recursion_kernels;
 
 /* ---- The table -------------------------------------------------------------------------------------------------- */

@@ -96,9 +96,13 @@ function(dpr_sources)
     target_sources(dpr_objects PRIVATE ${ARGN})
 endfunction()
 
-# Compiles sources with policies of recursions as C++ in a build without CUDA.
-function(dpr_plain_policies)
+# Compiles a static library's sources with policies of recursions, as C++ in a build without CUDA. Otherwise as relocatable
+# code, which the engines that launch kernels need; other targets then link the library without a device linker.
+function(dpr_policies target)
     if(NOT DPR_WITH_CUDA)
         set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
+        return()
     endif()
+    set_target_properties(${target} PROPERTIES CUDA_SEPARABLE_COMPILATION ON CUDA_RESOLVE_DEVICE_SYMBOLS ON)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-maxrregcount=64>)
 endfunction()

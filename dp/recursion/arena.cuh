@@ -1,0 +1,209 @@
+/* The arena of a recursion on the GPU: an array of nodes in global memory. A node is a task, and its result when that
+ * is known. The children of a node lie next to each other.
+ *
+ * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
+ * children, and so on upwards. */
+#ifndef DPR_DP_ARENA_CUH
+#define DPR_DP_ARENA_CUH
+
+#include <cooperative_groups.h>
+#include <cooperative_groups/scan.h>
+#include <cuda/atomic>
+
+#include "policy.h"
+#include "recursion.h"
+
+/* Words that all blocks share. They are zero before and after a run. */
+struct dpr_arena {
+    unsigned nodes;  /* taken, and more where the arena is full */
+    unsigned taken;  /* tasks that lanes have taken from the frontier */
+    unsigned chunks; /* taken */
+    unsigned solved; /* roots */
+    unsigned error;  /* a dpr_status */
+    int wrong;
+    unsigned deepest, serialised;
+    unsigned busy[2];                      /* lanes with tasks at the end of a round, for every other round */
+    unsigned begin, end, levels, finished; /* persistent: what the first block found: pending nodes, or nothing left.
+                                              Engines in phases (phases.cuh): the nodes that the phase is for */
+    unsigned phase, phases, widest, ticket;
+    unsigned held;            /* launches by kernels that are pending */
+    dpr_launch_report nested; /* of these launches */
+    unsigned long long tasks;
+};
+
+namespace dpr {
+namespace recursion {
+
+namespace cg = cooperative_groups;
+
+constexpr unsigned no_node = ~0u;
+
+/* Values of node.state other than the number of children. */
+enum : unsigned { pending = 0, taken = ~0u - 1, done = ~0u };
+
+template <class P> struct node {
+    slot<P> at;
+    unsigned parent, first; /* nodes */
+    unsigned state;         /* pending, taken, done, or how many children */
+    unsigned left;          /* children that are not solved */
+    unsigned depth;
+};
+
+template <class P> struct nodes {
+    using task = typename P::task;
+    using result = typename P::result;
+
+    const dpr_recursion_args &args;
+    const data_of<P> &data;
+    void *memory; /* of a team */
+
+    /* The calling thread by itself. */
+    __device__ team alone() const { return {0, 1, memory}; }
+
+    __device__ node<P> &operator[](unsigned i) const { return static_cast<node<P> *>(args.nodes)[i]; }
+
+    __device__ void fail(unsigned status, int wrong = 0) const {
+        if (atomicCAS(&args.arena->error, 0, status) == 0)
+            args.arena->wrong = wrong;
+    }
+    /* Whether divide() may return n. */
+    __device__ bool is_count(int n) const {
+        if (static_cast<unsigned>(n) <= static_cast<unsigned>(P::most_children))
+            return true;
+        fail(DPR_ERR_DIVIDE, n);
+        return false;
+    }
+    __device__ bool failed() const { return *reinterpret_cast<volatile unsigned *>(&args.arena->error) != 0; }
+
+    /* Takes `n` nodes next to each other. Returns the first, or no_node if the arena has no room; then nodes that are
+     * left at its end are marked as done, for those who look at all nodes. */
+    __device__ unsigned take(unsigned n) const {
+        if (*reinterpret_cast<volatile unsigned *>(&args.arena->nodes) >= args.capacity)
+            return no_node;
+        const cg::coalesced_group group = cg::coalesced_threads(); /* one atomic for all */
+        const unsigned before = cg::exclusive_scan(group, n);
+        unsigned first = 0;
+        if (group.thread_rank() + 1 == group.size())
+            first = atomicAdd(&args.arena->nodes, before + n);
+        first = group.shfl(first, group.size() - 1) + before;
+        if (first < args.capacity && n <= args.capacity - first)
+            return first;
+        for (unsigned i = first; i < args.capacity; ++i)
+            (*this)[i].state = done;
+        return no_node;
+    }
+
+    __device__ void make(unsigned i, unsigned parent, unsigned depth, unsigned state) const {
+        node<P> &x = (*this)[i];
+        x.parent = parent;
+        x.depth = depth;
+        x.state = state;
+    }
+
+    /* Makes node i a parent of n children, of which `left` are not solved. */
+    __device__ void make_parent(unsigned i, unsigned first, unsigned n, unsigned left) const {
+        node<P> &x = (*this)[i];
+        x.first = first;
+        x.left = left;
+        x.state = n;
+    }
+
+    /* Counts node i, whose result is in memory, at its parent. Returns the parent if all its children are solved,
+     * otherwise no_node. */
+    __device__ unsigned count_solved(unsigned i) const {
+        (*this)[i].state = done;
+        const unsigned up = (*this)[i].parent;
+        if (up == no_node) {
+            atomicAdd(&args.arena->solved, 1);
+            return no_node;
+        }
+        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> left((*this)[up].left);
+        if (left.fetch_sub(1, cuda::memory_order_release) != 1)
+            return no_node;
+        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+        return up;
+    }
+
+    /* The same; and who counts the last child combines the parent's results, and goes on with it. */
+    __device__ void solved(unsigned i) const {
+        while ((i = count_solved(i)) != no_node) {
+            node<P> &parent = (*this)[i];
+            const task t = parent.at.task;
+            parent.at.result = combine<P>(data, t, results<P>(&(*this)[parent.first].at, sizeof(node<P>)),
+                                          static_cast<int>(parent.state), alone());
+        }
+    }
+
+    __device__ void solve(unsigned i, const result &r) const {
+        (*this)[i].at.result = r;
+        solved(i);
+    }
+};
+
+/* What a phase is for (phases.cuh). */
+enum : unsigned { phase_none, phase_dividing, phase_solving, phase_writing };
+
+/* Whether tasks are left to be divided or solved. */
+__device__ inline bool is_unfinished(const dpr_arena &arena) {
+    return arena.phase == phase_dividing || arena.phase == phase_solving;
+}
+
+/* The end of the nodes that are taken. */
+__device__ inline unsigned end_of(const dpr_recursion_args &args) {
+    const unsigned nodes = *reinterpret_cast<volatile unsigned *>(&args.arena->nodes);
+    return nodes < args.capacity ? nodes : args.capacity;
+}
+
+template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned me, unsigned threads) {
+    const void *from = arena.args.roots ? arena.args.roots : arena.args.few_roots;
+    const auto *roots = static_cast<const typename P::task *>(from);
+    for (unsigned i = me; i < arena.args.count; i += threads) {
+        arena[i].at.task = roots[i];
+        arena.make(i, no_node, 0, pending);
+    }
+}
+
+/* Thread `me` of `threads` copies results of roots, which are all solved. */
+template <class P> __device__ void copy_results(const nodes<P> &arena, unsigned me, unsigned threads) {
+    for (unsigned i = me; i < arena.args.count; i += threads)
+        static_cast<typename P::result *>(arena.args.out)[i] = arena[i].at.result;
+}
+
+/* Puts `words` 32-bit words into the mailbox, from its word `at` on. */
+__device__ inline void post(const dpr_recursion_args &args, unsigned at, const uint32_t *from, unsigned words) {
+    for (unsigned i = 0; i < words; ++i)
+        cuda::atomic_ref<uint64_t, cuda::thread_scope_system>(args.mailbox[at + i])
+            .store(uint64_t{args.tag} << 32 | from[i], cuda::memory_order_relaxed);
+}
+
+/* Leaves the arena zero, and puts the report and few results into the mailbox, when all else is written. */
+template <class P> __device__ void report(const nodes<P> &arena, unsigned rounds, unsigned levels, unsigned widest) {
+    constexpr unsigned words = sizeof(dpr_recursion_outcome) / 4;
+    const dpr_recursion_args &args = arena.args;
+    dpr_arena &a = *args.arena;
+    dpr_recursion_outcome r = {};
+    r.tasks = a.tasks;
+    r.error = a.error;
+    r.wrong = a.wrong;
+    r.deepest = a.deepest;
+    r.rounds = rounds;
+    r.levels = levels;
+    r.widest = widest;
+    r.nodes = a.nodes < args.capacity ? a.nodes : args.capacity;
+    r.serialised = a.serialised;
+    r.launched = a.nested.launched;
+    a = dpr_arena{};
+    uint32_t results[DPR_RECURSION_LETTER / 4] = {};
+    if (args.count <= sizeof results / sizeof(typename P::result))
+        for (unsigned i = 0; i < args.count; ++i)
+            memcpy(reinterpret_cast<char *>(results) + i * sizeof(typename P::result), &arena[i].at.result,
+                   sizeof(typename P::result));
+    __threadfence_system();
+    post(args, 0, reinterpret_cast<const uint32_t *>(&r), words);
+    post(args, words, results, DPR_RECURSION_LETTER / 4);
+}
+
+} // namespace recursion
+} // namespace dpr
+
+#endif

@@ -1,0 +1,269 @@
+/* Runs of recursions on the GPU: memory, launch and report.
+ *
+ * A run goes the way of every blocking run (host/cuda/wait.c), as one of a strategy that is in no list: so it has
+ * scratch memory, workspace and a mailbox, and streams, captures and errors are treated as elsewhere. */
+#include "job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/ctx.h"
+#include "args.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "error.h"
+#include "nested_args.h"
+
+/* Found on an H200, with fib(40), fib(45) and nqueens(15). */
+enum {
+    LANE_STEP = 128,        /* the threads of large blocks are a multiple of this */
+    SPARE_SLOTS = 24,       /* slots of a stack, at least, with which lanes seldom have to give frames away */
+    MOST_SLOTS = 255,       /* more do not help */
+    FRONTIER = 1 << 20,     /* tasks: eight for each lane. With 2^18 or 2^22 fib(40) takes a tenth longer */
+    BUDGET = 256,           /* steps */
+    ARENA = 1 << 23,        /* nodes, if no arena_tasks are given. fib(40) takes 3 million */
+    ARENA_BYTES = 1 << 29,  /* of these, at most */
+    LEAST_CHUNKS = 1 << 16, /* for stacks that find the arena full */
+    LANE_CHUNKS = 8,
+    CHUNK_BYTES = 1 << 28, /* of all chunks, at most, if they are more than LEAST_CHUNKS */
+    CHUNK_HEAD = 32,       /* bytes of a chunk before its slots */
+};
+
+/* What arrives in the mailbox. */
+typedef struct letter {
+    dpr_recursion_outcome outcome;
+    unsigned char results[DPR_RECURSION_LETTER];
+} letter;
+_Static_assert(sizeof(letter) <= DPR_MAIL_WORDS * 4, "it fits a mailbox");
+
+const char *dpr_job_refusal(const dpr_recursion_call *call) {
+    if (!call->recursion->gpu)
+        return "needs a policy that nvcc has compiled";
+    if (!dpr_ctx_gpu(call->ctx))
+        return "needs a context of a GPU";
+    return dpr_ctx_machine(call->ctx)->caps.gpu.memory_pools ? NULL : "needs memory pools";
+}
+
+/* ---- Sizes ---- */
+
+static unsigned lanes_of(const dpr_recursion *r, unsigned threads) {
+    return r->gpu->teams ? 1 : threads;
+}
+
+static size_t stack_bytes(const dpr_recursion_kernels *k, unsigned slots) {
+    return (size_t)k->slot_bytes + (size_t)slots * (k->slot_bytes + k->header_bytes);
+}
+
+unsigned dpr_job_threads(const dpr_recursion *r, unsigned most_threads, size_t shared, size_t fixed, unsigned *slots) {
+    const dpr_recursion_kernels *k = r->gpu;
+    const size_t least = (size_t)r->most_children + 2, wanted = least > SPARE_SLOTS ? least : SPARE_SLOTS;
+    unsigned threads = most_threads;
+    shared = shared > fixed ? shared - fixed : 0;
+    while (!k->teams && threads > 32 && threads * stack_bytes(k, (unsigned)wanted) > shared)
+        threads -= threads > LANE_STEP ? LANE_STEP : 32;
+    const unsigned lanes = lanes_of(r, threads);
+    if (lanes * stack_bytes(k, (unsigned)least) > shared)
+        return 0;
+    const size_t fitting = (shared / lanes - k->slot_bytes) / (k->slot_bytes + k->header_bytes);
+    *slots = fitting > MOST_SLOTS && least <= MOST_SLOTS ? MOST_SLOTS : (unsigned)fitting;
+    return threads;
+}
+
+static size_t after(size_t *end, size_t bytes) {
+    const size_t begin = (*end + 255) / 256 * 256;
+    *end = begin + bytes;
+    return begin;
+}
+
+/* The workspace of a run with nested launches begins with room for a report. */
+static dpr_job_layout lay_out(const dpr_job *j) {
+    const dpr_recursion *r = j->call->recursion;
+    dpr_job_layout at = {.bytes = DPR_REPORT_BYTES};
+    at.block = after(&at.bytes, sizeof(dpr_recursion_block) + r->data_bytes);
+    at.roots = after(&at.bytes, j->roots_on_host ? j->call->n * r->task_bytes : 0);
+    at.out = after(&at.bytes, j->out_on_host ? j->call->n * r->result_bytes : 0);
+    at.chunks = after(&at.bytes, (size_t)j->args.chunks * j->args.chunk_bytes);
+    at.nodes = after(&at.bytes, (size_t)j->args.capacity * r->gpu->node_bytes);
+    return at;
+}
+
+static uint32_t least_of(uint64_t a, uint64_t b) {
+    return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t default_arena(const dpr_recursion_call *call) {
+    const uint32_t fitting = least_of(ARENA, ARENA_BYTES / call->recursion->gpu->node_bytes);
+    return call->n > fitting / 2 ? (uint32_t)call->n * 2 : fitting;
+}
+
+/* A lane needs several chunks where recursions are deep, but in a small arena few lanes have work. */
+static uint32_t count_chunks(const dpr_job *j, int sms) {
+    const uint64_t lanes = (uint64_t)lanes_of(j->call->recursion, j->threads) * j->blocks * (uint64_t)sms;
+    const uint32_t wanted = least_of(LANE_CHUNKS * lanes, CHUNK_BYTES / j->args.chunk_bytes);
+    return wanted > LEAST_CHUNKS && j->args.capacity > lanes ? wanted : LEAST_CHUNKS;
+}
+
+void dpr_job_size(dpr_job *j, size_t fixed) {
+    const dpr_recursion_call *call = j->call;
+    const dpr_recursion *r = call->recursion;
+    const dpr_recursion_options *o = &call->options;
+    const int sms = dpr_device_residence(dpr_ctx_gpu(call->ctx)).sms;
+    j->shared_bytes = fixed + lanes_of(r, j->threads) * stack_bytes(r->gpu, j->args.slots);
+    j->args.count = (uint32_t)call->n;
+    j->args.capacity = o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(call);
+    j->args.frontier = r->gpu->teams ? UINT32_MAX : FRONTIER;
+    j->args.budget = BUDGET;
+    j->args.chunk_bytes =
+        (uint32_t)(CHUNK_HEAD + j->args.slots * (r->gpu->slot_bytes + r->gpu->header_bytes) + 15) / 16 * 16;
+    j->args.chunks = count_chunks(j, sms);
+    j->args.max_depth = least_of(o->max_depth, UINT32_MAX / 2);
+    j->args.max_tasks = o->max_tasks ? o->max_tasks : UINT64_MAX;
+    j->args.threads = j->threads;
+    j->args.shared_bytes = (uint32_t)j->shared_bytes;
+    j->args.most_blocks = j->blocks * (unsigned)sms;
+    j->at = lay_out(j);
+}
+
+/* Whether a kernel cannot reach the memory. */
+static dpr_status is_on_host(const dpr_recursion_call *call, const char *name, const void *at, int *out) {
+    dpr_place place;
+    dpr_status status = dpr_device_place(at, name, &place);
+    if (status == DPR_OK)
+        status = dpr_ctx_reaches(call->ctx, name, place);
+    *out = place.memory == DPR_MEMORY_HOST;
+    return status;
+}
+
+dpr_status dpr_job_places(dpr_job *j) {
+    const dpr_status status = is_on_host(j->call, "roots", j->call->roots, &j->roots_on_host);
+    return status == DPR_OK ? is_on_host(j->call, "out", j->call->out, &j->out_on_host) : status;
+}
+
+/* ---- Launches ---- */
+
+size_t dpr_job_workspace_bytes(const dpr_run *run) {
+    return ((const dpr_job *)run->in)->at.bytes;
+}
+
+static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
+    const size_t bytes = j->call->n * j->call->recursion->task_bytes;
+    args->roots = j->call->roots;
+    if (!j->roots_on_host)
+        return cudaSuccess;
+    args->roots = NULL;
+    if (bytes <= sizeof args->few_roots) {
+        memcpy(args->few_roots, j->call->roots, bytes);
+        return cudaSuccess;
+    }
+    args->roots = (char *)run->workspace + j->at.roots;
+    return cudaMemcpyAsync((void *)args->roots, j->call->roots, bytes, cudaMemcpyDefault, run->stream);
+}
+
+cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
+    *args = j->args;
+    args->arena = run->scratch;
+    args->block = (dpr_recursion_block *)((char *)run->workspace + j->at.block);
+    args->chunk_memory = (char *)run->workspace + j->at.chunks;
+    args->nodes = (char *)run->workspace + j->at.nodes;
+    args->mailbox = run->out;
+    args->tag = run->tag;
+    args->out = j->out_on_host ? (char *)run->workspace + j->at.out : (char *)j->call->out;
+    return copy_roots(run, j, args);
+}
+
+cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *j, void *function, unsigned blocks, int cooperative,
+                           void **params) {
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}};
+    CUlaunchConfig config = {.gridDimX = blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = j->threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = (unsigned)j->shared_bytes,
+                             .hStream = run->stream,
+                             .attrs = &attribute,
+                             .numAttrs = cooperative != 0};
+    return (cudaError_t)dpr_driver()->launch_kernel_ex(&config, (CUfunction)function, params, NULL);
+}
+
+cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
+    if (!j->results)
+        return cudaSuccess;
+    return cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
+                           run->stream);
+}
+
+/* ---- The run ---- */
+
+/* Runs on the SMs of the stream, which may be fewer than the device's. */
+static dpr_status run_on_device(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
+                                letter *from) {
+    dpr_device *gpu = dpr_ctx_gpu(call->ctx);
+    dpr_run run = {.in = j,
+                   .stream = call->stream,
+                   .sms = dpr_device_residence(gpu).sms,
+                   .max_pending = call->options.max_pending};
+    dpr_misfit misfit = {0, 0};
+    dpr_status status = dpr_device_run_blocking(gpu, strategy, &run, from, sizeof *from, &misfit);
+    if (status == DPR_ERR_STRATEGY_UNABLE && misfit.sms != 0) {
+        run.sms = misfit.sms;
+        status = dpr_device_run_blocking(gpu, strategy, &run, from, sizeof *from, &misfit);
+    }
+    return status;
+}
+
+static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o, const char *engine) {
+    const dpr_recursion_options *options = &j->call->options;
+    const dpr_recursion *recursion = j->call->recursion;
+    if (o->error == DPR_OK)
+        return DPR_OK;
+    if (o->error == DPR_ERR_DIVIDE)
+        return dpr_fail(DPR_ERR_DIVIDE, "divide() of recursion \"%s\" returned %d, and must return 0 to %d",
+                        recursion->name, o->wrong, recursion->most_children);
+    if (o->error == DPR_ERR_LIMIT)
+        return dpr_fail(
+            DPR_ERR_LIMIT,
+            "recursion \"%s\" has a task deeper than options->max_depth, which is %llu, or a lane has solved "
+            "more than options->max_tasks, which is %llu",
+            recursion->name, (unsigned long long)options->max_depth, (unsigned long long)options->max_tasks);
+    if (o->error == DPR_ERR_STRATEGY_UNABLE)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "engine \"%s\" lost tasks of recursion \"%s\"", engine,
+                        recursion->name);
+    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
+                    "the stacks of recursion \"%s\" need more than %u pieces of memory, because "
+                    "options->arena_tasks, which is %llu, is too small",
+                    recursion->name, j->args.chunks, (unsigned long long)options->arena_tasks);
+}
+
+static void read_letter(const dpr_job *j, const letter *from, dpr_recursion_report *report) {
+    const dpr_recursion_outcome *o = &from->outcome;
+    if (j->out_on_host)
+        memcpy(j->call->out, j->results ? j->results : from->results, j->call->n * j->call->recursion->result_bytes);
+    report->tasks = o->tasks;
+    report->deepest = o->deepest;
+    report->levels = o->levels;
+    report->widest = o->widest;
+    report->rounds = o->rounds;
+    report->launches = j->launches + o->launched;
+    report->handed_out = o->nodes;
+    report->serialised = o->serialised;
+}
+
+dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
+                       dpr_recursion_report *report) {
+    const size_t bytes = call->n * call->recursion->result_bytes;
+    letter from;
+    if (j->out_on_host && bytes > sizeof from.results) {
+        j->results = malloc(bytes);
+        if (!j->results)
+            return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", call->n);
+    }
+    dpr_status status = run_on_device(call, j, strategy, &from);
+    if (status == DPR_OK)
+        status = check_outcome(j, &from.outcome, strategy->name);
+    if (status == DPR_OK)
+        read_letter(j, &from, report);
+    free(j->results);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* A run of a recursion on the GPU, on the host: sizes, memory, launch and report (job.c), for the engines. */
+#ifndef DPR_DP_JOB_H
+#define DPR_DP_JOB_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "engines.h"
+#include "strategy.h"
+
+/* Where the parts of a run's workspace begin, and its size. */
+typedef struct dpr_job_layout {
+    size_t block, roots, out, chunks, nodes, bytes;
+} dpr_job_layout;
+
+/* What a launch of a run needs. `in` of the run points to it. */
+typedef struct dpr_job {
+    const dpr_recursion_call *call;
+    dpr_recursion_args args; /* all but pointers */
+    dpr_job_layout at;
+    unsigned threads;    /* a block */
+    unsigned blocks;     /* an SM */
+    size_t shared_bytes; /* a block */
+    int roots_on_host, out_on_host;
+    void *results;     /* host memory for results that fit no mailbox, or NULL */
+    unsigned launches; /* by the host */
+} dpr_job;
+
+/* Why no engine of the GPU can run the call, as a clause; NULL if some may. */
+const char *dpr_job_refusal(const dpr_recursion_call *call);
+
+/* Finds out whether kernels reach roots and results. */
+dpr_status dpr_job_places(dpr_job *job);
+
+/* Chooses lanes and stacks for blocks of at most `most_threads` threads and `shared` bytes of shared memory, of which
+ * stacks get what is left of `fixed`. Policies with teams have blocks of all these threads, and one lane. Returns 0 if
+ * a task's children do not fit, otherwise the threads a block. Sets *slots. */
+unsigned dpr_job_threads(const dpr_recursion *recursion, unsigned most_threads, size_t shared, size_t fixed,
+                         unsigned *slots);
+
+/* Sets sizes, given threads and args.slots. `fixed` as above. */
+void dpr_job_size(dpr_job *job, size_t fixed);
+
+/* Completes the arguments of a run, and copies roots from the host. */
+cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *job, dpr_recursion_args *args);
+
+/* Puts a kernel into the run's stream, with `params` as its parameters. */
+cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *function, unsigned blocks, int cooperative,
+                           void **params);
+
+/* Copies results that fit no mailbox to the host. */
+cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recursion_args *args);
+
+/* Runs the job as a strategy that is in no list, and writes results and report. */
+dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *job, const dpr_strategy *strategy,
+                       dpr_recursion_report *report);
+
+/* Bytes of the workspace: a strategy's workspace_bytes(). */
+size_t dpr_job_workspace_bytes(const dpr_run *run);
+
+#endif

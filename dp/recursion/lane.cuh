@@ -1,0 +1,355 @@
+/* A lane: a thread of the GPU that solves tasks depth first, on a stack in shared memory. */
+#ifndef DPR_DP_LANE_CUH
+#define DPR_DP_LANE_CUH
+
+#include "arena.cuh"
+
+namespace dpr {
+namespace recursion {
+
+/* What a lane's stack keeps of the frames below the topmost: how many children, and the number of the next one. */
+template <class P> struct header {
+    using word = std::conditional_t<P::most_children <= 254, uint8_t, uint32_t>;
+    word n, next;
+};
+
+/* A saved stack, in a chunk. */
+struct chunk {
+    unsigned below; /* the chunk that was saved before, or no_node */
+    unsigned frames, base, n, next;
+};
+
+/* The stack of one lane: slots, one frame's children after another's. Frame 0 has the task that the lane has taken. The
+ * task of every other frame is in the slot of its parent whose number is the parent's next - 1. */
+template <class P> struct lane {
+    using task = typename P::task;
+    using result = typename P::result;
+    static constexpr unsigned slot_bytes = sizeof(slot<P>);
+
+    nodes<P> arena;
+    char *slots;        /* of this lane: another every `stride` bytes */
+    header<P> *headers; /* of this lane: another every `lanes` */
+    unsigned stride, lanes, room;
+
+    unsigned root = no_node;                        /* the node whose task is in slot 0 */
+    unsigned frames = 0, base = 0, n = 0, next = 0; /* topmost frame: its number, first slot, children, next child */
+    unsigned saved = no_node, spare = no_node;      /* the latest chunk; chunks of this lane that are free */
+    unsigned depth = 0, deepest = 0;                /* of the task in slot 0; of all tasks */
+    unsigned long long tasks = 0;
+
+    __device__ slot<P> &at(unsigned i) const { return *reinterpret_cast<slot<P> *>(slots + i * stride); }
+    __device__ header<P> &header_of(unsigned i) const { return headers[i * lanes]; }
+    __device__ char *chunk_at(unsigned i) const {
+        return static_cast<char *>(arena.args.chunk_memory) + static_cast<size_t>(i) * arena.args.chunk_bytes;
+    }
+    /* Whether the children of any task fit. */
+    __device__ bool has_room() const { return base + n + P::most_children <= room; }
+    __device__ bool busy() const { return root != no_node; }
+
+    __device__ void start(unsigned i) {
+        root = i;
+        at(0).task = arena[i].at.task;
+        depth = arena[i].depth;
+        frames = base = next = 0;
+        n = 1;
+    }
+
+    /* Combines the topmost frame, whose children are all solved. */
+    __device__ void join() {
+        const unsigned top = base, children = n;
+        const header<P> h = header_of(--frames);
+        n = h.n;
+        next = h.next;
+        base -= n;
+        slot<P> &mine = at(base + next - 1);
+        const task t = mine.task;
+        mine.result =
+            combine<P>(arena.data, t, results<P>(&at(top), stride), static_cast<int>(children), arena.alone());
+    }
+
+    /* Divides the next child of the topmost frame. Returns false if the stack is too full for its children. */
+    __device__ bool descend() {
+        const unsigned top = base + n, free = room - top;
+        const task t = at(base + next).task;
+        const unsigned most = free < static_cast<unsigned>(P::most_children) ? free : P::most_children;
+        const int m = divide<P>(arena.data, t, children<P>(&at(top), stride, most), arena.alone());
+        if (static_cast<unsigned>(m) > most) {
+            if (m >= 0 && m <= P::most_children)
+                return false;
+            arena.fail(DPR_ERR_DIVIDE, m);
+            return true;
+        }
+        ++tasks;
+        ++next;
+        if (m == 0) {
+            at(base + next - 1).result = recursion::base<P>(arena.data, t, arena.alone());
+            deepest = depth + frames > deepest ? depth + frames : deepest;
+        } else {
+            if (depth + frames >= arena.args.max_depth)
+                arena.fail(DPR_ERR_LIMIT);
+            header<P> &h = header_of(frames++);
+            h.n = n;
+            h.next = next;
+            base = top;
+            n = m;
+            next = 0;
+        }
+        return true;
+    }
+
+    /* ---- Ways out ---- */
+
+    /* Writes frames 1 to `last` to the arena. Returns the node of the child of frame `last` that is in progress or, of
+     * the topmost frame, is the next one; no_node if the arena is full, and then nothing is done. */
+    __device__ unsigned write_out(unsigned last) {
+        unsigned total = 0;
+        for (unsigned f = 1; f <= last; ++f)
+            total += f < frames ? header_of(f).n : n;
+        unsigned first = arena.take(total), at_node = root, from = 1;
+        if (first == no_node)
+            return no_node;
+        for (unsigned f = 1; f <= last; ++f) {
+            const unsigned count = f < frames ? header_of(f).n : n, begun = f < frames ? header_of(f).next : next;
+            const unsigned finished = f < frames ? begun - 1 : begun;
+            for (unsigned k = 0; k < count; ++k) {
+                arena[first + k].at = at(from + k);
+                arena.make(first + k, at_node, depth + f, k < finished ? done : k < begun ? taken : pending);
+            }
+            arena.make_parent(at_node, first, count, count - finished);
+            at_node = first + finished;
+            first += count;
+            from += count;
+        }
+        return at_node;
+    }
+
+    /* Gives frames 1 to `last` away: the lane keeps only what is above, or the topmost frame's next child. Returns
+     * false if the arena is full. */
+    __device__ bool give(unsigned last) {
+        const unsigned node = write_out(last);
+        if (node == no_node)
+            return false;
+        if (last == frames) {
+            arena[node].state = taken;
+            start(node);
+            return true;
+        }
+        unsigned end = 1; /* of frame `last` */
+        for (unsigned f = 1; f <= last; ++f)
+            end += header_of(f).n;
+        at(0) = at(end - header_of(last).n + header_of(last).next - 1);
+        for (unsigned k = end; k < base + n; ++k)
+            at(k - end + 1) = at(k);
+        for (unsigned f = last + 1; f < frames; ++f)
+            header_of(f - last) = header_of(f);
+        header_of(0) = {1, 1};
+        root = node;
+        depth += last;
+        frames -= last;
+        base -= end - 1;
+        return true;
+    }
+
+    /* Makes room on the full stack: gives its lower half away or, if the arena is full, saves the stack. */
+    __device__ void overflow() {
+        unsigned last = 1, end = 1 + (frames > 1 ? header_of(1).n : n);
+        while (last + 1 < frames && end < room / 2)
+            end += header_of(++last).n;
+        if (saved != no_node || !give(last)) {
+            atomicAdd(&arena.args.arena->serialised, 1);
+            save();
+        }
+    }
+
+    /* Gives the lowest frame away that has children which are not begun, unless it is the topmost one. */
+    __device__ void share() {
+        unsigned f = 1;
+        while (f < frames && header_of(f).next == header_of(f).n)
+            ++f;
+        if (f < frames && saved == no_node)
+            give(f);
+    }
+
+    /* Gives all away that is not begun, or solves the little that is left. Afterwards the lane is idle, unless the
+     * arena is full or it has saved a stack. */
+    __device__ void leave() {
+        while (next == n && frames > 0)
+            join();
+        if (next == n && saved == no_node) {
+            arena.solve(root, at(0).result);
+            root = no_node;
+        } else if (next < n && frames > 0 && saved == no_node && give(frames)) {
+            arena[root].state = pending;
+            root = no_node;
+        }
+    }
+
+    /* Saves the stack in a chunk, and goes on with the topmost frame's next child on an empty one. */
+    __device__ void save() {
+        const dpr_recursion_args &args = arena.args;
+        const unsigned i = spare != no_node ? spare : atomicAdd(&args.arena->chunks, 1);
+        if (i >= args.chunks) {
+            arena.fail(DPR_ERR_OUT_OF_MEMORY);
+            return;
+        }
+        char *to = chunk_at(i);
+        spare = spare != no_node ? reinterpret_cast<chunk *>(to)->below : no_node;
+        *reinterpret_cast<chunk *>(to) = {saved, frames, base, n, next};
+        auto *slots_to = reinterpret_cast<recursion::slot<P> *>(to + 32);
+        for (unsigned k = 0; k < base + n; ++k)
+            slots_to[k] = at(k);
+        auto *headers_to = reinterpret_cast<header<P> *>(slots_to + room);
+        for (unsigned k = 0; k < frames; ++k)
+            headers_to[k] = header_of(k);
+        saved = i;
+        at(0) = at(base + next);
+        depth += frames;
+        frames = base = next = 0;
+        n = 1;
+    }
+
+    /* Goes on with the stack that was saved last: its topmost frame's next child is solved, in slot 0. */
+    __device__ void restore() {
+        char *from = chunk_at(saved);
+        const auto c = *reinterpret_cast<const chunk *>(from);
+        const auto *slots_from = reinterpret_cast<const recursion::slot<P> *>(from + 32);
+        const auto *headers_from = reinterpret_cast<const header<P> *>(slots_from + room);
+        const recursion::slot<P> solved = at(0);
+        for (unsigned k = 0; k < c.base + c.n; ++k)
+            at(k) = slots_from[k];
+        for (unsigned k = 0; k < c.frames; ++k)
+            header_of(k) = headers_from[k];
+        reinterpret_cast<chunk *>(from)->below = spare;
+        spare = saved;
+        saved = c.below;
+        depth -= c.frames;
+        frames = c.frames;
+        base = c.base;
+        n = c.n;
+        next = c.next;
+        at(base + next) = solved;
+        ++next;
+    }
+
+    /* What happens seldom is a call with a copy of the lane, so that the lane itself can stay in registers. */
+    enum class detour { restore, overflow, share, leave };
+    static __device__ __noinline__ lane take(detour way, lane l) {
+        if (way == detour::restore)
+            l.restore();
+        else if (way == detour::overflow)
+            l.overflow();
+        else if (way == detour::share)
+            l.share();
+        else
+            l.leave();
+        return l;
+    }
+    __device__ void go(detour way) {
+        const lane l = take(way, *this);
+        root = l.root;
+        frames = l.frames;
+        base = l.base;
+        n = l.n;
+        next = l.next;
+        saved = l.saved;
+        spare = l.spare;
+        depth = l.depth;
+        deepest = l.deepest;
+        tasks = l.tasks;
+    }
+
+    /* One step of a busy lane. */
+    __device__ void step() {
+        if (next == n) {
+            if (frames > 0) {
+                join();
+            } else if (saved != no_node) {
+                go(detour::restore);
+            } else {
+                arena.solve(root, at(0).result);
+                root = no_node;
+                return;
+            }
+        }
+        if (next < n && !descend())
+            go(detour::overflow);
+    }
+};
+
+/* ---- Phases ----------------------------------------------------------------------------------------------------- */
+
+/* Makes the first n slots of `own` the children of node i. Returns false if there is no room: the node stays pending.
+ */
+template <class P> __device__ bool make_children(const nodes<P> &arena, const lane<P> &own, unsigned i, int n) {
+    const unsigned depth = arena[i].depth, first = arena.take(n);
+    if (first == no_node)
+        return false;
+    if (depth >= arena.args.max_depth)
+        arena.fail(DPR_ERR_LIMIT);
+    for (int k = 0; k < n; ++k) {
+        arena[first + k].at.task = own.at(k).task;
+        arena.make(first + k, i, depth + 1, pending);
+    }
+    arena.make_parent(i, first, n, n);
+    return true;
+}
+
+/* Divides the pending tasks among nodes begin .. end-1: thread `me` of `threads`. Those for whose children there is no
+ * room stay pending. Returns how many tasks it divided or solved. */
+template <class P>
+__device__ unsigned divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned me,
+                                 unsigned threads) {
+    unsigned divided = 0;
+    for (unsigned i = begin + me; i < end; i += threads) {
+        if (arena[i].state != pending)
+            continue;
+        const typename P::task t = arena[i].at.task;
+        const int n = divide<P>(arena.data, t, children<P>(&own.at(0), own.stride, P::most_children), arena.alone());
+        if (!arena.is_count(n))
+            return divided;
+        own.deepest = arena[i].depth > own.deepest ? arena[i].depth : own.deepest;
+        if (n == 0)
+            arena.solve(i, base<P>(arena.data, t, arena.alone()));
+        divided += n == 0 || make_children(arena, own, i, n);
+    }
+    return divided;
+}
+
+/* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. Returns when
+ * none is left to take, after another `budget` steps. All lanes of a warp call it. */
+template <class P> __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end) {
+    const dpr_recursion_args &args = arena.args;
+    const unsigned mine = threadIdx.x % 32;
+    bool dry = begin == end;
+    unsigned steps = 0;
+    for (unsigned turn = 1;; ++turn) {
+        const unsigned idle = __ballot_sync(~0u, !own.busy());
+        if (idle != 0 && !dry) {
+            unsigned first = 0;
+            if (mine == 0)
+                first = atomicAdd(&args.arena->taken, __popc(idle));
+            first = begin + __shfl_sync(~0u, first, 0);
+            dry = first + __popc(idle) >= end;
+            const unsigned i = first + __popc(idle & ((1u << mine) - 1));
+            if (!own.busy() && i < end && arena[i].state == pending)
+                own.start(i);
+        } else if (idle == ~0u) {
+            return;
+        }
+        if (own.busy())
+            own.step();
+        if (dry && ++steps > args.budget)
+            return;
+        if (turn % 1024 == 0) {
+            if (own.tasks > args.max_tasks)
+                arena.fail(DPR_ERR_LIMIT);
+            if (__any_sync(~0u, arena.failed()))
+                return;
+        }
+    }
+}
+
+} // namespace recursion
+} // namespace dpr
+
+#endif

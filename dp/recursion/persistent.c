@@ -1,0 +1,84 @@
+/* The engine `persistent` on the host. persistent.cuh has its kernel, and phases.cuh that for policies with teams. */
+#include "api/ctx.h"
+#include "job.h"
+
+enum {
+    MOST_LANES = 1024, /* in the one block of an SM */
+    TEAM = 256,        /* threads */
+    MOST_TEAMS = 4     /* of an SM: the kernel's launch bounds */
+};
+
+static int launch(const dpr_run *run) {
+    const dpr_job *j = run->in;
+    const dpr_recursion *r = j->call->recursion;
+    dpr_recursion_args args;
+    void *function = NULL, *params[] = {&args, (void *)j->call->data};
+    cudaError_t error = dpr_job_begin(run, j, &args);
+    if (error == cudaSuccess)
+        error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
+    if (error == cudaSuccess)
+        error = dpr_job_launch(run, j, function, j->blocks * (unsigned)run->sms, 1, params);
+    return (int)(error == cudaSuccess ? dpr_job_end(run, j, &args) : error);
+}
+
+static const dpr_strategy strategy = {
+    .name = "persistent",
+    .text = "runs the engine \"persistent\"",
+    .side = DPR_ON_GPU,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
+    .launch = launch,
+    .workspace_bytes = dpr_job_workspace_bytes,
+};
+
+/* Bytes of shared memory besides stacks: a block that is a team has a word for itself. */
+static size_t fixed_bytes(const dpr_recursion *r) {
+    return r->gpu->teams ? 16 + (r->gpu->team_bytes + 15) / 16 * 16 : 0;
+}
+
+static unsigned choose_threads(const dpr_recursion_call *call, unsigned *slots) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(call->ctx)->caps.gpu;
+    const dpr_recursion *r = call->recursion;
+    return dpr_job_threads(r, r->gpu->teams ? TEAM : MOST_LANES,
+                           (size_t)(r->gpu->teams ? gpu->shared_per_block : gpu->shared_per_block_optin),
+                           fixed_bytes(r), slots);
+}
+
+/* Blocks an SM that are there at a time. */
+static unsigned count_blocks(const dpr_job *j) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(j->call->ctx)->caps.gpu;
+    const int64_t fitting = gpu->shared_per_sm / ((int64_t)j->shared_bytes + gpu->shared_reserved_per_block);
+    if (!j->call->recursion->gpu->teams || fitting < 1)
+        return 1;
+    return fitting < MOST_TEAMS ? (unsigned)fitting : MOST_TEAMS;
+}
+
+static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_report *report) {
+    dpr_job j = {.call = call, .blocks = 1, .launches = 1};
+    const dpr_status status = dpr_job_places(&j);
+    if (status != DPR_OK)
+        return status;
+    j.threads = choose_threads(call, &j.args.slots);
+    dpr_job_size(&j, fixed_bytes(call->recursion));
+    j.blocks = count_blocks(&j);
+    return dpr_job_run(call, &j, &strategy, report);
+}
+
+/* ---- The engine ---- */
+
+static const char *refusal(const dpr_recursion_call *call) {
+    unsigned slots;
+    const char *why = dpr_job_refusal(call);
+    if (why)
+        return why;
+    if (choose_threads(call, &slots) == 0)
+        return "has no room in shared memory for a task's children";
+    return dpr_ctx_machine(call->ctx)->caps.gpu.cooperative_launch ? NULL : "needs cooperative launches";
+}
+
+const dpr_engine dpr_engine_persistent = {
+    .name = "persistent",
+    .text = "one kernel, whose lanes solve sub-trees in shared memory and share what is left",
+    .on_gpu = 1,
+    .refusal = refusal,
+    .run = run_persistent,
+};

@@ -1,0 +1,298 @@
+/* The engines `host`, `level`, `graph` and `naive` on the host. phases.cuh and nested.cu have their kernels.
+ *
+ * The host launches a policy's kernel to begin, then what the engine is about, and then the policy's kernel to write
+ * the results. Engines `host`, `level` and `graph` do phases. Whatever launches of `level` and `graph` leave undone,
+ * because a launch was refused or a limit of depth was reached, the host launches: all phases are done when the outcome
+ * is in the mailbox. */
+#include "api/ctx.h"
+#include "args.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "cuda/home.h"
+#include "cuda/module.h"
+#include "error.h"
+#include "job.h"
+#include "nested_host.h"
+
+enum {
+    MOST_THREADS = 256,
+    LAUNCHES = 8,           /* phases that the host launches before it looks how far the device is */
+    MOST_LAUNCHES = 128,    /* the same, later in a run */
+    LAUNCHER_STACK = 256,   /* bytes of stack that kernels of the library take besides a policy's functions */
+    LAUNCHER_SHARED = 4096, /* bytes of static shared memory, at most, that a block of these kernels has */
+};
+
+/* Entries of dpr_recursion_table (nested.cu). */
+enum { LEVEL, NAIVE };
+
+static const char go_on[] = "dpr_go_on";
+
+/* A run's arguments, and the policy's kernel. */
+typedef struct scene {
+    dpr_run run;
+    dpr_job *job;
+    dpr_recursion_args args;
+    void *kernel;
+    unsigned blocks;
+} scene;
+
+static cudaError_t launch_policy(scene *s, unsigned what) {
+    void *params[] = {&s->args, (void *)s->job->call->data, &what};
+    s->job->launches++;
+    return dpr_job_launch(&s->run, s->job, s->kernel, s->blocks, 0, params);
+}
+
+/* Launches the kernel that all nested launches are of, to begin with a function of the table. */
+static cudaError_t launch_nested(scene *s, int which, unsigned blocks) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(s->job->call->ctx)->caps.gpu;
+    dpr_launch launch = {.entry = go_on,
+                         .module = &dpr_dp_module,
+                         .blocks = blocks,
+                         .threads = s->job->threads,
+                         .shared_bytes = (int)s->job->shared_bytes};
+    dpr_nested_args args = {
+        .launches = s->run.launches, .max_depth = (uint32_t)gpu->nesting_depth, .run = {.in = s->args.block}};
+    void *from, *table[2];
+    cudaError_t error = dpr_module_variable(&dpr_dp_module, "dpr_recursion_table", &from);
+    if (error == cudaSuccess)
+        error = dpr_home_copy_apart(table, from, sizeof table);
+    if (error != cudaSuccess)
+        return error;
+    args.go_on = table[which];
+    s->job->launches++;
+    return (cudaError_t)s->run.enqueue(&s->run, &launch, &args.run);
+}
+
+/* ---- host: a launch for each phase ---- */
+
+static int has_arrived(const scene *s) {
+    const volatile uint64_t *mail = s->run.out;
+    return (uint32_t)(mail[0] >> 32) == s->run.tag;
+}
+
+/* Waits until the outcome has arrived, or nothing is left to do in the stream. */
+static cudaError_t wait(const scene *s) {
+    cudaError_t error = cudaErrorNotReady;
+    while (error == cudaErrorNotReady && !has_arrived(s))
+        error = cudaStreamQuery(s->run.stream);
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
+/* Launches phases until all are done. */
+static cudaError_t launch_phases(scene *s) {
+    cudaError_t error = cudaSuccess;
+    for (unsigned launches = LAUNCHES; error == cudaSuccess && !has_arrived(s);
+         launches = launches < MOST_LAUNCHES ? 2 * launches : launches) {
+        for (unsigned i = 0; i < launches && error == cudaSuccess; i++)
+            error = launch_policy(s, DPR_LAUNCH_PHASE);
+        if (error == cudaSuccess)
+            error = launch_policy(s, DPR_LAUNCH_END_IF_DUE);
+        if (error == cudaSuccess)
+            error = wait(s);
+    }
+    return error;
+}
+
+static cudaError_t run_host(scene *s) {
+    return launch_phases(s);
+}
+
+/* ---- level: a nested launch for each phase ---- */
+
+static cudaError_t finish_phases(scene *s) {
+    cudaError_t error = launch_policy(s, DPR_LAUNCH_END_IF_DUE);
+    if (error == cudaSuccess)
+        error = wait(s);
+    return error == cudaSuccess ? launch_phases(s) : error;
+}
+
+static cudaError_t run_level(scene *s) {
+    const cudaError_t error = launch_nested(s, LEVEL, s->blocks);
+    return error == cudaSuccess ? finish_phases(s) : error;
+}
+
+/* ---- graph: a graph that launches itself again for each phase ---- */
+
+/* Adds a kernel to the graph, after `*last` unless that is NULL. */
+static cudaError_t add_kernel(cudaGraph_t graph, CUgraphNode *last, CUDA_KERNEL_NODE_PARAMS kernel) {
+    const CUgraphNode before = *last;
+    kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+    return (cudaError_t)dpr_driver()->graph_add_kernel(last, graph, &before, before != NULL, &kernel);
+}
+
+/* A phase, and the kernel that launches the graph again. */
+static cudaError_t fill_graph(scene *s, cudaGraph_t graph) {
+    unsigned what = DPR_LAUNCH_PHASE;
+    void *phase[] = {&s->args, (void *)s->job->call->data, &what}, *again[] = {&s->args.block};
+    CUDA_KERNEL_NODE_PARAMS of_phase = {.func = (CUfunction)s->kernel,
+                                        .gridDimX = s->blocks,
+                                        .blockDimX = s->job->threads,
+                                        .sharedMemBytes = (unsigned)s->job->shared_bytes,
+                                        .kernelParams = phase},
+                            of_again = {.gridDimX = 1, .blockDimX = 1, .kernelParams = again};
+    CUgraphNode last = NULL;
+    cudaError_t error = dpr_module_function(&dpr_dp_module, "dpr_recursion_again", &of_again.func);
+    if (error == cudaSuccess)
+        error = add_kernel(graph, &last, of_phase);
+    return error == cudaSuccess ? add_kernel(graph, &last, of_again) : error;
+}
+
+static cudaError_t make_graph(scene *s, cudaGraphExec_t *out) {
+    cudaGraph_t graph;
+    cudaError_t error = cudaGraphCreate(&graph, 0);
+    if (error != cudaSuccess)
+        return error;
+    error = fill_graph(s, graph);
+    if (error == cudaSuccess)
+        error = cudaGraphInstantiate(out, graph, cudaGraphInstantiateFlagDeviceLaunch);
+    (void)cudaGraphDestroy(graph);
+    return error;
+}
+
+static cudaError_t run_graph(scene *s) {
+    cudaGraphExec_t graph;
+    cudaError_t error = make_graph(s, &graph);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaGraphUpload(graph, s->run.stream);
+    if (error == cudaSuccess)
+        error = cudaGraphLaunch(graph, s->run.stream);
+    s->job->launches++;
+    if (error == cudaSuccess)
+        error = finish_phases(s);
+    const cudaError_t last = cudaGraphExecDestroy(graph);
+    return error == cudaSuccess ? last : error;
+}
+
+/* ---- naive: a nested launch for each task ---- */
+
+static cudaError_t run_naive(scene *s) {
+    const cudaError_t error = launch_nested(s, NAIVE, s->args.count);
+    return error == cudaSuccess ? launch_policy(s, DPR_LAUNCH_END) : error;
+}
+
+/* ---- Runs ---- */
+
+static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)) {
+    scene s = {.run = *run, .job = (dpr_job *)run->in};
+    size_t stack;
+    s.run.programmatic = 0; /* each kernel needs what the one before has written */
+    s.blocks = s.job->blocks * (unsigned)run->sms;
+    s.job->launches = 0;
+    cudaError_t error = dpr_job_begin(run, s.job, &s.args);
+    if (error == cudaSuccess)
+        error = (cudaError_t)s.job->call->recursion->gpu->phase(&s.kernel, &stack);
+    if (error == cudaSuccess)
+        error = launch_policy(&s, DPR_LAUNCH_BEGIN);
+    if (error == cudaSuccess)
+        error = engine(&s);
+    return error == cudaSuccess ? dpr_job_end(run, s.job, &s.args) : error;
+}
+
+/* Checks that the policy's functions have room on the stack, and loads the kernels that call them. */
+static dpr_status prepare_nested(const dpr_recursion_call *call, const char *engine) {
+    dpr_residence at = dpr_device_residence(dpr_ctx_gpu(call->ctx));
+    const dpr_kernel kernel = {.entry = go_on, .threads = MOST_THREADS, .module = &dpr_dp_module};
+    dpr_residency unused;
+    dpr_visit visit;
+    size_t stack = 0, limit = 0;
+    void *function;
+    dpr_status status = dpr_device_resident(&at, &kernel, &unused);
+    if (status == DPR_OK)
+        status = dpr_home_enter_relaxed(dpr_device_home_of(dpr_ctx_gpu(call->ctx)), &visit);
+    if (status != DPR_OK)
+        return status;
+    cudaError_t error = (cudaError_t)call->recursion->gpu->phase(&function, &stack);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetLimit(&limit, cudaLimitStackSize);
+    dpr_home_leave(&visit);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "asking for the stack of threads");
+    if (stack + LAUNCHER_STACK <= limit)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                    "engine \"%s\" needs %zu bytes of stack a thread for recursion \"%s\", and device %d gives %zu "
+                    "(cudaLimitStackSize)",
+                    engine, stack + LAUNCHER_STACK, call->recursion->name, dpr_ctx_device(call->ctx), limit);
+}
+
+static size_t fixed_bytes(const dpr_recursion *r) {
+    return 16 + (r->gpu->team_bytes + 15) / 16 * 16;
+}
+
+static unsigned choose_threads(const dpr_recursion_call *call, unsigned most, unsigned *slots) {
+    const dpr_recursion *r = call->recursion;
+    return dpr_job_threads(r, r->gpu->teams ? MOST_THREADS : most,
+                           (size_t)dpr_ctx_machine(call->ctx)->caps.gpu.shared_per_block - LAUNCHER_SHARED,
+                           fixed_bytes(r), slots);
+}
+
+/* Blocks an SM that are there at a time. */
+static unsigned count_blocks(const dpr_job *j) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(j->call->ctx)->caps.gpu;
+    const int64_t by_memory = gpu->shared_per_sm / ((int64_t)j->shared_bytes + gpu->shared_reserved_per_block),
+                  by_registers = gpu->registers_per_sm / (64 * (int64_t)j->threads),
+                  least = by_memory < by_registers ? by_memory : by_registers;
+    return least < 1 ? 1 : (unsigned)(least < gpu->max_blocks_per_sm ? least : gpu->max_blocks_per_sm);
+}
+
+static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
+                          dpr_recursion_report *report) {
+    dpr_job j = {.call = call, .blocks = 1};
+    dpr_status status = dpr_job_places(&j);
+    if (status == DPR_OK && strategy->role == DPR_ROLE_NESTED)
+        status = prepare_nested(call, strategy->name);
+    if (status != DPR_OK)
+        return status;
+    j.threads = choose_threads(call, most_threads, &j.args.slots);
+    dpr_job_size(&j, fixed_bytes(call->recursion));
+    j.blocks = count_blocks(&j);
+    dpr_job_size(&j, fixed_bytes(call->recursion));
+    return dpr_job_run(call, &j, strategy, report);
+}
+
+static const char *refuse_host(const dpr_recursion_call *call) {
+    unsigned slots;
+    const char *why = dpr_job_refusal(call);
+    return why                                          ? why
+           : choose_threads(call, MOST_THREADS, &slots) ? NULL
+                                                        : "has no room in shared memory for a task's children";
+}
+
+static const char *refuse_graph(const dpr_recursion_call *call) {
+    const char *why = refuse_host(call);
+    return why ? why : dpr_nested_refusal(&dpr_ctx_machine(call->ctx)->caps.gpu) ? "needs nested launches" : NULL;
+}
+
+static const char *refuse_nested(const dpr_recursion_call *call) {
+    const char *why = refuse_graph(call);
+    if (why)
+        return why;
+    return call->recursion->gpu->relocatable ? NULL : "needs a policy that nvcc has compiled with -rdc=true";
+}
+
+/* ---- The engines ---- */
+
+#define ENGINE(NAME, ROLE, THREADS, REFUSAL, TEXT)                                                                     \
+    static int launch_##NAME(const dpr_run *run) {                                                                     \
+        return (int)launch_all(run, run_##NAME);                                                                       \
+    }                                                                                                                  \
+    static const dpr_strategy NAME = {                                                                                 \
+        .name = #NAME,                                                                                                 \
+        .text = TEXT,                                                                                                  \
+        .side = DPR_ON_GPU,                                                                                            \
+        .role = ROLE,                                                                                                  \
+        .scratch_bytes = DPR_SCRATCH_BYTES,                                                                            \
+        .launch = launch_##NAME,                                                                                       \
+        .workspace_bytes = dpr_job_workspace_bytes,                                                                    \
+    };                                                                                                                 \
+    static dpr_status run_engine_##NAME(const dpr_recursion_call *call, dpr_recursion_report *report) {                \
+        return run_job(call, &NAME, THREADS, report);                                                                  \
+    }                                                                                                                  \
+    const dpr_engine dpr_engine_##NAME = {                                                                             \
+        .name = #NAME, .text = TEXT, .on_gpu = 1, .refusal = REFUSAL, .run = run_engine_##NAME};
+
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, refuse_host, "a launch by the host for each level of the recursion")
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, refuse_nested, "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, refuse_graph, "a graph that launches itself again for each level")
+ENGINE(naive, DPR_ROLE_NESTED, 1, refuse_nested, "a nested launch for each task, to learn from")
