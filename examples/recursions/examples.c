@@ -4,9 +4,10 @@
 #include <stdio.h>
 
 extern const recursion_example recursion_sum_tree, recursion_fib, recursion_nqueens, recursion_quadrature;
+extern const recursion_example recursion_mandelbrot;
 
-static const recursion_example *const examples[] = {&recursion_sum_tree, &recursion_fib, &recursion_nqueens,
-                                                    &recursion_quadrature, NULL};
+static const recursion_example *const examples[] = {&recursion_sum_tree,   &recursion_fib,        &recursion_nqueens,
+                                                    &recursion_quadrature, &recursion_mandelbrot, NULL};
 
 const recursion_example *recursion_example_at(size_t i) {
     size_t n = 0;
