@@ -4,10 +4,15 @@
 #include <stdio.h>
 
 extern const recursion_example recursion_sum_tree, recursion_fib, recursion_nqueens, recursion_quadrature;
-extern const recursion_example recursion_mandelbrot;
+extern const recursion_example recursion_mandelbrot, recursion_mergesort;
 
-static const recursion_example *const examples[] = {&recursion_sum_tree,   &recursion_fib,        &recursion_nqueens,
-                                                    &recursion_quadrature, &recursion_mandelbrot, NULL};
+static const recursion_example *const examples[] = {&recursion_sum_tree,
+                                                    &recursion_fib,
+                                                    &recursion_nqueens,
+                                                    &recursion_quadrature,
+                                                    &recursion_mandelbrot,
+                                                    &recursion_mergesort,
+                                                    NULL};
 
 const recursion_example *recursion_example_at(size_t i) {
     size_t n = 0;

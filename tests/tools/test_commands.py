@@ -68,8 +68,8 @@ class Help(ToolTest):
 
 class Recurse(ToolTest):
     SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
-             "mandelbrot": 300}
-    EDGES = {"mandelbrot": (1, 2, 33, 67, 128)}
+             "mandelbrot": 300, "mergesort": 50000}
+    EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681)}
 
     def test_list(self):
         text = self.good("recurse", "--list")
