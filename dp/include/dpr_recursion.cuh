@@ -59,6 +59,10 @@
  * results, bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
  * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
  * host and device.
+ *
+ * Counters are an exception: any tasks may add integers to them atomically, with atomicAdd() on the GPU and
+ * __atomic_fetch_add() on the CPU (examples/recursions/select.cu). Their values at the end of the run do not depend on
+ * the order. The values that tasks get from them before do, and results must not depend on these.
  */
 #ifndef DPR_RECURSION_CUH
 #define DPR_RECURSION_CUH

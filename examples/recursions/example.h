@@ -17,6 +17,9 @@ typedef struct recursion_answer {
 void recursion_set_answer(recursion_answer *answer, int right, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* For examples of several runs: adds the report of one run to that of all. */
+void recursion_add_report(dpr_recursion_report *sum, const dpr_recursion_report *one);
+
 typedef struct recursion_example {
     const char *name, *text;
     const char *size_text;      /* what the size is */

@@ -4,9 +4,11 @@
 #include <stdio.h>
 
 extern const recursion_example recursion_sum_tree, recursion_fib, recursion_nqueens, recursion_quadrature;
+extern const recursion_example recursion_mandelbrot, recursion_mergesort, recursion_select;
 
-static const recursion_example *const examples[] = {&recursion_sum_tree, &recursion_fib, &recursion_nqueens,
-                                                    &recursion_quadrature, NULL};
+static const recursion_example *const examples[] = {
+    &recursion_sum_tree,   &recursion_fib,       &recursion_nqueens, &recursion_quadrature,
+    &recursion_mandelbrot, &recursion_mergesort, &recursion_select,  NULL};
 
 const recursion_example *recursion_example_at(size_t i) {
     size_t n = 0;
@@ -21,4 +23,19 @@ void recursion_set_answer(recursion_answer *answer, int right, const char *forma
     answer->right = right;
     (void)vsnprintf(answer->text, sizeof answer->text, format, values);
     va_end(values);
+}
+
+void recursion_add_report(dpr_recursion_report *sum, const dpr_recursion_report *one) {
+    sum->engine = one->engine;
+    sum->reason = one->reason;
+    sum->tasks += one->tasks;
+    sum->deepest = one->deepest > sum->deepest ? one->deepest : sum->deepest;
+    sum->levels = one->levels > sum->levels ? one->levels : sum->levels;
+    sum->widest = one->widest > sum->widest ? one->widest : sum->widest;
+    sum->rounds += one->rounds;
+    sum->launches += one->launches;
+    sum->handed_out += one->handed_out;
+    sum->serialised += one->serialised;
+    sum->steals += one->steals;
+    sum->seconds += one->seconds;
 }

@@ -3,12 +3,8 @@
  * is here to be read. */
 #include <dpr_recursion.cuh>
 
-#include <cstdlib>
-#ifdef __CUDACC__
-#include <cuda_runtime_api.h>
-#endif
-
 #include "example.h"
+#include "memory.h"
 
 namespace {
 
@@ -42,37 +38,13 @@ struct sum_tree {
     }
 };
 
-/* Memory that engines on the CPU and on the context's GPU reach. */
-int32_t *allocate(const dpr_ctx *ctx, size_t count) {
-    void *memory = nullptr;
-#ifdef __CUDACC__
-    if (dpr_ctx_device(ctx) != DPR_DEVICE_CPU)
-        return cudaMallocManaged(&memory, count * sizeof(int32_t)) == cudaSuccess ? static_cast<int32_t *>(memory)
-                                                                                  : nullptr;
-#endif
-    (void)ctx;
-    memory = std::malloc(count * sizeof(int32_t));
-    return static_cast<int32_t *>(memory);
-}
-
-void release(const dpr_ctx *ctx, int32_t *memory) {
-#ifdef __CUDACC__
-    if (dpr_ctx_device(ctx) != DPR_DEVICE_CPU) {
-        (void)cudaFree(memory);
-        return;
-    }
-#endif
-    (void)ctx;
-    std::free(memory);
-}
-
 } // namespace
 
 DPR_RECURSION(sum_tree, sum_tree)
 
 static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
                       recursion_answer *answer) {
-    int32_t *x = allocate(ctx, size);
+    int32_t *x = allocate<int32_t>(ctx, size);
     if (!x)
         return DPR_ERR_OUT_OF_MEMORY;
     int64_t known = 0, result = 0;

@@ -67,7 +67,10 @@ class Help(ToolTest):
 
 
 class Recurse(ToolTest):
-    SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50}
+    SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
+             "mandelbrot": 300, "mergesort": 50000, "select": 100001}
+    EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681),
+             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769)}
 
     def test_list(self):
         text = self.good("recurse", "--list")
@@ -84,6 +87,12 @@ class Recurse(ToolTest):
             for row in ran:
                 self.assertTrue(row["right"], row)
                 self.assertEqual(row["tasks"], ran[0]["tasks"])
+
+    def test_edges(self):
+        """Sizes at which a recursion begins to divide, and odd ones."""
+        for name, sizes in self.EDGES.items():
+            for size in sizes:
+                self.good("recurse", name, "--size", size, "--engine", "serial", "--device", "cpu")
 
     def test_mistakes(self):
         for wanted, *args in (("no recursion is named", "recurse"),

@@ -1,0 +1,172 @@
+/* The Mandelbrot set by Mariani and Silver's way: if all pixels on the border of a rectangle have the same dwell, the
+ * pixels inside are filled with it; otherwise the inside is divided into four. A team computes a border, or all pixels
+ * of a small rectangle.
+ *
+ * The dwell of a point is the number of steps that z^2 + c stays in the circle of radius 2. The points of at least some
+ * dwell are a region without holes, so the way is right for borders that are lines (Peitgen, Saupe: The Science of
+ * Fractal Images, 1988, appendix D). Between the pixels of a border a thin thread of a higher dwell can pass unseen. So
+ * the run compares every pixel with its dwell. */
+#include <dpr_recursion.cuh>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "example.h"
+#include "memory.h"
+
+namespace {
+
+struct mandelbrot {
+    struct task {
+        uint32_t x, y, width, height;
+    };
+    using result = uint32_t; /* pixels that were filled */
+    struct data {
+        uint16_t *image;
+        uint32_t side; /* pixels of a row, and rows */
+        float left, top, step;
+    };
+    static constexpr int most_children = 4;
+    static constexpr uint32_t most_steps = 4096;
+    static constexpr uint32_t small = 32;  /* pixels a side: all of them are computed */
+    static constexpr uint32_t large = 512; /* pixels a side: divided at once, because one team would take long */
+
+    /* float takes additions and multiplications alone, which round alike on the GPU and on the CPU. Even with 16384
+     * pixels a side neighbours are a thousand roundings apart. */
+    DPR_BOTH static uint16_t dwell(const data &d, uint32_t x, uint32_t y) {
+        const float a = d.left + static_cast<float>(x) * d.step, b = d.top - static_cast<float>(y) * d.step;
+        float re = 0, im = 0, re2 = 0, im2 = 0;
+        uint16_t steps = 0;
+        for (; steps < most_steps && re2 + im2 <= 4; ++steps) {
+            im = 2 * re * im + b;
+            re = re2 - im2 + a;
+            re2 = re * re;
+            im2 = im * im;
+        }
+        return steps;
+    }
+    DPR_BOTH static uint16_t &pixel(const data &d, uint32_t x, uint32_t y) {
+        return d.image[static_cast<size_t>(y) * d.side + x];
+    }
+
+    /* Computes the border. Returns whether it has one dwell. */
+    DPR_BOTH static bool is_uniform(const data &d, const task &t, const dpr::team &team) {
+        const uint32_t sides = 2 * t.width, all = sides + 2 * (t.height - 2);
+        uint16_t least = most_steps, most = 0;
+        for (uint32_t i = team.rank(); i < all; i += team.size()) {
+            const uint32_t k = i - sides; /* the border's top, its bottom, its left and right pixel in each row */
+            const uint32_t x = t.x + (i < sides ? i % t.width : k % 2 * (t.width - 1));
+            const uint32_t y = t.y + (i < sides ? i / t.width * (t.height - 1) : k / 2 + 1);
+            const uint16_t steps = dwell(d, x, y);
+            pixel(d, x, y) = steps;
+            least = steps < least ? steps : least;
+            most = steps > most ? steps : most;
+        }
+        team.sync();
+        const uint16_t corner = pixel(d, t.x, t.y);
+        return team.all(least >= corner && most <= corner);
+    }
+
+    DPR_POLICY int divide(const data &d, const task &t, dpr::children<mandelbrot> children, const dpr::team &team) {
+        if (t.width <= small || t.height <= small)
+            return 0;
+        const uint32_t margin = t.width <= large && t.height <= large; /* the border, which is known then */
+        if (margin != 0 && is_uniform(d, t, team))
+            return 0;
+        if (team.rank() != 0)
+            return 4;
+        const uint32_t x = t.x + margin, y = t.y + margin, width = t.width - 2 * margin, height = t.height - 2 * margin;
+        children[0] = {x, y, width / 2, height / 2};
+        children[1] = {x + width / 2, y, width - width / 2, height / 2};
+        children[2] = {x, y + height / 2, width / 2, height - height / 2};
+        children[3] = {x + width / 2, y + height / 2, width - width / 2, height - height / 2};
+        return 4;
+    }
+    /* A rectangle that is not small has a border of one dwell. */
+    DPR_POLICY result base(const data &d, const task &t, const dpr::team &team) {
+        const bool fills = t.width > small && t.height > small;
+        const uint32_t x = t.x + fills, y = t.y + fills, width = t.width - 2 * fills, height = t.height - 2 * fills;
+        const uint16_t corner = fills ? pixel(d, t.x, t.y) : 0;
+        for (uint32_t i = team.rank(); i < width * height; i += team.size())
+            pixel(d, x + i % width, y + i / width) = fills ? corner : dwell(d, x + i % width, y + i / width);
+        return fills ? width * height : 0;
+    }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<mandelbrot> results, int) {
+        return results[0] + results[1] + results[2] + results[3];
+    }
+};
+
+/* ---- The check: every pixel by itself ---- */
+
+void check_rows(const mandelbrot::data &d, std::atomic<uint32_t> &next, std::atomic<uint32_t> &wrong) {
+    for (uint32_t y = next++; y < d.side; y = next++)
+        for (uint32_t x = 0; x < d.side; ++x)
+            if (mandelbrot::pixel(d, x, y) != mandelbrot::dwell(d, x, y))
+                ++wrong;
+}
+
+uint32_t count_wrong_on_cpu(const mandelbrot::data &d) {
+    std::atomic<uint32_t> next{0}, wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i)
+        threads.emplace_back(check_rows, std::cref(d), std::ref(next), std::ref(wrong));
+    check_rows(d, next, wrong);
+    for (std::thread &thread : threads)
+        thread.join();
+    return wrong;
+}
+
+#ifdef __CUDACC__
+__global__ void check_pixels(mandelbrot::data d, uint32_t *wrong) {
+    const uint32_t x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x < d.side && mandelbrot::pixel(d, x, y) != mandelbrot::dwell(d, x, y))
+        atomicAdd(wrong, 1);
+}
+
+uint32_t count_wrong_on_gpu(const dpr_ctx *ctx, const mandelbrot::data &d) {
+    uint32_t *wrong = allocate<uint32_t>(ctx, 1), n = 1;
+    if (!wrong)
+        return n;
+    *wrong = 0;
+    check_pixels<<<dim3((d.side + 127) / 128, d.side), 128>>>(d, wrong);
+    if (cudaDeviceSynchronize() == cudaSuccess)
+        n = *wrong;
+    release(ctx, wrong);
+    return n;
+}
+#endif
+
+uint32_t count_wrong(const dpr_ctx *ctx, const mandelbrot::data &d) {
+#ifdef __CUDACC__
+    if (dpr_ctx_device(ctx) != DPR_DEVICE_CPU)
+        return count_wrong_on_gpu(ctx, d);
+#endif
+    (void)ctx;
+    return count_wrong_on_cpu(d);
+}
+
+} // namespace
+
+DPR_RECURSION(mandelbrot, mandelbrot)
+
+static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+                      recursion_answer *answer) {
+    const uint32_t side = static_cast<uint32_t>(size);
+    const size_t pixels = size * size;
+    uint16_t *image = allocate<uint16_t>(ctx, pixels);
+    if (!image)
+        return DPR_ERR_OUT_OF_MEMORY;
+    const mandelbrot::data data = {image, side, -2.0f, 1.5f, 3.0f / static_cast<float>(side)};
+    const mandelbrot::task root = {0, 0, side, side};
+    uint32_t filled = 0;
+    prefetch(ctx, options, image, pixels);
+    const dpr_status status = mandelbrot_run(ctx, &root, 1, &data, &filled, options, report, nullptr);
+    if (status == DPR_OK)
+        recursion_set_answer(answer, count_wrong(ctx, data) == 0, "%u of %zu pixels were filled", filled, pixels);
+    release(ctx, image);
+    return status;
+}
+
+extern "C" const recursion_example recursion_mandelbrot = {
+    "mandelbrot", "the Mandelbrot set; areas of one colour are filled", "pixels a side", 1024, 1, 16384, run};
