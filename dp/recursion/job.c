@@ -119,6 +119,7 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     j->args.max_depth = least_of(o->max_depth, UINT32_MAX / 2);
     j->args.max_tasks = o->max_tasks ? o->max_tasks : UINT64_MAX;
     j->args.threads = j->threads;
+    j->args.teams = r->gpu->teams;
     j->args.shared_bytes = (uint32_t)j->shared_bytes;
     j->args.most_blocks = j->blocks * (unsigned)sms;
     j->at = lay_out(j);

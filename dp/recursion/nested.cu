@@ -47,7 +47,8 @@ __device__ void do_level(const dpr_nested_args &args) {
         return;
     const dpr_recursion_args &recursion = block_of(args).args;
     const dpr_arena &arena = *recursion.arena;
-    const unsigned width = arena.end - arena.begin, wanted = (width - 1) / recursion.threads + 1;
+    const unsigned width = arena.end - arena.begin,
+                   wanted = recursion.teams ? width : (width - 1) / recursion.threads + 1;
     if (args.launches > 0)
         (void)launch(args, do_level, 0, wanted < recursion.most_blocks ? wanted : recursion.most_blocks,
                      cudaStreamTailLaunch);

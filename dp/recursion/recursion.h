@@ -63,7 +63,8 @@ typedef struct dpr_recursion_args {
     uint32_t max_depth;                /* roots have depth 0 */
     uint32_t threads, shared_bytes;    /* of a block that a kernel launches */
     uint32_t most_blocks;              /* of a grid that a kernel launches */
-    uint32_t reserved[2];
+    uint32_t teams;                    /* 1: a block works on a task */
+    uint32_t reserved;
     uint64_t few_roots[8];
 } dpr_recursion_args;
 
