@@ -42,8 +42,12 @@ void prefetch(const dpr_ctx *ctx, const dpr_recursion_options *options, const T 
     if (device == DPR_DEVICE_CPU)
         return;
     const bool on_cpu = std::strcmp(engine, "cpu") == 0 || std::strcmp(engine, "serial") == 0;
-    const cudaMemLocation host = {cudaMemLocationTypeHost, 0}, gpu = {cudaMemLocationTypeDevice, device};
-    (void)cudaMemPrefetchAsync(memory, count * sizeof(T), on_cpu ? host : gpu, 0, nullptr);
+#if CUDART_VERSION >= 13000
+    const cudaMemLocation to = {on_cpu ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice, on_cpu ? 0 : device};
+    (void)cudaMemPrefetchAsync(memory, count * sizeof(T), to, 0, nullptr);
+#else
+    (void)cudaMemPrefetchAsync(memory, count * sizeof(T), on_cpu ? cudaCpuDeviceId : device, nullptr);
+#endif
     (void)cudaStreamSynchronize(nullptr);
 #else
     (void)ctx, (void)options, (void)memory, (void)count;

@@ -1,11 +1,14 @@
-/* Merge sort: an array is divided into halves, and the sorted halves are merged. A team sorts a portion in the memory
- * that it shares, and merges two ranges of any length, portion by portion.
+/* Merge sort. A piece of an array is divided into halves, and the sorted halves are merged; a team sorts a portion in
+ * the memory that it shares, and merges two halves portion by portion. All pieces are the roots of one run. A team
+ * would take long to merge longer ranges, so that is a recursion of its own: a merge is divided into merges of parts of
+ * the ranges. Each further run makes of two sorted ranges one.
  *
  * Every thread merges a few keys of the output by itself. It finds by binary search how many keys of either range come
  * before them (merge path: Odeh, Green, Mwassi, Shmueli, Birk: Merge Path - Parallel Merging Made Simple, 2012). */
 #include <dpr_recursion.cuh>
 
 #include <algorithm>
+#include <vector>
 
 #include "example.h"
 #include "memory.h"
@@ -18,7 +21,8 @@ using key = uint32_t;
  * memory. */
 constexpr uint32_t few = 15;
 constexpr uint32_t portion = 256 * few;
-constexpr uint32_t most_portions = 256; /* of which a team looks for the beginnings at a time */
+constexpr uint32_t piece_portions = 16;
+constexpr uint32_t piece = piece_portions * portion;
 
 DPR_BOTH uint32_t least(uint32_t x, uint32_t y) {
     return x < y ? x : y;
@@ -53,37 +57,39 @@ DPR_BOTH void merge_few(const ranges &r, uint32_t begin, uint32_t count, key *ou
     }
 }
 
-/* A team merges ranges of a portion together, which lie in its memory, to another place there. */
-DPR_BOTH void merge_portion(const ranges &r, key *out, const dpr::team &team) {
-    const uint32_t n = r.a_count + r.b_count;
-    for (uint32_t begin = team.rank() * few; begin < n; begin += team.size() * few)
-        merge_few(r, begin, least(few, n - begin), out + begin);
-}
-
 DPR_BOTH void copy(const key *from, uint32_t n, key *to, const dpr::team &team) {
     for (uint32_t i = team.rank(); i < n; i += team.size())
         to[i] = from[i];
 }
 
-/* A team merges ranges of any length. */
-DPR_BOTH void merge(const ranges &r, key *out, const dpr::team &team) {
-    key *in_place = team.memory<key>(), *merged = in_place + portion, *from_a = merged + portion;
+/* A team merges ranges that are at most a portion together. */
+DPR_BOTH void merge_portion(const ranges &r, key *out, const dpr::team &team) {
+    key *a = team.memory<key>(), *b = a + r.a_count, *merged = a + portion;
     const uint32_t n = r.a_count + r.b_count;
-    for (uint32_t first = 0; first < n; first += most_portions * portion) {
-        const uint32_t portions = least((n - first + portion - 1) / portion, most_portions);
-        for (uint32_t i = team.rank(); i <= portions; i += team.size())
-            from_a[i] = count_of_a(r, least(first + i * portion, n));
-        team.sync();
-        for (uint32_t i = 0; i < portions; ++i) {
-            const uint32_t begin = first + i * portion, count = least(portion, n - begin);
-            const uint32_t a = from_a[i], a_count = from_a[i + 1] - a;
-            copy(r.a + a, a_count, in_place, team);
-            copy(r.b + (begin - a), count - a_count, in_place + a_count, team);
-            team.sync();
-            merge_portion({in_place, in_place + a_count, a_count, count - a_count}, merged, team);
-            team.sync();
-            copy(merged, count, out + begin, team);
-        }
+    copy(r.a, r.a_count, a, team);
+    copy(r.b, r.b_count, b, team);
+    team.sync();
+    for (uint32_t begin = team.rank() * few; begin < n; begin += team.size() * few)
+        merge_few({a, b, r.a_count, r.b_count}, begin, least(few, n - begin), merged + begin);
+    team.sync();
+    copy(merged, n, out, team);
+}
+
+/* The ranges whose merge is the output from `begin` to `end`, where so many keys come from a before either. */
+DPR_BOTH ranges part(const ranges &r, uint32_t begin, uint32_t end, uint32_t a_begin, uint32_t a_end) {
+    return {r.a + a_begin, r.b + (begin - a_begin), a_end - a_begin, (end - a_end) - (begin - a_begin)};
+}
+
+/* A team merges ranges that are at most a piece together. */
+DPR_BOTH void merge_piece(const ranges &r, key *out, const dpr::team &team) {
+    key *from_a = team.memory<key>() + 2 * portion;
+    const uint32_t n = r.a_count + r.b_count, portions = (n + portion - 1) / portion;
+    for (uint32_t i = team.rank(); i <= portions; i += team.size())
+        from_a[i] = count_of_a(r, least(i * portion, n));
+    team.sync();
+    for (uint32_t i = 0; i < portions; ++i) {
+        const uint32_t begin = i * portion, end = least(begin + portion, n);
+        merge_portion(part(r, begin, end, from_a[i], from_a[i + 1]), out + begin, team);
     }
 }
 
@@ -127,7 +133,7 @@ DPR_BOTH void sort_portion(const key *in, uint32_t n, key *out, const dpr::team 
     copy(from, n, out, team);
 }
 
-/* ---- The recursion ---- */
+/* ---- The recursions ---- */
 
 struct mergesort {
     /* Keys of buffer 0, which are to be sorted to buffer `into`. Their halves go to the other buffer first. */
@@ -139,7 +145,7 @@ struct mergesort {
         key *buffers[2];
     };
     static constexpr int most_children = 2;
-    static constexpr size_t team_bytes = (2 * portion + most_portions + 1) * sizeof(key);
+    static constexpr size_t team_bytes = (2 * portion + piece_portions + 1) * sizeof(key);
 
     DPR_POLICY int divide(const data &, const task &t, dpr::children<mergesort> children) {
         if (t.count <= portion)
@@ -157,10 +163,107 @@ struct mergesort {
     DPR_POLICY result combine(const data &d, const task &t, dpr::results<mergesort> results, int,
                               const dpr::team &team) {
         const key *halves = d.buffers[1 - t.into] + t.begin;
-        merge({halves, halves + results[0], results[0], results[1]}, d.buffers[t.into] + t.begin, team);
+        merge_piece({halves, halves + results[0], results[0], results[1]}, d.buffers[t.into] + t.begin, team);
         return t.count;
     }
 };
+
+struct merging {
+    struct task {
+        uint32_t a, a_count, b, b_count; /* ranges of `from` */
+        uint32_t out;                    /* where the output begins in `to` */
+    };
+    using result = uint32_t; /* merged keys */
+    struct data {
+        const key *from;
+        key *to;
+    };
+    static constexpr int most_children = 32;
+    static constexpr size_t team_bytes = 2 * portion * sizeof(key);
+
+    DPR_BOTH static ranges ranges_of(const data &d, const task &t) {
+        return {d.from + t.a, d.from + t.b, t.a_count, t.b_count};
+    }
+    /* Each thread looks for where a child's ranges begin and end. */
+    DPR_POLICY int divide(const data &d, const task &t, dpr::children<merging> children, const dpr::team &team) {
+        const uint32_t n = t.a_count + t.b_count;
+        if (n <= portion)
+            return 0;
+        const ranges r = ranges_of(d, t);
+        const uint32_t step = (n - 1) / (most_children * portion) * portion + portion; /* whole portions */
+        const uint32_t parts = (n + step - 1) / step;
+        for (uint32_t i = team.rank(); i < parts; i += team.size()) {
+            const uint32_t begin = i * step, end = least(begin + step, n);
+            const uint32_t a_begin = count_of_a(r, begin), a_end = count_of_a(r, end);
+            const ranges p = part(r, begin, end, a_begin, a_end);
+            children[static_cast<int>(i)] = {t.a + a_begin, p.a_count, t.b + begin - a_begin, p.b_count, t.out + begin};
+        }
+        return static_cast<int>(parts);
+    }
+    DPR_POLICY result base(const data &d, const task &t, const dpr::team &team) {
+        merge_portion(ranges_of(d, t), d.to + t.out, team);
+        return t.a_count + t.b_count;
+    }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<merging> results, int n) {
+        result sum = 0;
+        for (int i = 0; i < n; ++i)
+            sum += results[i];
+        return sum;
+    }
+};
+
+} // namespace
+
+DPR_RECURSION(mergesort, mergesort)
+DPR_RECURSION(merging, merging)
+
+/* ---- The runs ---- */
+
+namespace {
+
+struct problem {
+    dpr_ctx *ctx;
+    const dpr_recursion_options *options;
+    dpr_recursion_report *report; /* of all runs together */
+    mergesort::data data;
+    uint32_t n;
+};
+
+/* Sorts each piece of buffer 0 to buffer 1. */
+dpr_status sort_pieces(const problem &p) {
+    std::vector<mergesort::task> roots;
+    for (uint32_t begin = 0; begin < p.n; begin += piece)
+        roots.push_back({begin, least(piece, p.n - begin), 1});
+    std::vector<uint32_t> counts(roots.size());
+    return mergesort_run(p.ctx, roots.data(), roots.size(), &p.data, counts.data(), p.options, p.report, nullptr);
+}
+
+/* Merges each two ranges of `sorted` keys. */
+dpr_status merge_all(const problem &p, uint32_t sorted, const merging::data &data) {
+    std::vector<merging::task> roots;
+    for (uint32_t a = 0; a < p.n; a += 2 * sorted) {
+        const uint32_t a_count = least(sorted, p.n - a), b = a + a_count, b_count = least(sorted, p.n - b);
+        roots.push_back({a, a_count, b, b_count, a});
+    }
+    std::vector<uint32_t> counts(roots.size());
+    dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
+    const dpr_status status =
+        merging_run(p.ctx, roots.data(), roots.size(), &data, counts.data(), p.options, &report, nullptr);
+    recursion_add_report(p.report, &report);
+    return status;
+}
+
+/* Sorts buffer 0. Sets *sorted to the buffer with the output. */
+dpr_status sort(const problem &p, const key **sorted) {
+    int from = 1;
+    dpr_status status = sort_pieces(p);
+    for (uint32_t count = piece; count < p.n && status == DPR_OK; count *= 2, from = 1 - from)
+        status = merge_all(p, count, {p.data.buffers[from], p.data.buffers[1 - from]});
+    *sorted = p.data.buffers[from];
+    return status;
+}
+
+/* ---- Keys, and what is known of them ---- */
 
 /* A permutation of the 64-bit numbers that looks random (the finaliser of MurmurHash3, by Austin Appleby). */
 uint64_t mix(uint64_t x) {
@@ -179,8 +282,6 @@ uint64_t sum_of_mixed(const key *keys, size_t n) {
 
 } // namespace
 
-DPR_RECURSION(mergesort, mergesort)
-
 static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
                       recursion_answer *answer) {
     key *keys = allocate<key>(ctx, 2 * size);
@@ -189,14 +290,12 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
     for (uint64_t i = 0; i < size; ++i)
         keys[i] = static_cast<key>(mix(i + 1) >> 32);
     const uint64_t known = sum_of_mixed(keys, size);
-    const mergesort::data data = {{keys, keys + size}};
-    const mergesort::task root = {0, static_cast<uint32_t>(size), 1};
-    uint32_t result = 0;
+    const key *sorted;
     prefetch(ctx, options, keys, 2 * size);
-    const dpr_status status = mergesort_run(ctx, &root, 1, &data, &result, options, report, nullptr);
-    const key *sorted = keys + size;
-    const bool right = std::is_sorted(sorted, sorted + size) && sum_of_mixed(sorted, size) == known && result == size;
-    recursion_set_answer(answer, right, "%u keys are sorted", result);
+    const dpr_status status = sort({ctx, options, report, {{keys, keys + size}}, static_cast<uint32_t>(size)}, &sorted);
+    if (status == DPR_OK)
+        recursion_set_answer(answer, std::is_sorted(sorted, sorted + size) && sum_of_mixed(sorted, size) == known,
+                             "the median is %u", sorted[size / 2]);
     release(ctx, keys);
     return status;
 }
