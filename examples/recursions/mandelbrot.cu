@@ -3,9 +3,10 @@
  * of a small rectangle.
  *
  * The dwell of a point is the number of steps that z^2 + c stays in the circle of radius 2. The points of at least some
- * dwell are a region without holes, so the way is right for borders that are lines (Peitgen, Saupe: The Science of
- * Fractal Images, 1988, appendix D). Between the pixels of a border a thin thread of a higher dwell can pass unseen. So
- * the run compares every pixel with its dwell. */
+ * dwell are one connected region without holes, around the set. So filling is right for borders that are lines, unless
+ * they surround the whole set. A thin thread of a higher dwell could pass unseen between two pixels of a border. None
+ * did in any of the images of 1 to 8192 pixels a side that were tried, but nothing excludes it, so the example compares
+ * every pixel with its dwell. */
 #include <dpr_recursion.cuh>
 
 #include <atomic>
