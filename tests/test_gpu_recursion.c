@@ -71,7 +71,7 @@ static void expect_trees_by(scene *s, int teams, const tree_shape *shape, uint64
     EXPECT_EQ_U64(0, wrong);
     EXPECT_EQ_U64(nodes, s->report.tasks);
     EXPECT_TRUE(s->report.deepest <= shape->deepest);
-    EXPECT_EQ_STR(s->options.engine ? s->options.engine : "persistent", s->report.engine);
+    EXPECT_EQ_STR(s->options.engine ? s->options.engine : s->report.engine, s->report.engine);
     free(roots);
     free(results);
 }
@@ -221,6 +221,26 @@ GPU_TEST(too_many_children_for_shared_memory) {
     EXPECT_CONTAINS(dpr_last_error(), "no room in shared memory");
     s->options.engine = NULL;
     EXPECT_STATUS(DPR_OK, star_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
-    EXPECT_EQ_STR("cpu", s->report.engine);
+    EXPECT_TRUE(strcmp("cpu", s->report.engine) == 0 || strcmp("serial", s->report.engine) == 0);
     EXPECT_EQ_U64(11, result);
+}
+
+/* ---- The choice ---- */
+
+/* The library may choose any engine, and settles on one. */
+TEST(GpuRecursion, no_engine_named) {
+    scene with_gpu, *s = &with_gpu;
+    NEED_GPU();
+    set_up(s, "persistent");
+    const char *last = NULL;
+    s->options.engine = NULL;
+    for (int i = 0; i < 12; i++) {
+        expect_trees_by(s, 0, &large, 7, 3);
+        EXPECT_TRUE(strlen(s->report.reason) > 0);
+        EXPECT_TRUE(strcmp(s->report.engine, "naive") != 0 && strcmp(s->report.engine, "level") != 0);
+        if (i > 8)
+            EXPECT_EQ_STR(last, s->report.engine);
+        last = s->report.engine;
+    }
+    tear_down(s);
 }

@@ -223,3 +223,20 @@ TEST(Recursion, engines_have_names) {
         EXPECT_TRUE(dpr_engine_name(i) != NULL && dpr_engine_text(i) != NULL);
     EXPECT_TRUE(dpr_engine_name(dpr_engine_count()) == NULL && dpr_engine_text(dpr_engine_count()) == NULL);
 }
+
+TEST(Recursion, the_library_tries_engines_and_settles) {
+    scene s = begin(NULL);
+    uint64_t root = 20, result = 0;
+    s.options.threads = 2;
+    for (int i = 0; i < 6; i++) {
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(21, result);
+        EXPECT_EQ_STR(i == 0 ? "cpu" : "serial", s.report.engine); /* 21 tasks are not worth waking a thread */
+    }
+    EXPECT_TRUE(strstr(s.report.reason, "fastest") != NULL);
+    root = 1000000; /* these roots are not similar any more, whatever the library takes them for */
+    for (int i = 0; i < 3; i++)
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, &s.report, NULL));
+    EXPECT_EQ_U64(1000001, result);
+    end(&s);
+}

@@ -45,6 +45,12 @@
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
  *
+ * What it may have for the choice of the engine (options->engine NULL):
+ * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. Runs whose roots cost about as
+ * much count as similar. Without it, runs with about as many roots do.
+ * - host_data: a constant, true if the host reaches what the data point to: arrays of managed memory, or no pointers at
+ *   all. Otherwise engines of the CPU are not tried in a context of a GPU. A policy without data needs none.
+ *
  * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
  * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
  * the merging of two sorted ranges. All threads of the team call the function, and share the work by team.rank() and
@@ -104,6 +110,9 @@ template <class P> dpr_recursion make(const char *name) {
         r.most_children = P::most_children;
         r.solve = solving<P>::solve;
         r.combine = solving<P>::combine;
+        r.host_data = host_data<P>;
+        if constexpr (has_cost<P>)
+            r.cost = cost_of<P>;
 #ifdef __CUDACC__
         r.gpu = &kernels<P>;
 #endif

@@ -49,6 +49,33 @@ template <class P> struct node {
     unsigned depth;
 };
 
+/* The functions of a policy that take a team, each compiled once. `address` is that of the team's memory in shared
+ * memory. The copies are in registers, although what is copied may be anywhere. */
+__device__ inline team team_of(unsigned address, bool alone) {
+    return {alone ? 0 : threadIdx.x, alone ? 1 : blockDim.x, __cvta_shared_to_generic(address)};
+}
+template <class P>
+__device__ __noinline__ int divide_by_team(const data_of<P> &data, const typename P::task &task, children<P> into,
+                                           unsigned address, bool alone) {
+    const data_of<P> d = data;
+    const typename P::task t = task;
+    return P::divide(d, t, into, team_of(address, alone));
+}
+template <class P>
+__device__ __noinline__ typename P::result base_by_team(const data_of<P> &data, const typename P::task &task,
+                                                        unsigned address, bool alone) {
+    const data_of<P> d = data;
+    const typename P::task t = task;
+    return P::base(d, t, team_of(address, alone));
+}
+template <class P>
+__device__ __noinline__ typename P::result combine_by_team(const data_of<P> &data, const typename P::task &task,
+                                                           results<P> of, int n, unsigned address, bool alone) {
+    const data_of<P> d = data;
+    const typename P::task t = task;
+    return P::combine(d, t, of, n, team_of(address, alone));
+}
+
 template <class P> struct nodes {
     using task = typename P::task;
     using result = typename P::result;
@@ -57,8 +84,26 @@ template <class P> struct nodes {
     const data_of<P> &data;
     void *memory; /* of a team */
 
-    /* The calling thread by itself. */
-    __device__ team alone() const { return {0, 1, memory}; }
+    /* The policy's functions, by the calling thread alone or by its block. */
+    __device__ int divide(const task &t, children<P> into, bool alone = true) const {
+        if constexpr (team_divides<P>)
+            return divide_by_team<P>(data, t, into, address(), alone);
+        else
+            return P::divide(data, t, into);
+    }
+    __device__ result base(const task &t, bool alone = true) const {
+        if constexpr (team_bases<P>)
+            return base_by_team<P>(data, t, address(), alone);
+        else
+            return P::base(data, t);
+    }
+    __device__ result combine(const task &t, results<P> of, int n, bool alone = true) const {
+        if constexpr (team_combines<P>)
+            return combine_by_team<P>(data, t, of, n, address(), alone);
+        else
+            return P::combine(data, t, of, n);
+    }
+    __device__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
 
     __device__ node<P> &operator[](unsigned i) const { return static_cast<node<P> *>(args.nodes)[i]; }
 
@@ -129,8 +174,8 @@ template <class P> struct nodes {
         while ((i = count_solved(i)) != no_node) {
             node<P> &parent = (*this)[i];
             const task t = parent.at.task;
-            parent.at.result = combine<P>(data, t, results<P>(&(*this)[parent.first].at, sizeof(node<P>)),
-                                          static_cast<int>(parent.state), alone());
+            parent.at.result =
+                combine(t, results<P>(&(*this)[parent.first].at, sizeof(node<P>)), static_cast<int>(parent.state));
         }
     }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
 #include "caps.h"
 #include "cpu/cores.h"
 #include "cpu/pool.h"
@@ -426,11 +427,28 @@ static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *
     return run_crew(call, asked < DPR_THREADS_MAX ? asked : DPR_THREADS_MAX, report);
 }
 
+/* Seconds of one thread for a task: less than most take. A task that is worth a team of the GPU takes longer. */
+static double task_seconds(const dpr_recursion_call *call) {
+    const int teams = call->recursion->gpu && call->recursion->gpu->teams && dpr_ctx_gpu(call->ctx);
+    return teams ? 100e-6 : 4e-9;
+}
+
+static double least_serial_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    return task_seconds(call) * (double)tasks;
+}
+
+/* The threads take some microseconds to begin. */
+static double least_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
+    return 3e-6 + task_seconds(call) * (double)tasks / threads;
+}
+
 const dpr_engine dpr_engine_cpu = {
     .name = "cpu",
     .text = "a thread on each core of the CPU; threads without work take tasks from others",
     .refusal = refuse_none,
     .run = run_cpu,
+    .least_seconds = least_cpu_seconds,
 };
 
 const dpr_engine dpr_engine_serial = {
@@ -438,4 +456,5 @@ const dpr_engine dpr_engine_serial = {
     .text = "the calling thread alone",
     .refusal = refuse_none,
     .run = run_serial,
+    .least_seconds = least_serial_seconds,
 };

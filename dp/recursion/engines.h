@@ -22,7 +22,18 @@ typedef struct dpr_engine {
     const char *(*refusal)(const dpr_recursion_call *call);
     /* Writes the results if it returns DPR_OK. Adds to the report. */
     dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
+    /* Seconds that a run with so many tasks takes at least. NULL: the engine runs only if it is named. */
+    double (*least_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
+
+/* The engines of this build, in the order in which the library tries them; NULL after the last. */
+extern const dpr_engine *const dpr_engines[];
+
+/* The engine for a call that names none, and why, a clause (choice.c). */
+const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason);
+
+/* Keeps what a run that was so chosen has taken, for the next call. */
+void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report);
 
 extern const dpr_engine dpr_engine_serial, dpr_engine_cpu, dpr_engine_persistent, dpr_engine_host, dpr_engine_level,
     dpr_engine_graph, dpr_engine_naive;

@@ -63,8 +63,7 @@ template <class P> struct lane {
         base -= n;
         slot<P> &mine = at(base + next - 1);
         const task t = mine.task;
-        mine.result =
-            combine<P>(arena.data, t, results<P>(&at(top), stride), static_cast<int>(children), arena.alone());
+        mine.result = arena.combine(t, results<P>(&at(top), stride), static_cast<int>(children));
     }
 
     /* Divides the next child of the topmost frame. Returns false if the stack is too full for its children. */
@@ -72,7 +71,7 @@ template <class P> struct lane {
         const unsigned top = base + n, free = room - top;
         const task t = at(base + next).task;
         const unsigned most = free < static_cast<unsigned>(P::most_children) ? free : P::most_children;
-        const int m = divide<P>(arena.data, t, children<P>(&at(top), stride, most), arena.alone());
+        const int m = arena.divide(t, children<P>(&at(top), stride, most));
         if (static_cast<unsigned>(m) > most) {
             if (m >= 0 && m <= P::most_children)
                 return false;
@@ -82,7 +81,7 @@ template <class P> struct lane {
         ++tasks;
         ++next;
         if (m == 0) {
-            at(base + next - 1).result = recursion::base<P>(arena.data, t, arena.alone());
+            at(base + next - 1).result = arena.base(t);
             deepest = depth + frames > deepest ? depth + frames : deepest;
         } else {
             if (depth + frames >= arena.args.max_depth)
@@ -304,12 +303,12 @@ __device__ unsigned divide_level(const nodes<P> &arena, lane<P> &own, unsigned b
         if (arena[i].state != pending)
             continue;
         const typename P::task t = arena[i].at.task;
-        const int n = divide<P>(arena.data, t, children<P>(&own.at(0), own.stride, P::most_children), arena.alone());
+        const int n = arena.divide(t, children<P>(&own.at(0), own.stride, P::most_children));
         if (!arena.is_count(n))
             return divided;
         own.deepest = arena[i].depth > own.deepest ? arena[i].depth : own.deepest;
         if (n == 0)
-            arena.solve(i, base<P>(arena.data, t, arena.alone()));
+            arena.solve(i, arena.base(t));
         divided += n == 0 || make_children(arena, own, i, n);
     }
     return divided;

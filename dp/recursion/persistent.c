@@ -75,10 +75,17 @@ static const char *refusal(const dpr_recursion_call *call) {
     return dpr_ctx_machine(call->ctx)->caps.gpu.cooperative_launch ? NULL : "needs cooperative launches";
 }
 
+/* A cooperative launch, and memory for it; H200. */
+static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    (void)call, (void)tasks;
+    return 15e-6;
+}
+
 const dpr_engine dpr_engine_persistent = {
     .name = "persistent",
     .text = "one kernel, whose lanes solve sub-trees in shared memory and share what is left",
     .on_gpu = 1,
     .refusal = refusal,
     .run = run_persistent,
+    .least_seconds = least_seconds,
 };

@@ -271,9 +271,21 @@ static const char *refuse_nested(const dpr_recursion_call *call) {
     return call->recursion->gpu->relocatable ? NULL : "needs a policy that nvcc has compiled with -rdc=true";
 }
 
+/* Ten launches (H200). */
+static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    (void)call, (void)tasks;
+    return 25e-6;
+}
+
+/* The graph is made anew for each run (H200). */
+static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    (void)call, (void)tasks;
+    return 150e-6;
+}
+
 /* ---- The engines ---- */
 
-#define ENGINE(NAME, ROLE, THREADS, REFUSAL, TEXT)                                                                     \
+#define ENGINE(NAME, ROLE, THREADS, REFUSAL, LEAST, TEXT)                                                              \
     static int launch_##NAME(const dpr_run *run) {                                                                     \
         return (int)launch_all(run, run_##NAME);                                                                       \
     }                                                                                                                  \
@@ -289,10 +301,16 @@ static const char *refuse_nested(const dpr_recursion_call *call) {
     static dpr_status run_engine_##NAME(const dpr_recursion_call *call, dpr_recursion_report *report) {                \
         return run_job(call, &NAME, THREADS, report);                                                                  \
     }                                                                                                                  \
-    const dpr_engine dpr_engine_##NAME = {                                                                             \
-        .name = #NAME, .text = TEXT, .on_gpu = 1, .refusal = REFUSAL, .run = run_engine_##NAME};
+    const dpr_engine dpr_engine_##NAME = {.name = #NAME,                                                               \
+                                          .text = TEXT,                                                                \
+                                          .on_gpu = 1,                                                                 \
+                                          .refusal = REFUSAL,                                                          \
+                                          .run = run_engine_##NAME,                                                    \
+                                          .least_seconds = LEAST};
 
-ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, refuse_host, "a launch by the host for each level of the recursion")
-ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, refuse_nested, "a nested launch for each level")
-ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, refuse_graph, "a graph that launches itself again for each level")
-ENGINE(naive, DPR_ROLE_NESTED, 1, refuse_nested, "a nested launch for each task, to learn from")
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, refuse_host, least_host_seconds,
+       "a launch by the host for each level of the recursion")
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, refuse_nested, NULL, "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, refuse_graph, least_graph_seconds,
+       "a graph that launches itself again for each level")
+ENGINE(naive, DPR_ROLE_NESTED, 1, refuse_nested, NULL, "a nested launch for each task, to learn from")

@@ -43,7 +43,6 @@ template <class P> struct worker {
     static __device__ unsigned lanes() { return has_teams<P> ? 1 : blockDim.x; }
     static __device__ unsigned lane_number() { return has_teams<P> ? 0 : threadIdx.x; }
     static __device__ char *stacks(char *shared) { return shared + 16 + (team_bytes<P> + 15) / 16 * 16; }
-    __device__ team block() const { return {threadIdx.x, blockDim.x, arena.memory}; }
 
     /* The first thread's value, in all threads of the block. */
     __device__ unsigned broadcast(unsigned value) const {
@@ -69,10 +68,8 @@ template <class P> struct worker {
                 return;
             const typename P::task t = arena[i].at.task;
             const results<P> of(&arena[arena[i].first].at, sizeof(node<P>));
-            if constexpr (team_combines<P>)
-                r = combine<P>(arena.data, t, of, static_cast<int>(arena[i].state), block());
-            else if (threadIdx.x == 0)
-                r = combine<P>(arena.data, t, of, static_cast<int>(arena[i].state), arena.alone());
+            if (team_combines<P> || threadIdx.x == 0)
+                r = arena.combine(t, of, static_cast<int>(arena[i].state), !team_combines<P>);
         }
     }
 
@@ -87,19 +84,15 @@ template <class P> struct worker {
         const typename P::task t = arena[i].at.task;
         const children<P> into(&own.at(0), own.stride, P::most_children);
         int n = 0;
-        if constexpr (team_divides<P>)
-            n = divide<P>(arena.data, t, into, block());
-        else if (threadIdx.x == 0)
-            n = divide<P>(arena.data, t, into, arena.alone());
+        if (team_divides<P> || threadIdx.x == 0)
+            n = arena.divide(t, into, !team_divides<P>);
         n = static_cast<int>(broadcast(static_cast<unsigned>(n)));
         if (threadIdx.x == 0 && arena[i].depth > own.deepest)
             own.deepest = arena[i].depth;
         if (n == 0) {
             typename P::result r = {};
-            if constexpr (team_bases<P>)
-                r = base<P>(arena.data, t, block());
-            else if (threadIdx.x == 0)
-                r = base<P>(arena.data, t, arena.alone());
+            if (team_bases<P> || threadIdx.x == 0)
+                r = arena.base(t, !team_bases<P>);
             own.tasks += threadIdx.x == 0;
             solve(i, r);
         } else if (threadIdx.x == 0 && arena.is_count(n)) {

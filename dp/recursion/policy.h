@@ -138,6 +138,15 @@ template <class P> constexpr bool has_combine = team_combines<P> || gives<typena
 /* Whether a block, rather than a lane, works on a task. */
 template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
 
+/* The policy's estimate of a task. */
+template <class P>
+using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
+template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>;
+
+/* Whether the host reaches what the policy's data point to. */
+template <class P, class = void> constexpr bool host_data = has_no_data<P>;
+template <class P> constexpr bool host_data<P, std::void_t<decltype(P::host_data)>> = P::host_data;
+
 /* Bytes of memory that a team shares. */
 template <class P, class = void> constexpr size_t team_bytes = 0;
 template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_bytes)>> = P::team_bytes;
@@ -170,17 +179,16 @@ template <class P> constexpr bool check() {
 
 /* ---- Calls ---- */
 
-/* The policy's functions, whether they take a team or not. */
+/* The policy's functions on the CPU, whether they take a team or not. */
 template <class P>
-DPR_BOTH int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team) {
+int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team) {
     if constexpr (team_divides<P>)
         return P::divide(data, task, into, team);
     else
         return P::divide(data, task, into);
 }
 
-template <class P>
-DPR_BOTH typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team) {
+template <class P> typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team) {
     if constexpr (team_bases<P>)
         return P::base(data, task, team);
     else
@@ -188,8 +196,8 @@ DPR_BOTH typename P::result base(const data_of<P> &data, const typename P::task 
 }
 
 template <class P>
-DPR_BOTH typename P::result combine(const data_of<P> &data, const typename P::task &task, results<P> of, int n,
-                                    const team &team) {
+typename P::result combine(const data_of<P> &data, const typename P::task &task, results<P> of, int n,
+                           const team &team) {
     if constexpr (team_combines<P>)
         return P::combine(data, task, of, n, team);
     else

@@ -11,8 +11,7 @@
 #include "engines.h"
 #include "error.h"
 
-/* In the order in which the library would choose. Those after `serial` run only if they are named. */
-static const dpr_engine *const engines[] = {
+const dpr_engine *const dpr_engines[] = {
 #ifdef DPR_WITH_CUDA
     &dpr_engine_persistent,
 #endif
@@ -32,17 +31,17 @@ static const size_t MOST_ROOTS = (size_t)1 << 30;
 
 size_t dpr_engine_count(void) {
     size_t n = 0;
-    while (engines[n])
+    while (dpr_engines[n])
         n++;
     return n;
 }
 
 const char *dpr_engine_name(size_t i) {
-    return i < dpr_engine_count() ? engines[i]->name : NULL;
+    return i < dpr_engine_count() ? dpr_engines[i]->name : NULL;
 }
 
 const char *dpr_engine_text(size_t i) {
-    return i < dpr_engine_count() ? engines[i]->text : NULL;
+    return i < dpr_engine_count() ? dpr_engines[i]->text : NULL;
 }
 
 /* ---- Checks ---- */
@@ -114,29 +113,20 @@ static dpr_status check(dpr_recursion_call *call, const dpr_recursion_options *o
 
 /* ---- The choice ---- */
 
-/* The first engine that can run the call. `serial` can always. */
-static const dpr_engine *first_engine(const dpr_recursion_call *call, const char **reason) {
-    size_t i = 0;
-    while (engines[i]->refusal(call))
-        i++;
-    *reason = engines[i]->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
-    return engines[i];
-}
-
 /* The engine that is asked for; NULL with a status and a sentence if there is none, or if it cannot run the call. */
 static const dpr_engine *named_engine(const dpr_recursion_call *call, dpr_status *status) {
     const char *name = call->options.engine;
     size_t i = 0;
-    while (engines[i] && strcmp(engines[i]->name, name) != 0)
+    while (dpr_engines[i] && strcmp(dpr_engines[i]->name, name) != 0)
         i++;
-    if (!engines[i]) {
+    if (!dpr_engines[i]) {
         *status = dpr_fail(DPR_ERR_UNKNOWN_ENGINE,
                            "options->engine is \"%s\", and no engine of this build has this name", name);
         return NULL;
     }
-    const char *refusal = engines[i]->refusal(call);
+    const char *refusal = dpr_engines[i]->refusal(call);
     if (!refusal)
-        return engines[i];
+        return dpr_engines[i];
     *status = dpr_fail(DPR_ERR_STRATEGY_UNABLE, "engine \"%s\" cannot run recursion \"%s\" here: it %s", name,
                        call->recursion->name, refusal);
     return NULL;
@@ -144,7 +134,7 @@ static const dpr_engine *named_engine(const dpr_recursion_call *call, dpr_status
 
 static const dpr_engine *choose(const dpr_recursion_call *call, const char **reason, dpr_status *status) {
     *reason = "it was asked for";
-    return call->options.engine ? named_engine(call, status) : first_engine(call, reason);
+    return call->options.engine ? named_engine(call, status) : dpr_engine_choose(call, reason);
 }
 
 /* ---- Memory that the host does not reach ---- */
@@ -229,5 +219,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         return status;
     found.engine = engine->name;
     found.seconds = now() - began;
+    if (!call.options.engine && n > 0)
+        dpr_engine_note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
 }

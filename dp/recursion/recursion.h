@@ -124,6 +124,10 @@ struct dpr_recursion {
     /* Combines the results of a frame's children. The slot has the task, and gets the result. */
     void (*combine)(const void *data, void *slot, const dpr_frame *frame);
 
+    /* What a task costs, in units of the policy's; NULL if it does not say. */
+    uint64_t (*cost)(const void *data, const void *task);
+    int64_t host_data; /* 1: engines of the CPU reach what the data point to, also in a context of a GPU */
+
     const dpr_recursion_kernels *gpu; /* NULL if the policy was not compiled by nvcc */
 };
 

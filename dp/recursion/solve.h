@@ -10,6 +10,10 @@
 namespace dpr {
 namespace recursion {
 
+template <class P> uint64_t cost_of(const void *data, const void *task) {
+    return P::cost(*static_cast<const data_of<P> *>(data), *static_cast<const typename P::task *>(task));
+}
+
 template <class P> struct solving {
     using task = typename P::task;
     using result = typename P::result;

@@ -145,6 +145,7 @@ struct mergesort {
         key *buffers[2];
     };
     static constexpr int most_children = 2;
+    static constexpr bool host_data = true;
     static constexpr size_t team_bytes = (2 * portion + piece_portions + 1) * sizeof(key);
 
     DPR_POLICY int divide(const data &, const task &t, dpr::children<mergesort> children) {
@@ -179,6 +180,7 @@ struct merging {
         key *to;
     };
     static constexpr int most_children = 32;
+    static constexpr bool host_data = true;
     static constexpr size_t team_bytes = 2 * portion * sizeof(key);
 
     DPR_BOTH static ranges ranges_of(const data &d, const task &t) {

@@ -14,6 +14,7 @@ struct nqueens {
     using result = uint32_t; /* up to 17 queens: 95 815 104 */
     using data = uint32_t;   /* a bit for each column */
     static constexpr int most_children = 17;
+    static constexpr bool host_data = true;
 
     DPR_POLICY int divide(const data &all, const task &t, dpr::children<nqueens> children) {
         int n = 0;

@@ -79,6 +79,7 @@ struct selection {
         uint32_t shift, values;
     };
     static constexpr int most_children = 32;
+    static constexpr bool host_data = true;
 
     /* What a team shares. */
     struct shared {

@@ -18,6 +18,7 @@ struct sum_tree {
         uint32_t shortest; /* elements of a range that is not divided */
     };
     static constexpr int most_children = 2;
+    static constexpr bool host_data = true;
 
     DPR_POLICY int divide(const data &d, const task &t, dpr::children<sum_tree> children) {
         if (t.end - t.begin <= d.shortest)

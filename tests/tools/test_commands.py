@@ -82,7 +82,7 @@ class Recurse(ToolTest):
             rows = json.loads(self.good("recurse", name, "--size", size, "--engine", "all", "--threads", 3, "--json",
                                         "--device", "cpu"))["engines"]
             ran = [row for row in rows if "error" not in row]
-            self.assertEqual([row["engine"] for row in ran], ["cpu", "serial"])
+            self.assertEqual([row["engine"] for row in ran], ["cpu", "serial", "auto"])
             self.assertEqual(len({row["answer"] for row in ran}), 1, ran)
             for row in ran:
                 self.assertTrue(row["right"], row)

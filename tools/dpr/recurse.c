@@ -89,6 +89,7 @@ typedef struct measured {
     dpr_recursion_report report; /* of the last run */
     recursion_answer answer;
     double seconds;
+    char error[256]; /* a sentence, if status is not DPR_OK */
 } measured;
 
 static int by_value(const void *a, const void *b) {
@@ -106,8 +107,10 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
     options.threads = r->threads;
     do {
         m.status = e->run(ctx, r->size, &options, &m.report, &m.answer);
-        if (m.status != DPR_OK)
+        if (m.status != DPR_OK) {
+            (void)snprintf(m.error, sizeof m.error, "%s", dpr_last_error());
             return m;
+        }
         seconds[runs++] = m.report.seconds;
         all += m.report.seconds;
     } while (runs < RUNS && all < SECONDS);
@@ -116,26 +119,35 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
     return m;
 }
 
-static void add_row(cJSON *list, const measured *m, const char *engine, double cpu_seconds) {
+/* What other engines are compared with; seconds are 0 if it did not run. */
+typedef struct yardsticks {
+    double cpu, naive;
+} yardsticks;
+
+static void add_row(cJSON *list, const measured *m, const char *engine, yardsticks than) {
     cJSON *row = report_row(list);
     const double rate = m->seconds > 0 ? (double)m->report.tasks / m->seconds : 0;
-    report_add(row, "engine=%s", m->status == DPR_OK ? m->report.engine : engine);
+    report_add(row, "engine=%s", engine ? engine : "auto");
     if (m->status != DPR_OK) {
-        report_add(row, "error=%s", dpr_last_error());
+        report_add(row, "error=%s", m->error);
         return;
     }
     report_add(row, "answer=%s right=%i seconds=%f tasks=%lu tasks_a_second=%g", m->answer.text, m->answer.right,
                m->seconds, m->report.tasks, rate);
-    report_known(row, "over_cpu", cpu_seconds > 0 ? cpu_seconds / m->seconds : 0);
-    report_add(row, "deepest=%lu launches=%lu handed_out=%lu serialised=%lu steals=%lu reason=%s", m->report.deepest,
-               m->report.launches, m->report.handed_out, m->report.serialised, m->report.steals, m->report.reason);
+    report_known(row, "over_cpu", than.cpu / m->seconds);
+    report_known(row, "over_naive", than.naive / m->seconds);
+    report_add(row, "ran=%s deepest=%lu launches=%lu handed_out=%lu serialised=%lu steals=%lu reason=%s",
+               m->report.engine, m->report.deepest, m->report.launches, m->report.handed_out, m->report.serialised,
+               m->report.steals, m->report.reason);
 }
 
 static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
+                                        {"ran", "ran", UNIT_LEFT},
                                         {"seconds", "time", UNIT_SECONDS},
                                         {"tasks", "tasks", UNIT_NONE},
                                         {"tasks_a_second", "tasks/s", UNIT_DIGITS},
                                         {"over_cpu", "over cpu", UNIT_DIGITS},
+                                        {"over_naive", "over naive", UNIT_DIGITS},
                                         {"launches", "launches", UNIT_NONE},
                                         {"handed_out", "handed out", UNIT_NONE},
                                         {"deepest", "deepest", UNIT_NONE},
@@ -146,23 +158,46 @@ static int is_left_out(const measured *m) {
     return m->status == DPR_ERR_STRATEGY_UNABLE;
 }
 
-/* Runs every engine, or the one that is asked for. Returns the exit code. */
-static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *r, cJSON *list) {
-    const int all = r->engine && strcmp(r->engine, "all") == 0;
-    measured cpu = {.status = DPR_ERR_STRATEGY_UNABLE};
+/* Complains of a failed run, and of a wrong answer. */
+static int check(const recursion_example *e, const measured *m) {
+    if (m->status != DPR_OK)
+        return cli_error("%s: %s", e->name, m->error);
+    if (!m->answer.right)
+        return cli_error("%s: engine %s: the answer is wrong: %s", e->name, m->report.engine, m->answer.text);
+    return CLI_OK;
+}
+
+/* Runs every engine that can, and then what the library chooses. */
+static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, cJSON *list) {
+    const size_t n = dpr_engine_count();
+    measured *of = calloc(n + 1, sizeof *of);
+    yardsticks than = {0, 0};
     int code = CLI_OK;
-    if (all)
-        cpu = measure(ctx, e, r, "cpu");
-    for (size_t i = 0; i < (all ? dpr_engine_count() : 1); i++) {
-        const char *engine = all ? dpr_engine_name(i) : r->engine;
-        const measured m = all && strcmp(engine, "cpu") == 0 ? cpu : measure(ctx, e, r, engine);
-        add_row(list, &m, engine, cpu.seconds);
-        if (m.status == DPR_OK && !m.answer.right)
-            code = cli_error("%s: engine %s: the answer is wrong: %s", e->name, m.report.engine, m.answer.text);
-        else if (m.status != DPR_OK && !(all && is_left_out(&m)))
-            code = cli_error("%s: %s", e->name, dpr_last_error());
+    for (size_t i = 0; of && i <= n; i++) {
+        const char *engine = dpr_engine_name(i);
+        of[i] = measure(ctx, e, r, engine);
+        if (!engine && of[i].status == DPR_OK) /* the library has tried its engines now */
+            of[i] = measure(ctx, e, r, engine);
+        if (!is_left_out(&of[i]) && check(e, &of[i]) != CLI_OK)
+            code = CLI_FAILED;
+        if (engine && strcmp(engine, "cpu") == 0)
+            than.cpu = of[i].seconds;
+        if (engine && strcmp(engine, "naive") == 0)
+            than.naive = of[i].seconds;
     }
-    return code;
+    for (size_t i = 0; of && i <= n; i++)
+        add_row(list, &of[i], dpr_engine_name(i), than);
+    free(of);
+    return of ? code : cli_error("out of memory");
+}
+
+static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *r, cJSON *list) {
+    const yardsticks none = {0, 0};
+    if (r->engine && strcmp(r->engine, "all") == 0)
+        return run_all(ctx, e, r, list);
+    const measured m = measure(ctx, e, r, r->engine);
+    add_row(list, &m, r->engine, none);
+    return check(e, &m);
 }
 
 static int show(const recursion_example *e, const request *r) {

@@ -1,0 +1,155 @@
+/* The choice of an engine, by what runs have taken.
+ *
+ * Nothing is known of a recursion before its first run, but that a GPU has more lanes than a CPU has cores: the first
+ * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots try each other
+ * engine once that could be as fast, and then stay with the fastest. */
+#include <pthread.h>
+#include <string.h>
+
+#include "api/ctx.h"
+#include "engines.h"
+
+enum { MOST_ENGINES = 16, PLACES = 256 };
+
+/* An engine is tried if the least time that it could take is below this share of the fastest so far. */
+static const double WORTH_TRYING = 0.9;
+
+/* Runs are no longer similar if the number of tasks has changed by this factor. */
+enum { FACTOR = 4 };
+
+/* What was seen of runs of one recursion with similar roots on one device. */
+typedef struct seen {
+    const dpr_recursion *recursion; /* NULL: the place is free */
+    int device, size;               /* the logarithm of what is taken as the size of the problem */
+    uint64_t tasks;
+    double seconds[MOST_ENGINES]; /* 0: not tried */
+} seen;
+
+static struct {
+    pthread_mutex_t lock;
+    seen places[PLACES];
+    unsigned next; /* place to be used again, if all are taken */
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- Similar calls ---- */
+
+static int has_host_roots(const dpr_recursion_call *call) {
+    dpr_place place;
+    return dpr_device_place(call->roots, "roots", &place) == DPR_OK && place.memory == DPR_MEMORY_HOST;
+}
+
+/* The costs of the roots together, or their number, which is all that can be said of many or of those in device
+ * memory. */
+static uint64_t size_of(const dpr_recursion_call *call) {
+    enum { FEW = 64 };
+    const dpr_recursion *r = call->recursion;
+    uint64_t sum = 0;
+    if (!r->cost || call->n == 0 || call->n > FEW || !has_host_roots(call))
+        return call->n;
+    for (size_t i = 0; i < call->n; i++)
+        sum += r->cost(call->data, (const char *)call->roots + i * r->task_bytes);
+    return sum;
+}
+
+static int logarithm(uint64_t n) {
+    int log = 0;
+    while (n >>= 1)
+        log++;
+    return log;
+}
+
+static int is_similar(const seen *a, const seen *b) {
+    return a->recursion == b->recursion && a->device == b->device && a->size == b->size;
+}
+
+static seen key_of(const dpr_recursion_call *call) {
+    return (seen){.recursion = call->recursion, .device = dpr_ctx_device(call->ctx), .size = logarithm(size_of(call))};
+}
+
+/* The place of similar runs; NULL if there were none. The caller holds the lock. */
+static seen *find(const seen *key) {
+    for (int i = 0; i < PLACES; i++)
+        if (is_similar(&memory.places[i], key))
+            return &memory.places[i];
+    return NULL;
+}
+
+static seen *find_or_make(const seen *key) {
+    seen *place = find(key);
+    if (place)
+        return place;
+    place = &memory.places[memory.next];
+    memory.next = (memory.next + 1) % PLACES;
+    *place = *key;
+    return place;
+}
+
+/* ---- The choice ---- */
+
+/* Whether the library may choose the engine for the call. */
+static int is_candidate(const dpr_engine *engine, const dpr_recursion_call *call) {
+    if (!engine->least_seconds || engine->refusal(call))
+        return 0;
+    return engine->on_gpu || !dpr_ctx_gpu(call->ctx) || call->recursion->host_data;
+}
+
+static const dpr_engine *first(const dpr_recursion_call *call, const char **reason) {
+    size_t i = 0;
+    while (dpr_engines[i] && !is_candidate(dpr_engines[i], call))
+        i++;
+    if (!dpr_engines[i]) /* the GPU cannot run it; `serial` and `cpu` can run everything */
+        for (i = 0; !dpr_engines[i]->least_seconds || dpr_engines[i]->refusal(call); i++)
+            ;
+    *reason = dpr_engines[i]->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
+    return dpr_engines[i];
+}
+
+static size_t fastest(const seen *s) {
+    size_t best = 0;
+    for (size_t i = 1; dpr_engines[i]; i++)
+        if (s->seconds[i] > 0 && (s->seconds[best] == 0 || s->seconds[i] < s->seconds[best]))
+            best = i;
+    return best;
+}
+
+static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
+    const size_t best = fastest(s);
+    *reason = "it could be faster than what ran before";
+    for (size_t i = 0; dpr_engines[i]; i++)
+        if (s->seconds[i] == 0 && is_candidate(dpr_engines[i], call)
+            && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * s->seconds[best])
+            return dpr_engines[i];
+    *reason = "it was the fastest for similar roots";
+    return is_candidate(dpr_engines[best], call) ? dpr_engines[best] : first(call, reason);
+}
+
+const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason) {
+    const seen key = key_of(call);
+    seen known = {0};
+    (void)pthread_mutex_lock(&memory.lock);
+    const seen *place = find(&key);
+    if (place)
+        known = *place;
+    (void)pthread_mutex_unlock(&memory.lock);
+    return place ? by_experience(&known, call, reason) : first(call, reason);
+}
+
+/* Adds a run to what was seen. The shortest run counts, but is forgotten slowly. */
+static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
+    const double before = s->seconds[engine];
+    if (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)
+        memset(s->seconds, 0, sizeof s->seconds);
+    s->tasks = report->tasks;
+    s->seconds[engine] =
+        s->seconds[engine] == 0 || report->seconds < before ? report->seconds : before + (report->seconds - before) / 4;
+}
+
+void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
+    const seen key = key_of(call);
+    size_t i = 0;
+    while (dpr_engines[i] != engine)
+        i++;
+    (void)pthread_mutex_lock(&memory.lock);
+    add(find_or_make(&key), i, report);
+    (void)pthread_mutex_unlock(&memory.lock);
+}
