@@ -86,22 +86,35 @@ static seen *find_or_make(const seen *key) {
 
 /* ---- The choice ---- */
 
+/* Whether the engine can run the call, and would ever be chosen. */
+static int is_able(const dpr_engine *engine, const dpr_recursion_call *call) {
+    return engine->least_seconds && !engine->refusal(call);
+}
+
 /* Whether the library may choose the engine for the call. */
 static int is_candidate(const dpr_engine *engine, const dpr_recursion_call *call) {
-    if (!engine->least_seconds || engine->refusal(call))
+    if (!is_able(engine, call))
         return 0;
     return engine->on_gpu || !dpr_ctx_gpu(call->ctx) || call->recursion->host_data;
 }
 
+static const dpr_engine *first_that(int (*is)(const dpr_engine *, const dpr_recursion_call *),
+                                    const dpr_recursion_call *call) {
+    for (size_t i = 0; dpr_engines[i]; i++)
+        if (is(dpr_engines[i], call))
+            return dpr_engines[i];
+    return NULL;
+}
+
+/* `serial` can run every call. */
 static const dpr_engine *first(const dpr_recursion_call *call, const char **reason) {
-    size_t i = 0;
-    while (dpr_engines[i] && !is_candidate(dpr_engines[i], call))
-        i++;
-    if (!dpr_engines[i]) /* the GPU cannot run it; `serial` and `cpu` can run everything */
-        for (i = 0; !dpr_engines[i]->least_seconds || dpr_engines[i]->refusal(call); i++)
-            ;
-    *reason = dpr_engines[i]->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
-    return dpr_engines[i];
+    const dpr_engine *engine = first_that(is_candidate, call);
+    if (!engine)
+        engine = first_that(is_able, call);
+    if (!engine)
+        engine = &dpr_engine_serial;
+    *reason = engine->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
+    return engine;
 }
 
 static size_t fastest(const seen *s) {
@@ -120,7 +133,8 @@ static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *
             && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * s->seconds[best])
             return dpr_engines[i];
     *reason = "it was the fastest for similar roots";
-    return is_candidate(dpr_engines[best], call) ? dpr_engines[best] : first(call, reason);
+    const dpr_engine *engine = dpr_engines[best];
+    return engine && is_candidate(engine, call) ? engine : first(call, reason);
 }
 
 const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason) {
