@@ -749,15 +749,18 @@ typedef struct dpr_recursion dpr_recursion;
 /** Options of a recursion. Start from DPR_RECURSION_OPTIONS_INIT. */
 typedef struct dpr_recursion_options {
     size_t size;          /**< sizeof(dpr_recursion_options), set by DPR_RECURSION_OPTIONS_INIT */
-    const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses */
+    const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses. It begins with the first
+                             engine that can run the recursion. Later calls with similar roots try others that could be
+                             faster, once each, and then stay with the fastest. Engines that launch kernels from kernels
+                             run only by name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
     uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
                              engine looks now and then, so the run may solve more. 0: no limit */
-    uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engine
-                             `persistent`: nodes of device memory, at least as many as roots and at most 2^30; a node
+    uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
+                             of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
                              has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many.
                              Without room, threads and lanes solve their tasks alone, which is slower, with the same
-                             results. 0: for `persistent` as many as fit 512 MiB, at most 2^23, but at least
+                             results. 0: on the GPU as many as fit 512 MiB, at most 2^23, but at least
                              twice as many as roots; for `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
     int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
@@ -776,10 +779,13 @@ typedef struct dpr_recursion_report {
     const char *reason;  /**< why it ran, a clause */
     uint64_t tasks;      /**< tasks divided or solved, roots included */
     uint64_t deepest;    /**< depth of the deepest task; roots have depth 0 */
-    uint64_t levels;     /**< levels that were divided one after another before lanes began; 0 on the CPU */
+    uint64_t levels;     /**< levels that were divided one after another before lanes began; 0 on the CPU and for
+                              `naive` */
     uint64_t widest;     /**< tasks on the last of these levels; 0 on the CPU */
-    uint64_t rounds;     /**< how often lanes shared what was left; 0 on the CPU */
-    uint64_t launches;   /**< kernels launched */
+    uint64_t rounds;     /**< `persistent`: how often lanes shared what was left. `host`, `level`, `graph`, and
+                              policies with teams: phases, each of a level or of lanes. 0 for the others */
+    uint64_t launches;   /**< kernels and graphs launched by the host, and kernels by kernels. A graph that launches
+                              itself again counts once */
     uint64_t handed_out; /**< tasks written where any thread or lane may take them */
     uint64_t serialised; /**< how often there was no room for that */
     uint64_t steals;     /**< tasks that a thread took from another one; 0 on the GPU */

@@ -51,6 +51,13 @@
  * - host_data: a constant, true if the host reaches what the data point to: arrays of managed memory, or no pointers at
  *   all. Otherwise engines of the CPU are not tried in a context of a GPU. A policy without data needs none.
  *
+ * Engines (`dpr recurse --list`): `persistent`, `host` and `graph` run what nvcc compiles in any way; `cpu` and
+ * `serial` also run what a C++ compiler makes of a policy. `level` and `naive` launch kernels from kernels, to be
+ * compared with: they need relocatable code, which other modules can call, with at most 64 registers. It is linked as
+ * usual, or by nvcc -dlink:
+ *
+ *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
+ *
  * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
  * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
  * the merging of two sorted ranges. All threads of the team call the function, and share the work by team.rank() and

@@ -35,6 +35,7 @@ typedef struct letter {
     unsigned char results[DPR_RECURSION_LETTER];
 } letter;
 _Static_assert(sizeof(letter) <= DPR_MAIL_WORDS * 4, "it fits a mailbox");
+_Static_assert(sizeof(dpr_recursion_block) % 16 == 0, "the data behind it are aligned");
 
 const char *dpr_job_refusal(const dpr_recursion_call *call) {
     if (!call->recursion->gpu)

@@ -163,6 +163,7 @@ template <class P> constexpr bool check() {
         static_assert(is_plain<typename P::task>, "the policy's `task` must be plain data: it is copied byte by byte");
         static_assert(is_plain<typename P::result>, "the policy's `result` must be plain data: it is copied");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
+        static_assert(alignof(data_of<P>) <= 16, "the policy's `data` may be aligned to 16 bytes at most");
         static_assert(alignof(slot<P>) <= 16, "the policy's `task` and `result` may be aligned to 16 bytes at most");
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "

@@ -71,7 +71,7 @@ typedef struct dpr_recursion_args {
 /* In device memory, for kernels of the library, which call the policy's functions (phases.cuh) by their addresses. */
 typedef struct dpr_recursion_block {
     dpr_recursion_args args;
-    void *act, *reserved; /* act() of phases.cuh, if the policy's code is relocatable */
+    void *act, *reserved[2]; /* act() of phases.cuh, if the policy's code is relocatable */
     /* the policy's data follow */
 } dpr_recursion_block;
 

@@ -132,9 +132,13 @@ check_recursion() {
 }
 
 check_recursion_nvcc() {
-    # shellcheck disable=SC2046,SC2086
-    $NVCC -std=c++17 -Werror=all-warnings $(pc --cflags) "$here/consumer/recursion.cu" -o "$work/recursion" $(pc --libs)
-    LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/recursion"
+    local options
+    for options in "" "-rdc=true -maxrregcount=64"; do
+        # shellcheck disable=SC2046,SC2086
+        $NVCC -std=c++17 $options -Werror=all-warnings $(pc --cflags) "$here/consumer/recursion.cu" \
+            -o "$work/recursion" $(pc --libs)
+        LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/recursion"
+    done
 }
 
 check_kernels() {
