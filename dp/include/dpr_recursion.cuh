@@ -45,9 +45,11 @@
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
  *
- * What it may have for the choice of the engine (options->engine NULL):
- * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. Runs whose roots cost about as
- * much count as similar. Without it, runs with about as many roots do.
+ * What it may have to be run faster:
+ * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. The host calls it for few roots,
+ * and `data` may point to memory of the device. Runs whose roots cost about as much count as similar, so the library
+ * can expect as many tasks as there were, and choose sizes and engines for them. If in fact there are far more, the
+ * first such run takes long. Without it, runs with about as many roots count as similar for the choice of the engine.
  * - host_data: a constant, true if the host reaches what the data point to: arrays of managed memory, or no pointers at
  *   all. Otherwise engines of the CPU are not tried in a context of a GPU. A policy without data needs none.
  *

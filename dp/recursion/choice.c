@@ -38,13 +38,17 @@ static int has_host_roots(const dpr_recursion_call *call) {
     return dpr_device_place(call->roots, "roots", &place) == DPR_OK && place.memory == DPR_MEMORY_HOST;
 }
 
-/* The costs of the roots together, or their number, which is all that can be said of many or of those in device
- * memory. */
-static uint64_t size_of(const dpr_recursion_call *call) {
+/* Whether the costs of the roots are known. Those of many would take too long. */
+static int knows_costs(const dpr_recursion_call *call) {
     enum { FEW = 64 };
+    return call->recursion->cost && call->n > 0 && call->n <= FEW && has_host_roots(call);
+}
+
+/* The costs of the roots together, or else their number. */
+static uint64_t size_of(const dpr_recursion_call *call) {
     const dpr_recursion *r = call->recursion;
     uint64_t sum = 0;
-    if (!r->cost || call->n == 0 || call->n > FEW || !has_host_roots(call))
+    if (!knows_costs(call))
         return call->n;
     for (size_t i = 0; i < call->n; i++)
         sum += r->cost(call->data, (const char *)call->roots + i * r->task_bytes);
@@ -146,6 +150,17 @@ const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char *
         known = *place;
     (void)pthread_mutex_unlock(&memory.lock);
     return place ? by_experience(&known, call, reason) : first(call, reason);
+}
+
+uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
+    const seen key = key_of(call);
+    if (!knows_costs(call))
+        return 0;
+    (void)pthread_mutex_lock(&memory.lock);
+    const seen *place = find(&key);
+    const uint64_t tasks = place ? place->tasks : 0;
+    (void)pthread_mutex_unlock(&memory.lock);
+    return tasks;
 }
 
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly. */

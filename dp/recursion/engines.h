@@ -32,7 +32,11 @@ extern const dpr_engine *const dpr_engines[];
 /* The engine for a call that names none, and why, a clause (choice.c). */
 const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason);
 
-/* Keeps what a run that was so chosen has taken, for the next call. */
+/* The tasks of the last run whose roots cost about as much. 0 if there was none, or if the policy does not say what a
+ * task costs. */
+uint64_t dpr_engine_tasks(const dpr_recursion_call *call);
+
+/* Keeps what a run has taken, for later calls. */
 void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report);
 
 extern const dpr_engine dpr_engine_serial, dpr_engine_cpu, dpr_engine_persistent, dpr_engine_host, dpr_engine_level,

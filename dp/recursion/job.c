@@ -16,14 +16,17 @@
 
 /* Found on an H200, with fib(40), fib(45) and nqueens(15). */
 enum {
-    LANE_STEP = 128,        /* the threads of large blocks are a multiple of this */
-    SPARE_SLOTS = 24,       /* slots of a stack, at least, with which lanes seldom have to give frames away */
-    MOST_SLOTS = 255,       /* more do not help */
-    FRONTIER = 1 << 20,     /* tasks: eight for each lane. With 2^18 or 2^22 fib(40) takes a tenth longer */
+    LANE_STEP = 128,    /* the threads of large blocks are a multiple of this */
+    SPARE_SLOTS = 24,   /* slots of a stack, at least, with which lanes seldom have to give frames away */
+    MOST_SLOTS = 255,   /* more do not help */
+    FRONTIER = 1 << 20, /* tasks: eight for each lane. With 2^18 or 2^22 fib(40) takes a tenth longer */
+    LEAST_FRONTIER = 1 << 15,
     BUDGET = 256,           /* steps */
     ARENA = 1 << 23,        /* nodes, if no arena_tasks are given. fib(40) takes 3 million */
     ARENA_BYTES = 1 << 29,  /* of these, at most */
     LEAST_CHUNKS = 1 << 16, /* for stacks that find the arena full */
+    SMALL_ARENA = 1 << 14,  /* nodes, and chunks, for few tasks */
+    SMALL_CHUNKS = 1 << 12,
     LANE_CHUNKS = 8,
     CHUNK_BYTES = 1 << 28, /* of all chunks, at most, if they are more than LEAST_CHUNKS */
     CHUNK_HEAD = 32,       /* bytes of a chunk before its slots */
@@ -92,7 +95,23 @@ static uint32_t least_of(uint64_t a, uint64_t b) {
     return (uint32_t)(a < b ? a : b);
 }
 
-static uint32_t default_arena(const dpr_recursion_call *call) {
+int dpr_job_is_small(const dpr_job *j) {
+    enum { FEW = 2048 };
+    return j->tasks > 0 && j->tasks <= FEW && !j->call->recursion->gpu->teams;
+}
+
+/* A level has a part of all tasks. Where there are few, lanes begin with fewer. */
+static uint32_t choose_frontier(const dpr_job *j) {
+    if (j->call->recursion->gpu->teams)
+        return UINT32_MAX;
+    const uint64_t wanted = j->tasks / 16;
+    return j->tasks == 0 || wanted > FRONTIER ? FRONTIER : wanted < LEAST_FRONTIER ? LEAST_FRONTIER : (uint32_t)wanted;
+}
+
+static uint32_t default_arena(const dpr_job *j) {
+    const dpr_recursion_call *call = j->call;
+    if (dpr_job_is_small(j))
+        return SMALL_ARENA;
     const uint32_t fitting = least_of(ARENA, ARENA_BYTES / call->recursion->gpu->node_bytes);
     return call->n > fitting / 2 ? (uint32_t)call->n * 2 : fitting;
 }
@@ -100,6 +119,8 @@ static uint32_t default_arena(const dpr_recursion_call *call) {
 /* A lane needs several chunks where recursions are deep, but in a small arena few lanes have work. */
 static uint32_t count_chunks(const dpr_job *j, int sms) {
     const uint64_t lanes = (uint64_t)lanes_of(j->call->recursion, j->threads) * j->blocks * (uint64_t)sms;
+    if (dpr_job_is_small(j))
+        return SMALL_CHUNKS;
     const uint32_t wanted = least_of(LANE_CHUNKS * lanes, CHUNK_BYTES / j->args.chunk_bytes);
     return wanted > LEAST_CHUNKS && j->args.capacity > lanes ? wanted : LEAST_CHUNKS;
 }
@@ -111,8 +132,8 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     const int sms = dpr_device_residence(dpr_ctx_gpu(call->ctx)).sms;
     j->shared_bytes = fixed + lanes_of(r, j->threads) * stack_bytes(r->gpu, j->args.slots);
     j->args.count = (uint32_t)call->n;
-    j->args.capacity = o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(call);
-    j->args.frontier = r->gpu->teams ? UINT32_MAX : FRONTIER;
+    j->args.capacity = o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(j);
+    j->args.frontier = choose_frontier(j);
     j->args.budget = BUDGET;
     j->args.chunk_bytes =
         (uint32_t)(CHUNK_HEAD + j->args.slots * (r->gpu->slot_bytes + r->gpu->header_bytes) + 15) / 16 * 16;

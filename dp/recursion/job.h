@@ -21,6 +21,7 @@ typedef struct dpr_job {
     unsigned threads;    /* a block */
     unsigned blocks;     /* an SM */
     size_t shared_bytes; /* a block */
+    uint64_t tasks;      /* that are to be expected; 0: nobody knows */
     int roots_on_host, out_on_host;
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     unsigned launches; /* by the host */
@@ -37,6 +38,10 @@ dpr_status dpr_job_places(dpr_job *job);
  * a task's children do not fit, otherwise the threads a block. Sets *slots. */
 unsigned dpr_job_threads(const dpr_recursion *recursion, unsigned most_threads, size_t shared, size_t fixed,
                          unsigned *slots);
+
+/* Whether so few tasks are to be expected that one block solves them sooner than a grid whose blocks wait for each
+ * other. */
+int dpr_job_is_small(const dpr_job *job);
 
 /* Sets sizes, given threads and args.slots. `fixed` as above. */
 void dpr_job_size(dpr_job *job, size_t fixed);

@@ -4,6 +4,7 @@
 
 enum {
     MOST_LANES = 1024, /* in the one block of an SM */
+    SMALL_LANES = 128, /* if few tasks are to be expected */
     TEAM = 256,        /* threads */
     MOST_TEAMS = 4     /* of an SM: the kernel's launch bounds */
 };
@@ -17,7 +18,7 @@ static int launch(const dpr_run *run) {
     if (error == cudaSuccess)
         error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
     if (error == cudaSuccess)
-        error = dpr_job_launch(run, j, function, j->blocks * (unsigned)run->sms, 1, params);
+        error = dpr_job_launch(run, j, function, dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms, 1, params);
     return (int)(error == cudaSuccess ? dpr_job_end(run, j, &args) : error);
 }
 
@@ -35,10 +36,10 @@ static size_t fixed_bytes(const dpr_recursion *r) {
     return r->gpu->teams ? 16 + (r->gpu->team_bytes + 15) / 16 * 16 : 0;
 }
 
-static unsigned choose_threads(const dpr_recursion_call *call, unsigned *slots) {
+static unsigned choose_threads(const dpr_recursion_call *call, unsigned most_lanes, unsigned *slots) {
     const dpr_gpu_caps *gpu = &dpr_ctx_machine(call->ctx)->caps.gpu;
     const dpr_recursion *r = call->recursion;
-    return dpr_job_threads(r, r->gpu->teams ? TEAM : MOST_LANES,
+    return dpr_job_threads(r, r->gpu->teams ? TEAM : most_lanes,
                            (size_t)(r->gpu->teams ? gpu->shared_per_block : gpu->shared_per_block_optin),
                            fixed_bytes(r), slots);
 }
@@ -53,11 +54,11 @@ static unsigned count_blocks(const dpr_job *j) {
 }
 
 static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1, .launches = 1};
+    dpr_job j = {.call = call, .blocks = 1, .launches = 1, .tasks = dpr_engine_tasks(call)};
     const dpr_status status = dpr_job_places(&j);
     if (status != DPR_OK)
         return status;
-    j.threads = choose_threads(call, &j.args.slots);
+    j.threads = choose_threads(call, dpr_job_is_small(&j) ? SMALL_LANES : MOST_LANES, &j.args.slots);
     dpr_job_size(&j, fixed_bytes(call->recursion));
     j.blocks = count_blocks(&j);
     return dpr_job_run(call, &j, &strategy, report);
@@ -70,7 +71,7 @@ static const char *refusal(const dpr_recursion_call *call) {
     const char *why = dpr_job_refusal(call);
     if (why)
         return why;
-    if (choose_threads(call, &slots) == 0)
+    if (choose_threads(call, MOST_LANES, &slots) == 0)
         return "has no room in shared memory for a task's children";
     return dpr_ctx_machine(call->ctx)->caps.gpu.cooperative_launch ? NULL : "needs cooperative launches";
 }

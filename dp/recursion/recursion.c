@@ -219,7 +219,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         return status;
     found.engine = engine->name;
     found.seconds = now() - began;
-    if (!call.options.engine && n > 0)
+    if (n > 0)
         dpr_engine_note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
 }

@@ -106,6 +106,7 @@ struct mandelbrot {
     DPR_POLICY result combine(const data &, const task &, dpr::results<mandelbrot> results, int) {
         return results[0] + results[1] + results[2] + results[3];
     }
+    DPR_POLICY uint64_t cost(const data &, const task &t) { return uint64_t{t.width} * t.height; }
 };
 
 /* ---- The check: every pixel by itself ---- */

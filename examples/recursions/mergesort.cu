@@ -167,6 +167,7 @@ struct mergesort {
         merge_piece({halves, halves + results[0], results[0], results[1]}, d.buffers[t.into] + t.begin, team);
         return t.count;
     }
+    DPR_POLICY uint64_t cost(const data &, const task &t) { return t.count; }
 };
 
 struct merging {
@@ -212,6 +213,7 @@ struct merging {
             sum += results[i];
         return sum;
     }
+    DPR_POLICY uint64_t cost(const data &, const task &t) { return uint64_t{t.a_count} + t.b_count; }
 };
 
 } // namespace

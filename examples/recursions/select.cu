@@ -165,6 +165,7 @@ struct selection {
             sum += results[i];
         return sum;
     }
+    DPR_POLICY uint64_t cost(const data &, const task &t) { return t.end - t.begin; }
 };
 
 } // namespace

@@ -37,6 +37,7 @@ struct sum_tree {
     DPR_POLICY result combine(const data &, const task &, dpr::results<sum_tree> results, int) {
         return results[0] + results[1];
     }
+    DPR_POLICY uint64_t cost(const data &, const task &t) { return t.end - t.begin; }
 };
 
 } // namespace
