@@ -11,6 +11,7 @@ typedef struct dpr_recursion_call {
     const void *roots, *data; /* on the CPU in host memory */
     void *out;                /* on the CPU in host memory */
     size_t n;                 /* at least 1 */
+    uint64_t tasks;           /* that are to be expected; 0: nobody knows */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;
@@ -26,7 +27,7 @@ typedef struct dpr_engine {
     double (*least_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
 
-/* The engines of this build, in the order in which the library tries them; NULL after the last. */
+/* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];
 
 /* The engine for a call that names none, and why, a clause (choice.c). */

@@ -20,7 +20,7 @@ enum {
     SPARE_SLOTS = 24,   /* slots of a stack, at least, with which lanes seldom have to give frames away */
     MOST_SLOTS = 255,   /* more do not help */
     FRONTIER = 1 << 20, /* tasks: eight for each lane. With 2^18 or 2^22 fib(40) takes a tenth longer */
-    LEAST_FRONTIER = 1 << 15,
+    LEAST_FRONTIER = 1 << 13,
     BUDGET = 256,           /* steps */
     ARENA = 1 << 23,        /* nodes, if no arena_tasks are given. fib(40) takes 3 million */
     ARENA_BYTES = 1 << 29,  /* of these, at most */
@@ -97,15 +97,26 @@ static uint32_t least_of(uint64_t a, uint64_t b) {
 
 int dpr_job_is_small(const dpr_job *j) {
     enum { FEW = 2048 };
-    return j->tasks > 0 && j->tasks <= FEW && !j->call->recursion->gpu->teams;
+    return j->call->tasks > 0 && j->call->tasks <= FEW && !j->call->recursion->gpu->teams;
 }
 
-/* A level has a part of all tasks. Where there are few, lanes begin with fewer. */
+static uint64_t root_of(uint64_t n) {
+    uint64_t root = 0;
+    for (uint64_t bit = UINT64_C(1) << 31; bit > 0; bit /= 2)
+        if ((root + bit) * (root + bit) <= n)
+            root += bit;
+    return root;
+}
+
+/* A larger frontier costs more, and evens out better what lanes do afterwards. With 32 times the root of the number of
+ * tasks, fib(30) to fib(40) and nqueens(13) to nqueens(15) are near their best on an H200. */
 static uint32_t choose_frontier(const dpr_job *j) {
+    const uint64_t wanted = 32 * root_of(j->call->tasks);
     if (j->call->recursion->gpu->teams)
         return UINT32_MAX;
-    const uint64_t wanted = j->tasks / 16;
-    return j->tasks == 0 || wanted > FRONTIER ? FRONTIER : wanted < LEAST_FRONTIER ? LEAST_FRONTIER : (uint32_t)wanted;
+    return j->call->tasks == 0 || wanted > FRONTIER ? FRONTIER
+           : wanted < LEAST_FRONTIER                ? LEAST_FRONTIER
+                                                    : (uint32_t)wanted;
 }
 
 static uint32_t default_arena(const dpr_job *j) {

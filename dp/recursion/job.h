@@ -21,7 +21,6 @@ typedef struct dpr_job {
     unsigned threads;    /* a block */
     unsigned blocks;     /* an SM */
     size_t shared_bytes; /* a block */
-    uint64_t tasks;      /* that are to be expected; 0: nobody knows */
     int roots_on_host, out_on_host;
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     unsigned launches; /* by the host */

@@ -54,7 +54,7 @@ static unsigned count_blocks(const dpr_job *j) {
 }
 
 static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1, .launches = 1, .tasks = dpr_engine_tasks(call)};
+    dpr_job j = {.call = call, .blocks = 1, .launches = 1};
     const dpr_status status = dpr_job_places(&j);
     if (status != DPR_OK)
         return status;

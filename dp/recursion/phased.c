@@ -238,7 +238,7 @@ static unsigned count_blocks(const dpr_job *j) {
 
 static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
                           dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1, .tasks = dpr_engine_tasks(call)};
+    dpr_job j = {.call = call, .blocks = 1};
     dpr_status status = dpr_job_places(&j);
     if (status == DPR_OK && strategy->role == DPR_ROLE_NESTED)
         status = prepare_nested(call, strategy->name);

@@ -11,21 +11,6 @@
 #include "engines.h"
 #include "error.h"
 
-const dpr_engine *const dpr_engines[] = {
-#ifdef DPR_WITH_CUDA
-    &dpr_engine_persistent,
-#endif
-    &dpr_engine_cpu,
-    &dpr_engine_serial,
-#ifdef DPR_WITH_CUDA
-    &dpr_engine_host,
-    &dpr_engine_level,
-    &dpr_engine_graph,
-    &dpr_engine_naive,
-#endif
-    NULL,
-};
-
 enum { FIRST_MAX_DEPTH = 1 << 22 };
 static const size_t MOST_ROOTS = (size_t)1 << 30;
 
@@ -213,6 +198,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         engine = choose(&call, &found.reason, &status);
     if (!engine)
         return status;
+    call.tasks = dpr_engine_tasks(&call);
     if (n > 0)
         status = engine->on_gpu ? engine->run(&call, &found) : run_on_cpu(engine, call, &found);
     if (status != DPR_OK)

@@ -292,7 +292,7 @@ CALLS = {
     "dpr_recursion_run": lambda d, f: (d.name(f(d.context, d.null, d.null, 0, d.null, d.null, d.null, d.null, d.null)),
                                        "DPR_ERR_NULL_POINTER"),
     "dpr_engine_count": lambda d, f: (f() >= 2, True),
-    "dpr_engine_name": lambda d, f: (d.text(f(d.lib.dpr_engine_count() - 1)), "serial"),
+    "dpr_engine_name": lambda d, f: (d.text(f(0)) in ("persistent", "cpu"), True),
     "dpr_engine_text": lambda d, f: (f(NOT_THERE), d.null),
     "dpr_launcher_create": lambda d, f: (d.name(f(d.context, 0, d.sized("dpr_launcher *"))), "DPR_ERR_STRATEGY_UNABLE"),
     "dpr_launcher_report": lambda d, f: (d.name(f(d.null, d.sized("dpr_launch_report *"), 0)), "DPR_ERR_NULL_POINTER"),
