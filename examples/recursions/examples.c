@@ -5,10 +5,11 @@
 
 extern const recursion_example recursion_sum_tree, recursion_fib, recursion_nqueens, recursion_quadrature;
 extern const recursion_example recursion_mandelbrot, recursion_mergesort, recursion_select;
+extern const recursion_example recursion_uts, recursion_uts_t3;
 
 static const recursion_example *const examples[] = {
-    &recursion_sum_tree,   &recursion_fib,       &recursion_nqueens, &recursion_quadrature,
-    &recursion_mandelbrot, &recursion_mergesort, &recursion_select,  NULL};
+    &recursion_sum_tree,  &recursion_fib,    &recursion_nqueens, &recursion_quadrature, &recursion_mandelbrot,
+    &recursion_mergesort, &recursion_select, &recursion_uts,     &recursion_uts_t3,     NULL};
 
 const recursion_example *recursion_example_at(size_t i) {
     size_t n = 0;

@@ -68,9 +68,9 @@ class Help(ToolTest):
 
 class Recurse(ToolTest):
     SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
-             "mandelbrot": 300, "mergesort": 50000, "select": 100001}
+             "mandelbrot": 300, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30}
     EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
-             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769)}
+             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000)}
 
     def test_list(self):
         text = self.good("recurse", "--list")

@@ -1,0 +1,203 @@
+/* Unbalanced tree search: counts the nodes of a tree that is known only as one goes along (S. Olivier and others, UTS:
+ * an unbalanced tree search benchmark, 2006). A node is a state of 160 bits; a child's state is the SHA-1 hash of its
+ * parent's with the child's number, and the hash decides how many children there are. Of two trees the sizes are
+ * published: T1 is geometric, ten levels deep, and T3 binomial, with a few branches that are very deep. */
+#include <dpr_recursion.cuh>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "example.h"
+
+namespace {
+
+/* ---- The generator ---- */
+
+struct state {
+    uint32_t words[5];
+};
+
+DPR_BOTH uint32_t rotated(uint32_t x, int bits) {
+    return x << bits | x >> (32 - bits);
+}
+
+/* Round I of SHA-1 (FIPS 180-4). The five variables stay where they are, and change their roles from round to round. */
+template <int I> DPR_BOTH void sha1_round(uint32_t (&w)[16], uint32_t (&v)[5]) {
+    constexpr int from = 5 - I % 5;
+    const uint32_t a = v[from % 5], c = v[(from + 2) % 5], d = v[(from + 3) % 5];
+    uint32_t &b = v[(from + 1) % 5], &e = v[(from + 4) % 5];
+    if (I >= 16)
+        w[I % 16] = rotated(w[(I + 13) % 16] ^ w[(I + 8) % 16] ^ w[(I + 2) % 16] ^ w[I % 16], 1);
+    constexpr uint32_t k = I < 20 ? 0x5a827999 : I < 40 ? 0x6ed9eba1 : I < 60 ? 0x8f1bbcdc : 0xca62c1d6;
+    const uint32_t choice = (b & c) | (~b & d), parity = b ^ c ^ d, majority = (b & c) | (b & d) | (c & d);
+    const uint32_t f = I < 20 ? choice : I >= 40 && I < 60 ? majority : parity;
+    e += rotated(a, 5) + f + k + w[I % 16];
+    b = rotated(b, 30);
+}
+
+template <int... I> DPR_BOTH void sha1_rounds(uint32_t (&w)[16], uint32_t (&v)[5], std::integer_sequence<int, I...>) {
+    (sha1_round<I>(w, v), ...);
+}
+
+/* The hash of a message that fits one block, `w`, which it changes. */
+DPR_BOTH state sha1(uint32_t (&w)[16]) {
+    const state begin = {{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}};
+    state s = begin;
+    sha1_rounds(w, s.words, std::make_integer_sequence<int, 80>{});
+    for (int i = 0; i < 5; ++i)
+        s.words[i] += begin.words[i];
+    return s;
+}
+
+state root_state(uint32_t seed) {
+    uint32_t w[16] = {0, 0, 0, 0, seed, 0x80000000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 160};
+    return sha1(w);
+}
+
+DPR_BOTH state child_state(const state &s, uint32_t i) {
+    uint32_t w[16] = {s.words[0], s.words[1], s.words[2], s.words[3], s.words[4], i, 0x80000000, 0,
+                      0,          0,          0,          0,          0,          0, 0,          192};
+    return sha1(w);
+}
+
+/* ---- The trees ---- */
+
+enum : uint32_t { most_children_of_node = 100 };
+
+/* A node has `step` children for each bound that its random number of 31 bits reaches, and none at depth `deepest`.
+ * `flip` turns random numbers around, for nodes that have children if the number is small. */
+struct tree {
+    uint32_t bounds[most_children_of_node];
+    uint32_t count, step, deepest, flip;
+};
+
+DPR_BOTH uint32_t children_of(const tree &t, const state &s, uint32_t depth) {
+    const uint32_t random = (s.words[4] ^ t.flip) & 0x7fffffff;
+    uint32_t n = 0;
+    while (n < t.count && random >= t.bounds[n])
+        ++n;
+    return depth < t.deepest ? n * t.step : 0;
+}
+
+/* The least random number with which a node of a geometric tree has n children. Logarithms differ between the host and
+ * a GPU, so the host makes a table. */
+uint32_t geometric_bound(double mean, uint32_t n) {
+    const double scale = std::log(1 - 1 / (1 + mean));
+    uint32_t low = 0, high = 1u << 31;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (std::floor(std::log(1 - middle / 2147483648.0) / scale) >= n)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+tree geometric(uint32_t deepest) {
+    tree t = {{}, most_children_of_node, 1, deepest, 0};
+    for (uint32_t i = 0; i < t.count; ++i)
+        t.bounds[i] = geometric_bound(4, i + 1);
+    return t;
+}
+
+tree binomial() {
+    tree t = {{}, 1, 8, UINT32_MAX, 0x7fffffff};
+    t.bounds[0] = (1u << 31) - static_cast<uint32_t>(std::ceil(0.124875 * 2147483648.0));
+    return t;
+}
+
+/* ---- The recursion ---- */
+
+struct search {
+    /* Children number `first` to first + count - 1 of a node. Several are divided into halves; one is the node that it
+     * stands for. So a task has two children at most, however many a node has. */
+    struct task {
+        state parent;
+        uint32_t first, count, depth;
+    };
+    using result = uint32_t; /* nodes */
+    using data = tree;
+    static constexpr int most_children = 2;
+    static constexpr bool host_data = true;
+
+    DPR_BOTH static int halves(const state &parent, uint32_t first, uint32_t count, uint32_t depth,
+                               dpr::children<search> children) {
+        const uint32_t half = count / 2;
+        int n = 0;
+        if (half > 0)
+            children[n++] = {parent, first, half, depth};
+        if (count > 0)
+            children[n++] = {parent, first + half, count - half, depth};
+        return n;
+    }
+    DPR_POLICY int divide(const data &d, const task &t, dpr::children<search> children) {
+        if (t.count > 1)
+            return halves(t.parent, t.first, t.count, t.depth, children);
+        const state s = child_state(t.parent, t.first);
+        return halves(s, 0, children_of(d, s, t.depth), t.depth + 1, children);
+    }
+    DPR_POLICY result base(const data &, const task &) { return 1; }
+    DPR_POLICY result combine(const data &, const task &t, dpr::results<search> results, int n) {
+        return (t.count == 1) + results[0] + (n > 1 ? results[1] : 0);
+    }
+};
+
+/* Counts nodes one after another. */
+uint32_t count_nodes(const tree &t, const search::task &root) {
+    std::vector<search::task> left = {root};
+    uint32_t nodes = 0;
+    while (!left.empty()) {
+        search::task &last = left.back();
+        const state s = child_state(last.parent, last.first++);
+        const uint32_t depth = last.depth;
+        if (--last.count == 0)
+            left.pop_back();
+        ++nodes;
+        const uint32_t n = children_of(t, s, depth);
+        if (n > 0)
+            left.push_back({s, 0, n, depth + 1});
+    }
+    return nodes;
+}
+
+} // namespace
+
+DPR_RECURSION(uts, search)
+
+/* Runs a tree whose root has `children`. If the number of nodes is not published, they are counted once. */
+static dpr_status run_tree(dpr_ctx *ctx, const tree &t, uint32_t seed, uint32_t children, uint32_t published,
+                           const dpr_recursion_options *options, dpr_recursion_report *report,
+                           recursion_answer *answer) {
+    const search::task root = {root_state(seed), 0, children, 1};
+    uint32_t nodes = 0;
+    const dpr_status status = uts_run(ctx, &root, 1, &t, &nodes, options, report, nullptr);
+    if (status == DPR_OK)
+        recursion_set_answer(answer, nodes == (published > 0 ? published - 1 : count_nodes(t, root)), "%u nodes",
+                             nodes + 1);
+    return status;
+}
+
+static dpr_status run_geometric(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options,
+                                dpr_recursion_report *report, recursion_answer *answer) {
+    const tree t = geometric(static_cast<uint32_t>(size));
+    return run_tree(ctx, t, 19, children_of(t, root_state(19), 0), size == 10 ? 4130071 : 0, options, report, answer);
+}
+
+static dpr_status run_binomial(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options,
+                               dpr_recursion_report *report, recursion_answer *answer) {
+    return run_tree(ctx, binomial(), 42, static_cast<uint32_t>(size), size == 2000 ? 4112897 : 0, options, report,
+                    answer);
+}
+
+extern "C" const recursion_example recursion_uts = {
+    "uts", "nodes of the unbalanced tree T1, which hashes describe", "levels below the root", 10, 1, 12, run_geometric};
+extern "C" const recursion_example recursion_uts_t3 = {
+    "uts_t3",
+    "nodes of the unbalanced tree T3, of which few branches are deep",
+    "children of the root",
+    2000,
+    1,
+    2000,
+    run_binomial};
