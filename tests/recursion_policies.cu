@@ -100,6 +100,22 @@ struct chain {
     }
 };
 
+struct ladder {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = 2;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<ladder> children) {
+        children[0] = n - 1;
+        children[1] = 0;
+        return n > 0 ? 2 : 0;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<ladder> results, int) {
+        return results[0] + results[1] + 1;
+    }
+};
+
 struct star {
     using task = uint64_t;
     using result = uint64_t;
@@ -139,6 +155,7 @@ struct endless {
 DPR_RECURSION(tree, tree)
 DPR_RECURSION(team_tree, team_tree)
 DPR_RECURSION(chain, chain)
+DPR_RECURSION(ladder, ladder)
 DPR_RECURSION(star, star)
 DPR_RECURSION(endless, endless)
 

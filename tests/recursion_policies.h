@@ -40,6 +40,9 @@ tree_result tree_reference(const tree_shape *shape, tree_task task);
 /* Task n > 0 has the only child n - 1; the result is the number of tasks. */
 DPR_RECURSION_DECLARE(chain, uint64_t, void, uint64_t);
 
+/* Task n > 0 has the children n - 1 and 0; the result is the number of tasks. */
+DPR_RECURSION_DECLARE(ladder, uint64_t, void, uint64_t);
+
 /* Task n > 0 has n children 0, at most STAR_MOST; the result is the number of tasks. */
 enum { STAR_MOST = 1000000 };
 DPR_RECURSION_DECLARE(star, uint64_t, void, uint64_t);

@@ -134,6 +134,20 @@ GPU_TEST(chains) {
     }
 }
 
+/* Deep, with tasks left at each level, which a full stack gives away. */
+GPU_TEST(ladders) {
+    static const uint64_t lengths[] = {1, 11, 12, 13, 300, 5000, 20000};
+    for (size_t i = 0; i < 2 * LENGTH(lengths); i++) {
+        const uint64_t roots[2] = {lengths[i / 2], lengths[i / 2]};
+        uint64_t results[2] = {0, 0};
+        s->options.arena_tasks = i % 2 ? 4 : 0;
+        ASSERT_STATUS(DPR_OK, ladder_run(s->ctx, roots, 2, NULL, results, &s->options, &s->report, NULL));
+        EXPECT_EQ_U64(2 * roots[0] + 1, results[0]);
+        EXPECT_EQ_U64(results[0], results[1]);
+        EXPECT_EQ_U64(2 * results[0], s->report.tasks);
+    }
+}
+
 GPU_TEST(device_memory_and_streams) {
     enum { ROOTS = 3000 };
     static uint64_t roots[ROOTS], results[ROOTS];

@@ -224,6 +224,17 @@ TEST(Recursion, engines_have_names) {
     EXPECT_TRUE(dpr_engine_name(dpr_engine_count()) == NULL && dpr_engine_text(dpr_engine_count()) == NULL);
 }
 
+TEST(Recursion, ladders) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        const uint64_t root = 100000;
+        uint64_t result = 0;
+        EXPECT_STATUS(DPR_OK, ladder_run(s.ctx, &root, 1, NULL, &result, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(200001, result);
+        end(&s);
+    }
+}
+
 TEST(Recursion, the_library_tries_engines_and_settles) {
     enum { ROOTS = 40 };
     scene s = begin(NULL);

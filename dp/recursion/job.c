@@ -262,8 +262,7 @@ static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o
             "more than options->max_tasks, which is %llu",
             recursion->name, (unsigned long long)options->max_depth, (unsigned long long)options->max_tasks);
     if (o->error == DPR_ERR_STRATEGY_UNABLE)
-        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "engine \"%s\" lost tasks of recursion \"%s\"", engine,
-                        recursion->name);
+        return dpr_fail(DPR_ERR_CUDA, "engine \"%s\" lost tasks of recursion \"%s\"", engine, recursion->name);
     return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
                     "the stacks of recursion \"%s\" need more than %u pieces of memory, because "
                     "options->arena_tasks, which is %llu, is too small",

@@ -149,12 +149,13 @@ template <class P> struct lane {
         return true;
     }
 
-    /* Makes room on the full stack: gives its lower half away or, if the arena is full, saves the stack. */
+    /* Makes room on the full stack: gives its lower half away or, if the arena is full or nobody would take it,
+     * saves the stack. */
     __device__ void overflow() {
         unsigned last = 1, end = 1 + (frames > 1 ? header_of(1).n : n);
         while (last + 1 < frames && end < room / 2)
             end += header_of(++last).n;
-        if (saved != no_node || !give(last)) {
+        if (arena.args.keeps || saved != no_node || !give(last)) {
             atomicAdd(&arena.args.arena->serialised, 1);
             save();
         }

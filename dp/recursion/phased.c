@@ -180,6 +180,7 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
     s.blocks = s.job->blocks * (unsigned)run->sms;
     s.job->launches = 0;
     cudaError_t error = dpr_job_begin(run, s.job, &s.args);
+    s.args.keeps = engine == run_naive;
     if (error == cudaSuccess)
         error = (cudaError_t)s.job->call->recursion->gpu->phase(&s.kernel, &stack);
     if (error == cudaSuccess)

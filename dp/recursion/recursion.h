@@ -64,7 +64,7 @@ typedef struct dpr_recursion_args {
     uint32_t threads, shared_bytes;    /* of a block that a kernel launches */
     uint32_t most_blocks;              /* of a grid that a kernel launches */
     uint32_t teams;                    /* 1: a block works on a task */
-    uint32_t reserved;
+    uint32_t keeps;                    /* 1: nobody takes what lanes give away, so they keep everything */
     uint64_t few_roots[8];
 } dpr_recursion_args;
 
