@@ -18,7 +18,8 @@ enum {
     MOST_THREADS = 256,
     LAUNCHES = 8,           /* phases that the host launches before it looks how far the device is */
     MOST_LAUNCHES = 128,    /* the same, later in a run */
-    LAUNCHER_STACK = 256,   /* bytes of stack that kernels of the library take besides a policy's functions */
+    LAUNCHER_STACK = 512,   /* bytes of stack that kernels of the library, and act() of phases.cuh, take more than a
+                               policy's own kernel */
     LAUNCHER_SHARED = 4096, /* bytes of static shared memory, at most, that a block of these kernels has */
 };
 
@@ -73,8 +74,11 @@ static int has_arrived(const scene *s) {
 /* Waits until the outcome has arrived, or nothing is left to do in the stream. */
 static cudaError_t wait(const scene *s) {
     cudaError_t error = cudaErrorNotReady;
-    while (error == cudaErrorNotReady && !has_arrived(s))
+    while (error == cudaErrorNotReady && !has_arrived(s)) {
         error = cudaStreamQuery(s->run.stream);
+        if (error == cudaErrorNotReady)
+            (void)cudaGetLastError(); /* the question leaves its answer there */
+    }
     return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
