@@ -116,6 +116,68 @@ struct ladder {
     }
 };
 
+struct cut_ladder {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = 2;
+    static constexpr uint64_t cutoff = 5;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<cut_ladder> children) {
+        children[0] = n - 1;
+        children[1] = 0;
+        return n > 0 ? 2 : 0;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<cut_ladder> results, int) {
+        return results[0] + results[1] + 1;
+    }
+    DPR_POLICY uint64_t cost(const dpr::no_data &, const task &n) { return n; }
+    DPR_POLICY result serial(const dpr::no_data &, const task &n) { return 2 * n + 1; }
+};
+
+/* ---- Folds ---- */
+
+template <class Result> DPR_BOTH Result fold_value(const tree_task &t) {
+    const uint64_t hash = mixed(t.seed ^ 77);
+    return static_cast<Result>(hash | 1); /* odd: products do not become 0 */
+}
+
+template <dpr_op Op, class Result> struct folding {
+    using task = tree_task;
+    using result = Result;
+    using data = tree_shape;
+    static constexpr int most_children = TREE_MOST;
+    static constexpr dpr_op fold = Op;
+
+    DPR_POLICY int divide(const data &shape, const task &t, dpr::children<folding> children) {
+        const int n = tree::children_of(shape, t);
+        for (int i = 0; i < n; ++i)
+            children[i] = tree::child(t, i);
+        return shape.wrong != 0 && t.depth == shape.wrong ? shape.returned : n;
+    }
+    DPR_POLICY result base(const data &, const task &t) { return fold_value<Result>(t); }
+    DPR_POLICY result part(const data &, const task &t) { return fold_value<Result>(t); }
+};
+
+struct team_fold {
+    using task = tree_task;
+    using result = uint64_t;
+    using data = tree_shape;
+    static constexpr int most_children = TREE_MOST;
+    static constexpr dpr_op fold = DPR_SUM;
+
+    DPR_POLICY int divide(const data &shape, const task &t, dpr::children<team_fold> children, const dpr::team &team) {
+        const int n = tree::children_of(shape, t);
+        for (int i = static_cast<int>(team.rank()); i < n; i += static_cast<int>(team.size()))
+            children[i] = tree::child(t, i);
+        return n;
+    }
+    DPR_POLICY result base(const data &, const task &t) { return fold_value<result>(t); }
+    DPR_POLICY result part(const data &, const task &t) { return fold_value<result>(t); }
+};
+
+/* ---- Others ---- */
+
 struct star {
     using task = uint64_t;
     using result = uint64_t;
@@ -156,8 +218,57 @@ DPR_RECURSION(tree, tree)
 DPR_RECURSION(team_tree, team_tree)
 DPR_RECURSION(chain, chain)
 DPR_RECURSION(ladder, ladder)
+DPR_RECURSION(cut_ladder, cut_ladder)
+#define FOLD_DEFINE(OP, RESULT)                                                                                        \
+    using folding_##OP = folding<OP, RESULT>;                                                                          \
+    DPR_RECURSION(fold_##OP, folding_##OP)
+FOLDS(FOLD_DEFINE)
+DPR_RECURSION(team_fold, team_fold)
 DPR_RECURSION(star, star)
 DPR_RECURSION(endless, endless)
+
+/* Folds a task and all below it into *sum. */
+template <class Result, class Two>
+static void fold_tree(const tree_shape *shape, tree_task task, Result *sum, Two two) {
+    const int n = tree::children_of(*shape, task);
+    *sum = two(*sum, fold_value<Result>(task));
+    for (int i = 0; i < n; ++i)
+        fold_tree(shape, tree::child(task, i), sum, two);
+}
+
+template <class Result, class Two>
+static bool is_fold(const tree_shape *shape, tree_task task, Result first, Two two, int64_t result) {
+    fold_tree(shape, task, &first, two);
+    return static_cast<int64_t>(first) == result;
+}
+
+int is_folded(const tree_shape *shape, tree_task root, dpr_op op, int64_t result) {
+    switch (op) {
+    case DPR_SUM:
+        return is_fold<uint64_t>(
+            shape, root, 0, [](uint64_t a, uint64_t b) { return a + b; }, result);
+    case DPR_PROD:
+        return is_fold<uint32_t>(
+            shape, root, 1, [](uint32_t a, uint32_t b) { return a * b; }, result);
+    case DPR_MIN:
+        return is_fold<int64_t>(
+            shape, root, INT64_MAX, [](int64_t a, int64_t b) { return a < b ? a : b; }, result);
+    case DPR_MAX:
+        return is_fold<int32_t>(
+            shape, root, INT32_MIN, [](int32_t a, int32_t b) { return a > b ? a : b; }, result);
+    case DPR_BAND:
+        return is_fold<uint32_t>(
+            shape, root, UINT32_MAX, [](uint32_t a, uint32_t b) { return a & b; }, result);
+    case DPR_BOR:
+        return is_fold<int64_t>(
+            shape, root, 0, [](int64_t a, int64_t b) { return a | b; }, result);
+    case DPR_BXOR:
+        return is_fold<int32_t>(
+            shape, root, 0, [](int32_t a, int32_t b) { return a ^ b; }, result);
+    default:
+        return 0;
+    }
+}
 
 tree_result tree_reference(const tree_shape *shape, tree_task task) {
     const int n = tree::children_of(*shape, task);

@@ -43,6 +43,26 @@ DPR_RECURSION_DECLARE(chain, uint64_t, void, uint64_t);
 /* Task n > 0 has the children n - 1 and 0; the result is the number of tasks. */
 DPR_RECURSION_DECLARE(ladder, uint64_t, void, uint64_t);
 
+/* The same, whose tasks serial() can solve: it costs n. By itself it does for those of at most 5. */
+DPR_RECURSION_DECLARE(cut_ladder, uint64_t, void, uint64_t);
+
+/* What folding the nodes of a tree gives, by one operation each, of a value that fold_value() gives. */
+#define FOLDS(X)                                                                                                       \
+    X(DPR_SUM, uint64_t)                                                                                               \
+    X(DPR_PROD, uint32_t)                                                                                              \
+    X(DPR_MIN, int64_t)                                                                                                \
+    X(DPR_MAX, int32_t)                                                                                                \
+    X(DPR_BAND, uint32_t)                                                                                              \
+    X(DPR_BOR, int64_t)                                                                                                \
+    X(DPR_BXOR, int32_t)
+#define FOLD_DECLARE(OP, RESULT) DPR_RECURSION_DECLARE(fold_##OP, tree_task, tree_shape, RESULT);
+FOLDS(FOLD_DECLARE)
+#undef FOLD_DECLARE
+DPR_RECURSION_DECLARE(team_fold, tree_task, tree_shape, uint64_t);
+
+/* Whether the folded result of a tree, cast to int64_t, is right. `op` is an entry of FOLDS. */
+int is_folded(const tree_shape *shape, tree_task root, dpr_op op, int64_t result);
+
 /* Task n > 0 has n children 0, at most STAR_MOST; the result is the number of tasks. */
 enum { STAR_MOST = 1000000 };
 DPR_RECURSION_DECLARE(star, uint64_t, void, uint64_t);

@@ -49,7 +49,7 @@ TEST(Abi, layout_of_options) {
 }
 
 TEST(Abi, layout_of_recursions) {
-    EXPECT_SIZE(dpr_recursion_options, 48);
+    EXPECT_SIZE(dpr_recursion_options, 72);
     EXPECT_AT(dpr_recursion_options, size, 0);
     EXPECT_AT(dpr_recursion_options, engine, 8);
     EXPECT_AT(dpr_recursion_options, max_depth, 16);
@@ -57,6 +57,14 @@ TEST(Abi, layout_of_recursions) {
     EXPECT_AT(dpr_recursion_options, arena_tasks, 32);
     EXPECT_AT(dpr_recursion_options, threads, 40);
     EXPECT_AT(dpr_recursion_options, max_pending, 44);
+    EXPECT_AT(dpr_recursion_options, cutoff, 48);
+    EXPECT_AT(dpr_recursion_options, trace, 56);
+    EXPECT_AT(dpr_recursion_options, trace_user, 64);
+    EXPECT_SIZE(dpr_recursion_event, 32);
+    EXPECT_AT(dpr_recursion_event, what, 0);
+    EXPECT_AT(dpr_recursion_event, worker, 8);
+    EXPECT_AT(dpr_recursion_event, begin, 16);
+    EXPECT_AT(dpr_recursion_event, end, 24);
     EXPECT_SIZE(dpr_recursion_report, 104);
     EXPECT_AT(dpr_recursion_report, size, 0);
     EXPECT_AT(dpr_recursion_report, engine, 8);

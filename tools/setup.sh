@@ -3,7 +3,7 @@
 # stdout is the command's own.
 
 dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libgtest-dev)
+dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libpng-dev libgtest-dev)
 # Tests from other languages, the example with MPI, and the linters, which are of one version everywhere, because each
 # formats a little differently.
 dpr_test_packages=(gfortran python3-cffi python3-numpy libopenmpi-dev openmpi-bin

@@ -50,6 +50,14 @@
  * and `data` may point to memory of the device. Runs whose roots cost about as much count as similar, so the library
  * can expect as many tasks as there were, and choose sizes and engines for them. If in fact there are far more, the
  * first such run takes long. Without it, runs with about as many roots count as similar for the choice of the engine.
+ * - serial(data, task): the result of a task with all below it, by one thread, as the other functions would give it. It
+ *   is called for tasks whose cost() is at most the constant `cutoff` (0, if the policy has none), or at most
+ *   dpr_recursion_options.cutoff. Such a task counts as one.
+ * - fold: a constant, instead of combine(): DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR. The
+ *   result of a root is then that of all base cases below it, folded by this operation. The GPU joins nothing for it:
+ *   lanes fold on their own. If a policy that folds has part(data, task), what it returns for each divided task is
+ *   folded, too. Results are folded in any order, so they are integers of 32 or 64 bits; sums and products
+ *   wrap around.
  * - host_data: a constant, true if the host reaches what the data point to: arrays of managed memory, or no pointers at
  *   all. Otherwise engines of the CPU are not tried in a context of a GPU. A policy without data needs none.
  *
@@ -119,6 +127,8 @@ template <class P> dpr_recursion make(const char *name) {
         r.most_children = P::most_children;
         r.solve = solving<P>::solve;
         r.combine = solving<P>::combine;
+        r.serial = has_serial<P>;
+        r.cutoff = cutoff_of<P>;
         r.host_data = host_data<P>;
         if constexpr (has_cost<P>)
             r.cost = cost_of<P>;

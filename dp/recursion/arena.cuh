@@ -2,11 +2,13 @@
  * is known. The children of a node lie next to each other.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
- * children, and so on upwards. */
+ * children, and so on upwards. If the policy folds results, nodes are not joined: a node knows the root above it, for
+ * which there is a sum. */
 #ifndef DPR_DP_ARENA_CUH
 #define DPR_DP_ARENA_CUH
 
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
 #include <cuda/atomic>
 
@@ -18,15 +20,18 @@ struct dpr_arena {
     unsigned nodes;  /* taken, and more where the arena is full */
     unsigned taken;  /* tasks that lanes have taken from the frontier */
     unsigned chunks; /* taken */
-    unsigned solved; /* roots */
+    unsigned solved; /* roots. If the policy folds: tasks less the children of tasks, modulo 2^32, which are as many as
+                        roots when no task is left */
     unsigned error;  /* a dpr_status */
     int wrong;
     unsigned deepest, serialised;
-    unsigned busy[2];                      /* lanes with tasks at the end of a round, for every other round */
-    unsigned begin, end, levels, finished; /* persistent: what the first block found: pending nodes, or nothing left.
-                                              Engines in phases (phases.cuh): the nodes that the phase is for */
-    unsigned phase, phases, widest, ticket;
+    unsigned busy;                   /* lanes with tasks at the end of a round */
+    unsigned begin, end;             /* the nodes that a level, round or phase is for */
+    unsigned ahead_begin, ahead_end; /* these words are persistent.cuh's */
+    unsigned finished, few, steps, meetings;
+    unsigned phase, phases, levels, widest, ticket;
     unsigned held;            /* launches by kernels that are pending */
+    unsigned spans;           /* written */
     dpr_launch_report nested; /* of these launches */
     unsigned long long tasks;
 };
@@ -41,9 +46,14 @@ constexpr unsigned no_node = ~0u;
 /* Values of node.state other than the number of children. */
 enum : unsigned { pending = 0, taken = ~0u - 1, done = ~0u };
 
+/* A word that other threads may be changing. */
+__device__ inline unsigned now_of(unsigned &word) {
+    return cuda::atomic_ref<unsigned, cuda::thread_scope_device>(word).load(cuda::memory_order_relaxed);
+}
+
 template <class P> struct node {
     slot<P> at;
-    unsigned parent, first; /* nodes */
+    unsigned parent, first; /* nodes; if the policy folds, `parent` is the root */
     unsigned state;         /* pending, taken, done, or how many children */
     unsigned left;          /* children that are not solved */
     unsigned depth;
@@ -86,19 +96,26 @@ template <class P> struct nodes {
 
     /* The policy's functions, by the calling thread alone or by its block. */
     __device__ int divide(const task &t, children<P> into, bool alone = true) const {
+        if (is_serial<P>(data, t, args.cutoff))
+            return 0;
         if constexpr (team_divides<P>)
             return divide_by_team<P>(data, t, into, address(), alone);
         else
             return P::divide(data, t, into);
     }
     __device__ result base(const task &t, bool alone = true) const {
+        if constexpr (has_serial<P>)
+            if (is_serial<P>(data, t, args.cutoff))
+                return alone || threadIdx.x == 0 ? P::serial(data, t) : result{};
         if constexpr (team_bases<P>)
             return base_by_team<P>(data, t, address(), alone);
         else
             return P::base(data, t);
     }
     __device__ result combine(const task &t, results<P> of, int n, bool alone = true) const {
-        if constexpr (team_combines<P>)
+        if constexpr (folds<P>)
+            return result{}; /* nobody calls it */
+        else if constexpr (team_combines<P>)
             return combine_by_team<P>(data, t, of, n, address(), alone);
         else
             return P::combine(data, t, of, n);
@@ -106,6 +123,32 @@ template <class P> struct nodes {
     __device__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
 
     __device__ node<P> &operator[](unsigned i) const { return static_cast<node<P> *>(args.nodes)[i]; }
+
+    /* The result of a root. */
+    __device__ result &result_of(unsigned root) const {
+        return folds<P> ? static_cast<result *>(args.sums)[root] : (*this)[root].at.result;
+    }
+
+    /* Folds a result into that of a root. */
+    __device__ void fold(unsigned root, result r) const {
+        const cuda::atomic_ref<result, cuda::thread_scope_device> sum(result_of(root));
+        constexpr auto relaxed = cuda::memory_order_relaxed;
+        if constexpr (fold_of<P> == DPR_SUM)
+            sum.fetch_add(r, relaxed);
+        else if constexpr (fold_of<P> == DPR_MIN)
+            sum.fetch_min(r, relaxed);
+        else if constexpr (fold_of<P> == DPR_MAX)
+            sum.fetch_max(r, relaxed);
+        else if constexpr (fold_of<P> == DPR_BAND)
+            sum.fetch_and(r, relaxed);
+        else if constexpr (fold_of<P> == DPR_BOR)
+            sum.fetch_or(r, relaxed);
+        else if constexpr (fold_of<P> == DPR_BXOR)
+            sum.fetch_xor(r, relaxed);
+        else
+            for (result before = sum.load(relaxed); !sum.compare_exchange_weak(before, folded<P>(before, r), relaxed);)
+                ;
+    }
 
     __device__ void fail(unsigned status, int wrong = 0) const {
         if (atomicCAS(&args.arena->error, 0, status) == 0)
@@ -118,12 +161,15 @@ template <class P> struct nodes {
         fail(DPR_ERR_DIVIDE, n);
         return false;
     }
-    __device__ bool failed() const { return *reinterpret_cast<volatile unsigned *>(&args.arena->error) != 0; }
+    __device__ bool failed() const { return now_of(args.arena->error) != 0; }
+
+    /* Whether nodes are left. Who takes some must ask before, so that their number stays small. */
+    __device__ bool has_room() const { return now_of(args.arena->nodes) < args.capacity; }
 
     /* Takes `n` nodes next to each other. Returns the first, or no_node if the arena has no room; then nodes that are
      * left at its end are marked as done, for those who look at all nodes. */
-    __device__ unsigned take(unsigned n) const {
-        if (*reinterpret_cast<volatile unsigned *>(&args.arena->nodes) >= args.capacity)
+    __device__ unsigned take(unsigned n, bool had_room) const {
+        if (!had_room)
             return no_node;
         const cg::coalesced_group group = cg::coalesced_threads(); /* one atomic for all */
         const unsigned before = cg::exclusive_scan(group, n);
@@ -134,15 +180,22 @@ template <class P> struct nodes {
         if (first < args.capacity && n <= args.capacity - first)
             return first;
         for (unsigned i = first; i < args.capacity; ++i)
-            (*this)[i].state = done;
+            set_state(i, done);
         return no_node;
+    }
+
+    /* A node's state. Where the arena is full, a level may have nodes that other threads are solving. */
+    __device__ unsigned state_of(unsigned i) const { return now_of((*this)[i].state); }
+    __device__ void set_state(unsigned i, unsigned state) const {
+        cuda::atomic_ref<unsigned, cuda::thread_scope_device>((*this)[i].state)
+            .store(state, cuda::memory_order_relaxed);
     }
 
     __device__ void make(unsigned i, unsigned parent, unsigned depth, unsigned state) const {
         node<P> &x = (*this)[i];
         x.parent = parent;
         x.depth = depth;
-        x.state = state;
+        set_state(i, state);
     }
 
     /* Makes node i a parent of n children, of which `left` are not solved. */
@@ -150,13 +203,13 @@ template <class P> struct nodes {
         node<P> &x = (*this)[i];
         x.first = first;
         x.left = left;
-        x.state = n;
+        set_state(i, n);
     }
 
     /* Counts node i, whose result is in memory, at its parent. Returns the parent if all its children are solved,
      * otherwise no_node. */
     __device__ unsigned count_solved(unsigned i) const {
-        (*this)[i].state = done;
+        set_state(i, done);
         const unsigned up = (*this)[i].parent;
         if (up == no_node) {
             atomicAdd(&args.arena->solved, 1);
@@ -195,7 +248,7 @@ __device__ inline bool is_unfinished(const dpr_arena &arena) {
 
 /* The end of the nodes that are taken. */
 __device__ inline unsigned end_of(const dpr_recursion_args &args) {
-    const unsigned nodes = *reinterpret_cast<volatile unsigned *>(&args.arena->nodes);
+    const unsigned nodes = now_of(args.arena->nodes);
     return nodes < args.capacity ? nodes : args.capacity;
 }
 
@@ -204,14 +257,52 @@ template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned m
     const auto *roots = static_cast<const typename P::task *>(from);
     for (unsigned i = me; i < arena.args.count; i += threads) {
         arena[i].at.task = roots[i];
-        arena.make(i, no_node, 0, pending);
+        arena.make(i, folds<P> ? i : no_node, 0, pending);
+        if constexpr (folds<P>)
+            arena.result_of(i) = nothing_folded<P>();
     }
 }
 
 /* Thread `me` of `threads` copies results of roots, which are all solved. */
 template <class P> __device__ void copy_results(const nodes<P> &arena, unsigned me, unsigned threads) {
     for (unsigned i = me; i < arena.args.count; i += threads)
-        static_cast<typename P::result *>(arena.args.out)[i] = arena[i].at.result;
+        static_cast<typename P::result *>(arena.args.out)[i] = arena.result_of(i);
+}
+
+/* ---- Spans of time, if the call asks for them ---- */
+
+__device__ inline uint64_t time_now() {
+    uint64_t t = 0;
+#ifdef __CUDA_ARCH__
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+#endif
+    return t;
+}
+
+/* A place of the device where one warp works at a time: blocks of a launch by a kernel all have the same number. */
+__device__ inline unsigned warp_place() {
+    unsigned sm = 0, warp = 0;
+#ifdef __CUDA_ARCH__
+    asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+    asm volatile("mov.u32 %0, %warpid;" : "=r"(warp));
+#endif
+    return sm * 64 + warp;
+}
+
+__device__ inline uint64_t begin_span(const dpr_recursion_args &args) {
+    return args.most_spans == 0 ? 0 : time_now();
+}
+
+/* All threads of the block call it, when they have done their part. */
+__device__ inline void end_span(const dpr_recursion_args &args, uint64_t begin, unsigned what, unsigned worker) {
+    if (args.most_spans == 0)
+        return;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    const unsigned i = atomicAdd(&args.arena->spans, 1);
+    if (i < args.most_spans)
+        args.spans[i] = {begin, time_now(), what, worker};
 }
 
 /* Puts `words` 32-bit words into the mailbox, from its word `at` on. */
@@ -237,11 +328,12 @@ template <class P> __device__ void report(const nodes<P> &arena, unsigned rounds
     r.nodes = a.nodes < args.capacity ? a.nodes : args.capacity;
     r.serialised = a.serialised;
     r.launched = a.nested.launched;
+    r.spans = a.spans;
     a = dpr_arena{};
     uint32_t results[DPR_RECURSION_LETTER / 4] = {};
-    if (args.count <= sizeof results / sizeof(typename P::result))
+    if (args.count * sizeof(typename P::result) <= sizeof results)
         for (unsigned i = 0; i < args.count; ++i)
-            memcpy(reinterpret_cast<char *>(results) + i * sizeof(typename P::result), &arena[i].at.result,
+            memcpy(reinterpret_cast<char *>(results) + i * sizeof(typename P::result), &arena.result_of(i),
                    sizeof(typename P::result));
     __threadfence_system();
     post(args, 0, reinterpret_cast<const uint32_t *>(&r), words);

@@ -1,8 +1,9 @@
 /* The choice of an engine, by what runs have taken.
  *
  * Nothing is known of a recursion before its first run, but that a GPU has more lanes than a CPU has cores: the first
- * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots try each other
- * engine once that could be as fast, and then stay with the fastest. */
+ * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots try each engine
+ * twice that could be as fast, and then stay with the fastest. Twice, because a first run may load kernels, take
+ * memory, or move pages of managed memory to where the engine runs; the shorter run counts. */
 #include <pthread.h>
 #include <string.h>
 
@@ -14,6 +15,10 @@ enum { MOST_ENGINES = 16, PLACES = 256 };
 /* An engine is tried if the least time that it could take is below this share of the fastest so far. */
 static const double WORTH_TRYING = 0.9;
 
+/* The first run of an engine is not repeated if it took so many times as long as the fastest run, and more than
+ * SHORT seconds. */
+static const double HOPELESS = 10, SHORT = 0.25;
+
 /* Runs are no longer similar if the number of tasks has changed by this factor. */
 enum { FACTOR = 4 };
 
@@ -22,7 +27,8 @@ typedef struct seen {
     const dpr_recursion *recursion; /* NULL: the place is free */
     int device, size;               /* the logarithm of what is taken as the size of the problem */
     uint64_t tasks;
-    double seconds[MOST_ENGINES]; /* 0: not tried */
+    double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
+    unsigned char runs[MOST_ENGINES]; /* 0, 1, or 2 for two and more */
 } seen;
 
 static struct {
@@ -129,12 +135,18 @@ static size_t fastest(const seen *s) {
     return best;
 }
 
+/* Whether engine i should run, because it may turn out to be the fastest. */
+static int is_worth_trying(const seen *s, size_t i, double best, const dpr_recursion_call *call) {
+    if (s->runs[i] > 1 || (s->runs[i] == 1 && s->seconds[i] > SHORT && s->seconds[i] > HOPELESS * best))
+        return 0;
+    return is_candidate(dpr_engines[i], call) && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * best;
+}
+
 static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
     const size_t best = fastest(s);
     *reason = "it could be faster than what ran before";
     for (size_t i = 0; dpr_engines[i]; i++)
-        if (s->seconds[i] == 0 && is_candidate(dpr_engines[i], call)
-            && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * s->seconds[best])
+        if (is_worth_trying(s, i, s->seconds[best], call))
             return dpr_engines[i];
     *reason = "it was the fastest for similar roots";
     const dpr_engine *engine = dpr_engines[best];
@@ -166,9 +178,12 @@ uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
-    if (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)
+    if (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR) {
         memset(s->seconds, 0, sizeof s->seconds);
+        memset(s->runs, 0, sizeof s->runs);
+    }
     s->tasks = report->tasks;
+    s->runs[engine] = s->runs[engine] == 0 ? 1 : 2;
     s->seconds[engine] =
         s->seconds[engine] == 0 || report->seconds < before ? report->seconds : before + (report->seconds - before) / 4;
 }

@@ -16,6 +16,7 @@
 
 #include "api/ctx.h"
 #include "caps.h"
+#include "clock.h"
 #include "cpu/cores.h"
 #include "cpu/pool.h"
 #include "engines.h"
@@ -36,6 +37,14 @@ typedef struct frame {
     _Alignas(16) unsigned char slots[];
 } frame;
 
+/* The times in which a thread had work, for dpr_recursion_options.trace. */
+typedef struct span_list {
+    struct {
+        double begin, end;
+    } * at;
+    size_t count, room;
+} span_list;
+
 typedef struct thread {
     dpr_solver solver;
     struct crew *crew;
@@ -43,6 +52,7 @@ typedef struct thread {
     void *room; /* what make_room() made */
     uint64_t tasks, steals, handed_out, serialised;
     uint64_t seed; /* of the order in which it asks others */
+    span_list spans;
 
     _Alignas(64) pthread_mutex_t lock; /* of what follows */
     frame *newest, *oldest;            /* frames with children that are not begun */
@@ -292,14 +302,56 @@ static batch wait_for_tasks(thread *t) {
     return b;
 }
 
+/* ---- Spans of time ---- */
+
+/* Begins a span, if the call asks for them. Without memory the span is left out. */
+static void begin_span(thread *t) {
+    span_list *s = &t->spans;
+    if (!t->crew->call->options.trace)
+        return;
+    if (s->count == s->room) {
+        const size_t room = 2 * s->room + 64;
+        void *at = realloc(s->at, room * sizeof *s->at);
+        if (!at)
+            return;
+        s->at = at;
+        s->room = room;
+    }
+    s->at[s->count].begin = s->at[s->count].end = dpr_recursion_now();
+    s->count++;
+}
+
+static void end_span(thread *t) {
+    if (t->spans.count > 0)
+        t->spans.at[t->spans.count - 1].end = dpr_recursion_now();
+}
+
+static void tell_spans(const thread *t) {
+    const dpr_recursion_call *call = t->crew->call;
+    for (size_t i = 0; i < t->spans.count; i++) {
+        const dpr_recursion_event event = {.what = "solve",
+                                           .worker = t->number,
+                                           .begin = t->spans.at[i].begin - call->began,
+                                           .end = t->spans.at[i].end - call->began};
+        call->options.trace(call->options.trace_user, &event);
+    }
+}
+
+/* ---- The work of a thread ---- */
+
 static void work(thread *t) {
+    begin_span(t);
     while (!is_over(t->crew)) {
         batch b = take(t, 0);
-        if (!b.of)
+        if (!b.of) {
+            end_span(t);
             b = wait_for_tasks(t);
+            begin_span(t);
+        }
         for (uint64_t i = 0; i < b.count && !is_over(t->crew); i++)
             solve(t, b.of, b.first + i);
     }
+    end_span(t);
     t->tasks += FUEL - t->solver.fuel;
 }
 
@@ -328,6 +380,7 @@ static void open_thread(crew *c, int number) {
     thread *t = &c->thread[number];
     *t = (thread){.crew = c, .number = number, .seed = (uint64_t)number};
     t->solver = (dpr_solver){.data = c->call->data,
+                             .cutoff = c->call->cutoff,
                              .fuel = FUEL,
                              .unsolved = &unsolved,
                              .stop = &stop,
@@ -344,6 +397,7 @@ static void close_thread(thread *t) {
         free(f);
     }
     free(t->room);
+    free(t->spans.at);
     (void)pthread_mutex_destroy(&t->lock);
 }
 
@@ -388,6 +442,7 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
         report->steals += t->steals;
         report->handed_out += t->handed_out;
         report->serialised += t->serialised;
+        tell_spans(t);
     }
     return DPR_OK;
 }

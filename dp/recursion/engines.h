@@ -12,6 +12,8 @@ typedef struct dpr_recursion_call {
     void *out;                /* on the CPU in host memory */
     size_t n;                 /* at least 1 */
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
+    uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
+    double began;             /* dpr_recursion_now() (clock.h) */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;

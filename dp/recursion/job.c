@@ -19,7 +19,8 @@ enum {
     LANE_STEP = 128,    /* the threads of large blocks are a multiple of this */
     SPARE_SLOTS = 24,   /* slots of a stack, at least, with which lanes seldom have to give frames away */
     MOST_SLOTS = 255,   /* more do not help */
-    FRONTIER = 1 << 20, /* tasks: eight for each lane. With 2^18 or 2^22 fib(40) takes a tenth longer */
+    FRONTIER = 1 << 20, /* tasks. With 2^18 or 2^22 fib(40) takes a tenth longer */
+    FRONTIER_OF_LANE = 4,
     LEAST_FRONTIER = 1 << 13,
     BUDGET = 256,           /* steps */
     ARENA = 1 << 23,        /* nodes, if no arena_tasks are given. fib(40) takes 3 million */
@@ -30,6 +31,7 @@ enum {
     LANE_CHUNKS = 8,
     CHUNK_BYTES = 1 << 28, /* of all chunks, at most, if they are more than LEAST_CHUNKS */
     CHUNK_HEAD = 32,       /* bytes of a chunk before its slots */
+    MOST_SPANS = 1 << 16,  /* dpr_recursion_options.trace */
 };
 
 /* What arrives in the mailbox. */
@@ -86,6 +88,8 @@ static dpr_job_layout lay_out(const dpr_job *j) {
     at.block = after(&at.bytes, sizeof(dpr_recursion_block) + r->data_bytes);
     at.roots = after(&at.bytes, j->roots_on_host ? j->call->n * r->task_bytes : 0);
     at.out = after(&at.bytes, j->out_on_host ? j->call->n * r->result_bytes : 0);
+    at.sums = after(&at.bytes, r->gpu->folds ? j->call->n * r->result_bytes : 0);
+    at.spans = after(&at.bytes, j->args.most_spans * sizeof(dpr_recursion_span));
     at.chunks = after(&at.bytes, (size_t)j->args.chunks * j->args.chunk_bytes);
     at.nodes = after(&at.bytes, (size_t)j->args.capacity * r->gpu->node_bytes);
     return at;
@@ -110,13 +114,12 @@ static uint64_t root_of(uint64_t n) {
 
 /* A larger frontier costs more, and evens out better what lanes do afterwards. With 32 times the root of the number of
  * tasks, fib(30) to fib(40) and nqueens(13) to nqueens(15) are near their best on an H200. */
-static uint32_t choose_frontier(const dpr_job *j) {
+static uint32_t choose_frontier(const dpr_job *j, uint64_t lanes) {
     const uint64_t wanted = 32 * root_of(j->call->tasks);
     if (j->call->recursion->gpu->teams)
         return UINT32_MAX;
-    return j->call->tasks == 0 || wanted > FRONTIER ? FRONTIER
-           : wanted < LEAST_FRONTIER                ? LEAST_FRONTIER
-                                                    : (uint32_t)wanted;
+    const uint32_t most = least_of(FRONTIER, FRONTIER_OF_LANE * lanes);
+    return j->call->tasks == 0 || wanted > most ? most : wanted < LEAST_FRONTIER ? LEAST_FRONTIER : (uint32_t)wanted;
 }
 
 static uint32_t default_arena(const dpr_job *j) {
@@ -128,8 +131,7 @@ static uint32_t default_arena(const dpr_job *j) {
 }
 
 /* A lane needs several chunks where recursions are deep, but in a small arena few lanes have work. */
-static uint32_t count_chunks(const dpr_job *j, int sms) {
-    const uint64_t lanes = (uint64_t)lanes_of(j->call->recursion, j->threads) * j->blocks * (uint64_t)sms;
+static uint32_t count_chunks(const dpr_job *j, uint64_t lanes) {
     if (dpr_job_is_small(j))
         return SMALL_CHUNKS;
     const uint32_t wanted = least_of(LANE_CHUNKS * lanes, CHUNK_BYTES / j->args.chunk_bytes);
@@ -141,16 +143,19 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     const dpr_recursion *r = call->recursion;
     const dpr_recursion_options *o = &call->options;
     const int sms = dpr_device_residence(dpr_ctx_gpu(call->ctx)).sms;
+    const uint64_t lanes = (uint64_t)lanes_of(r, j->threads) * j->blocks * (uint64_t)sms;
     j->shared_bytes = fixed + lanes_of(r, j->threads) * stack_bytes(r->gpu, j->args.slots);
     j->args.count = (uint32_t)call->n;
     j->args.capacity = o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(j);
-    j->args.frontier = choose_frontier(j);
+    j->args.frontier = choose_frontier(j, lanes);
     j->args.budget = BUDGET;
     j->args.chunk_bytes =
         (uint32_t)(CHUNK_HEAD + j->args.slots * (r->gpu->slot_bytes + r->gpu->header_bytes) + 15) / 16 * 16;
-    j->args.chunks = count_chunks(j, sms);
+    j->args.chunks = count_chunks(j, lanes);
     j->args.max_depth = least_of(o->max_depth, UINT32_MAX / 2);
     j->args.max_tasks = o->max_tasks ? o->max_tasks : UINT64_MAX;
+    j->args.cutoff = call->cutoff;
+    j->args.most_spans = o->trace ? MOST_SPANS : 0;
     j->args.threads = j->threads;
     j->args.teams = r->gpu->teams;
     j->args.shared_bytes = (uint32_t)j->shared_bytes;
@@ -199,6 +204,8 @@ cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *j, dpr_recursion_ar
     args->block = (dpr_recursion_block *)((char *)run->workspace + j->at.block);
     args->chunk_memory = (char *)run->workspace + j->at.chunks;
     args->nodes = (char *)run->workspace + j->at.nodes;
+    args->sums = (char *)run->workspace + j->at.sums;
+    args->spans = (dpr_recursion_span *)((char *)run->workspace + j->at.spans);
     args->mailbox = run->out;
     args->tag = run->tag;
     args->out = j->out_on_host ? (char *)run->workspace + j->at.out : (char *)j->call->out;
@@ -222,10 +229,14 @@ cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *j, void *function,
 }
 
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
-    if (!j->results)
-        return cudaSuccess;
-    return cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
-                           run->stream);
+    cudaError_t error = cudaSuccess;
+    if (j->results)
+        error = cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
+                                run->stream);
+    if (error == cudaSuccess && j->spans)
+        error = cudaMemcpyAsync(j->spans, args->spans, args->most_spans * sizeof *args->spans, cudaMemcpyDefault,
+                                run->stream);
+    return error;
 }
 
 /* ---- The run ---- */
@@ -283,20 +294,52 @@ static void read_letter(const dpr_job *j, const letter *from, dpr_recursion_repo
     report->serialised = o->serialised;
 }
 
-dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
-                       dpr_recursion_report *report) {
-    const size_t bytes = call->n * call->recursion->result_bytes;
-    letter from;
-    if (j->out_on_host && bytes > sizeof from.results) {
+static void tell_spans(const dpr_job *j, const dpr_recursion_outcome *o) {
+    static const char *const names[] = {[DPR_SPAN_DIVIDE] = "divide", [DPR_SPAN_SOLVE] = "solve"};
+    const dpr_recursion_options *options = &j->call->options;
+    const dpr_recursion_span *spans = j->spans;
+    const uint32_t n = least_of(o->spans, j->args.most_spans);
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        first = spans[i].begin < first ? spans[i].begin : first;
+    for (uint32_t i = 0; i < n; i++) {
+        const dpr_recursion_event event = {.what = names[spans[i].what],
+                                           .worker = spans[i].worker,
+                                           .begin = 1e-9 * (double)(spans[i].begin - first),
+                                           .end = 1e-9 * (double)(spans[i].end - first)};
+        options->trace(options->trace_user, &event);
+    }
+}
+
+/* Host memory for what fits no mailbox. */
+static dpr_status make_room(dpr_job *j) {
+    const size_t bytes = j->call->n * j->call->recursion->result_bytes;
+    if (j->out_on_host && bytes > DPR_RECURSION_LETTER) {
         j->results = malloc(bytes);
         if (!j->results)
-            return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", call->n);
+            return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", j->call->n);
     }
-    dpr_status status = run_on_device(call, j, strategy, &from);
+    if (j->args.most_spans > 0) {
+        j->spans = malloc(j->args.most_spans * sizeof(dpr_recursion_span));
+        if (!j->spans)
+            return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %u spans of time", j->args.most_spans);
+    }
+    return DPR_OK;
+}
+
+dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
+                       dpr_recursion_report *report) {
+    letter from;
+    dpr_status status = make_room(j);
+    if (status == DPR_OK)
+        status = run_on_device(call, j, strategy, &from);
     if (status == DPR_OK)
         status = check_outcome(j, &from.outcome, strategy->name);
     if (status == DPR_OK)
         read_letter(j, &from, report);
+    if (status == DPR_OK && j->spans)
+        tell_spans(j, &from.outcome);
     free(j->results);
+    free(j->spans);
     return status;
 }

@@ -10,7 +10,7 @@
 
 /* Where the parts of a run's workspace begin, and its size. */
 typedef struct dpr_job_layout {
-    size_t block, roots, out, chunks, nodes, bytes;
+    size_t block, roots, out, sums, spans, chunks, nodes, bytes;
 } dpr_job_layout;
 
 /* What a launch of a run needs. `in` of the run points to it. */
@@ -23,6 +23,7 @@ typedef struct dpr_job {
     size_t shared_bytes; /* a block */
     int roots_on_host, out_on_host;
     void *results;     /* host memory for results that fit no mailbox, or NULL */
+    void *spans;       /* host memory for args.most_spans spans, or NULL */
     unsigned launches; /* by the host */
 } dpr_job;
 
@@ -52,7 +53,7 @@ cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *job, dpr_recursion_
 cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *function, unsigned blocks, int cooperative,
                            void **params);
 
-/* Copies results that fit no mailbox to the host. */
+/* Copies results that fit no mailbox, and spans, to the host. */
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recursion_args *args);
 
 /* Runs the job as a strategy that is in no list, and writes results and report. */

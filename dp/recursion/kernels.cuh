@@ -41,8 +41,9 @@ constexpr bool relocatable = false;
 #endif
 
 template <class P>
-const dpr_recursion_kernels kernels = {find_persistent<P>, find_phase<P>, sizeof(node<P>), sizeof(slot<P>),
-                                       sizeof(header<P>),  has_teams<P>,  team_bytes<P>,   relocatable};
+const dpr_recursion_kernels kernels = {find_persistent<P>, find_phase<P>,     sizeof(node<P>),
+                                       sizeof(slot<P>),    sizeof(header<P>), has_teams<P>,
+                                       team_bytes<P>,      relocatable,       folds<P>};
 
 } // namespace recursion
 } // namespace dpr

@@ -19,6 +19,14 @@ struct chunk {
     unsigned frames, base, n, next;
 };
 
+/* What a lane has folded. Nothing, if the policy joins results. */
+template <class P, bool = folds<P>> struct tally {};
+template <class P> struct tally<P, true> {
+    unsigned root = no_node; /* whose results they are */
+    unsigned solved = 0;     /* tasks less their children, modulo 2^32 */
+    typename P::result sum = nothing_folded<P>();
+};
+
 /* The stack of one lane: slots, one frame's children after another's. Frame 0 has the task that the lane has taken. The
  * task of every other frame is in the slot of its parent whose number is the parent's next - 1. */
 template <class P> struct lane {
@@ -36,6 +44,7 @@ template <class P> struct lane {
     unsigned saved = no_node, spare = no_node;      /* the latest chunk; chunks of this lane that are free */
     unsigned depth = 0, deepest = 0;                /* of the task in slot 0; of all tasks */
     unsigned long long tasks = 0;
+    tally<P> kept = {};
 
     __device__ slot<P> &at(unsigned i) const { return *reinterpret_cast<slot<P> *>(slots + i * stride); }
     __device__ header<P> &header_of(unsigned i) const { return headers[i * lanes]; }
@@ -52,18 +61,88 @@ template <class P> struct lane {
         depth = arena[i].depth;
         frames = base = next = 0;
         n = 1;
+        if constexpr (folds<P>)
+            keep_for(arena[i].parent);
     }
 
-    /* Combines the topmost frame, whose children are all solved. */
+    /* Counts a task that was divided into n, or solved if n is 0. */
+    __device__ void count(const task &t, int children) {
+        ++tasks;
+        if constexpr (folds<P>)
+            kept.solved += 1 - static_cast<unsigned>(children);
+        if constexpr (has_part<P>)
+            if (children > 0)
+                kept.sum = folded<P>(kept.sum, P::part(arena.data, t));
+    }
+
+    /* ---- Folding ---- */
+
+    struct fold_two {
+        __device__ result operator()(result a, result b) const { return folded<P>(a, b); }
+    };
+
+    /* What the lane folds from now on is of this root. */
+    __device__ void keep_for(unsigned of) {
+        if (kept.root != of && kept.root != no_node)
+            arena.fold(kept.root, kept.sum);
+        if (kept.root != of)
+            kept.sum = nothing_folded<P>();
+        kept.root = of;
+    }
+
+    /* Adds what the lane keeps to the arena's words, together with other lanes of the warp. */
+    __device__ void hand_in() {
+        if constexpr (folds<P>) {
+            if (kept.root != no_node) {
+                const auto alike = cg::labeled_partition(cg::coalesced_threads(), kept.root);
+                const result sum = cg::reduce(alike, kept.sum, fold_two());
+                if (alike.thread_rank() == 0)
+                    arena.fold(kept.root, sum);
+            }
+            const cg::coalesced_group all = cg::coalesced_threads();
+            const unsigned solved = cg::reduce(all, kept.solved, cg::plus<unsigned>());
+            if (all.thread_rank() == 0 && solved != 0)
+                atomicAdd(&arena.args.arena->solved, solved);
+            kept.solved = 0;
+            kept.sum = nothing_folded<P>();
+            kept.root = busy() ? kept.root : no_node;
+        }
+    }
+
+    /* Solves node i, and sets its result. */
+    __device__ void solve(unsigned i, const result &r) {
+        if constexpr (folds<P>) {
+            keep_for(arena[i].parent);
+            kept.sum = folded<P>(kept.sum, r);
+            arena.set_state(i, done);
+        } else {
+            arena.solve(i, r);
+        }
+    }
+
+    /* ---- Steps ---- */
+
+    /* The task in slot 0 is solved. */
+    __device__ void finish() {
+        if constexpr (folds<P>)
+            arena.set_state(root, done);
+        else
+            arena.solve(root, at(0).result);
+        root = no_node;
+    }
+
+    /* Leaves the topmost frame, whose children are all solved, and combines their results. */
     __device__ void join() {
         const unsigned top = base, children = n;
         const header<P> h = header_of(--frames);
         n = h.n;
         next = h.next;
         base -= n;
-        slot<P> &mine = at(base + next - 1);
-        const task t = mine.task;
-        mine.result = arena.combine(t, results<P>(&at(top), stride), static_cast<int>(children));
+        if constexpr (!folds<P>) {
+            slot<P> &mine = at(base + next - 1);
+            const task t = mine.task;
+            mine.result = arena.combine(t, results<P>(&at(top), stride), static_cast<int>(children));
+        }
     }
 
     /* Divides the next child of the topmost frame. Returns false if the stack is too full for its children. */
@@ -78,10 +157,13 @@ template <class P> struct lane {
             arena.fail(DPR_ERR_DIVIDE, m);
             return true;
         }
-        ++tasks;
+        count(t, m);
         ++next;
         if (m == 0) {
-            at(base + next - 1).result = arena.base(t);
+            if constexpr (folds<P>)
+                kept.sum = folded<P>(kept.sum, arena.base(t));
+            else
+                at(base + next - 1).result = arena.base(t);
             deepest = depth + frames > deepest ? depth + frames : deepest;
         } else {
             if (depth + frames >= arena.args.max_depth)
@@ -98,13 +180,36 @@ template <class P> struct lane {
 
     /* ---- Ways out ---- */
 
+    /* The same for policies that fold: only tasks that are not begun are written. Returns the same of the topmost
+     * frame; of another one the lane's root, because the child in progress needs no node. */
+    __device__ unsigned write_out_tasks(unsigned last) {
+        unsigned total = 0, from = 1, node = root;
+        for (unsigned f = 1; f <= last; ++f)
+            total += f < frames ? header_of(f).n - header_of(f).next : n - next;
+        unsigned first = total > 0 ? arena.take(total, arena.has_room()) : 0;
+        if (first == no_node)
+            return no_node;
+        arena.set_state(root, done);
+        for (unsigned f = 1; f <= last; ++f) {
+            const unsigned count = f < frames ? header_of(f).n : n, begun = f < frames ? header_of(f).next : next;
+            if (f == frames)
+                node = first;
+            for (unsigned k = begun; k < count; ++k, ++first) {
+                arena[first].at.task = at(from + k).task;
+                arena.make(first, kept.root, depth + f, pending);
+            }
+            from += count;
+        }
+        return node;
+    }
+
     /* Writes frames 1 to `last` to the arena. Returns the node of the child of frame `last` that is in progress or, of
      * the topmost frame, is the next one; no_node if the arena is full, and then nothing is done. */
     __device__ unsigned write_out(unsigned last) {
         unsigned total = 0;
         for (unsigned f = 1; f <= last; ++f)
             total += f < frames ? header_of(f).n : n;
-        unsigned first = arena.take(total), at_node = root, from = 1;
+        unsigned first = arena.take(total, arena.has_room()), at_node = root, from = 1;
         if (first == no_node)
             return no_node;
         for (unsigned f = 1; f <= last; ++f) {
@@ -125,11 +230,15 @@ template <class P> struct lane {
     /* Gives frames 1 to `last` away: the lane keeps only what is above, or the topmost frame's next child. Returns
      * false if the arena is full. */
     __device__ bool give(unsigned last) {
-        const unsigned node = write_out(last);
+        unsigned node;
+        if constexpr (folds<P>)
+            node = write_out_tasks(last);
+        else
+            node = write_out(last);
         if (node == no_node)
             return false;
         if (last == frames) {
-            arena[node].state = taken;
+            arena.set_state(node, taken);
             start(node);
             return true;
         }
@@ -176,10 +285,9 @@ template <class P> struct lane {
         while (next == n && frames > 0)
             join();
         if (next == n && saved == no_node) {
-            arena.solve(root, at(0).result);
-            root = no_node;
+            finish();
         } else if (next < n && frames > 0 && saved == no_node && give(frames)) {
-            arena[root].state = pending;
+            arena.set_state(root, pending);
             root = no_node;
         }
     }
@@ -256,6 +364,7 @@ template <class P> struct lane {
         depth = l.depth;
         deepest = l.deepest;
         tasks = l.tasks;
+        kept = l.kept;
     }
 
     /* One step of a busy lane. */
@@ -266,8 +375,7 @@ template <class P> struct lane {
             } else if (saved != no_node) {
                 go(detour::restore);
             } else {
-                arena.solve(root, at(0).result);
-                root = no_node;
+                finish();
                 return;
             }
         }
@@ -280,44 +388,49 @@ template <class P> struct lane {
 
 /* Makes the first n slots of `own` the children of node i. Returns false if there is no room: the node stays pending.
  */
-template <class P> __device__ bool make_children(const nodes<P> &arena, const lane<P> &own, unsigned i, int n) {
-    const unsigned depth = arena[i].depth, first = arena.take(n);
+template <class P>
+__device__ bool make_children(const nodes<P> &arena, const lane<P> &own, unsigned i, int n, bool had_room) {
+    const unsigned depth = arena[i].depth, parent = folds<P> ? arena[i].parent : i, first = arena.take(n, had_room);
     if (first == no_node)
         return false;
     if (depth >= arena.args.max_depth)
         arena.fail(DPR_ERR_LIMIT);
     for (int k = 0; k < n; ++k) {
         arena[first + k].at.task = own.at(k).task;
-        arena.make(first + k, i, depth + 1, pending);
+        arena.make(first + k, parent, depth + 1, pending);
     }
     arena.make_parent(i, first, n, n);
     return true;
 }
 
 /* Divides the pending tasks among nodes begin .. end-1: thread `me` of `threads`. Those for whose children there is no
- * room stay pending. Returns how many tasks it divided or solved. */
+ * room stay pending. All that a task needs is read at once, because narrow levels wait for nothing but memory. */
 template <class P>
-__device__ unsigned divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned me,
-                                 unsigned threads) {
-    unsigned divided = 0;
+__device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned me,
+                             unsigned threads) {
     for (unsigned i = begin + me; i < end; i += threads) {
-        if (arena[i].state != pending)
-            continue;
+        const bool had_room = arena.has_room();
         const typename P::task t = arena[i].at.task;
+        const unsigned depth = arena[i].depth;
+        if (arena.state_of(i) != pending)
+            continue;
         const int n = arena.divide(t, children<P>(&own.at(0), own.stride, P::most_children));
         if (!arena.is_count(n))
-            return divided;
-        own.deepest = arena[i].depth > own.deepest ? arena[i].depth : own.deepest;
+            return;
+        own.deepest = depth > own.deepest ? depth : own.deepest;
         if (n == 0)
-            arena.solve(i, arena.base(t));
-        divided += n == 0 || make_children(arena, own, i, n);
+            own.solve(i, arena.base(t));
+        if constexpr (has_part<P>)
+            own.keep_for(arena[i].parent);
+        if (n == 0 || make_children(arena, own, i, n, had_room))
+            own.count(t, n);
     }
-    return divided;
 }
 
 /* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. Returns when
  * none is left to take, after another `budget` steps. All lanes of a warp call it. */
-template <class P> __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end) {
+template <class P>
+__device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned budget) {
     const dpr_recursion_args &args = arena.args;
     const unsigned mine = threadIdx.x % 32;
     bool dry = begin == end;
@@ -331,14 +444,14 @@ template <class P> __device__ void solve_tasks(const nodes<P> &arena, lane<P> &o
             first = begin + __shfl_sync(~0u, first, 0);
             dry = first + __popc(idle) >= end;
             const unsigned i = first + __popc(idle & ((1u << mine) - 1));
-            if (!own.busy() && i < end && arena[i].state == pending)
+            if (!own.busy() && i < end && arena.state_of(i) == pending)
                 own.start(i);
         } else if (idle == ~0u) {
             return;
         }
         if (own.busy())
             own.step();
-        if (dry && ++steps > args.budget)
+        if (dry && ++steps > budget)
             return;
         if (turn % 1024 == 0) {
             if (own.tasks > args.max_tasks)

@@ -17,8 +17,9 @@ static int launch(const dpr_run *run) {
     cudaError_t error = dpr_job_begin(run, j, &args);
     if (error == cudaSuccess)
         error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
+    const unsigned blocks = dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms;
     if (error == cudaSuccess)
-        error = dpr_job_launch(run, j, function, dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms, 1, params);
+        error = dpr_job_launch(run, j, function, blocks, blocks > 1, params);
     return (int)(error == cudaSuccess ? dpr_job_end(run, j, &args) : error);
 }
 

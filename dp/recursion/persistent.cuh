@@ -8,7 +8,7 @@
  *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps. Then
  *   each gives the lowest frame of its stack away that has children which are not begun: it writes the frame to the
  *   arena, where these children are the next round's pending tasks. A lane whose stack is full gives its lower half
- *   away.
+ *   away. If few lanes have tasks, the round is short, and they give everything away: the next round has a frontier.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
  * children, and so on upwards.
@@ -16,10 +16,13 @@
  * If the arena is full, tasks stay where they are: a lane solves them alone, and saves a full stack to a chunk of
  * memory. If the chunks are used up, too, the run ends with an error.
  *
+ * Between two phases all blocks meet, and the last to come decides what is next.
+ *
  * The kernel ends. A round in which no lane has a task at the end, and which left none, is the last. A round solves or
  * divides each task that is pending at its beginning, and no task twice, so there are at most as many rounds as tasks.
  * A lane's loop ends with `max_tasks` at the latest, or when another lane has set the error. Blocks wait for each other
- * at the barriers of the grid alone, at which all of them arrive. */
+ * at meetings and barriers of the grid alone, at which all of them arrive, because a cooperative launch has all of them
+ * on the device. */
 #ifndef DPR_DP_PERSISTENT_CUH
 #define DPR_DP_PERSISTENT_CUH
 
@@ -29,6 +32,79 @@ namespace dpr {
 namespace recursion {
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
+
+/* Waits for all blocks. A grid of one need not be launched as a cooperative one, which takes longer. */
+__device__ inline void wait_for_grid() {
+    if (gridDim.x == 1)
+        __syncthreads();
+    else
+        cg::this_grid().sync();
+}
+
+/* What all blocks know between two meetings. */
+struct turn {
+    unsigned begin, end; /* pending nodes */
+    bool finished, few;  /* few lanes have tasks, or will */
+    unsigned steps;      /* of a round, when no task is left to take */
+};
+
+/* A meeting: all blocks wait, and then read what decide() has written, which the last one calls. This takes one barrier
+ * instead of two. `number` counts the meetings. */
+template <class Decide> __device__ turn meet(const dpr_recursion_args &args, unsigned *number, Decide decide) {
+    dpr_arena &a = *args.arena;
+    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrived(a.ticket), held(a.meetings);
+    ++*number;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (arrived.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1) {
+            a.ticket = 0;
+            decide(a);
+            held.store(*number, cuda::memory_order_release);
+        }
+        while (held.load(cuda::memory_order_acquire) != *number)
+            ;
+    }
+    __syncthreads();
+    return {a.begin, a.end, a.finished != 0, a.few != 0, a.steps};
+}
+
+/* The end of a level: the next one is pending. Where the arena is full, tasks of this level may be left. */
+struct end_of_level {
+    const dpr_recursion_args &args;
+
+    __device__ void operator()(dpr_arena &a) const {
+        const unsigned to = end_of(args);
+        a.begin = to < args.capacity ? a.end : a.begin;
+        a.end = to;
+        ++a.levels;
+    }
+};
+
+/* The same, when one block has done the last levels. */
+struct end_of_levels {
+    __device__ void operator()(dpr_arena &a) const {
+        a.begin = a.ahead_begin;
+        a.end = a.ahead_end;
+    }
+};
+
+/* The end of a round. Tasks are few if less than a quarter of the lanes have any. With very few, as in a chain, a lane
+ * is faster than levels. */
+struct end_of_round {
+    const dpr_recursion_args &args;
+
+    __device__ void operator()(dpr_arena &a) const {
+        constexpr unsigned very_few = 16;
+        a.begin = a.end;
+        a.end = end_of(args);
+        const unsigned tasks = a.busy + (a.end - a.begin);
+        a.few = tasks < gridDim.x * blockDim.x / 4 && tasks > very_few;
+        a.steps = a.few ? 16 : tasks > very_few ? args.budget : args.budget / 4;
+        a.finished = a.solved == args.count || a.error != DPR_OK || (a.begin == a.end && a.busy == 0);
+        a.taken = a.busy = 0;
+        ++a.phases;
+    }
+};
 
 /* A few steps of the first warp, one lane a root: that is all that a tiny problem takes. Roots that are not solved then
  * are left as if they had not been begun, because lanes solve the tasks of a frontier with equal depths sooner. */
@@ -42,71 +118,99 @@ template <class P> __device__ void solve_few(const nodes<P> &arena, lane<P> &own
     if (own.busy()) {
         own.root = no_node;
         own.tasks = 0;
+        own.kept = {};
     }
 }
 
-/* The first levels, by the first block alone: a barrier of the block takes less time than one of the grid. */
-template <class P> __device__ void begin_in_block(const nodes<P> &arena, lane<P> &own) {
+/* Levels from nodes begin .. end-1 on, while a block has a thread for each task: one block alone needs no meetings.
+ * Leaves the words for end_of_levels(). */
+template <class P> __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end) {
     constexpr unsigned most_levels = 64;
     const dpr_recursion_args &args = arena.args;
-    dpr_arena &a = *args.arena;
-    __syncthreads();
-    if (args.count <= 32 && threadIdx.x < 32)
-        solve_few(arena, own);
-    __threadfence();
-    __syncthreads();
-    unsigned begin = 0, end = end_of(args), levels = 0;
-    while (begin < end && end < args.capacity && end - begin < blockDim.x && levels < most_levels) {
-        __syncthreads(); /* all have read end_of() */
-        own.tasks += divide_level(arena, own, begin, end, threadIdx.x, blockDim.x);
+    const uint64_t began = begin_span(args);
+    unsigned levels = 0;
+    while (begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
+        divide_level(arena, own, begin, end, threadIdx.x, blockDim.x);
         ++levels;
         __threadfence();
         __syncthreads();
         const unsigned to = end_of(args);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
+        __syncthreads(); /* all have read end_of() */
     }
+    end_span(args, began, DPR_SPAN_DIVIDE, blockIdx.x);
+    if (threadIdx.x == 0) {
+        dpr_arena &a = *args.arena;
+        a.ahead_begin = begin;
+        a.ahead_end = end;
+        a.levels += levels;
+    }
+}
+
+/* Places few roots, and begins, by one block. */
+template <class P> __device__ void begin_in_block(const nodes<P> &arena, lane<P> &own) {
+    const dpr_recursion_args &args = arena.args;
+    dpr_arena &a = *args.arena;
+    place_roots(arena, threadIdx.x, blockDim.x);
+    __syncthreads();
+    if (args.count <= 32 && threadIdx.x < 32)
+        solve_few(arena, own);
+    own.hand_in();
+    __threadfence();
+    __syncthreads();
+    const bool finished = __syncthreads_or(a.solved == args.count || arena.failed()) != 0;
+    if (!finished)
+        divide_in_block(arena, own, 0, args.count);
+    own.hand_in();
     __syncthreads();
     if (threadIdx.x == 0) {
-        a.begin = begin;
-        a.end = end;
-        a.levels = levels;
+        a.begin = finished ? args.count : a.ahead_begin;
+        a.end = finished ? args.count : a.ahead_end;
         a.finished = a.solved == args.count || arena.failed();
     }
 }
 
-/* One frontier: levels of pending tasks from node `begin` on, until there are enough of them. */
+/* One frontier: levels of pending tasks, until there are `enough`. */
 template <class P>
-__device__ void widen(const nodes<P> &arena, lane<P> &own, unsigned *begin, unsigned *end, unsigned me,
-                      unsigned threads, unsigned *levels) {
-    const cg::grid_group grid = cg::this_grid();
-    for (int level = 0; level < 64 && *begin < *end && *end - *begin < arena.args.frontier; ++level) {
-        if (*end == arena.args.capacity)
-            return;
-        own.tasks += divide_level(arena, own, *begin, *end, me, threads);
-        ++*levels;
-        grid.sync();
-        const unsigned to = end_of(arena.args);
-        grid.sync();
-        *begin = to < arena.args.capacity ? *end : *begin; /* as in begin_in_block() */
-        *end = to;
+__device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, unsigned *meetings) {
+    const unsigned me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    for (int level = 0; level < 64 && now.begin < now.end && now.end - now.begin < enough; ++level) {
+        if (now.end == arena.args.capacity)
+            return now;
+        if (now.end - now.begin <= blockDim.x) {
+            if (blockIdx.x == 0)
+                divide_in_block(arena, own, now.begin, now.end);
+            now = meet(arena.args, meetings, end_of_levels());
+            continue;
+        }
+        const uint64_t began = begin_span(arena.args);
+        divide_level(arena, own, now.begin, now.end, me, threads);
+        end_span(arena.args, began, DPR_SPAN_DIVIDE, blockIdx.x);
+        now = meet(arena.args, meetings, end_of_level{arena.args});
     }
+    return now;
 }
 
-/* The end of a round: adds the lanes that have tasks to *busy, and shares these. All lanes of a warp call it. */
-template <class P> __device__ void share_tasks(lane<P> &own, unsigned *busy) {
+/* One round of lanes. Afterwards those that have tasks share them. */
+template <class P> __device__ void solve_round(const nodes<P> &arena, lane<P> &own, turn now) {
+    const uint64_t began = begin_span(arena.args);
+    solve_tasks(arena, own, now.begin, now.end, now.steps);
+    if (own.busy())
+        own.go(now.few ? lane<P>::detour::leave : lane<P>::detour::share);
+    own.hand_in();
     const unsigned working = __ballot_sync(~0u, own.busy());
     if (threadIdx.x % 32 == 0 && working != 0)
-        atomicAdd(busy, __popc(working));
-    if (own.busy())
-        own.go(lane<P>::detour::share);
+        atomicAdd(&arena.args.arena->busy, __popc(working));
+    if (own.tasks > arena.args.max_tasks)
+        arena.fail(DPR_ERR_LIMIT);
+    end_span(arena.args, began, DPR_SPAN_SOLVE, blockIdx.x);
 }
 
 template <class P>
 __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dpr_recursion_args args,
                                                       const __grid_constant__ data_of<P> data) {
     extern __shared__ __align__(16) char shared[];
-    const cg::grid_group grid = cg::this_grid();
     const unsigned me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const nodes<P> arena = {args, data, nullptr};
     lane<P> own = {arena,
@@ -117,37 +221,30 @@ __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dp
                    blockDim.x,
                    args.slots};
     dpr_arena &a = *args.arena;
-    if (me == 0)
+    unsigned meetings = 0;
+    if (me == 0) {
         a.nodes = a.end = args.count;
+        a.steps = args.budget;
+    }
     if (args.count >= blockDim.x) {
         place_roots(arena, me, threads);
     } else if (blockIdx.x == 0) {
-        place_roots(arena, me, blockDim.x);
         begin_in_block(arena, own);
     }
-    grid.sync();
-    unsigned begin = a.begin, end = a.end, levels = a.levels, rounds = 0, widest = 0; /* nobody changes these */
-    bool finished = a.finished;
-    if (!finished) {
-        widen(arena, own, &begin, &end, me, threads, &levels);
-        widest = end - begin;
-    }
-    while (!finished) {
-        solve_tasks(arena, own, begin, end);
-        share_tasks(own, &a.busy[rounds % 2]);
-        if (own.tasks > args.max_tasks)
-            arena.fail(DPR_ERR_LIMIT);
-        grid.sync(); /* until the next barrier nobody changes what is read here */
-        begin = end;
-        end = end_of(args);
-        const bool stuck = begin == end && a.busy[rounds % 2] == 0;
-        finished = a.solved == args.count || arena.failed() || stuck;
-        ++rounds;
-        if (me == 0) {
-            a.taken = 0;
-            a.busy[rounds % 2] = 0;
+    wait_for_grid();
+    turn now = {a.begin, a.end, a.finished != 0, false, a.steps};
+    if (!now.finished)
+        now = widen(arena, own, now, args.frontier, &meetings);
+    const unsigned widest = now.end - now.begin;
+    while (!now.finished) {
+        const bool few = now.few;
+        solve_round(arena, own, now);
+        now = meet(args, &meetings, end_of_round{args});
+        if (few && now.few && !now.finished) {
+            now = widen(arena, own, now, threads, &meetings);
+            now.few = now.end - now.begin < threads / 4;
+            now.steps = now.few ? now.steps : args.budget;
         }
-        grid.sync();
     }
     if (me == 0 && a.solved != args.count)
         arena.fail(DPR_ERR_STRATEGY_UNABLE); /* unless it has failed before */
@@ -158,9 +255,9 @@ __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dp
         atomicMax(&a.deepest, own.deepest);
     if (a.solved == args.count && !arena.failed())
         copy_results(arena, me, threads);
-    grid.sync();
+    wait_for_grid();
     if (me == 0)
-        report(arena, rounds, levels, widest);
+        report(arena, a.phases, a.levels, widest);
 }
 
 } // namespace recursion

@@ -57,8 +57,10 @@ template <class P> struct worker {
     /* ---- A block that is a team ---- */
 
     /* Counts node i, whose result is `r` in the first thread, as nodes::solved() does. */
-    __device__ void solve(unsigned i, typename P::result r) const {
-        for (;;) {
+    __device__ void solve(unsigned i, typename P::result r) {
+        if (folds<P> && threadIdx.x == 0)
+            own.solve(i, r);
+        while (!folds<P>) {
             __syncthreads();
             unsigned up = no_node;
             if (threadIdx.x == 0)
@@ -93,10 +95,13 @@ template <class P> struct worker {
             typename P::result r = {};
             if (team_bases<P> || threadIdx.x == 0)
                 r = arena.base(t, !team_bases<P>);
-            own.tasks += threadIdx.x == 0;
+            if (threadIdx.x == 0)
+                own.count(t, 0);
             solve(i, r);
-        } else if (threadIdx.x == 0 && arena.is_count(n)) {
-            own.tasks += make_children(arena, own, i, n);
+        } else if (threadIdx.x == 0 && arena.is_count(n) && make_children(arena, own, i, n, arena.has_room())) {
+            if constexpr (has_part<P>)
+                own.keep_for(arena[i].parent);
+            own.count(t, n);
         }
         __syncthreads(); /* `own` has room for the next children */
     }
@@ -109,11 +114,11 @@ template <class P> struct worker {
                 const unsigned i = begin + broadcast(threadIdx.x == 0 ? atomicAdd(&arena.args.arena->taken, 1) : 0);
                 if (i >= end || broadcast(arena.failed()))
                     return;
-                if (broadcast(arena[i].state == pending))
+                if (broadcast(arena.state_of(i) == pending))
                     divide_node(i);
             }
         } else {
-            own.tasks += divide_level(arena, own, begin, end, me, threads);
+            divide_level(arena, own, begin, end, me, threads);
         }
     }
 
@@ -134,12 +139,12 @@ template <class P> struct worker {
         if constexpr (has_teams<P>)
             divide_node(i);
         else
-            own.tasks += divide_level(arena, own, i, i + 1, 0, 1);
+            divide_level(arena, own, i, i + 1, 0, 1);
     }
 
     /* Returns how many children node i has, and sets the first of them. If it is still pending, solves it. */
     __device__ unsigned settle(unsigned i, unsigned *first) {
-        const unsigned state = arena[i].state;
+        const unsigned state = arena.state_of(i);
         if (state == pending && !arena.failed()) {
             atomicAdd(&arena.args.arena->serialised, 1);
             solve_alone(i);
@@ -154,17 +159,17 @@ template <class P> struct worker {
                 const unsigned i = begin + atomicAdd(&arena.args.arena->taken, 1);
                 if (i >= end || arena.failed())
                     return;
-                if (arena[i].state == pending) {
+                if (arena.state_of(i) == pending) {
                     atomicAdd(&arena.args.arena->serialised, 1);
                     solve_alone(i);
                 }
             }
         } else {
-            solve_tasks(arena, own, begin, end);
+            solve_tasks(arena, own, begin, end, arena.args.budget);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
                 if (own.busy())
                     own.go(lane<P>::detour::leave);
-                solve_tasks(arena, own, end, end);
+                solve_tasks(arena, own, end, end, arena.args.budget);
             }
         }
     }
@@ -174,6 +179,7 @@ template <class P> struct worker {
         dpr_arena &a = *arena.args.arena;
         if (own.tasks > arena.args.max_tasks)
             arena.fail(DPR_ERR_LIMIT);
+        own.hand_in();
         if (own.tasks > 0)
             atomicAdd(&a.tasks, own.tasks);
         if (own.deepest > 0)
@@ -184,12 +190,16 @@ template <class P> struct worker {
     /* The part of this thread in a phase of dividing or solving. Nobody changes what it reads of the arena's words. */
     __device__ void work() {
         const dpr_arena &a = *arena.args.arena;
-        const unsigned begin = a.begin, end = a.end;
-        if (a.phase == phase_dividing)
+        const unsigned begin = a.begin, end = a.end, phase = a.phase;
+        const uint64_t began = begin_span(arena.args);
+        if (phase == phase_dividing)
             divide_tasks(begin, end);
-        else if (a.phase == phase_solving)
+        else if (phase == phase_solving)
             solve_all(begin, end);
+        else
+            return;
         count();
+        end_span(arena.args, began, phase == phase_dividing ? DPR_SPAN_DIVIDE : DPR_SPAN_SOLVE, blockIdx.x);
     }
 
     /* Places the roots. */
@@ -280,6 +290,7 @@ __device__ __noinline__ unsigned act(const dpr_recursion_block *block, unsigned 
                 static_cast<char *>(__cvta_shared_to_generic(shared)));
     if (what == DPR_ACT_PHASE)
         return do_phase(w);
+    const uint64_t began = begin_span(block->args);
     if (what == DPR_ACT_VISIT)
         w.visit(i);
     unsigned made = 0;
@@ -287,6 +298,7 @@ __device__ __noinline__ unsigned act(const dpr_recursion_block *block, unsigned 
         made = w.settle(i, first);
     w.count();
     __syncthreads();
+    end_span(block->args, began, what == DPR_ACT_VISIT ? DPR_SPAN_DIVIDE : DPR_SPAN_SOLVE, warp_place());
     return made;
 }
 #endif

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <dpr.h>
+
 #ifdef __CUDACC__
 #define DPR_BOTH __host__ __device__
 #else
@@ -123,6 +125,10 @@ template <class P, class... More>
 using combined = decltype(P::combine(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>(),
                                      std::declval<results<P>>(), 0, std::declval<const More &>()...));
 
+template <class P>
+using serially_solved =
+    decltype(P::serial(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
+
 template <class Result, template <class...> class Call, class Void, class... Arguments> constexpr bool gives = false;
 template <class Result, template <class...> class Call, class... Arguments>
 constexpr bool gives<Result, Call, std::void_t<Call<Arguments...>>, Arguments...> =
@@ -135,6 +141,18 @@ template <class P> constexpr bool has_divide = team_divides<P> || gives<int, div
 template <class P> constexpr bool has_base = team_bases<P> || gives<typename P::result, based, void, P>;
 template <class P> constexpr bool has_combine = team_combines<P> || gives<typename P::result, combined, void, P>;
 
+/* The operation that folds the results of base cases, if there is one. */
+template <class P, class = void> constexpr dpr_op fold_of = DPR_OP_NONE;
+template <class P> constexpr dpr_op fold_of<P, std::void_t<decltype(P::fold)>> = P::fold;
+template <class P> constexpr bool folds = fold_of<P> != DPR_OP_NONE;
+
+/* What a divided task adds to the fold. */
+template <class P, class = void> constexpr bool names_part = false;
+template <class P> constexpr bool names_part<P, std::void_t<decltype(&P::part)>> = true;
+template <class P>
+using part_taken = decltype(P::part(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
+template <class P> constexpr bool has_part = folds<P> &&gives<typename P::result, part_taken, void, P>;
+
 /* Whether a block, rather than a lane, works on a task. */
 template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
 
@@ -142,6 +160,13 @@ template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> |
 template <class P>
 using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
 template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>;
+
+/* Solving a task of at most some cost at once. */
+template <class P, class = void> constexpr bool names_serial = false;
+template <class P> constexpr bool names_serial<P, std::void_t<decltype(&P::serial)>> = true;
+template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;
+template <class P, class = void> constexpr uint64_t cutoff_of = 0;
+template <class P> constexpr uint64_t cutoff_of<P, std::void_t<decltype(P::cutoff)>> = P::cutoff;
 
 /* Whether the host reaches what the policy's data point to. */
 template <class P, class = void> constexpr bool host_data = has_no_data<P>;
@@ -153,6 +178,13 @@ template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_b
 
 template <class T>
 constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T>;
+
+template <class Result> constexpr bool can_fold(dpr_op op) {
+    const bool is_word = std::is_integral_v<Result> && (sizeof(Result) == 4 || sizeof(Result) == 8);
+    return is_word
+           && (op == DPR_SUM || op == DPR_PROD || op == DPR_MIN || op == DPR_MAX || op == DPR_BAND || op == DPR_BOR
+               || op == DPR_BXOR);
+}
 
 /* Does not compile if something is missing from the policy, or wrong; the message says what. */
 template <class P> constexpr bool check() {
@@ -171,25 +203,93 @@ template <class P> constexpr bool check() {
         static_assert(team_bytes<P> <= 32768, "`team_bytes` may be 32768 at most");
         static_assert(has_base<P>, "the policy lacks `DPR_POLICY result base(const data &, const task &)`: solves a "
                                    "task that is not divided");
-        static_assert(has_combine<P>, "the policy lacks `DPR_POLICY result combine(const data &, const task &, "
-                                      "dpr::results<policy>, int n)`: solves a task from its children's results");
-        return has_divide<P> && has_base<P> && has_combine<P>;
+        static_assert(has_combine<P> || folds<P>,
+                      "the policy lacks `DPR_POLICY result combine(const data &, const task &, dpr::results<policy>, "
+                      "int n)`: solves a task from its children's results");
+        static_assert(!has_combine<P> || !folds<P>, "the policy has combine() and `fold`: only one of them can be");
+        static_assert(!folds<P> || can_fold<typename P::result>(fold_of<P>),
+                      "`fold` must be DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR, and the "
+                      "policy's `result` an integer of 32 or 64 bits, because results are folded in any order");
+        static_assert(!names_part<P> || has_part<P>,
+                      "part() must be `DPR_POLICY result part(const data &, const task &)`, and the policy must have "
+                      "`fold`");
+        static_assert(!names_serial<P> || has_serial<P>,
+                      "serial() must be `DPR_POLICY result serial(const data &, const task &)`, and the policy must "
+                      "have cost()");
+        return has_divide<P> && has_base<P> && (has_combine<P> || folds<P>);
     }
     return false;
 }
 
 /* ---- Calls ---- */
 
+/* Whether serial() solves the task, where `cutoff` is the greatest cost of such a task, or 0. */
+template <class P> DPR_BOTH bool is_serial(const data_of<P> &data, const typename P::task &task, uint64_t cutoff) {
+    if constexpr (has_serial<P>)
+        return cutoff > 0 && P::cost(data, task) <= cutoff;
+    return false;
+}
+
+/* The result of folding none, and two. */
+template <class P> DPR_BOTH constexpr typename P::result nothing_folded() {
+    using result = typename P::result;
+    constexpr auto ones = static_cast<std::make_unsigned_t<result>>(-1);
+    constexpr auto most = static_cast<result>(std::is_signed_v<result> ? ones >> 1 : ones);
+    switch (fold_of<P>) {
+    case DPR_PROD:
+        return 1;
+    case DPR_MIN:
+        return most;
+    case DPR_MAX:
+        return static_cast<result>(~most);
+    case DPR_BAND:
+        return static_cast<result>(ones);
+    default:
+        return 0;
+    }
+}
+template <class P> DPR_BOTH typename P::result folded(typename P::result a, typename P::result b) {
+    using word = std::make_unsigned_t<typename P::result>; /* wraps around */
+    if constexpr (fold_of<P> == DPR_SUM)
+        return static_cast<typename P::result>(static_cast<word>(a) + static_cast<word>(b));
+    else if constexpr (fold_of<P> == DPR_PROD)
+        return static_cast<typename P::result>(static_cast<word>(a) * static_cast<word>(b));
+    else if constexpr (fold_of<P> == DPR_MIN)
+        return b < a ? b : a;
+    else if constexpr (fold_of<P> == DPR_MAX)
+        return a < b ? b : a;
+    else if constexpr (fold_of<P> == DPR_BAND)
+        return a & b;
+    else if constexpr (fold_of<P> == DPR_BOR)
+        return a | b;
+    else
+        return a ^ b;
+}
+
+/* What a divided task adds to the fold; nothing if the policy has no part(). */
+template <class P> DPR_BOTH typename P::result part(const data_of<P> &data, const typename P::task &task) {
+    if constexpr (has_part<P>)
+        return P::part(data, task);
+    else
+        return nothing_folded<P>();
+}
+
 /* The policy's functions on the CPU, whether they take a team or not. */
 template <class P>
-int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team) {
+int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team, uint64_t cutoff) {
+    if (is_serial<P>(data, task, cutoff))
+        return 0;
     if constexpr (team_divides<P>)
         return P::divide(data, task, into, team);
     else
         return P::divide(data, task, into);
 }
 
-template <class P> typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team) {
+template <class P>
+typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team, uint64_t cutoff) {
+    if constexpr (has_serial<P>)
+        if (is_serial<P>(data, task, cutoff))
+            return P::serial(data, task);
     if constexpr (team_bases<P>)
         return P::base(data, task, team);
     else
@@ -199,10 +299,16 @@ template <class P> typename P::result base(const data_of<P> &data, const typenam
 template <class P>
 typename P::result combine(const data_of<P> &data, const typename P::task &task, results<P> of, int n,
                            const team &team) {
-    if constexpr (team_combines<P>)
+    if constexpr (folds<P>) {
+        typename P::result sum = part<P>(data, task);
+        for (int i = 0; i < n; ++i)
+            sum = folded<P>(sum, of[i]);
+        return sum;
+    } else if constexpr (team_combines<P>) {
         return P::combine(data, task, of, n, team);
-    else
+    } else {
         return P::combine(data, task, of, n);
+    }
 }
 
 /* A team of one thread of the CPU. */

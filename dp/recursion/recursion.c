@@ -1,13 +1,12 @@
 /* dpr_recursion_run(): checks the call, chooses the engine, and runs it. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "recursion.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/ctx.h"
 #include "api/request.h"
+#include "clock.h"
 #include "engines.h"
 #include "error.h"
 
@@ -49,7 +48,7 @@ static dpr_status check_pointer(const char *name, const void *pointer, size_t al
     return DPR_OK;
 }
 
-static dpr_status check_options(const dpr_recursion_options *o, size_t n) {
+static dpr_status check_options(const dpr_recursion_options *o, const dpr_recursion *r, size_t n) {
     if (o->threads < 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->threads is %d", o->threads);
     if (o->max_pending < DPR_NO_LAUNCHES)
@@ -60,22 +59,27 @@ static dpr_status check_options(const dpr_recursion_options *o, size_t n) {
     if (o->arena_tasks != 0 && o->arena_tasks < n)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and there are %zu roots",
                         (unsigned long long)o->arena_tasks, n);
+    if (o->cutoff != 0 && o->cutoff != DPR_NO_CUTOFF && !r->serial)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->cutoff is %llu, and recursion \"%s\" has no serial()",
+                        (unsigned long long)o->cutoff, r->name);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);
     return DPR_OK;
 }
 
-static dpr_status adopt(const dpr_recursion_options *options, size_t n, dpr_recursion_options *out) {
+static dpr_status adopt(const dpr_recursion_options *options, dpr_recursion_call *call) {
     const dpr_recursion_options init = DPR_RECURSION_OPTIONS_INIT;
+    dpr_recursion_options *out = &call->options;
     dpr_status status = DPR_OK;
     *out = init;
     if (options)
         status = dpr_request_adopt("options", "dpr_recursion_options", options, out, sizeof *out);
     if (status == DPR_OK)
-        status = check_options(out, n);
+        status = check_options(out, call->recursion, call->n);
     if (status == DPR_OK && out->max_depth == 0)
         out->max_depth = FIRST_MAX_DEPTH;
+    call->cutoff = out->cutoff == 0 ? call->recursion->cutoff : out->cutoff == DPR_NO_CUTOFF ? 0 : out->cutoff;
     return status;
 }
 
@@ -93,7 +97,7 @@ static dpr_status check(dpr_recursion_call *call, const dpr_recursion_options *o
         status = check_pointer("out", call->out, call->recursion->result_align);
     if (status == DPR_OK && !call->data && call->recursion->data_bytes > 0)
         status = dpr_fail(DPR_ERR_NULL_POINTER, "data is NULL, and recursion \"%s\" has data", call->recursion->name);
-    return status == DPR_OK ? adopt(options, call->n, &call->options) : status;
+    return status == DPR_OK ? adopt(options, call) : status;
 }
 
 /* ---- The choice ---- */
@@ -174,18 +178,17 @@ static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, 
 
 /* ---- The call ---- */
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
                              const void *data, void *out, const dpr_recursion_options *options,
                              dpr_recursion_report *report, dpr_stream stream) {
-    const double began = now();
-    dpr_recursion_call call = {
-        .ctx = ctx, .recursion = recursion, .roots = roots, .data = data, .out = out, .n = n, .stream = stream};
+    dpr_recursion_call call = {.ctx = ctx,
+                               .recursion = recursion,
+                               .roots = roots,
+                               .data = data,
+                               .out = out,
+                               .n = n,
+                               .stream = stream,
+                               .began = dpr_recursion_now()};
     dpr_recursion_report found = DPR_RECURSION_REPORT_INIT;
     const dpr_engine *engine = NULL;
     static const long long no_data = 0;
@@ -204,7 +207,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
     if (status != DPR_OK)
         return status;
     found.engine = engine->name;
-    found.seconds = now() - began;
+    found.seconds = dpr_recursion_now() - call.began;
     if (n > 0)
         dpr_engine_note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;

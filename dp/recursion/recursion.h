@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, or of the kernels' arguments, takes another number. */
-#define DPR_RECURSION_VERSION 2
+#define DPR_RECURSION_VERSION 3
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -25,6 +25,7 @@ typedef struct dpr_solver {
     uint64_t fuel;       /* tasks that may be solved until refuel() is asked */
     uint64_t depth;      /* of the task to be solved */
     uint64_t deepest;    /* depth of the deepest task so far */
+    uint64_t cutoff;     /* tasks that cost at most this are solved at once, by the policy's serial(); 0: none */
     int levels;          /* levels of tasks, this one included, that may be solved on the thread's own stack */
     int lowest;          /* the least number of them that were left */
     dpr_frame *unsolved; /* stands for a task that was not begun */
@@ -50,8 +51,11 @@ typedef struct dpr_recursion_args {
     void *chunk_memory;                /* `chunks` times chunk_bytes */
     const void *roots;                 /* NULL: few_roots has them */
     void *out;                         /* receives the results, unless there is an error */
+    void *sums;                        /* of a policy that folds: a result for each root */
+    struct dpr_recursion_span *spans;  /* `most_spans` spans, which blocks write */
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
     uint64_t max_tasks;                /* of one lane */
+    uint64_t cutoff;                   /* as in dpr_solver */
     uint32_t tag;                      /* of the mailbox (core/strategy.h) */
     uint32_t count;                    /* roots */
     uint32_t capacity;                 /* nodes: at least `count`, at most 2^31 */
@@ -65,8 +69,18 @@ typedef struct dpr_recursion_args {
     uint32_t most_blocks;              /* of a grid that a kernel launches */
     uint32_t teams;                    /* 1: a block works on a task */
     uint32_t keeps;                    /* 1: nobody takes what lanes give away, so they keep everything */
+    uint32_t most_spans, reserved;
     uint64_t few_roots[8];
 } dpr_recursion_args;
+
+/* What a block does in a span of time (dpr_recursion_event). */
+enum { DPR_SPAN_NONE, DPR_SPAN_DIVIDE, DPR_SPAN_SOLVE };
+
+typedef struct dpr_recursion_span {
+    uint64_t begin, end; /* in nanoseconds, by the device's clock */
+    uint32_t what,
+        worker; /* DPR_SPAN_*; the number of a block, or of another place where one thing is done at a time */
+} dpr_recursion_span;
 
 /* In device memory, for kernels of the library, which call the policy's functions (phases.cuh) by their addresses. */
 typedef struct dpr_recursion_block {
@@ -92,7 +106,7 @@ typedef struct dpr_recursion_outcome {
     uint32_t nodes;      /* taken */
     uint32_t serialised; /* stacks that were saved because the arena was full, tasks that could not be launched */
     uint32_t launched;   /* kernels by kernels */
-    uint32_t reserved;
+    uint32_t spans;      /* that were to be written, also where there was no room */
 } dpr_recursion_outcome;
 
 /* Bytes of results that fit a mailbox behind the report. */
@@ -106,6 +120,7 @@ typedef struct dpr_recursion_kernels {
     uint32_t teams;                                            /* 1: a block works on a task */
     uint32_t team_bytes;                                       /* of shared memory, that a block has besides stacks */
     uint32_t relocatable; /* 1: the code is relocatable, so that other modules can call it */
+    uint32_t folds;       /* 1: results are folded, and nothing is joined */
 } dpr_recursion_kernels;
 
 /* ---- The table -------------------------------------------------------------------------------------------------- */
@@ -126,7 +141,9 @@ struct dpr_recursion {
 
     /* What a task costs, in units of the policy's; NULL if it does not say. */
     uint64_t (*cost)(const void *data, const void *task);
-    int64_t host_data; /* 1: engines of the CPU reach what the data point to, also in a context of a GPU */
+    uint64_t cutoff;   /* as in dpr_solver, if the call does not say otherwise */
+    int32_t serial;    /* 1: the policy has serial() */
+    int32_t host_data; /* 1: engines of the CPU reach what the data point to, also in a context of a GPU */
 
     const dpr_recursion_kernels *gpu; /* NULL if the policy was not compiled by nvcc */
 };

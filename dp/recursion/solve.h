@@ -42,28 +42,42 @@ template <class P> struct solving {
         return frame;
     }
 
-    /* Solves a task with `left` levels. Returns NULL, or what dpr_recursion.solve() does. */
-    static dpr_frame *descend(dpr_solver *s, const data &d, const task &t, result *out, int left) {
+    /* What dpr_recursion.solve() returns, or NULL; and the fuel that is left, which stays in a register. */
+    struct outcome {
+        dpr_frame *frame;
+        uint64_t fuel;
+    };
+
+    /* Solves a task with `left` levels. */
+    static outcome descend(dpr_solver *s, const data &d, const task &t, result *out, int left, uint64_t fuel) {
         if (left <= 0)
-            return s->unsolved;
-        if (s->fuel == 0 && !s->refuel(s))
-            return s->unsolved;
-        --s->fuel;
+            return {s->unsolved, fuel};
+        if (fuel == 0) {
+            const bool goes_on = s->refuel(s) != 0;
+            fuel = s->fuel;
+            if (!goes_on)
+                return {s->unsolved, fuel};
+        }
+        --fuel;
         task tasks[most + 1];
-        const int n = divide<P>(d, t, children<P>(tasks, sizeof(task), most), team_of_one<P>());
+        const int n = divide<P>(d, t, children<P>(tasks, sizeof(task), most), team_of_one<P>(), s->cutoff);
         if (n == 0) {
-            s->lowest = left < s->lowest ? left : s->lowest;
-            *out = base<P>(d, t, team_of_one<P>());
-            return nullptr;
+            if (left < s->lowest)
+                s->lowest = left;
+            *out = base<P>(d, t, team_of_one<P>(), s->cutoff);
+            return {nullptr, fuel};
         }
         if (n < 0 || static_cast<size_t>(n) > most)
-            return s->wrong(s, n);
+            return {s->wrong(s, n), fuel};
         result solved[most];
-        for (int i = 0; i < n; ++i)
-            if (dpr_frame *inner = descend(s, d, tasks[i], &solved[i], left - 1))
-                return write_out(s, tasks, solved, n, i, inner);
+        for (int i = 0; i < n; ++i) {
+            const outcome child = descend(s, d, tasks[i], &solved[i], left - 1, fuel);
+            fuel = child.fuel;
+            if (child.frame)
+                return {write_out(s, tasks, solved, n, i, child.frame), fuel};
+        }
         *out = recursion::combine<P>(d, t, results<P>(solved, sizeof(result)), n, team_of_one<P>());
-        return nullptr;
+        return {nullptr, fuel};
     }
 
     /* For tasks with very many children: divides the task on the heap. */
@@ -74,9 +88,9 @@ template <class P> struct solving {
         auto *room = static_cast<slot<P> *>(s->room(s, most + 1));
         if (!room)
             return s->stop;
-        const int n = divide<P>(d, t, children<P>(room, sizeof(slot<P>), most), team_of_one<P>());
+        const int n = divide<P>(d, t, children<P>(room, sizeof(slot<P>), most), team_of_one<P>(), s->cutoff);
         if (n == 0) {
-            *out = base<P>(d, t, team_of_one<P>());
+            *out = base<P>(d, t, team_of_one<P>(), s->cutoff);
             return nullptr;
         }
         if (n < 0 || static_cast<size_t>(n) > most)
@@ -95,10 +109,13 @@ template <class P> struct solving {
         const int own = s->levels < levels ? s->levels : levels;
         dpr_frame *frame;
         s->lowest = own;
-        if constexpr (on_heap)
+        if constexpr (on_heap) {
             frame = expand(s, d, t, &r);
-        else
-            frame = descend(s, d, t, &r, own);
+        } else {
+            const outcome all = descend(s, d, t, &r, own, s->fuel);
+            frame = all.frame;
+            s->fuel = all.fuel;
+        }
         const uint64_t deepest = s->depth + static_cast<uint64_t>(own - s->lowest);
         s->deepest = deepest > s->deepest ? deepest : s->deepest;
         if (!frame)

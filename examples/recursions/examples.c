@@ -5,11 +5,12 @@
 
 extern const recursion_example recursion_sum_tree, recursion_fib, recursion_nqueens, recursion_quadrature;
 extern const recursion_example recursion_mandelbrot, recursion_mergesort, recursion_select;
-extern const recursion_example recursion_uts, recursion_uts_t3;
+extern const recursion_example recursion_uts, recursion_uts_t3, recursion_quadtree, recursion_expression;
 
-static const recursion_example *const examples[] = {
-    &recursion_sum_tree,  &recursion_fib,    &recursion_nqueens, &recursion_quadrature, &recursion_mandelbrot,
-    &recursion_mergesort, &recursion_select, &recursion_uts,     &recursion_uts_t3,     NULL};
+static const recursion_example *const examples[] = {&recursion_sum_tree,   &recursion_fib,        &recursion_nqueens,
+                                                    &recursion_quadrature, &recursion_mandelbrot, &recursion_mergesort,
+                                                    &recursion_select,     &recursion_uts,        &recursion_uts_t3,
+                                                    &recursion_quadtree,   &recursion_expression, NULL};
 
 const recursion_example *recursion_example_at(size_t i) {
     size_t n = 0;
@@ -24,6 +25,15 @@ void recursion_set_answer(recursion_answer *answer, int right, const char *forma
     answer->right = right;
     (void)vsnprintf(answer->text, sizeof answer->text, format, values);
     va_end(values);
+}
+
+dpr_status recursion_fail(recursion_answer *answer, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    answer->failed = 1;
+    (void)vsnprintf(answer->text, sizeof answer->text, format, values);
+    va_end(values);
+    return DPR_ERR_INVALID_OPTION;
 }
 
 void recursion_add_report(dpr_recursion_report *sum, const dpr_recursion_report *one) {

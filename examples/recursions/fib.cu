@@ -30,11 +30,12 @@ struct fib {
 
 DPR_RECURSION(fib, fib)
 
-static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
+    const uint64_t size = request->size;
     const int32_t root = static_cast<int32_t>(size);
     uint32_t result = 0, known = 0;
-    const dpr_status status = fib_run(ctx, &root, 1, nullptr, &result, options, report, nullptr);
+    const dpr_status status = fib_run(ctx, &root, 1, nullptr, &result, request->options, report, nullptr);
     for (uint32_t i = 0, next = 1; i < size; ++i) {
         const uint32_t sum = known + next;
         known = next;
@@ -45,4 +46,4 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
 }
 
 extern "C" const recursion_example recursion_fib = {
-    "fib", "Fibonacci numbers by their definition", "which number", 35, 0, 47, run};
+    "fib", "Fibonacci numbers by their definition", "which number", 35, 0, 47, run, nullptr, 0};

@@ -10,11 +10,13 @@
 #include <dpr_recursion.cuh>
 
 #include <atomic>
+#include <cmath>
 #include <thread>
 #include <vector>
 
 #include "example.h"
 #include "memory.h"
+#include "picture.h"
 
 namespace {
 
@@ -167,12 +169,27 @@ uint32_t count_wrong(const dpr_ctx *ctx, const mandelbrot::data &d, float *milli
     return count_wrong_on_cpu(d);
 }
 
+/* ---- The picture ---- */
+
+dpr_status draw(const recursion_request *request, const mandelbrot::data &d, recursion_answer *answer) {
+    std::vector<uint8_t> colours(3 * (mandelbrot::most_steps + 1)), pixels(size_t{3} * d.side * d.side);
+    for (uint32_t steps = 0; steps < mandelbrot::most_steps; ++steps)
+        for (uint32_t i = 0; i < 3; ++i) {
+            const double turns = 0.35 * std::log2(1.0 + steps) + 0.1 * i + 0.4;
+            colours[3 * steps + i] = static_cast<uint8_t>(127.5 + 127.5 * std::cos(6.283185307179586 * turns));
+        }
+    for (size_t at = 0; at < pixels.size(); ++at)
+        pixels[at] = colours[3 * d.image[at / 3] + at % 3];
+    return picture_write(request, d.side, d.side, pixels.data(), answer);
+}
+
 } // namespace
 
 DPR_RECURSION(mandelbrot, mandelbrot)
 
-static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
+    const uint64_t size = request->size;
     const uint32_t side = static_cast<uint32_t>(size);
     const size_t pixels = size * size;
     uint16_t *image = allocate<uint16_t>(ctx, pixels);
@@ -181,8 +198,8 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
     const mandelbrot::data data = {image, side, -2.0f, 1.5f, 3.0f / static_cast<float>(side)};
     const mandelbrot::task root = {0, 0, side, side};
     uint32_t filled = 0;
-    prefetch(ctx, options, image, pixels);
-    const dpr_status status = mandelbrot_run(ctx, &root, 1, &data, &filled, options, report, nullptr);
+    prefetch(ctx, request->options, report, image, pixels);
+    dpr_status status = mandelbrot_run(ctx, &root, 1, &data, &filled, request->options, report, nullptr);
     if (status == DPR_OK) {
         float milliseconds;
         const bool right = count_wrong(ctx, data, &milliseconds) == 0;
@@ -192,9 +209,18 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
         else
             recursion_set_answer(answer, right, "%u of %zu pixels were filled", filled, pixels);
     }
+    if (status == DPR_OK && request->picture)
+        status = draw(request, data, answer);
     release(ctx, image);
     return status;
 }
 
-extern "C" const recursion_example recursion_mandelbrot = {
-    "mandelbrot", "the Mandelbrot set; areas of one colour are filled", "pixels a side", 1024, 1, 16384, run};
+extern "C" const recursion_example recursion_mandelbrot = {"mandelbrot",
+                                                           "the Mandelbrot set; areas of one colour are filled",
+                                                           "pixels a side",
+                                                           1024,
+                                                           1,
+                                                           16384,
+                                                           run,
+                                                           nullptr,
+                                                           1};

@@ -33,11 +33,13 @@ template <class T> void release(const dpr_ctx *ctx, T *memory) {
     std::free(memory);
 }
 
-/* Moves managed memory to where the engine runs. Otherwise the run would be timed with the moving of its pages. */
+/* Moves managed memory to where the engine runs that is asked for, or else to where the last run was. Otherwise the run
+ * would be timed with the moving of its pages. */
 template <class T>
-void prefetch(const dpr_ctx *ctx, const dpr_recursion_options *options, const T *memory, size_t count) {
+void prefetch(const dpr_ctx *ctx, const dpr_recursion_options *options, const dpr_recursion_report *last,
+              const T *memory, size_t count) {
 #ifdef __CUDACC__
-    const char *engine = options && options->engine ? options->engine : "";
+    const char *engine = options->engine ? options->engine : last->engine ? last->engine : "";
     const int device = dpr_ctx_device(ctx);
     if (device == DPR_DEVICE_CPU)
         return;
@@ -50,7 +52,7 @@ void prefetch(const dpr_ctx *ctx, const dpr_recursion_options *options, const T 
 #endif
     (void)cudaStreamSynchronize(nullptr);
 #else
-    (void)ctx, (void)options, (void)memory, (void)count;
+    (void)ctx, (void)options, (void)last, (void)memory, (void)count;
 #endif
 }
 

@@ -286,8 +286,9 @@ uint64_t sum_of_mixed(const key *keys, size_t n) {
 
 } // namespace
 
-static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
+    const uint64_t size = request->size;
     key *keys = allocate<key>(ctx, 2 * size);
     if (!keys)
         return DPR_ERR_OUT_OF_MEMORY;
@@ -295,8 +296,9 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
         keys[i] = static_cast<key>(mix(i + 1) >> 32);
     const uint64_t known = sum_of_mixed(keys, size);
     const key *sorted;
-    prefetch(ctx, options, keys, 2 * size);
-    const dpr_status status = sort({ctx, options, report, {{keys, keys + size}}, static_cast<uint32_t>(size)}, &sorted);
+    prefetch(ctx, request->options, report, keys, 2 * size);
+    const dpr_status status =
+        sort({ctx, request->options, report, {{keys, keys + size}}, static_cast<uint32_t>(size)}, &sorted);
     if (status == DPR_OK)
         recursion_set_answer(answer, std::is_sorted(sorted, sorted + size) && sum_of_mixed(sorted, size) == known,
                              "the median is %u", sorted[size / 2]);
@@ -305,4 +307,4 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
 }
 
 extern "C" const recursion_example recursion_mergesort = {
-    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, run};
+    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, run, nullptr, 0};

@@ -191,7 +191,7 @@ dpr_status pass(const problem &p, const selection::data &d, uint32_t n, uint32_t
     const selection::task root = {0, n};
     dpr_recursion_report one = DPR_RECURSION_REPORT_INIT;
     *p.all = {};
-    prefetch(p.ctx, p.options, p.all, 1);
+    prefetch(p.ctx, p.options, p.report, p.all, 1);
     const dpr_status status = selection_run(p.ctx, &root, 1, &d, counting, p.options, &one, nullptr);
     recursion_add_report(p.report, &one);
     return status;
@@ -254,8 +254,8 @@ dpr_status find_median(const problem &p, recursion_answer *answer) {
     float median = 0;
     for (uint32_t i = 0; i < p.n; ++i)
         element(p.in, i) = number(i);
-    prefetch(p.ctx, p.options, p.in, p.n / 4 + 1);
-    prefetch(p.ctx, p.options, p.kept, p.n / 16 + 1);
+    prefetch(p.ctx, p.options, p.report, p.in, p.n / 4 + 1);
+    prefetch(p.ctx, p.options, p.report, p.kept, p.n / 16 + 1);
     const dpr_status status = find_element(p, p.n / 2, &median);
     recursion_set_answer(answer, belongs_to_place(median, p.n / 2, p.in, p.n), "the median is %.7g", median);
     return status;
@@ -263,10 +263,11 @@ dpr_status find_median(const problem &p, recursion_answer *answer) {
 
 } // namespace
 
-static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
+    const uint64_t size = request->size;
     const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
-    problem p = {ctx, options, report, nullptr, nullptr, nullptr, static_cast<uint32_t>(size)};
+    problem p = {ctx, request->options, report, nullptr, nullptr, nullptr, static_cast<uint32_t>(size)};
     p.in = allocate<vector>(ctx, size / 4 + 1);
     p.kept = allocate<vector>(ctx, size / 16 + 1);
     p.all = allocate<counters>(ctx, 1);
@@ -279,4 +280,4 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
 }
 
 extern "C" const recursion_example recursion_select = {
-    "select", "the median of floats, without sorting them", "how many elements", 1 << 20, 1, 1 << 28, run};
+    "select", "the median of floats, without sorting them", "how many elements", 1 << 20, 1, 1 << 28, run, nullptr, 0};

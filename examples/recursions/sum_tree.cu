@@ -44,8 +44,9 @@ struct sum_tree {
 
 DPR_RECURSION(sum_tree, sum_tree)
 
-static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options, dpr_recursion_report *report,
+static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
+    const uint64_t size = request->size;
     int32_t *x = allocate<int32_t>(ctx, size);
     if (!x)
         return DPR_ERR_OUT_OF_MEMORY;
@@ -54,11 +55,11 @@ static dpr_status run(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *
         known += x[i] = static_cast<int32_t>(i * 2654435761u >> 12 & 1023) - 500;
     const sum_tree::data data = {x, 64};
     const sum_tree::task root = {0, static_cast<uint32_t>(size)};
-    const dpr_status status = sum_tree_run(ctx, &root, 1, &data, &result, options, report, nullptr);
+    const dpr_status status = sum_tree_run(ctx, &root, 1, &data, &result, request->options, report, nullptr);
     release(ctx, x);
     recursion_set_answer(answer, result == known, "the sum is %lld", static_cast<long long>(result));
     return status;
 }
 
 extern "C" const recursion_example recursion_sum_tree = {
-    "sum_tree", "the sum of an array, divided into halves", "how many elements", 1 << 20, 1, 1 << 30, run};
+    "sum_tree", "the sum of an array, divided into halves", "how many elements", 1 << 20, 1, 1 << 30, run, nullptr, 0};

@@ -110,33 +110,41 @@ tree binomial() {
 
 /* ---- The recursion ---- */
 
+/* Children number `first` to first + count - 1 of a node, at this depth. */
+struct siblings {
+    state parent;
+    uint32_t first, count, depth;
+};
+
+/* Divides siblings into as many parts as P has children at most. */
+template <class P>
+DPR_BOTH int divide_siblings(const state &parent, uint32_t first, uint32_t count, uint32_t depth,
+                             dpr::children<P> children) {
+    const uint32_t n = count < P::most_children ? count : P::most_children;
+    for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t begin = count * i / n, end = count * (i + 1) / n;
+        children[static_cast<int>(i)] = {parent, first + begin, end - begin, depth};
+    }
+    return static_cast<int>(n);
+}
+
+/* Several siblings are divided into halves; one is the node that it stands for. So a task has two children at most,
+ * however many a node has. */
 struct search {
-    /* Children number `first` to first + count - 1 of a node. Several are divided into halves; one is the node that it
-     * stands for. So a task has two children at most, however many a node has. */
-    struct task {
-        state parent;
-        uint32_t first, count, depth;
-    };
+    using task = siblings;
     using result = uint32_t; /* nodes */
     using data = tree;
     static constexpr int most_children = 2;
     static constexpr bool host_data = true;
 
-    DPR_BOTH static int halves(const state &parent, uint32_t first, uint32_t count, uint32_t depth,
-                               dpr::children<search> children) {
-        const uint32_t half = count / 2;
-        int n = 0;
-        if (half > 0)
-            children[n++] = {parent, first, half, depth};
-        if (count > 0)
-            children[n++] = {parent, first + half, count - half, depth};
-        return n;
+    template <class P> DPR_BOTH static int divide_for(const data &d, const task &t, dpr::children<P> children) {
+        if (t.count > 1)
+            return divide_siblings<P>(t.parent, t.first, t.count, t.depth, children);
+        const state s = child_state(t.parent, t.first);
+        return divide_siblings<P>(s, 0, children_of(d, s, t.depth), t.depth + 1, children);
     }
     DPR_POLICY int divide(const data &d, const task &t, dpr::children<search> children) {
-        if (t.count > 1)
-            return halves(t.parent, t.first, t.count, t.depth, children);
-        const state s = child_state(t.parent, t.first);
-        return halves(s, 0, children_of(d, s, t.depth), t.depth + 1, children);
+        return divide_for<search>(d, t, children);
     }
     DPR_POLICY result base(const data &, const task &) { return 1; }
     DPR_POLICY result combine(const data &, const task &t, dpr::results<search> results, int n) {
@@ -144,12 +152,30 @@ struct search {
     }
 };
 
+/* The same for a tree that is very deep: each node is divided into its eight children at once, and they are only
+ * counted. Joining results would take longer than finding them: a lane that solves the last node of a deep branch would
+ * have to join its way up, while the others wait. */
+struct deep_search {
+    using task = siblings;
+    using result = uint32_t;
+    using data = tree;
+    static constexpr int most_children = 8;
+    static constexpr bool host_data = true;
+    static constexpr dpr_op fold = DPR_SUM;
+
+    DPR_POLICY int divide(const data &d, const task &t, dpr::children<deep_search> children) {
+        return search::divide_for<deep_search>(d, t, children);
+    }
+    DPR_POLICY result base(const data &, const task &) { return 1; }
+    DPR_POLICY result part(const data &, const task &t) { return t.count == 1; }
+};
+
 /* Counts nodes one after another. */
-uint32_t count_nodes(const tree &t, const search::task &root) {
-    std::vector<search::task> left = {root};
+uint32_t count_nodes(const tree &t, const siblings &root) {
+    std::vector<siblings> left = {root};
     uint32_t nodes = 0;
     while (!left.empty()) {
-        search::task &last = left.back();
+        siblings &last = left.back();
         const state s = child_state(last.parent, last.first++);
         const uint32_t depth = last.depth;
         if (--last.count == 0)
@@ -165,34 +191,50 @@ uint32_t count_nodes(const tree &t, const search::task &root) {
 } // namespace
 
 DPR_RECURSION(uts, search)
+DPR_RECURSION(uts_t3, deep_search)
 
-/* Runs a tree whose root has `children`. If the number of nodes is not published, they are counted once. */
-static dpr_status run_tree(dpr_ctx *ctx, const tree &t, uint32_t seed, uint32_t children, uint32_t published,
-                           const dpr_recursion_options *options, dpr_recursion_report *report,
-                           recursion_answer *answer) {
-    const search::task root = {root_state(seed), 0, children, 1};
+/* A tree, and how many nodes it is known to have; if that is 0, they are counted. */
+struct problem {
+    decltype(&uts_run) run;
+    tree shape;
+    siblings root;
+    uint32_t nodes;
+};
+
+static dpr_status solve(const problem &p, dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
+                        recursion_answer *answer) {
     uint32_t nodes = 0;
-    const dpr_status status = uts_run(ctx, &root, 1, &t, &nodes, options, report, nullptr);
+    const dpr_status status = p.run(ctx, &p.root, 1, &p.shape, &nodes, request->options, report, nullptr);
     if (status == DPR_OK)
-        recursion_set_answer(answer, nodes == (published > 0 ? published - 1 : count_nodes(t, root)), "%u nodes",
+        recursion_set_answer(answer, nodes == (p.nodes > 0 ? p.nodes - 1 : count_nodes(p.shape, p.root)), "%u nodes",
                              nodes + 1);
     return status;
 }
 
-static dpr_status run_geometric(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options,
-                                dpr_recursion_report *report, recursion_answer *answer) {
-    const tree t = geometric(static_cast<uint32_t>(size));
-    return run_tree(ctx, t, 19, children_of(t, root_state(19), 0), size == 10 ? 4130071 : 0, options, report, answer);
+static dpr_status run_geometric(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
+                                recursion_answer *answer) {
+    const tree t = geometric(static_cast<uint32_t>(request->size));
+    const state root = root_state(19);
+    const problem p = {uts_run, t, {root, 0, children_of(t, root, 0), 1}, request->size == 10 ? 4130071u : 0};
+    return solve(p, ctx, request, report, answer);
 }
 
-static dpr_status run_binomial(dpr_ctx *ctx, uint64_t size, const dpr_recursion_options *options,
-                               dpr_recursion_report *report, recursion_answer *answer) {
-    return run_tree(ctx, binomial(), 42, static_cast<uint32_t>(size), size == 2000 ? 4112897 : 0, options, report,
-                    answer);
+static dpr_status run_binomial(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
+                               recursion_answer *answer) {
+    const siblings root = {root_state(42), 0, static_cast<uint32_t>(request->size), 1};
+    const problem p = {uts_t3_run, binomial(), root, request->size == 2000 ? 4112897u : 0};
+    return solve(p, ctx, request, report, answer);
 }
 
-extern "C" const recursion_example recursion_uts = {
-    "uts", "nodes of the unbalanced tree T1, which hashes describe", "levels below the root", 10, 1, 12, run_geometric};
+extern "C" const recursion_example recursion_uts = {"uts",
+                                                    "nodes of the unbalanced tree T1, which hashes describe",
+                                                    "levels below the root",
+                                                    10,
+                                                    1,
+                                                    12,
+                                                    run_geometric,
+                                                    nullptr,
+                                                    0};
 extern "C" const recursion_example recursion_uts_t3 = {
     "uts_t3",
     "nodes of the unbalanced tree T3, of which few branches are deep",
@@ -200,4 +242,6 @@ extern "C" const recursion_example recursion_uts_t3 = {
     2000,
     1,
     2000,
-    run_binomial};
+    run_binomial,
+    nullptr,
+    0};

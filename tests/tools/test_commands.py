@@ -6,9 +6,11 @@ import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 from support import DPR, SOURCE, ToolTest, npy, run
 
@@ -68,9 +70,11 @@ class Help(ToolTest):
 
 class Recurse(ToolTest):
     SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
-             "mandelbrot": 300, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30}
+             "mandelbrot": 300, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
+             "quadtree": 20000, "expression": 30000}
     EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
-             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000)}
+             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
+             "quadtree": (1, 2, 8, 9, 10, 100), "expression": (1, 2, 7, 8, 9, 500)}
 
     def test_list(self):
         text = self.good("recurse", "--list")
@@ -100,10 +104,68 @@ class Recurse(ToolTest):
                               ("'fob' is none of sum_tree, fib, nqueens, quadrature", "recurse", "fob"),
                               ("--engine: 'steam' is none of ", "recurse", "fib", "--engine", "steam"),
                               ("--size: fib has sizes from 0 to 47", "recurse", "fib", "--size", "48"),
-                              ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0")):
+                              ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0"),
+                              ("--input: fib reads no file", "recurse", "fib", "--input", "x"),
+                              ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (2, ""), args)
             self.assertIn(wanted, err)
+
+    def test_expressions(self):
+        path = os.path.join(self.folder, "x.txt")
+        for text, wanted in (("7", 7), ("-7", -7), ("1+2*(3-4)*-5 - -(2*3)\n", 17), ("-(-(-1))", -1), ("--2*-+3", -6),
+                             ("2-3-4", -5), ("(" * 100000 + "1" + ")" * 100000, 1), ("+".join(["2"] * 70001), 140002),
+                             ("*".join(["3"] * 40), 3**40 - 2**64), ("-(1)*-(2-(-3))", 5)):
+            Path(path).write_text(text)
+            for engine in ("serial", "cpu"):
+                out = self.good("recurse", "expression", "--input", path, "--engine", engine, "--device", "cpu")
+                self.assertIn(f"the value is {wanted} modulo", out)
+        for text, wanted in (("", "a number is missing at its end"), ("1+", "a number is missing"), ("(1", "a ')' is missing"),
+                             ("1)", "it has ')' at byte 1"), ("1 2", "it has '2' at byte 2"), ("2/3", "it has '/' at byte 1"),
+                             ("()", "it has ')' at byte 1")):
+            Path(path).write_text(text)
+            code, _, err = run("recurse", "expression", "--input", path, "--device", "cpu")
+            self.assertEqual(code, 1)
+            self.assertIn(wanted, err)
+        code, _, err = run("recurse", "expression", "--input", path + ".none")
+        self.assertEqual(code, 1)
+        self.assertIn("cannot be read", err)
+
+    def test_pictures(self):
+        for name, size in (("mandelbrot", 50), ("quadtree", 1000)):
+            path = os.path.join(self.folder, f"{name}.png")
+            self.good("recurse", name, "--size", size, "-O", path, "--device", "cpu")
+            head = Path(path).read_bytes()[:24]
+            self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+            side = 50 if name == "mandelbrot" else 1024
+            self.assertEqual(struct.unpack(">II", head[16:]), (side, side))
+        code, _, err = run("recurse", "mandelbrot", "--size", 9, "-O", os.path.join(self.folder, "none", "x.png"))
+        self.assertEqual(code, 1)
+        self.assertIn("cannot be written", err)
+
+    def test_timelines(self):
+        path = os.path.join(self.folder, "trace.json")
+        self.good("recurse", "nqueens", "--size", 9, "--engine", "all", "--threads", 3, "--trace", path, "--device", "cpu")
+        events = json.loads(Path(path).read_text())
+        names = {e["args"]["name"]: e["pid"] for e in events if e["ph"] == "M"}
+        self.assertEqual(set(names), {"cpu", "serial"})
+        for name, pid in names.items():
+            spans = [e for e in events if e["ph"] == "X" and e["pid"] == pid]
+            self.assertTrue(spans)
+            for worker in {e["tid"] for e in spans}:
+                ends = 0
+                for e in sorted((e for e in spans if e["tid"] == worker), key=lambda e: e["ts"]):
+                    self.assertGreaterEqual(e["ts"], ends - 0.01)
+                    ends = e["ts"] + e["dur"]
+        code, _, err = run("recurse", "fib", "--size", 5, "--trace", os.path.join(self.folder, "none", "x"))
+        self.assertEqual(code, 1)
+        self.assertIn("cannot be written", err)
+
+    def test_cutoff(self):
+        plain, cut = (json.loads(self.good("recurse", "nqueens", "--size", 9, "--engine", "serial", "--json", "--device",
+                                           "cpu", *args))["engines"][0] for args in ((), ("--cutoff", 700)))
+        self.assertEqual(plain["answer"], cut["answer"])
+        self.assertLess(2 * cut["tasks"], plain["tasks"])
 
 
 class Usage(ToolTest):

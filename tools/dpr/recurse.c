@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "dpr_commit.h"
 #include "example.h"
 #include "report.h"
 
@@ -13,8 +14,10 @@ enum { RUNS = 9 };
 static const double SECONDS = 1.0;
 
 typedef struct request {
-    const char *engine; /* a name, "all", or NULL: the library chooses */
-    uint64_t size;      /* 0: the example's own */
+    const char *engine;                  /* a name, "all", or NULL: the library chooses */
+    const char *input, *picture, *trace; /* files, or NULL */
+    uint64_t size;                       /* 0: the example's own */
+    uint64_t cutoff;
     int device, threads, list, json;
 } request;
 
@@ -22,8 +25,8 @@ static void print_examples(void) {
     const recursion_example *e;
     puts("\nRecursions:");
     for (size_t i = 0; (e = recursion_example_at(i)); i++)
-        printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")\n", e->name, e->text, "",
-               e->size_text, e->size, e->most);
+        printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")%s\n", e->name, e->text, "",
+               e->size_text, e->size, e->most, e->draws ? "; -O draws it" : "");
     puts("\nEngines:");
     for (size_t i = 0; dpr_engine_name(i); i++)
         printf("%-11s %s\n", dpr_engine_name(i), dpr_engine_text(i));
@@ -36,7 +39,9 @@ static const cli_help help = {"Usage: dpr recurse NAME [OPTION]...\n"
                               "Examples:\n"
                               "  dpr recurse --list                        which recursions and engines there are\n"
                               "  dpr recurse fib                           the Fibonacci number 35\n"
-                              "  dpr recurse nqueens --size 11 --engine all  every engine that can run here\n",
+                              "  dpr recurse nqueens --size 11 --engine all  every engine that can run here\n"
+                              "  dpr recurse mandelbrot -O set.png         a picture of the result\n"
+                              "  dpr recurse uts --trace uts.json          what each worker did when, for Perfetto\n",
                               print_examples, "A '-' is shown for an engine that cannot run here.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
@@ -69,6 +74,12 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {'n', "size", "N", cli_count, &r->size, "the size of the problem (see below)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
+        {0, "cutoff", "N", cli_count, &r->cutoff,
+         "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens)"},
+        {0, "input", "FILE", cli_text, &r->input, "read the problem from there (expression)"},
+        {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
+        {0, "trace", "FILE", cli_text, &r->trace,
+         "after all, run once more, and write there what each\nthread or block did when, for ui.perfetto.dev"},
         {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         cli_help_option,
@@ -97,20 +108,29 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine) {
+static dpr_recursion_options options_of(const request *r, const char *engine) {
     dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
-    const dpr_recursion_report empty = DPR_RECURSION_REPORT_INIT;
-    double seconds[RUNS], all = 0;
-    int runs = 0;
-    measured m = {.report = empty};
     options.engine = engine;
     options.threads = r->threads;
+    options.cutoff = r->cutoff;
+    return options;
+}
+
+/* `last` is the report of the run before, or an empty one. */
+static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
+                        dpr_recursion_report last) {
+    const dpr_recursion_options options = options_of(r, engine);
+    recursion_request asked = {.size = r->size, .options = &options, .input = r->input, .picture = r->picture};
+    double seconds[RUNS], all = 0;
+    int runs = 0;
+    measured m = {.report = last};
     do {
-        m.status = e->run(ctx, r->size, &options, &m.report, &m.answer);
+        m.status = e->run(ctx, &asked, &m.report, &m.answer);
         if (m.status != DPR_OK) {
-            (void)snprintf(m.error, sizeof m.error, "%s", dpr_last_error());
+            (void)snprintf(m.error, sizeof m.error, "%s", m.answer.failed ? m.answer.text : dpr_last_error());
             return m;
         }
+        asked.picture = NULL;
         seconds[runs++] = m.report.seconds;
         all += m.report.seconds;
     } while (runs < RUNS && all < SECONDS);
@@ -121,8 +141,9 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
 
 /* The same, after the library has tried its engines if none is named. */
 static measured measure_settled(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine) {
-    const measured m = measure(ctx, e, r, engine);
-    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine);
+    const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
+    const measured m = measure(ctx, e, r, engine, none);
+    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine, m.report);
 }
 
 /* What other engines are compared with; seconds are 0 if it did not run. */
@@ -204,12 +225,84 @@ static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *
     return check(e, &m);
 }
 
+/* ---- The timeline ----------------------------------------------------------------------------------------------- */
+
+/* Events of one engine, as Chrome's trace event format has them. */
+typedef struct timeline {
+    cJSON *events;
+    int number; /* of the engine */
+} timeline;
+
+static void add_event(void *user, const dpr_recursion_event *e) {
+    const timeline *t = user;
+    report_add(report_row(t->events), "name=%s ph=%s pid=%d tid=%lu ts=%f dur=%f", e->what, "X", t->number,
+               (uint64_t)e->worker, 1e6 * e->begin, 1e6 * (e->end - e->begin));
+}
+
+static void add_name(const timeline *t, const char *engine) {
+    cJSON *row = report_row(t->events);
+    report_add(row, "name=%s ph=%s pid=%d", "process_name", "M", t->number);
+    report_add(cJSON_AddObjectToObject(row, "args"), "name=%s", engine);
+}
+
+/* Runs an engine once more. Those that cannot run are left out. */
+static void trace_engine(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine, timeline *t) {
+    dpr_recursion_options options = options_of(r, engine);
+    dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
+    const recursion_request asked = {.size = r->size, .options = &options, .input = r->input};
+    recursion_answer answer;
+    options.trace = add_event;
+    options.trace_user = t;
+    if (e->run(ctx, &asked, &report, &answer) == DPR_OK)
+        add_name(t, report.engine);
+    t->number++;
+}
+
+static int write_trace(const timeline *t, const char *name) {
+    char *text = cJSON_PrintUnformatted(t->events);
+    FILE *file = text ? fopen(name, "w") : NULL;
+    int failed = !file || fputs(text, file) < 0;
+    if (file && fclose(file) != 0)
+        failed = 1;
+    free(text);
+    return failed ? cli_error("the timeline '%s' cannot be written", name) : CLI_OK;
+}
+
+static int trace(dpr_ctx *ctx, const recursion_example *e, const request *r) {
+    timeline t = {.events = cJSON_CreateArray()};
+    if (r->engine && strcmp(r->engine, "all") == 0)
+        for (size_t i = 0; i < dpr_engine_count(); i++)
+            trace_engine(ctx, e, r, dpr_engine_name(i), &t);
+    else
+        trace_engine(ctx, e, r, r->engine, &t);
+    const int code = write_trace(&t, r->trace);
+    cJSON_Delete(t.events);
+    return code;
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------ */
+
+/* What was run, and where. */
+static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_example *e, const request *r) {
+    const int device = dpr_ctx_device(ctx);
+    dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    dpr_machine *machine;
+    report_add(out->document, "benchmark=%s version=%s commit=%s recursion=%s size=%lu", "dpr recurse", dpr_version(),
+               DPR_COMMIT, e->name, r->size);
+    if (dpr_machine_read(device, 0, &machine) != DPR_OK)
+        return;
+    (void)dpr_machine_describe(machine, &info);
+    report_add(cJSON_AddObjectToObject(out->document, "device"), "name=%s cpu=%s",
+               device == DPR_DEVICE_CPU ? info.cpu_name : info.gpu_name, info.cpu_name);
+    dpr_machine_destroy(machine);
+}
+
 static int show(const recursion_example *e, const request *r) {
     dpr_ctx *ctx;
     if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
-    report_add(out.document, "recursion=%s size=%lu", e->name, r->size);
+    add_heads(&out, ctx, e, r);
     cJSON *list = cJSON_AddArrayToObject(out.document, "engines");
     int code = run_engines(ctx, e, r, list);
     const cJSON *answer = NULL, *row;
@@ -219,6 +312,8 @@ static int show(const recursion_example *e, const request *r) {
     report_table(&out, NULL, list, 0, columns);
     if (report_end(&out) != 0)
         code = cli_error("out of memory");
+    if (r->trace && code == CLI_OK)
+        code = trace(ctx, e, r);
     dpr_ctx_destroy(ctx);
     return code;
 }
@@ -242,5 +337,9 @@ int command_recurse(int argc, char **argv) {
     r.size = r.size ? r.size : e->size;
     if (r.size < e->least || r.size > e->most)
         return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
+    if (r.input && !e->input_text)
+        return cli_usage("--input: %s reads no file", e->name);
+    if (r.picture && !e->draws)
+        return cli_usage("--output: %s draws no picture", e->name);
     return show(e, &r);
 }

@@ -197,6 +197,27 @@ def nested(results, _):
                          cells)
 
 
+# ---- dpr recurse ----
+
+
+def milliseconds(row):
+    return "-" if "seconds" not in row else f"{1e3 * row['seconds']:.3g}" if row["right"] else "wrong"
+
+
+def recursion(results, _):
+    """Documents of `dpr recurse NAME --engine all --json`, one for each recursion."""
+    engines = [row["engine"] for row in results[0]["engines"]]
+    cells = []
+    for r in results:
+        rows = {row["engine"]: row for row in r["engines"]}
+        tasks = max(row.get("tasks", 0) for row in r["engines"])
+        ran = rows["auto"].get("ran")
+        cells.append([f"{r['recursion']} {r['size']}", f"{tasks:.3g}", *(milliseconds(rows[e]) for e in engines[:-1]),
+                      f"{milliseconds(rows['auto'])} ({ran})" if ran else "-"])
+    return heading(results[0], "medians from call to result in milliseconds") + table(
+        ["recursion", "tasks", *map(code, engines)], cells)
+
+
 # ---- dpr_peers ----
 
 
@@ -259,7 +280,7 @@ def cpu(results, _):
 
 # ---- Documents ----
 
-MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu}
+MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu, "recursion": recursion}
 
 
 def fill(text, info):

@@ -1,0 +1,122 @@
+/* What device code of recursions uses of CUDA, for a C++ compiler: a block is a thread of the host, and a warp has one
+ * lane. So the code's queues, counters and meetings run under the sanitizers, in schedules that jitter() makes random.
+ * Fences do nothing, and atomic operations are sequentially consistent: this checks what the code does, not its memory
+ * orders. */
+#ifndef DPR_TESTS_DEVICE_ON_HOST_H
+#define DPR_TESTS_DEVICE_ON_HOST_H
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define __device__
+#define __global__
+#define __noinline__ __attribute__((noinline))
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ __thread
+#define __align__(n) __attribute__((aligned(n)))
+
+struct device_index {
+    unsigned x = 0;
+};
+inline thread_local device_index threadIdx, blockIdx;
+inline device_index blockDim{1}, gridDim{1};
+
+namespace device_on_host {
+
+inline pthread_barrier_t barrier; /* of all blocks */
+inline thread_local uint64_t random_state;
+
+/* Lets another thread run, now and then. */
+inline void jitter() {
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    if (random_state >> 60 == 0)
+        (void)sched_yield();
+}
+
+} // namespace device_on_host
+
+namespace dpr {
+namespace recursion {
+extern __thread __attribute__((aligned(16))) char shared[1 << 16]; /* of a block; the test defines it */
+} // namespace recursion
+} // namespace dpr
+
+/* ---- A warp of one lane, a block of one thread ---- */
+
+inline unsigned __ballot_sync(unsigned, bool p) {
+    return p ? ~0u : 0;
+}
+inline bool __any_sync(unsigned, bool p) {
+    return p;
+}
+template <class T> T __shfl_sync(unsigned, T value, int) {
+    return value;
+}
+inline unsigned __popc(unsigned ballot) {
+    return ballot != 0;
+}
+inline void __syncthreads() {}
+inline int __syncthreads_or(int p) {
+    return p;
+}
+inline void __threadfence() {}
+inline void __threadfence_system() {}
+inline size_t __cvta_generic_to_shared(const void *p) {
+    return static_cast<size_t>(static_cast<const char *>(p) - dpr::recursion::shared);
+}
+inline void *__cvta_shared_to_generic(size_t at) {
+    return dpr::recursion::shared + at;
+}
+
+template <class T, class U> T atomicAdd(T *p, U value) {
+    device_on_host::jitter();
+    return __atomic_fetch_add(p, static_cast<T>(value), __ATOMIC_SEQ_CST);
+}
+template <class T, class U> T atomicCAS(T *p, int from, U value) {
+    T expected = static_cast<T>(from);
+    device_on_host::jitter();
+    (void)__atomic_compare_exchange_n(p, &expected, static_cast<T>(value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
+}
+template <class T> T atomicMax(T *p, T value) {
+    T before = __atomic_load_n(p, __ATOMIC_SEQ_CST);
+    while (before < value && !__atomic_compare_exchange_n(p, &before, value, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        ;
+    return before;
+}
+
+namespace cooperative_groups {
+
+struct grid_group {
+    void sync() const { (void)pthread_barrier_wait(&device_on_host::barrier); }
+};
+inline grid_group this_grid() {
+    return {};
+}
+struct coalesced_group {
+    unsigned thread_rank() const { return 0; }
+    unsigned size() const { return 1; }
+    template <class T> T shfl(T value, unsigned) const { return value; }
+};
+inline coalesced_group coalesced_threads() {
+    return {};
+}
+template <class T> struct plus {};
+template <class T> coalesced_group labeled_partition(const coalesced_group &group, T) {
+    return group;
+}
+template <class T> T exclusive_scan(const coalesced_group &, T) {
+    return 0;
+}
+template <class T, class Two> T reduce(const coalesced_group &, T value, Two) {
+    return value;
+}
+
+} // namespace cooperative_groups
+
+#endif

@@ -1,0 +1,227 @@
+/* The device code of recursions on threads of the host (device_on_host/), with random schedules: queues, counters of
+ * children, the arena, and meetings of blocks, in arenas and stacks of any size. */
+#include <gtest/gtest.h>
+
+#include <pthread.h>
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#pragma GCC diagnostic ignored "-Wshadow" /* of shared memory, which has one name everywhere */
+#include "persistent.cuh"
+#include "phases.cuh"
+
+namespace dpr {
+namespace recursion {
+__thread __attribute__((aligned(16))) char shared[1 << 16];
+} // namespace recursion
+} // namespace dpr
+
+namespace {
+
+using namespace dpr::recursion;
+
+/* A tree that a hash describes. Its result depends on the order of children. */
+struct tree {
+    struct task {
+        uint64_t seed;
+        uint32_t depth, deepest;
+    };
+    using result = uint64_t;
+    static constexpr int most_children = 5;
+
+    static uint64_t mixed(uint64_t x) {
+        x = (x ^ x >> 31) * 0x7fb5d329728ea185;
+        return x ^ x >> 27;
+    }
+    template <class P> static int divide_for(const task &t, dpr::children<P> children) {
+        const uint64_t hash = mixed(t.seed + 1);
+        const int n = t.depth >= t.deepest || (t.depth > 0 && hash % 8 < 4) ? 0 : 1 + static_cast<int>(hash / 8 % 5);
+        for (int i = 0; i < n; ++i)
+            children[i] = {mixed(hash + static_cast<uint64_t>(i)), t.depth + 1, t.deepest};
+        return n;
+    }
+    static int divide(const dpr::no_data &, const task &t, dpr::children<tree> c) { return divide_for<tree>(t, c); }
+    static result base(const dpr::no_data &, const task &t) { return t.seed; }
+    static result combine(const dpr::no_data &, const task &t, dpr::results<tree> results, int n) {
+        result r = t.depth;
+        for (int i = 0; i < n; ++i)
+            r = mixed(r) + results[i];
+        return r;
+    }
+};
+
+/* The same tree; each node counts. */
+struct fold_tree {
+    using task = tree::task;
+    using result = uint64_t;
+    static constexpr int most_children = 5;
+    static constexpr dpr_op fold = DPR_SUM;
+
+    static int divide(const dpr::no_data &, const task &t, dpr::children<fold_tree> c) {
+        return tree::divide_for<fold_tree>(t, c);
+    }
+    static result base(const dpr::no_data &, const task &t) { return t.seed; }
+    static result part(const dpr::no_data &, const task &t) { return t.seed; }
+};
+
+/* The same tree, by teams. */
+struct team_tree {
+    using task = tree::task;
+    using result = uint64_t;
+    static constexpr int most_children = 5;
+
+    static int divide(const dpr::no_data &, const task &t, dpr::children<team_tree> c, const dpr::team &) {
+        return tree::divide_for<team_tree>(t, c);
+    }
+    static result base(const dpr::no_data &d, const task &t) { return tree::base(d, t); }
+    static result combine(const dpr::no_data &, const task &t, dpr::results<team_tree> results, int n) {
+        result r = t.depth;
+        for (int i = 0; i < n; ++i)
+            r = tree::mixed(r) + results[i];
+        return r;
+    }
+};
+
+/* By a plain recursive function: the result, or the sum, and how many tasks there are. */
+uint64_t reference(const tree::task &t, bool folds, uint64_t *tasks) {
+    std::vector<tree::task> children(tree::most_children);
+    const int n = tree::divide_for<tree>(t, {children.data(), sizeof t, tree::most_children});
+    ++*tasks;
+    uint64_t r = folds || n == 0 ? t.seed : t.depth;
+    for (int i = 0; i < n; ++i) {
+        const uint64_t below = reference(children[static_cast<size_t>(i)], folds, tasks);
+        r = folds ? r + below : tree::mixed(r) + below;
+    }
+    return r;
+}
+
+struct sizes {
+    unsigned blocks, slots, frontier, budget, capacity;
+};
+
+/* A run: its memory and its arguments. */
+template <class P> struct run {
+    dpr_arena arena = {};
+    dpr_recursion_args args = {};
+    std::vector<node<P>> nodes;
+    std::vector<uint64_t> chunks, mail = std::vector<uint64_t>(64), sums, out;
+    std::vector<typename P::task> roots;
+    std::vector<uint64_t> block = std::vector<uint64_t>(sizeof(dpr_recursion_block) / 8 + 2);
+
+    run(const sizes &s, uint64_t seed, unsigned count) : nodes(s.capacity), sums(count), out(count) {
+        constexpr unsigned many = 4096;
+        for (unsigned i = 0; i < count; ++i)
+            roots.push_back({tree::mixed(seed + 1000 * i), 0, 2 + static_cast<uint32_t>(seed % 9)});
+        std::memset(static_cast<void *>(nodes.data()), 0x5a, nodes.size() * sizeof nodes[0]);
+        args.arena = &arena;
+        args.block = reinterpret_cast<dpr_recursion_block *>(block.data());
+        args.nodes = nodes.data();
+        args.chunk_bytes = static_cast<uint32_t>(32 + s.slots * (sizeof(slot<P>) + sizeof(header<P>)) + 15) / 16 * 16;
+        args.chunks = many;
+        chunks.resize(size_t{many} * args.chunk_bytes / 8);
+        args.chunk_memory = chunks.data();
+        args.roots = roots.data();
+        args.out = out.data();
+        args.sums = sums.data();
+        args.mailbox = mail.data();
+        args.tag = 1;
+        args.count = count;
+        args.capacity = s.capacity;
+        args.frontier = has_teams<P> ? ~0u : s.frontier;
+        args.slots = s.slots;
+        args.budget = s.budget;
+        args.max_depth = 1000;
+        args.max_tasks = ~0ull;
+        gridDim.x = s.blocks;
+        (void)pthread_barrier_init(&device_on_host::barrier, nullptr, s.blocks);
+    }
+    ~run() { (void)pthread_barrier_destroy(&device_on_host::barrier); }
+
+    /* Launches a kernel: a thread for each block. */
+    void launch(uint64_t seed, const std::function<void()> &kernel) {
+        std::vector<std::thread> threads;
+        for (unsigned i = 0; i < gridDim.x; ++i)
+            threads.emplace_back([&, i] {
+                blockIdx.x = i;
+                device_on_host::random_state = seed + i;
+                kernel();
+            });
+        for (std::thread &t : threads)
+            t.join();
+    }
+
+    bool has_ended() const { return mail[0] >> 32 == 1; }
+
+    void check() {
+        dpr_recursion_outcome o;
+        std::vector<uint32_t> words(sizeof o / 4);
+        uint64_t tasks = 0;
+        for (size_t i = 0; i < words.size(); ++i)
+            words[i] = static_cast<uint32_t>(mail[i]);
+        std::memcpy(&o, words.data(), sizeof o);
+        EXPECT_EQ(0u, o.error);
+        for (size_t i = 0; i < roots.size(); ++i)
+            EXPECT_EQ(reference(roots[i], folds<P>, &tasks), out[i]);
+        EXPECT_EQ(tasks, o.tasks);
+    }
+};
+
+const dpr::no_data none;
+
+template <class P> void expect_persistent(const sizes &s, uint64_t seed, unsigned count) {
+    run<P> r(s, seed, count);
+    r.launch(seed, [&] {
+        if constexpr (has_teams<P>)
+            persistent_teams<P>(r.args, none);
+        else
+            persistent<P>(r.args, none);
+    });
+    ASSERT_TRUE(r.has_ended());
+    r.check();
+}
+
+template <class P> void expect_phases(const sizes &s, uint64_t seed, unsigned count) {
+    constexpr int most_phases = 100000;
+    run<P> r(s, seed, count);
+    r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_BEGIN); });
+    for (int i = 0; i < most_phases && is_unfinished(r.arena); ++i)
+        r.launch(seed + 77 * static_cast<uint64_t>(i), [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+    r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_END_IF_DUE); });
+    ASSERT_TRUE(r.has_ended());
+    r.check();
+}
+
+template <class P> void expect_all(void (*expect)(const sizes &, uint64_t, unsigned)) {
+    uint64_t seed = 0;
+    for (const unsigned blocks : {1u, 2u, 5u})
+        for (const unsigned slots : {7u, 20u})
+            for (const unsigned frontier : {1u, 6u, 1000u})
+                for (const unsigned budget : {1u, 8u, 256u})
+                    for (const unsigned capacity : {3u, 7u, 40u, 5000u}) {
+                        ++seed;
+                        expect({blocks, slots, frontier, budget, capacity}, seed, 1 + static_cast<unsigned>(seed % 3));
+                    }
+}
+
+TEST(DeviceRecursion, persistent_joins) {
+    expect_all<tree>(expect_persistent<tree>);
+}
+TEST(DeviceRecursion, persistent_folds) {
+    expect_all<fold_tree>(expect_persistent<fold_tree>);
+}
+TEST(DeviceRecursion, persistent_teams) {
+    expect_all<team_tree>(expect_persistent<team_tree>);
+}
+TEST(DeviceRecursion, phases_join) {
+    expect_all<tree>(expect_phases<tree>);
+}
+TEST(DeviceRecursion, phases_fold) {
+    expect_all<fold_tree>(expect_phases<fold_tree>);
+}
+TEST(DeviceRecursion, phases_of_teams) {
+    expect_all<team_tree>(expect_phases<team_tree>);
+}
+
+} // namespace

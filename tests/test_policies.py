@@ -1,0 +1,67 @@
+"""What the compiler says of wrong policies of recursions: a sentence for each mistake.
+
+    test_policies.py COMPILER INCLUDE...
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RIGHT = {
+    "task": "using task = int;",
+    "result": "using result = int;",
+    "most_children": "static constexpr int most_children = 2;",
+    "divide": "DPR_POLICY int divide(const dpr::no_data &, const task &, dpr::children<wrong>) { return 0; }",
+    "base": "DPR_POLICY result base(const dpr::no_data &, const task &) { return {}; }",
+    "combine": "DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<wrong>, int) { return {}; }",
+}
+COST = "DPR_POLICY uint64_t cost(const dpr::no_data &, const task &) { return 1; }"
+SERIAL = "DPR_POLICY result serial(const dpr::no_data &, const task &) { return 1; }"
+PART = "DPR_POLICY result part(const dpr::no_data &, const task &) { return 1; }"
+FOLD = "static constexpr dpr_op fold = DPR_SUM;"
+
+
+def compile_policy(**parts):
+    """The compiler's messages for a policy in which these parts differ; None leaves a part out."""
+    policy = "\n".join(text for text in {**RIGHT, **parts}.values() if text)
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "wrong.cc")
+        source.write_text("#include <dpr_recursion.cuh>\n#include <string>\nnamespace {\nstruct wrong {\n"
+                          f"{policy}\n}};\n}}\nDPR_RECURSION(wrong, wrong)\n", encoding="utf-8")
+        done = subprocess.run([COMPILER, "-std=c++17", "-fsyntax-only", *(f"-I{i}" for i in INCLUDES), source],
+                              capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+class Policies(unittest.TestCase):
+    def test_right_ones(self):
+        for parts in ({}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD}):
+            code, messages = compile_policy(**parts)
+            self.assertEqual(code, 0, messages)
+
+    def test_mistakes(self):
+        for wanted, parts in (
+                ("lacks a constant `most_children`", {"most_children": None}),
+                ("`most_children` must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
+                ("`task` must be plain data", {"task": "using task = std::string;"}),
+                ("`result` must be plain data", {"result": "using result = std::string;"}),
+                ("lacks `DPR_POLICY int divide(", {"divide": None}),
+                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
+                ("lacks `DPR_POLICY result base(", {"base": None}),
+                ("lacks `DPR_POLICY result combine(", {"combine": None}),
+                ("has combine() and `fold`", {"more": FOLD}),
+                ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
+                ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
+                ("serial() must be ", {"more": SERIAL}),
+                ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
+                ("part() must be ", {"more": PART}),
+                ("`team_bytes` may be 32768", {"more": "static constexpr size_t team_bytes = 32769;"})):
+            code, messages = compile_policy(**parts)
+            self.assertNotEqual(code, 0, parts)
+            self.assertIn(wanted, messages)
+
+
+if __name__ == "__main__":
+    COMPILER, *INCLUDES = sys.argv[1:]
+    unittest.main(argv=sys.argv[:1])
