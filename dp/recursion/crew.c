@@ -195,7 +195,7 @@ static int has_queue(thread *t) {
 static int refuel(dpr_solver *solver) {
     thread *t = (thread *)solver;
     crew *c = t->crew;
-    t->tasks += FUEL;
+    t->tasks += (uint64_t)(FUEL - solver->fuel);
     solver->fuel = FUEL;
     if (c->call->options.max_tasks != 0 && t->tasks > c->call->options.max_tasks + FUEL)
         fail(c, DPR_ERR_LIMIT, -1);
@@ -352,7 +352,7 @@ static void work(thread *t) {
             solve(t, b.of, b.first + i);
     }
     end_span(t);
-    t->tasks += FUEL - t->solver.fuel;
+    t->tasks += (uint64_t)(FUEL - t->solver.fuel);
 }
 
 /* A part of the pool's work. */

@@ -22,7 +22,7 @@ typedef struct dpr_frame {
 /* A thread's access to the library while it solves a task. */
 typedef struct dpr_solver {
     const void *data;    /* the policy's */
-    uint64_t fuel;       /* tasks that may be solved until refuel() is asked */
+    int64_t fuel;        /* tasks that may be solved until refuel() is asked; less than 0 if more were solved */
     uint64_t depth;      /* of the task to be solved */
     uint64_t deepest;    /* depth of the deepest task so far */
     uint64_t cutoff;     /* tasks that cost at most this are solved at once, by the policy's serial(); 0: none */

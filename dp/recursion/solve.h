@@ -4,6 +4,8 @@
 #ifndef DPR_DP_SOLVE_H
 #define DPR_DP_SOLVE_H
 
+#include <utility>
+
 #include "policy.h"
 #include "recursion.h"
 
@@ -27,62 +29,124 @@ template <class P> struct solving {
 
     static slot<P> &slot_of(const dpr_frame *frame, size_t i) { return static_cast<slot<P> *>(frame->slots)[i]; }
 
-    /* Writes a level's frame. Children before i are solved; `inner` is what came of child i. */
-    __attribute__((noinline, cold)) static dpr_frame *write_out(dpr_solver *s, task *tasks, result *results, int n,
-                                                                int i, dpr_frame *inner) {
+    /* The children of a task, and the results of those that are solved. */
+    struct family {
+        task tasks[most + 1];
+        result results[most];
+    };
+
+    /* Writes a level's frame. Children before i are solved; `inner` is what came of child i. Takes a copy, so that the
+     * family itself may be in registers. */
+    __attribute__((noinline, cold)) static dpr_frame *write_out(dpr_solver *s, family f, int n, int i,
+                                                                dpr_frame *inner) {
         dpr_frame *frame = inner == s->stop ? inner : s->frame(s, static_cast<uint64_t>(n));
         if (frame == s->stop)
             return frame;
         for (int k = 0; k < i; ++k)
-            slot_of(frame, k).result = results[k];
+            slot_of(frame, k).result = f.results[k];
         for (int k = i; k < n; ++k)
-            slot_of(frame, k).task = tasks[k];
+            slot_of(frame, k).task = f.tasks[k];
         frame->inner = inner == s->unsolved ? nullptr : inner;
         frame->next = static_cast<uint64_t>(i) + (frame->inner != nullptr);
         return frame;
     }
 
-    /* What dpr_recursion.solve() returns, or NULL; and the fuel that is left, which stays in a register. */
+    /* ---- Levels ---- */
+
+    struct state {
+        dpr_solver *s;
+        const data &d;
+        int64_t fuel; /* as in dpr_solver; here it stays in a register */
+    };
+
+    /* How many levels are inlined in the one above them: as many as have at most 31 tasks together with it. Otherwise
+     * calls would take most of the time of tasks as small as those of fib. Larger tasks are not solved sooner so. */
+    static constexpr int count_inlined() {
+        int n = 0;
+        if (sizeof(slot<P>) <= 8)
+            for (size_t width = most, tasks = 1 + width; tasks <= 31 && n < 4; width *= most, tasks += width)
+                ++n;
+        return n;
+    }
+    static constexpr int inlined = count_inlined();
+
+    /* Solves a child with `left` levels. Returns what dpr_recursion.solve() does, or NULL. */
+    template <int Inlined>
+    __attribute__((always_inline)) static inline dpr_frame *solve_child(state &at, const task &t, result *out,
+                                                                        int left) {
+        if constexpr (Inlined > 0) {
+            return solve_level<Inlined - 1>(at, t, out, left);
+        } else {
+            const outcome child = descend(at.s, at.d, t, out, left, at.fuel);
+            at.fuel = child.fuel;
+            return child.frame;
+        }
+    }
+
+    /* Solves n children, until one is not solved, and counts those that are. */
+    template <int Inlined, size_t... I>
+    __attribute__((always_inline)) static inline dpr_frame *solve_children(state &at, family &f, int n, int left,
+                                                                           int *solved, std::index_sequence<I...>) {
+        dpr_frame *inner = nullptr;
+        if constexpr (Inlined > 0) /* with constants for indices, so that tasks and results may be in registers */
+            (void)((static_cast<int>(I) < n && !(inner = solve_child<Inlined>(at, f.tasks[I], &f.results[I], left))
+                    && ++*solved)
+                   && ...);
+        else
+            while (*solved < n && !(inner = solve_child<0>(at, f.tasks[*solved], &f.results[*solved], left)))
+                ++*solved;
+        return inner;
+    }
+
+    template <int Inlined>
+    __attribute__((always_inline)) static inline dpr_frame *solve_level(state &at, const task &t, result *out,
+                                                                        int left) {
+        family f;
+        --at.fuel;
+        const int n = divide<P>(at.d, t, children<P>(f.tasks, sizeof(task), most), team_of_one<P>(), at.s->cutoff);
+        if (n == 0) {
+            if (left < at.s->lowest)
+                at.s->lowest = left;
+            *out = base<P>(at.d, t, team_of_one<P>(), at.s->cutoff);
+            return nullptr;
+        }
+        if (n < 0 || static_cast<size_t>(n) > most)
+            return at.s->wrong(at.s, n);
+        int solved = 0;
+        dpr_frame *inner =
+            solve_children<Inlined>(at, f, n, left - 1, &solved, std::make_index_sequence<(Inlined > 0 ? most : 0)>());
+        if (inner)
+            return write_out(at.s, f, n, solved, inner);
+        *out = recursion::combine<P>(at.d, t, results<P>(f.results, sizeof(result)), n, team_of_one<P>());
+        return nullptr;
+    }
+
+    /* What came of a task, as solve_child() returns it, and state.fuel. */
     struct outcome {
         dpr_frame *frame;
-        uint64_t fuel;
+        int64_t fuel;
     };
 
     /* Solves a task with `left` levels. */
-    static outcome descend(dpr_solver *s, const data &d, const task &t, result *out, int left, uint64_t fuel) {
+    __attribute__((noinline)) static outcome descend(dpr_solver *s, const data &d, const task &t, result *out, int left,
+                                                     int64_t fuel) {
+        state at = {s, d, fuel};
         if (left <= 0)
             return {s->unsolved, fuel};
-        if (fuel == 0) {
+        if (fuel <= 0) {
+            s->fuel = fuel;
             const bool goes_on = s->refuel(s) != 0;
-            fuel = s->fuel;
+            at.fuel = s->fuel;
             if (!goes_on)
-                return {s->unsolved, fuel};
+                return {s->unsolved, at.fuel};
         }
-        --fuel;
-        task tasks[most + 1];
-        const int n = divide<P>(d, t, children<P>(tasks, sizeof(task), most), team_of_one<P>(), s->cutoff);
-        if (n == 0) {
-            if (left < s->lowest)
-                s->lowest = left;
-            *out = base<P>(d, t, team_of_one<P>(), s->cutoff);
-            return {nullptr, fuel};
-        }
-        if (n < 0 || static_cast<size_t>(n) > most)
-            return {s->wrong(s, n), fuel};
-        result solved[most];
-        for (int i = 0; i < n; ++i) {
-            const outcome child = descend(s, d, tasks[i], &solved[i], left - 1, fuel);
-            fuel = child.fuel;
-            if (child.frame)
-                return {write_out(s, tasks, solved, n, i, child.frame), fuel};
-        }
-        *out = recursion::combine<P>(d, t, results<P>(solved, sizeof(result)), n, team_of_one<P>());
-        return {nullptr, fuel};
+        dpr_frame *frame = left > inlined ? solve_level<inlined>(at, t, out, left) : solve_level<0>(at, t, out, left);
+        return {frame, at.fuel};
     }
 
     /* For tasks with very many children: divides the task on the heap. */
     static dpr_frame *expand(dpr_solver *s, const data &d, const task &t, result *out) {
-        if (s->fuel == 0)
+        if (s->fuel <= 0)
             (void)s->refuel(s);
         --s->fuel;
         auto *room = static_cast<slot<P> *>(s->room(s, most + 1));
