@@ -217,6 +217,7 @@ struct endless {
 DPR_RECURSION(tree, tree)
 DPR_RECURSION(team_tree, team_tree)
 DPR_RECURSION(chain, chain)
+DPR_RECURSION(other_chain, chain)
 DPR_RECURSION(ladder, ladder)
 DPR_RECURSION(cut_ladder, cut_ladder)
 #define FOLD_DEFINE(OP, RESULT)                                                                                        \

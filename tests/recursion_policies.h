@@ -39,6 +39,7 @@ tree_result tree_reference(const tree_shape *shape, tree_task task);
 
 /* Task n > 0 has the only child n - 1; the result is the number of tasks. */
 DPR_RECURSION_DECLARE(chain, uint64_t, void, uint64_t);
+DPR_RECURSION_DECLARE(other_chain, uint64_t, void, uint64_t); /* the same, of which no other runs are known */
 
 /* Task n > 0 has the children n - 1 and 0; the result is the number of tasks. */
 DPR_RECURSION_DECLARE(ladder, uint64_t, void, uint64_t);

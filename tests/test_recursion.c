@@ -340,3 +340,21 @@ TEST(Recursion, the_library_tries_engines_and_settles) {
     EXPECT_EQ_U64(1000001, results[0]);
     end(&s);
 }
+
+TEST(Recursion, smaller_problems_are_predicted_from_larger_ones) {
+    enum { ROOTS = 100000 };
+    scene s = begin(NULL);
+    uint64_t *roots = calloc(ROOTS, sizeof *roots), *results = calloc(ROOTS, sizeof *results), result = 0;
+    for (int i = 0; i < ROOTS; i++)
+        roots[i] = 2;
+    s.options.threads = 2;
+    EXPECT_STATUS(DPR_OK, other_chain_run(s.ctx, roots, ROOTS, NULL, results, &s.options, &s.report, NULL));
+    EXPECT_EQ_STR("cpu", s.report.engine);
+    EXPECT_STATUS(DPR_OK, other_chain_run(s.ctx, roots, 1, NULL, &result, &s.options, &s.report, NULL));
+    EXPECT_EQ_U64(3, result);
+    EXPECT_EQ_STR("serial", s.report.engine); /* three tasks are done before a thread begins */
+    EXPECT_CONTAINS(s.report.reason, "larger problems");
+    free(roots);
+    free(results);
+    end(&s);
+}

@@ -761,7 +761,8 @@ typedef struct dpr_recursion_event {
 typedef struct dpr_recursion_options {
     size_t size;          /**< sizeof(dpr_recursion_options), set by DPR_RECURSION_OPTIONS_INIT */
     const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses. It begins with the first
-                             engine that can run the recursion. Later calls with similar roots try each engine that
+                             engine that can run the recursion, or the one that would have been the fastest by what
+                             larger problems took. Later calls with similar roots try each engine that
                              could be faster twice, and then stay with the fastest. Engines that launch kernels from
                              kernels run only by name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */

@@ -3,7 +3,11 @@
  * Nothing is known of a recursion before its first run, but that a GPU has more lanes than a CPU has cores: the first
  * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots try each engine
  * twice that could be as fast, and then stay with the fastest. Twice, because a first run may load kernels, take
- * memory, or move pages of managed memory to where the engine runs; the shorter run counts. */
+ * memory, or move pages of managed memory to where the engine runs; the shorter run counts.
+ *
+ * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
+ * what a short run of a GPU takes says little about a long one. */
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -25,7 +29,8 @@ enum { FACTOR = 4 };
 /* What was seen of runs of one recursion with similar roots on one device. */
 typedef struct seen {
     const dpr_recursion *recursion; /* NULL: the place is free */
-    int device, size;               /* the logarithm of what is taken as the size of the problem */
+    int device;
+    int by_cost, size; /* the logarithm of the roots' costs together (by_cost is 1), or of their number */
     uint64_t tasks;
     double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
     unsigned char runs[MOST_ENGINES]; /* 0, 1, or 2 for two and more */
@@ -50,12 +55,9 @@ static int knows_costs(const dpr_recursion_call *call) {
     return call->recursion->cost && call->n > 0 && call->n <= FEW && has_host_roots(call);
 }
 
-/* The costs of the roots together, or else their number. */
-static uint64_t size_of(const dpr_recursion_call *call) {
+static uint64_t sum_costs(const dpr_recursion_call *call) {
     const dpr_recursion *r = call->recursion;
     uint64_t sum = 0;
-    if (!knows_costs(call))
-        return call->n;
     for (size_t i = 0; i < call->n; i++)
         sum += r->cost(call->data, (const char *)call->roots + i * r->task_bytes);
     return sum;
@@ -68,20 +70,36 @@ static int logarithm(uint64_t n) {
     return log;
 }
 
-static int is_similar(const seen *a, const seen *b) {
-    return a->recursion == b->recursion && a->device == b->device && a->size == b->size;
+/* Whether sizes can be compared. */
+static int is_comparable(const seen *a, const seen *b) {
+    return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost;
 }
 
 static seen key_of(const dpr_recursion_call *call) {
-    return (seen){.recursion = call->recursion, .device = dpr_ctx_device(call->ctx), .size = logarithm(size_of(call))};
+    const int by_cost = knows_costs(call);
+    return (seen){.recursion = call->recursion,
+                  .device = dpr_ctx_device(call->ctx),
+                  .by_cost = by_cost,
+                  .size = logarithm(by_cost ? sum_costs(call) : call->n)};
 }
 
 /* The place of similar runs; NULL if there were none. The caller holds the lock. */
 static seen *find(const seen *key) {
     for (int i = 0; i < PLACES; i++)
-        if (is_similar(&memory.places[i], key))
+        if (is_comparable(&memory.places[i], key) && memory.places[i].size == key->size)
             return &memory.places[i];
     return NULL;
+}
+
+/* The place of the smallest problem that was larger; NULL if there was none. The caller holds the lock. */
+static const seen *find_larger(const seen *key) {
+    const seen *best = NULL;
+    for (int i = 0; i < PLACES; i++) {
+        const seen *s = &memory.places[i];
+        if (is_comparable(s, key) && s->size > key->size && (!best || s->size < best->size))
+            best = s;
+    }
+    return best;
 }
 
 static seen *find_or_make(const seen *key) {
@@ -153,15 +171,42 @@ static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *
     return engine && is_candidate(engine, call) ? engine : first(call, reason);
 }
 
+/* Seconds of a run of engine i, which has this share of the tasks of a larger one. */
+static double predict(const seen *larger, size_t i, double share, const dpr_recursion_call *call) {
+    const double least = dpr_engines[i]->least_seconds(call, (uint64_t)(share * (double)larger->tasks));
+    const double scaled = share * larger->seconds[i];
+    return scaled > least ? scaled : least;
+}
+
+static const dpr_engine *by_prediction(const seen *larger, const seen *key, const dpr_recursion_call *call,
+                                       const char **reason) {
+    const double share = 1 / (double)(UINT64_C(1) << (larger->size - key->size));
+    const dpr_engine *best = NULL;
+    double seconds = HUGE_VAL;
+    for (size_t i = 0; dpr_engines[i]; i++) {
+        const double predicted = is_candidate(dpr_engines[i], call) ? predict(larger, i, share, call) : HUGE_VAL;
+        if (predicted < seconds) {
+            best = dpr_engines[i];
+            seconds = predicted;
+        }
+    }
+    if (!best)
+        return first(call, reason);
+    *reason = "it should be the fastest, by what larger problems took";
+    return best;
+}
+
 const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason) {
     const seen key = key_of(call);
     seen known = {0};
     (void)pthread_mutex_lock(&memory.lock);
-    const seen *place = find(&key);
-    if (place)
-        known = *place;
+    const seen *similar = find(&key), *larger = similar ? NULL : find_larger(&key);
+    if (similar || larger)
+        known = similar ? *similar : *larger;
     (void)pthread_mutex_unlock(&memory.lock);
-    return place ? by_experience(&known, call, reason) : first(call, reason);
+    return similar  ? by_experience(&known, call, reason)
+           : larger ? by_prediction(&known, &key, call, reason)
+                    : first(call, reason);
 }
 
 uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
