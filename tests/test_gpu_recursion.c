@@ -1,11 +1,13 @@
 /* Recursions on the GPU, by each of its engines, against plain recursive functions. */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu_memory.h"
 #include "recursion_policies.h"
+#include "recursion_stress.h"
 #include "support.h"
 
 typedef struct scene {
@@ -328,4 +330,44 @@ TEST(GpuRecursion, no_engine_named) {
         last = s->report.engine;
     }
     tear_down(s);
+}
+
+/* ---- All at once ---- */
+
+TEST(GpuRecursion, threads_at_once) {
+    NEED_GPU();
+    stress_recursions(0, gpu_stream_create);
+}
+
+/* Sums of numbers in device memory, in a stream of their own. */
+static void *reduce_meanwhile(void *unused) {
+    enum { COUNT = 1 << 22 };
+    const double end = test_now() + stress_seconds();
+    const int32_t two = 2;
+    dpr_ctx *ctx;
+    int32_t *x = gpu_alloc(DPR_MEMORY_DEVICE, COUNT * sizeof *x);
+    int64_t *sum = gpu_alloc(DPR_MEMORY_PINNED, sizeof *sum);
+    dpr_stream stream = gpu_stream_create();
+    if (!EXPECT_THAT(x && sum && stream && gpu_repeat(x, COUNT * sizeof *x, &two, sizeof two), "%s", gpu_error()))
+        return NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    while (test_now() < end && !test_failed()) {
+        *sum = 0;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, x, sum, COUNT, DPR_I32, DPR_SUM, NULL, stream));
+        EXPECT_TRUE(gpu_stream_wait(stream));
+        EXPECT_EQ_I64(2 * (int64_t)COUNT, *sum);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    gpu_free(DPR_MEMORY_DEVICE, x);
+    gpu_free(DPR_MEMORY_PINNED, sum);
+    dpr_ctx_destroy(ctx);
+    return unused;
+}
+
+TEST(GpuRecursion, threads_beside_reductions) {
+    pthread_t thread;
+    NEED_GPU();
+    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, reduce_meanwhile, NULL));
+    stress_recursions(0, gpu_stream_create);
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "recursion_policies.h"
+#include "recursion_stress.h"
 #include "support.h"
 
 typedef struct scene {
@@ -357,4 +358,10 @@ TEST(Recursion, smaller_problems_are_predicted_from_larger_ones) {
     free(roots);
     free(results);
     end(&s);
+}
+
+/* ---- All at once ---- */
+
+TEST(Recursion, threads_at_once) {
+    stress_recursions(DPR_DEVICE_CPU, NULL);
 }
