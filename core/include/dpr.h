@@ -831,8 +831,9 @@ DPR_API void dpr_recursion_report_init(dpr_recursion_report *out, size_t size);
  * of it. All is the same in a context of the CPU, where engines of the GPU cannot run.
  *
  * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED, DPR_ERR_SIZE (n), DPR_ERR_INVALID_OPTION (also if the stream is
- * being captured), DPR_ERR_UNKNOWN_ENGINE, DPR_ERR_STRATEGY_UNABLE (the engine cannot run here), DPR_ERR_DIVIDE,
- * DPR_ERR_LIMIT, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_MEMORY_KIND, DPR_ERR_WRONG_DEVICE, DPR_ERR_CUDA. */
+ * being captured), DPR_ERR_UNKNOWN_ENGINE, DPR_ERR_STRATEGY_UNABLE (the engine cannot run here, or the policy was not
+ * compiled for the GPU's architecture), DPR_ERR_DIVIDE, DPR_ERR_LIMIT, DPR_ERR_OUT_OF_MEMORY, DPR_ERR_MEMORY_KIND,
+ * DPR_ERR_WRONG_DEVICE, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
                                      const void *data, void *out, const dpr_recursion_options *options,
                                      dpr_recursion_report *report, dpr_stream stream);

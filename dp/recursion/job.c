@@ -11,6 +11,7 @@
 #include "args.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "cuda/home.h"
 #include "error.h"
 #include "nested_args.h"
 
@@ -48,6 +49,16 @@ const char *dpr_job_refusal(const dpr_recursion_call *call) {
     if (!dpr_ctx_gpu(call->ctx))
         return "needs a context of a GPU";
     return dpr_ctx_machine(call->ctx)->caps.gpu.memory_pools ? NULL : "needs memory pools";
+}
+
+dpr_status dpr_job_explain(const dpr_recursion_call *call, dpr_status status) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(call->ctx)->caps.gpu;
+    if (status == DPR_OK || dpr_last_cuda_error() != cudaErrorNoKernelImageForDevice)
+        return status;
+    return dpr_fail_cuda(cudaErrorNoKernelImageForDevice, DPR_ERR_STRATEGY_UNABLE,
+                         "recursion \"%s\" has no kernel for device %d of compute capability %d.%d: its policy must be "
+                         "compiled for that architecture",
+                         call->recursion->name, dpr_ctx_device(call->ctx), (int)gpu->cc_major, (int)gpu->cc_minor);
 }
 
 /* ---- Sizes ---- */
@@ -228,14 +239,22 @@ cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *j, void *function,
     return (cudaError_t)dpr_driver()->launch_kernel_ex(&config, (CUfunction)function, params, NULL);
 }
 
+/* Without its spans, which then stay zero, a run still has its results. */
+static void copy_spans(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
+    if (cudaMemcpyAsync(j->spans, args->spans, args->most_spans * sizeof *args->spans, cudaMemcpyDefault, run->stream)
+        != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
     cudaError_t error = cudaSuccess;
     if (j->results)
         error = cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
                                 run->stream);
-    if (error == cudaSuccess && j->spans)
-        error = cudaMemcpyAsync(j->spans, args->spans, args->most_spans * sizeof *args->spans, cudaMemcpyDefault,
-                                run->stream);
+    if (error != cudaSuccess) /* the kernels write the mailbox, which other runs may get */
+        (void)(run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy());
+    else if (j->spans)
+        copy_spans(run, j, args);
     return error;
 }
 
@@ -298,7 +317,7 @@ static void tell_spans(const dpr_job *j, const dpr_recursion_outcome *o) {
     static const char *const names[] = {[DPR_SPAN_DIVIDE] = "divide", [DPR_SPAN_SOLVE] = "solve"};
     const dpr_recursion_options *options = &j->call->options;
     const dpr_recursion_span *spans = j->spans;
-    const uint32_t n = least_of(o->spans, j->args.most_spans);
+    const uint32_t n = spans->what == DPR_SPAN_NONE ? 0 : least_of(o->spans, j->args.most_spans);
     uint64_t first = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++)
         first = spans[i].begin < first ? spans[i].begin : first;
@@ -320,7 +339,7 @@ static dpr_status make_room(dpr_job *j) {
             return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", j->call->n);
     }
     if (j->args.most_spans > 0) {
-        j->spans = malloc(j->args.most_spans * sizeof(dpr_recursion_span));
+        j->spans = calloc(j->args.most_spans, sizeof(dpr_recursion_span));
         if (!j->spans)
             return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %u spans of time", j->args.most_spans);
     }
@@ -332,7 +351,7 @@ dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_str
     letter from;
     dpr_status status = make_room(j);
     if (status == DPR_OK)
-        status = run_on_device(call, j, strategy, &from);
+        status = dpr_job_explain(call, run_on_device(call, j, strategy, &from));
     if (status == DPR_OK)
         status = check_outcome(j, &from.outcome, strategy->name);
     if (status == DPR_OK)

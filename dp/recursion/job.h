@@ -30,6 +30,10 @@ typedef struct dpr_job {
 /* Why no engine of the GPU can run the call, as a clause; NULL if some may. */
 const char *dpr_job_refusal(const dpr_recursion_call *call);
 
+/* Returns the status of a call that found or launched the policy's kernels. If CUDA had none for the device, this is
+ * DPR_ERR_STRATEGY_UNABLE, with a sentence that says so. */
+dpr_status dpr_job_explain(const dpr_recursion_call *call, dpr_status status);
+
 /* Finds out whether kernels reach roots and results. */
 dpr_status dpr_job_places(dpr_job *job);
 
@@ -53,7 +57,8 @@ cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *job, dpr_recursion_
 cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *function, unsigned blocks, int cooperative,
                            void **params);
 
-/* Copies results that fit no mailbox, and spans, to the host. */
+/* Copies results that fit no mailbox, and spans, to the host. Returns the error of the first copy, after which nothing
+ * of the run is in flight. */
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recursion_args *args);
 
 /* Runs the job as a strategy that is in no list, and writes results and report. */

@@ -71,14 +71,20 @@ static int has_arrived(const scene *s) {
     return (uint32_t)(mail[0] >> 32) == s->run.tag;
 }
 
+/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
+ * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out. */
+static cudaError_t ask(cudaStream_t stream) {
+    const int is_forbidden = !stream && !dpr_home_has_legacy();
+    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(stream);
+    (void)cudaGetLastError(); /* the question leaves its answer there */
+    return error == cudaErrorStreamCaptureImplicit ? dpr_home_wait() : error;
+}
+
 /* Waits until the outcome has arrived, or nothing is left to do in the stream. */
 static cudaError_t wait(const scene *s) {
     cudaError_t error = cudaErrorNotReady;
-    while (error == cudaErrorNotReady && !has_arrived(s)) {
-        error = cudaStreamQuery(s->run.stream);
-        if (error == cudaErrorNotReady)
-            (void)cudaGetLastError(); /* the question leaves its answer there */
-    }
+    while (error == cudaErrorNotReady && !has_arrived(s))
+        error = ask(s->run.stream);
     return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
@@ -212,7 +218,7 @@ static dpr_status prepare_nested(const dpr_recursion_call *call, const char *eng
         error = cudaDeviceGetLimit(&limit, cudaLimitStackSize);
     dpr_home_leave(&visit);
     if (error != cudaSuccess)
-        return dpr_cuda_failed(error, "asking for the stack of threads");
+        return dpr_job_explain(call, dpr_cuda_failed(error, "asking for the stack of threads"));
     if (stack + LAUNCHER_STACK <= limit)
         return DPR_OK;
     return dpr_fail(DPR_ERR_STRATEGY_UNABLE,

@@ -178,6 +178,19 @@ static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, 
 
 /* ---- The call ---- */
 
+/* Runs the engine. If the library chose one of the GPU that turns out to be unable, because the policy has no kernel
+ * for the device or the stream has too few SMs, `cpu` runs instead, provided that it reaches the data. */
+static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
+    if (!(*engine)->on_gpu)
+        return run_on_cpu(*engine, *call, report);
+    const dpr_status status = (*engine)->run(call, report);
+    if (status != DPR_ERR_STRATEGY_UNABLE || call->options.engine || !call->recursion->host_data)
+        return status;
+    *engine = &dpr_engine_cpu;
+    report->reason = "the engine of the GPU that was chosen could not run it";
+    return run_on_cpu(*engine, *call, report);
+}
+
 dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
                              const void *data, void *out, const dpr_recursion_options *options,
                              dpr_recursion_report *report, dpr_stream stream) {
@@ -203,7 +216,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         return status;
     call.tasks = dpr_engine_tasks(&call);
     if (n > 0)
-        status = engine->on_gpu ? engine->run(&call, &found) : run_on_cpu(engine, call, &found);
+        status = run_engine(&call, &engine, &found);
     if (status != DPR_OK)
         return status;
     found.engine = engine->name;

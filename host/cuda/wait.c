@@ -22,8 +22,7 @@ static dpr_status check_not_captured(const dpr_device *device, dpr_stream stream
     if (captured == CU_STREAM_CAPTURE_STATUS_NONE)
         return DPR_OK;
     return dpr_fail(DPR_ERR_INVALID_OPTION,
-                    "options->stream is %p, which is being captured, and a call that waits for its result cannot be "
-                    "captured",
+                    "stream is %p, which is being captured, and a call that waits for its result cannot be captured",
                     (void *)stream);
 }
 

@@ -270,12 +270,16 @@ void fake_set_memory(size_t bytes) {
     fake_unlock();
 }
 
+size_t fake_memory_left(void) {
+    const int device = fake_current_device();
+    const size_t taken = fake_module_bytes(device) + fake_taken(device);
+    return memory_bytes > taken ? memory_bytes - taken : 0;
+}
+
 WRAP(cudaMemGetInfo);
 cudaError_t __wrap_cudaMemGetInfo(size_t *available, size_t *total) {
     FAKE_BEGIN();
-    const int device = fake_current_device();
-    const size_t taken = fake_module_bytes(device) + fake_taken(device);
     *total = memory_bytes;
-    *available = memory_bytes > taken ? memory_bytes - taken : 0;
+    *available = fake_memory_left();
     return fake_end(cudaSuccess);
 }

@@ -165,6 +165,34 @@ cudaError_t __wrap_cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t
     return fake_end(cudaSuccess);
 }
 
+WRAP(cudaGraphCreate);
+cudaError_t __wrap_cudaGraphCreate(cudaGraph_t *out, unsigned flags) {
+    FAKE_BEGIN();
+    (void)flags;
+    struct CUgraph_st *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return fake_end(cudaErrorMemoryAllocation);
+    graph->owners = 1;
+    fake_count_objects(1);
+    *out = graph;
+    return fake_end(cudaSuccess);
+}
+
+/* Graphs that kernels launch are not known here (fake_driver.c). */
+WRAP(cudaGraphInstantiate);
+cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
+    FAKE_BEGIN();
+    (void)out, (void)graph, (void)flags;
+    return fake_end(cudaErrorNotSupported);
+}
+
+WRAP(cudaGraphUpload);
+cudaError_t __wrap_cudaGraphUpload(cudaGraphExec_t run, cudaStream_t stream) {
+    FAKE_BEGIN();
+    (void)run, (void)stream;
+    return fake_end(cudaErrorNotSupported);
+}
+
 WRAP(cudaGraphInstantiateWithFlags);
 cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
     FAKE_BEGIN();

@@ -113,16 +113,27 @@ int fake_kernel_is_programmatic(const cudaLaunchConfig_t *config) {
     return found && found->val.programmaticStreamSerializationAllowed;
 }
 
+static int is_cooperative(const cudaLaunchConfig_t *config) {
+    const cudaLaunchAttribute *found = attribute_of(config, cudaLaunchAttributeCooperative);
+    return found && found->val.cooperative;
+}
+
+/* Blocks that so many SMs hold at a time. */
+static int64_t count_resident(const cudaLaunchConfig_t *config, int64_t sms) {
+    const dpr_gpu_caps *gpu = &fake_machine()->gpu;
+    const int64_t by_threads = config->blockDim.x ? 2048 / config->blockDim.x : 0,
+                  by_memory = gpu->shared_per_sm / ((int64_t)config->dynamicSmemBytes + gpu->shared_reserved_per_block);
+    return sms * (by_threads < by_memory ? by_threads : by_memory);
+}
+
 /* A device as a whole has room for what the library may launch: what is too large for it is a violation. */
 cudaError_t fake_kernel_fits(const cudaLaunchConfig_t *config, int sms) {
     const cudaLaunchAttribute *cluster = attribute_of(config, cudaLaunchAttributeClusterDimension);
-    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
-    const unsigned resident = config->blockDim.x ? 2048 / config->blockDim.x * (unsigned)sms : 0;
     if (sms == fake_machine()->gpu.sm_count)
         return cudaSuccess;
     if (cluster && cluster->val.clusterDim.x > (unsigned)sms)
         return cudaErrorInvalidClusterSize;
-    if (cooperative && cooperative->val.cooperative && config->gridDim.x > resident)
+    if (is_cooperative(config) && config->gridDim.x > count_resident(config, sms))
         return cudaErrorCooperativeLaunchTooLarge;
     return cudaSuccess;
 }
@@ -141,6 +152,8 @@ static const char *check_shape(const cudaLaunchConfig_t *config) {
     const cudaLaunchAttribute *cluster = attribute_of(config, cudaLaunchAttributeClusterDimension);
     if (cluster && (cluster->val.clusterDim.x < 1 || config->gridDim.x % cluster->val.clusterDim.x))
         return "the grid is not of whole clusters";
+    if (is_cooperative(config) && config->gridDim.x > count_resident(config, fake_machine()->gpu.sm_count))
+        return "a cooperative grid is larger than the device holds at a time";
     return NULL;
 }
 
@@ -154,17 +167,11 @@ static const char *check_declared(const cudaLaunchConfig_t *config, const dpr_ke
     const cudaLaunchAttribute *cluster = attribute_of(config, cudaLaunchAttributeClusterDimension);
     if (cluster && cluster->val.clusterDim.x > (unsigned)fake_cluster_allowed(declared->entry))
         return "the kernel was not allowed its cluster";
-    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
-    const int64_t resident = 2048 / config->blockDim.x * fake_machine()->gpu.sm_count;
-    if (cooperative && cooperative->val.cooperative && config->gridDim.x > resident)
-        return "a cooperative grid is larger than the device holds at a time";
     return NULL;
 }
 
 static const char *check_meeting(const cudaLaunchConfig_t *config, const dpr_kernel_args *args, int follows_kernel) {
-    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
-    const int waits = cooperative && cooperative->val.cooperative;
-    if (waits != (args->meeting == DPR_MEET_IN_GRID))
+    if (is_cooperative(config) != (args->meeting == DPR_MEET_IN_GRID))
         return "a grid whose blocks meet at its barriers is cooperative, and no other";
     if (args->meeting == DPR_MEET_NOW && (!follows_kernel || config->gridDim.x != 1 || args->partials == 0))
         return "partial results are folded that no launch before has left, or by several blocks";
@@ -226,10 +233,9 @@ static const char *ask_strategy(fake_launch *launch) {
 }
 
 static const char *check_module_launch(const cudaLaunchConfig_t *config, const dpr_nested_args *args) {
-    const cudaLaunchAttribute *cooperative = attribute_of(config, cudaLaunchAttributeCooperative);
     if (fake_kernel_is_programmatic(config))
         return "a kernel that launches others does not wait for the work ahead of it, but may start before its end";
-    if (cooperative && cooperative->val.cooperative)
+    if (is_cooperative(config))
         return "a kernel that launches others is launched cooperatively";
     if (args->launches > fake_pending_launches())
         return "a run may make more launches than may be pending";
@@ -309,17 +315,19 @@ static const char *prepare_merge(const cudaLaunchConfig_t *config, const dpr_mer
 
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
-    const int of_module = fake_module_gave(entry);
+    const int of_module = fake_module_gave(entry), of_recursion = fake_recursion_has(entry);
     const dpr_nested_args *nested = arguments[0]; /* of a module's kernel */
     const known_kernel *kernel = find(entry, of_module ? nested->block : config->blockDim.x);
     if (kernel && (kernel->module != NULL) != of_module)
         return "a module's kernel is launched that nobody has asked it for";
-    if (!kernel && !of_module && !(follows_kernel && is_function(entry)))
+    if (!kernel && !of_module && !of_recursion && !(follows_kernel && is_function(entry)))
         return "the launched kernel belongs to no strategy";
     const char *wrong = check_shape(config);
     if (wrong)
         return wrong;
     memset(out, 0, sizeof *out);
+    if (of_recursion)
+        return fake_recursion_prepare(config, is_cooperative(config), entry, arguments, &out->recursion);
     out->of_module = of_module;
     out->stream = config->stream;
     memcpy(&out->args, arguments[0], of_module ? sizeof out->args : sizeof out->args.run);
@@ -532,6 +540,8 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
 }
 
 const char *fake_kernel_run(const fake_launch *launch) {
+    if (launch->recursion.kernel)
+        return fake_recursion_run(&launch->recursion);
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;

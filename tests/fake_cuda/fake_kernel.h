@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "fake_recursion.h"
 #include "nested_args.h"
 
 /* One launch. */
@@ -17,6 +18,7 @@ typedef struct fake_launch {
     int to_come;          /* further kernels of this run; the last gives the result */
     cudaStream_t stream;
     size_t workspace_bytes;
+    fake_recursion_launch recursion; /* of a recursion's kernel, which is of no strategy */
 } fake_launch;
 
 /* Finds which kernel is launched with which arguments; NULL, or what is wrong with the launch. A function that no

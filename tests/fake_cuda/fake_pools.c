@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "fake_cuda.h"
+#include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_state.h"
 #include "fake_streams.h"
@@ -15,6 +16,7 @@ struct CUmemPoolHandle_st {
 typedef struct handed {
     struct handed *next;
     void *memory;
+    size_t size;
     int going; /* its return is in a stream's queue */
 } handed;
 
@@ -98,6 +100,14 @@ static cudaStream_t stream_for_memory(cudaStream_t stream) {
     return stream->captured ? NULL : stream;
 }
 
+/* Whether so much is left. What is on its way back can be handed out again, in the order of the streams. */
+static int has_room(size_t size) {
+    size_t left = fake_memory_left();
+    for (const handed *h = out_there; h; h = h->next)
+        left += h->going ? h->size : 0;
+    return size <= left;
+}
+
 /* There at once, and not when the stream gets there: what is too early is not noticed. */
 WRAP(cudaMallocFromPoolAsync);
 cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
@@ -108,12 +118,12 @@ cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_
     if (!link_to(pool))
         return fake_end(cudaErrorInvalidValue);
     handed *one = malloc(sizeof *one);
-    void *memory = one ? fake_take_for_pool(size, pool->device) : NULL;
+    void *memory = one && has_room(size) ? fake_take_for_pool(size, pool->device) : NULL;
     if (!memory) {
         free(one);
         return fake_end(cudaErrorMemoryAllocation);
     }
-    *one = (handed){out_there, memory, 0};
+    *one = (handed){out_there, memory, size, 0};
     out_there = one;
     stream->after_kernel = 0;
     *out = memory;

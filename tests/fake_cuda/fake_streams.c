@@ -311,23 +311,44 @@ cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream) {
     return fake_end(cudaSuccess);
 }
 
-WRAP(cudaStreamSynchronize);
-cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
-    const cudaError_t injected = fake_begin("cudaStreamSynchronize");
-    stream = fake_stream_of(stream);
+/* Begins a call that waits for a stream, or asks for its end. An error, with the lock released, if that cannot be. */
+static cudaError_t begin_waiting(const char *name, cudaStream_t *stream) {
+    const cudaError_t injected = fake_begin(name);
+    *stream = fake_stream_of(*stream);
     if (injected != cudaSuccess) {
-        lose_work(stream);
+        lose_work(*stream);
         return injected;
     }
-    if (!fake_stream_is_live(stream))
-        return fake_end(cudaErrorInvalidResourceHandle);
-    if (stream->captured || fake_capture_spoilt())
-        return fake_end(cudaErrorStreamCaptureUnsupported);
-    if (fake_legacy_spoils(stream == &legacy ? NULL : stream))
-        return fake_end(cudaErrorStreamCaptureImplicit);
+    const cudaError_t error = !fake_stream_is_live(*stream)                  ? cudaErrorInvalidResourceHandle
+                              : (*stream)->captured || fake_capture_spoilt() ? cudaErrorStreamCaptureUnsupported
+                              : fake_legacy_spoils(*stream == &legacy ? NULL : *stream) ? cudaErrorStreamCaptureImplicit
+                                                                                        : cudaSuccess;
+    return error == cudaSuccess ? cudaSuccess : fake_end(error);
+}
+
+WRAP(cudaStreamSynchronize);
+cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
+    const cudaError_t refused = begin_waiting("cudaStreamSynchronize", &stream);
+    if (refused != cudaSuccess)
+        return refused;
     wait_for_device();
     run_queue(&stream->work);
     return fake_end(cudaSuccess);
+}
+
+/* Each question lets the device do one piece of the stream's work, so that whoever asks for long enough sees its end.
+ */
+WRAP(cudaStreamQuery);
+cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
+    const cudaError_t refused = begin_waiting("cudaStreamQuery", &stream);
+    if (refused != cudaSuccess)
+        return refused;
+    if (!stream->work.first)
+        return fake_end(cudaSuccess);
+    fake_expose(1);
+    run_first(&stream->work);
+    fake_expose(0);
+    return fake_end(cudaErrorNotReady);
 }
 
 static atomic_int device_waits;

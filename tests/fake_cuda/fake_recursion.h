@@ -1,0 +1,49 @@
+/* The kernels of a test's recursion as the fake devices run them: every root is a base case, which the policy's own
+ * solve() solves. A test gives its recursion the table fake_recursion_kernels, sizes of its own in it, and names the
+ * recursion in fake_recursion.of. */
+#ifndef DPR_TESTS_FAKE_RECURSION_H
+#define DPR_TESTS_FAKE_RECURSION_H
+
+#include <cuda_runtime_api.h>
+
+#include "recursion/recursion.h"
+
+/* What a test decides about the kernels, and what the last launch was. */
+typedef struct fake_recursion_state {
+    const dpr_recursion *of;
+    dpr_recursion_outcome outcome; /* what the kernels report; they write results if it has no error */
+    uint32_t phases;               /* launches after which all phases are done */
+    cudaError_t missing;           /* what looking for a kernel gives, if not cudaSuccess */
+    unsigned blocks, threads;      /* of the last launch, */
+    int cooperative;               /* and whether its blocks may wait for each other */
+} fake_recursion_state;
+
+extern fake_recursion_state fake_recursion;
+
+/* dpr_recursion_kernels.persistent and .phase. */
+int fake_recursion_persistent(unsigned shared_bytes, void **function);
+int fake_recursion_phase(void **function, size_t *stack_bytes);
+
+/* ---- For the parts, with the fake's lock held ---- */
+
+enum { FAKE_RECURSION_DATA = 64 };
+
+/* One launch. The arguments are those at the time of the launch. */
+typedef struct fake_recursion_launch {
+    const void *kernel; /* NULL: the launch is of another kernel */
+    dpr_recursion_args args;
+    unsigned char data[FAKE_RECURSION_DATA]; /* the policy's */
+    unsigned what;                           /* of a kernel for phases: DPR_LAUNCH_* */
+} fake_recursion_launch;
+
+int fake_recursion_has(const void *kernel);
+
+/* Takes a launch's arguments. NULL, or what is wrong with the launch. */
+const char *fake_recursion_prepare(const cudaLaunchConfig_t *config, int cooperative, const void *kernel,
+                                   void **arguments, fake_recursion_launch *out);
+
+/* Does what the kernel does, after a look at where the arguments point to. NULL, or what is wrong. Device memory must
+ * be exposed. */
+const char *fake_recursion_run(const fake_recursion_launch *launch);
+
+#endif

@@ -1,0 +1,576 @@
+/* The host's half of the engines of recursions on the GPU: memory, launches, outcomes, and CUDA calls that fail. */
+#define _GNU_SOURCE /* fork() */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "fake_recursion.h"
+#include "gpu_contexts.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { MOST = 1000, ADDEND = 7, MOST_CALLS = 1000, MOST_CHILDREN = 3, CANARY = 0x5a };
+
+/* ---- A recursion whose tasks are all base cases ---- */
+
+typedef struct answer {
+    uint64_t sum, task; /* the task and the policy's data, and the task */
+} answer;
+
+static dpr_frame *solve(dpr_solver *solver, void *slot) {
+    uint64_t task, addend;
+    memcpy(&task, slot, sizeof task);
+    memcpy(&addend, solver->data, sizeof addend);
+    const answer result = {task + addend, task};
+    memcpy(slot, &result, sizeof result);
+    solver->fuel--;
+    return NULL;
+}
+
+static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persistent,
+                                              .phase = fake_recursion_phase,
+                                              .node_bytes = sizeof(answer) + 20,
+                                              .slot_bytes = sizeof(answer),
+                                              .header_bytes = 16};
+
+#define RECURSION(KERNELS, HOST_DATA)                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = MOST_CHILDREN,               \
+        .name = "successor", .task_bytes = sizeof(uint64_t), .task_align = sizeof(uint64_t),                           \
+        .result_bytes = sizeof(answer), .result_align = _Alignof(answer), .data_bytes = sizeof(uint64_t),              \
+        .slot_bytes = sizeof(answer), .solve = solve, .host_data = (HOST_DATA), .gpu = (KERNELS)                       \
+    }
+
+static const dpr_recursion successor = RECURSION(&kernels, 0), with_host_data = RECURSION(&kernels, 1);
+
+/* ---- The scene ---- */
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_stream stream;
+    const dpr_recursion *recursion;
+    dpr_recursion_options options;
+    dpr_recursion_report report;
+    dpr_memory in_memory, out_memory;
+    size_t n;
+    uint64_t *in;
+    answer *out;
+} scene;
+
+static const char *const engines[] = {"persistent", "host"};
+static const dpr_memory memories[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED, DPR_MEMORY_DEVICE};
+
+/* Gets memory for `n` roots and results, and fills the roots in. */
+static void place(scene *s, dpr_memory in, dpr_memory out, size_t n) {
+    uint64_t roots[MOST];
+    s->in_memory = in;
+    s->out_memory = out;
+    s->n = n;
+    s->in = gpu_alloc(in, n * sizeof *s->in);
+    s->out = gpu_alloc(out, n * sizeof *s->out);
+    for (size_t i = 0; i < n; i++)
+        roots[i] = 3 * i + 1;
+    EXPECT_TRUE(s->in && s->out && gpu_copy(s->in, roots, n * sizeof *s->in));
+}
+
+static void displace(scene *s) {
+    gpu_free(s->in_memory, s->in);
+    gpu_free(s->out_memory, s->out);
+}
+
+static void open_scene(void *state) {
+    scene *s = state;
+    const dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
+    const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
+    s->options = options;
+    s->report = report;
+    s->options.engine = "persistent";
+    s->recursion = &successor;
+    s->stream = gpu_stream_create();
+    fake_recursion = (fake_recursion_state){.of = &successor, .phases = 11};
+    place(s, DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static void close_scene(void *state) {
+    scene *s = state;
+    dpr_ctx_destroy(s->ctx);
+    displace(s);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream));
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define RECURSION_TEST(NAME) TEST_FIXTURE(Recursions, NAME, scene, open_scene, close_scene)
+
+static void clear_results(const scene *s) {
+    answer canaries[MOST];
+    memset(canaries, CANARY, sizeof canaries);
+    EXPECT_TRUE(gpu_copy(s->out, canaries, s->n * sizeof *canaries));
+}
+
+static dpr_status call(scene *s, dpr_stream stream) {
+    static const uint64_t addend = ADDEND;
+    return dpr_recursion_run(s->ctx, s->recursion, s->in, s->n, &addend, s->out, &s->options, &s->report, stream);
+}
+
+static dpr_status run(scene *s, dpr_stream stream) {
+    clear_results(s);
+    return call(s, stream);
+}
+
+/* Whether the results are right, or those that clear_results() left where there are to be none. */
+static int has_results(const scene *s, int wanted) {
+    answer got[MOST], expected[MOST];
+    EXPECT_TRUE(gpu_copy(got, s->out, s->n * sizeof *got));
+    memset(expected, CANARY, sizeof expected);
+    for (uint64_t i = 0; i < s->n && wanted; i++)
+        expected[i] = (answer){3 * i + 1 + ADDEND, 3 * i + 1};
+    return memcmp(got, expected, s->n * sizeof *got) == 0;
+}
+
+/* Checks that a run succeeds, and leaves nothing behind. */
+static void expect_run(scene *s, dpr_stream stream) {
+    EXPECT_STATUS(DPR_OK, run(s, stream));
+    EXPECT_THAT(has_results(s, 1), "%s: %zu results in memory %d are wrong, of roots in memory %d",
+                s->options.engine ? s->options.engine : s->report.engine, s->n, (int)s->out_memory, (int)s->in_memory);
+    EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+}
+
+/* Checks that a run fails with `part` in its sentence and leaves the results alone, and that the next one succeeds. */
+static void expect_failure(scene *s, dpr_stream stream, dpr_status expected, const char *part) {
+    const dpr_recursion_options options = s->options;
+    const dpr_recursion_outcome outcome = fake_recursion.outcome;
+    EXPECT_STATUS(expected, run(s, stream));
+    EXPECT_CONTAINS(dpr_last_error(), part);
+    EXPECT_TRUE(has_results(s, 0));
+    EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+    s->options.arena_tasks = 0;
+    fake_recursion.outcome.error = DPR_OK;
+    fake_recursion.missing = cudaSuccess;
+    expect_run(s, s->stream);
+    s->options = options;
+    fake_recursion.outcome = outcome;
+}
+
+/* ---- Results ---- */
+
+/* Up to 8 roots are arguments of the kernel, and up to 4 results fit a mailbox. */
+static void run_sizes(scene *s, dpr_memory in, dpr_memory out) {
+    static const size_t sizes[] = {1, 4, 5, 8, 9, MOST};
+    for (size_t i = 0; i < LENGTH(sizes) && !test_failed(); i++) {
+        displace(s);
+        place(s, in, out, sizes[i]);
+        expect_run(s, NULL);
+        expect_run(s, s->stream);
+    }
+}
+
+RECURSION_TEST(results_arrive_in_any_memory) {
+    for (size_t e = 0; e < LENGTH(engines); e++)
+        for (size_t in = 0; in < LENGTH(memories); in++)
+            for (size_t out = 0; out < LENGTH(memories); out++) {
+                fixture->options.engine = engines[e];
+                run_sizes(fixture, memories[in], memories[out]);
+            }
+}
+
+RECURSION_TEST(work_is_done_at_once) {
+    fake_set_eager(1);
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        run_sizes(fixture, DPR_MEMORY_HOST, DPR_MEMORY_HOST);
+    }
+    fake_set_eager(0);
+}
+
+RECURSION_TEST(the_report_has_what_the_device_counted) {
+    const dpr_recursion_report *r = &fixture->report;
+    fake_recursion.outcome = (dpr_recursion_outcome){.tasks = UINT64_C(1) << 40,
+                                                     .deepest = 2,
+                                                     .rounds = 3,
+                                                     .levels = 4,
+                                                     .widest = 5,
+                                                     .nodes = 6,
+                                                     .serialised = 7,
+                                                     .launched = 8};
+    expect_run(fixture, NULL);
+    EXPECT_EQ_STR("persistent", r->engine);
+    EXPECT_EQ_U64(UINT64_C(1) << 40, r->tasks);
+    EXPECT_EQ_U64(2, r->deepest);
+    EXPECT_EQ_U64(3, r->rounds);
+    EXPECT_EQ_U64(4, r->levels);
+    EXPECT_EQ_U64(5, r->widest);
+    EXPECT_EQ_U64(6, r->handed_out);
+    EXPECT_EQ_U64(7, r->serialised);
+    EXPECT_EQ_U64(1 + 8, r->launches);
+    EXPECT_EQ_U64(0, r->steals);
+    fixture->options.engine = "host";
+    expect_run(fixture, NULL);
+    EXPECT_EQ_U64(1 + (8 + 1) + (16 + 1) + 8, r->launches); /* one to begin; twice phases, of which 11 are needed */
+}
+
+/* ---- Timelines ---- */
+
+typedef struct timeline {
+    uint32_t count, wrong, first;
+} timeline;
+
+static void trace(void *user, const dpr_recursion_event *event) {
+    timeline *t = user;
+    const char *what = event->worker % 2 ? "solve" : "divide";
+    t->wrong += event->begin < 0 || event->end <= event->begin || strcmp(event->what, what) != 0;
+    t->first += event->begin == 0;
+    t->count++;
+}
+
+RECURSION_TEST(spans_are_told_from_the_first_on) {
+    enum { KEPT = 65536 };
+    static const uint32_t counts[] = {0, 1, 100, KEPT, KEPT + 1};
+    for (size_t i = 0; i < 2 * LENGTH(counts); i++) {
+        timeline told = {0};
+        const uint32_t count = counts[i / 2];
+        fixture->options.engine = engines[i % 2];
+        fixture->options.trace = trace;
+        fixture->options.trace_user = &told;
+        fake_recursion.outcome.spans = count;
+        expect_run(fixture, NULL);
+        EXPECT_EQ_U64(count < KEPT ? count : KEPT, told.count);
+        EXPECT_EQ_U64(0, told.wrong);
+        EXPECT_EQ_U64(count > 0, told.first);
+    }
+}
+
+/* ---- Outcomes ---- */
+
+RECURSION_TEST(outcomes_become_statuses) {
+    static const struct {
+        dpr_recursion_outcome outcome;
+        dpr_status status;
+        const char *part;
+    } all[] = {
+        {{.error = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
+        {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
+        {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
+        {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
+        {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
+        {{.error = DPR_ERR_STRATEGY_UNABLE}, DPR_ERR_CUDA, "lost tasks of recursion \"successor\""},
+    };
+    fixture->options.max_depth = 17;
+    fixture->options.max_tasks = 1234;
+    fixture->options.arena_tasks = MOST + 1;
+    for (size_t i = 0; i < 4 * LENGTH(all); i++) {
+        fixture->options.engine = engines[i % 2];
+        displace(fixture);
+        place(fixture, DPR_MEMORY_HOST, i % 4 < 2 ? DPR_MEMORY_HOST : DPR_MEMORY_DEVICE, i % 3 ? 2 : MOST);
+        fake_recursion.outcome = all[i / 4].outcome;
+        expect_failure(fixture, NULL, all[i / 4].status, all[i / 4].part);
+    }
+}
+
+RECURSION_TEST(a_kernel_without_an_outcome_is_a_status) {
+    for (int i = 0; i < 3; i++) {
+        fake_drop_kernels(1);
+        expect_failure(fixture, i % 2 ? fixture->stream : NULL, DPR_ERR_CUDA, "without a result");
+    }
+}
+
+/* ---- Memory ---- */
+
+RECURSION_TEST(an_arena_has_room_for_the_roots) {
+    fixture->options.arena_tasks = MOST - 1;
+    expect_failure(fixture, NULL, DPR_ERR_INVALID_OPTION, "options->arena_tasks is 999, and there are 1000 roots");
+    fixture->options.arena_tasks = MOST;
+    expect_run(fixture, NULL);
+}
+
+RECURSION_TEST(an_arena_may_be_larger_than_the_memory) {
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        fixture->options.arena_tasks = UINT64_C(1) << 30;
+        expect_failure(fixture, NULL, DPR_ERR_OUT_OF_MEMORY, "out of memory");
+        EXPECT_EQ_I64(cudaErrorMemoryAllocation, dpr_last_cuda_error());
+    }
+}
+
+/* ---- Streams ---- */
+
+RECURSION_TEST(a_captured_stream_is_refused) {
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        clear_results(fixture);
+        ASSERT_TRUE(gpu_capture_begin(fixture->stream));
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, call(fixture, fixture->stream));
+        EXPECT_CONTAINS(dpr_last_error(), "which is being captured");
+        gpu_graph *graph = gpu_capture_end(fixture->stream);
+        EXPECT_TRUE(graph != NULL);
+        gpu_graph_destroy(graph);
+        EXPECT_TRUE(has_results(fixture, 0));
+        expect_run(fixture, fixture->stream);
+    }
+}
+
+/* Without a stream, a call keeps away from the legacy default stream, whose use would spoil the capture. */
+RECURSION_TEST(runs_while_another_stream_is_captured) {
+    dpr_stream blocking = gpu_blocking_stream_create();
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        clear_results(fixture);
+        ASSERT_TRUE(gpu_capture_begin(blocking));
+        EXPECT_STATUS(DPR_OK, call(fixture, NULL));
+        gpu_graph *graph = gpu_capture_end(blocking);
+        EXPECT_TRUE(graph != NULL);
+        gpu_graph_destroy(graph);
+        EXPECT_TRUE(has_results(fixture, 1));
+    }
+    EXPECT_TRUE(gpu_stream_destroy(blocking));
+}
+
+RECURSION_TEST(a_stream_of_another_device_is_refused) {
+    ASSERT_TRUE(gpu_use(1));
+    dpr_stream far = gpu_stream_create();
+    ASSERT_TRUE(gpu_use(0));
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        expect_failure(fixture, far, DPR_ERR_WRONG_DEVICE, "does not belong to the CUDA context of ctx");
+    }
+    EXPECT_TRUE(gpu_use(1) && gpu_stream_destroy(far) && gpu_use(0));
+}
+
+RECURSION_TEST(grids_fit_a_stream_with_few_sms) {
+    enum { FEW = 8 };
+    gpu_context *green = gpu_green_create(0, FEW);
+    ASSERT_TRUE(green && gpu_context_push(green));
+    dpr_stream narrow = gpu_stream_create();
+    ASSERT_TRUE(narrow && gpu_context_pop());
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        expect_run(fixture, fixture->stream);
+        const unsigned blocks = fake_recursion.blocks;
+        expect_run(fixture, narrow);
+        EXPECT_EQ_U64(blocks / 132 * FEW, fake_recursion.blocks);
+        EXPECT_EQ_I64(e == 0, fake_recursion.cooperative);
+        expect_run(fixture, fixture->stream);
+        EXPECT_EQ_U64(blocks, fake_recursion.blocks);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(narrow) && gpu_context_destroy(green));
+}
+
+/* ---- Captures ---- */
+
+/* A run without a stream, before whose call number `at` another thread begins to capture a blocking stream. Returns
+ * that call's name; NULL if the run makes fewer calls. */
+static const char *capture_at(scene *s, int at, dpr_stream blocking) {
+    clear_results(s);
+    fake_capture_at(at, blocking);
+    const dpr_status status = call(s, NULL);
+    const char *began = fake_captured_call();
+    fake_capture_at(0, NULL);
+    gpu_graph *graph = began ? gpu_capture_end(blocking) : NULL;
+    EXPECT_THAT(has_results(s, status == DPR_OK), "%s: before %s: %s", s->options.engine, began ? began : "nothing",
+                dpr_status_name(status));
+    EXPECT_THAT(status == DPR_OK || (status == DPR_ERR_CUDA && !graph), "before %s: %s", began ? began : "nothing",
+                dpr_last_error());
+    gpu_graph_destroy(graph);
+    expect_run(s, s->stream);
+    return began;
+}
+
+/* Whoever uses the legacy default stream then fails, and spoils the capture. */
+RECURSION_TEST(captures_may_begin_at_any_time) {
+    static const struct {
+        const char *engine;
+        dpr_memory memory;
+    } cases[] = {{"persistent", DPR_MEMORY_HOST}, {"host", DPR_MEMORY_HOST}, {"host", DPR_MEMORY_DEVICE}};
+    dpr_stream blocking = gpu_blocking_stream_create();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        int at = 1;
+        displace(fixture);
+        place(fixture, cases[i].memory, cases[i].memory, MOST);
+        fixture->options.engine = cases[i].engine;
+        while (at < MOST_CALLS && !test_failed() && capture_at(fixture, at, blocking))
+            at++;
+        EXPECT_TRUE(at > 10 && at < MOST_CALLS);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(blocking));
+}
+
+/* ---- Other architectures ---- */
+
+static const char no_kernel[] = "recursion \"successor\" has no kernel for device 0 of compute capability 9.0";
+
+RECURSION_TEST(a_policy_for_another_architecture_is_explained) {
+    static const char *const all[] = {"persistent", "host", "graph"};
+    for (size_t e = 0; e < LENGTH(all); e++) {
+        fixture->options.engine = all[e];
+        fake_recursion.missing = cudaErrorNoKernelImageForDevice;
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(fixture, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), no_kernel);
+        EXPECT_EQ_I64(cudaErrorNoKernelImageForDevice, dpr_last_cuda_error());
+        EXPECT_TRUE(has_results(fixture, 0));
+        EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+    }
+    fake_recursion.missing = cudaSuccess;
+    fixture->options.engine = "host";
+    expect_run(fixture, NULL);
+}
+
+/* The library may choose the CPU instead, if that reaches the data. */
+RECURSION_TEST(a_policy_for_another_architecture_runs_on_the_cpu) {
+    fixture->options.engine = NULL;
+    fake_recursion.missing = cudaErrorNoKernelImageForDevice;
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(fixture, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), no_kernel);
+    EXPECT_TRUE(has_results(fixture, 0));
+    fixture->recursion = &with_host_data;
+    displace(fixture);
+    place(fixture, DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST);
+    expect_run(fixture, fixture->stream);
+    EXPECT_EQ_STR("cpu", fixture->report.engine);
+    EXPECT_CONTAINS(fixture->report.reason, "could not run it");
+}
+
+/* ---- Graphs ---- */
+
+/* The fake device launches no graphs from kernels, so that a run ends after its first launch. */
+RECURSION_TEST(a_graph_that_cannot_be_made_is_a_status) {
+    fixture->options.engine = "graph";
+    EXPECT_STATUS(DPR_ERR_CUDA, run(fixture, NULL));
+    EXPECT_TRUE(gpu_stream_wait(NULL));
+    const int before = fake_live_objects();
+    EXPECT_STATUS(DPR_ERR_CUDA, run(fixture, NULL));
+    EXPECT_EQ_I64(CUDA_ERROR_NOT_SUPPORTED, dpr_last_cuda_error());
+    EXPECT_TRUE(has_results(fixture, 0) && gpu_stream_wait(NULL));
+    EXPECT_EQ_I64(before, fake_live_objects());
+    EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+    fixture->options.engine = "host";
+    expect_run(fixture, NULL);
+}
+
+/* ---- Faults, in processes of their own, which find the driver anew ---- */
+
+/* Runs the body there, for a minute at most. */
+static void expect_in_child(void (*body)(const void *), const void *context) {
+    (void)fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(60);
+        body(context);
+        (void)fflush(NULL);
+        _exit(test_failed());
+    }
+    int status = -1;
+    ASSERT_EQ_I64(child, waitpid(child, &status, 0));
+    EXPECT_THAT(status == 0, "the child ended with 0x%x", (unsigned)status);
+}
+
+/* No call works after a fault, and the results are in host memory. */
+static void run_faulting_kernel(const void *engine) {
+    scene s = {0};
+    open_scene(&s);
+    s.options.engine = engine;
+    clear_results(&s);
+    fake_fault_kernel(cudaErrorIllegalAddress);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(DPR_ERR_CUDA, call(&s, s.stream));
+        EXPECT_EQ_I64(cudaErrorIllegalAddress, dpr_last_cuda_error());
+        EXPECT_EQ_U64(UINT64_C(0x0101010101010101) * CANARY, s.out->sum);
+    }
+    dpr_ctx_destroy(s.ctx);
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+TEST(RecursionFaults, of_a_kernel) {
+    for (size_t e = 0; e < LENGTH(engines); e++)
+        expect_in_child(run_faulting_kernel, engines[e]);
+}
+
+/* ---- Calls that fail, in such processes, too ---- */
+
+typedef struct variant {
+    const char *name, *engine;
+    dpr_memory in, out;
+    size_t n;
+    int in_stream, traced;
+} variant;
+
+static const variant variants[] = {
+    {"persistent_few_roots", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0},
+    {"persistent_host", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0},
+    {"persistent_device", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0},
+    {"persistent_host_legacy", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1},
+    {"persistent_device_traced", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1},
+    {"host_few_roots", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0},
+    {"host_host", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0},
+    {"host_device", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0},
+    {"host_host_legacy", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1},
+    {"host_device_traced", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1},
+};
+
+/* A run in which call number `fail` fails. Returns that call's name; NULL if the run makes fewer calls. */
+static const char *fail_call(scene *s, const variant *v, int fail, cudaError_t error) {
+    clear_results(s);
+    fake_fail_call(fail, error);
+    const dpr_status status = call(s, v->in_stream ? s->stream : NULL);
+    const char *failed = fake_failed_call();
+    fake_fail_call(0, cudaSuccess);
+    EXPECT_THAT(has_results(s, status == DPR_OK) && (status == DPR_OK || (failed && dpr_last_error()[0]))
+                    && fake_last_error() == cudaSuccess,
+                "%s: call %d, %s, failing: %s, CUDA's last error %d", v->name, fail, failed ? failed : "none",
+                dpr_status_name(status), (int)fake_last_error());
+    expect_run(s, NULL); /* while the stream may have work of the run that failed */
+    clear_results(s);
+    EXPECT_TRUE(gpu_stream_wait(s->stream));
+    EXPECT_THAT(has_results(s, 0), "%s: call %d, %s, failing: results come late", v->name, fail,
+                failed ? failed : "none");
+    return failed;
+}
+
+/* In a context of its own, which has no pool yet. Only what is given back by the failing call itself may stay. */
+static const char *fail_in_new_context(scene *s, const variant *v, int fail, cudaError_t error) {
+    const int before = fake_live_objects();
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    const char *failed = fail_call(s, v, fail, error);
+    dpr_ctx_destroy(s->ctx);
+    s->ctx = NULL;
+    const int lost = failed && strcmp(failed, "cudaFreeAsync") == 0;
+    EXPECT_THAT(fake_live_objects() == before + lost, "%s: %d objects before, %d after %s failed", v->name, before,
+                fake_live_objects(), failed ? failed : "nothing");
+    return failed;
+}
+
+static void fail_every_call(const void *context) {
+    static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
+    const variant *v = context;
+    scene s = {0};
+    timeline told = {0};
+    open_scene(&s);
+    fake_set_memory((size_t)1 << 34); /* because memory is lost with a call that gives it back */
+    dpr_ctx_destroy(s.ctx);           /* which has found the driver */
+    s.ctx = NULL;
+    displace(&s);
+    place(&s, v->in, v->out, v->n);
+    s.options.engine = v->engine;
+    s.options.trace = v->traced ? trace : NULL;
+    s.options.trace_user = &told;
+    fake_recursion.outcome.spans = 10;
+    for (size_t e = 0; e < LENGTH(errors); e++) {
+        int fail = 1;
+        while (fail < MOST_CALLS && !test_failed() && fail_in_new_context(&s, v, fail, errors[e]))
+            fail++;
+        EXPECT_THAT(fail > 3 && fail < MOST_CALLS, "%s: %d calls", v->name, fail);
+    }
+    EXPECT_EQ_U64(0, told.wrong);
+    close_scene(&s);
+}
+
+static void fail_every_call_in_child(void *context) {
+    expect_in_child(fail_every_call, context);
+}
+
+TEST_GENERATOR(recursion_faults) {
+    for (size_t i = 0; i < LENGTH(variants); i++)
+        test_add(&(test_case){"RecursionFaults", variants[i].name, __FILE__, __LINE__, fail_every_call_in_child,
+                              (void *)(uintptr_t)&variants[i], 0, NULL, NULL});
+}
