@@ -19,6 +19,12 @@ static inline double dpr_cost_seconds(dpr_cost cost, double memory_rate) {
 
 /* ---- The CPU ---- */
 
+/* Seconds that one thread takes for all segments in addition to their elements: about 10 ns each, for the first element
+ * and the result (measured for SUM of F32 on a Xeon). */
+static inline double dpr_cpu_segment_seconds(const dpr_key *key, dpr_size size) {
+    return key->f.segments ? 10e-9 * (double)size.segments : 0;
+}
+
 /* Bytes a second that all cores together read from memory. */
 static inline double dpr_host_memory_rate(const dpr_cpu_caps *cpu) {
     return 1e6 * (double)cpu->total_mb_per_s;

@@ -27,9 +27,8 @@ typedef union dpr_key {
         uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
         uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
         uint8_t fused;     /* 1: several operations in one pass over the array */
-        uint8_t
-            segments; /* log2 of the number of segments, rounded down; 0: one array. So far no strategy runs others */
-        uint8_t strided; /* 1: elements do not lie one behind the other. So far no strategy runs such an array */
+        uint8_t segments;  /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
+        uint8_t strided;   /* 1: elements do not lie one behind the other. So far no strategy runs such an array */
         uint8_t spare;
         uint32_t ops; /* bit i: the operation of row i is asked for */
     } f;
@@ -50,6 +49,11 @@ static inline dpr_dtype dpr_key_dtype(const dpr_key *key) {
     return (dpr_dtype)(DPR_FIRST_DTYPE + key->f.dtype);
 }
 
+/* The number of segments that the key stands for, to within a factor of two; 1 for one array. */
+static inline uint64_t dpr_key_segments(const dpr_key *key) {
+    return key->f.segments ? UINT64_C(1) << (key->f.segments - 1) : 1;
+}
+
 /* The initial value in the result type and the divisor of VAR, from which a result is made together with its
  * accumulator.
  */
@@ -68,6 +72,14 @@ typedef struct dpr_outputs {
     uint8_t op[DPR_FUSED_MOST]; /* rows of dpr_ops */
     void *out[DPR_FUSED_MOST];
 } dpr_outputs;
+
+/* Parts of an array that are reduced each by itself, as in dpr_segments. All that are not empty lie in the array. */
+typedef struct dpr_segment_list {
+    uint64_t count;
+    const void *begins, *ends; /* `ends` are the numbers behind the first of `begins` if these are offsets */
+    dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
+    dpr_index index;
+} dpr_segment_list;
 
 /* Bytes of the largest result, and of the place of each result in a mailbox. */
 enum { DPR_RESULT_BYTES = 16 };
@@ -152,6 +164,7 @@ struct dpr_run {
     const dpr_outputs *fused; /* NULL: the key's operation writes `out`. Otherwise each operation writes its own place;
                                  with a tag, result i is at byte DPR_RESULT_BYTES * i of the mailbox's contents */
     size_t count;             /* elements; 0 gives the identity, or -1 for ARGMIN and ARGMAX */
+    const dpr_segment_list *segments; /* NULL: one array. Otherwise `out` receives a result for each segment */
     const uint64_t *device_count; /* NULL, or the number of elements in memory that the device can read. The run reads
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
     dpr_key key;
@@ -212,6 +225,7 @@ typedef struct dpr_strategy {
     dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
     int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
     int fuses;       /* 1: it runs all operations, and several in one run; 0: those that are OWN (ops.def), one a run */
+    int segmented;   /* 1: it also runs arrays of segments; 0: only one array */
     size_t
         scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */
     /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").

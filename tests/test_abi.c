@@ -48,6 +48,17 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_problem, strides, 72);
 }
 
+TEST(Abi, layout_of_segments) {
+    EXPECT_SIZE(dpr_segments, 48);
+    EXPECT_AT(dpr_segments, size, 0);
+    EXPECT_AT(dpr_segments, count, 8);
+    EXPECT_AT(dpr_segments, begins, 16);
+    EXPECT_AT(dpr_segments, ends, 24);
+    EXPECT_AT(dpr_segments, dtype, 32);
+    EXPECT_AT(dpr_segments, index, 36);
+    EXPECT_AT(dpr_segments, check, 40);
+}
+
 TEST(Abi, layout_of_recursions) {
     EXPECT_SIZE(dpr_recursion_options, 72);
     EXPECT_AT(dpr_recursion_options, size, 0);
@@ -207,7 +218,8 @@ TEST(Abi, values_of_statuses) {
                                           DPR_ERR_INVALID_PARTIAL,
                                           DPR_ERR_DIVIDE,
                                           DPR_ERR_LIMIT,
-                                          DPR_ERR_UNKNOWN_ENGINE};
+                                          DPR_ERR_UNKNOWN_ENGINE,
+                                          DPR_ERR_SEGMENT};
     for (size_t i = 0; i < LENGTH(statuses); i++)
         EXPECT_EQ_U64(i, statuses[i]);
     EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)LENGTH(statuses)));

@@ -338,6 +338,7 @@ static const struct elsewhere {
     {DPR_ERR_DIVIDE, "Recursion.a_wrong_number_of_children"},
     {DPR_ERR_LIMIT, "Recursion.limits_of_depth_and_tasks"},
     {DPR_ERR_UNKNOWN_ENGINE, "Recursion.bad_arguments"},
+    {DPR_ERR_SEGMENT, "Segments.outside_of_the_array"},
 };
 
 TEST(Api, every_status_is_tested) {

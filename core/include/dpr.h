@@ -522,6 +522,50 @@ DPR_API dpr_status dpr_reduce_fused_async(dpr_ctx *ctx, const void *in, void *co
                                           dpr_dtype dtype, const dpr_op *ops, size_t n, const dpr_options *options,
                                           dpr_stream stream);
 
+/* ---- Segments --------------------------------------------------------------------------------------------------- */
+
+/** Where the indices of ARGMIN and ARGMAX begin if an array has segments. */
+typedef enum dpr_index {
+    DPR_INDEX_IN_SEGMENT = 0, /**< 0 is the segment's first element */
+    DPR_INDEX_IN_ARRAY = 1    /**< 0 is the array's first element */
+} dpr_index;
+
+/** Segments: parts of an array, each of which has a result of its own. Start from DPR_SEGMENTS_INIT.
+ *
+ * Segment i has the elements begins[i] .. ends[i]-1. It is empty if begins[i] >= ends[i], whatever these are. Segments
+ * may have gaps between them, overlap, and come in any order. */
+typedef struct dpr_segments {
+    size_t size;    /**< sizeof(dpr_segments), set by DPR_SEGMENTS_INIT */
+    uint64_t count; /**< number of segments, and of results */
+    const void
+        *begins;      /**< `count` numbers; if `ends` is NULL, count + 1 offsets, as of the rows of a CSR matrix:
+                           segment i ends where segment i + 1 begins, and the last number is where the last one ends */
+    const void *ends; /**< `count` numbers, or NULL */
+    dpr_dtype dtype;  /**< of these numbers: DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
+    dpr_index index;  /**< for ARGMIN and ARGMAX */
+    int check;        /**< 1: a segment that is not empty and not within the array ends the call with
+                           DPR_ERR_SEGMENT, before a result is written. 0: the caller knows that there is none */
+    int reserved;     /**< 0 */
+} dpr_segments;
+
+#define DPR_SEGMENTS_INIT                                                                                              \
+    { sizeof(dpr_segments), 0, NULL, NULL, DPR_I64, DPR_INDEX_IN_SEGMENT, 0, 0 }
+DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
+
+/** Reduces each segment of in[0 .. count-1], and writes its result to out[i], where `out` has room for
+ * segments->count results of dpr_result_values(op) values each. Blocking.
+ *
+ * The result of a segment is that of dpr_reduce_ex() for its elements, up to rounding, and options->init is combined
+ * with each of them. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point results are
+ * bitwise reproducible for the same strategy and number of threads.
+ *
+ * So far only strategies of the CPU run segments: `in`, `out` and the numbers must be in memory that the host reaches,
+ * and options->launch must be NULL. `out` must not overlap the others.
+ *
+ * Errors: those of dpr_reduce_ex(), and DPR_ERR_SEGMENT, which names the segment. */
+DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
+                                       dpr_op op, const dpr_segments *segments, const dpr_options *options);
+
 /* ---- Plans ------------------------------------------------------------------------------------------------------ */
 
 /** Where an array lies. */
@@ -1082,7 +1126,7 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 #ifndef DPR_PLAIN_
 DPR_STATIC_ASSERT_(sizeof(dpr_status) == 4 && sizeof(dpr_dtype) == 4 && sizeof(dpr_op) == 4 && sizeof(dpr_kind) == 4
                        && sizeof(dpr_mode) == 4 && sizeof(dpr_nan) == 4 && sizeof(dpr_memory) == 4
-                       && sizeof(dpr_role) == 4 && sizeof(dpr_divisor) == 4,
+                       && sizeof(dpr_role) == 4 && sizeof(dpr_divisor) == 4 && sizeof(dpr_index) == 4,
                    "dpr needs enums of 32 bits: compile without -fshort-enums");
 #endif
 #undef DPR_STATIC_ASSERT_

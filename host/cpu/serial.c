@@ -2,6 +2,7 @@
 #include "cost.h"
 #include "ops.h"
 #include "pairs.h"
+#include "segments.h"
 
 DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run) {
     const unsigned char *in = run->in;
@@ -31,10 +32,16 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
     const int parts = type->kind == DPR_KIND_COMPLEX ? 2 : 1;
     (void)caps;
-    return (dpr_cost){.latency = 5e-9, .bytes = dpr_array_bytes(key, size), .rate = type->size / (1.5e-9 * parts)};
+    return (dpr_cost){.latency = 5e-9 + dpr_cpu_segment_seconds(key, size),
+                      .bytes = dpr_array_bytes(key, size),
+                      .rate = type->size / (1.5e-9 * parts)};
 }
 
 static int launch(const dpr_run *run) {
+    if (run->segments) {
+        (void)dpr_cpu_segments(run, 0, run->segments->count, (dpr_segment_limits){NULL, SIZE_MAX, SIZE_MAX});
+        return 0;
+    }
     for (int i = 0; i < dpr_run_ops(run); i++) {
         const dpr_run one = dpr_run_alone(run, i);
         reduce_pair[one.key.f.nan][one.key.f.op][one.key.f.dtype](&one);
@@ -48,6 +55,7 @@ const dpr_strategy dpr_cpu_serial = {
     .side = DPR_ON_CPU,
     .role = DPR_ROLE_CANDIDATE,
     .fuses = 1,
+    .segmented = 1,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

@@ -8,6 +8,7 @@
 
 #include "cost.h"
 #include "ops.h"
+#include "segments.h"
 
 #if defined(__x86_64__)
 /* Clang's __builtin_cpu_supports() does not know F16C. The operating system supports it if it supports AVX. */
@@ -87,10 +88,17 @@ double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu) {
 
 /* 15 ns is the time of a call before the first element. */
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    return (dpr_cost){.latency = 15e-9, .bytes = dpr_array_bytes(key, size), .rate = dpr_cpu_rate(key, &caps->cpu)};
+    return (dpr_cost){.latency = 15e-9 + dpr_cpu_segment_seconds(key, size),
+                      .bytes = dpr_array_bytes(key, size),
+                      .rate = dpr_cpu_rate(key, &caps->cpu)};
 }
 
 static int launch(const dpr_run *run) {
+    if (run->segments) {
+        (void)dpr_cpu_segments(run, 0, run->segments->count,
+                               (dpr_segment_limits){dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, SIZE_MAX});
+        return 0;
+    }
     dpr_acc accs[DPR_FUSED_MOST];
     dpr_accs_start(run, accs);
     dpr_accs_fold(run, 0, run->count, accs);
@@ -104,6 +112,7 @@ const dpr_strategy dpr_cpu_simd = {
     .side = DPR_ON_CPU,
     .role = DPR_ROLE_CANDIDATE,
     .fuses = 1,
+    .segmented = 1,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

@@ -60,14 +60,14 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
         return "the CPU does not reach device memory";
     if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !caps->gpu.concurrent_managed)
         return "the CPU may not touch managed memory here while a kernel runs";
-    if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !by_name)
+    if (key->f.in_memory == DPR_MEMORY_MANAGED && caps->has_gpu && !by_name && !key->f.segments)
         return "managed memory goes to the GPU unless a CPU strategy is asked for";
     return NULL;
 }
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
-    if (!refusal && (key->f.segments || key->f.strided))
+    if (!refusal && (key->f.strided || (key->f.segments && !strategy->segmented)))
         refusal = "runs one array without gaps";
     if (!refusal && (key->f.fused || dpr_ops[key->f.op].fused_only) && !strategy->fuses)
         refusal = "has no kernels for this operation, or for several at a time";
@@ -117,7 +117,7 @@ double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_c
 
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
-    const dpr_size size = {count, UINT64_C(1) << c->key->f.segments};
+    const dpr_size size = {count, dpr_key_segments(c->key)};
     const dpr_strategy *best = c->strategy[0];
     double least = dpr_predict(best, c->key, c->caps, size);
     for (int i = 1; i < c->count; i++) {
@@ -192,13 +192,16 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. The reason is the strides, the block size, the memory, or why the strategy
- * that runs all operations cannot. */
+/* Fails because no strategy can run the key. The reason is the strides, the segments, the block size, the memory, or
+ * why the strategy that runs all operations cannot. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     if (key->f.strided)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
                         "problem->strides leave gaps between elements or change their order, and no strategy runs "
                         "such arrays");
+    if (key->f.segments)
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "only the CPU runs segments, and it does not reach %s memory here",
+                        dpr_memory_name((dpr_memory)key->f.in_memory));
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,

@@ -155,6 +155,14 @@ class Dpr:
         self.check(function(self.bytes(self.x), self.ffi.new("void *[]", [self.ffi.cast("void *", out) for out in outs])))
         return [*total, *extremes]
 
+    def sums_of_segments(self, function):
+        """What the function, which must succeed, gives for the first four elements of x, and for the others."""
+        offsets, sums = np.array([0, 4, 10]), np.zeros(2)
+        segments = self.sized("dpr_segments *", count=2, begins=self.bytes(offsets), dtype=self.lib.DPR_I64)
+        self.check(function(self.bytes(self.x), self.bytes(sums), self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM,
+                            segments))
+        return [*sums]
+
     def fused_problem(self):
         """The problem of a sum and of both extremes of x. The array of operations is the second value."""
         ops = self.ffi.new("dpr_op[]", [self.lib.DPR_SUM, self.lib.DPR_MINMAX])
@@ -258,6 +266,7 @@ CALLS = {
         d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null)), [55, 1, 10]),
     "dpr_reduce_fused_async": lambda d, f: (d.sum_and_extremes(lambda x, outs: f(
         d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null, d.null)), [55, 1, 10]),
+    "dpr_reduce_segments": lambda d, f: (d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null)), [10, 45]),
     "dpr_shutdown": lambda d, f: ((f(), d.reduce(d.x, "sum")), (None, 55)),
     "dpr_ctx_create": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.null)), "DPR_ERR_NULL_POINTER"),
     "dpr_ctx_create_ex": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.sized("dpr_ctx_options *", pending_launches=1),

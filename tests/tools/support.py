@@ -51,7 +51,8 @@ def run(*args, stdin=b"", env=None, **kwargs):
     """Runs dpr and returns (exit code, stdout, stderr)."""
     done = subprocess.run([DPR, *map(os.fspath, map(str, args))], input=None if "stdin_file" in kwargs else stdin,
                           stdin=kwargs.get("stdin_file"), stdout=kwargs.get("stdout", subprocess.PIPE),
-                          stderr=subprocess.PIPE, timeout=120, env={**os.environ, **(env or {})}, check=False)
+                          stderr=subprocess.PIPE, timeout=120, env={**os.environ, **(env or {})},
+                          cwd=kwargs.get("cwd"), check=False)
     return done.returncode, (done.stdout or b"").decode(), done.stderr.decode("utf-8", "replace")
 
 

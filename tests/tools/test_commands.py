@@ -53,7 +53,7 @@ class Help(ToolTest):
             for line in self.good(*args).splitlines():
                 words = line.strip().split("  ")[0].split()
                 if line.startswith("  dpr ") and not re.search(r"[|>]|\.npy|\.bin|\.caps", line):
-                    self.good(*words[1:])
+                    self.good(*words[1:], cwd=self.folder)
                     ran += 1
         self.assertGreaterEqual(ran, 6)
 

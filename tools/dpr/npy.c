@@ -1,5 +1,6 @@
 #include "npy.h"
 
+#include <inttypes.h>
 #include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,4 +112,25 @@ int npy_parse(const char *text, size_t length, const dpr_dtype *as, npy_header *
         return -1;
     *out = h;
     return 0;
+}
+
+/* ---- Writing ---------------------------------------------------------------------------------------------------- */
+
+void npy_write_header(FILE *f, dpr_dtype dtype, int dims, const uint64_t *shape) {
+    enum { ALIGN = 64, PREFIX = 10 };
+    char text[128 + 22 * NPY_DIMS];
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    const uint16_t one = 1;
+    (void)dpr_dtype_describe(dtype, &info);
+    const int is_little = *(const unsigned char *)&one, has_order = *info.npy && dpr_dtype_size(dtype) > 1;
+    int length = snprintf(text, sizeof text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
+                          !has_order  ? "|"
+                          : is_little ? "<"
+                                      : ">",
+                          *info.npy ? info.npy : "V2");
+    for (int d = 0; d < dims && d < NPY_DIMS; d++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%" PRIu64 ",", shape[d]);
+    length += snprintf(text + length, sizeof text - (size_t)length, "), }");
+    const int padded = (PREFIX + length + 1 + ALIGN - 1) / ALIGN * ALIGN - PREFIX;
+    (void)fprintf(f, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, padded & 255, padded >> 8, padded - 1, text);
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "dpr.h"
 
@@ -37,5 +38,9 @@ int npy_prefix(const unsigned char *bytes, size_t size, size_t *prefix, size_t *
 /* Reads the header's text of `length` bytes, with a zero after them. `as` is the type that the user names, for element
  * types that only have a size ('|V2' is how bfloat16 is saved); NULL if there is none. 0, or -1 with `why`. */
 int npy_parse(const char *text, size_t length, const dpr_dtype *as, npy_header *out, char why[NPY_WHY]);
+
+/* Writes a header of version 1.0 for an array in C order and this machine's byte order. BF16 becomes '|V2', as NumPy
+ * saves it. Errors of the file are for the caller to look for. */
+void npy_write_header(FILE *f, dpr_dtype dtype, int dims, const uint64_t *shape);
 
 #endif

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "jobs.h"
 #include "listings.h"
+#include "segments.h"
 
 enum { DEFAULT_WINDOW = 64 << 20 };
 
@@ -17,6 +18,7 @@ typedef struct request {
     uint64_t generate;    /* bytes */
     uint64_t window;      /* bytes */
     int generating, json;
+    segments_asked segments; /* `offsets` is NULL if the array has none */
 } request;
 
 static const cli_help help = {
@@ -29,6 +31,7 @@ static const cli_help help = {
     "  dpr reduce x.npy --op every --nan ignore      all operations, NaN elements skipped\n"
     "  dpr reduce x.npy -o mean,var --divisor sample mean, and an estimate of the variance\n"
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
+    "  dpr reduce x.npy --offsets rows.npy -O sums.npy  the sum of each row of a ragged array\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
     list_print_all,
@@ -37,6 +40,11 @@ static const cli_help help = {
     "and the results of the windows combined. argmin and argmax give the index in row-major order, as NumPy's\n"
     "flat index, whatever the order in the file. bfloat16 arrays, which NumPy saves as '|V2', need\n"
     "--dtype bf16.\n"
+    "\n"
+    "With --offsets the array has segments: segment i begins at offset i and ends where segment i + 1 begins. The\n"
+    "file has one offset more than there are segments, of type i32, u32, i64 or u64. Each segment has a result;\n"
+    "-O writes all results as a .npy file, without it the first ones are shown. argmin and argmax give the index in\n"
+    "the segment. File and results must fit in memory, and the CPU does the work.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
     "ran, the bytes of the array over the time the reduction took, and this time. The time does not include\n"
@@ -129,6 +137,9 @@ static int parse(int argc, char **argv, request *r, int *operands) {
          "cpu, auto (a GPU if there is one), or a GPU's number.\nDefault: cpu for files, auto for --generate"},
         {'g', "generate", "SIZE", take_generate, r, "reduce SIZE bytes of pseudo-random data, no files"},
         {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
+        {0, "offsets", "FILE", cli_text, &r->segments.offsets,
+         "reduce each segment by itself; FILE says where they\nbegin, and where the last one ends"},
+        {'O', "output", "FILE", cli_text, &r->segments.output, "with --offsets: write the results there, as .npy"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         {'q', "quiet", NULL, cli_flag, &r->asked.quiet, "the values alone, one a line"},
         cli_help_option,
@@ -184,6 +195,8 @@ static int reduce_all(request *r, char **files, int count) {
     int code = open_places(r);
     if (code != CLI_OK)
         return code;
+    if (r->segments.offsets)
+        return segments_reduce(&r->asked, &r->segments, files[0], r->raw);
     if (r->generating)
         return reduce_one(r, NULL);
     for (int i = 0; i < count; i++) {
@@ -191,6 +204,22 @@ static int reduce_all(request *r, char **files, int count) {
         code = one > code ? one : code;
     }
     return code;
+}
+
+/* The same for options of segments. */
+static int check_segments(const request *r, int count) {
+    if (!r->segments.offsets)
+        return r->segments.output ? cli_usage("--output is for results of segments, which --offsets describes")
+                                  : CLI_OK;
+    if (r->generating || count != 1)
+        return cli_usage("--offsets goes with one file");
+    if (r->asked.op_count != 1 || r->asked.every_op)
+        return cli_usage("--offsets goes with one operation");
+    if (r->asked.every_strategy)
+        return cli_usage("--offsets goes with one strategy");
+    if (r->device != CLI_NO_DEVICE && r->device != DPR_DEVICE_CPU)
+        return cli_usage("--offsets goes with the device 'cpu', because only the CPU runs segments so far");
+    return CLI_OK;
 }
 
 /* Whether files and options go together. CLI_OK, or CLI_USAGE after a message. */
@@ -205,7 +234,7 @@ static int check(const request *r, char **files, int count) {
     for (int i = 0; i < count; i++)
         if (strcmp(files[i], "-") == 0 && standard++)
             return cli_usage("standard input ('-') is named twice");
-    return CLI_OK;
+    return check_segments(r, count);
 }
 
 int command_reduce(int argc, char **argv) {

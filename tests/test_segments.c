@@ -1,0 +1,334 @@
+/* Segments of arrays, on the CPU: each result is compared with that of a call for the segment alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+#include "reference.h"
+#include "support.h"
+
+enum { COUNT = 3000, SEGMENTS = 150, SHORT = 16, RESULT_BYTES = 16 };
+
+/* What is run. */
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_op op;
+    dpr_dtype dtype;
+    dpr_options options;
+    dpr_segments segments;
+    size_t count;
+    const unsigned char *in;
+    const int64_t *begins, *ends; /* the numbers, whatever type `segments` has them in */
+} scene;
+
+static dpr_ctx *cpu_ctx(void) {
+    dpr_ctx *ctx = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    return ctx;
+}
+
+static int is_index(dpr_op op) {
+    return op == DPR_ARGMIN || op == DPR_ARGMAX;
+}
+
+/* ---- One segment after another ---- */
+
+/* The strategy whose result for the segment alone has the same bits: a plain loop runs short segments, and cpu.threads
+ * has one thread for a segment of at most 2 MiB. */
+static const char *same_bits(const scene *s, size_t n) {
+    const size_t bytes = n * dpr_dtype_size(s->dtype);
+    if (n <= SHORT || strcmp(s->options.strategy, "cpu.serial") == 0)
+        return "cpu.serial";
+    return bytes > 2 << 20 ? s->options.strategy : "cpu.simd";
+}
+
+/* What the segment's result should be. */
+static void expected(const scene *s, uint64_t i, void *out) {
+    const size_t n = s->begins[i] < s->ends[i] ? (size_t)(s->ends[i] - s->begins[i]) : 0;
+    dpr_options options = s->options;
+    int64_t *index = out;
+    options.strategy = same_bits(s, n);
+    if (is_index(s->op) && n == 0) {
+        *index = -1;
+        return;
+    }
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in + (n > 0 ? (size_t)s->begins[i] : 0) * dpr_dtype_size(s->dtype),
+                                        out, n, s->dtype, s->op, &options));
+    if (is_index(s->op) && s->segments.index == DPR_INDEX_IN_ARRAY && *index >= 0)
+        *index += s->begins[i];
+}
+
+/* Runs the scene, and compares every result. */
+static void expect_right(const scene *s) {
+    const size_t size = ref_result_size(s->op, s->dtype), bytes = (size_t)s->segments.count * size;
+    unsigned char *out = malloc(bytes + 1);
+    uint64_t wrong = 0;
+    _Alignas(RESULT_BYTES) unsigned char one[RESULT_BYTES];
+    memset(out, 0x5a, bytes + 1);
+    ASSERT_STATUS(DPR_OK,
+                  dpr_reduce_segments(s->ctx, s->in, out, s->count, s->dtype, s->op, &s->segments, &s->options));
+    for (uint64_t i = 0; i < s->segments.count; i++) {
+        expected(s, i, one);
+        wrong += memcmp(one, out + i * size, size) != 0;
+    }
+    EXPECT_THAT(wrong == 0, "%s of %s by %s: %llu segments are wrong", dpr_op_name(s->op), dpr_dtype_name(s->dtype),
+                s->options.strategy, (unsigned long long)wrong);
+    EXPECT_EQ_U64(0x5a, out[bytes]);
+    free(out);
+}
+
+/* ---- Segments ---- */
+
+/* Segments of all lengths, some empty, with gaps and overlaps. */
+static void choose_ranges(int64_t *begins, int64_t *ends, uint64_t *seed) {
+    for (int i = 0; i < SEGMENTS; i++) {
+        const uint32_t longest = i % 3 == 0 ? 4 : i % 3 == 1 ? 40 : COUNT;
+        begins[i] = data_below(seed, COUNT);
+        const int64_t n = data_below(seed, longest), room = COUNT - begins[i];
+        ends[i] = i % 10 == 0 ? begins[i] - n : begins[i] + (n < room ? n : room);
+    }
+    begins[7] = 0;
+    ends[7] = COUNT;
+    begins[8] = INT32_MAX; /* empty, wherever it is */
+    ends[8] = -5;
+}
+
+static const char *const strategies[] = {"cpu.serial", "cpu.simd", "cpu.threads"};
+
+TEST(Segments, every_pair) {
+    static _Alignas(16) unsigned char in[COUNT * 16];
+    int64_t begins[SEGMENTS], ends[SEGMENTS];
+    uint64_t seed = 20;
+    scene s = {.ctx = cpu_ctx(), .count = COUNT, .in = in, .begins = begins, .ends = ends};
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() * 2 && !test_failed(); i++) {
+        const dpr_segments segments = DPR_SEGMENTS_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        const data_pattern pattern = (data_pattern)(i % DATA_PATTERNS);
+        s.op = dpr_op_at(i / 2 / dpr_dtype_count());
+        s.dtype = dpr_dtype_at(i / 2 % dpr_dtype_count());
+        if (!dpr_supported(s.op, s.dtype))
+            continue;
+        s.segments = segments;
+        s.segments.count = SEGMENTS;
+        s.segments.begins = begins;
+        s.segments.ends = ends;
+        s.segments.index = i / 2 % 2 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
+        s.segments.check = 1;
+        s.options = options;
+        s.options.nan = i % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        choose_ranges(begins, ends, &seed);
+        data_fill(in, s.op, s.dtype, data_pattern_applies(pattern, s.op, s.dtype) ? pattern : DATA_RANDOM, COUNT);
+        for (size_t k = 0; k < LENGTH(strategies); k++) {
+            s.options.strategy = strategies[k];
+            expect_right(&s);
+        }
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* Writes number i of a type. */
+static void put(void *numbers, dpr_dtype dtype, int i, int64_t value) {
+    if (dpr_dtype_size(dtype) == 4)
+        ((int32_t *)numbers)[i] = (int32_t)value;
+    else
+        ((int64_t *)numbers)[i] = value;
+}
+
+TEST(Segments, offsets_of_every_type) {
+    static const dpr_dtype types[] = {DPR_I32, DPR_U32, DPR_I64, DPR_U64};
+    static int16_t in[COUNT];
+    int64_t offsets[SEGMENTS + 1], numbers[SEGMENTS + 1];
+    uint64_t seed = 21;
+    const dpr_options options = DPR_OPTIONS_INIT;
+    scene s = {.ctx = cpu_ctx(), .op = DPR_SUM, .dtype = DPR_I16, .count = COUNT, .in = (const unsigned char *)in};
+    data_fill(in, s.op, s.dtype, DATA_RANDOM, COUNT);
+    for (size_t t = 0; t < LENGTH(types); t++) {
+        const dpr_segments segments = DPR_SEGMENTS_INIT;
+        offsets[0] = 0;
+        for (int i = 0; i < SEGMENTS; i++)
+            offsets[i + 1] = offsets[i] + (i % 4 == 0 ? 0 : data_below(&seed, COUNT / SEGMENTS + 1));
+        for (int i = 0; i <= SEGMENTS; i++)
+            put(numbers, types[t], i, offsets[i]);
+        s.begins = offsets;
+        s.ends = offsets + 1;
+        s.segments = segments;
+        s.segments.count = SEGMENTS;
+        s.segments.begins = numbers;
+        s.segments.dtype = types[t];
+        s.options = options;
+        s.options.strategy = "cpu.threads";
+        expect_right(&s);
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
+TEST(Segments, long_ones_among_many_short_ones) {
+    enum { MANY = 20000, LONG = 3 << 20, LENGTH_OF_SHORT = 7 };
+    const dpr_segments segments = DPR_SEGMENTS_INIT;
+    const dpr_options options = DPR_OPTIONS_INIT;
+    const size_t count = (size_t)MANY * LENGTH_OF_SHORT + 2 * (size_t)LONG;
+    float *in = malloc(count * sizeof *in);
+    int64_t *offsets = malloc((MANY + 1) * sizeof *offsets);
+    scene s = {.ctx = cpu_ctx(), .dtype = DPR_F32, .count = count, .in = (const unsigned char *)in, .begins = offsets};
+    data_fill(in, DPR_SUM, DPR_F32, DATA_RANDOM, count);
+    offsets[0] = 0;
+    for (int i = 0; i < MANY; i++)
+        offsets[i + 1] = offsets[i] + (i == 300 || i == MANY - 1 ? LONG : LENGTH_OF_SHORT);
+    s.ends = offsets + 1;
+    s.segments = segments;
+    s.segments.count = MANY;
+    s.segments.begins = offsets;
+    s.segments.index = DPR_INDEX_IN_ARRAY;
+    s.options = options;
+    for (int i = 0; i < 2; i++) {
+        s.op = i == 0 ? DPR_SUM : DPR_ARGMAX;
+        s.options.strategy = "cpu.threads";
+        expect_right(&s);
+    }
+    dpr_ctx_destroy(s.ctx);
+    free(in);
+    free(offsets);
+}
+
+/* Whatever the strategy, the sums of all segments add up to that of the array. */
+TEST(Segments, sums_add_up) {
+    enum { MANY = 100000, LONGEST = 9 };
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    int32_t *in = malloc(sizeof *in * MANY * LONGEST);
+    uint32_t *offsets = malloc(sizeof *offsets * (MANY + 1));
+    int64_t *sums = malloc(sizeof *sums * MANY), sum = 0, whole;
+    uint64_t seed = 5;
+    offsets[0] = 0;
+    for (int i = 0; i < MANY; i++)
+        offsets[i + 1] = offsets[i] + data_below(&seed, LONGEST + 1);
+    data_fill(in, DPR_SUM, DPR_I32, DATA_EXTREMES, offsets[MANY]);
+    segments.count = MANY;
+    segments.begins = offsets;
+    segments.dtype = DPR_U32;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, sums, offsets[MANY], DPR_I32, DPR_SUM, &segments, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &whole, offsets[MANY], DPR_I32, DPR_SUM, NULL));
+    for (int i = 0; i < MANY; i++)
+        sum += sums[i];
+    EXPECT_EQ_I64(whole, sum);
+    dpr_ctx_destroy(ctx);
+    free(in);
+    free(offsets);
+    free(sums);
+}
+
+TEST(Segments, initial_values) {
+    static const uint8_t in[] = {1, 2, 3, 4};
+    static const int64_t offsets[] = {0, 3, 3, 4};
+    const uint64_t init = 100;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    uint64_t sums[3] = {0};
+    segments.count = 3;
+    segments.begins = offsets;
+    options.init = &init;
+    for (size_t k = 0; k < LENGTH(strategies); k++) {
+        options.strategy = strategies[k];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, sums, 4, DPR_U8, DPR_SUM, &segments, &options));
+        EXPECT_EQ_U64(106, sums[0]);
+        EXPECT_EQ_U64(100, sums[1]);
+        EXPECT_EQ_U64(104, sums[2]);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Segments, none_of_them_and_none_of_elements) {
+    static const int64_t offsets[] = {0, 0, 0};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    int64_t out[2] = {5, 5};
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, NULL, NULL, 0, DPR_F32, DPR_SUM, &segments, NULL));
+    segments.count = 2;
+    segments.begins = offsets;
+    segments.check = 1;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, NULL, out, 0, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    EXPECT_EQ_I64(-1, out[0]);
+    EXPECT_EQ_I64(-1, out[1]);
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Mistakes ---- */
+
+TEST(Segments, outside_of_the_array) {
+    static const float in[10] = {1};
+    static const struct {
+        int32_t begins[3], ends[3];
+        const char *sentence;
+    } cases[] = {{{0, 4, 9}, {1, 11, 10}, "segment 1 has the elements 4 to 10, and count is 10"},
+                 {{0, -3, 9}, {1, 2, 10}, "segment 1 has the elements -3 to 1, and count is 10"},
+                 {{0, 1, -9}, {1, 2, -8}, "segment 2 has the elements -9 to -9, and count is 10"}};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    float out[3] = {7, 7, 7};
+    segments.count = 3;
+    segments.dtype = DPR_I32;
+    segments.check = 1;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        segments.begins = cases[i].begins;
+        segments.ends = cases[i].ends;
+        EXPECT_STATUS(DPR_ERR_SEGMENT, dpr_reduce_segments(ctx, in, out, 10, DPR_F32, DPR_SUM, &segments, NULL));
+        EXPECT_EQ_STR(cases[i].sentence, dpr_last_error());
+        EXPECT_TRUE(out[0] == 7 && out[1] == 7 && out[2] == 7);
+    }
+    static const int32_t begins[] = {10, 20, -5}, ends[] = {10, 11, -5}; /* empty ones may be anywhere */
+    segments.begins = begins;
+    segments.ends = ends;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_TRUE(out[0] == 0 && out[1] == 0 && out[2] == 0);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Segments, mistakes) {
+    static const float in[4] = {1};
+    static const int64_t offsets[] = {0, 2, 4};
+    const dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    double out[2] = {7, 7};
+    segments.count = 2;
+    segments.begins = offsets;
+#define EXPECT_REFUSED(STATUS, SENTENCE, CTX, IN, OUT, DTYPE, OP, SEGMENTS)                                            \
+    EXPECT_STATUS(STATUS, dpr_reduce_segments(CTX, IN, OUT, 4, DTYPE, OP, SEGMENTS, &options));                        \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(out[0] == 7 && out[1] == 7)
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "ctx is NULL", NULL, in, out, DPR_F32, DPR_SUM, &segments);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "segments is NULL", ctx, in, out, DPR_F32, DPR_SUM, NULL);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "in is NULL", ctx, NULL, out, DPR_F32, DPR_SUM, &segments);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "out is NULL", ctx, in, NULL, DPR_F32, DPR_SUM, &segments);
+    EXPECT_REFUSED(DPR_ERR_UNSUPPORTED_PAIR, "band", ctx, in, out, DPR_F32, DPR_BAND, &segments);
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "out is", ctx, in, (char *)out + 2, DPR_F32, DPR_SUM, &segments);
+    segments.begins = (const char *)offsets + 4;
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "segments->begins is", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.begins = NULL;
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "segments->begins is NULL", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.begins = offsets;
+    segments.dtype = DPR_I16;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->dtype is", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.dtype = DPR_I64;
+    segments.index = (dpr_index)2;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->index is 2", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.index = DPR_INDEX_IN_SEGMENT;
+    segments.check = 2;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->check is 2", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.check = 0;
+    segments.count = UINT64_MAX;
+    EXPECT_REFUSED(DPR_ERR_SIZE, "segments->count is 18446744073709551615", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.count = 2;
+    segments.size = 12;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->size is 12", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.size = sizeof segments;
+    options.launch = &launch;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "options->launch is set", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    options.launch = NULL;
+    options.strategy = "no.such";
+    EXPECT_REFUSED(DPR_ERR_UNKNOWN_STRATEGY, "no.such", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    options.strategy = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 4, DPR_F32, DPR_SUM, &segments, &options));
+    dpr_ctx_destroy(ctx);
+}
