@@ -73,10 +73,10 @@ typedef struct dpr_outputs {
     void *out[DPR_FUSED_MOST];
 } dpr_outputs;
 
-/* Parts of an array that are reduced each by itself, as in dpr_segments. All that are not empty lie in the array. */
+/* Segments, as in dpr_segments. Every segment that is not empty lies within the array. */
 typedef struct dpr_segment_list {
     uint64_t count;
-    const void *begins, *ends; /* `ends` are the numbers behind the first of `begins` if these are offsets */
+    const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
     dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
 } dpr_segment_list;

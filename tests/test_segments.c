@@ -259,9 +259,9 @@ TEST(Segments, outside_of_the_array) {
     static const struct {
         int32_t begins[3], ends[3];
         const char *sentence;
-    } cases[] = {{{0, 4, 9}, {1, 11, 10}, "segment 1 has the elements 4 to 10, and count is 10"},
-                 {{0, -3, 9}, {1, 2, 10}, "segment 1 has the elements -3 to 1, and count is 10"},
-                 {{0, 1, -9}, {1, 2, -8}, "segment 2 has the elements -9 to -9, and count is 10"}};
+    } cases[] = {{{0, 4, 9}, {1, 11, 10}, "segment 1 ends at 11, and the array has 10 elements"},
+                 {{0, -3, 9}, {1, 2, 10}, "segment 1 begins at -3"},
+                 {{0, 1, -9}, {1, 2, -8}, "segment 2 begins at -9"}};
     dpr_ctx *ctx = cpu_ctx();
     dpr_segments segments = DPR_SEGMENTS_INIT;
     float out[3] = {7, 7, 7};
@@ -280,13 +280,22 @@ TEST(Segments, outside_of_the_array) {
     segments.ends = ends;
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 10, DPR_F32, DPR_SUM, &segments, NULL));
     EXPECT_TRUE(out[0] == 0 && out[1] == 0 && out[2] == 0);
+    static const uint64_t far_begins[] = {UINT64_MAX, 3, 0}, far_ends[] = {UINT64_MAX - 1, 2, UINT64_C(1) << 63};
+    segments.begins = far_begins;
+    segments.ends = far_ends;
+    segments.dtype = DPR_U64;
+    EXPECT_STATUS(DPR_ERR_SEGMENT, dpr_reduce_segments(ctx, in, out, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_EQ_STR("segment 2 ends at 9223372036854775808, and the array has 10 elements", dpr_last_error());
+    segments.count = 2; /* those that are left are empty */
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 10, DPR_F32, DPR_SUM, &segments, NULL));
     dpr_ctx_destroy(ctx);
 }
 
 TEST(Segments, mistakes) {
     static const float in[4] = {1};
     static const int64_t offsets[] = {0, 2, 4};
-    const dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_launch_report report;
     dpr_ctx *ctx = cpu_ctx();
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
@@ -324,11 +333,127 @@ TEST(Segments, mistakes) {
     EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->size is 12", ctx, in, out, DPR_F32, DPR_SUM, &segments);
     segments.size = sizeof segments;
     options.launch = &launch;
-    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "options->launch is set", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    launch.report = &report;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "options->launch->report is set", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    launch.report = NULL;
+    launch.block = 64;
+    EXPECT_REFUSED(DPR_ERR_STRATEGY_UNABLE, "options->launch->block is 64", ctx, in, out, DPR_F32, DPR_SUM, &segments);
     options.launch = NULL;
     options.strategy = "no.such";
     EXPECT_REFUSED(DPR_ERR_UNKNOWN_STRATEGY, "no.such", ctx, in, out, DPR_F32, DPR_SUM, &segments);
     options.strategy = NULL;
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 4, DPR_F32, DPR_SUM, &segments, &options));
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Runs of equal keys ---- */
+
+/* Writes key i, of so many bytes. */
+static void put_key(unsigned char *keys, size_t bytes, size_t i, uint64_t key) {
+    memcpy(keys + i * bytes, &key, bytes); /* the low bytes come first */
+}
+
+/* Keys that change now and then. Returns how many runs there are, and where each begins. */
+static uint64_t make_keys(unsigned char *keys, size_t bytes, size_t count, uint32_t chance, uint64_t *begins) {
+    uint64_t seed = bytes + chance, key = 200, runs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int changes = data_below(&seed, 100) < chance;
+        key = changes ? key ^ (1 + data_below(&seed, 255)) : key;
+        put_key(keys, bytes, i, key << (8 * bytes - 8));
+        if (i == 0 || changes)
+            begins[runs++] = i;
+    }
+    return runs;
+}
+
+static void expect_runs(dpr_ctx *ctx, dpr_dtype key_dtype, size_t count, uint32_t chance) {
+    const size_t bytes = dpr_dtype_size(key_dtype);
+    _Alignas(8) static unsigned char keys[8 << 17], unique[8 << 17];
+    static uint16_t in[1 << 17];
+    static uint64_t begins[1 << 17], sums[1 << 17];
+    const uint64_t known = make_keys(keys, bytes, count, chance, begins);
+    uint64_t runs = count, wrong = 0;
+    data_fill(in, DPR_SUM, DPR_U16, DATA_RANDOM, count);
+    ASSERT_STATUS(DPR_OK,
+                  dpr_reduce_by_key(ctx, keys, key_dtype, in, unique, sums, &runs, count, DPR_U16, DPR_SUM, NULL));
+    ASSERT_EQ_U64(known, runs);
+    for (uint64_t r = 0; r < runs; r++) {
+        const size_t end = r + 1 < runs ? begins[r + 1] : count;
+        uint64_t sum = 0;
+        for (size_t i = begins[r]; i < end; i++)
+            sum += in[i];
+        wrong += sum != sums[r] || memcmp(keys + begins[r] * bytes, unique + r * bytes, bytes) != 0;
+    }
+    EXPECT_EQ_U64(0, wrong);
+}
+
+TEST(ByKey, runs_of_every_type) {
+    static const size_t counts[] = {1, 2, 1000, 131072};
+    static const uint32_t chances[] = {0, 1, 20, 100};
+    dpr_ctx *ctx = cpu_ctx();
+    for (size_t i = 0; i < dpr_dtype_count(); i++)
+        for (size_t k = 0; k < LENGTH(counts) * LENGTH(chances); k++)
+            if (dpr_supported(DPR_BAND, dpr_dtype_at(i)) && !test_failed())
+                expect_runs(ctx, dpr_dtype_at(i), counts[k / LENGTH(chances)], chances[k % LENGTH(chances)]);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, indices_are_those_in_the_run) {
+    static const int32_t keys[] = {7, 7, 7, -1, 7, 7};
+    static const float in[] = {1, 5, 2, 3, 4, 9};
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t runs = 3;
+    int32_t unique[3] = {0};
+    int64_t out[3] = {0};
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_I32, in, unique, out, &runs, 6, DPR_F32, DPR_ARGMAX, NULL));
+    EXPECT_EQ_U64(3, runs);
+    EXPECT_TRUE(unique[0] == 7 && unique[1] == -1 && unique[2] == 7);
+    EXPECT_TRUE(out[0] == 1 && out[1] == 0 && out[2] == 1);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, little_room) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    uint8_t unique[3] = {9, 9, 9};
+    double out[3] = {9, 9, 9};
+    uint64_t runs = 0;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL,
+                  dpr_reduce_by_key(ctx, keys, DPR_U8, in, NULL, NULL, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_EQ_U64(3, runs);
+    runs = 2;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL,
+                  dpr_reduce_by_key(ctx, keys, DPR_U8, in, unique, out, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_EQ_STR("*runs is 2, and keys has 3 runs", dpr_last_error());
+    EXPECT_EQ_U64(3, runs);
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_TRUE(out[0] == 3 && out[1] == 3 && out[2] == 4);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, 0, DPR_F64, DPR_ARGMIN, NULL));
+    EXPECT_EQ_U64(0, runs);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, mistakes) {
+    static const int32_t keys[] = {1, 1, 2, 3};
+    static const float in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    int32_t unique[4] = {9};
+    double out[4] = {9};
+    uint64_t runs = 4;
+#define EXPECT_NONE(STATUS, SENTENCE, CTX, KEYS, KEY_DTYPE, IN, UNIQUE, OUT, RUNS)                                     \
+    EXPECT_STATUS(STATUS, dpr_reduce_by_key(CTX, KEYS, KEY_DTYPE, IN, UNIQUE, OUT, RUNS, 4, DPR_F32, DPR_SUM, NULL));  \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 4)
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "ctx is NULL", NULL, keys, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "keys is NULL", ctx, NULL, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "in is NULL", ctx, keys, DPR_I32, NULL, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "out is NULL", ctx, keys, DPR_I32, in, unique, NULL, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", ctx, keys, DPR_I32, in, unique, out, NULL);
+    EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is", ctx, keys, DPR_F32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is 3", ctx, keys, (dpr_dtype)3, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "keys is", ctx, (const char *)keys + 1, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", ctx, keys, DPR_I32, in, (char *)unique + 2, out, &runs);
     dpr_ctx_destroy(ctx);
 }

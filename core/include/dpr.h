@@ -10,9 +10,9 @@
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
  *   After any other status the objects passed in are as they were and the next call works, except on a device that CUDA
  *   can no longer use in this process. There are three exceptions. A function that writes a text sets *len when it
- *   returns DPR_ERR_BUFFER_TOO_SMALL. A launch report (dpr_launch_options.report) may have changed after any status. A
- *   call that waits for its result may have changed it in device or managed memory when an error of CUDA's ends the
- *   call (dpr_last_cuda_error() is not 0).
+ *   returns DPR_ERR_BUFFER_TOO_SMALL, and dpr_reduce_by_key() sets *runs. A launch report (dpr_launch_options.report)
+ * may have changed after any status. A call that waits for its result may have changed it in device or managed memory
+ * when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0).
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
@@ -464,10 +464,10 @@ typedef struct dpr_options {
     const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
                           though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
                           two values. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
-    dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused() and
-                          dpr_reduce_partial()); NULL: the order is that of dpr_reduce(), which describes both. It must
-                          be NULL on a CPU context and for every other call, and it must not be captured at the time:
-                          DPR_ERR_INVALID_OPTION */
+    dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
+                          dpr_reduce_partial(), dpr_reduce_segments() and dpr_reduce_by_key()); NULL: the order is that
+                          of dpr_reduce(), which describes both. It must be NULL on a CPU context and for every other
+                          call, and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
                                          call */
     dpr_divisor divisor;              /**< of VAR; other operations ignore it */
@@ -532,20 +532,20 @@ typedef enum dpr_index {
 
 /** Segments: parts of an array, each of which has a result of its own. Start from DPR_SEGMENTS_INIT.
  *
- * Segment i has the elements begins[i] .. ends[i]-1. It is empty if begins[i] >= ends[i], whatever these are. Segments
- * may have gaps between them, overlap, and come in any order. */
+ * Segment i has the elements begins[i] .. ends[i]-1. It is empty if begins[i] >= ends[i], even if these numbers are
+ * outside the array. Segments may have gaps between them, overlap, and come in any order. */
 typedef struct dpr_segments {
-    size_t size;    /**< sizeof(dpr_segments), set by DPR_SEGMENTS_INIT */
-    uint64_t count; /**< number of segments, and of results */
-    const void
-        *begins;      /**< `count` numbers; if `ends` is NULL, count + 1 offsets, as of the rows of a CSR matrix:
-                           segment i ends where segment i + 1 begins, and the last number is where the last one ends */
-    const void *ends; /**< `count` numbers, or NULL */
-    dpr_dtype dtype;  /**< of these numbers: DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
-    dpr_index index;  /**< for ARGMIN and ARGMAX */
-    int check;        /**< 1: a segment that is not empty and not within the array ends the call with
-                           DPR_ERR_SEGMENT, before a result is written. 0: the caller knows that there is none */
-    int reserved;     /**< 0 */
+    size_t size;        /**< sizeof(dpr_segments), set by DPR_SEGMENTS_INIT */
+    uint64_t count;     /**< number of segments, and of results */
+    const void *begins; /**< with `ends`: `count` numbers. Without: count + 1 offsets, like the row offsets of a CSR
+                             matrix; segment i ends at begins[i + 1] */
+    const void *ends;   /**< `count` numbers, or NULL */
+    dpr_dtype dtype;    /**< of these numbers: DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
+    dpr_index index;    /**< for ARGMIN and ARGMAX */
+    int check;          /**< 1: a segment that is not empty and not within the array ends the call with
+                             DPR_ERR_SEGMENT, before a result is written. 0: not checked; such a segment is then
+                             undefined behaviour */
+    int reserved;       /**< 0 */
 } dpr_segments;
 
 #define DPR_SEGMENTS_INIT                                                                                              \
@@ -555,16 +555,34 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
 /** Reduces each segment of in[0 .. count-1], and writes its result to out[i], where `out` has room for
  * segments->count results of dpr_result_values(op) values each. Blocking.
  *
- * The result of a segment is that of dpr_reduce_ex() for its elements, up to rounding, and options->init is combined
- * with each of them. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point results are
- * bitwise reproducible for the same strategy and number of threads.
+ * The result of a segment is that of dpr_reduce_ex() for its elements, up to rounding. options->init is combined with
+ * the result of every segment. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point
+ * results are bitwise reproducible for the same strategy and number of threads.
  *
  * So far only strategies of the CPU run segments: `in`, `out` and the numbers must be in memory that the host reaches,
- * and options->launch must be NULL. `out` must not overlap the others.
+ * and options->launch->report must be NULL. `out` must not overlap `in` or the
+ * numbers.
  *
- * Errors: those of dpr_reduce_ex(), and DPR_ERR_SEGMENT, which names the segment. */
+ * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
                                        dpr_op op, const dpr_segments *segments, const dpr_options *options);
+
+/** Reduces each run of equal consecutive keys by itself: elements i and i + 1 of `in` belong to one run if keys[i] and
+ * keys[i + 1] are equal. Blocking.
+ *
+ * @param keys         `count` keys. In no order: a key that comes again after others begins another run.
+ * @param key_dtype    DPR_BOOL or a type of integers.
+ * @param unique_keys  receives the key of each run, in the order of the runs; NULL: they are not wanted.
+ * @param out          receives the result of each run, as from dpr_reduce_segments(). ARGMIN and ARGMAX count from the
+ *                     run's first element.
+ * @param runs         in: how many runs `unique_keys` and `out` have room for, at most `count`; out: how many there
+ *                     are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
+ *
+ * So far the CPU alone does this; the rules are those of dpr_reduce_segments(). It takes 8 bytes of host memory for
+ * each run. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
+                                     void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
+                                     dpr_op op, const dpr_options *options);
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------ */
 

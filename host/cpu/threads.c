@@ -79,13 +79,13 @@ static int launch_array(const dpr_run *run) {
 
 /* ---- Segments ----
  *
- * Threads take turns at blocks of segments. Segments that are too long for one thread are left out, and then divided
- * among all threads, one after another. */
+ * Each thread takes the next block of segments until none is left. Segments that are too long for one thread are left
+ * out, and then divided among all threads, one after another. */
 
 enum {
     LONG_BYTES = 1 << 21, /* a segment that is longer is divided; one core reads this in some 0.2 ms */
     BLOCK = 1024,         /* segments, at most, that a thread takes at a time */
-    TURNS = 16,           /* blocks a thread, at least, where that leaves one segment a block */
+    BLOCKS = 16,          /* at least this many blocks a thread, if there are enough segments */
 };
 
 typedef struct segment_job {
@@ -137,7 +137,7 @@ static void do_long(const dpr_run *run, uint64_t i, dpr_range r) {
 }
 
 static uint64_t block_of(uint64_t segments, int threads) {
-    const uint64_t share = segments / ((uint64_t)threads * TURNS);
+    const uint64_t share = segments / ((uint64_t)threads * BLOCKS);
     return share < 1 ? 1 : share < BLOCK ? share : BLOCK;
 }
 

@@ -163,6 +163,13 @@ class Dpr:
                             segments))
         return [*sums]
 
+    def sums_of_runs(self, function):
+        """What the function, which must succeed, gives for two runs of keys of x: how many there are, and their sums."""
+        keys, sums, runs = np.array([7] * 4 + [5] * 6), np.zeros(2), self.ffi.new("uint64_t *", 2)
+        self.check(function(self.bytes(keys), self.lib.DPR_I64, self.bytes(self.x), self.null, self.bytes(sums), runs,
+                            self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM))
+        return [runs[0], *sums]
+
     def fused_problem(self):
         """The problem of a sum and of both extremes of x. The array of operations is the second value."""
         ops = self.ffi.new("dpr_op[]", [self.lib.DPR_SUM, self.lib.DPR_MINMAX])
@@ -267,6 +274,7 @@ CALLS = {
     "dpr_reduce_fused_async": lambda d, f: (d.sum_and_extremes(lambda x, outs: f(
         d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null, d.null)), [55, 1, 10]),
     "dpr_reduce_segments": lambda d, f: (d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null)), [10, 45]),
+    "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
     "dpr_shutdown": lambda d, f: ((f(), d.reduce(d.x, "sum")), (None, 55)),
     "dpr_ctx_create": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.null)), "DPR_ERR_NULL_POINTER"),
     "dpr_ctx_create_ex": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.sized("dpr_ctx_options *", pending_launches=1),

@@ -1,6 +1,7 @@
-"""Segments on the command line: dpr reduce --offsets."""
+"""Segments and runs of equal keys on the command line: dpr reduce --offsets and --by."""
 
 import ast
+import itertools
 import json
 import os
 import random
@@ -68,10 +69,33 @@ class Segments(ToolTest):
         for p, row in zip(self.parts, found["results"]):
             self.assertEqual(row["value"], sum(p) / len(p) if p else "nan")
 
+    def runs(self, keys):
+        """Each key of a run, and the numbers in it."""
+        return [(key, [n for _, n in run]) for key, run in itertools.groupby(zip(keys, self.numbers), lambda pair: pair[0])]
+
+    def test_runs_of_equal_keys(self):
+        for dtype, code in (("u8", "B"), ("i16", "h"), ("i64", "q")):
+            keys = [random.randrange(3) for _ in self.numbers]
+            runs = self.runs(keys)
+            out = os.path.join(self.folder, "sums.npy")
+            by = self.file("by.npy", npy(dtype, keys))
+            lines = self.good("reduce", self.x, "--by", by, "-O", out, "-s", "cpu.threads").splitlines()
+            self.assertIn(f"sum of each of {len(runs)} runs of i16", lines[0])
+            self.assertEqual([[int(w) for w in line.split()] for line in lines[2:12]],
+                             [[key, sum(run)] for key, run in runs[:10]])
+            self.assertEqual(Path(out).read_bytes()[128:], struct.pack(f"<{len(runs)}q", *(sum(r) for _, r in runs)))
+            unique = Path(self.folder, "sums.keys.npy").read_bytes()[128:]
+            self.assertEqual(unique, struct.pack(f"<{len(runs)}{code}", *(key for key, _ in runs)))
+
+    def test_no_keys(self):
+        empty = self.file("empty.npy", npy("f64", []))
+        found = json.loads(self.good("reduce", empty, "--by", self.file("none.npy", npy("i8", [])), "--json"))["arrays"][0]
+        self.assertEqual((found["runs"], found["results"]), (0, []))
+
     def test_mistakes(self):
         outside = self.file("outside.npy", npy("i64", [0, 3, 501]))
         for expect, wanted, *args in (
-                (1, "segment 1 has the elements 3 to 500, and count is 500", self.x, "--offsets", outside),
+                (1, "segment 1 ends at 501, and the array has 500 elements", self.x, "--offsets", outside),
                 (1, "offsets are i32, u32, i64 or u64, and these are i16", self.x, "--offsets", self.x),
                 (1, "at least one number", self.x, "--offsets", self.file("none.npy", npy("i32", []))),
                 (1, "at least one number", self.x, "--offsets",
@@ -80,13 +104,23 @@ class Segments(ToolTest):
                 (1, "in Fortran order", self.file("f.npy", npy("i16", [0, 1, 2, 3], shape=(2, 2), fortran=True)),
                  "--offsets", self.file("two.npy", npy("i32", [0, 4]))),
                 (1, "cannot be written", self.x, "--offsets", self.o, "-O", os.path.join(self.folder, "no", "x.npy")),
-                (1, "mean has no initial value", self.x, "--offsets", self.o, "-o", "mean", "--init", 1),
+                (2, "mean takes no initial value", self.x, "--offsets", self.o, "-o", "mean", "--init", 1),
                 (2, "is none of i64", self.x, "--offsets", self.o, "--init", "x"),
                 (2, "goes with one file", self.x, self.x, "--offsets", self.o),
                 (2, "goes with one file", "--generate", 64, "--offsets", self.o),
                 (2, "goes with one operation", self.x, "--offsets", self.o, "-o", "sum,min"),
                 (2, "goes with one strategy", self.x, "--offsets", self.o, "-s", "all"),
-                (2, "is for results of segments", self.x, "-O", "x.npy")):
+                (2, "is for results of segments", self.x, "-O", "x.npy"),
+                (1, "band has no meaning for f32", self.file("f32.npy", npy("f32", [1])), "--offsets",
+                 self.file("one.npy", npy("i32", [0, 1])), "--op", "band", "--init", "x"),
+                (1, "whose number must be known here", "-", "-t", "i16", "--offsets", self.o),
+                (2, "not '-'", self.x, "--offsets", "-"),
+                (2, "not '-'", self.x, "--offsets", self.o, "-O", "-"),
+                (2, "strategies of the CPU", self.x, "--offsets", self.o, "-d", "0"),
+                (2, "exclude each other", self.x, "--offsets", self.o, "--by", self.x),
+                (1, "there are 41 keys, and", self.x, "--by", self.o),
+                (1, "keys are integers or truth values, and these are f32", self.x, "--by",
+                 self.file("k.npy", npy("f32", [1])))):
             self.bad(wanted, "reduce", *args, expect=expect)
 
 

@@ -18,7 +18,7 @@ typedef struct request {
     uint64_t generate;    /* bytes */
     uint64_t window;      /* bytes */
     int generating, json;
-    segments_asked segments; /* `offsets` is NULL if the array has none */
+    segments_asked segments; /* no files are named if the array has none */
 } request;
 
 static const cli_help help = {
@@ -32,6 +32,7 @@ static const cli_help help = {
     "  dpr reduce x.npy -o mean,var --divisor sample mean, and an estimate of the variance\n"
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
     "  dpr reduce x.npy --offsets rows.npy -O sums.npy  the sum of each row of a ragged array\n"
+    "  dpr reduce x.npy --by days.npy -O sums.npy    the sum of each day; the days go to sums.keys.npy\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
     "  dpr reduce --generate 64MiB --strategy all    strategies compared on this machine\n",
     list_print_all,
@@ -41,10 +42,12 @@ static const cli_help help = {
     "flat index, whatever the order in the file. bfloat16 arrays, which NumPy saves as '|V2', need\n"
     "--dtype bf16.\n"
     "\n"
-    "With --offsets the array has segments: segment i begins at offset i and ends where segment i + 1 begins. The\n"
-    "file has one offset more than there are segments, of type i32, u32, i64 or u64. Each segment has a result;\n"
-    "-O writes all results as a .npy file, without it the first ones are shown. argmin and argmax give the index in\n"
-    "the segment. File and results must fit in memory, and the CPU does the work.\n"
+    "With --offsets each segment has a result: segment i begins at offset i and ends where segment i + 1 begins.\n"
+    "FILE holds one offset more than there are segments; offsets count elements, and are i32, u32, i64 or u64. The\n"
+    "first ten results are shown; -O writes all of them to a .npy file. argmin and argmax give the index in\n"
+    "the segment. With --by, elements with the same key next to each other have a result; the file has a key for\n"
+    "each element, an integer or a truth value, and -O also writes the keys, to a file with '.keys' in its name.\n"
+    "All files and results must fit in memory. The CPU does the work; the time includes starting threads.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
     "ran, the bytes of the array over the time the reduction took, and this time. The time does not include\n"
@@ -139,7 +142,10 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
         {0, "offsets", "FILE", cli_text, &r->segments.offsets,
          "reduce each segment by itself; FILE says where they\nbegin, and where the last one ends"},
-        {'O', "output", "FILE", cli_text, &r->segments.output, "with --offsets: write the results there, as .npy"},
+        {0, "by", "FILE", cli_text, &r->segments.by,
+         "reduce each run of equal keys by itself; FILE has a\nkey for each element"},
+        {'O', "output", "FILE", cli_text, &r->segments.output,
+         "with --offsets or --by: write the results there (.npy)"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         {'q', "quiet", NULL, cli_flag, &r->asked.quiet, "the values alone, one a line"},
         cli_help_option,
@@ -195,7 +201,7 @@ static int reduce_all(request *r, char **files, int count) {
     int code = open_places(r);
     if (code != CLI_OK)
         return code;
-    if (r->segments.offsets)
+    if (r->segments.offsets || r->segments.by)
         return segments_reduce(&r->asked, &r->segments, files[0], r->raw);
     if (r->generating)
         return reduce_one(r, NULL);
@@ -206,19 +212,26 @@ static int reduce_all(request *r, char **files, int count) {
     return code;
 }
 
-/* The same for options of segments. */
+/* Whether --offsets, --by and --output go together with the other options. */
 static int check_segments(const request *r, int count) {
-    if (!r->segments.offsets)
-        return r->segments.output ? cli_usage("--output is for results of segments, which --offsets describes")
-                                  : CLI_OK;
+    const char *option = r->segments.by ? "--by" : "--offsets";
+    if (!r->segments.offsets && !r->segments.by)
+        return r->segments.output ? cli_usage("--output is for results of segments, by --offsets or --by") : CLI_OK;
+    if (r->segments.offsets && r->segments.by)
+        return cli_usage("--offsets and --by exclude each other");
     if (r->generating || count != 1)
-        return cli_usage("--offsets goes with one file");
+        return cli_usage("%s goes with one file", option);
+    if (strcmp(r->segments.by ? r->segments.by : r->segments.offsets, "-") == 0
+        || (r->segments.output && strcmp(r->segments.output, "-") == 0))
+        return cli_usage("%s and --output take the names of files, not '-'", option);
     if (r->asked.op_count != 1 || r->asked.every_op)
-        return cli_usage("--offsets goes with one operation");
+        return cli_usage("%s goes with one operation", option);
     if (r->asked.every_strategy)
-        return cli_usage("--offsets goes with one strategy");
-    if (r->device != CLI_NO_DEVICE && r->device != DPR_DEVICE_CPU)
-        return cli_usage("--offsets goes with the device 'cpu', because only the CPU runs segments so far");
+        return cli_usage("%s goes with one strategy", option);
+    if ((r->device != CLI_NO_DEVICE && r->device != DPR_DEVICE_CPU)
+        || (r->asked.strategy && cli_strategy_info(r->asked.strategy).on_gpu))
+        return cli_usage("%s goes with strategies of the CPU and the device 'cpu', which alone runs segments so far",
+                         option);
     return CLI_OK;
 }
 

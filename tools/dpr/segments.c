@@ -15,12 +15,13 @@ enum { SHOWN = 10 }; /* results, if there is no file for all of them */
 typedef struct work {
     asked *a;
     const segments_asked *s;
-    const char *file;
+    const char *file, *numbers_file;
     source array;
     const void *elements;
-    size_t count;
-    dpr_segments segments;
-    unsigned char *offsets, *results;
+    size_t count;                            /* elements */
+    npy_header numbers;                      /* of the offsets or keys */
+    unsigned char *given, *unique, *results; /* the offsets or keys; the keys of runs; the results */
+    uint64_t result_count;
     size_t result_bytes;
     double seconds;
 } work;
@@ -31,6 +32,9 @@ static int open_whole(source *from, const char *file, const dpr_dtype *raw, cons
     *elements = NULL;
     *count = 0;
     int status = source_open(from, file, raw, SIZE_MAX / 2);
+    if (status == 0 && from->array.count == UINT64_MAX)
+        status = npy_fail(from->why, "has bare elements, whose number must be known here: a pipe or an empty file "
+                                     "cannot be used");
     if (status == 0)
         status = source_next(from, elements, count);
     return status < 0 ? cli_error("%s: %s", file, from->why) : CLI_OK;
@@ -53,40 +57,41 @@ static dpr_dtype result_dtype(const work *w) {
 
 /* ---- Reducing --------------------------------------------------------------------------------------------------- */
 
-static int is_offset(dpr_dtype dtype) {
-    return dtype == DPR_I32 || dtype == DPR_U32 || dtype == DPR_I64 || dtype == DPR_U64;
+static int is_number(const work *w) {
+    const dpr_dtype dtype = w->numbers.dtype;
+    return w->s->by ? dpr_supported(DPR_BAND, dtype)
+                    : dtype == DPR_I32 || dtype == DPR_U32 || dtype == DPR_I64 || dtype == DPR_U64;
 }
 
-/* Copies the offsets, because only one file at a time is mapped. */
-static int copy_offsets(work *w, const source *from, const void *elements, size_t count) {
-    const dpr_segments init = DPR_SEGMENTS_INIT;
-    const size_t bytes = count * dpr_dtype_size(from->array.dtype);
-    if (from->array.dims != 1 || count == 0)
-        return cli_error("%s: offsets are an array of one dimension with at least one number", w->s->offsets);
-    if (!is_offset(from->array.dtype))
-        return cli_error("%s: offsets are i32, u32, i64 or u64, and these are %s", w->s->offsets,
-                         dpr_dtype_name(from->array.dtype));
-    w->offsets = malloc(bytes);
-    if (!w->offsets)
-        return cli_error("%s: no memory for %zu bytes", w->s->offsets, bytes);
-    memcpy(w->offsets, elements, bytes);
-    w->segments = init;
-    w->segments.count = count - 1;
-    w->segments.begins = w->offsets;
-    w->segments.dtype = from->array.dtype;
-    w->segments.check = 1;
+static int check_numbers(const work *w) {
+    if (w->numbers.dims != 1 || (w->numbers.count == 0 && !w->s->by))
+        return cli_error("%s: %s", w->numbers_file,
+                         w->s->by ? "keys are an array of one dimension"
+                                  : "offsets are an array of one dimension with at least one number");
+    if (!is_number(w))
+        return cli_error("%s: %s, and these are %s", w->numbers_file,
+                         w->s->by ? "keys are integers or truth values" : "offsets are i32, u32, i64 or u64",
+                         dpr_dtype_name(w->numbers.dtype));
     return CLI_OK;
 }
 
-static int read_offsets(work *w) {
+/* Copies the offsets or keys, because only one file at a time is mapped. */
+static int read_numbers(work *w) {
     source from;
     const void *elements;
     size_t count;
-    int code = open_whole(&from, w->s->offsets, NULL, &elements, &count);
+    int code = open_whole(&from, w->numbers_file, NULL, &elements, &count);
+    const size_t bytes = code == CLI_OK ? count * dpr_dtype_size(from.array.dtype) : 0;
+    if (code == CLI_OK) {
+        w->numbers = from.array;
+        code = check_numbers(w);
+    }
+    if (code == CLI_OK && !(w->given = malloc(bytes + 1)))
+        code = cli_error("%s: no memory for %zu bytes", w->numbers_file, bytes);
+    if (code == CLI_OK && bytes > 0)
+        memcpy(w->given, elements, bytes);
     if (code == CLI_OK)
-        code = copy_offsets(w, &from, elements, count);
-    if (code == CLI_OK)
-        code = check_unchanged(&from, w->s->offsets);
+        code = check_unchanged(&from, w->numbers_file);
     source_close(&from);
     return code;
 }
@@ -97,106 +102,191 @@ static int open_array(work *w, const dpr_dtype *raw) {
         return code;
     if (w->array.array.fortran && w->array.array.dims > 1)
         return cli_error("%s: segments of an array in Fortran order are not supported", w->file);
+    if (w->s->by && w->numbers.count != w->count)
+        return cli_error("%s: there are %" PRIu64 " keys, and %s has %zu elements", w->numbers_file, w->numbers.count,
+                         w->file, w->count);
     w->result_bytes = dpr_result_values(w->a->ops[0]) * dpr_dtype_size(result_dtype(w));
-    w->results = calloc((size_t)w->segments.count + 1, w->result_bytes > 0 ? w->result_bytes : 1);
-    return w->results ? CLI_OK : cli_error("%s: no memory for %" PRIu64 " results", w->file, w->segments.count);
+    return CLI_OK;
+}
+
+/* Room for as many results as there are. */
+static int make_room(work *w) {
+    w->results = calloc((size_t)w->result_count + 1, w->result_bytes > 0 ? w->result_bytes : 1);
+    if (w->s->by)
+        w->unique = calloc((size_t)w->result_count + 1, dpr_dtype_size(w->numbers.dtype));
+    if (w->results && (w->unique || !w->s->by))
+        return CLI_OK;
+    return cli_error("%s: no memory for %" PRIu64 " results", w->file, w->result_count);
+}
+
+static int set_options(const work *w, value *init, dpr_options *options) {
+    const size_t values = dpr_result_values(w->a->ops[0]);
+    options->strategy = w->a->strategy;
+    options->nan = w->a->nan;
+    options->divisor = w->a->divisor;
+    if (!dpr_supported(w->a->ops[0], dtype_of(w)))
+        return cli_error("%s: %s has no meaning for %s", w->file, dpr_op_name(w->a->ops[0]),
+                         dpr_dtype_name(dtype_of(w)));
+    if (w->a->init && !dpr_ops[DPR_ROW(w->a->ops[0])].takes_init)
+        return cli_usage("%s takes no initial value", dpr_op_name(w->a->ops[0]));
+    if (w->a->init && values_parse(result_dtype(w), values, w->a->init, init) != 0)
+        return cli_usage("the initial value '%.64s' is none of %s, the type of this result", w->a->init,
+                         dpr_dtype_name(result_dtype(w)));
+    options->init = w->a->init ? init : NULL;
+    return CLI_OK;
+}
+
+static dpr_status by_key(work *w, const dpr_options *options) {
+    return dpr_reduce_by_key(w->a->cpu, w->given, w->numbers.dtype, w->elements, w->unique, w->results,
+                             &w->result_count, w->count, dtype_of(w), w->a->ops[0], options);
+}
+
+static dpr_status by_segment(const work *w, const dpr_options *options) {
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    segments.count = w->result_count;
+    segments.begins = w->given;
+    segments.dtype = w->numbers.dtype;
+    segments.check = 1;
+    return dpr_reduce_segments(w->a->cpu, w->elements, w->results, w->count, dtype_of(w), w->a->ops[0], &segments,
+                               options);
+}
+
+/* How many results there are. */
+static dpr_status count_results(work *w, const dpr_options *options) {
+    if (!w->s->by) {
+        w->result_count = w->numbers.count - 1;
+        return DPR_OK;
+    }
+    w->result_count = 0;
+    const dpr_status status = by_key(w, options);
+    return status == DPR_ERR_BUFFER_TOO_SMALL ? DPR_OK : status;
 }
 
 static int reduce(work *w) {
     dpr_options options = DPR_OPTIONS_INIT;
     value init;
-    options.strategy = w->a->strategy;
-    options.nan = w->a->nan;
-    options.divisor = w->a->divisor;
-    if (w->a->init && values_parse(result_dtype(w), dpr_result_values(w->a->ops[0]), w->a->init, &init) != 0)
-        return cli_usage("the initial value '%.64s' is none of %s, the type of this result", w->a->init,
-                         dpr_dtype_name(result_dtype(w)));
-    options.init = w->a->init ? &init : NULL;
+    int code = set_options(w, &init, &options);
+    if (code != CLI_OK)
+        return code;
+    dpr_status status = count_results(w, &options);
+    if (status == DPR_OK)
+        code = make_room(w);
+    if (code != CLI_OK)
+        return code;
     const double begun = seconds_now();
-    if (dpr_reduce_segments(w->a->cpu, w->elements, w->results, w->count, dtype_of(w), w->a->ops[0], &w->segments,
-                            &options)
-        != DPR_OK)
-        return cli_error("%s: %s", w->file, dpr_last_error());
+    if (status == DPR_OK)
+        status = w->s->by ? by_key(w, &options) : by_segment(w, &options);
     w->seconds = seconds_now() - begun;
-    return check_unchanged(&w->array, w->file);
+    return status == DPR_OK ? check_unchanged(&w->array, w->file) : cli_error("%s: %s", w->file, dpr_last_error());
 }
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-static int write_results(const work *w) {
-    const size_t values = dpr_result_values(w->a->ops[0]);
-    const uint64_t shape[] = {w->segments.count, values};
-    FILE *f = fopen(w->s->output, "wb");
+/* Writes one result or key for each segment or run, of so many values. */
+static int write_file(const work *w, const char *name, dpr_dtype dtype, size_t values, const void *from) {
+    const uint64_t shape[] = {w->result_count, values};
+    FILE *f = fopen(name, "wb");
     if (!f)
-        return cli_error("'%s' cannot be written: %s", w->s->output, strerror(errno));
-    npy_write_header(f, result_dtype(w), values > 1 ? 2 : 1, shape);
-    const size_t written = fwrite(w->results, w->result_bytes, (size_t)w->segments.count, f);
-    const int failed = ferror(f) || written < w->segments.count;
+        return cli_error("'%s' cannot be written: %s", name, strerror(errno));
+    npy_write_header(f, dtype, values > 1 ? 2 : 1, shape);
+    const size_t written = fwrite(from, values * dpr_dtype_size(dtype), (size_t)w->result_count, f);
+    const int failed = ferror(f) || written < w->result_count;
     if (fclose(f) != 0 || failed)
-        return cli_error("'%s' cannot be written: %s", w->s->output, strerror(errno));
+        return cli_error("'%s' cannot be written: %s", name, strerror(errno));
     return CLI_OK;
+}
+
+/* The results; and the keys, in a file whose name has ".keys" before its ending. */
+static int write_results(const work *w) {
+    const char *name = w->s->output, *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
+    const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : strlen(name);
+    char keys[4096];
+    const int code = write_file(w, name, result_dtype(w), dpr_result_values(w->a->ops[0]), w->results);
+    if (code != CLI_OK || !w->s->by)
+        return code;
+    if (snprintf(keys, sizeof keys, "%.*s.keys%s", (int)stem, name, name + stem) >= (int)sizeof keys)
+        return cli_error("'%s' is too long a name for a file next to it", name);
+    return write_file(w, keys, w->numbers.dtype, 1, w->unique);
 }
 
 /* Offset i, whatever its type. */
 static uint64_t offset_at(const work *w, uint64_t i) {
-    const size_t size = dpr_dtype_size(w->segments.dtype);
-    return dpr_element_load(w->segments.dtype, w->offsets + i * size).bits;
+    const size_t size = dpr_dtype_size(w->numbers.dtype);
+    return dpr_element_load(w->numbers.dtype, w->given + i * size).bits;
+}
+
+/* Which segment or run a row is of. */
+static void add_name(const work *w, cJSON *row, uint64_t i) {
+    const size_t size = dpr_dtype_size(w->numbers.dtype);
+    if (w->s->by) {
+        cli_json_add(row, "key", value_json(w->numbers.dtype, w->unique + i * size));
+        return;
+    }
+    const uint64_t begin = offset_at(w, i), end = offset_at(w, i + 1);
+    const int is_empty = w->numbers.dtype == DPR_U64 ? begin >= end : (int64_t)begin >= (int64_t)end;
+    report_add(row, "segment=%lu elements=%lu", i, is_empty ? 0 : end - begin);
 }
 
 static void add_results(const work *w, cJSON *list) {
     const int is_text = report_is_text(&w->a->out);
+    const size_t values = dpr_result_values(w->a->ops[0]);
     char text[VALUES_TEXT];
-    for (uint64_t i = 0; i < w->segments.count && i < SHOWN; i++) {
+    for (uint64_t i = 0; i < w->result_count && i < SHOWN; i++) {
         const void *result = w->results + i * w->result_bytes;
-        const size_t values = dpr_result_values(w->a->ops[0]);
-        const uint64_t begin = offset_at(w, i), end = offset_at(w, i + 1);
         cJSON *row = report_row(list);
+        add_name(w, row, i);
         values_text(result_dtype(w), values, result, text);
-        report_add(row, "segment=%lu elements=%lu", i, begin < end ? end - begin : 0);
         cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : values_json(result_dtype(w), values, result));
     }
 }
 
 static void show(const work *w) {
-    static const report_column columns[] = {
+    static const report_column of_segments[] = {
         {"segment", "segment", UNIT_NONE}, {"elements", "elements", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
+    static const report_column of_runs[] = {{"key", "key", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
     const char *op = dpr_op_name(w->a->ops[0]), *dtype = dpr_dtype_name(dtype_of(w));
+    const char *parts = w->s->by ? "runs" : "segments";
     cJSON *row = report_row(w->a->arrays);
-    report_add(row, "file=%s dtype=%s op=%s result_dtype=%s count=%lu segments=%lu seconds=%g", w->file, dtype, op,
-               dpr_dtype_name(result_dtype(w)), (uint64_t)w->count, w->segments.count, w->seconds);
-    cJSON *list = cJSON_AddArrayToObject(row, "results");
+    report_add(row, "file=%s dtype=%s op=%s result_dtype=%s count=%lu", w->file, dtype, op,
+               dpr_dtype_name(result_dtype(w)), (uint64_t)w->count);
+    cJSON_AddNumberToObject(row, parts, (double)w->result_count);
+    report_add(row, "seconds=%g", w->seconds);
     if (w->s->output)
         report_add(row, "output=%s", w->s->output);
+    cJSON *list = cJSON_AddArrayToObject(row, "results");
     add_results(w, list);
-    report_text(&w->a->out, REPORT_TITLE, "%.512s: %s of each of %" PRIu64 " segments of %s, in %.3g ms", w->file, op,
-                w->segments.count, dtype, 1e3 * w->seconds);
-    report_table(&w->a->out, NULL, list, 0, columns);
-    if (w->segments.count > SHOWN && !w->s->output)
-        report_text(&w->a->out, REPORT_NOTE, "%" PRIu64 " more; -O FILE writes all of them", w->segments.count - SHOWN);
+    report_text(&w->a->out, REPORT_TITLE, "%.512s: %s of each of %" PRIu64 " %s of %s, in %.3g ms", w->file, op,
+                w->result_count, parts, dtype, 1e3 * w->seconds);
+    report_table(&w->a->out, NULL, list, 0, w->s->by ? of_runs : of_segments);
+    if (w->result_count > SHOWN && !w->s->output)
+        report_text(&w->a->out, REPORT_NOTE, "%" PRIu64 " more; -O FILE writes all of them", w->result_count - SHOWN);
 }
 
 static void print_values(const work *w) {
     char text[VALUES_TEXT];
-    for (uint64_t i = 0; i < w->segments.count; i++) {
+    for (uint64_t i = 0; i < w->result_count; i++) {
         values_text(result_dtype(w), dpr_result_values(w->a->ops[0]), w->results + i * w->result_bytes, text);
         puts(text);
     }
 }
 
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw) {
-    work w = {.a = a, .s = s, .file = file, .array.fd = -1};
-    int code = read_offsets(&w);
+    work w = {.a = a, .s = s, .file = file, .numbers_file = s->by ? s->by : s->offsets, .array.fd = -1};
+    int code = read_numbers(&w);
     if (code == CLI_OK)
         code = open_array(&w, raw);
     if (code == CLI_OK)
         code = reduce(&w);
     if (code == CLI_OK && s->output)
         code = write_results(&w);
-    if (code == CLI_OK && a->quiet)
-        print_values(&w);
-    else if (code == CLI_OK)
+    if (code == CLI_OK && w.array.ignored)
+        cli_note("%s: bytes after the array are ignored", file);
+    if (code == CLI_OK && !a->quiet)
         show(&w);
-    free(w.offsets);
+    else if (code == CLI_OK && !s->output)
+        print_values(&w);
+    free(w.given);
+    free(w.unique);
     free(w.results);
     source_close(&w.array);
     return code;

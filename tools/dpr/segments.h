@@ -1,16 +1,17 @@
-/* What `dpr reduce --offsets` does: each segment of an array is reduced by itself. */
+/* What `dpr reduce --offsets` and `--by` do: each segment of an array, or each run of equal keys, has a result. */
 #ifndef DPR_TOOLS_SEGMENTS_H
 #define DPR_TOOLS_SEGMENTS_H
 
 #include "jobs.h"
 
 typedef struct segments_asked {
-    const char *offsets; /* the file that says where segments begin */
+    const char *offsets; /* the file that says where segments begin, or NULL */
+    const char *by;      /* the file with a key for each element, or NULL */
     const char *output;  /* where the results go, as a .npy file; NULL: the first ones are shown */
 } segments_asked;
 
-/* Reduces the segments of the array in a file by the operation of `a`. `raw` as in source_open(). CLI_OK, or the exit
- * code after a message. */
+/* Reduces the array in a file by the operation of `a`. `raw` as in source_open(). CLI_OK, or the exit code after a
+ * message. */
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw);
 
 #endif
