@@ -205,6 +205,20 @@ template <class P> void expect_all(void (*expect)(const sizes &, uint64_t, unsig
                     }
 }
 
+/* A lane that leaves is idle, also if it has not begun its task: its stack has other uses then. */
+TEST(DeviceRecursion, lanes_leave_what_they_have_not_begun) {
+    const run<tree> r({1, 20, 1, 1, 10}, 3, 1);
+    const nodes<tree> arena = {r.args, none, nullptr};
+    lane<tree> own = {
+        arena, shared, reinterpret_cast<header<tree> *>(shared + 21 * sizeof(slot<tree>)), sizeof(slot<tree>), 1, 20};
+    place_roots(arena, 0, 1);
+    own.start(0);
+    arena.set_state(0, taken);
+    own.leave();
+    EXPECT_FALSE(own.busy());
+    EXPECT_EQ(unsigned{pending}, arena.state_of(0));
+}
+
 TEST(DeviceRecursion, persistent_joins) {
     expect_all<tree>(expect_persistent<tree>);
 }

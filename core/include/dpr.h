@@ -811,8 +811,8 @@ typedef struct dpr_recursion dpr_recursion;
 /** A span of time in which a thread of the CPU or a block of the GPU was at work in a run of a recursion. */
 typedef struct dpr_recursion_event {
     const char *what;  /**< "divide": a level of tasks was divided; "solve": sub-trees were solved */
-    int64_t worker;    /**< the number of the thread or block. Blocks that kernels launch have the number of the place
-                            on the device where they ran, and no two are at one place at a time */
+    int64_t worker;    /**< the number of the thread or block; for `naive` the number of the place on the device where
+                            the block ran, and no two are at one place at a time */
     double begin, end; /**< in seconds. On the CPU since the call, on the GPU since the run's first span */
 } dpr_recursion_event;
 
@@ -824,8 +824,8 @@ typedef struct dpr_recursion_options {
     size_t size;          /**< sizeof(dpr_recursion_options), set by DPR_RECURSION_OPTIONS_INIT */
     const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses. It begins with the first
                              engine that can run the recursion, or the one that would have been the fastest by what
-                             larger problems took. Later calls with similar roots try each engine that
-                             could be faster twice, and then stay with the fastest. Engines that launch kernels from
+                             larger problems took. Later calls with similar roots run each engine that
+                             could be faster two times, and then stay with the fastest. Engines that launch kernels from
                              kernels run only by name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
     uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
@@ -842,8 +842,8 @@ typedef struct dpr_recursion_options {
                                each root in one thread, and for `level` the host launches */
     uint64_t cutoff; /**< of policies that have serial(): tasks whose cost() is at most this are solved by serial(),
                           as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
-    void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or what is called for each span of
-                               work, after the run and by the same thread, in no order. At most 65536 spans of a run on
+    void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
+                               work, after the run, in the calling thread, in no order. At most 65536 spans of a run on
                                the GPU are kept. Runs are somewhat slower with it */
     void *trace_user;                                                  /**< the first argument of trace() */
 } dpr_recursion_options;

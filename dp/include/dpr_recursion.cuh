@@ -47,9 +47,10 @@
  *
  * What it may have to be run faster:
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. The host calls it for few roots,
- * and `data` may point to memory of the device. Runs whose roots cost about as much count as similar, so the library
- * can expect as many tasks as there were, and choose sizes and engines for them. If in fact there are far more, the
- * first such run takes long. Without it, runs with about as many roots count as similar for the choice of the engine.
+ *   and `data` may point to memory of the device. Policies with serial() have it called for every task, on the host or
+ *   the device. Runs whose roots cost about as much count as similar, so the library can expect as many tasks as there
+ *   were, and choose sizes and engines for them. If in fact there are far more, the first such run takes long. Without
+ *   it, runs with about as many roots count as similar for the choice of the engine.
  * - serial(data, task): the result of a task with all below it, by one thread, as the other functions would give it. It
  *   is called for tasks whose cost() is at most the constant `cutoff` (0, if the policy has none), or at most
  *   dpr_recursion_options.cutoff. Such a task counts as one.
@@ -83,9 +84,10 @@
  * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
  * host and device.
  *
- * Counters are an exception: any tasks may add integers to them atomically, with atomicAdd() on the GPU and
- * __atomic_fetch_add() on the CPU (examples/recursions/select.cu). Their values at the end of the run do not depend on
- * the order. The values that tasks get from them before do, and results must not depend on these.
+ * Counters are an exception: base() and combine() of policies with teams may add integers to them atomically, with
+ * atomicAdd() on the GPU and __atomic_fetch_add() on the CPU (examples/recursions/select.cu). Other functions, and
+ * those of policies without teams, may be called more than once for a task. The values at the end of the run do not
+ * depend on the order. The values that tasks get from counters before do, and results must not depend on these.
  */
 #ifndef DPR_RECURSION_CUH
 #define DPR_RECURSION_CUH

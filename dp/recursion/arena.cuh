@@ -163,7 +163,8 @@ template <class P> struct nodes {
     }
     __device__ bool failed() const { return now_of(args.arena->error) != 0; }
 
-    /* Whether nodes are left. Who takes some must ask before, so that their number stays small. */
+    /* Whether nodes are left. Callers of take() ask first: each lane then exceeds the capacity at most once, and
+     * `nodes` cannot wrap around. */
     __device__ bool has_room() const { return now_of(args.arena->nodes) < args.capacity; }
 
     /* Takes `n` nodes next to each other. Returns the first, or no_node if the arena has no room; then nodes that are

@@ -1,9 +1,9 @@
 /* The choice of an engine, by what runs have taken.
  *
- * Nothing is known of a recursion before its first run, but that a GPU has more lanes than a CPU has cores: the first
- * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots try each engine
- * twice that could be as fast, and then stay with the fastest. Twice, because a first run may load kernels, take
- * memory, or move pages of managed memory to where the engine runs; the shorter run counts.
+ * Before a recursion's first run the library knows only that a GPU has more lanes than a CPU has cores, so the first
+ * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots run each engine
+ * that could be as fast two times, and then stay with the fastest. Two times, because a first run may load kernels,
+ * take memory, or move pages of managed memory to where the engine runs; the shorter run counts.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -31,9 +31,10 @@ typedef struct seen {
     const dpr_recursion *recursion; /* NULL: the place is free */
     int device;
     int by_cost, size; /* the logarithm of the roots' costs together (by_cost is 1), or of their number */
+    uint64_t cutoff;   /* of the calls: it decides how many tasks there are */
     uint64_t tasks;
     double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
-    unsigned char runs[MOST_ENGINES]; /* 0, 1, or 2 for two and more */
+    unsigned char runs[MOST_ENGINES]; /* 0, 1, or 2 for two and more, and for an engine that cannot run them */
 } seen;
 
 static struct {
@@ -72,7 +73,7 @@ static int logarithm(uint64_t n) {
 
 /* Whether sizes can be compared. */
 static int is_comparable(const seen *a, const seen *b) {
-    return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost;
+    return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost && a->cutoff == b->cutoff;
 }
 
 static seen key_of(const dpr_recursion_call *call) {
@@ -80,6 +81,7 @@ static seen key_of(const dpr_recursion_call *call) {
     return (seen){.recursion = call->recursion,
                   .device = dpr_ctx_device(call->ctx),
                   .by_cost = by_cost,
+                  .cutoff = call->cutoff,
                   .size = logarithm(by_cost ? sum_costs(call) : call->n)};
 }
 
@@ -171,27 +173,39 @@ static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *
     return engine && is_candidate(engine, call) ? engine : first(call, reason);
 }
 
-/* Seconds of a run of engine i, which has this share of the tasks of a larger one. */
-static double predict(const seen *larger, size_t i, double share, const dpr_recursion_call *call) {
-    const double least = dpr_engines[i]->least_seconds(call, (uint64_t)(share * (double)larger->tasks));
-    const double scaled = share * larger->seconds[i];
-    return scaled > least ? scaled : least;
+/* Finds the engine with the least prediction for a run that has this share of the tasks of a larger one: among the
+ * engines that have run (`tried`), whose times are scaled, or among those that have not, of which only the least time
+ * is known. Sets *seconds; NULL if there is none. */
+static const dpr_engine *find_fastest(const seen *larger, int tried, double share, const dpr_recursion_call *call,
+                                      double *seconds) {
+    const uint64_t tasks = (uint64_t)(share * (double)larger->tasks);
+    const dpr_engine *best = NULL;
+    *seconds = HUGE_VAL;
+    for (size_t i = 0; dpr_engines[i]; i++) {
+        const int has_run = larger->seconds[i] > 0, is_unable = !has_run && larger->runs[i] > 0;
+        if (has_run != tried || is_unable || !is_candidate(dpr_engines[i], call))
+            continue;
+        const double least = dpr_engines[i]->least_seconds(call, tasks), scaled = share * larger->seconds[i];
+        const double predicted = scaled > least ? scaled : least;
+        if (predicted < *seconds) {
+            best = dpr_engines[i];
+            *seconds = predicted;
+        }
+    }
+    return best;
 }
 
+/* An engine that has not run is chosen only if what the others take is not the work, but the time to begin. */
 static const dpr_engine *by_prediction(const seen *larger, const seen *key, const dpr_recursion_call *call,
                                        const char **reason) {
     const double share = 1 / (double)(UINT64_C(1) << (larger->size - key->size));
-    const dpr_engine *best = NULL;
-    double seconds = HUGE_VAL;
-    for (size_t i = 0; dpr_engines[i]; i++) {
-        const double predicted = is_candidate(dpr_engines[i], call) ? predict(larger, i, share, call) : HUGE_VAL;
-        if (predicted < seconds) {
-            best = dpr_engines[i];
-            seconds = predicted;
-        }
-    }
+    double seconds, least;
+    const dpr_engine *best = find_fastest(larger, 1, share, call, &seconds);
+    const dpr_engine *other = find_fastest(larger, 0, share, call, &least);
     if (!best)
         return first(call, reason);
+    if (other && least < seconds && seconds <= best->least_seconds(call, (uint64_t)(share * (double)larger->tasks)))
+        best = other;
     *reason = "it should be the fastest, by what larger problems took";
     return best;
 }
@@ -223,7 +237,7 @@ uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
-    if (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR) {
+    if (s->tasks > 0 && (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)) {
         memset(s->seconds, 0, sizeof s->seconds);
         memset(s->runs, 0, sizeof s->runs);
     }
@@ -233,12 +247,23 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
         s->seconds[engine] == 0 || report->seconds < before ? report->seconds : before + (report->seconds - before) / 4;
 }
 
-void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
-    const seen key = key_of(call);
+static size_t number_of(const dpr_engine *engine) {
     size_t i = 0;
     while (dpr_engines[i] != engine)
         i++;
+    return i;
+}
+
+void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
+    const seen key = key_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    add(find_or_make(&key), i, report);
+    add(find_or_make(&key), number_of(engine), report);
+    (void)pthread_mutex_unlock(&memory.lock);
+}
+
+void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine) {
+    const seen key = key_of(call);
+    (void)pthread_mutex_lock(&memory.lock);
+    find_or_make(&key)->runs[number_of(engine)] = 2;
     (void)pthread_mutex_unlock(&memory.lock);
 }

@@ -43,6 +43,7 @@ typedef struct span_list {
         double begin, end;
     } * at;
     size_t count, room;
+    int open; /* 1: the last span has not ended */
 } span_list;
 
 typedef struct thread {
@@ -307,6 +308,7 @@ static batch wait_for_tasks(thread *t) {
 /* Begins a span, if the call asks for them. Without memory the span is left out. */
 static void begin_span(thread *t) {
     span_list *s = &t->spans;
+    s->open = 0;
     if (!t->crew->call->options.trace)
         return;
     if (s->count == s->room) {
@@ -319,10 +321,11 @@ static void begin_span(thread *t) {
     }
     s->at[s->count].begin = s->at[s->count].end = dpr_recursion_now();
     s->count++;
+    s->open = 1;
 }
 
 static void end_span(thread *t) {
-    if (t->spans.count > 0)
+    if (t->spans.open)
         t->spans.at[t->spans.count - 1].end = dpr_recursion_now();
 }
 

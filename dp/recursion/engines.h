@@ -39,6 +39,9 @@ const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char *
  * task costs. */
 uint64_t dpr_engine_tasks(const dpr_recursion_call *call);
 
+/* Keeps for later calls that the engine could not run one. */
+void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine);
+
 /* Keeps what a run has taken, for later calls. */
 void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report);
 

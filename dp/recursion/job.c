@@ -246,16 +246,23 @@ static void copy_spans(const dpr_run *run, const dpr_job *j, const dpr_recursion
         (void)cudaGetLastError();
 }
 
+/* Waits until nothing of the run is in flight. */
+static cudaError_t wait_for_all(const dpr_run *run) {
+    return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
+}
+
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
     cudaError_t error = cudaSuccess;
     if (j->results)
         error = cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
                                 run->stream);
-    if (error != cudaSuccess) /* the kernels write the mailbox, which other runs may get */
-        (void)(run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy());
-    else if (j->spans)
+    if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
-    return error;
+    if (error == cudaSuccess && !j->results && !j->spans)
+        return cudaSuccess;
+    /* The mailbox may be full before copies are done; and after an error other runs may get it. */
+    const cudaError_t waited = wait_for_all(run);
+    return error == cudaSuccess ? waited : error;
 }
 
 /* ---- The run ---- */
@@ -330,7 +337,7 @@ static void tell_spans(const dpr_job *j, const dpr_recursion_outcome *o) {
     }
 }
 
-/* Host memory for what fits no mailbox. */
+/* Host memory for what fits no mailbox. Without any for spans, none are kept. */
 static dpr_status make_room(dpr_job *j) {
     const size_t bytes = j->call->n * j->call->recursion->result_bytes;
     if (j->out_on_host && bytes > DPR_RECURSION_LETTER) {
@@ -340,8 +347,7 @@ static dpr_status make_room(dpr_job *j) {
     }
     if (j->args.most_spans > 0) {
         j->spans = calloc(j->args.most_spans, sizeof(dpr_recursion_span));
-        if (!j->spans)
-            return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %u spans of time", j->args.most_spans);
+        j->args.most_spans = j->spans ? j->args.most_spans : 0;
     }
     return DPR_OK;
 }

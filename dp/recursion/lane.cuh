@@ -81,7 +81,7 @@ template <class P> struct lane {
         __device__ result operator()(result a, result b) const { return folded<P>(a, b); }
     };
 
-    /* What the lane folds from now on is of this root. */
+    /* Makes `of` the root that the lane folds for. Hands in what it has folded for another one. */
     __device__ void keep_for(unsigned of) {
         if (kept.root != of && kept.root != no_node)
             arena.fold(kept.root, kept.sum);
@@ -180,8 +180,9 @@ template <class P> struct lane {
 
     /* ---- Ways out ---- */
 
-    /* The same for policies that fold: only tasks that are not begun are written. Returns the same of the topmost
-     * frame; of another one the lane's root, because the child in progress needs no node. */
+    /* write_out() for policies that fold: writes only tasks that are not begun. If `last` is the topmost frame, returns
+     * the node of its next child. Otherwise returns the lane's root, because the child in progress needs no node.
+     * Returns no_node if the arena is full. */
     __device__ unsigned write_out_tasks(unsigned last) {
         unsigned total = 0, from = 1, node = root;
         for (unsigned f = 1; f <= last; ++f)
@@ -286,7 +287,7 @@ template <class P> struct lane {
             join();
         if (next == n && saved == no_node) {
             finish();
-        } else if (next < n && frames > 0 && saved == no_node && give(frames)) {
+        } else if (next < n && saved == no_node && (frames == 0 || give(frames))) {
             arena.set_state(root, pending);
             root = no_node;
         }

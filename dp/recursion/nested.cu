@@ -7,6 +7,8 @@
 namespace dpr {
 namespace {
 
+static_assert(sizeof(dpr_arena) <= DPR_SCRATCH_BYTES, "it lies in the run's scratch memory");
+
 using act_function = unsigned (*)(const dpr_recursion_block *, unsigned shared, unsigned what, unsigned i,
                                   unsigned *first);
 

@@ -19,7 +19,7 @@ static int launch(const dpr_run *run) {
         error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
     const unsigned blocks = dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms;
     if (error == cudaSuccess)
-        error = dpr_job_launch(run, j, function, blocks, blocks > 1, params);
+        error = dpr_job_launch(run, j, function, blocks, blocks > 1 || r->gpu->teams, params);
     return (int)(error == cudaSuccess ? dpr_job_end(run, j, &args) : error);
 }
 

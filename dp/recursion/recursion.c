@@ -186,6 +186,7 @@ static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **
     const dpr_status status = (*engine)->run(call, report);
     if (status != DPR_ERR_STRATEGY_UNABLE || call->options.engine || !call->recursion->host_data)
         return status;
+    dpr_engine_note_unable(call, *engine);
     *engine = &dpr_engine_cpu;
     report->reason = "the engine of the GPU that was chosen could not run it";
     return run_on_cpu(*engine, *call, report);
@@ -221,7 +222,7 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         return status;
     found.engine = engine->name;
     found.seconds = dpr_recursion_now() - call.began;
-    if (n > 0)
+    if (n > 0 && !call.options.trace) /* a traced run takes longer */
         dpr_engine_note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
 }

@@ -35,8 +35,8 @@ template <class P> struct solving {
         result results[most];
     };
 
-    /* Writes a level's frame. Children before i are solved; `inner` is what came of child i. Takes a copy, so that the
-     * family itself may be in registers. */
+    /* Writes a level's frame. Children before i are solved; `inner` is what solve_child() returned for child i. Takes a
+     * copy, so that the family itself may be in registers. */
     __attribute__((noinline, cold)) static dpr_frame *write_out(dpr_solver *s, family f, int n, int i,
                                                                 dpr_frame *inner) {
         dpr_frame *frame = inner == s->stop ? inner : s->frame(s, static_cast<uint64_t>(n));
@@ -59,13 +59,18 @@ template <class P> struct solving {
         int64_t fuel; /* as in dpr_solver; here it stays in a register */
     };
 
-    /* How many levels are inlined in the one above them: as many as have at most 31 tasks together with it. Otherwise
-     * calls would take most of the time of tasks as small as those of fib. Larger tasks are not solved sooner so. */
+    /* How many levels are inlined in the one above them: as many as have at most `inlined_tasks` tasks together with
+     * it. Otherwise calls would take most of the time of tasks as small as those of fib. Larger tasks are not solved
+     * sooner so. Without optimisation, and with AddressSanitizer, each inlined level would take more of the stack. */
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
+    static constexpr size_t inlined_tasks = sizeof(slot<P>) <= 8 ? 31 : 1;
+#else
+    static constexpr size_t inlined_tasks = 1;
+#endif
     static constexpr int count_inlined() {
         int n = 0;
-        if (sizeof(slot<P>) <= 8)
-            for (size_t width = most, tasks = 1 + width; tasks <= 31 && n < 4; width *= most, tasks += width)
-                ++n;
+        for (size_t width = most, tasks = 1 + width; tasks <= inlined_tasks && n < 4; width *= most, tasks += width)
+            ++n;
         return n;
     }
     static constexpr int inlined = count_inlined();
@@ -121,7 +126,7 @@ template <class P> struct solving {
         return nullptr;
     }
 
-    /* What came of a task, as solve_child() returns it, and state.fuel. */
+    /* What descend() returns: the frame (NULL if the task is solved) and the fuel that is left. */
     struct outcome {
         dpr_frame *frame;
         int64_t fuel;

@@ -6,8 +6,7 @@
 #include <dpr_recursion.cuh>
 
 #include <cctype>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -241,14 +240,24 @@ std::string make_text(uint64_t numbers) {
     return text + std::string(static_cast<size_t>(depth), ')');
 }
 
+bool read_file(const char *name, std::string *text) {
+    std::FILE *file = std::fopen(name, "rb");
+    if (!file)
+        return false;
+    char piece[65536];
+    for (size_t n; text->size() <= INT32_MAX && (n = std::fread(piece, 1, sizeof piece, file)) > 0;)
+        text->append(piece, n);
+    const bool is_read = !std::ferror(file);
+    (void)std::fclose(file);
+    return is_read;
+}
+
 dpr_status find_text(const recursion_request *request, std::string *text, recursion_answer *answer) {
     if (!request->input) {
         *text = make_text(request->size);
         return DPR_OK;
     }
-    std::ifstream file(request->input);
-    text->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    if (file.bad() || !file.is_open())
+    if (!read_file(request->input, text))
         return recursion_fail(answer, "the file '%.60s' cannot be read", request->input);
     return DPR_OK;
 }

@@ -3,8 +3,8 @@
  *
  * The bodies are sorted along Morton's curve, on which a cell is a range. A task is such a range: the smallest cell
  * that has all of its bodies is divided into its quarters, and empty quarters are left out. So each cell has at least
- * two parts. Where the second of them begins, no other cell has a border of its first two parts: that is the cell's
- * place in the array of cells.
+ * two parts. A cell is stored at the index of the first body of its second part. No two cells share that index, because
+ * a border between two bodies separates the first two parts of at most one cell.
  *
  * Masses and coordinates are integers, so that every sum is exact, and is compared with prefix sums. */
 #include <dpr_recursion.cuh>
@@ -141,6 +141,20 @@ void place_bodies(body *bodies, uint32_t n) {
 
 /* ---- The check: prefix sums ---- */
 
+/* How many cells a range has, one after another. */
+uint32_t count_cells(const quadtree::data &d, const quadtree::task &whole) {
+    std::vector<quadtree::task> left = {whole}, children(quadtree::most_children + 1);
+    uint32_t cells = 0;
+    while (!left.empty()) {
+        const quadtree::task t = left.back();
+        left.pop_back();
+        const int n = quadtree::divide(d, t, {children.data(), sizeof t, quadtree::most_children});
+        cells += n > 0;
+        left.insert(left.end(), children.begin(), children.begin() + n);
+    }
+    return cells;
+}
+
 /* Whether cells have the sums of their bodies, and all bodies of one square. Counts the cells. */
 bool is_right(const quadtree::data &d, uint32_t n, uint32_t *count) {
     std::vector<cell> prefix(n + size_t{1});
@@ -214,7 +228,7 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
         status = quadtree_run(ctx, &root, 1, &data, &whole, request->options, report, nullptr);
         uint32_t count = 0;
         if (status == DPR_OK) {
-            const bool right = is_right(data, n, &count) && whole.count == n;
+            const bool right = is_right(data, n, &count) && count == count_cells(data, root) && whole.count == n;
             recursion_set_answer(answer, right, "%u cells; the centre of mass of all is (%.4f, %.4f)", count,
                                  static_cast<double>(whole.x) / static_cast<double>(whole.mass) / 65535,
                                  static_cast<double>(whole.y) / static_cast<double>(whole.mass) / 65535);

@@ -24,9 +24,12 @@ typedef struct request {
 static void print_examples(void) {
     const recursion_example *e;
     puts("\nRecursions:");
-    for (size_t i = 0; (e = recursion_example_at(i)); i++)
+    for (size_t i = 0; (e = recursion_example_at(i)); i++) {
         printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")%s\n", e->name, e->text, "",
                e->size_text, e->size, e->most, e->draws ? "; -O draws it" : "");
+        if (e->input_text)
+            printf("%-11s --input: %s\n", "", e->input_text);
+    }
     puts("\nEngines:");
     for (size_t i = 0; dpr_engine_name(i); i++)
         printf("%-11s %s\n", dpr_engine_name(i), dpr_engine_text(i));
@@ -79,7 +82,7 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {0, "input", "FILE", cli_text, &r->input, "read the problem from there (expression)"},
         {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
         {0, "trace", "FILE", cli_text, &r->trace,
-         "after all, run once more, and write there what each\nthread or block did when, for ui.perfetto.dev"},
+         "after measuring, run once more and write a timeline\nof threads or blocks there, for ui.perfetto.dev"},
         {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         cli_help_option,
@@ -199,10 +202,13 @@ static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, c
     const size_t n = dpr_engine_count();
     measured *of = calloc(n + 1, sizeof *of);
     yardsticks than = {0, 0};
-    int code = CLI_OK;
+    int code = CLI_OK, drawn = 0;
     for (size_t i = 0; of && i <= n; i++) {
         const char *engine = dpr_engine_name(i);
-        of[i] = measure_settled(ctx, e, r, engine);
+        request one = *r;
+        one.picture = drawn ? NULL : r->picture; /* every engine would draw the same */
+        of[i] = measure_settled(ctx, e, &one, engine);
+        drawn |= of[i].status == DPR_OK;
         if (!is_left_out(&of[i]) && check(e, &of[i]) != CLI_OK)
             code = CLI_FAILED;
         if (engine && strcmp(engine, "cpu") == 0)
@@ -230,13 +236,14 @@ static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *
 /* Events of one engine, as Chrome's trace event format has them. */
 typedef struct timeline {
     cJSON *events;
-    int number; /* of the engine */
+    int number;                         /* of the engine */
+    const dpr_recursion_report *before; /* what was run before, for examples of several runs */
 } timeline;
 
 static void add_event(void *user, const dpr_recursion_event *e) {
     const timeline *t = user;
     report_add(report_row(t->events), "name=%s ph=%s pid=%d tid=%lu ts=%f dur=%f", e->what, "X", t->number,
-               (uint64_t)e->worker, 1e6 * e->begin, 1e6 * (e->end - e->begin));
+               (uint64_t)e->worker, 1e6 * (t->before->seconds + e->begin), 1e6 * (e->end - e->begin));
 }
 
 static void add_name(const timeline *t, const char *engine) {
@@ -245,17 +252,21 @@ static void add_name(const timeline *t, const char *engine) {
     report_add(cJSON_AddObjectToObject(row, "args"), "name=%s", engine);
 }
 
-/* Runs an engine once more. Those that cannot run are left out. */
-static void trace_engine(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine, timeline *t) {
+/* Runs an engine once more. */
+static dpr_status trace_engine(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
+                               timeline *t) {
     dpr_recursion_options options = options_of(r, engine);
     dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
     const recursion_request asked = {.size = r->size, .options = &options, .input = r->input};
     recursion_answer answer;
     options.trace = add_event;
     options.trace_user = t;
-    if (e->run(ctx, &asked, &report, &answer) == DPR_OK)
+    t->before = &report;
+    const dpr_status status = e->run(ctx, &asked, &report, &answer);
+    if (status == DPR_OK)
         add_name(t, report.engine);
     t->number++;
+    return status;
 }
 
 static int write_trace(const timeline *t, const char *name) {
@@ -272,10 +283,10 @@ static int trace(dpr_ctx *ctx, const recursion_example *e, const request *r) {
     timeline t = {.events = cJSON_CreateArray()};
     if (r->engine && strcmp(r->engine, "all") == 0)
         for (size_t i = 0; i < dpr_engine_count(); i++)
-            trace_engine(ctx, e, r, dpr_engine_name(i), &t);
-    else
-        trace_engine(ctx, e, r, r->engine, &t);
-    const int code = write_trace(&t, r->trace);
+            (void)trace_engine(ctx, e, r, dpr_engine_name(i), &t); /* those that cannot run are left out */
+    else if (trace_engine(ctx, e, r, r->engine, &t) != DPR_OK)
+        (void)cli_error("%s: %s", e->name, dpr_last_error());
+    const int code = cJSON_GetArraySize(t.events) > 0 ? write_trace(&t, r->trace) : CLI_FAILED;
     cJSON_Delete(t.events);
     return code;
 }
@@ -287,8 +298,12 @@ static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_examp
     const int device = dpr_ctx_device(ctx);
     dpr_machine_info info = DPR_MACHINE_INFO_INIT;
     dpr_machine *machine;
-    report_add(out->document, "benchmark=%s version=%s commit=%s recursion=%s size=%lu", "dpr recurse", dpr_version(),
-               DPR_COMMIT, e->name, r->size);
+    report_add(out->document, "benchmark=%s version=%s commit=%s recursion=%s", "dpr recurse", dpr_version(),
+               DPR_COMMIT, e->name);
+    if (r->input)
+        report_add(out->document, "input=%s", r->input);
+    else
+        report_add(out->document, "size=%lu", r->size);
     if (dpr_machine_read(device, 0, &machine) != DPR_OK)
         return;
     (void)dpr_machine_describe(machine, &info);
