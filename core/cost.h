@@ -20,7 +20,7 @@ static inline double dpr_cost_seconds(dpr_cost cost, double memory_rate) {
 /* ---- The CPU ---- */
 
 /* Seconds that one thread spends on segments, in addition to reading their elements: 3 to 15 ns each, depending on
- * their lengths (SUM of F32 on a Xeon). */
+ * their lengths (SUM of F32 on an EPYC with AVX-512). */
 static inline double dpr_cpu_segment_seconds(const dpr_key *key, dpr_size size) {
     return key->f.segments ? 10e-9 * (double)size.segments : 0;
 }
