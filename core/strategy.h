@@ -28,7 +28,7 @@ typedef union dpr_key {
         uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
         uint8_t fused;     /* 1: several operations in one pass over the array */
         uint8_t segments;  /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
-        uint8_t strided;   /* 1: elements do not lie one behind the other. So far no strategy runs such an array */
+        uint8_t strided;   /* 1: elements do not lie one behind the other; or, with segments, results are along axes */
         uint8_t spare;
         uint32_t ops; /* bit i: the operation of row i is asked for */
     } f;
@@ -80,6 +80,20 @@ typedef struct dpr_segment_list {
     dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
 } dpr_segment_list;
+
+/* An axis of an array: how many indices it has, and the distances of neighbours in the array and in the results. */
+typedef struct dpr_axis {
+    uint64_t extent;
+    int64_t in, out; /* elements; results */
+} dpr_axis;
+
+/* An array along some of whose axes is reduced. In each list the last axis is the innermost one. There is at least one
+ * axis in `reduce`; extents of 1 and axes that can be joined are left out of both. */
+typedef struct dpr_axes_layout {
+    int kept, reduced;
+    dpr_axis keep[DPR_MOST_DIMENSIONS], reduce[DPR_MOST_DIMENSIONS];
+    uint64_t outputs, each; /* results, at least 1; elements of each */
+} dpr_axes_layout;
 
 /* Bytes of the largest result, and of the place of each result in a mailbox. */
 enum { DPR_RESULT_BYTES = 16 };
@@ -164,6 +178,7 @@ struct dpr_run {
     const dpr_outputs *fused; /* NULL: the key's operation writes `out`. Otherwise each operation writes its own place;
                                  with a tag, result i is at byte DPR_RESULT_BYTES * i of the mailbox's contents */
     size_t count;             /* elements; 0 gives the identity, or -1 for ARGMIN and ARGMAX */
+    const dpr_axes_layout *axes;      /* NULL, or `out` receives a result for each index of the axes that are kept */
     const dpr_segment_list *segments; /* NULL: one array. Otherwise `out` receives a result for each segment */
     const uint64_t *device_count; /* NULL, or the number of elements in memory that the device can read. The run reads
                                      it when its turn in the stream comes; a number above `count` is taken as `count` */
@@ -226,6 +241,7 @@ typedef struct dpr_strategy {
     int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
     int fuses;       /* 1: it runs all operations, and several in one run; 0: those that are OWN (ops.def), one a run */
     int segmented;   /* 1: it also runs arrays of segments; 0: only one array */
+    int strided;     /* 1: it also reduces along axes; 0: only arrays without gaps */
     size_t
         scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */
     /* Returns NULL if the strategy can run problems of this key there; otherwise the reason, as a clause ("needs ...").

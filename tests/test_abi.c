@@ -59,6 +59,16 @@ TEST(Abi, layout_of_segments) {
     EXPECT_AT(dpr_segments, check, 40);
 }
 
+TEST(Abi, layout_of_axes) {
+    EXPECT_SIZE(dpr_axes, 40);
+    EXPECT_AT(dpr_axes, size, 0);
+    EXPECT_AT(dpr_axes, dimensions, 8);
+    EXPECT_AT(dpr_axes, reduced, 12);
+    EXPECT_AT(dpr_axes, extents, 16);
+    EXPECT_AT(dpr_axes, strides, 24);
+    EXPECT_AT(dpr_axes, out_strides, 32);
+}
+
 TEST(Abi, layout_of_recursions) {
     EXPECT_SIZE(dpr_recursion_options, 72);
     EXPECT_AT(dpr_recursion_options, size, 0);

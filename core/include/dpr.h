@@ -465,7 +465,8 @@ typedef struct dpr_options {
                           though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
                           two values. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
-                          dpr_reduce_partial(), dpr_reduce_segments() and dpr_reduce_by_key()); NULL: the order is that
+                          dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
+                          dpr_reduce_axes()); NULL: the order is that
                           of dpr_reduce(), which describes both. It must be NULL on a CPU context and for every other
                           call, and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
@@ -584,6 +585,44 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
 
+/* ---- Axes ------------------------------------------------------------------------------------------------------- */
+
+/** The most dimensions of an array. */
+enum { DPR_MOST_DIMENSIONS = 8 };
+
+/** An array of several dimensions, and along which of them it is reduced. Start from DPR_AXES_INIT. */
+typedef struct dpr_axes {
+    size_t size;             /**< sizeof(dpr_axes), set by DPR_AXES_INIT */
+    int dimensions;          /**< 1 to DPR_MOST_DIMENSIONS */
+    uint32_t reduced;        /**< bit d is set: dimension d is reduced. Dimension 0 is the slowest one. 0: none is, and
+                                  each element has a result of its own */
+    const uint64_t *extents; /**< the number of indices in each dimension */
+    const int64_t *strides;  /**< the distance, in elements, between neighbours in each dimension; may be negative or 0.
+                                  NULL: the array has no gaps, and its last index runs fastest */
+    const int64_t *out_strides; /**< the same of the results, in results; those of reduced dimensions are not used.
+                                     NULL: the results have no gaps, and the last kept index runs fastest */
+} dpr_axes;
+
+#define DPR_AXES_INIT                                                                                                  \
+    { sizeof(dpr_axes), 0, 0, NULL, NULL, NULL }
+DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
+
+/** Reduces an array along some of its dimensions: for each index of the dimensions that are kept, one result of all
+ * elements with this index. Blocking.
+ *
+ * @param in   the element whose indices are all 0. NULL if there are no elements.
+ * @param out  the result whose indices are all 0. Results must not share a place, and must not overlap `in`.
+ *
+ * ARGMIN and ARGMAX count elements in the order of the indices of the reduced dimensions, the last one running fastest.
+ * If there are no elements to reduce, results are the identity, and ARGMIN and ARGMAX end with DPR_ERR_EMPTY.
+ * options->init is combined with every result. Floating-point results are bitwise reproducible for the same strategy,
+ * number of threads, extents and strides.
+ *
+ * So far only cpu.simd and cpu.threads do this: `in` and `out` must be in memory that the host reaches, and
+ * options->launch->report must be NULL. Errors: those of dpr_reduce_ex(). */
+DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
+                                   const dpr_axes *axes, const dpr_options *options);
+
 /* ---- Plans ------------------------------------------------------------------------------------------------------ */
 
 /** Where an array lies. */
@@ -594,9 +633,6 @@ typedef enum dpr_memory {
     DPR_MEMORY_MANAGED = 3,
     DPR_MEMORY_DEVICE = 4
 } dpr_memory;
-
-/** The most dimensions of a problem. */
-enum { DPR_MOST_DIMENSIONS = 8 };
 
 /** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents.
  */

@@ -239,11 +239,16 @@ cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *j, void *function,
     return (cudaError_t)dpr_driver()->launch_kernel_ex(&config, (CUfunction)function, params, NULL);
 }
 
-/* Without its spans, which then stay zero, a run still has its results. */
+/* The results do not depend on spans, so an error that concerns these alone is none. */
+static void forget_spans(const dpr_job *j) {
+    ((dpr_recursion_span *)j->spans)->what = DPR_SPAN_NONE;
+    (void)cudaGetLastError();
+}
+
 static void copy_spans(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
     if (cudaMemcpyAsync(j->spans, args->spans, args->most_spans * sizeof *args->spans, cudaMemcpyDefault, run->stream)
         != cudaSuccess)
-        (void)cudaGetLastError();
+        forget_spans(j);
 }
 
 /* Waits until nothing of the run is in flight. */
@@ -253,16 +258,18 @@ static cudaError_t wait_for_all(const dpr_run *run) {
 
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
     cudaError_t error = cudaSuccess;
+    if (!j->results && !j->spans)
+        return cudaSuccess;
     if (j->results)
         error = cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
                                 run->stream);
     if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
-    if (error == cudaSuccess && !j->results && !j->spans)
-        return cudaSuccess;
     /* The mailbox may be full before copies are done; and after an error other runs may get it. */
     const cudaError_t waited = wait_for_all(run);
-    return error == cudaSuccess ? waited : error;
+    if (waited != cudaSuccess && j->spans)
+        forget_spans(j);
+    return error != cudaSuccess ? error : j->results ? waited : cudaSuccess;
 }
 
 /* ---- The run ---- */

@@ -19,6 +19,7 @@
     X(kernel_info, KERNEL_INFO)                                                                                        \
     X(step, STEP)                                                                                                      \
     X(prediction, PREDICTION)                                                                                          \
+    X(axes, AXES)                                                                                                      \
     X(segments, SEGMENTS)                                                                                              \
     X(recursion_options, RECURSION_OPTIONS)                                                                            \
     X(recursion_report, RECURSION_REPORT)

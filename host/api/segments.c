@@ -2,20 +2,15 @@
 #include "cpu/segments.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cpu/runs.h"
-#include "ctx.h"
 #include "error.h"
-#include "request.h"
+#include "parts.h"
 
-/* A checked call. */
+/* A call with its segments. */
 typedef struct call {
-    dpr_request request;
+    dpr_parts parts;
     dpr_segment_list list;
-    const void *in;
-    void *out;
-    dpr_place in_place;
     int check; /* dpr_segments.check */
 } call;
 
@@ -46,14 +41,13 @@ static dpr_status check_options(const dpr_segments *s) {
     return DPR_OK;
 }
 
-/* Fails if the numbers or the results do not fit the address space. */
-static dpr_status check_count(const dpr_segments *s, size_t result_bytes) {
-    const size_t number = dpr_dtypes[DPR_ROW(s->dtype)].size, each = number > result_bytes ? number : result_bytes;
-    if (s->count < PTRDIFF_MAX / each)
+/* Fails if the numbers or the results may not fit the address space. */
+static dpr_status check_count(const dpr_segments *s) {
+    if (s->count < PTRDIFF_MAX / DPR_RESULT_BYTES)
         return DPR_OK;
     return dpr_fail(DPR_ERR_SIZE,
-                    "segments->count is %llu, and the results or the numbers of so many segments do not "
-                    "fit the address space",
+                    "segments->count is %llu, and the results or the numbers of so many segments do not fit the "
+                    "address space",
                     (unsigned long long)s->count);
 }
 
@@ -65,7 +59,7 @@ static dpr_status take_segments(const dpr_segments *given, call *c) {
     if (status == DPR_OK)
         status = check_options(&s);
     if (status == DPR_OK)
-        status = check_count(&s, c->request.out_size);
+        status = check_count(&s);
     if (status == DPR_OK && s.count > 0)
         status = check_numbers("segments->begins", s.begins, s.dtype);
     if (status == DPR_OK && s.count > 0 && s.ends)
@@ -78,77 +72,16 @@ static dpr_status take_segments(const dpr_segments *given, call *c) {
     return DPR_OK;
 }
 
-/* Fails if the host does not reach the memory. */
-static dpr_status reach(const dpr_ctx *ctx, const char *name, const void *at, dpr_place *place) {
-    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
-    dpr_status status = dpr_device_place(at, name, place);
-    if (status == DPR_OK)
-        status = dpr_ctx_reaches(ctx, name, *place);
-    if (status == DPR_OK && place->memory == DPR_MEMORY_DEVICE)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and only the CPU runs segments", name,
-                        place->device);
-    if (status == DPR_OK && place->memory == DPR_MEMORY_MANAGED && caps->has_gpu && !caps->gpu.concurrent_managed)
-        return dpr_fail(DPR_ERR_MEMORY_KIND,
-                        "%s is in managed memory, which the CPU may not touch here while a kernel "
-                        "runs",
-                        name);
-    return status;
-}
-
-/* The same for `in`, `out` and two arrays more. Then waits for the work that the call comes after. */
-static dpr_status reach_all(const dpr_ctx *ctx, call *c, const char *const names[2], const void *const more[2]) {
-    dpr_place place, of_device = {DPR_MEMORY_HOST, -1, NULL};
-    dpr_status status = DPR_OK;
-    for (int i = 0; i < 2 && status == DPR_OK; i++) {
-        if (more[i])
-            status = reach(ctx, names[i], more[i], &place);
-        if (more[i] && status == DPR_OK && place.device >= 0)
-            of_device = place;
-    }
-    if (status == DPR_OK && c->out)
-        status = reach(ctx, "out", c->out, &place);
-    c->in_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
-    if (status == DPR_OK && c->request.count > 0)
-        status = reach(ctx, "in", c->in, &c->in_place);
-    if (status != DPR_OK)
-        return status;
-    if (c->request.stream)
-        return dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->request.stream);
-    if (c->in_place.device >= 0)
-        of_device = c->in_place;
-    return of_device.device >= 0 ? dpr_device_wait(of_device) : DPR_OK;
-}
-
 /* A segment that is not empty and not within the array ends the call. */
 static dpr_status check_ranges(const call *c) {
     for (uint64_t i = 0; i < c->list.count; i++) {
         const dpr_range r = dpr_segment_range(&c->list, i);
         if (c->list.dtype != DPR_U64 && r.begin > INT64_MAX)
             return dpr_fail(DPR_ERR_SEGMENT, "segment %llu begins at %lld", (unsigned long long)i, (long long)r.begin);
-        if (r.end > c->request.count)
+        if (r.end > c->parts.request.count)
             return dpr_fail(DPR_ERR_SEGMENT, "segment %llu ends at %zu, and the array has %zu elements",
-                            (unsigned long long)i, r.end, c->request.count);
+                            (unsigned long long)i, r.end, c->parts.request.count);
     }
-    return DPR_OK;
-}
-
-/* Makes a call that lacks its segments. There may be no elements, also for ARGMIN and ARGMAX. */
-static dpr_status make_call(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
-                            const dpr_options *options, call *c) {
-    memset(c, 0, sizeof *c);
-    if (!ctx)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "ctx is NULL");
-    const dpr_status status = dpr_request_make(op, dtype, count > 0 ? count : 1, options, &c->request);
-    if (status != DPR_OK)
-        return status;
-    c->request.count = count;
-    c->in = in;
-    c->out = out;
-    if (c->request.launch_report)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->launch->report is set; segments have no nested launches");
-    if (c->request.stream && !dpr_ctx_gpu(ctx))
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
-                        (void *)c->request.stream);
     return DPR_OK;
 }
 
@@ -168,40 +101,23 @@ static size_t count_elements(const call *c) {
     return sum < (double)PTRDIFF_MAX ? (size_t)sum : PTRDIFF_MAX;
 }
 
-static uint8_t logarithm(uint64_t n) {
-    return (uint8_t)(63 - __builtin_clzll(n));
-}
-
 static dpr_status run(dpr_ctx *ctx, call *c) {
-    const dpr_choice *choice = NULL;
-    dpr_run run;
-    c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
-    c->request.key.f.segments = (uint8_t)(1 + logarithm(c->list.count));
-    const dpr_status status = dpr_ctx_choice(ctx, c->request.key, &choice);
-    if (status != DPR_OK)
-        return status;
-    const dpr_choice_step *step = dpr_choice_at(choice, count_elements(c));
-    dpr_request_run(&c->request, &run);
-    run.in = c->in;
-    run.out = c->out;
-    run.segments = &c->list;
-    run.limits = step->limits;
-    (void)step->strategy->launch(&run);
-    return DPR_OK;
+    c->parts.segments = &c->list;
+    return dpr_parts_run(ctx, &c->parts, c->list.count, count_elements(c));
 }
 
 dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                const dpr_segments *segments, const dpr_options *options) {
     static const char *const names[] = {"segments->begins", "segments->ends"};
-    call c;
-    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
+    call c = {.check = 0};
+    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c.parts);
     if (status == DPR_OK)
         status = take_segments(segments, &c);
     if (status != DPR_OK || c.list.count == 0)
         return status;
-    status = dpr_request_check(&c.request, in, &out);
+    status = dpr_request_check(&c.parts.request, in, &out);
     if (status == DPR_OK)
-        status = reach_all(ctx, &c, names, (const void *const[]){c.list.begins, c.list.ends});
+        status = dpr_parts_reach(ctx, &c.parts, names, (const void *const[]){c.list.begins, c.list.ends});
     if (status == DPR_OK && c.check)
         status = check_ranges(&c);
     return status == DPR_OK ? run(ctx, &c) : status;
@@ -224,7 +140,7 @@ static dpr_status reduce_runs(dpr_ctx *ctx, call *c, const int64_t *begins, uint
 
 static dpr_status by_key(dpr_ctx *ctx, call *c, const void *keys, size_t key_bytes, void *unique_keys, uint64_t *runs) {
     uint64_t found;
-    int64_t *begins = dpr_runs_find(keys, key_bytes, c->request.count, &found);
+    int64_t *begins = dpr_runs_find(keys, key_bytes, c->parts.request.count, &found);
     dpr_status status;
     if (!begins)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
@@ -248,18 +164,18 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
                              void *out, uint64_t *runs, size_t count, dpr_dtype dtype, dpr_op op,
                              const dpr_options *options) {
     static const char *const names[] = {"keys", "unique_keys"};
-    call c;
-    dpr_status status = make_call(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK && !runs)
-        status = dpr_fail(DPR_ERR_NULL_POINTER, "runs is NULL");
+    call c = {.check = 0};
+    if (!runs)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "runs is NULL");
+    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c.parts);
     if (status == DPR_OK && count > 0)
         status = check_keys("keys", keys, key_dtype);
     if (status == DPR_OK && count > 0 && unique_keys)
         status = check_keys("unique_keys", unique_keys, key_dtype);
     if (status == DPR_OK && count > 0 && *runs > 0)
-        status = dpr_request_check(&c.request, in, &out);
+        status = dpr_request_check(&c.parts.request, in, &out);
     if (status == DPR_OK && count > 0)
-        status = reach_all(ctx, &c, names, (const void *const[]){keys, unique_keys});
+        status = dpr_parts_reach(ctx, &c.parts, names, (const void *const[]){keys, unique_keys});
     if (status == DPR_OK && count > 0)
         return by_key(ctx, &c, keys, dpr_dtype_size(key_dtype), unique_keys, runs);
     if (status == DPR_OK)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "axes.h"
 #include "cost.h"
 #include "ops.h"
 #include "segments.h"
@@ -94,6 +95,8 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 static int launch(const dpr_run *run) {
+    if (run->axes)
+        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), 1);
     if (run->segments) {
         (void)dpr_cpu_segments(run, 0, run->segments->count,
                                (dpr_segment_limits){dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, SIZE_MAX});
@@ -113,6 +116,7 @@ const dpr_strategy dpr_cpu_simd = {
     .role = DPR_ROLE_CANDIDATE,
     .fuses = 1,
     .segmented = 1,
+    .strided = 1,
     .cost = cost,
     .limits = dpr_cpu_one_thread,
     .launch = launch,

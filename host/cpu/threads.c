@@ -4,6 +4,7 @@
  * order. So the bits of the result depend only on these, and on whether the run has several operations, which take
  * turns at chunks (dpr_accs_fold()). A caller that finds the pool in use by another thread does all parts itself, with
  * the same result. It does not wait, because the cores are busy anyway. */
+#include "axes.h"
 #include "cost.h"
 #include "ops.h"
 #include "pool.h"
@@ -164,6 +165,8 @@ static int launch_segments(const dpr_run *run) {
 }
 
 static int launch(const dpr_run *run) {
+    if (run->axes)
+        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), threads_of(run));
     return run->segments ? launch_segments(run) : launch_array(run);
 }
 
@@ -188,6 +191,7 @@ const dpr_strategy dpr_cpu_threads = {
     .role = DPR_ROLE_CANDIDATE,
     .fuses = 1,
     .segmented = 1,
+    .strided = 1,
     .cost = cost,
     .limits = limits,
     .launch = launch,

@@ -67,9 +67,9 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
-    if (!refusal && key->f.strided)
+    if (!refusal && key->f.strided && !(key->f.segments && strategy->strided))
         refusal = "runs one array without gaps";
-    if (!refusal && key->f.segments && !strategy->segmented)
+    if (!refusal && key->f.segments && !key->f.strided && !strategy->segmented)
         refusal = "runs one array, not its segments";
     if (!refusal && (key->f.fused || dpr_ops[key->f.op].fused_only) && !strategy->fuses)
         refusal = "has no kernels for this operation, or for several at a time";
@@ -197,7 +197,7 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
 /* Fails because no strategy can run the key. The reason is the strides, the block size, the segments, the memory, or
  * why the strategy that runs all operations cannot. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
-    if (key->f.strided)
+    if (key->f.strided && !key->f.segments)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
                         "problem->strides leave gaps between elements or change their order, and no strategy runs "
                         "such arrays");
@@ -207,7 +207,8 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
                             "options->launch->block is %d, and no strategy whose block size can be chosen can run this",
                             1 << key->f.block);
     if (key->f.segments)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "only the CPU runs segments, and it does not reach %s memory here",
+        return dpr_fail(DPR_ERR_MEMORY_KIND,
+                        "only the CPU runs segments and axes, and it does not reach %s memory here",
                         dpr_memory_name((dpr_memory)key->f.in_memory));
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
         const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);

@@ -170,6 +170,13 @@ class Dpr:
                             self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM))
         return [runs[0], *sums]
 
+    def sums_of_columns(self, function):
+        """What the function, which must succeed, gives for the columns of x as an array of five rows."""
+        extents, sums = self.ffi.new("uint64_t[]", [5, 2]), np.zeros(2)
+        axes = self.sized("dpr_axes *", dimensions=2, reduced=1, extents=extents)
+        self.check(function(self.bytes(self.x), self.bytes(sums), self.lib.DPR_F64, self.lib.DPR_SUM, axes))
+        return [*sums]
+
     def fused_problem(self):
         """The problem of a sum and of both extremes of x. The array of operations is the second value."""
         ops = self.ffi.new("dpr_op[]", [self.lib.DPR_SUM, self.lib.DPR_MINMAX])
@@ -275,6 +282,7 @@ CALLS = {
         d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null, d.null)), [55, 1, 10]),
     "dpr_reduce_segments": lambda d, f: (d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null)), [10, 45]),
     "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
+    "dpr_reduce_axes": lambda d, f: (d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null)), [25, 30]),
     "dpr_shutdown": lambda d, f: ((f(), d.reduce(d.x, "sum")), (None, 55)),
     "dpr_ctx_create": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.null)), "DPR_ERR_NULL_POINTER"),
     "dpr_ctx_create_ex": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.sized("dpr_ctx_options *", pending_launches=1),

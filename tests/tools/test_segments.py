@@ -92,6 +92,30 @@ class Segments(ToolTest):
         found = json.loads(self.good("reduce", empty, "--by", self.file("none.npy", npy("i8", [])), "--json"))["arrays"][0]
         self.assertEqual((found["runs"], found["results"]), (0, []))
 
+    def test_axes(self):
+        shape = (5, 4, 3)
+        numbers = self.numbers[:60]
+        c_order = self.file("c.npy", npy("i16", numbers, shape=shape))
+        turned = [numbers[12 * i + 3 * k + m] for m in range(3) for k in range(4) for i in range(5)]
+        fortran = self.file("fortran.npy", npy("i16", turned, shape=shape, fortran=True))
+        out = os.path.join(self.folder, "out.npy")
+        for axes, keepdims, wanted in (("0", False, (4, 3)), ("1", True, (5, 1, 3)), ("-1,0", False, (4,)),
+                                       ("0,1,2", False, ()), ("2,0", True, (1, 4, 1))):
+            reduced = {int(a) % 3 for a in axes.split(",")}
+            sums = {}
+            for i, number in zip(itertools.product(*map(range, shape)), numbers):
+                key = tuple(n for d, n in enumerate(i) if d not in reduced)
+                sums[key] = sums.get(key, 0) + number
+            for file in (c_order, fortran):
+                self.good("reduce", file, "--axis", axes, "-O", out, *(["--keepdims"] if keepdims else []))
+                data = Path(out).read_bytes()
+                self.assertEqual(ast.literal_eval(data[10:128].decode())["shape"], wanted)
+                self.assertEqual(list(struct.unpack(f"<{len(sums)}q", data[128:])), [sums[k] for k in sorted(sums)])
+            lines = self.good("reduce", c_order, "--axis", axes).splitlines()
+            self.assertEqual(lines[2].split()[-1], str(sums[min(sums)]))
+        self.assertEqual(self.good("reduce", "-q", c_order, "--axis", "1", "--op", "argmax").split()[0],
+                         str(max(range(4), key=lambda k: (numbers[3 * k], -k))))
+
     def test_mistakes(self):
         outside = self.file("outside.npy", npy("i64", [0, 3, 501]))
         for expect, wanted, *args in (
@@ -110,13 +134,18 @@ class Segments(ToolTest):
                 (2, "goes with one file", "--generate", 64, "--offsets", self.o),
                 (2, "goes with one operation", self.x, "--offsets", self.o, "-o", "sum,min"),
                 (2, "goes with one strategy", self.x, "--offsets", self.o, "-s", "all"),
-                (2, "is for results of segments", self.x, "-O", "x.npy"),
+                (2, "is for many results", self.x, "-O", "x.npy"),
                 (1, "band has no meaning for f32", self.file("f32.npy", npy("f32", [1])), "--offsets",
                  self.file("one.npy", npy("i32", [0, 1])), "--op", "band", "--init", "x"),
                 (1, "whose number must be known here", "-", "-t", "i16", "--offsets", self.o),
                 (2, "not '-'", self.x, "--offsets", "-"),
                 (2, "not '-'", self.x, "--offsets", self.o, "-O", "-"),
                 (2, "strategies of the CPU", self.x, "--offsets", self.o, "-d", "0"),
+                (1, "axis 1 is none of its 1 dimensions", self.x, "--axis", "1"),
+                (1, "axis -1 is named twice", self.x, "--axis", "0,-1"),
+                (2, "'x' is no dimension", self.x, "--axis", "x"),
+                (2, "--keepdims is for many results", self.x, "--keepdims"),
+                (2, "exclude each other", self.x, "--axis", "0", "--by", self.o),
                 (2, "exclude each other", self.x, "--offsets", self.o, "--by", self.x),
                 (1, "there are 41 keys, and", self.x, "--by", self.o),
                 (1, "keys are integers or truth values, and these are f32", self.x, "--by",

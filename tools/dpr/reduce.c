@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -31,6 +33,7 @@ static const cli_help help = {
     "  dpr reduce x.npy --op every --nan ignore      all operations, NaN elements skipped\n"
     "  dpr reduce x.npy -o mean,var --divisor sample mean, and an estimate of the variance\n"
     "  dpr reduce samples.bin --dtype i16 --op max   a file of bare 16-bit integers\n"
+    "  dpr reduce image.npy --op mean --axis 0,1     the mean of each colour of an image\n"
     "  dpr reduce x.npy --offsets rows.npy -O sums.npy  the sum of each row of a ragged array\n"
     "  dpr reduce x.npy --by days.npy -O sums.npy    the sum of each day; the days go to sums.keys.npy\n"
     "  zcat x.npy.gz | dpr reduce -q -               the value alone, from a pipe\n"
@@ -42,6 +45,7 @@ static const cli_help help = {
     "flat index, whatever the order in the file. bfloat16 arrays, which NumPy saves as '|V2', need\n"
     "--dtype bf16.\n"
     "\n"
+    "With --axis each index of the other dimensions has a result, as in NumPy; -O writes an array of their shape.\n"
     "With --offsets each segment has a result: segment i begins at offset i and ends where segment i + 1 begins.\n"
     "FILE holds one offset more than there are segments; offsets count elements, and are i32, u32, i64 or u64. The\n"
     "first ten results are shown; -O writes all of them to a .npy file. argmin and argmax give the index in\n"
@@ -116,6 +120,24 @@ static int take_generate(const char *text, void *out) {
     return cli_count(text, &r->generate);
 }
 
+static int add_axis(const char *word, void *out) {
+    segments_asked *s = out;
+    char *end;
+    errno = 0;
+    const long axis = strtol(word, &end, 10);
+    if (end == word || *end || errno || axis < -DPR_MOST_DIMENSIONS || axis >= DPR_MOST_DIMENSIONS)
+        return cli_usage("'%s' is no dimension from %d to %d", word, -DPR_MOST_DIMENSIONS, DPR_MOST_DIMENSIONS - 1);
+    if (s->axis_count == DPR_MOST_DIMENSIONS)
+        return cli_usage("more than %d dimensions are named", DPR_MOST_DIMENSIONS);
+    s->axes[s->axis_count++] = (int)axis;
+    return CLI_OK;
+}
+
+static int take_axes(const char *text, void *out) {
+    ((segments_asked *)out)->axis_count = 0;
+    return cli_each(text, add_axis, out);
+}
+
 static int take_window(const char *text, void *out) {
     uint64_t *window = out;
     const int code = cli_count(text, window);
@@ -142,10 +164,11 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {'w', "window", "SIZE", take_window, &r->window, "bytes in memory at a time (default: 64MiB)"},
         {0, "offsets", "FILE", cli_text, &r->segments.offsets,
          "reduce each segment by itself; FILE says where they\nbegin, and where the last one ends"},
+        {0, "axis", "K,...", take_axes, &r->segments, "reduce along these dimensions; -1 is the last one"},
+        {0, "keepdims", NULL, cli_flag, &r->segments.keepdims, "with --axis: results keep them, with one index"},
         {0, "by", "FILE", cli_text, &r->segments.by,
          "reduce each run of equal keys by itself; FILE has a\nkey for each element"},
-        {'O', "output", "FILE", cli_text, &r->segments.output,
-         "with --offsets or --by: write the results there (.npy)"},
+        {'O', "output", "FILE", cli_text, &r->segments.output, "with these options: write the results there (.npy)"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         {'q', "quiet", NULL, cli_flag, &r->asked.quiet, "the values alone, one a line"},
         cli_help_option,
@@ -181,6 +204,11 @@ static int open_places(request *r) {
 
 /* ---- Work ------------------------------------------------------------------------------------------------------- */
 
+/* The option that asks for many results; NULL if none does. */
+static const char *option_of_parts(const segments_asked *s) {
+    return s->offsets ? "--offsets" : s->by ? "--by" : s->axis_count > 0 ? "--axis" : NULL;
+}
+
 /* Reduces the array in a file, or the generated one if `file` is NULL. CLI_OK, or the exit code. */
 static int reduce_one(request *r, const char *file) {
     source s;
@@ -201,7 +229,7 @@ static int reduce_all(request *r, char **files, int count) {
     int code = open_places(r);
     if (code != CLI_OK)
         return code;
-    if (r->segments.offsets || r->segments.by)
+    if (option_of_parts(&r->segments))
         return segments_reduce(&r->asked, &r->segments, files[0], r->raw);
     if (r->generating)
         return reduce_one(r, NULL);
@@ -212,17 +240,19 @@ static int reduce_all(request *r, char **files, int count) {
     return code;
 }
 
-/* Whether --offsets, --by and --output go together with the other options. */
-static int check_segments(const request *r, int count) {
-    const char *option = r->segments.by ? "--by" : "--offsets";
-    if (!r->segments.offsets && !r->segments.by)
-        return r->segments.output ? cli_usage("--output is for results of segments, by --offsets or --by") : CLI_OK;
-    if (r->segments.offsets && r->segments.by)
-        return cli_usage("--offsets and --by exclude each other");
+/* Whether --offsets, --by, --axis and --output go together with the other options. */
+static int check_parts(const request *r, int count) {
+    const segments_asked *s = &r->segments;
+    const char *option = option_of_parts(s), *numbers = s->by ? s->by : s->offsets;
+    if (!option && (s->output || s->keepdims))
+        return cli_usage("--%s is for many results, by --offsets, --by or --axis", s->output ? "output" : "keepdims");
+    if (!option)
+        return CLI_OK;
+    if ((s->offsets != NULL) + (s->by != NULL) + (s->axis_count > 0) > 1)
+        return cli_usage("--offsets, --by and --axis exclude each other");
     if (r->generating || count != 1)
         return cli_usage("%s goes with one file", option);
-    if (strcmp(r->segments.by ? r->segments.by : r->segments.offsets, "-") == 0
-        || (r->segments.output && strcmp(r->segments.output, "-") == 0))
+    if ((numbers && strcmp(numbers, "-") == 0) || (s->output && strcmp(s->output, "-") == 0))
         return cli_usage("%s and --output take the names of files, not '-'", option);
     if (r->asked.op_count != 1 || r->asked.every_op)
         return cli_usage("%s goes with one operation", option);
@@ -230,8 +260,7 @@ static int check_segments(const request *r, int count) {
         return cli_usage("%s goes with one strategy", option);
     if ((r->device != CLI_NO_DEVICE && r->device != DPR_DEVICE_CPU)
         || (r->asked.strategy && cli_strategy_info(r->asked.strategy).on_gpu))
-        return cli_usage("%s goes with strategies of the CPU and the device 'cpu', which alone runs segments so far",
-                         option);
+        return cli_usage("%s goes with strategies of the CPU and the device 'cpu', where alone it runs so far", option);
     return CLI_OK;
 }
 
@@ -247,7 +276,7 @@ static int check(const request *r, char **files, int count) {
     for (int i = 0; i < count; i++)
         if (strcmp(files[i], "-") == 0 && standard++)
             return cli_usage("standard input ('-') is named twice");
-    return check_segments(r, count);
+    return check_parts(r, count);
 }
 
 int command_reduce(int argc, char **argv) {

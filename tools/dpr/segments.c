@@ -21,6 +21,11 @@ typedef struct work {
     size_t count;                            /* elements */
     npy_header numbers;                      /* of the offsets or keys */
     unsigned char *given, *unique, *results; /* the offsets or keys; the keys of runs; the results */
+    dpr_axes axes;
+    uint64_t extents[DPR_MOST_DIMENSIONS];
+    int64_t strides[DPR_MOST_DIMENSIONS];
+    uint64_t shape[DPR_MOST_DIMENSIONS + 1]; /* of the results */
+    int dims;
     uint64_t result_count;
     size_t result_bytes;
     double seconds;
@@ -76,20 +81,26 @@ static int check_numbers(const work *w) {
 }
 
 /* Copies the offsets or keys, because only one file at a time is mapped. */
+static int copy_numbers(work *w, const void *elements, size_t count) {
+    const size_t bytes = count * dpr_dtype_size(w->numbers.dtype);
+    w->given = malloc(bytes + 1);
+    if (!w->given)
+        return cli_error("%s: no memory for %zu bytes", w->numbers_file, bytes);
+    if (bytes > 0)
+        memcpy(w->given, elements, bytes);
+    return CLI_OK;
+}
+
 static int read_numbers(work *w) {
     source from;
     const void *elements;
     size_t count;
     int code = open_whole(&from, w->numbers_file, NULL, &elements, &count);
-    const size_t bytes = code == CLI_OK ? count * dpr_dtype_size(from.array.dtype) : 0;
-    if (code == CLI_OK) {
-        w->numbers = from.array;
+    w->numbers = from.array;
+    if (code == CLI_OK)
         code = check_numbers(w);
-    }
-    if (code == CLI_OK && !(w->given = malloc(bytes + 1)))
-        code = cli_error("%s: no memory for %zu bytes", w->numbers_file, bytes);
-    if (code == CLI_OK && bytes > 0)
-        memcpy(w->given, elements, bytes);
+    if (code == CLI_OK)
+        code = copy_numbers(w, elements, count);
     if (code == CLI_OK)
         code = check_unchanged(&from, w->numbers_file);
     source_close(&from);
@@ -100,13 +111,55 @@ static int open_array(work *w, const dpr_dtype *raw) {
     const int code = open_whole(&w->array, w->file, raw, &w->elements, &w->count);
     if (code != CLI_OK)
         return code;
-    if (w->array.array.fortran && w->array.array.dims > 1)
+    if (w->array.array.fortran && w->array.array.dims > 1 && w->s->axis_count == 0)
         return cli_error("%s: segments of an array in Fortran order are not supported", w->file);
     if (w->s->by && w->numbers.count != w->count)
         return cli_error("%s: there are %" PRIu64 " keys, and %s has %zu elements", w->numbers_file, w->numbers.count,
                          w->file, w->count);
     w->result_bytes = dpr_result_values(w->a->ops[0]) * dpr_dtype_size(result_dtype(w));
     return CLI_OK;
+}
+
+/* Notes that dimension `axis` is reduced, which counts from the last one if it is negative. */
+static int take_axis(work *w, int axis) {
+    const int dims = w->array.array.dims, d = axis < 0 ? axis + dims : axis;
+    if (d < 0 || d >= dims)
+        return cli_error("%s: axis %d is none of its %d dimensions", w->file, axis, dims);
+    if (w->axes.reduced >> d & 1)
+        return cli_error("%s: axis %d is named twice", w->file, axis);
+    w->axes.reduced |= UINT32_C(1) << d;
+    return CLI_OK;
+}
+
+/* Finds the array's shape and that of the results. */
+static int take_axes(work *w) {
+    const npy_header *array = &w->array.array;
+    const dpr_axes init = DPR_AXES_INIT;
+    int code = CLI_OK;
+    if (array->dims < 1 || array->dims > DPR_MOST_DIMENSIONS)
+        return cli_error("%s: has %d dimensions; with --axis it should have 1 to %d", w->file, array->dims,
+                         DPR_MOST_DIMENSIONS);
+    w->axes = init;
+    w->axes.dimensions = array->dims;
+    w->axes.extents = w->extents;
+    w->axes.strides = w->strides;
+    for (int i = 0; i < w->s->axis_count && code == CLI_OK; i++)
+        code = take_axis(w, w->s->axes[i]);
+    int64_t step = 1;
+    for (int i = 0; i < array->dims; i++) {
+        const int d = array->fortran ? i : array->dims - 1 - i;
+        w->extents[d] = array->shape[d];
+        w->strides[d] = step;
+        step *= (int64_t)array->shape[d];
+    }
+    w->result_count = 1;
+    for (int d = 0; d < array->dims; d++) {
+        const int is_kept = !(w->axes.reduced >> d & 1);
+        if (is_kept || w->s->keepdims)
+            w->shape[w->dims++] = is_kept ? array->shape[d] : 1;
+        w->result_count *= is_kept ? array->shape[d] : 1;
+    }
+    return code;
 }
 
 /* Room for as many results as there are. */
@@ -151,15 +204,23 @@ static dpr_status by_segment(const work *w, const dpr_options *options) {
                                options);
 }
 
-/* How many results there are. */
+/* How many segments or runs there are. */
 static dpr_status count_results(work *w, const dpr_options *options) {
-    if (!w->s->by) {
-        w->result_count = w->numbers.count - 1;
+    dpr_status status = DPR_OK;
+    if (w->s->axis_count > 0)
         return DPR_OK;
-    }
-    w->result_count = 0;
-    const dpr_status status = by_key(w, options);
+    w->result_count = w->s->by ? 0 : w->numbers.count - 1;
+    if (w->s->by)
+        status = by_key(w, options);
+    w->shape[0] = w->result_count;
+    w->dims = 1;
     return status == DPR_ERR_BUFFER_TOO_SMALL ? DPR_OK : status;
+}
+
+static dpr_status run(work *w, const dpr_options *options) {
+    if (w->s->axis_count > 0)
+        return dpr_reduce_axes(w->a->cpu, w->elements, w->results, dtype_of(w), w->a->ops[0], &w->axes, options);
+    return w->s->by ? by_key(w, options) : by_segment(w, options);
 }
 
 static int reduce(work *w) {
@@ -175,20 +236,22 @@ static int reduce(work *w) {
         return code;
     const double begun = seconds_now();
     if (status == DPR_OK)
-        status = w->s->by ? by_key(w, &options) : by_segment(w, &options);
+        status = run(w, &options);
     w->seconds = seconds_now() - begun;
     return status == DPR_OK ? check_unchanged(&w->array, w->file) : cli_error("%s: %s", w->file, dpr_last_error());
 }
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-/* Writes one result or key for each segment or run, of so many values. */
+/* Writes all results, or all keys, of so many values each. */
 static int write_file(const work *w, const char *name, dpr_dtype dtype, size_t values, const void *from) {
-    const uint64_t shape[] = {w->result_count, values};
+    uint64_t shape[DPR_MOST_DIMENSIONS + 1];
     FILE *f = fopen(name, "wb");
     if (!f)
         return cli_error("'%s' cannot be written: %s", name, strerror(errno));
-    npy_write_header(f, dtype, values > 1 ? 2 : 1, shape);
+    memcpy(shape, w->shape, sizeof shape);
+    shape[w->dims] = values;
+    npy_write_header(f, dtype, w->dims + (values > 1), shape);
     const size_t written = fwrite(from, values * dpr_dtype_size(dtype), (size_t)w->result_count, f);
     const int failed = ferror(f) || written < w->result_count;
     if (fclose(f) != 0 || failed)
@@ -215,9 +278,27 @@ static uint64_t offset_at(const work *w, uint64_t i) {
     return dpr_element_load(w->numbers.dtype, w->given + i * size).bits;
 }
 
-/* Which segment or run a row is of. */
+/* The indices of result i, with commas between them. */
+static void add_index(const work *w, cJSON *row, uint64_t i) {
+    uint64_t index[DPR_MOST_DIMENSIONS];
+    char text[DPR_MOST_DIMENSIONS * 22 + 1] = "";
+    size_t length = 0;
+    for (int d = w->dims - 1; d >= 0; d--) {
+        index[d] = i % w->shape[d];
+        i /= w->shape[d];
+    }
+    for (int d = 0; d < w->dims; d++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%" PRIu64, d ? ", " : "", index[d]);
+    report_add(row, "index=%s", text);
+}
+
+/* Which segment, run or index a row is of. */
 static void add_name(const work *w, cJSON *row, uint64_t i) {
     const size_t size = dpr_dtype_size(w->numbers.dtype);
+    if (w->s->axis_count > 0) {
+        add_index(w, row, i);
+        return;
+    }
     if (w->s->by) {
         cli_json_add(row, "key", value_json(w->numbers.dtype, w->unique + i * size));
         return;
@@ -244,8 +325,9 @@ static void show(const work *w) {
     static const report_column of_segments[] = {
         {"segment", "segment", UNIT_NONE}, {"elements", "elements", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
     static const report_column of_runs[] = {{"key", "key", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
+    static const report_column of_axes[] = {{"index", "index", UNIT_LEFT}, {"value", "value", UNIT_LEFT}, {0}};
     const char *op = dpr_op_name(w->a->ops[0]), *dtype = dpr_dtype_name(dtype_of(w));
-    const char *parts = w->s->by ? "runs" : "segments";
+    const char *parts = w->s->axis_count > 0 ? "indices" : w->s->by ? "runs" : "segments";
     cJSON *row = report_row(w->a->arrays);
     report_add(row, "file=%s dtype=%s op=%s result_dtype=%s count=%lu", w->file, dtype, op,
                dpr_dtype_name(result_dtype(w)), (uint64_t)w->count);
@@ -257,7 +339,7 @@ static void show(const work *w) {
     add_results(w, list);
     report_text(&w->a->out, REPORT_TITLE, "%.512s: %s of each of %" PRIu64 " %s of %s, in %.3g ms", w->file, op,
                 w->result_count, parts, dtype, 1e3 * w->seconds);
-    report_table(&w->a->out, NULL, list, 0, w->s->by ? of_runs : of_segments);
+    report_table(&w->a->out, NULL, list, 0, w->s->axis_count > 0 ? of_axes : w->s->by ? of_runs : of_segments);
     if (w->result_count > SHOWN && !w->s->output)
         report_text(&w->a->out, REPORT_NOTE, "%" PRIu64 " more; -O FILE writes all of them", w->result_count - SHOWN);
 }
@@ -272,9 +354,11 @@ static void print_values(const work *w) {
 
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw) {
     work w = {.a = a, .s = s, .file = file, .numbers_file = s->by ? s->by : s->offsets, .array.fd = -1};
-    int code = read_numbers(&w);
+    int code = s->axis_count > 0 ? CLI_OK : read_numbers(&w);
     if (code == CLI_OK)
         code = open_array(&w, raw);
+    if (code == CLI_OK && s->axis_count > 0)
+        code = take_axes(&w);
     if (code == CLI_OK)
         code = reduce(&w);
     if (code == CLI_OK && s->output)

@@ -1,13 +1,16 @@
-/* What `dpr reduce --offsets` and `--by` do: each segment of an array, or each run of equal keys, has a result. */
+/* What `dpr reduce --offsets`, `--by` and `--axis` do: each segment of an array, each run of equal keys, or each index
+ * of the dimensions that are kept has a result. */
 #ifndef DPR_TOOLS_SEGMENTS_H
 #define DPR_TOOLS_SEGMENTS_H
 
 #include "jobs.h"
 
 typedef struct segments_asked {
-    const char *offsets; /* the file that says where segments begin, or NULL */
-    const char *by;      /* the file with a key for each element, or NULL */
-    const char *output;  /* where the results go, as a .npy file; NULL: the first ones are shown */
+    const char *offsets;                       /* the file that says where segments begin, or NULL */
+    const char *by;                            /* the file with a key for each element, or NULL */
+    int axes[DPR_MOST_DIMENSIONS], axis_count; /* dimensions to be reduced, negative ones from the last; 0: none */
+    int keepdims;                              /* 1: results have reduced dimensions, too, with one index */
+    const char *output; /* where the results go, as a .npy file; NULL: the first ones are shown */
 } segments_asked;
 
 /* Reduces the array in a file by the operation of `a`. `raw` as in source_open(). CLI_OK, or the exit code after a

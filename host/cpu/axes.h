@@ -1,0 +1,10 @@
+/* Reductions along axes on the CPU. */
+#ifndef DPR_HOST_CPU_AXES_H
+#define DPR_HOST_CPU_AXES_H
+
+#include "ops.h"
+
+/* Reduces along the axes of the run, by `fold`, on up to `threads` threads. Returns 0. */
+int dpr_cpu_axes(const dpr_run *run, dpr_fold fold, int threads);
+
+#endif

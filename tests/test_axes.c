@@ -1,0 +1,309 @@
+/* Reductions along axes, on the CPU: each result is compared with that of a call for its elements, copied to an array.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+#include "reference.h"
+#include "support.h"
+
+enum { MOST_ELEMENTS = 1 << 16, RESULT_BYTES = 16 };
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    dpr_op op;
+    dpr_dtype dtype;
+    dpr_options options;
+    dpr_axes axes;
+    uint64_t extents[DPR_MOST_DIMENSIONS];
+    int64_t strides[DPR_MOST_DIMENSIONS], out_strides[DPR_MOST_DIMENSIONS];
+    const unsigned char *in;
+} scene;
+
+static dpr_ctx *cpu_ctx(void) {
+    dpr_ctx *ctx = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    return ctx;
+}
+
+static int is_reduced(const scene *s, int d) {
+    return (int)(s->axes.reduced >> d & 1);
+}
+
+/* The product of the extents of reduced dimensions, or of those that are kept. */
+static uint64_t product(const scene *s, int reduced) {
+    uint64_t n = 1;
+    for (int d = 0; d < s->axes.dimensions; d++)
+        n *= is_reduced(s, d) == reduced ? s->extents[d] : 1;
+    return n;
+}
+
+/* The offset of index i of reduced dimensions, or of those that are kept. */
+static int64_t offset(const scene *s, int reduced, uint64_t i, const int64_t *strides) {
+    int64_t at = 0;
+    for (int d = s->axes.dimensions - 1; d >= 0; d--)
+        if (is_reduced(s, d) == reduced) {
+            at += (int64_t)(i % s->extents[d]) * strides[d];
+            i /= s->extents[d];
+        }
+    return at;
+}
+
+/* Sets strides without gaps, the last dimension running fastest. Returns the number of elements or results. */
+static int64_t set_strides(const scene *s, int kept_only, int64_t *strides) {
+    int64_t step = 1;
+    for (int d = s->axes.dimensions - 1; d >= 0; d--) {
+        strides[d] = step;
+        step *= kept_only && is_reduced(s, d) ? 1 : (int64_t)s->extents[d];
+    }
+    return step;
+}
+
+/* Whether two results are the same: bit by bit, unless they are sums that were formed in another order. */
+static int is_same(const scene *s, const void *a, const void *b) {
+    const dpr_dtype type = dpr_result_dtype(s->op, s->dtype);
+    const double bound = type == DPR_F32 || type == DPR_C64 ? 1e-5 : 1e-12;
+    const size_t parts = type == DPR_C64 || type == DPR_C128 ? 2 : 1;
+    dpr_dtype_info info = DPR_DTYPE_INFO_INIT;
+    (void)dpr_dtype_describe(type, &info);
+    if (s->op == DPR_MINMAX || s->op == DPR_MIN || s->op == DPR_MAX
+        || (info.kind != DPR_KIND_FLOAT && info.kind != DPR_KIND_COMPLEX))
+        return memcmp(a, b, ref_result_size(s->op, s->dtype)) == 0;
+    for (size_t i = 0; i < parts; i++) {
+        const double x = bound > 1e-6 ? (double)((const float *)a)[i] : ((const double *)a)[i];
+        const double y = bound > 1e-6 ? (double)((const float *)b)[i] : ((const double *)b)[i];
+        if (!(x == y || (x != x && y != y)
+              || (x - y <= bound * (1 + y * (y > 0 ? 1 : -1)) && y - x <= bound * (1 + y * (y > 0 ? 1 : -1)))))
+            return 0;
+    }
+    return 1;
+}
+
+/* Runs the scene, whose results lie in `places` places of `out`, the one with all indices 0 at `first`. */
+static void expect_right(const scene *s, int64_t first, size_t places) {
+    const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
+    const uint64_t outputs = product(s, 0), each = product(s, 1);
+    unsigned char *out = malloc(places * size + 1), *copy = malloc((size_t)each * element + 1);
+    uint64_t wrong = 0;
+    memset(out, 0x5a, places * size + 1);
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_axes(s->ctx, s->in, out + first * (int64_t)size, s->dtype, s->op, &s->axes, &s->options));
+    for (uint64_t o = 0; o < outputs; o++) {
+        _Alignas(RESULT_BYTES) unsigned char known[RESULT_BYTES];
+        const int64_t from = offset(s, 0, o, s->strides), to = first + offset(s, 0, o, s->out_strides);
+        for (uint64_t i = 0; i < each; i++)
+            memcpy(copy + i * element, s->in + (from + offset(s, 1, i, s->strides)) * (int64_t)element, element);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, copy, known, (size_t)each, s->dtype, s->op, &s->options));
+        wrong += !is_same(s, out + to * (int64_t)size, known);
+        memset(out + to * (int64_t)size, 0x5a, size);
+    }
+    for (size_t i = 0; i <= places * size; i++)
+        wrong += out[i] != 0x5a; /* no other place was written */
+    EXPECT_THAT(wrong == 0,
+                "%s of %s by %s, %d dimensions (%llu, %llu, %llu ...), reduced 0x%x: %llu results are wrong",
+                dpr_op_name(s->op), dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto",
+                s->axes.dimensions, (unsigned long long)s->extents[0], (unsigned long long)s->extents[1],
+                (unsigned long long)s->extents[2], s->axes.reduced, (unsigned long long)wrong);
+    free(out);
+    free(copy);
+}
+
+/* ---- Shapes ---- */
+
+/* A shape of at most `most` elements. */
+static void choose_shape(scene *s, uint32_t most, uint64_t *seed) {
+    const dpr_axes init = DPR_AXES_INIT;
+    s->axes = init;
+    s->axes.dimensions = 1 + (int)data_below(seed, DPR_MOST_DIMENSIONS);
+    s->axes.extents = s->extents;
+    s->axes.reduced = data_below(seed, 1u << s->axes.dimensions);
+    for (int d = 0; d < DPR_MOST_DIMENSIONS; d++)
+        s->extents[d] = 1;
+    for (uint32_t left = most, tries = 0; left > 1 && tries < 2 * (uint32_t)s->axes.dimensions; tries++) {
+        const uint32_t d = data_below(seed, (uint32_t)s->axes.dimensions),
+                       n = 1 + data_below(seed, left < 90 ? left : 90);
+        if (s->extents[d] == 1) {
+            s->extents[d] = n;
+            left /= n;
+        }
+    }
+}
+
+/* Turns round the strides of some dimensions, and sets others to 0. Returns the place of the first element. */
+static int64_t twist(scene *s, uint64_t *seed) {
+    int64_t first = 0;
+    s->axes.strides = s->strides;
+    for (int d = 0; d < s->axes.dimensions; d++) {
+        const uint32_t how = data_below(seed, 5);
+        if (how == 0)
+            s->strides[d] = 0;
+        if (how == 1) {
+            first += s->strides[d] * (int64_t)(s->extents[d] - 1);
+            s->strides[d] = -s->strides[d];
+        }
+    }
+    return first;
+}
+
+/* Swaps two dimensions' strides of elements, or of results. */
+static void transpose(const scene *s, int64_t *strides, int kept_only, uint64_t *seed) {
+    int order[DPR_MOST_DIMENSIONS];
+    int64_t step = 1;
+    for (int d = 0; d < s->axes.dimensions; d++) {
+        const int k = (int)data_below(seed, (uint32_t)d + 1);
+        order[d] = order[k];
+        order[k] = d;
+    }
+    for (int i = 0; i < s->axes.dimensions; i++) {
+        strides[order[i]] = step;
+        step *= kept_only && is_reduced(s, order[i]) ? 1 : (int64_t)s->extents[order[i]];
+    }
+}
+
+static const char *const strategies[] = {"cpu.simd", "cpu.threads", NULL};
+
+TEST(Axes, random_shapes) {
+    static _Alignas(16) unsigned char in[MOST_ELEMENTS * 16];
+    uint64_t seed = 20;
+    scene s = {.ctx = cpu_ctx()};
+    for (int i = 0; i < 800 && !test_failed(); i++) {
+        const dpr_options options = DPR_OPTIONS_INIT;
+        s.op = dpr_op_at(data_below(&seed, (uint32_t)dpr_op_count()));
+        s.dtype = dpr_dtype_at(data_below(&seed, (uint32_t)dpr_dtype_count()));
+        if (!dpr_supported(s.op, s.dtype) || s.op == DPR_PROD)
+            continue;
+        choose_shape(&s, i % 10 == 0 ? MOST_ELEMENTS : 3000, &seed);
+        (void)set_strides(&s, 0, s.strides);
+        const int64_t results = set_strides(&s, 1, s.out_strides);
+        int64_t first = 0;
+        if (i % 4 == 1)
+            transpose(&s, s.strides, 0, &seed);
+        if (i % 2 == 1)
+            first = twist(&s, &seed);
+        if (i % 4 == 3) {
+            transpose(&s, s.out_strides, 1, &seed);
+            s.axes.out_strides = s.out_strides;
+        }
+        s.options = options;
+        s.options.nan = i % 3 == 0 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        s.options.strategy = strategies[i % 3];
+        data_fill(in, s.op, s.dtype, i % 5 == 0 ? DATA_NAN_MIDDLE : DATA_RANDOM, MOST_ELEMENTS);
+        s.in = in + first * (int64_t)dpr_dtype_size(s.dtype);
+        expect_right(&s, 0, (size_t)results);
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* Few results of very many elements, which are divided among threads; and the other way round. */
+TEST(Axes, extreme_shapes) {
+    static const struct {
+        uint64_t extents[3];
+        uint32_t reduced;
+    } shapes[] = {{{1 << 20, 3, 1}, 1},       {{3, 1 << 20, 1}, 2},       {{1 << 20, 3, 1}, 2},
+                  {{3, 1 << 20, 1}, 1},       {{1 << 10, 3, 1 << 10}, 5}, {{2, 1 << 18, 2}, 5},
+                  {{1 << 10, 1 << 10, 1}, 0}, {{1 << 11, 1 << 10, 1}, 3}};
+    enum { COUNT = 3 << 20 };
+    int32_t *in = malloc(COUNT * sizeof *in);
+    uint64_t seed = 1;
+    scene s = {.ctx = cpu_ctx(), .dtype = DPR_I32, .in = (const unsigned char *)in};
+    for (size_t i = 0; i < COUNT; i++)
+        in[i] = (int32_t)data_below(&seed, 1000);
+    for (size_t i = 0; i < LENGTH(shapes) * 2 * 2; i++) {
+        const dpr_axes init = DPR_AXES_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        s.op = i % 2 ? DPR_ARGMAX : DPR_SUM;
+        s.axes = init;
+        s.axes.dimensions = 3;
+        s.axes.extents = s.extents;
+        memcpy(s.extents, shapes[i / 4].extents, sizeof shapes->extents);
+        s.axes.reduced = shapes[i / 4].reduced;
+        s.options = options;
+        s.options.strategy = strategies[i / 2 % 2];
+        (void)set_strides(&s, 0, s.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+    }
+    dpr_ctx_destroy(s.ctx);
+    free(in);
+}
+
+TEST(Axes, results_with_gaps) {
+    static const float in[] = {1, 2, 3, 4, 5, 6};
+    scene s = {.ctx = cpu_ctx(), .op = DPR_SUM, .dtype = DPR_F32, .in = (const unsigned char *)in};
+    const dpr_axes init = DPR_AXES_INIT;
+    const dpr_options options = DPR_OPTIONS_INIT;
+    s.axes = init;
+    s.options = options;
+    s.axes.dimensions = 2;
+    s.axes.extents = s.extents;
+    s.extents[0] = 3;
+    s.extents[1] = 2;
+    s.axes.reduced = 2;
+    (void)set_strides(&s, 0, s.strides);
+    s.axes.out_strides = s.out_strides;
+    s.out_strides[0] = -3;
+    expect_right(&s, 6, 7);
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* ---- Nothing, and mistakes ---- */
+
+TEST(Axes, no_elements) {
+    static const uint64_t extents[] = {2, 0}, none[] = {0, 5};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_axes axes = DPR_AXES_INIT;
+    double sums[] = {7, 7};
+    int64_t indices[] = {7, 7};
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.reduced = 2;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, sums, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_TRUE(sums[0] == 0 && sums[1] == 0);
+    EXPECT_STATUS(DPR_ERR_EMPTY, dpr_reduce_axes(ctx, NULL, indices, DPR_F64, DPR_ARGMIN, &axes, NULL));
+    EXPECT_EQ_I64(7, indices[0]);
+    axes.extents = none;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, NULL, DPR_F64, DPR_ARGMIN, &axes, NULL));
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(Axes, mistakes) {
+    static const uint64_t extents[] = {2, 2}, many[] = {UINT64_MAX / 2, 3};
+    static const int64_t far[] = {INT64_MAX, 1};
+    static const double in[4] = {1};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    double out[2] = {7, 7};
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.reduced = 1;
+#define EXPECT_REFUSED(STATUS, SENTENCE, CTX, IN, OUT, OP, AXES)                                                       \
+    EXPECT_STATUS(STATUS, dpr_reduce_axes(CTX, IN, OUT, DPR_F64, OP, AXES, &options));                                 \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(out[0] == 7 && out[1] == 7)
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "ctx is NULL", NULL, in, out, DPR_SUM, &axes);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "axes is NULL", ctx, in, out, DPR_SUM, NULL);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "in is NULL", ctx, NULL, out, DPR_SUM, &axes);
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "out is NULL", ctx, in, NULL, DPR_SUM, &axes);
+    EXPECT_REFUSED(DPR_ERR_UNSUPPORTED_PAIR, "band", ctx, in, out, DPR_BAND, &axes);
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "in is", ctx, (const char *)in + 4, out, DPR_SUM, &axes);
+    axes.dimensions = 9;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "axes->dimensions is 9", ctx, in, out, DPR_SUM, &axes);
+    axes.dimensions = 2;
+    axes.reduced = 5;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "axes->reduced is 0x5", ctx, in, out, DPR_SUM, &axes);
+    axes.reduced = 1;
+    axes.extents = NULL;
+    EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "axes->extents is NULL", ctx, in, out, DPR_SUM, &axes);
+    axes.extents = many;
+    EXPECT_REFUSED(DPR_ERR_SIZE, "axes->extents multiply", ctx, in, out, DPR_SUM, &axes);
+    axes.extents = extents;
+    axes.strides = far;
+    EXPECT_REFUSED(DPR_ERR_SIZE, "axes->strides are so large", ctx, in, out, DPR_SUM, &axes);
+    axes.strides = NULL;
+    options.strategy = "cpu.serial";
+    EXPECT_REFUSED(DPR_ERR_STRATEGY_UNABLE, "cpu.serial", ctx, in, out, DPR_SUM, &axes);
+    options.strategy = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, in, out, DPR_F64, DPR_SUM, &axes, &options));
+    EXPECT_TRUE(out[0] == 1 && out[1] == 0);
+    dpr_ctx_destroy(ctx);
+}
