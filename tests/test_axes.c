@@ -262,6 +262,13 @@ TEST(Axes, no_elements) {
     EXPECT_EQ_I64(7, indices[0]);
     axes.extents = none;
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, NULL, DPR_F64, DPR_ARGMIN, &axes, NULL));
+    static const uint64_t huge[] = {0, UINT64_C(1) << 40, UINT64_C(1) << 40};
+    axes.dimensions = 3;
+    axes.extents = huge;
+    axes.reduced = 7;
+    sums[0] = 7;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, sums, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_TRUE(sums[0] == 0);
     dpr_ctx_destroy(ctx);
 }
 

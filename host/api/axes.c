@@ -67,8 +67,10 @@ static dpr_status check_reach(const dpr_axes *axes) {
 /* Adds an axis inside of those in a list, and joins it with the innermost of them if that is possible. */
 static void add_axis(dpr_axis axis, dpr_axis *list, int *n) {
     dpr_axis *last = list + *n - 1;
-    const int64_t extent = (int64_t)axis.extent;
-    if (*n > 0 && last->in == axis.in * extent && last->out == axis.out * extent)
+    int64_t in, out; /* from one beginning of the axis to the next */
+    const int overflow =
+        __builtin_mul_overflow(axis.in, axis.extent, &in) | __builtin_mul_overflow(axis.out, axis.extent, &out);
+    if (*n > 0 && !overflow && last->in == in && last->out == out)
         *last = (dpr_axis){last->extent * axis.extent, axis.in, axis.out};
     else
         list[(*n)++] = axis;
@@ -80,14 +82,16 @@ static int list_axes(const dpr_axes *axes, int reduced, int sorted, dpr_axis *li
     int64_t in = 1, out = 1;
     int count = 0, joined = 0, first = DPR_MOST_DIMENSIONS;
     for (int d = axes->dimensions - 1; d >= 0; d--) {
-        const int64_t extent = (int64_t)axes->extents[d], is_out = !is_reduced(axes, d);
+        const uint64_t extent = axes->extents[d];
+        const int is_out = !is_reduced(axes, d);
         if (is_reduced(axes, d) == reduced && extent != 1)
             all[--first] = (dpr_axis){axes->extents[d], axes->strides ? axes->strides[d] : in,
                                       !is_out             ? 0
                                       : axes->out_strides ? axes->out_strides[d]
                                                           : out};
-        in *= extent;
-        out *= is_out ? extent : 1;
+        /* If an extent is 0, products of others may overflow, and are not used. */
+        (void)__builtin_mul_overflow(in, extent, &in);
+        (void)__builtin_mul_overflow(out, is_out ? extent : 1, &out);
     }
     count = DPR_MOST_DIMENSIONS - first;
     if (sorted)
@@ -111,7 +115,7 @@ static dpr_status make_layout(const dpr_axes *axes, int keeps_order, dpr_axes_la
     at->each = elements / at->outputs;
     /* With an index as the result, the axes that are reduced keep their order. */
     at->kept = list_axes(axes, 0, 1, at->keep);
-    at->reduced = list_axes(axes, 1, !keeps_order, at->reduce);
+    at->reduced = list_axes(axes, 1, !keeps_order && at->each > 0, at->reduce);
     if (at->reduced == 0)
         at->reduce[at->reduced++] = (dpr_axis){1, 1, 0};
     return DPR_OK;

@@ -150,7 +150,7 @@ static int take_axes(work *w) {
         const int d = array->fortran ? i : array->dims - 1 - i;
         w->extents[d] = array->shape[d];
         w->strides[d] = step;
-        step *= (int64_t)array->shape[d];
+        step = (int64_t)((uint64_t)step * array->shape[d]);
     }
     w->result_count = 1;
     for (int d = 0; d < array->dims; d++) {
