@@ -87,8 +87,8 @@ typedef struct dpr_axis {
     int64_t in, out; /* elements; results */
 } dpr_axis;
 
-/* An array along some of whose axes is reduced. In each list the last axis is the innermost one. There is at least one
- * axis in `reduce`; extents of 1 and axes that can be joined are left out of both. */
+/* The axes of an array that is reduced along some of them. In each list the last axis is the innermost one. There is at
+ * least one axis in `reduce`; extents of 1 are left out of both, and axes are joined where that is possible. */
 typedef struct dpr_axes_layout {
     int kept, reduced;
     dpr_axis keep[DPR_MOST_DIMENSIONS], reduce[DPR_MOST_DIMENSIONS];

@@ -185,7 +185,8 @@ TEST(Axes, random_shapes) {
             s.axes.out_strides = s.out_strides;
         }
         s.options = options;
-        s.options.nan = i % 3 == 0 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        s.options.nan = i / 3 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        s.options.divisor = i / 6 % 2 ? DPR_DIVISOR_SAMPLE : DPR_DIVISOR_POPULATION;
         s.options.strategy = strategies[i % 3];
         data_fill(in, s.op, s.dtype, i % 5 == 0 ? DATA_NAN_MIDDLE : DATA_RANDOM, MOST_ELEMENTS);
         s.in = in + first * (int64_t)dpr_dtype_size(s.dtype);
@@ -219,6 +220,37 @@ TEST(Axes, extreme_shapes) {
         s.axes.reduced = shapes[i / 4].reduced;
         s.options = options;
         s.options.strategy = strategies[i / 2 % 2];
+        (void)set_strides(&s, 0, s.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+    }
+    dpr_ctx_destroy(s.ctx);
+    free(in);
+}
+
+/* Parts of few long results are merged, and an initial value is added once to each, also to short ones. */
+TEST(Axes, initial_values_and_merged_parts) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_VAR, DPR_MEAN, DPR_NORM2, DPR_MINMAX, DPR_ARGMIN, DPR_COUNT};
+    static const uint64_t shapes[][2] = {{1 << 18, 3}, {3, 1 << 18}, {5, 7}, {70, 5000}};
+    enum { COUNT = 3 << 18 };
+    double *in = malloc(COUNT * sizeof *in);
+    const double init = 1000;
+    const int64_t init_of_count = 1000;
+    scene s = {.ctx = cpu_ctx(), .dtype = DPR_F64, .in = (const unsigned char *)in};
+    data_fill(in, DPR_SUM, DPR_F64, DATA_RANDOM, COUNT);
+    for (size_t i = 0; i < LENGTH(ops) * LENGTH(shapes) * 4; i++) {
+        const dpr_axes init_axes = DPR_AXES_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        s.op = ops[i / 4 / LENGTH(shapes)];
+        s.axes = init_axes;
+        s.axes.dimensions = 2;
+        s.axes.extents = s.extents;
+        memcpy(s.extents, shapes[i / 4 % LENGTH(shapes)], sizeof *shapes);
+        s.axes.reduced = 1 + (uint32_t)(i % 2);
+        s.options = options;
+        s.options.strategy = strategies[i / 2 % 2];
+        s.options.init = s.op == DPR_SUM     ? (const void *)&init
+                         : s.op == DPR_COUNT ? (const void *)&init_of_count
+                                             : NULL;
         (void)set_strides(&s, 0, s.strides);
         expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
     }

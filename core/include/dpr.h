@@ -561,8 +561,7 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * results are bitwise reproducible for the same strategy and number of threads.
  *
  * So far only strategies of the CPU run segments: `in`, `out` and the numbers must be in memory that the host reaches,
- * and options->launch->report must be NULL. `out` must not overlap `in` or the
- * numbers.
+ * and options->launch->report must be NULL. `out` must not overlap `in` or the numbers.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
@@ -576,11 +575,12 @@ DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, 
  * @param unique_keys  receives the key of each run, in the order of the runs; NULL: they are not wanted.
  * @param out          receives the result of each run, as from dpr_reduce_segments(). ARGMIN and ARGMAX count from the
  *                     run's first element.
- * @param runs         in: how many runs `unique_keys` and `out` have room for, at most `count`; out: how many there
- *                     are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
+ * @param runs         in: the room in `unique_keys` and `out`, in runs; `count` is always enough. Out: how many runs
+ *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
- * So far the CPU alone does this; the rules are those of dpr_reduce_segments(). It takes 8 bytes of host memory for
- * each run. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * So far the CPU alone does this; the rules are those of dpr_reduce_segments(), and `unique_keys` and `out`
+ * must not overlap the other arrays. Keys are compared on all threads, whatever the strategy. It takes 8 bytes of host
+ * memory for each run. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
@@ -594,8 +594,8 @@ enum { DPR_MOST_DIMENSIONS = 8 };
 typedef struct dpr_axes {
     size_t size;             /**< sizeof(dpr_axes), set by DPR_AXES_INIT */
     int dimensions;          /**< 1 to DPR_MOST_DIMENSIONS */
-    uint32_t reduced;        /**< bit d is set: dimension d is reduced. Dimension 0 is the slowest one. 0: none is, and
-                                  each element has a result of its own */
+    uint32_t reduced;        /**< bit d: 1 if dimension d is reduced. Dimension 0 is the slowest. If no bit is set, each
+                                  element has its own result */
     const uint64_t *extents; /**< the number of indices in each dimension */
     const int64_t *strides;  /**< the distance, in elements, between neighbours in each dimension; may be negative or 0.
                                   NULL: the array has no gaps, and its last index runs fastest */

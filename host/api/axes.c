@@ -40,10 +40,15 @@ static dpr_status multiply(const dpr_axes *axes, int kept_only, uint64_t *out) {
     return DPR_OK;
 }
 
-/* Orders axes by their strides in the array, the least one last: results may be computed in any order. */
+/* Whether axis a should be outside of b: its stride is greater, or 0, so that neighbours of b are read together. */
+static int is_outside(const dpr_axis *a, const dpr_axis *b) {
+    return b->in != 0 && (a->in == 0 || llabs(a->in) > llabs(b->in));
+}
+
+/* Orders axes by their strides in the array: results may be computed in any order. */
 static void sort_axes(dpr_axis *list, int n) {
     for (int i = 1; i < n; i++)
-        for (int k = i; k > 0 && llabs(list[k - 1].in) < llabs(list[k].in); k--) {
+        for (int k = i; k > 0 && is_outside(&list[k], &list[k - 1]); k--) {
             const dpr_axis swapped = list[k];
             list[k] = list[k - 1];
             list[k - 1] = swapped;
@@ -89,7 +94,7 @@ static int list_axes(const dpr_axes *axes, int reduced, int sorted, dpr_axis *li
                                       !is_out             ? 0
                                       : axes->out_strides ? axes->out_strides[d]
                                                           : out};
-        /* If an extent is 0, products of others may overflow, and are not used. */
+        /* They overflow only if they are not used. */
         (void)__builtin_mul_overflow(in, extent, &in);
         (void)__builtin_mul_overflow(out, is_out ? extent : 1, &out);
     }
@@ -101,7 +106,16 @@ static int list_axes(const dpr_axes *axes, int reduced, int sorted, dpr_axis *li
     return joined;
 }
 
+/* A copy whose strides in the array are 0: there are no elements, and products of other extents may overflow. */
+static const dpr_axes *without_strides(const dpr_axes *axes, dpr_axes *copy) {
+    static const int64_t zeros[DPR_MOST_DIMENSIONS];
+    *copy = *axes;
+    copy->strides = zeros;
+    return copy;
+}
+
 static dpr_status make_layout(const dpr_axes *axes, int keeps_order, dpr_axes_layout *at) {
+    dpr_axes still;
     uint64_t elements = 0;
     dpr_status status = check_axes(axes);
     if (status == DPR_OK)
@@ -113,9 +127,11 @@ static dpr_status make_layout(const dpr_axes *axes, int keeps_order, dpr_axes_la
     if (status != DPR_OK || at->outputs == 0)
         return status;
     at->each = elements / at->outputs;
+    if (at->each == 0)
+        axes = without_strides(axes, &still);
     /* With an index as the result, the axes that are reduced keep their order. */
     at->kept = list_axes(axes, 0, 1, at->keep);
-    at->reduced = list_axes(axes, 1, !keeps_order && at->each > 0, at->reduce);
+    at->reduced = list_axes(axes, 1, !keeps_order, at->reduce);
     if (at->reduced == 0)
         at->reduce[at->reduced++] = (dpr_axis){1, 1, 0};
     return DPR_OK;

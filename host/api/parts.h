@@ -20,11 +20,11 @@ typedef struct dpr_parts {
 dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                           const dpr_options *options, dpr_parts *call);
 
-/* Fails unless the host reaches `in`, `out` and two arrays more, of which each may be NULL. Then waits for the work
- * that the call comes after. */
+/* Fails unless the host reaches `in`, `out` and two arrays more, of which each may be NULL. Then waits for
+ * earlier work on the stream or device. */
 dpr_status dpr_parts_reach(const dpr_ctx *ctx, dpr_parts *call, const char *const names[2], const void *const more[2]);
 
-/* Chooses a strategy for so many results, at least 1, of so many elements together, and runs it. */
+/* Chooses a strategy for `results` (at least 1) results of `elements` elements in total, and runs it. */
 dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *call, uint64_t results, size_t elements);
 
 #endif

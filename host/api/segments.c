@@ -132,7 +132,7 @@ static dpr_status check_keys(const char *name, const void *keys, dpr_dtype dtype
     return check_numbers(name, keys, dtype);
 }
 
-/* Reduces the runs, of which there are as many as there is room for. */
+/* Reduces the runs; `out` has room for all of them. */
 static dpr_status reduce_runs(dpr_ctx *ctx, call *c, const int64_t *begins, uint64_t runs) {
     c->list = (dpr_segment_list){.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
     return run(ctx, c);

@@ -1,6 +1,6 @@
-/* Reductions along axes. If one axis is reduced along which elements lie one behind the other, they are segments.
- * Otherwise tiles are copied to a buffer, in which they are: a tile has up to WIDTH neighbouring results, and a stretch
- * of the elements of each. */
+/* Reductions along axes. If one axis is reduced and its stride is 1, the elements of each result are contiguous, and
+ * results are reduced like segments. Otherwise elements are copied to a buffer, tile by tile, so that they are
+ * contiguous there. A tile has up to WIDTH neighbouring results, and a stretch of the elements of each. */
 #include "axes.h"
 
 #include <stdatomic.h>
@@ -14,21 +14,29 @@ enum {
     WIDTH = 256,         /* results of a tile: memory is read 1 KiB of F32 at a time */
     TILE_BYTES = 65536,  /* of elements in the buffer, which stays in the L2 cache */
     MOST_STRETCH = 2048, /* elements of a result in the buffer */
-    PAD = 16,            /* elements between results in the buffer, which would share few sets of the cache otherwise */
-    BUFFER_BYTES = TILE_BYTES + WIDTH * PAD * 16,
-    ROWS = 256,           /* results that are reduced at a time as segments of the array */
-    PART_BYTES = 1 << 18, /* of a result's elements, at least, that make a part */
+    PAD_BYTES = 64, /* after each result's elements: with a power of two between results, all map to a few cache sets */
+    ROWS = 256,     /* results, at most, that are reduced at a time as segments of the array */
+    TURNS = 16,     /* at least this many of these a thread, if there are enough results */
+    LEAST_PART_BYTES = 1 << 18, /* of the elements of a tile, that are worth a part */
 };
+
+/* What a thread copies tiles to. */
+typedef struct copies {
+    _Alignas(64) unsigned char elements[TILE_BYTES + WIDTH * PAD_BYTES];
+    int64_t offsets[MOST_STRETCH]; /* of a result's elements from its first one */
+} copies;
 
 typedef struct job {
     const dpr_run *run;
-    const dpr_axes_layout *at;
+    const dpr_axes_layout *layout;
     const unsigned char *in; /* the element with all indices 0 */
     dpr_fold fold;
     int contiguous;         /* 1: the elements of a result lie one behind the other */
     size_t element, result; /* bytes */
     uint64_t width, tiles;  /* results of a tile; tiles of all results */
     uint64_t stretch;       /* elements of each result in the buffer, at most */
+    size_t pitch;           /* elements from one result to the next there */
+    uint64_t rows;          /* results that are reduced at a time as segments */
     uint64_t parts;         /* of each result's elements, which are reduced apart */
     dpr_acc *accs;          /* of all results for each part; NULL if there is one */
     _Atomic uint64_t next;  /* tile that nobody has taken */
@@ -99,8 +107,8 @@ DEFINE_GATHER(word8)
 DEFINE_GATHER(word16)
 
 static void gather(const job *j, const void *in, const int64_t *offsets, size_t n, size_t width, void *to) {
-    const int64_t step = inner_kept(j->at).in;
-    const size_t pitch = j->stretch + PAD;
+    const int64_t step = inner_kept(j->layout).in;
+    const size_t pitch = j->pitch;
     switch (j->element) {
     case 1:
         gather_word1(in, offsets, n, step, width, to, pitch);
@@ -130,10 +138,10 @@ typedef struct tile {
 } tile;
 
 static tile tile_of(const job *j, uint64_t i) {
-    const uint64_t extent = inner_kept(j->at).extent, row = (extent + j->width - 1) / j->width;
+    const uint64_t extent = inner_kept(j->layout).extent, row = (extent + j->width - 1) / j->width;
     const uint64_t column = i % row * j->width, first = i / row * extent + column;
     const uint64_t width = extent - column < j->width ? extent - column : j->width;
-    return (tile){first, (size_t)width, place_of(j->at, first)};
+    return (tile){first, (size_t)width, place_of(j->layout, first)};
 }
 
 static int seeks_index(const dpr_run *run) {
@@ -143,26 +151,23 @@ static int seeks_index(const dpr_run *run) {
 /* Folds elements first .. end - 1 of each of a tile's results into accs, where they lie. */
 static void fold_rows(const job *j, const tile *t, uint64_t first, uint64_t end, dpr_acc *accs) {
     for (size_t w = 0; w < t->width; w++) {
-        const int64_t at = t->at.in + (int64_t)w * inner_kept(j->at).in;
+        const int64_t at = t->at.in + (int64_t)w * inner_kept(j->layout).in;
         j->fold(j->in + at * (int64_t)j->element, (size_t)first, (size_t)(end - first), &accs[w]);
     }
 }
 
-/* The same by way of the buffer. */
-static void fold_tile(const job *j, const tile *t, uint64_t first, uint64_t end, dpr_acc *accs) {
-    _Alignas(64) unsigned char buffer[BUFFER_BYTES];
-    int64_t offsets[MOST_STRETCH];
-    const size_t pitch = j->stretch + PAD;
+/* The same by way of copies. */
+static void fold_tile(const job *j, const tile *t, uint64_t first, uint64_t end, dpr_acc *accs, copies *to) {
     for (uint64_t from = first; from < end; from += j->stretch) {
         const size_t n = end - from < j->stretch ? (size_t)(end - from) : (size_t)j->stretch;
-        find_offsets(j->at, from, n, offsets);
-        gather(j, j->in + t->at.in * (int64_t)j->element, offsets, n, t->width, buffer);
+        find_offsets(j->layout, from, n, to->offsets);
+        gather(j, j->in + t->at.in * (int64_t)j->element, to->offsets, n, t->width, to->elements);
         for (size_t w = 0; w < t->width; w++) {
             dpr_acc part;
             dpr_accs_start(j->run, &part);
-            j->fold(buffer, w * pitch, n, &part);
+            j->fold(to->elements, w * j->pitch, n, &part);
             if (seeks_index(j->run) && part.index >= 0)
-                part.index += (int64_t)from - (int64_t)(w * pitch);
+                part.index += (int64_t)from - (int64_t)(w * j->pitch);
             dpr_accs_merge(j->run, &accs[w], &part);
         }
     }
@@ -174,50 +179,60 @@ static void write_result(const job *j, int64_t at, dpr_acc *acc) {
     dpr_accs_finish(&one, acc);
 }
 
-/* Reduces a tile whose results have few elements each: as segments of the buffer. */
-static void do_short_tile(const job *j, const tile *t) {
-    _Alignas(64) unsigned char buffer[BUFFER_BYTES], results[WIDTH * DPR_RESULT_BYTES];
-    int64_t offsets[MOST_STRETCH], begins[WIDTH], ends[WIDTH];
-    const size_t n = (size_t)j->at->each;
-    find_offsets(j->at, 0, n, offsets);
-    gather(j, j->in + t->at.in * (int64_t)j->element, offsets, n, t->width, buffer);
-    for (size_t w = 0; w < t->width; w++) {
-        begins[w] = (int64_t)(w * (j->stretch + PAD));
-        ends[w] = begins[w] + (int64_t)n;
-    }
-    const dpr_segment_list list = {t->width, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
+/* Reduces segments of `in`, and writes each result to its place in `out`. */
+static void reduce_segments(const job *j, const void *in, const dpr_segment_list *list, const int64_t *outs) {
+    _Alignas(DPR_RESULT_BYTES) unsigned char results[ROWS * DPR_RESULT_BYTES];
     dpr_run some = *j->run;
-    some.in = buffer;
+    some.in = in;
     some.out = results;
-    some.segments = &list;
-    (void)dpr_cpu_segments(&some, 0, t->width, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
-    for (size_t w = 0; w < t->width; w++)
-        memcpy((unsigned char *)j->run->out + (t->at.out + (int64_t)w * inner_kept(j->at).out) * (int64_t)j->result,
-               results + w * j->result, j->result);
+    some.segments = list;
+    (void)dpr_cpu_segments(&some, 0, list->count, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
+    for (size_t i = 0; i < list->count; i++)
+        memcpy((unsigned char *)j->run->out + outs[i] * (int64_t)j->result, results + i * j->result, j->result);
+}
+
+_Static_assert(ROWS >= WIDTH, "reduce_segments() takes a tile");
+
+/* Reduces a tile whose results have few elements each: as segments of the copies. */
+static void do_short_tile(const job *j, const tile *t, copies *to) {
+    int64_t begins[WIDTH], ends[WIDTH], outs[WIDTH];
+    const size_t n = (size_t)j->layout->each;
+    find_offsets(j->layout, 0, n, to->offsets);
+    gather(j, j->in + t->at.in * (int64_t)j->element, to->offsets, n, t->width, to->elements);
+    for (size_t w = 0; w < t->width; w++) {
+        begins[w] = (int64_t)(w * j->pitch);
+        ends[w] = begins[w] + (int64_t)n;
+        outs[w] = t->at.out + (int64_t)w * inner_kept(j->layout).out;
+    }
+    reduce_segments(j, to->elements, &(dpr_segment_list){t->width, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT}, outs);
 }
 
 /* Does part p of tile i. */
-static void do_tile(const job *j, uint64_t i, uint64_t p) {
+static void do_tile(const job *j, uint64_t i, uint64_t p, copies *to) {
     const tile t = tile_of(j, i);
-    const uint64_t share = j->at->each / j->parts, first = share * p;
-    dpr_acc own[WIDTH], *accs = j->accs ? j->accs + p * j->at->outputs + t.first : own;
-    if (j->parts == 1 && j->at->each <= j->stretch) {
-        do_short_tile(j, &t);
+    const uint64_t share = j->layout->each / j->parts, first = share * p;
+    const uint64_t end = p + 1 < j->parts ? first + share : j->layout->each;
+    dpr_acc own[WIDTH], *accs = j->accs ? j->accs + p * j->layout->outputs + t.first : own;
+    if (j->parts == 1 && j->layout->each <= j->stretch) {
+        do_short_tile(j, &t, to);
         return;
     }
     for (size_t w = 0; w < t.width; w++)
         dpr_accs_start(j->run, &accs[w]);
-    (j->contiguous ? fold_rows : fold_tile)(j, &t, first, p + 1 < j->parts ? first + share : j->at->each, accs);
+    if (j->contiguous)
+        fold_rows(j, &t, first, end, accs);
+    else
+        fold_tile(j, &t, first, end, accs, to);
     for (size_t w = 0; w < t.width && j->parts == 1; w++)
-        write_result(j, t.at.out + (int64_t)w * inner_kept(j->at).out, &accs[w]);
+        write_result(j, t.at.out + (int64_t)w * inner_kept(j->layout).out, &accs[w]);
 }
 
 /* Merges the parts of all results, in their order. */
 static void merge_parts(const job *j) {
-    for (uint64_t i = 0; i < j->at->outputs; i++) {
+    for (uint64_t i = 0; i < j->layout->outputs; i++) {
         for (uint64_t p = 1; p < j->parts; p++)
-            dpr_accs_merge(j->run, &j->accs[i], &j->accs[p * j->at->outputs + i]);
-        write_result(j, place_of(j->at, i).out, &j->accs[i]);
+            dpr_accs_merge(j->run, &j->accs[i], &j->accs[p * j->layout->outputs + i]);
+        write_result(j, place_of(j->layout, i).out, &j->accs[i]);
     }
 }
 
@@ -232,41 +247,35 @@ static int64_t lowest_row(const dpr_axes_layout *at) {
 }
 
 static void do_rows(const job *j, uint64_t first, size_t n) {
-    const dpr_axis inner = inner_kept(j->at);
-    const int64_t lowest = lowest_row(j->at);
-    _Alignas(DPR_RESULT_BYTES) unsigned char results[ROWS * DPR_RESULT_BYTES];
+    const dpr_axis inner = inner_kept(j->layout);
+    const int64_t lowest = lowest_row(j->layout);
     int64_t begins[ROWS], ends[ROWS], outs[ROWS];
-    place p = place_of(j->at, first);
+    place p = place_of(j->layout, first);
     for (size_t i = 0; i < n; i++) {
         begins[i] = p.in - lowest;
-        ends[i] = begins[i] + (int64_t)j->at->each;
+        ends[i] = begins[i] + (int64_t)j->layout->each;
         outs[i] = p.out;
         if ((first + i + 1) % inner.extent == 0)
-            p = place_of(j->at, first + i + 1);
+            p = place_of(j->layout, first + i + 1);
         else
             p = (place){p.in + inner.in, p.out + inner.out};
     }
-    const dpr_segment_list list = {n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
-    dpr_run some = *j->run;
-    some.in = j->in + lowest * (int64_t)j->element;
-    some.out = results;
-    some.segments = &list;
-    (void)dpr_cpu_segments(&some, 0, n, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
-    for (size_t i = 0; i < n; i++)
-        memcpy((unsigned char *)j->run->out + outs[i] * (int64_t)j->result, results + i * j->result, j->result);
+    reduce_segments(j, j->in + lowest * (int64_t)j->element,
+                    &(dpr_segment_list){n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT}, outs);
 }
 
 /* ---- Threads ---- */
 
 static void do_all_rows(job *j) {
-    const uint64_t outputs = j->at->outputs;
-    for (uint64_t i; (i = atomic_fetch_add(&j->next, ROWS)) < outputs;)
-        do_rows(j, i, outputs - i < ROWS ? (size_t)(outputs - i) : ROWS);
+    const uint64_t outputs = j->layout->outputs;
+    for (uint64_t i; (i = atomic_fetch_add(&j->next, j->rows)) < outputs;)
+        do_rows(j, i, outputs - i < j->rows ? (size_t)(outputs - i) : (size_t)j->rows);
 }
 
 static void do_all_tiles(job *j) {
+    copies to;
     for (uint64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->tiles * j->parts;)
-        do_tile(j, i / j->parts, i % j->parts);
+        do_tile(j, i / j->parts, i % j->parts, &to);
 }
 
 static void do_all(job *j) {
@@ -282,31 +291,34 @@ static void task(void *user, int part, dpr_pool_cell *cell) {
     do_all(user);
 }
 
-/* Divides each result's elements into parts if there are too few results for all threads. */
-static void divide(job *j, int threads) {
-    const uint64_t worth = j->at->each * j->element / PART_BYTES, wanted = 4 * (uint64_t)threads / j->tiles;
-    const uint64_t parts = worth < wanted ? worth : wanted;
-    if (threads == 1 || parts < 2)
-        return;
-    j->accs = malloc((size_t)(parts * j->at->outputs) * sizeof *j->accs);
-    j->parts = j->accs ? parts : 1;
-}
-
 static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+/* Divides the elements of each result into parts if there are too few tiles, or too few rows, for all threads. */
+static void divide(job *j, uint64_t threads) {
+    const uint64_t units = j->contiguous ? j->layout->outputs : j->tiles, width = j->contiguous ? 1 : j->width;
+    const uint64_t worth = j->layout->each * j->element * width / LEAST_PART_BYTES;
+    const uint64_t parts = least(worth, 4 * threads / units);
+    if (threads == 1 || parts < 2)
+        return;
+    j->accs = malloc((size_t)(parts * j->layout->outputs) * sizeof *j->accs);
+    j->parts = j->accs ? parts : 1;
+}
+
 int dpr_cpu_axes(const dpr_run *run, dpr_fold fold, int threads) {
-    const dpr_axes_layout *at = run->axes;
-    const uint64_t inner = inner_kept(at).extent;
-    job j = {.run = run, .at = at, .in = run->in, .fold = fold, .parts = 1};
+    const dpr_axes_layout *layout = run->axes;
+    const uint64_t inner = inner_kept(layout).extent, share = layout->outputs / ((uint64_t)threads * TURNS);
+    job j = {.run = run, .layout = layout, .in = run->in, .fold = fold, .parts = 1};
     j.element = dpr_dtypes[run->key.f.dtype].size;
     j.result = dpr_pair_size(dpr_key_op(&run->key), dpr_key_dtype(&run->key));
-    j.contiguous = at->reduced == 1 && at->reduce[0].in == 1;
+    j.contiguous = layout->reduced == 1 && layout->reduce[0].in == 1;
     j.width = least(inner, WIDTH);
-    j.tiles = at->outputs / inner * ((inner + j.width - 1) / j.width);
-    j.stretch = least(least(MOST_STRETCH, TILE_BYTES / (j.element * j.width)), at->each);
-    divide(&j, threads);
+    j.tiles = layout->outputs / inner * ((inner + j.width - 1) / j.width);
+    j.stretch = least(least(MOST_STRETCH, TILE_BYTES / (j.element * j.width)), layout->each);
+    j.pitch = (size_t)j.stretch + PAD_BYTES / j.element;
+    j.rows = share < 1 ? 1 : least(share, ROWS);
+    divide(&j, (uint64_t)threads);
     dpr_pool *pool = threads > 1 ? dpr_pool_acquire(threads) : NULL;
     if (pool) {
         (void)dpr_pool_run(pool, threads, threads, task, &j);

@@ -74,7 +74,7 @@ typedef struct job {
     uint64_t *before; /* of each part: how many runs it has; later, how many begin before it */
 } job;
 
-/* Does part p: of the keys after the first of its range and up to the first of the next one. */
+/* Part p compares each key of its range but the first, and the first key of the next range, with the key before it. */
 static void do_part(job *j, int p) {
     const size_t n = (size_t)j->parts, share = j->count / n, rest = j->count % n, i = (size_t)p;
     const size_t from = share * i + (i < rest ? i : rest), length = share + (i < rest);

@@ -1,4 +1,4 @@
-"""Segments and runs of equal keys on the command line: dpr reduce --offsets and --by."""
+"""Segments, runs of equal keys and axes on the command line: dpr reduce --offsets, --by and --axis."""
 
 import ast
 import itertools
@@ -144,7 +144,7 @@ class Segments(ToolTest):
                 (1, "axis 1 is none of its 1 dimensions", self.x, "--axis", "1"),
                 (1, "axis -1 is named twice", self.x, "--axis", "0,-1"),
                 (2, "'x' is no dimension", self.x, "--axis", "x"),
-                (2, "--keepdims is for many results", self.x, "--keepdims"),
+                (2, "--keepdims goes with --axis", self.x, "--keepdims"),
                 (2, "exclude each other", self.x, "--axis", "0", "--by", self.o),
                 (2, "exclude each other", self.x, "--offsets", self.o, "--by", self.x),
                 (1, "there are 41 keys, and", self.x, "--by", self.o),

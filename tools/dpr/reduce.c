@@ -165,7 +165,8 @@ static int parse(int argc, char **argv, request *r, int *operands) {
         {0, "offsets", "FILE", cli_text, &r->segments.offsets,
          "reduce each segment by itself; FILE says where they\nbegin, and where the last one ends"},
         {0, "axis", "K,...", take_axes, &r->segments, "reduce along these dimensions; -1 is the last one"},
-        {0, "keepdims", NULL, cli_flag, &r->segments.keepdims, "with --axis: results keep them, with one index"},
+        {0, "keepdims", NULL, cli_flag, &r->segments.keepdims,
+         "with --axis: results keep the reduced dimensions,\nwith extent 1"},
         {0, "by", "FILE", cli_text, &r->segments.by,
          "reduce each run of equal keys by itself; FILE has a\nkey for each element"},
         {'O', "output", "FILE", cli_text, &r->segments.output, "with these options: write the results there (.npy)"},
@@ -244,8 +245,10 @@ static int reduce_all(request *r, char **files, int count) {
 static int check_parts(const request *r, int count) {
     const segments_asked *s = &r->segments;
     const char *option = option_of_parts(s), *numbers = s->by ? s->by : s->offsets;
-    if (!option && (s->output || s->keepdims))
-        return cli_usage("--%s is for many results, by --offsets, --by or --axis", s->output ? "output" : "keepdims");
+    if (s->keepdims && s->axis_count == 0)
+        return cli_usage("--keepdims goes with --axis");
+    if (!option && s->output)
+        return cli_usage("--output is for many results, by --offsets, --by or --axis");
     if (!option)
         return CLI_OK;
     if ((s->offsets != NULL) + (s->by != NULL) + (s->axis_count > 0) > 1)
