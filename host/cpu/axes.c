@@ -179,15 +179,17 @@ static void write_result(const job *j, int64_t at, dpr_acc *acc) {
     dpr_accs_finish(&one, acc);
 }
 
-/* Reduces segments of `in`, and writes each result to its place in `out`. */
-static void reduce_segments(const job *j, const void *in, const dpr_segment_list *list, const int64_t *outs) {
+/* Reduces n segments of `in`, and writes result i to place outs[i] of the results. */
+static void reduce_segments(const job *j, const void *in, const int64_t *begins, const int64_t *ends,
+                            const int64_t *outs, size_t n) {
+    const dpr_segment_list list = {n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
     _Alignas(DPR_RESULT_BYTES) unsigned char results[ROWS * DPR_RESULT_BYTES];
     dpr_run some = *j->run;
     some.in = in;
     some.out = results;
-    some.segments = list;
-    (void)dpr_cpu_segments(&some, 0, list->count, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
-    for (size_t i = 0; i < list->count; i++)
+    some.segments = &list;
+    (void)dpr_cpu_segments(&some, 0, n, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
+    for (size_t i = 0; i < n; i++)
         memcpy((unsigned char *)j->run->out + outs[i] * (int64_t)j->result, results + i * j->result, j->result);
 }
 
@@ -204,7 +206,7 @@ static void do_short_tile(const job *j, const tile *t, copies *to) {
         ends[w] = begins[w] + (int64_t)n;
         outs[w] = t->at.out + (int64_t)w * inner_kept(j->layout).out;
     }
-    reduce_segments(j, to->elements, &(dpr_segment_list){t->width, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT}, outs);
+    reduce_segments(j, to->elements, begins, ends, outs, t->width);
 }
 
 /* Does part p of tile i. */
@@ -260,8 +262,7 @@ static void do_rows(const job *j, uint64_t first, size_t n) {
         else
             p = (place){p.in + inner.in, p.out + inner.out};
     }
-    reduce_segments(j, j->in + lowest * (int64_t)j->element,
-                    &(dpr_segment_list){n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT}, outs);
+    reduce_segments(j, j->in + lowest * (int64_t)j->element, begins, ends, outs, n);
 }
 
 /* ---- Threads ---- */
