@@ -122,7 +122,7 @@ static void *work(void *argument) {
 
 /* ---- Threads ---- */
 
-/* Those that run in the context. */
+/* Lists the engines that can run in the context. */
 static void find_engines(worker *w) {
     const uint64_t root = 1;
     for (size_t i = 0; dpr_engine_name(i) && w->engine_count < MOST_ENGINES; i++) {

@@ -360,6 +360,18 @@ TEST(Recursion, smaller_problems_are_predicted_from_larger_ones) {
     end(&s);
 }
 
+/* What a call is similar to is found out before its results are written, here over its roots. */
+TEST(Recursion, results_in_place_of_roots) {
+    scene s = begin(NULL);
+    for (int i = 0; i < 2; i++) {
+        uint64_t root = 1000;
+        EXPECT_STATUS(DPR_OK, cut_ladder_run(s.ctx, &root, 1, NULL, &root, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(2001, root);
+    }
+    EXPECT_THAT(strstr(s.report.reason, "larger problems") == NULL, "%s", s.report.reason);
+    end(&s);
+}
+
 /* ---- All at once ---- */
 
 TEST(Recursion, threads_at_once) {

@@ -76,13 +76,17 @@ static int is_comparable(const seen *a, const seen *b) {
     return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost && a->cutoff == b->cutoff;
 }
 
+void dpr_engine_size(dpr_recursion_call *call) {
+    call->by_cost = knows_costs(call);
+    call->size = logarithm(call->by_cost ? sum_costs(call) : call->n);
+}
+
 static seen key_of(const dpr_recursion_call *call) {
-    const int by_cost = knows_costs(call);
     return (seen){.recursion = call->recursion,
                   .device = dpr_ctx_device(call->ctx),
-                  .by_cost = by_cost,
+                  .by_cost = call->by_cost,
                   .cutoff = call->cutoff,
-                  .size = logarithm(by_cost ? sum_costs(call) : call->n)};
+                  .size = call->size};
 }
 
 /* The place of similar runs; NULL if there were none. The caller holds the lock. */
@@ -225,7 +229,7 @@ const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char *
 
 uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
     const seen key = key_of(call);
-    if (!knows_costs(call))
+    if (!call->by_cost)
         return 0;
     (void)pthread_mutex_lock(&memory.lock);
     const seen *place = find(&key);

@@ -11,6 +11,7 @@ typedef struct dpr_recursion_call {
     const void *roots, *data; /* on the CPU in host memory */
     void *out;                /* on the CPU in host memory */
     size_t n;                 /* at least 1 */
+    int by_cost, size;        /* what similar calls have, too (choice.c) */
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
     uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
     double began;             /* dpr_recursion_now() (clock.h) */
@@ -31,6 +32,10 @@ typedef struct dpr_engine {
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];
+
+/* Sets by_cost and size of a call whose other members but `tasks` are set. Its results may be written over its roots,
+ * so this is done once, before the run. */
+void dpr_engine_size(dpr_recursion_call *call);
 
 /* The engine for a call that names none, and why, a clause (choice.c). */
 const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason);

@@ -211,8 +211,10 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
         call.data = &no_data; /* the policy has none */
     if (status == DPR_OK && report)
         status = dpr_check_out(report, "DPR_RECURSION_REPORT_INIT");
-    if (status == DPR_OK)
+    if (status == DPR_OK) {
+        dpr_engine_size(&call);
         engine = choose(&call, &found.reason, &status);
+    }
     if (!engine)
         return status;
     call.tasks = dpr_engine_tasks(&call);
