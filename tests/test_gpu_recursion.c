@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu_memory.h"
+#include "recursion_checks.h"
 #include "recursion_policies.h"
 #include "recursion_stress.h"
 #include "support.h"
@@ -179,52 +180,16 @@ GPU_TEST(device_memory_and_streams) {
     (void)cudaFree(to);
 }
 
-/* The nodes of trees, folded by each operation, and by teams. */
-static void expect_folds(scene *s, const tree_shape *shape, uint64_t seed, size_t n) {
-    tree_task *roots = calloc(n, sizeof *roots);
-    uint64_t wrong = 0, tasks = 0;
-    for (size_t i = 0; i < n; i++) {
-        roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
-        tasks += tree_reference(shape, roots[i]).nodes;
-    }
-#define EXPECT_FOLD(OP, RESULT, NAME)                                                                                  \
-    {                                                                                                                  \
-        RESULT *results = calloc(n, sizeof *results);                                                                  \
-        EXPECT_STATUS(DPR_OK, NAME##_run(s->ctx, roots, n, shape, results, &s->options, &s->report, NULL));            \
-        EXPECT_EQ_U64(tasks, s->report.tasks);                                                                         \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            wrong += !is_folded(shape, roots[i], OP, (int64_t)results[i]);                                             \
-        free(results);                                                                                                 \
-    }
-#define EXPECT_EACH(OP, RESULT) EXPECT_FOLD(OP, RESULT, fold_##OP)
-    FOLDS(EXPECT_EACH)
-    EXPECT_FOLD(DPR_SUM, uint64_t, team_fold)
-    EXPECT_EQ_U64(0, wrong);
-    free(roots);
-}
-
-/* Counts events, and checks them. */
-typedef struct events {
-    uint64_t count, wrong;
-} events;
-
-static void note_event(void *user, const dpr_recursion_event *e) {
-    events *seen = user;
-    const int is_named = strcmp(e->what, "divide") == 0 || strcmp(e->what, "solve") == 0;
-    seen->count++;
-    seen->wrong += !is_named || e->worker < 0 || e->begin < 0 || e->end < e->begin || e->end > 100;
-}
-
 GPU_TEST(folds) {
     static const size_t counts[] = {1, 33, 2000};
     for (uint64_t seed = 0; seed < 6; seed++) {
         const tree_shape shape = {
             .deepest = 1 + 4 * (uint32_t)seed, .chance = 60 + (uint32_t)seed, .most = 1 + (uint32_t)seed % TREE_MOST};
-        expect_folds(s, &shape, seed, counts[seed % LENGTH(counts)]);
+        expect_folds(s->ctx, &s->options, &s->report, &shape, seed, counts[seed % LENGTH(counts)]);
     }
     for (uint64_t arena = 20; arena < 400000; arena *= 100) {
         s->options.arena_tasks = arena;
-        expect_folds(s, &large, arena, 5);
+        expect_folds(s->ctx, &s->options, &s->report, &large, arena, 5);
     }
 }
 

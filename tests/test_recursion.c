@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recursion_checks.h"
 #include "recursion_policies.h"
 #include "recursion_stress.h"
 #include "support.h"
@@ -136,42 +137,6 @@ TEST(Recursion, no_roots_and_many) {
     end(&s);
 }
 
-/* The nodes of trees, folded by each operation, and by teams. */
-static void expect_folds(scene *s, const tree_shape *shape, uint64_t seed, size_t n) {
-    tree_task *roots = calloc(n, sizeof *roots);
-    uint64_t wrong = 0, tasks = 0;
-    for (size_t i = 0; i < n; i++) {
-        roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
-        tasks += tree_reference(shape, roots[i]).nodes;
-    }
-#define EXPECT_FOLD(OP, RESULT, NAME)                                                                                  \
-    {                                                                                                                  \
-        RESULT *results = calloc(n, sizeof *results);                                                                  \
-        EXPECT_STATUS(DPR_OK, NAME##_run(s->ctx, roots, n, shape, results, &s->options, &s->report, NULL));            \
-        EXPECT_EQ_U64(tasks, s->report.tasks);                                                                         \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            wrong += !is_folded(shape, roots[i], OP, (int64_t)results[i]);                                             \
-        free(results);                                                                                                 \
-    }
-#define EXPECT_EACH(OP, RESULT) EXPECT_FOLD(OP, RESULT, fold_##OP)
-    FOLDS(EXPECT_EACH)
-    EXPECT_FOLD(DPR_SUM, uint64_t, team_fold)
-    EXPECT_EQ_U64(0, wrong);
-    free(roots);
-}
-
-/* Counts events, and checks them. */
-typedef struct events {
-    uint64_t count, wrong;
-} events;
-
-static void note_event(void *user, const dpr_recursion_event *e) {
-    events *seen = user;
-    const int is_named = strcmp(e->what, "divide") == 0 || strcmp(e->what, "solve") == 0;
-    seen->count++;
-    seen->wrong += !is_named || e->worker < 0 || e->begin < 0 || e->end < e->begin || e->end > 100;
-}
-
 TEST(Recursion, folds) {
     for (int e = 0; e < 2; e++)
         for (uint64_t seed = 0; seed < 20; seed++) {
@@ -179,7 +144,7 @@ TEST(Recursion, folds) {
             const tree_shape shape = {
                 .deepest = 1 + (uint32_t)seed, .chance = 60 + (uint32_t)seed, .most = 1 + (uint32_t)seed % TREE_MOST};
             s.options.threads = 4;
-            expect_folds(&s, &shape, seed, 5);
+            expect_folds(s.ctx, &s.options, &s.report, &shape, seed, 5);
             end(&s);
         }
 }

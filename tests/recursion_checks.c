@@ -1,0 +1,37 @@
+#include "recursion_checks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report,
+                  const tree_shape *shape, uint64_t seed, size_t n) {
+    tree_task *roots = calloc(n, sizeof *roots);
+    uint64_t wrong = 0, tasks = 0;
+    for (size_t i = 0; i < n; i++) {
+        roots[i] = (tree_task){seed + 1000 * (uint64_t)i, 0, 0};
+        tasks += tree_reference(shape, roots[i]).nodes;
+    }
+#define EXPECT_FOLD(OP, RESULT, NAME)                                                                                  \
+    {                                                                                                                  \
+        RESULT *results = calloc(n, sizeof *results);                                                                  \
+        EXPECT_STATUS(DPR_OK, NAME##_run(ctx, roots, n, shape, results, options, report, NULL));                       \
+        EXPECT_EQ_U64(tasks, report->tasks);                                                                           \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            wrong += !is_folded(shape, roots[i], OP, (int64_t)results[i]);                                             \
+        free(results);                                                                                                 \
+    }
+#define EXPECT_EACH(OP, RESULT) EXPECT_FOLD(OP, RESULT, fold_##OP)
+    FOLDS(EXPECT_EACH)
+    EXPECT_FOLD(DPR_SUM, uint64_t, team_fold)
+    EXPECT_EQ_U64(0, wrong);
+    free(roots);
+}
+
+void note_event(void *user, const dpr_recursion_event *e) {
+    events *seen = user;
+    const int is_named = strcmp(e->what, "divide") == 0 || strcmp(e->what, "solve") == 0;
+    seen->count++;
+    seen->wrong += !is_named || e->worker < 0 || e->begin < 0 || e->end < e->begin || e->end > 100;
+}

@@ -1,0 +1,20 @@
+/* Checks of recursions that tests of the CPU and of the GPU share. */
+#ifndef DPR_TESTS_RECURSION_CHECKS_H
+#define DPR_TESTS_RECURSION_CHECKS_H
+
+#include "recursion_policies.h"
+
+/* Folds the nodes of `n` trees by each operation, and by teams, and compares the results and the number of tasks with
+ * plain recursive functions. */
+void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report,
+                  const tree_shape *shape, uint64_t seed, size_t n);
+
+/* Counts events, and checks them. */
+typedef struct events {
+    uint64_t count, wrong;
+} events;
+
+/* dpr_recursion_options.trace; `user` is an events. */
+void note_event(void *user, const dpr_recursion_event *e);
+
+#endif
