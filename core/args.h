@@ -43,6 +43,16 @@ typedef struct dpr_merge_args {
     uint64_t label;
 } dpr_merge_args;
 
+/* The arguments of kernels of segments, as in dpr_segment_list. */
+typedef struct dpr_segment_args {
+    dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
+    const void *begins, *ends;
+    const uint64_t *device_segments; /* NULL, or the number of segments; a number above `segments` is taken as that */
+    uint64_t segments;
+    dpr_dtype numbers; /* the type of begins and ends */
+    dpr_index index;
+} dpr_segment_args;
+
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words
  * begin among those of a thread in shared memory (`state`); and where they begin in a row of `partials` (`word`). */
 typedef struct dpr_fused_op {

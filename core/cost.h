@@ -10,6 +10,13 @@ static inline double dpr_array_bytes(const dpr_key *key, dpr_size size) {
     return (double)size.elements * (double)dpr_dtypes[key->f.dtype].size;
 }
 
+/* Bytes of the numbers and results of segments; numbers count as 32-bit ones, because the key does not say. */
+static inline double dpr_segment_bytes(const dpr_key *key, dpr_size size) {
+    const dpr_op op = dpr_key_op(key);
+    const dpr_dtype result = dpr_result_dtype(op, dpr_key_dtype(key));
+    return (double)size.segments * (double)(4 + dpr_dtype_size(result) * dpr_result_values(op));
+}
+
 /* Seconds of a cost, as a roofline: the strategy's threads and the memory, which delivers `memory_rate` bytes a second,
  * work at the same time, and the slower of them determines the time. */
 static inline double dpr_cost_seconds(dpr_cost cost, double memory_rate) {

@@ -12,10 +12,15 @@
 namespace dpr {
 
 using kernel_entry = void (*)(dpr_kernel_args);
+using segment_entry = void (*)(dpr_segment_args);
 
-/* A table of Family::entry<M>() for every valid pair and NaN policy; it may be NULL for pairs that the family leaves
- * out. Pairs with the same results share an instance (stand_in()), and so do both policies of types without NaN. */
-template <class Family> struct instances {
+struct vectors_in_flight {
+    template <class M> static constexpr int of = M::vectors;
+};
+
+/* A table of Family::entry<M>(), of type `Entry`, for every valid pair and NaN policy; it may be NULL for pairs that the
+ * family leaves out. Pairs with the same results share an instance (stand_in()), and so do both policies of types without NaN. */
+template <class Family, class Entry = kernel_entry> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 
     static constexpr int index(int op, int dtype, int nan) { return (op * DPR_DTYPE_COUNT + dtype) * 2 + nan; }
@@ -29,7 +34,7 @@ template <class Family> struct instances {
         using functor = monoid<op, stand_in(op, asked, nan == DPR_NAN_IGNORE), nan>;
     };
 
-    template <int I> static constexpr kernel_entry entry() {
+    template <int I> static constexpr Entry entry() {
         if constexpr (pair<I>::valid) {
             static_assert(needs_no_workspace<typename pair<I>::functor>,
                           "no strategy has workspace for large accumulators");
@@ -39,21 +44,21 @@ template <class Family> struct instances {
         }
     }
 
-    template <int I> static constexpr int vectors() {
+    template <class Number, int I> static constexpr int number() {
         if constexpr (pair<I>::valid)
-            return pair<I>::functor::vectors;
+            return Number::template of<typename pair<I>::functor>;
         else
             return 0;
     }
 
-    template <int... I> static constexpr kernel_entry table(std::integer_sequence<int, I...>, int at) {
-        constexpr kernel_entry entries[] = {entry<I>()...};
+    template <int... I> static constexpr Entry table(std::integer_sequence<int, I...>, int at) {
+        constexpr Entry entries[] = {entry<I>()...};
         return entries[at];
     }
 
-    template <int... I> static constexpr int vectors_table(std::integer_sequence<int, I...>, int at) {
-        constexpr int vectors_of[] = {vectors<I>()...};
-        return vectors_of[at];
+    template <class Number, int... I> static constexpr int numbers(std::integer_sequence<int, I...>, int at) {
+        constexpr int numbers_of[] = {number<Number, I>()...};
+        return numbers_of[at];
     }
 
     /* Returns the kernel of a key, by its host address; NULL for a pair without one. */
@@ -62,11 +67,14 @@ template <class Family> struct instances {
         return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
     }
 
-    /* Returns how many vectors a thread of the key's kernel has in flight. */
-    static unsigned in_flight(const dpr_key *key) {
+    /* Returns Number::of<M> of the key's kernel. */
+    template <class Number> static int number_of(const dpr_key *key) {
         const int at = index(key->f.op, key->f.dtype, key->f.nan);
-        return static_cast<unsigned>(vectors_table(std::make_integer_sequence<int, size>(), at));
+        return numbers<Number>(std::make_integer_sequence<int, size>(), at);
     }
+
+    /* Returns how many vectors a thread of the key's kernel has in flight. */
+    static unsigned in_flight(const dpr_key *key) { return static_cast<unsigned>(number_of<vectors_in_flight>(key)); }
 };
 
 /* Threads of the largest block. An SM of every device has room for one. */

@@ -104,4 +104,19 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     return run->enqueue(run, launch, &args);
 }
 
+/* The same for a kernel of segments. */
+static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run) {
+    const dpr_segment_list *list = run->segments;
+    dpr_segment_args args;
+    memset(&args, 0, sizeof args);
+    args.run = dpr_args_of(launch, run);
+    args.begins = list->begins;
+    args.ends = list->ends;
+    args.device_segments = list->device_count;
+    args.segments = list->count;
+    args.numbers = list->dtype;
+    args.index = list->index;
+    return run->enqueue(run, launch, &args.run);
+}
+
 #endif

@@ -21,7 +21,8 @@ typedef union dpr_key {
         unsigned mode : 4;
         unsigned gpu_only : 2; /* 1: the call must run in a stream, so CPU strategies are excluded */
         unsigned partial : 2;  /* 1: a partial result takes the place of the result */
-        uint8_t nan;
+        unsigned nan : 4;
+        unsigned ranges : 4;   /* 1: segments are given by begins and ends, 0: by offsets */
         uint8_t in_memory; /* dpr_memory, never AUTO */
         uint8_t block;     /* log2 of the threads a block; 0: the strategy's default */
         uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
@@ -76,6 +77,7 @@ typedef struct dpr_outputs {
 /* Segments, as in dpr_segments. Every segment that is not empty lies within the array. */
 typedef struct dpr_segment_list {
     uint64_t count;
+    const uint64_t *device_count; /* NULL, or where a GPU strategy reads how many of the segments there are */
     const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
     dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;

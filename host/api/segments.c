@@ -67,7 +67,9 @@ static dpr_status take_segments(const dpr_segments *given, call *c) {
     if (status != DPR_OK || s.count == 0)
         return status;
     const void *second = (const unsigned char *)s.begins + dpr_dtypes[DPR_ROW(s.dtype)].size;
-    c->list = (dpr_segment_list){s.count, s.begins, s.ends ? s.ends : second, s.dtype, s.index};
+    c->list = (dpr_segment_list){
+        .count = s.count, .begins = s.begins, .ends = s.ends ? s.ends : second, .dtype = s.dtype, .index = s.index};
+    c->parts.request.key.f.ranges = s.ends != NULL;
     c->check = s.check;
     return DPR_OK;
 }

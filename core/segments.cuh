@@ -1,0 +1,73 @@
+/* What kernels of segments share: the numbers where segments begin and end, and the result of a segment. */
+#ifndef DPR_CORE_SEGMENTS_CUH
+#define DPR_CORE_SEGMENTS_CUH
+
+#include "args.h"
+#include "tile.cuh"
+
+namespace dpr {
+
+/* An array of offsets, of one of the four types that the API takes. */
+class segment_numbers {
+    const void *numbers;
+    dpr_dtype dtype;
+
+  public:
+    __device__ segment_numbers(const void *at, dpr_dtype type) : numbers(at), dtype(type) {}
+
+    __device__ bool is_signed() const { return dtype == DPR_I32 || dtype == DPR_I64; }
+    __device__ unsigned size() const { return dtype == DPR_I32 || dtype == DPR_U32 ? 4 : 8; }
+    __device__ const unsigned char *at(uint64_t i) const {
+        return static_cast<const unsigned char *>(numbers) + i * size();
+    }
+
+    /* Number i; one of type U64 modulo 2^64. */
+    __device__ int64_t operator[](uint64_t i) const {
+        if (dtype == DPR_I32)
+            return static_cast<const int32_t *>(numbers)[i];
+        if (dtype == DPR_U32)
+            return static_cast<const uint32_t *>(numbers)[i];
+        return static_cast<const int64_t *>(numbers)[i];
+    }
+
+    /* Whether number a comes before number b. */
+    __device__ bool less(int64_t a, int64_t b) const {
+        return dtype == DPR_U64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+    }
+};
+
+/* Whether values that threads exchange are results, if there is no initial value. */
+template <class M> constexpr bool has_plain_results = M::has_neutral && !M::holds_index;
+
+/* The result of a segment whose elements have the value `x`. */
+template <class M> __device__ typename M::result plain_result(typename partial<M>::type x) {
+    if constexpr (cuda::std::is_same_v<typename partial<M>::type, typename M::result>)
+        return x;
+    else
+        return M::finish(partial<M>::unpack(x));
+}
+
+/* Writes the result of segment `i`, whose `count` elements from number `begin` on have the accumulator `a`. */
+template <class M>
+__device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t begin, uint64_t count,
+                              typename M::acc a) {
+    using R = typename M::result;
+    if constexpr (M::holds_index) {
+        if (args.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
+            a.index -= begin;
+    }
+    if constexpr (!M::has_neutral) {
+        if (count == 1)
+            a = M::lift(static_cast<const typename M::storage *>(args.run.in)[begin]);
+    }
+    if (args.run.init.present) {
+        R init;
+        memcpy(&init, args.run.init.bytes, sizeof init);
+        a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
+    }
+    static_cast<R *>(args.run.out)[i] = M::finish(a);
+}
+
+} // namespace dpr
+
+#endif

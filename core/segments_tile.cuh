@@ -1,0 +1,456 @@
+/* How the threads of a block of segments.merge reduce a tile. */
+#ifndef DPR_CORE_SEGMENTS_TILE_CUH
+#define DPR_CORE_SEGMENTS_TILE_CUH
+
+#include "segments.cuh"
+#include "segments_stage.cuh"
+
+namespace dpr {
+
+__device__ inline void sync_workers() {
+    asm volatile("bar.sync 1, %0;" ::"n"(merge_workers) : "memory");
+}
+
+template <class V> __device__ V shuffle_up(V x, int delta) {
+    words_of<V> words(x);
+#pragma unroll
+    for (int i = 0; i < words.size; ++i)
+        words.w[i] = __shfl_up_sync(~0u, words.w[i], delta);
+    return words.value();
+}
+
+/* The words of a value that is aligned as its parts are. */
+template <class T> struct aligned_words {
+    using word = cuda::std::conditional_t<
+        alignof(T) == 1, uint8_t,
+        cuda::std::conditional_t<alignof(T) == 2, uint16_t, cuda::std::conditional_t<alignof(T) == 4, uint32_t, uint64_t>>>;
+    static constexpr unsigned size = sizeof(T) / sizeof(word);
+
+    static __device__ T load(const unsigned char *at) {
+        word w[size];
+#pragma unroll
+        for (unsigned i = 0; i < size; ++i)
+            w[i] = reinterpret_cast<const word *>(at)[i];
+        T x;
+        memcpy(&x, w, sizeof x);
+        return x;
+    }
+
+    static __device__ void store(unsigned char *at, const T &x) {
+        word w[size];
+        memcpy(w, &x, sizeof x);
+#pragma unroll
+        for (unsigned i = 0; i < size; ++i)
+            reinterpret_cast<word *>(at)[i] = w[i];
+    }
+};
+
+struct tile_range { unsigned begin, end; };
+
+/* The offsets of a tile's segments in a stage, of `Words` words each. */
+template <unsigned Words> class tile_offsets {
+    const uint32_t *low; /* the lower words of the offsets */
+    uint64_t element;
+
+  public:
+    __device__ tile_offsets(const unsigned char *at, uint64_t first_element)
+        : low(reinterpret_cast<const uint32_t *>(at)), element(first_element) {}
+
+    /* Where segment `k` of the tile begins and ends, counted from the tile's first element. */
+    __device__ tile_range operator[](unsigned k) const {
+        const uint32_t begin = low[k * Words], end = low[(k + 1) * Words], first = static_cast<uint32_t>(element);
+        return {k == 0 ? 0 : begin - first, end - first};
+    }
+
+    /* Offset `k` itself. */
+    __device__ int64_t number(unsigned k, bool is_signed) const {
+        if constexpr (Words == 2)
+            return reinterpret_cast<const int64_t *>(low)[k];
+        else
+            return is_signed ? static_cast<int64_t>(static_cast<int32_t>(low[k])) : static_cast<int64_t>(low[k]);
+    }
+
+    /* Whether the first segment begins in the tile or before it. A negative offset looks as if it did not. */
+    __device__ bool begins_before() const { return static_cast<uint64_t>(number(0, false)) <= element; }
+
+    /* Whether the upper word of the offset that ends segment `k` is right, too. */
+    __device__ bool is_whole(unsigned k, unsigned end) const {
+        return Words == 1 || reinterpret_cast<const uint64_t *>(low)[k + 1] == element + end;
+    }
+};
+
+/* One worker's view of a tile. Positions are counted in elements from the beginning of the stage; if elements lie
+ * across vectors, from the tile's first element. */
+template <class M> struct tile_worker {
+    using T = typename M::storage;
+    using X = partial<M>;
+    using V = typename X::type;
+    using R = running<M>;
+    static constexpr unsigned size = vector_bytes / sizeof(T), chunk = chunk_bytes / sizeof(T);
+    using mask_type = chunk_mask<chunk>;
+    merge_shared<M> &s;
+    unsigned char *stage;
+    const merge_tile tile;
+    unsigned first, behind; /* positions of the tile's first element, and behind its last one */
+    bool split;
+
+    __device__ tile_worker(merge_shared<M> &shared, unsigned slot)
+        : s(shared), stage(shared.stage[slot]), tile(shared.tile[slot]) {
+        split = alignof(T) < sizeof(T) && tile.elements_at % sizeof(T) != 0;
+        first = split ? 0 : tile.elements_at / sizeof(T);
+        behind = first + tile.elements;
+    }
+
+    template <unsigned Words> __device__ tile_offsets<Words> offsets() const {
+        return {stage + tile.numbers_at, tile.element};
+    }
+
+    __device__ unsigned char *place(unsigned position) const {
+        return stage + position * sizeof(T) + (split ? tile.elements_at : 0);
+    }
+    __device__ T element(unsigned position) const { return aligned_words<T>::load(place(position)); }
+    /* The index that an element at position 0 would have. */
+    __device__ uint64_t origin() const { return tile.element - first; }
+
+    /* Sets the flags of the segments' last elements. */
+    template <unsigned Words> __device__ void mark() const {
+        const tile_offsets<Words> at = offsets<Words>();
+        bool in_order = threadIdx.x > 0 || at.begins_before();
+#pragma unroll 2
+        for (unsigned k = threadIdx.x; k < tile.ends; k += merge_workers) {
+            const auto r = at[k];
+            const bool ok = r.end <= tile.elements && r.begin <= r.end;
+            if (ok && r.end > r.begin)
+                s.flag[first + r.end - 1] = 1;
+            in_order &= ok & at.is_whole(k, r.end);
+        }
+        if (!in_order)
+            s.unsorted = true;
+    }
+
+    /* Takes the flags of the thread's chunk, and clears them. */
+    __device__ mask_type take_flags() const {
+        using word = cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
+        auto *flags = reinterpret_cast<word *>(s.flag + threadIdx.x * chunk);
+        constexpr unsigned each = sizeof(word);
+        mask_type mask;
+#pragma unroll
+        for (unsigned i = 0; i < chunk / each; ++i) {
+            /* The product has the lowest bits of four bytes side by side in its upper four bits. */
+            const uint32_t bits = each == 4 ? (flags[i] * 0x10204080u) >> 28 : each == 2 ? (flags[i] * 0x81u) >> 7 & 3 : flags[i];
+            mask.w[i * each / 32] |= bits << i * each % 32;
+            if (each < 4 && i * each % 32 + each > 32)
+                mask.w[i * each / 32 + 1] |= bits >> (32 - i * each % 32);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < chunk / each; ++i)
+            flags[i] = 0;
+        return mask;
+    }
+
+    /* Where the value of a segment lies whose last element is at `position`. Not valid before number_values(). */
+    __device__ unsigned char *value_place(unsigned position) const {
+        if constexpr (values_in_place<M>) {
+            return place(position);
+        } else {
+            const unsigned c = position / chunk;
+            const unsigned i = s.ends.first[c] + s.ends.mask[c].before(position % chunk);
+            return reinterpret_cast<unsigned char *>(&s.ends.value[min(i, s.ends.most - 1)]);
+        }
+    }
+
+    __device__ V value_at(unsigned position) const {
+        if constexpr (values_in_place<M>)
+            return R::value(aligned_words<typename R::type>::load(place(position)), origin());
+        else
+            return *reinterpret_cast<const V *>(value_place(position));
+    }
+
+    /* Puts `before` before the value of the segment whose last element is at `position`. */
+    __device__ void carry_to(unsigned position, V before) const {
+        const V value = X::combine(before, value_at(position));
+        if constexpr (values_in_place<M>)
+            aligned_words<typename R::type>::store(place(position), R::of_value(value));
+        else
+            *reinterpret_cast<V *>(value_place(position)) = value;
+    }
+
+    /* If values do not lie in place, finds the place of the thread's first one. All workers call it. */
+    __device__ void number_values(const mask_type &mask) const {
+        if constexpr (!values_in_place<M>) {
+            const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, own = mask.count();
+            unsigned n = own;
+#pragma unroll
+            for (int delta = 1; delta < 32; delta *= 2) {
+                const unsigned before = __shfl_up_sync(~0u, n, delta);
+                n += lane >= delta ? before : 0;
+            }
+            if (lane == 31)
+                s.ends.count[warp] = static_cast<uint16_t>(n);
+            sync_workers();
+            n -= own;
+            for (unsigned w = 0; w < warp; ++w)
+                n += s.ends.count[w];
+            s.ends.first[threadIdx.x] = static_cast<uint16_t>(n);
+            s.ends.mask[threadIdx.x] = mask;
+        }
+    }
+
+    /* Runs over the thread's chunk and leaves the value of each segment that ends there. Returns what is behind the
+     * last of them. `Whole`: the tile has all elements of the chunk, and they are not split. */
+    template <bool Whole> __device__ V walk(const mask_type &mask) const {
+        const unsigned from = threadIdx.x * chunk;
+        typename R::type a = R::identity();
+        V *value = nullptr;
+        if constexpr (!values_in_place<M>)
+            value = s.ends.value + s.ends.first[threadIdx.x];
+#pragma unroll
+        for (unsigned v = 0; v < chunk_vectors; ++v) {
+            auto *vector = reinterpret_cast<packet<T> *>(stage + (from + v * size) * sizeof(T));
+            packet<T> elements = {}, values = {};
+            if (Whole || !split)
+                elements = *vector;
+#pragma unroll
+            for (unsigned e = 0; e < size; ++e) {
+                const unsigned i = v * size + e, p = from + i;
+                const bool is_there = Whole || p - first < tile.elements;
+                if (is_there) {
+                    T x = elements[e];
+                    if constexpr (!Whole && alignof(T) < sizeof(T)) {
+                        if (split)
+                            x = element(p);
+                    }
+                    a = R::add(a, x, p);
+                }
+                if constexpr (values_in_place<M>) {
+                    if constexpr (Whole || alignof(T) == sizeof(T))
+                        memcpy(&values.w[e * sizeof(T) / sizeof(uint32_t)], &a, sizeof a);
+                    else if (is_there)
+                        aligned_words<typename R::type>::store(place(p), a);
+                } else if (mask[i]) {
+                    *value++ = R::value(a, origin());
+                }
+                if (mask[i])
+                    a = R::identity();
+            }
+            if constexpr (values_in_place<M> && (Whole || alignof(T) == sizeof(T)))
+                *vector = values;
+        }
+        return R::value(a, origin());
+    }
+
+    /* Reduces the tile's elements, none of which is its segment's last one. The result is valid in lane 0 of each
+     * warp. The stage is free afterwards. */
+    __device__ V reduce_all() const {
+        V x = X::identity();
+        if (split || M::holds_index) {
+            typename R::type a = R::identity();
+#pragma unroll 4
+            for (unsigned p = first + threadIdx.x; p < behind; p += merge_workers)
+                a = R::add(a, element(p), p);
+            x = R::value(a, origin());
+        } else if constexpr (!M::holds_index) {
+            tile_of<M> t;
+            const unsigned from = (first + size - 1) / size, to = behind / size;
+#pragma unroll
+            for (int v = chunk_vectors - 1; v >= 0; --v) {
+                const unsigned i = threadIdx.x + v * merge_workers;
+                if (i >= from && i < to)
+                    add_vectors<1, M>(t, reinterpret_cast<const packet<T> *>(stage) + i, v);
+            }
+            x = X::pack(t.fold_into(M::identity(), [](unsigned) { return uint64_t{0}; }));
+            const unsigned head = first + threadIdx.x, tail = max(to * size, first) + threadIdx.x;
+            if (head < min(from * size, behind))
+                x = X::combine(x, X::of_element(element(head), 0));
+            if (tail < behind && tail >= from * size)
+                x = X::combine(x, X::of_element(element(tail), 0));
+        }
+        __syncwarp();
+        release();
+        return reduce_warp<M>(x);
+    }
+
+    /* Lets the stage be filled again. All lanes call it after they have read it. */
+    __device__ void release() const {
+        if (threadIdx.x % 32 == 0)
+            cuda::ptx::mbarrier_arrive(&s.empty[stage != s.stage[0]]);
+    }
+};
+
+/* ---- Carrying values over threads ---- */
+
+/* What a worker's elements leave: a value behind the last end of its own, or of all its elements if it has no end. */
+template <class M> struct carried {
+    using X = partial<M>;
+    typename X::type x;
+    bool open; /* no thread before this one in its warp has an end */
+
+    /* Makes it of what the thread itself leaves. Afterwards it is of the threads of the warp before this one. */
+    __device__ void scan(warp_tails<M> &left, bool any) {
+        const unsigned lane = threadIdx.x % 32, below = (1u << lane) - 1;
+        const unsigned ends = __ballot_sync(~0u, any);
+        /* How many threads before this one have no end between them and this one. */
+        const unsigned reach = lane - (31 - __clz(ends & (below << 1 | 1) | 1));
+        if (ends != ~0u) {
+#pragma unroll
+            for (unsigned delta = 1; delta < 32; delta *= 2) {
+                const typename X::type before = shuffle_up(x, static_cast<int>(delta));
+                if (reach >= delta)
+                    x = X::combine(before, x);
+            }
+        }
+        if (lane == 31) {
+            left.x[threadIdx.x / 32] = x;
+            left.any[threadIdx.x / 32] = ends != 0;
+        }
+        x = shuffle_up(x, 1);
+        if (lane == 0)
+            x = X::identity();
+        open = (ends & below) == 0;
+    }
+
+    /* After a barrier of the workers: the value that the thread's first end receives from all threads before, and from
+     * `first`, which is what lies before all of them. */
+    __device__ typename X::type value(const warp_tails<M> &left, typename X::type first) const {
+        typename X::type a = x;
+        if (open) {
+            int w = static_cast<int>(threadIdx.x / 32) - 1;
+            bool any = false;
+            for (; w >= 0 && !any; --w) {
+                a = X::combine(left.x[w], a);
+                any = left.any[w];
+            }
+            if (!any)
+                a = X::combine(first, a);
+        }
+        return a;
+    }
+};
+
+/* What the workers leave behind their last end, or all of their elements; *any: whether they have an end. */
+template <class M> __device__ typename partial<M>::type left_by_all(const warp_tails<M> &left, bool *any) {
+    typename partial<M>::type x = partial<M>::identity();
+    *any = false;
+    for (int w = merge_warps - 1; w >= 0 && !*any; --w) {
+        x = partial<M>::combine(left.x[w], x);
+        *any = left.any[w];
+    }
+    return x;
+}
+
+/* ---- Reducing a tile ---- */
+
+/* Runs over the tile's elements, so that every segment's value lies at value_place(). Writes what it carries on to
+ * s.carry[1 - at]. `ended_before`: the tile's first end belongs to an element before the tile. */
+template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsigned at, bool ended_before) {
+    using X = partial<M>;
+    merge_shared<M> &s = w.s;
+    const unsigned from = threadIdx.x * w.chunk;
+    const bool some = from < w.behind && from + w.chunk > w.first;
+    const bool whole = !w.split && from >= w.first && from + w.chunk <= w.behind;
+    const auto mask = w.take_flags();
+    w.number_values(mask);
+    carried<M> c;
+    c.x = X::identity();
+    if (__all_sync(~0u, whole))
+        c.x = w.template walk<true>(mask);
+    else if (some)
+        c.x = w.template walk<false>(mask);
+    const bool any = mask.count() > 0;
+    c.scan(s.left[at], any);
+    sync_workers();
+    if (any) {
+        const auto before = ended_before ? X::identity() : X::pack(s.carry[at]);
+        w.carry_to(from + mask.lowest(), c.value(s.left[at], before));
+    }
+    if (threadIdx.x == 0) {
+        bool has_ends;
+        const typename M::acc left = X::unpack(left_by_all(s.left[at], &has_ends));
+        s.carry[1 - at] = has_ends || ended_before ? left : M::merge(s.carry[at], left);
+    }
+}
+
+/* Writes the result of the tile's first segment, whose value may be the carried one, or keeps it in s.head. */
+template <unsigned Words, class M>
+__device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
+    using X = partial<M>;
+    const tile_offsets<Words> offsets = w.template offsets<Words>();
+    const unsigned end = offsets[0].end;
+    const bool is_signed = args.numbers == DPR_I32;
+    const typename M::acc a = end == 0                  ? w.s.carry[at]
+                              : end <= w.tile.elements ? X::unpack(w.value_at(w.first + end - 1))
+                                                       : M::identity();
+    const int64_t from = offsets.number(0, is_signed), to = offsets.number(1, is_signed);
+    if (keep)
+        w.s.head = a;
+    else
+        write_segment<M>(args, w.tile.end, static_cast<uint64_t>(from), static_cast<uint64_t>(to - from), a);
+}
+
+/* Writes the results of the tile's segments. */
+template <unsigned Words, class M>
+__device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
+    using X = partial<M>;
+    const tile_offsets<Words> offsets = w.template offsets<Words>();
+    auto *out = static_cast<typename M::result *>(args.run.out) + w.tile.end;
+    const bool is_plain = has_plain_results<M> && !args.run.init.present, is_signed = args.numbers == DPR_I32;
+    if (threadIdx.x == 0)
+        write_first<Words>(w, args, at, keep);
+#pragma unroll 2
+    for (unsigned k = threadIdx.x == 0 ? merge_workers : threadIdx.x; k < w.tile.ends; k += merge_workers) {
+        const auto r = offsets[k];
+        const bool some = r.end > r.begin && r.end <= w.tile.elements;
+        const typename X::type x = some ? w.value_at(w.first + r.end - 1) : X::identity();
+        if (is_plain) {
+            out[k] = plain_result<M>(x);
+        } else {
+            const int64_t begin = offsets.number(k, is_signed), end = offsets.number(k + 1, is_signed);
+            write_segment<M>(args, w.tile.end + k, static_cast<uint64_t>(begin), static_cast<uint64_t>(end - begin),
+                             X::unpack(x));
+        }
+    }
+}
+
+/* Reduces a tile in which segments end. carry[at] is the value of the elements since the last end before the tile;
+ * carry[1 - at] receives that for the next one. The result of end `kept` is not written but kept. `wide`: offsets have
+ * two words. */
+template <class M>
+__device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep) {
+    if (wide)
+        w.template mark<2>();
+    else
+        w.template mark<1>();
+    sync_workers();
+    const bool ended_before = (wide ? w.template offsets<2>()[0] : w.template offsets<1>()[0]).end == 0;
+    if (w.tile.elements > 0)
+        run_over_tile(w, at, ended_before);
+    else if (threadIdx.x == 0)
+        w.s.carry[1 - at] = ended_before ? M::identity() : w.s.carry[at];
+    sync_workers();
+    if (wide)
+        write_results<2>(w, args, at, keep);
+    else
+        write_results<1>(w, args, at, keep);
+    __syncwarp();
+    w.release();
+}
+
+/* The same for a tile without ends. */
+template <class M> __device__ void reduce_inner_tile(const tile_worker<M> &w, unsigned at) {
+    using X = partial<M>;
+    merge_shared<M> &s = w.s;
+    const typename X::type x = w.reduce_all();
+    if (threadIdx.x % 32 == 0)
+        s.left[at].x[threadIdx.x / 32] = x;
+    sync_workers();
+    if (threadIdx.x == 0) {
+        typename X::type all = s.left[at].x[0];
+        for (unsigned i = 1; i < merge_warps; ++i)
+            all = X::combine(all, s.left[at].x[i]);
+        s.carry[1 - at] = M::merge(s.carry[at], X::unpack(all));
+    }
+}
+
+} // namespace dpr
+
+#endif

@@ -1,0 +1,122 @@
+/* What a thread of segments.merge accumulates, and where the values of a tile's segments lie. */
+#ifndef DPR_CORE_SEGMENTS_VALUES_CUH
+#define DPR_CORE_SEGMENTS_VALUES_CUH
+
+#include "tile.cuh"
+
+namespace dpr {
+
+constexpr unsigned merge_workers = 256; /* threads that reduce */
+constexpr unsigned merge_warps = merge_workers / 32;
+constexpr unsigned merge_threads = merge_workers + 32; /* one more warp fetches */
+constexpr unsigned chunk_vectors = 5;                  /* odd, so that threads read different banks */
+constexpr unsigned chunk_bytes = chunk_vectors * vector_bytes;
+constexpr unsigned line_bytes = 128;
+constexpr unsigned tile_elements_bytes = merge_workers * chunk_bytes;
+/* Bytes of the path in a tile. Its elements may begin anywhere in a line, and a place on the path is exact but for 31
+ * bytes. */
+constexpr unsigned tile_bytes = tile_elements_bytes - line_bytes - 32;
+constexpr unsigned merge_stages = 2;
+
+/* What a thread accumulates over neighbouring elements, which have positions in a tile. value(a, first) is what threads
+ * exchange; the element at position 0 would have index `first`. */
+template <class M, class Tile = typename M::tile> struct running {
+    using type = typename M::lane;
+    static __device__ type identity() { return M::lane_identity(); }
+    static __device__ type add(type a, typename M::storage x, unsigned) { return M::add(a, x); }
+    static __device__ typename partial<M>::type value(type a, uint64_t) {
+        if constexpr (M::exchanges_lanes)
+            return a;
+        else
+            return M::fold(M::identity(), a);
+    }
+    /* Where values lie in place, they are lanes. */
+    static __device__ type of_value(typename partial<M>::type x) { return static_cast<type>(x); }
+};
+
+/* MIN and MAX of F32 compare the elements themselves, not keys. */
+template <class M, bool Least, dpr_nan N> struct running<M, float_tile<Least, N>> {
+    using type = float;
+    static __device__ type identity() { return bits_as<float>(Least ? 0x7f800000 : 0xff800000); }
+    static __device__ type add(type a, float x, unsigned) { return extreme<Least, N>(a, x); }
+    static __device__ typename partial<M>::type value(type a, uint64_t) {
+        return order<Least, DPR_F32>::template of<N>(a);
+    }
+    static __device__ type of_value(typename partial<M>::type x) { return M::finish(x); }
+};
+
+/* ARGMIN and ARGMAX keep a position, not an index. */
+template <class M, bool Least, dpr_dtype D, dpr_nan N> struct running<M, arg_tile<Least, D, N>> {
+    using by = order<Least, D>;
+    static constexpr unsigned none = ~0u;
+    struct type {
+        typename by::key best;
+        unsigned position;
+    };
+    static __device__ type identity() { return {by::worst, none}; }
+
+    /* Elements come in the order of their positions, so of equal ones the first wins. */
+    static __device__ type add(type a, storage_of<D> x, unsigned position) {
+        const typename by::key key = by::template of<N>(x);
+        const bool take = by::better(key, a.best) || (a.position == none && !is_absent<D, N>(x));
+        return take ? type{key, position} : a;
+    }
+    static __device__ typename M::acc value(type a, uint64_t first) {
+        return a.position == none ? M::identity() : typename M::acc{a.best, first + a.position};
+    }
+};
+
+/* Where a tile's values lie that belong to ends of segments: at the place of the segment's last element, if they take no
+ * more memory than an element; otherwise one behind the other in memory of their own. */
+template <class M> constexpr bool values_in_place =
+    sizeof(typename partial<M>::type) <= sizeof(typename M::storage)
+    && sizeof(typename partial<M>::type) == sizeof(typename running<M>::type);
+
+/* A bit for each element of a chunk: whether it is the last one of its segment. */
+template <unsigned Elements> struct chunk_mask {
+    static constexpr unsigned words = (Elements + 31) / 32;
+    uint32_t w[words] = {};
+
+    __device__ bool operator[](unsigned e) const { return w[e / 32] >> e % 32 & 1; }
+
+    /* The number of the lowest bit that is set. */
+    __device__ unsigned lowest() const {
+        unsigned e = 0;
+#pragma unroll
+        for (int i = words - 1; i >= 0; --i)
+            e = w[i] != 0 ? 32 * i + __ffs(w[i]) - 1 : e;
+        return e;
+    }
+
+    __device__ unsigned count() const {
+        unsigned n = 0;
+#pragma unroll
+        for (unsigned i = 0; i < words; ++i)
+            n += __popc(w[i]);
+        return n;
+    }
+
+    /* How many bits are set before number `e`. */
+    __device__ unsigned before(unsigned e) const {
+        unsigned n = 0;
+#pragma unroll
+        for (unsigned i = 0; i < words; ++i)
+            n += __popc(e >= 32 * (i + 1) ? w[i] : e > 32 * i ? w[i] & ((1u << (e - 32 * i)) - 1) : 0);
+        return n;
+    }
+};
+
+/* What ends of segments need whose values do not lie in place. */
+template <class M, bool = values_in_place<M>> struct end_values {
+    static constexpr unsigned end_bytes = sizeof(uint32_t) + sizeof(typename M::result);
+    static constexpr unsigned most = tile_bytes / (sizeof(typename M::storage) + end_bytes) + 32;
+    alignas(16) typename partial<M>::type value[most];
+    chunk_mask<chunk_bytes / sizeof(typename M::storage)> mask[merge_workers]; /* of each thread's chunk */
+    uint16_t first[merge_workers]; /* the number of the first value of each thread */
+    uint16_t count[merge_warps];   /* values of a warp */
+};
+template <class M> struct end_values<M, true> {};
+
+} // namespace dpr
+
+#endif
