@@ -51,6 +51,7 @@ typedef struct dpr_segment_args {
     uint64_t segments;
     dpr_dtype numbers; /* the type of begins and ends */
     dpr_index index;
+    uint32_t group; /* segments.group: threads for a segment, a power of two */
 } dpr_segment_args;
 
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words

@@ -104,8 +104,8 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     return run->enqueue(run, launch, &args);
 }
 
-/* The same for a kernel of segments. */
-static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run) {
+/* The same for a kernel of segments, of which `group` threads reduce one, if the kernel is that of segments.group. */
+static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run, unsigned group) {
     const dpr_segment_list *list = run->segments;
     dpr_segment_args args;
     memset(&args, 0, sizeof args);
@@ -116,6 +116,7 @@ static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *r
     args.segments = list->count;
     args.numbers = list->dtype;
     args.index = list->index;
+    args.group = group;
     return run->enqueue(run, launch, &args.run);
 }
 

@@ -36,6 +36,11 @@ class segment_numbers {
     }
 };
 
+/* The number of segments. Called after wait_for_work_before(). */
+__device__ inline uint64_t number_of_segments(const dpr_segment_args &args) {
+    return args.device_segments ? min(*args.device_segments, args.segments) : args.segments;
+}
+
 /* Whether values that threads exchange are results, if there is no initial value. */
 template <class M> constexpr bool has_plain_results = M::has_neutral && !M::holds_index;
 

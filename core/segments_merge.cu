@@ -21,14 +21,14 @@ template <class M> struct merge_record {
     uint32_t has_ends;
 };
 
+/* Reduces the tiles of the block's part of the path. Returns which of s.carry has what lies behind the last end. */
 template <class M>
-__device__ unsigned reduce_tiles_of_path(merge_shared<M> &s, const dpr_segment_args &args, bool wide, uint64_t from,
-                                         uint64_t to, uint64_t kept) {
+__device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, path_part part,
+                                uint64_t kept) {
     unsigned at = 0;
-    for (uint64_t t = 0; from + t * tile_bytes < to; ++t, at = 1 - at) {
-        const unsigned slot = t % merge_stages;
-        wait_for_parity(&s.full[slot], static_cast<unsigned>(t / merge_stages));
-        const tile_worker<M> worker(s, slot);
+    for (uint64_t t = 0; t < part.tiles(); ++t, at = 1 - at) {
+        wait_for_parity(&s.full[t % merge_stages], static_cast<unsigned>(t / merge_stages));
+        const tile_worker<M> worker(s, t);
         if (worker.tile.ends == 0)
             reduce_inner_tile(worker, at);
         else
@@ -109,15 +109,17 @@ template <class M> __device__ bool arrive(merge_shared<M> &s, const dpr_segment_
 
 /* Leaves the block's record. One thread calls it, after the last tile. */
 template <class M>
-__device__ void leave_record(const merge_shared<M> &s, const dpr_segment_args &args, uint64_t from, uint64_t to,
-                             unsigned at) {
+__device__ void leave_record(const merge_shared<M> &s, const dpr_segment_args &args, path_part part, unsigned at) {
     const uint64_t first = s.place[0].end;
-    const merge_tile &last = s.tile[((to - from + tile_bytes - 1) / tile_bytes + 1) % merge_stages];
     merge_record<M> &record = static_cast<merge_record<M> *>(args.run.workspace)[blockIdx.x];
     record.head = s.head;
     record.tail = partial<M>::pack(s.carry[at]);
     record.first = first;
-    record.has_ends = to > from && last.end + last.ends > first;
+    record.has_ends = 0;
+    if (part.tiles() > 0) {
+        const merge_tile &last = s.plan[plan_of_tile(part.tiles() - 1)].tile;
+        record.has_ends = last.end + last.ends > first;
+    }
 }
 
 template <class M> __device__ void open_block(merge_shared<M> &s) {
@@ -139,26 +141,31 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     let_next_launch();
     open_block(s);
     wait_for_work_before();
-    const uint64_t segments = args.device_segments ? min(*args.device_segments, args.segments) : args.segments;
+    const uint64_t segments = number_of_segments(args);
     if (segments == 0)
         return;
     const segment_numbers numbers(args.begins, args.numbers);
-    const merge_path path(numbers, segments, elements(args.run), sizeof(typename M::storage),
-                          numbers.size() + sizeof(typename M::result));
+    const merge_arrays arrays = {static_cast<const unsigned char *>(args.run.in),
+                                 elements(args.run),
+                                 segments,
+                                 numbers,
+                                 sizeof(typename M::storage),
+                                 numbers.size() + static_cast<unsigned>(sizeof(typename M::result))};
+    const merge_path path(numbers, segments, arrays.elements, arrays.element_bytes, arrays.end_bytes);
     const uint64_t length = path.length();
-    const uint64_t from = length * blockIdx.x / gridDim.x, to = length * (blockIdx.x + 1) / gridDim.x;
+    const path_part part = {length * blockIdx.x / gridDim.x, length * (blockIdx.x + 1) / gridDim.x};
     const unsigned warp = threadIdx.x / 32;
-    const path_place mine = path.find(tile_places::distance(from, to, warp));
+    const path_place mine = path.find(part.begin(warp));
     if (threadIdx.x % 32 == 0)
         s.place[warp] = mine;
     __syncthreads();
-    const uint64_t kept = gridDim.x > 1 ? s.place[0].end : ~uint64_t{0};
     if (warp == merge_warps) {
-        fetch_tiles(s, args, path, numbers, segments, from, to);
+        tile_fetcher<M>(s, arrays, path, part).fetch_all();
     } else {
-        const unsigned at = reduce_tiles_of_path(s, args, numbers.size() == 8, from, to, kept);
+        const uint64_t kept = gridDim.x > 1 ? s.place[0].end : ~uint64_t{0};
+        const unsigned at = reduce_part(s, args, numbers.size() == 8, part, kept);
         if (threadIdx.x == 0 && gridDim.x > 1)
-            leave_record(s, args, from, to, at);
+            leave_record(s, args, part, at);
     }
     __syncthreads();
     bool unsorted;
@@ -252,7 +259,7 @@ int launch(const dpr_run *run) {
     launch.blocks = blocks_of(run);
     launch.threads = merge_threads;
     launch.shared_bytes = kernels::number_of<shared_memory>(&run->key);
-    return dpr_launch_segments(&launch, run);
+    return dpr_launch_segments(&launch, run, 0);
 }
 
 } // namespace

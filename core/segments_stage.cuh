@@ -17,11 +17,83 @@ struct merge_tile {
     unsigned numbers_at;     /* byte of the stage where offset number `end` lies */
 };
 
+/* Bytes begin .. end-1 of global memory, which are copied to a stage together with those around them up to the
+ * boundaries of vectors. Only bytes of low .. high-1 are read. In the stage they have the same place in a line. */
+struct line_copy {
+    const unsigned char *begin, *end, *from, *to; /* from .. to: the whole vectors, which the copy engine copies */
+
+    __device__ line_copy(const unsigned char *first, const unsigned char *behind, const unsigned char *low,
+                         const unsigned char *high)
+        : begin(first), end(behind) {
+        constexpr uintptr_t mask = vector_bytes - 1;
+        uintptr_t a = reinterpret_cast<uintptr_t>(first) & ~mask,
+                  b = (reinterpret_cast<uintptr_t>(behind) + mask) & ~mask;
+        if (a < reinterpret_cast<uintptr_t>(low))
+            a += vector_bytes;
+        if (b > reinterpret_cast<uintptr_t>(high))
+            b -= vector_bytes;
+        from = reinterpret_cast<const unsigned char *>(a);
+        to = reinterpret_cast<const unsigned char *>(first < behind && a < b ? b : a);
+    }
+
+    __device__ unsigned bytes() const { return static_cast<unsigned>(to - from); }
+    __device__ bool has_edges() const { return begin < end && (from > begin || to < end); }
+
+    /* Where byte `p` lies in the stage, of which byte `begin` lies in the first line. */
+    __device__ unsigned at(const unsigned char *p) const {
+        return static_cast<unsigned>(p - begin + reinterpret_cast<uintptr_t>(begin) % line_bytes);
+    }
+
+    /* Copies the few bytes that are not in whole vectors. A warp calls it. */
+    __device__ void copy_edges(unsigned char *stage) const {
+        const unsigned lane = threadIdx.x % 32;
+        const unsigned char *head = begin + lane, *tail = (to > begin ? to : begin) + lane;
+        if (head < from && head < end)
+            stage[at(head)] = *head;
+        if (tail >= from && tail < end)
+            stage[at(tail)] = *tail;
+    }
+};
+
+/* Where a block's arrays lie, for the fetching warp. */
+struct merge_arrays {
+    const unsigned char *in;
+    uint64_t elements, segments;
+    segment_numbers offsets;
+    unsigned element_bytes, end_bytes;
+
+    __device__ line_copy elements_of(const merge_tile &tile) const {
+        const unsigned char *first = in + tile.element * element_bytes;
+        return {first, first + uint64_t{tile.elements} * element_bytes, in, in + elements * element_bytes};
+    }
+    __device__ line_copy offsets_of(const merge_tile &tile) const {
+        const uint64_t behind = tile.ends > 0 ? tile.end + tile.ends + 1 : tile.end;
+        return {offsets.at(tile.end), offsets.at(behind), offsets.at(0), offsets.at(segments + 1)};
+    }
+};
+
+/* A tile and its two copies. */
+struct merge_plan {
+    merge_tile tile;
+    const unsigned char *elements, *offsets; /* where the copies begin in global memory, */
+    unsigned elements_to, offsets_to;        /* and in the stage */
+    unsigned elements_bytes, offsets_bytes;
+    unsigned offset_lines; /* byte of the stage from which on offsets lie */
+    bool has_edges;
+};
+
 /* What the elements of each warp leave behind their last end, or all of them; whether there is an end. */
 template <class M> struct warp_tails {
     typename partial<M>::type x[merge_warps];
     bool any[merge_warps];
 };
+
+constexpr unsigned planned_tiles = 64; /* two batches, one of them being prepared */
+
+/* The place of tile `t` among the planned ones. The first batch has merge_warps tiles, the others 32. */
+__device__ inline unsigned plan_of_tile(uint64_t t) {
+    return (static_cast<unsigned>(t) + 32 - merge_warps) % planned_tiles;
+}
 
 /* The shared memory of a block. */
 template <class M> struct merge_shared {
@@ -32,21 +104,32 @@ template <class M> struct merge_shared {
     end_values<M> ends;
     warp_tails<M> left[2]; /* of tiles in turn, because no barrier is between two tiles without ends */
     typename M::acc carry[2], head;
-    merge_tile tile[merge_stages];
+    merge_plan plan[planned_tiles];
     uint64_t full[merge_stages], empty[merge_stages];
     path_place place[merge_warps + 1]; /* where the block's first tiles begin */
     bool unsorted, last;
 };
 
-/* ---- Fetching ---- */
+__device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
+    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, round % 2)) {}
+}
 
-/* The places where a block's tiles begin. The first ones are found by all warps; for the others each lane of the
- * fetching warp looks for one, by steps between the tiles that it fetches. */
-class tile_places {
+/* A block's part of the path, in bytes. */
+struct path_part {
+    uint64_t from, to;
+
+    __device__ uint64_t tiles() const { return (to - from + tile_bytes - 1) / tile_bytes; }
+    __device__ uint64_t begin(uint64_t tile) const { return min(from + tile * tile_bytes, to); }
+};
+
+/* The warp that fetches a block's tiles. It plans them in batches, a lane each: the first from places that all warps
+ * have found; then each lane looks for the end of a tile, a step whenever a tile has been fetched. */
+template <class M> class tile_fetcher {
+    merge_shared<M> &s;
+    const merge_arrays &arrays;
     const merge_path &path;
-    const path_place *early;
-    uint64_t from, to; /* the block's part of the path, in bytes */
-    path_place known;  /* of a lane: of the tiles that are being fetched */
+    const path_part part;
+    path_place before; /* where the batch begins that is being looked for */
     uint64_t d, low, high;
 
     __device__ void step() {
@@ -59,149 +142,100 @@ class tile_places {
         }
     }
 
-    /* Begins to look for tiles t .. t+31; the tile before begins at `place`. */
-    __device__ void seek(uint64_t t, path_place place) {
-        d = distance(from, to, t + threadIdx.x % 32);
-        low = place.end;
-        high = path.most(low, distance(from, to, t - 1), d);
+    /* Begins to look for the ends of tiles t .. t+31. */
+    __device__ void seek(uint64_t t) {
+        d = part.begin(t + threadIdx.x % 32 + 1);
+        low = before.end;
+        high = path.most(low, part.begin(t), d);
+    }
+
+    /* Plans a tile between two places; an empty one if they cannot be a tile's because offsets have no order. */
+    __device__ void plan(merge_plan &p, path_place a, path_place b) const {
+        const uint64_t elements = b.element - a.element, ends = b.end - a.end;
+        const bool sound = b.element >= a.element && b.end >= a.end && elements <= tile_bytes + 31
+                           && ends <= tile_bytes
+                           && elements * arrays.element_bytes + ends * arrays.end_bytes <= tile_bytes + 31;
+        if (!sound)
+            s.unsorted = true;
+        p.tile = {a.element, a.end, sound ? static_cast<unsigned>(elements) : 0,
+                  sound ? static_cast<unsigned>(ends) : 0, 0, 0};
+        const line_copy of_elements = arrays.elements_of(p.tile), of_offsets = arrays.offsets_of(p.tile);
+        /* The chunk of the last element may end behind it. */
+        const unsigned behind = of_elements.at(of_elements.end) + chunk_bytes;
+        p.offset_lines = (behind + line_bytes - 1) / line_bytes * line_bytes;
+        p.tile.elements_at = of_elements.at(of_elements.begin);
+        p.tile.numbers_at = p.offset_lines + of_offsets.at(of_offsets.begin);
+        p.elements = of_elements.from;
+        p.elements_to = of_elements.at(of_elements.from);
+        p.elements_bytes = of_elements.bytes();
+        p.offsets = of_offsets.from;
+        p.offsets_to = p.offset_lines + of_offsets.at(of_offsets.from);
+        p.offsets_bytes = of_offsets.bytes();
+        p.has_edges = of_elements.has_edges() || of_offsets.has_edges();
+    }
+
+    /* Plans the batch of tiles t .. t+31, of which the calling lane knows where its own ends, and seeks the next. */
+    __device__ void plan_batch(uint64_t t) {
+        while (__any_sync(~0u, low < high))
+            step();
+        const path_place end = path.place(d, low);
+        path_place begin = {__shfl_up_sync(~0u, end.element, 1), __shfl_up_sync(~0u, end.end, 1)};
+        if (threadIdx.x % 32 == 0)
+            begin = before;
+        plan(s.plan[plan_of_tile(t + threadIdx.x % 32)], begin, end);
+        before = {__shfl_sync(~0u, end.element, 31), __shfl_sync(~0u, end.end, 31)};
+        seek(t + 32);
+    }
+
+    __device__ void copy_edges(const merge_plan &p, unsigned char *stage) const {
+        arrays.elements_of(p.tile).copy_edges(stage);
+        arrays.offsets_of(p.tile).copy_edges(stage + p.offset_lines);
+        cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    }
+
+    /* Starts the copies of a tile. One lane calls it. */
+    __device__ void copy(const merge_plan &p, unsigned char *stage, uint64_t *full) const {
+        namespace ptx = cuda::ptx;
+        /* The workers may have stored values in the stage, through another proxy than that of the copies. */
+        ptx::fence_proxy_async(ptx::space_shared);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+                                       p.elements_bytes + p.offsets_bytes);
+        if (p.elements_bytes > 0)
+            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + p.elements_to, p.elements,
+                               p.elements_bytes, full);
+        if (p.offsets_bytes > 0)
+            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + p.offsets_to, p.offsets,
+                               p.offsets_bytes, full);
     }
 
   public:
-    static constexpr uint64_t early_tiles = merge_warps + 1;
-
-    static __device__ uint64_t distance(uint64_t from, uint64_t to, uint64_t t) {
-        return min(from + t * tile_bytes, to);
-    }
-
-    __device__ tile_places(const merge_path &of, const path_place *first, uint64_t begin, uint64_t end)
-        : path(of), early(first), from(begin), to(end), known{0, 0} {
-        seek(early_tiles, early[early_tiles - 1]);
-    }
-
-    __device__ void advance() { step(); }
-
-    /* Where tile `t` begins. Called for each in turn. */
-    __device__ path_place operator()(uint64_t t) {
-        if (t < early_tiles)
-            return early[t];
-        const int lane = static_cast<int>((t - early_tiles) % 32);
-        if (lane == 0) {
-            while (__any_sync(~0u, low < high))
-                step();
-            known = path.place(d, low);
-            const path_place last = {__shfl_sync(~0u, known.element, 31), __shfl_sync(~0u, known.end, 31)};
-            seek(t + 32, last);
-        }
-        return {__shfl_sync(~0u, known.element, lane), __shfl_sync(~0u, known.end, lane)};
-    }
-};
-
-/* Copies bytes from .. to-1 of global memory to `stage`, where they have the same place in a line, and what surrounds
- * them up to the boundaries of vectors, but nothing outside of low .. high-1. A warp calls it. Returns the bytes that
- * `full` has to wait for, for its first lane, which must add them to the barrier before. */
-struct line_copy {
-    const unsigned char *from, *to; /* whole vectors: the copy engine's part */
-    const unsigned char *begin, *end;
-
-    __device__ line_copy(const unsigned char *first, const unsigned char *behind, const unsigned char *low,
-                         const unsigned char *high)
-        : begin(first), end(behind) {
-        constexpr uintptr_t mask = vector_bytes - 1;
-        uintptr_t a = reinterpret_cast<uintptr_t>(first) & ~mask, b = (reinterpret_cast<uintptr_t>(behind) + mask) & ~mask;
-        if (a < reinterpret_cast<uintptr_t>(low))
-            a += vector_bytes;
-        if (b > reinterpret_cast<uintptr_t>(high))
-            b -= vector_bytes;
-        from = reinterpret_cast<const unsigned char *>(a);
-        to = reinterpret_cast<const unsigned char *>(first < behind && a < b ? b : a);
-    }
-
-    __device__ unsigned bytes() const { return static_cast<unsigned>(to - from); }
-
-    /* Where byte `p` of memory lies in the stage, of which byte `begin` lies in the first line. */
-    __device__ unsigned at(const unsigned char *p) const {
-        return static_cast<unsigned>(p - begin + reinterpret_cast<uintptr_t>(begin) % line_bytes);
-    }
-
-    /* Copies the few bytes that are not in whole vectors. */
-    __device__ void edges(unsigned char *stage) const {
+    __device__ tile_fetcher(merge_shared<M> &shared, const merge_arrays &of, const merge_path &along, path_part own)
+        : s(shared), arrays(of), path(along), part(own), before(shared.place[merge_warps]) {
         const unsigned lane = threadIdx.x % 32;
-        const unsigned char *head = begin + lane;
-        if (head < from && head < end)
-            stage[at(head)] = *head;
-        const unsigned char *tail = (to > begin ? to : begin) + lane;
-        if (tail >= from && tail < end)
-            stage[at(tail)] = *tail;
+        if (lane < merge_warps)
+            plan(s.plan[plan_of_tile(lane)], s.place[lane], s.place[lane + 1]);
+        seek(merge_warps);
     }
 
-    __device__ void bulk(unsigned char *stage, uint64_t *full) const {
-        namespace ptx = cuda::ptx;
-        if (to > from)
-            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + at(from), from, bytes(), full);
+    __device__ void fetch_all() {
+        for (uint64_t t = 0; t < part.tiles(); ++t) {
+            if (t >= merge_warps && (t - merge_warps) % 32 == 0)
+                plan_batch(t);
+            __syncwarp();
+            const merge_plan &p = s.plan[plan_of_tile(t)];
+            const unsigned slot = t % merge_stages, round = static_cast<unsigned>(t / merge_stages);
+            if (round > 0)
+                wait_for_parity(&s.empty[slot], round - 1);
+            if (p.has_edges) {
+                copy_edges(p, s.stage[slot]);
+                __syncwarp();
+            }
+            if (threadIdx.x % 32 == 0)
+                copy(p, s.stage[slot], &s.full[slot]);
+            step();
+        }
     }
 };
-
-__device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
-    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, round % 2)) {}
-}
-
-/* Describes the tile between two places, or an empty one if they cannot be a tile's because offsets have no order. */
-template <class M>
-__device__ merge_tile tile_between(merge_shared<M> &s, path_place a, path_place b, unsigned end_bytes) {
-    const uint64_t elements = b.element - a.element, ends = b.end - a.end;
-    const bool sound = b.element >= a.element && b.end >= a.end && elements <= tile_bytes + 31 && ends <= tile_bytes
-                       && elements * sizeof(typename M::storage) + ends * end_bytes <= tile_bytes + 31;
-    if (!sound)
-        s.unsorted = true;
-    return {a.element, a.end, sound ? static_cast<unsigned>(elements) : 0, sound ? static_cast<unsigned>(ends) : 0, 0, 0};
-}
-
-/* Bytes from the beginning of the stage up to the line that follows the chunks with its first `bytes` bytes. */
-__device__ inline unsigned lines_of_chunks(unsigned bytes) {
-    const unsigned chunks = (bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
-    return (chunks + line_bytes - 1) / line_bytes * line_bytes;
-}
-
-/* Fetches the block's tiles one after another. The fetching warp calls it. */
-template <class M>
-__device__ void fetch_tiles(merge_shared<M> &s, const dpr_segment_args &args, const merge_path &path,
-                            const segment_numbers &numbers, uint64_t segments, uint64_t from, uint64_t to) {
-    using T = typename M::storage;
-    namespace ptx = cuda::ptx;
-    const unsigned end_bytes = numbers.size() + sizeof(typename M::result);
-    const auto *in = static_cast<const unsigned char *>(args.run.in);
-    tile_places places(path, s.place, from, to);
-    path_place a = places(0);
-    for (uint64_t t = 0; from + t * tile_bytes < to; ++t) {
-        const path_place b = places(t + 1);
-        const unsigned slot = t % merge_stages, round = static_cast<unsigned>(t / merge_stages);
-        merge_tile tile = tile_between(s, a, b, end_bytes);
-        const line_copy elements(in + tile.element * sizeof(T), in + (tile.element + tile.elements) * sizeof(T), in,
-                                 in + args.run.count * sizeof(T));
-        const line_copy offsets(numbers.at(tile.end), numbers.at(tile.end + tile.ends + 1), numbers.at(0),
-                                numbers.at(segments + 1));
-        tile.elements_at = elements.at(elements.begin);
-        const unsigned lines = lines_of_chunks(elements.at(elements.end) + vector_bytes);
-        tile.numbers_at = lines + offsets.at(offsets.begin);
-        if (round > 0)
-            wait_for_parity(&s.empty[slot], round - 1);
-        elements.edges(s.stage[slot]);
-        if (tile.ends > 0)
-            offsets.edges(s.stage[slot] + lines);
-        ptx::fence_proxy_async(ptx::space_shared);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) {
-            s.tile[slot] = tile;
-            const unsigned bytes = elements.bytes() + (tile.ends > 0 ? offsets.bytes() : 0);
-            ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &s.full[slot], bytes);
-            elements.bulk(s.stage[slot], &s.full[slot]);
-            if (tile.ends > 0)
-                offsets.bulk(s.stage[slot] + lines, &s.full[slot]);
-        }
-        places.advance();
-        a = b;
-    }
-}
 
 } // namespace dpr
 

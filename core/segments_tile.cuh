@@ -94,8 +94,8 @@ template <class M> struct tile_worker {
     unsigned first, behind; /* positions of the tile's first element, and behind its last one */
     bool split;
 
-    __device__ tile_worker(merge_shared<M> &shared, unsigned slot)
-        : s(shared), stage(shared.stage[slot]), tile(shared.tile[slot]) {
+    __device__ tile_worker(merge_shared<M> &shared, uint64_t t)
+        : s(shared), stage(shared.stage[t % merge_stages]), tile(shared.plan[plan_of_tile(t)].tile) {
         split = alignof(T) < sizeof(T) && tile.elements_at % sizeof(T) != 0;
         first = split ? 0 : tile.elements_at / sizeof(T);
         behind = first + tile.elements;
@@ -196,9 +196,9 @@ template <class M> struct tile_worker {
         }
     }
 
-    /* Runs over the thread's chunk and leaves the value of each segment that ends there. Returns what is behind the
-     * last of them. `Whole`: the tile has all elements of the chunk, and they are not split. */
-    template <bool Whole> __device__ V walk(const mask_type &mask) const {
+    /* Runs over the thread's chunk and leaves the value of what ends at each bit of the mask. Returns what is behind the
+     * last of them. */
+    template <bool Split> __device__ V walk(const mask_type &mask) const {
         const unsigned from = threadIdx.x * chunk;
         typename R::type a = R::identity();
         V *value = nullptr;
@@ -208,35 +208,45 @@ template <class M> struct tile_worker {
         for (unsigned v = 0; v < chunk_vectors; ++v) {
             auto *vector = reinterpret_cast<packet<T> *>(stage + (from + v * size) * sizeof(T));
             packet<T> elements = {}, values = {};
-            if (Whole || !split)
+            if constexpr (!Split)
                 elements = *vector;
 #pragma unroll
             for (unsigned e = 0; e < size; ++e) {
                 const unsigned i = v * size + e, p = from + i;
-                const bool is_there = Whole || p - first < tile.elements;
-                if (is_there) {
-                    T x = elements[e];
-                    if constexpr (!Whole && alignof(T) < sizeof(T)) {
-                        if (split)
-                            x = element(p);
-                    }
-                    a = R::add(a, x, p);
-                }
-                if constexpr (values_in_place<M>) {
-                    if constexpr (Whole || alignof(T) == sizeof(T))
-                        memcpy(&values.w[e * sizeof(T) / sizeof(uint32_t)], &a, sizeof a);
-                    else if (is_there)
-                        aligned_words<typename R::type>::store(place(p), a);
-                } else if (mask[i]) {
+                a = R::add(a, Split ? element(p) : elements[e], p);
+                if constexpr (values_in_place<M> && Split)
+                    aligned_words<typename R::type>::store(place(p), a);
+                else if constexpr (values_in_place<M>)
+                    memcpy(&values.w[e * sizeof(T) / sizeof(uint32_t)], &a, sizeof a);
+                else if (mask[i])
                     *value++ = R::value(a, origin());
-                }
                 if (mask[i])
                     a = R::identity();
             }
-            if constexpr (values_in_place<M> && (Whole || alignof(T) == sizeof(T)))
+            if constexpr (values_in_place<M> && !Split)
                 *vector = values;
         }
         return R::value(a, origin());
+    }
+
+    /* The same for the thread's elements in the tile. `flags`: the ends of segments. The elements before the tile and
+     * those behind it, which the chunk may have, are kept apart by a bit of the mask each. */
+    __device__ V run(const mask_type &flags) const {
+        const unsigned from = threadIdx.x * chunk, last = behind - 1 - from, before = first - 1 - from;
+        mask_type mask = flags;
+        mask.set(before);
+        const bool ends_here = mask.set(last);
+        number_values(mask);
+        V x = X::identity();
+        if (from >= behind || from + chunk <= first)
+            return x;
+        if constexpr (alignof(T) < sizeof(T))
+            x = split ? walk<true>(mask) : walk<false>(mask);
+        else
+            x = walk<false>(mask);
+        if (last < chunk)
+            x = ends_here ? X::identity() : value_at(behind - 1);
+        return x;
     }
 
     /* Reduces the tile's elements, none of which is its segment's last one. The result is valid in lane 0 of each
@@ -345,23 +355,15 @@ template <class M> __device__ typename partial<M>::type left_by_all(const warp_t
 template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsigned at, bool ended_before) {
     using X = partial<M>;
     merge_shared<M> &s = w.s;
-    const unsigned from = threadIdx.x * w.chunk;
-    const bool some = from < w.behind && from + w.chunk > w.first;
-    const bool whole = !w.split && from >= w.first && from + w.chunk <= w.behind;
-    const auto mask = w.take_flags();
-    w.number_values(mask);
+    const auto flags = w.take_flags();
+    const bool any = flags.count() > 0;
     carried<M> c;
-    c.x = X::identity();
-    if (__all_sync(~0u, whole))
-        c.x = w.template walk<true>(mask);
-    else if (some)
-        c.x = w.template walk<false>(mask);
-    const bool any = mask.count() > 0;
+    c.x = w.run(flags);
     c.scan(s.left[at], any);
     sync_workers();
     if (any) {
         const auto before = ended_before ? X::identity() : X::pack(s.carry[at]);
-        w.carry_to(from + mask.lowest(), c.value(s.left[at], before));
+        w.carry_to(threadIdx.x * w.chunk + flags.lowest(), c.value(s.left[at], before));
     }
     if (threadIdx.x == 0) {
         bool has_ends;

@@ -79,6 +79,18 @@ template <unsigned Elements> struct chunk_mask {
 
     __device__ bool operator[](unsigned e) const { return w[e / 32] >> e % 32 & 1; }
 
+    /* Sets bit `e`, if there is one. Returns what it was. */
+    __device__ bool set(unsigned e) {
+        bool was = false;
+#pragma unroll
+        for (unsigned i = 0; i < words; ++i) {
+            const uint32_t bit = e < Elements && e / 32 == i ? 1u << e % 32 : 0;
+            was = was || w[i] & bit;
+            w[i] |= bit;
+        }
+        return was;
+    }
+
     /* The number of the lowest bit that is set. */
     __device__ unsigned lowest() const {
         unsigned e = 0;

@@ -560,12 +560,22 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * the result of every segment. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point
  * results are bitwise reproducible for the same strategy and number of threads.
  *
- * So far only strategies of the CPU run segments: `in`, `out` and the numbers must be in memory that the host reaches,
- * and options->launch->report must be NULL. `out` must not overlap `in` or the numbers.
+ * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and from
+ * the device. Otherwise the CPU does, and `out` and the numbers must be in memory that the host reaches.
+ * options->launch->report must be NULL. `out` must not overlap `in` or the numbers. The GPU does not run the operations
+ * that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes long for them.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
                                        dpr_op op, const dpr_segments *segments, const dpr_options *options);
+
+/** As dpr_reduce_segments(), but enqueues the call in `stream` and returns at once, like dpr_reduce_async(): all arrays
+ * must be where the stream reaches them, and stay valid until the run is done. It can be captured in a CUDA graph, and
+ * allocates nothing after the first run in a stream. segments->check must be 0. In the CPU's context `stream` is NULL, and
+ * the call is done on return. */
+DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
+                                             dpr_op op, const dpr_segments *segments, const dpr_options *options,
+                                             dpr_stream stream);
 
 /** Reduces each run of equal consecutive keys by itself: elements i and i + 1 of `in` belong to one run if keys[i] and
  * keys[i + 1] are equal. Blocking.
@@ -618,10 +628,15 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * options->init is combined with every result. Floating-point results are bitwise reproducible for the same strategy,
  * number of threads, extents and strides.
  *
- * So far only cpu.simd and cpu.threads do this: `in` and `out` must be in memory that the host reaches, and
- * options->launch->report must be NULL. Errors: those of dpr_reduce_ex(). */
+ * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
+ * Otherwise cpu.simd or cpu.threads does, and `out` must be in memory that the host reaches. options->launch->report
+ * must be NULL. Errors: those of dpr_reduce_ex(). */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
+
+/** As dpr_reduce_axes(), but enqueues the call in `stream` and returns at once, like dpr_reduce_segments_async(). */
+DPR_API dpr_status dpr_reduce_axes_async(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
+                                         const dpr_axes *axes, const dpr_options *options, dpr_stream stream);
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------ */
 

@@ -137,30 +137,60 @@ static dpr_status make_layout(const dpr_axes *axes, int keeps_order, dpr_axes_la
     return DPR_OK;
 }
 
-/* ---- The call ---- */
+/* ---- The calls ---- */
+
+/* A call with its shape. */
+typedef struct call {
+    dpr_parts parts;
+    dpr_axes_layout at;
+} call;
+
+/* The checks before results are made, of which there are none if at.outputs is 0. */
+static dpr_status prepare(dpr_ctx *ctx, const dpr_axes *given, call *c) {
+    static const char *const names[2] = {NULL, NULL};
+    dpr_axes axes = DPR_AXES_INIT;
+    const int is_index = c->parts.request.op->result == DPR_RESULT_INDEX;
+    dpr_status status = given ? dpr_request_adopt("axes", "dpr_axes", given, &axes, sizeof axes)
+                              : dpr_fail(DPR_ERR_NULL_POINTER, "axes is NULL");
+    if (status == DPR_OK)
+        status = make_layout(&axes, is_index, &c->at);
+    if (status != DPR_OK || c->at.outputs == 0)
+        return status;
+    if (is_index && c->at.each == 0)
+        return dpr_fail(DPR_ERR_EMPTY, "the reduced dimensions have no elements; %s has no result for zero elements",
+                        c->parts.request.op->name);
+    c->parts.request.count = (size_t)(c->at.outputs * c->at.each);
+    c->parts.axes = &c->at;
+    c->parts.out_has_gaps = axes.out_strides != NULL;
+    status = dpr_request_check(&c->parts.request, c->parts.in, &c->parts.out);
+    return status == DPR_OK ? dpr_parts_place(ctx, &c->parts, names, (const void *const[]){NULL, NULL}) : status;
+}
 
 dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op, const dpr_axes *axes,
                            const dpr_options *options) {
-    static const char *const names[2] = {NULL, NULL};
-    dpr_axes own = DPR_AXES_INIT;
-    dpr_axes_layout at = {0};
-    dpr_parts call;
-    dpr_status status = dpr_parts_make(ctx, in, out, 0, dtype, op, options, &call);
+    call c = {.at = {0}};
+    dpr_status status = dpr_parts_make(ctx, in, out, 0, dtype, op, options, &c.parts);
     if (status == DPR_OK)
-        status = axes ? dpr_request_adopt("axes", "dpr_axes", axes, &own, sizeof own)
-                      : dpr_fail(DPR_ERR_NULL_POINTER, "axes is NULL");
-    const int is_index = status == DPR_OK && call.request.op->result == DPR_RESULT_INDEX;
-    if (status == DPR_OK)
-        status = make_layout(&own, is_index, &at);
-    if (status != DPR_OK || at.outputs == 0)
+        status = prepare(ctx, axes, &c);
+    if (status != DPR_OK || c.at.outputs == 0)
         return status;
-    if (is_index && at.each == 0)
-        return dpr_fail(DPR_ERR_EMPTY, "the reduced dimensions have no elements; %s has no result for zero elements",
-                        call.request.op->name);
-    call.request.count = (size_t)(at.outputs * at.each);
-    call.axes = &at;
-    status = dpr_request_check(&call.request, in, &out);
+    if (!dpr_parts_on_device(&c.parts))
+        status = dpr_parts_reach(ctx, &c.parts);
+    return status == DPR_OK ? dpr_parts_run(ctx, &c.parts, c.at.outputs, c.parts.request.count) : status;
+}
+
+dpr_status dpr_reduce_axes_async(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
+                                 const dpr_axes *axes, const dpr_options *options, dpr_stream stream) {
+    call c = {.at = {0}};
+    dpr_status status = dpr_parts_make(ctx, in, out, 0, dtype, op, options, &c.parts);
     if (status == DPR_OK)
-        status = dpr_parts_reach(ctx, &call, names, (const void *const[]){NULL, NULL});
-    return status == DPR_OK ? dpr_parts_run(ctx, &call, at.outputs, call.request.count) : status;
+        status = dpr_parts_no_stream(ctx, &c.parts, stream);
+    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
+        return dpr_reduce_axes(ctx, in, out, dtype, op, axes, options);
+    if (status == DPR_OK)
+        status = prepare(ctx, axes, &c);
+    if (status != DPR_OK || c.at.outputs == 0)
+        return status;
+    status = dpr_parts_reach_stream(&c.parts);
+    return status == DPR_OK ? dpr_parts_enqueue(ctx, &c.parts, c.at.outputs, stream) : status;
 }

@@ -23,64 +23,181 @@ dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t 
     return DPR_OK;
 }
 
-/* Fails if the host does not reach the memory. */
-static dpr_status reach(const dpr_ctx *ctx, const char *name, const void *at, dpr_place *place) {
-    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
-    dpr_status status = dpr_device_place(at, name, place);
-    if (status == DPR_OK)
-        status = dpr_ctx_reaches(ctx, name, *place);
-    if (status == DPR_OK && place->memory == DPR_MEMORY_DEVICE)
-        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and only the CPU runs segments and axes",
-                        name, place->device);
-    if (status == DPR_OK && place->memory == DPR_MEMORY_MANAGED && caps->has_gpu && !caps->gpu.concurrent_managed)
-        return dpr_fail(DPR_ERR_MEMORY_KIND,
-                        "%s is in managed memory, which the CPU may not touch here while a kernel runs", name);
+dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *c, dpr_stream stream) {
+    const dpr_status status = dpr_request_no_stream(&c->request, "options");
+    if (status == DPR_OK && stream && !dpr_ctx_gpu(ctx))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the context is the CPU's", (void *)stream);
     return status;
 }
 
-dpr_status dpr_parts_reach(const dpr_ctx *ctx, dpr_parts *c, const char *const names[2], const void *const more[2]) {
-    dpr_place place, of_device = {DPR_MEMORY_HOST, -1, NULL};
-    dpr_status status = DPR_OK;
-    for (int i = 0; i < 2 && status == DPR_OK; i++) {
-        if (more[i])
-            status = reach(ctx, names[i], more[i], &place);
-        if (more[i] && status == DPR_OK && place.device >= 0)
-            of_device = place;
+/* ---- Where the arrays lie ---- */
+
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[2], const void *const more[2]) {
+    c->array[DPR_PARTS_IN] = (dpr_parts_array){.name = "in", .at = c->request.count > 0 ? c->in : NULL};
+    c->array[DPR_PARTS_OUT] = (dpr_parts_array){.name = "out", .at = c->out};
+    for (int i = 0; i < 2; i++)
+        c->array[DPR_PARTS_MORE + i] = (dpr_parts_array){.name = names[i], .at = more[i]};
+    for (dpr_parts_array *a = c->array; a < c->array + DPR_PARTS_ARRAYS; a++) {
+        a->place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
+        dpr_status status = a->at ? dpr_device_place(a->at, a->name, &a->place) : DPR_OK;
+        if (status == DPR_OK)
+            status = dpr_ctx_reaches(ctx, a->name, a->place);
+        if (status != DPR_OK)
+            return status;
     }
-    if (status == DPR_OK && c->out)
-        status = reach(ctx, "out", c->out, &place);
-    c->in_place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
-    if (status == DPR_OK && c->request.count > 0)
-        status = reach(ctx, "in", c->in, &c->in_place);
-    if (status != DPR_OK)
-        return status;
+    return DPR_OK;
+}
+
+int dpr_parts_on_device(const dpr_parts *c) {
+    int on_device = c->array[DPR_PARTS_IN].place.memory == DPR_MEMORY_DEVICE;
+    for (int i = 0; i < DPR_PARTS_ARRAYS && !c->array[DPR_PARTS_IN].at; i++)
+        on_device |= c->array[i].place.memory == DPR_MEMORY_DEVICE;
+    return on_device;
+}
+
+static dpr_status reach(const dpr_ctx *ctx, const dpr_parts_array *a) {
+    const dpr_caps *caps = &dpr_ctx_machine(ctx)->caps;
+    if (a->place.memory == DPR_MEMORY_DEVICE)
+        return dpr_fail(DPR_ERR_MEMORY_KIND, "%s is in memory of device %d, and the CPU runs this call", a->name,
+                        a->place.device);
+    if (a->place.memory == DPR_MEMORY_MANAGED && caps->has_gpu && !caps->gpu.concurrent_managed)
+        return dpr_fail(DPR_ERR_MEMORY_KIND,
+                        "%s is in managed memory, which the CPU may not touch here while a kernel runs", a->name);
+    return DPR_OK;
+}
+
+dpr_status dpr_parts_reach(const dpr_ctx *ctx, const dpr_parts *c) {
+    const dpr_place *of_device = NULL;
+    for (int i = DPR_PARTS_ARRAYS - 1; i >= 0; i--) {
+        const dpr_status status = reach(ctx, &c->array[i]);
+        if (status != DPR_OK)
+            return status;
+        if (c->array[i].place.device >= 0)
+            of_device = &c->array[i].place;
+    }
     if (c->request.stream)
         return dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->request.stream);
-    if (c->in_place.device >= 0)
-        of_device = c->in_place;
-    return of_device.device >= 0 ? dpr_device_wait(of_device) : DPR_OK;
+    return of_device ? dpr_device_wait(*of_device) : DPR_OK;
 }
+
+dpr_status dpr_parts_reach_stream(const dpr_parts *c) {
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < DPR_PARTS_ARRAYS && status == DPR_OK; i++)
+        if (c->array[i].at)
+            status = dpr_request_reaches_stream(c->array[i].name, c->array[i].at, c->array[i].place);
+    return status;
+}
+
+/* ---- Copies on the device ---- */
+
+/* What the GPU uses instead of arrays in pageable memory: the two last ones and the results. */
+typedef struct staged {
+    void *more[2], *out;
+    size_t out_bytes;
+    dpr_segment_list segments;
+} staged;
+
+static int is_pageable(const dpr_parts_array *a) {
+    return a->at && a->place.memory == DPR_MEMORY_HOST;
+}
+
+/* Bytes of one of the two last arrays: `count` numbers, or one more for offsets. */
+static size_t number_bytes(const dpr_parts *c) {
+    const dpr_segment_list *list = c->segments;
+    return (size_t)(list->count + !c->request.key.f.ranges) * dpr_dtypes[DPR_ROW(list->dtype)].size;
+}
+
+static void unstage(const dpr_device *device, const staged *s) {
+    void *const memory[] = {s->more[0], s->more[1], s->out};
+    for (int i = 0; i < 3; i++)
+        if (memory[i])
+            dpr_device_free(device, memory[i]);
+}
+
+static dpr_status stage(const dpr_device *device, const dpr_parts *c, uint64_t results, staged *s) {
+    dpr_status status = DPR_OK;
+    if (c->out_has_gaps && is_pageable(&c->array[DPR_PARTS_OUT]))
+        return dpr_fail(DPR_ERR_MEMORY_KIND,
+                        "out is %p in pageable host memory, which the GPU does not reach with axes->out_strides",
+                        c->out);
+    for (int i = 0; i < 2 && status == DPR_OK; i++)
+        if (is_pageable(&c->array[DPR_PARTS_MORE + i]))
+            status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, number_bytes(c), number_bytes(c),
+                                       &s->more[i]);
+    s->out_bytes = (size_t)results * c->request.out_size;
+    if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
+        status = dpr_device_upload(device, NULL, 0, s->out_bytes, &s->out);
+    if (status != DPR_OK || !c->segments)
+        return status;
+    s->segments = *c->segments;
+    if (s->more[0]) {
+        s->segments.begins = s->more[0];
+        s->segments.ends = (const char *)s->more[0] + dpr_dtypes[DPR_ROW(c->segments->dtype)].size;
+    }
+    if (c->request.key.f.ranges)
+        s->segments.ends = s->more[1] ? s->more[1] : c->segments->ends;
+    return DPR_OK;
+}
+
+/* ---- Runs ---- */
 
 static uint8_t logarithm(uint64_t n) {
     return (uint8_t)(63 - __builtin_clzll(n));
 }
 
+/* Finds the choice, and makes a run that lacks its stream and its launch limits. */
+static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, uint64_t results, const dpr_choice **choice, dpr_run *run) {
+    c->request.key.f.in_memory =
+        (uint8_t)(dpr_parts_on_device(c) ? DPR_MEMORY_DEVICE : c->array[DPR_PARTS_IN].place.memory);
+    c->request.key.f.segments = (uint8_t)(1 + logarithm(results));
+    c->request.key.f.strided = c->axes != NULL;
+    const dpr_status status = dpr_ctx_choice(ctx, c->request.key, choice);
+    dpr_request_run(&c->request, run);
+    run->in = c->in;
+    run->out = c->out;
+    run->segments = c->segments;
+    run->axes = c->axes;
+    return status;
+}
+
+static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run *run,
+                             uint64_t results) {
+    const dpr_device *device = dpr_ctx_gpu(ctx);
+    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    staged s = {.out_bytes = 0};
+    dpr_status status = stage(device, c, results, &s);
+    if (c->segments)
+        run->segments = &s.segments;
+    if (s.out)
+        run->out = s.out;
+    run->stream = c->request.stream;
+    if (status == DPR_OK)
+        status = dpr_ctx_run(ctx, choice, run, &(dpr_host_result){NULL, 0});
+    if (status == DPR_OK && s.out)
+        status = dpr_device_put(on_device, c->out, s.out, s.out_bytes);
+    unstage(device, &s);
+    return status;
+}
+
 dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, uint64_t results, size_t elements) {
     const dpr_choice *choice = NULL;
     dpr_run run;
-    c->request.key.f.in_memory = (uint8_t)c->in_place.memory;
-    c->request.key.f.segments = (uint8_t)(1 + logarithm(results));
-    c->request.key.f.strided = c->axes != NULL;
-    const dpr_status status = dpr_ctx_choice(ctx, c->request.key, &choice);
+    dpr_status status = choose(ctx, c, results, &choice, &run);
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(choice, elements);
-    dpr_request_run(&c->request, &run);
-    run.in = c->in;
-    run.out = c->out;
-    run.segments = c->segments;
-    run.axes = c->axes;
+    if (step->strategy->side == DPR_ON_GPU)
+        return run_on_gpu(ctx, c, choice, &run, results);
     run.limits = step->limits;
     (void)step->strategy->launch(&run);
     return DPR_OK;
+}
+
+dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *c, uint64_t results, dpr_stream stream) {
+    const dpr_choice *choice = NULL;
+    dpr_run run;
+    c->request.key.f.gpu_only = 1;
+    const dpr_status status = choose(ctx, c, results, &choice, &run);
+    run.stream = stream;
+    return status == DPR_OK ? dpr_ctx_run(ctx, choice, &run, NULL) : status;
 }

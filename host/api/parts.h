@@ -1,30 +1,55 @@
-/* Calls with many results, of parts of an array: what those of segments, of keys and of axes share. So far the CPU
- * alone runs them. */
+/* Calls with many results, of parts of an array: what those of segments, of keys and of axes share. */
 #ifndef DPR_HOST_API_PARTS_H
 #define DPR_HOST_API_PARTS_H
 
 #include "ctx.h"
 #include "request.h"
 
+/* The arrays of a call: `in`, `out` and two more, of which each may be NULL. */
+enum { DPR_PARTS_IN, DPR_PARTS_OUT, DPR_PARTS_MORE, DPR_PARTS_ARRAYS = DPR_PARTS_MORE + 2 };
+
+typedef struct dpr_parts_array {
+    const char *name; /* of the call's argument */
+    const void *at;
+    dpr_place place; /* pageable memory if there is no array */
+} dpr_parts_array;
+
 /* A checked call. Its maker sets one of `segments` and `axes`. */
 typedef struct dpr_parts {
     dpr_request request;
     const void *in;
     void *out;
-    dpr_place in_place;
+    dpr_parts_array array[DPR_PARTS_ARRAYS];
     const dpr_segment_list *segments;
     const dpr_axes_layout *axes;
+    int out_has_gaps; /* 1: results may not lie one behind the other */
 } dpr_parts;
 
 /* Makes a call, and checks everything but `in` and `out`. There may be no elements, also for ARGMIN and ARGMAX. */
 dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                           const dpr_options *options, dpr_parts *call);
 
-/* Fails unless the host reaches `in`, `out` and two arrays more, of which each may be NULL. Then waits for
- * earlier work on the stream or device. */
-dpr_status dpr_parts_reach(const dpr_ctx *ctx, dpr_parts *call, const char *const names[2], const void *const more[2]);
+/* Fails if the options have a stream, or if the context is the CPU's and `stream` is not NULL. */
+dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *call, dpr_stream stream);
 
-/* Chooses a strategy for `results` (at least 1) results of `elements` elements in total, and runs it. */
+/* Finds out where the arrays lie, of which `names` and `more` are the last two. Fails if one of them is another
+ * device's. */
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *call, const char *const names[2], const void *const more[2]);
+
+/* Whether the elements are in device memory, so that the GPU runs the call. */
+int dpr_parts_on_device(const dpr_parts *call);
+
+/* Fails unless the host reaches all arrays. Then waits for earlier work on the stream or device. */
+dpr_status dpr_parts_reach(const dpr_ctx *ctx, const dpr_parts *call);
+
+/* Fails unless a stream reaches all arrays. */
+dpr_status dpr_parts_reach_stream(const dpr_parts *call);
+
+/* Chooses a strategy for `results` (at least 1) results of `elements` elements in total, and runs it; blocking. If the
+ * GPU runs it, arrays in pageable memory other than `in` are copied to the device, and results from it. */
 dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *call, uint64_t results, size_t elements);
+
+/* The same in a stream, which reaches all arrays, and returns at once. */
+dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *call, uint64_t results, dpr_stream stream);
 
 #endif

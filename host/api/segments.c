@@ -2,6 +2,7 @@
 #include "cpu/segments.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/runs.h"
 #include "error.h"
@@ -103,26 +104,80 @@ static size_t count_elements(const call *c) {
     return sum < (double)PTRDIFF_MAX ? (size_t)sum : PTRDIFF_MAX;
 }
 
-static dpr_status run(dpr_ctx *ctx, call *c) {
+/* The checks before `count` segments of a call are reduced. */
+static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, call *c) {
+    static const char *const names[] = {"segments->begins", "segments->ends"};
+    dpr_status status = take_segments(segments, c);
+    if (status != DPR_OK || c->list.count == 0)
+        return status;
     c->parts.segments = &c->list;
-    return dpr_parts_run(ctx, &c->parts, c->list.count, count_elements(c));
+    status = dpr_request_check(&c->parts.request, c->parts.in, &c->parts.out);
+    if (status != DPR_OK)
+        return status;
+    const void *ends = c->parts.request.key.f.ranges ? c->list.ends : NULL;
+    return dpr_parts_place(ctx, &c->parts, names, (const void *const[]){c->list.begins, ends});
+}
+
+/* Checks the segments of a call that the GPU runs: copies numbers in device memory to the host. */
+static dpr_status check_on_device(const call *c) {
+    call copy = *c;
+    const size_t size = dpr_dtypes[DPR_ROW(c->list.dtype)].size;
+    const int ranges = c->parts.request.key.f.ranges;
+    const size_t bytes = (size_t)(c->list.count + !ranges) * size;
+    void *const numbers[2] = {malloc(bytes), ranges ? malloc(bytes) : NULL};
+    dpr_status status = DPR_OK;
+    if (!numbers[0] || (ranges && !numbers[1]))
+        status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
+    for (int i = 0; i <= ranges && status == DPR_OK; i++) {
+        const dpr_parts_array *a = &c->parts.array[DPR_PARTS_MORE + i];
+        if (a->place.device >= 0)
+            status = dpr_device_put(a->place, numbers[i], a->at, bytes);
+        else
+            memcpy(numbers[i], a->at, bytes);
+    }
+    copy.list.begins = numbers[0];
+    copy.list.ends = ranges ? numbers[1] : (const char *)numbers[0] + size;
+    if (status == DPR_OK)
+        status = check_ranges(&copy);
+    free(numbers[0]);
+    free(numbers[1]);
+    return status;
 }
 
 dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                const dpr_segments *segments, const dpr_options *options) {
-    static const char *const names[] = {"segments->begins", "segments->ends"};
     call c = {.check = 0};
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c.parts);
     if (status == DPR_OK)
-        status = take_segments(segments, &c);
+        status = prepare(ctx, segments, &c);
     if (status != DPR_OK || c.list.count == 0)
         return status;
-    status = dpr_request_check(&c.parts.request, in, &out);
-    if (status == DPR_OK)
-        status = dpr_parts_reach(ctx, &c.parts, names, (const void *const[]){c.list.begins, c.list.ends});
+    const int on_device = dpr_parts_on_device(&c.parts);
+    if (!on_device)
+        status = dpr_parts_reach(ctx, &c.parts);
     if (status == DPR_OK && c.check)
-        status = check_ranges(&c);
-    return status == DPR_OK ? run(ctx, &c) : status;
+        status = on_device ? check_on_device(&c) : check_ranges(&c);
+    if (status != DPR_OK)
+        return status;
+    return dpr_parts_run(ctx, &c.parts, c.list.count, on_device ? count : count_elements(&c));
+}
+
+dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
+                                     const dpr_segments *segments, const dpr_options *options, dpr_stream stream) {
+    call c = {.check = 0};
+    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c.parts);
+    if (status == DPR_OK)
+        status = dpr_parts_no_stream(ctx, &c.parts, stream);
+    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
+        return dpr_reduce_segments(ctx, in, out, count, dtype, op, segments, options);
+    if (status == DPR_OK)
+        status = prepare(ctx, segments, &c);
+    if (status != DPR_OK || c.list.count == 0)
+        return status;
+    if (c.check)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
+    status = dpr_parts_reach_stream(&c.parts);
+    return status == DPR_OK ? dpr_parts_enqueue(ctx, &c.parts, c.list.count, stream) : status;
 }
 
 /* ---- Runs of equal keys ---- */
@@ -137,7 +192,8 @@ static dpr_status check_keys(const char *name, const void *keys, dpr_dtype dtype
 /* Reduces the runs; `out` has room for all of them. */
 static dpr_status reduce_runs(dpr_ctx *ctx, call *c, const int64_t *begins, uint64_t runs) {
     c->list = (dpr_segment_list){.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
-    return run(ctx, c);
+    c->parts.segments = &c->list;
+    return dpr_parts_run(ctx, &c->parts, runs, count_elements(c));
 }
 
 static dpr_status by_key(dpr_ctx *ctx, call *c, const void *keys, size_t key_bytes, void *unique_keys, uint64_t *runs) {
@@ -177,7 +233,9 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     if (status == DPR_OK && count > 0 && *runs > 0)
         status = dpr_request_check(&c.parts.request, in, &out);
     if (status == DPR_OK && count > 0)
-        status = dpr_parts_reach(ctx, &c.parts, names, (const void *const[]){keys, unique_keys});
+        status = dpr_parts_place(ctx, &c.parts, names, (const void *const[]){keys, unique_keys});
+    if (status == DPR_OK && count > 0)
+        status = dpr_parts_reach(ctx, &c.parts);
     if (status == DPR_OK && count > 0)
         return by_key(ctx, &c, keys, dpr_dtype_size(key_dtype), unique_keys, runs);
     if (status == DPR_OK)

@@ -50,6 +50,8 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
             return "the GPU does not reach pageable host memory";
         if (key->f.in_memory == DPR_MEMORY_PINNED && !key->f.gpu_only && !by_name)
             return "host memory goes to the CPU unless a GPU strategy is asked for";
+        if (key->f.in_memory == DPR_MEMORY_MANAGED && key->f.segments && !key->f.gpu_only && !by_name)
+            return "many results of managed memory are the CPU's unless a GPU strategy is asked for";
         if (key->f.in_memory == DPR_MEMORY_PINNED && !caps->gpu.registered_pointers)
             return "the GPU does not reach pinned memory by its host address";
         return NULL;
@@ -194,8 +196,15 @@ static dpr_status choose_by_name(const dpr_machine *machine, dpr_choice *choice)
     return status == DPR_OK ? add_step(choice, SIZE_MAX, strategy, &known) : status;
 }
 
-/* Fails because no strategy can run the key. The reason is the strides, the block size, the segments, the memory, or
- * why the strategy that runs all operations cannot. */
+/* Whether the strategy is one of those that run the most calls of this kind. */
+static int runs_most(const dpr_strategy *strategy, const dpr_key *key) {
+    if (!key->f.segments)
+        return strategy->fuses;
+    return key->f.strided ? strategy->strided : strategy->segmented;
+}
+
+/* Fails because no strategy can run the key. The reason is the strides, the block size, the memory, or why a
+ * strategy cannot that runs the most calls of this kind. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     if (key->f.strided && !key->f.segments)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
@@ -206,13 +215,9 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
                             "options->launch->block is %d, and no strategy whose block size can be chosen can run this",
                             1 << key->f.block);
-    if (key->f.segments)
-        return dpr_fail(DPR_ERR_MEMORY_KIND,
-                        "only the CPU runs segments and axes, and it does not reach %s memory here",
-                        dpr_memory_name((dpr_memory)key->f.in_memory));
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
         const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
-        if (refusal && dpr_strategies[i]->fuses && !memory_refusal(dpr_strategies[i]->side, key, caps))
+        if (refusal && runs_most(dpr_strategies[i], key) && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "no strategy can run this; %s: %s", dpr_strategies[i]->name,
                             refusal);
     }

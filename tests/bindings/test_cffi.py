@@ -281,8 +281,12 @@ CALLS = {
     "dpr_reduce_fused_async": lambda d, f: (d.sum_and_extremes(lambda x, outs: f(
         d.context, x, outs, d.x.size, d.lib.DPR_F64, d.fused_problem()[1], 2, d.null, d.null)), [55, 1, 10]),
     "dpr_reduce_segments": lambda d, f: (d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null)), [10, 45]),
+    "dpr_reduce_segments_async": lambda d, f: (
+        d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null, d.null)), [10, 45]),
     "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
     "dpr_reduce_axes": lambda d, f: (d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null)), [25, 30]),
+    "dpr_reduce_axes_async": lambda d, f: (
+        d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null, d.null)), [25, 30]),
     "dpr_shutdown": lambda d, f: ((f(), d.reduce(d.x, "sum")), (None, 55)),
     "dpr_ctx_create": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.null)), "DPR_ERR_NULL_POINTER"),
     "dpr_ctx_create_ex": lambda d, f: (d.name(f(d.lib.DPR_DEVICE_CPU, d.sized("dpr_ctx_options *", pending_launches=1),

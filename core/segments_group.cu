@@ -1,0 +1,122 @@
+/* segments.group: a group of neighbouring threads reduces a segment: a few lanes, a warp or a block, by the average
+ * length. It runs everything that segments.merge does not: segments given by begins and ends, in any memory and on any
+ * GPU. One long segment among short ones takes it long. */
+#include "cost.h"
+#include "family.cuh"
+#include "segments.cuh"
+
+namespace dpr {
+namespace {
+
+constexpr unsigned group_threads = 256;
+
+/* The value of a thread's share of elements begin .. end-1: every `step`-th. */
+template <class M>
+__device__ typename partial<M>::type reduce_share(const typename M::storage *in, uint64_t begin, uint64_t end,
+                                                  unsigned step) {
+    typename M::acc a = M::identity();
+#pragma unroll 4
+    for (uint64_t i = begin; i < end; i += step) {
+        if constexpr (M::holds_index)
+            a = M::merge(a, M::of_element(in[i], i));
+        else
+            a = M::fold(a, M::add(M::lane_identity(), in[i]));
+    }
+    return partial<M>::pack(a);
+}
+
+/* Combines the values of `lanes` neighbouring threads, at most a warp. The result is valid in the first of them. */
+template <class M> __device__ typename partial<M>::type reduce_lanes(typename partial<M>::type x, unsigned lanes) {
+    for (unsigned delta = lanes / 2; delta > 0; delta /= 2)
+        x = partial<M>::combine(x, shuffle_down(x, static_cast<int>(delta)));
+    return x;
+}
+
+template <class M>
+__global__ void __launch_bounds__(group_threads) group_kernel(const __grid_constant__ dpr_segment_args args) {
+    let_next_launch();
+    wait_for_work_before();
+    const auto *in = static_cast<const typename M::storage *>(args.run.in);
+    const segment_numbers begins(args.begins, args.numbers), ends(args.ends, args.numbers);
+    const uint64_t segments = number_of_segments(args);
+    const unsigned group = threadIdx.x / args.group, lane = threadIdx.x % args.group, groups = blockDim.x / args.group;
+    /* All threads of a block take part in each round, because shuffles and barriers need them. */
+    for (uint64_t first = uint64_t{blockIdx.x} * groups; first < segments; first += uint64_t{gridDim.x} * groups) {
+        const uint64_t i = first + group;
+        const int64_t begin = i < segments ? begins[i] : 0, end = i < segments ? ends[i] : 0;
+        const uint64_t from = static_cast<uint64_t>(begin), count = begins.less(begin, end) ? end - begin : 0;
+        auto x = reduce_share<M>(in, from + lane, from + count, args.group);
+        if (args.group <= 32) {
+            x = reduce_lanes<M>(x, args.group);
+        } else {
+            x = reduce_block<M>(x);
+            __syncthreads();
+        }
+        if (lane == 0 && i < segments)
+            write_segment<M>(args, i, from, count, partial<M>::unpack(x));
+    }
+}
+
+struct group_family {
+    template <class M> static constexpr segment_entry entry() { return group_kernel<M>; }
+};
+using kernels = instances<group_family, segment_entry>;
+
+const char *probe(const dpr_key *key, const dpr_caps *) {
+    return key->f.segments ? nullptr : "reduces segments alone";
+}
+
+/* The rate is an estimate. It is so low because a single segment may have most of the elements. */
+dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    return {DPR_LAUNCH_SECONDS + 4e-6, dpr_array_bytes(key, size) + dpr_segment_bytes(key, size),
+            dpr_memory_rate(&caps->gpu) / 4};
+}
+
+dpr_kernel kernel(const dpr_key *key) {
+    return {kernels::of(key), group_threads, 0, 1, 0, nullptr};
+}
+
+dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+    dpr_launch_limits limits = {};
+    limits.threads = group_threads;
+    limits.max_blocks = resident.blocks;
+    limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
+    return limits;
+}
+
+/* Threads for a segment of average length: each reads some eight elements, up to a warp; a block reads long ones. */
+unsigned group_of(const dpr_run *run) {
+    const uint64_t average = run->count / run->segments->count;
+    unsigned lanes = 1;
+    while (lanes < 32 && lanes * 8 < average)
+        lanes *= 2;
+    return average > 4096 ? group_threads : lanes;
+}
+
+int launch(const dpr_run *run) {
+    const unsigned group = group_of(run);
+    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks),
+                   wanted = (run->segments->count + group_threads / group - 1) / (group_threads / group);
+    dpr_launch launch = {};
+    launch.entry = kernels::of(&run->key);
+    launch.blocks = static_cast<unsigned>(wanted < most ? wanted : most);
+    launch.threads = group_threads;
+    return dpr_launch_segments(&launch, run, group);
+}
+
+} // namespace
+} // namespace dpr
+
+extern "C" const dpr_strategy dpr_segments_group;
+const dpr_strategy dpr_segments_group = {
+    .name = "segments.group",
+    .text = "a few threads, a warp or a block for each segment, by the average length",
+    .side = DPR_ON_GPU,
+    .role = DPR_ROLE_CANDIDATE,
+    .segmented = 1,
+    .probe = dpr::probe,
+    .cost = dpr::cost,
+    .kernel = dpr::kernel,
+    .limits = dpr::limits,
+    .launch = dpr::launch,
+};
