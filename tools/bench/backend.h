@@ -63,7 +63,8 @@ typedef struct bench_backend {
 extern const bench_backend bench_cpu, bench_cuda;
 
 /* Makes calls in the way of the batch's mode, which read the pool's buffers from number `first` on and write to `out`,
- * or arrays of results to the buffers; those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE. */
+ * or arrays of results to the buffers; those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE.
+ */
 bench_status bench_make_calls(const bench_batch *batch, int calls, unsigned char *pool, size_t first,
                               unsigned char *out, dpr_stream stream);
 

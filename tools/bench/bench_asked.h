@@ -29,8 +29,8 @@ typedef struct axis_ops {
 enum { ASKED_POOLS = 16 };
 
 typedef struct bench_asked {
-    axis_counts counts; /* n is 0: the default */
-    axis_ops ops;       /* n is 0: the default */
+    axis_counts counts;          /* n is 0: the default */
+    axis_ops ops;                /* n is 0: the default */
     bench_shapes segments, axes; /* arrays with many results, of dpr bench and dpr_peers; n is 0: none */
     dpr_dtype offsets;           /* of segments */
     /* Those that are asked for: rows of dtypes.def (DPR_ROW), bench_mode (none: the default), bench_cache, and

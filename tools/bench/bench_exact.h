@@ -1,9 +1,9 @@
 /* Data whose results are exact in any order, and results of segments and along axes to compare with.
  *
- * Elements are whole numbers of one byte: small ones for sums, more for MIN, MAX and operations on bits. An array is the
- * endless repetition of one block, whose second half has the first one's numbers with the other sign, if the type has
- * one: so sums stay small, and are exact in F32 however long they are. The number of elements in a block is no power of
- * two, so that rows of an array differ. Results are made with integers, by code of its own. */
+ * Elements are whole numbers of one byte: small ones for sums, more for MIN, MAX and operations on bits. An array is
+ * the endless repetition of one block, whose second half has the first one's numbers with the other sign, if the type
+ * has one: so sums stay small, and are exact in F32 however long they are. The number of elements in a block is no
+ * power of two, so that rows of an array differ. Results are made with integers, by code of its own. */
 #ifndef DPR_TOOLS_BENCH_EXACT_H
 #define DPR_TOOLS_BENCH_EXACT_H
 
@@ -16,12 +16,12 @@ enum { EXACT_BLOCK = 251 * 256 };
 typedef struct bench_exact {
     dpr_op op;
     dpr_dtype dtype, result_dtype;
-    size_t result_bytes;    /* of one result */
-    size_t period;          /* elements of a block */
-    unsigned char *block;   /* EXACT_BLOCK bytes; NULL: nothing is made */
-    signed char *re, *im;   /* the numbers of its elements */
-    value elements[256];    /* the element of each number, from -128 on */
-    value of_nothing;       /* the result of an empty segment */
+    size_t result_bytes;  /* of one result */
+    size_t period;        /* elements of a block */
+    unsigned char *block; /* EXACT_BLOCK bytes; NULL: nothing is made */
+    signed char *re, *im; /* the numbers of its elements */
+    value elements[256];  /* the element of each number, from -128 on */
+    value of_nothing;     /* the result of an empty segment */
 } bench_exact;
 
 /* Whether the operation has a meaning for the type, and a single result that is exact. */

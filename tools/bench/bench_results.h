@@ -62,7 +62,7 @@ typedef struct bench_regret {
 typedef struct bench_results {
     bench_device device;
     const char *commit;
-    bench_rule rule; /* its time is the budget of all */
+    bench_rule rule;      /* its time is the budget of all */
     double read_gb_per_s; /* at which the device reads memory (bench_reference); 0: not known */
     int interrupted;
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */

@@ -14,14 +14,14 @@ static const bench_shape distributions[] = {
     {.name = "uniform-256", .lengths = SHAPE_UNIFORM, .average = 256},
     {.name = "uniform-4096", .lengths = SHAPE_UNIFORM, .average = 4096},
     {.name = "equal-2^20", .lengths = SHAPE_EQUAL, .average = 1 << 20},
-    {.name = "one-huge", .lengths = SHAPE_HUGE, .average = 8},
-    {.name = "zipf", .lengths = SHAPE_ZIPF, .average = 8},
+    {.name = "one-huge", .lengths = SHAPE_HUGE, .average = 16},
+    {.name = "zipf", .lengths = SHAPE_ZIPF},
     {.name = "three", .lengths = SHAPE_THREE},
 };
 
 /* Rows of several lengths, a square, few long rows; columns; the middle, both ends; an array with gaps as a whole. */
-static const char *const arrays[] = {"Nx16:1", "Nx256:1",  "Nx4096:1", "NxN:1",      "3xN:1",        "Nx16:0",
-                                     "Nx3:0",  "Nx256:0",  "NxN:0",    "64xNx256:1", "256xNxN:0,2", "Nx12000/16384:0,1"};
+static const char *const arrays[] = {"Nx16:1", "Nx256:1", "Nx4096:1", "NxN:1",      "3xN:1",       "Nx16:0",
+                                     "Nx3:0",  "Nx256:0", "NxN:0",    "64xNx256:1", "256xNxN:0,2", "Nx12000/16384:0,1"};
 
 const char *shape_distribution_name(size_t i) {
     return i < sizeof distributions / sizeof *distributions ? distributions[i].name : NULL;
@@ -194,8 +194,7 @@ static uint64_t walk_offsets(shape_array *a) {
 }
 
 uint64_t shape_offset(const shape_array *a, uint64_t i) {
-    return dpr_dtype_size(a->offset_dtype) == 8 ? ((const uint64_t *)a->offsets)[i]
-                                                : ((const uint32_t *)a->offsets)[i];
+    return dpr_dtype_size(a->offset_dtype) == 8 ? ((const uint64_t *)a->offsets)[i] : ((const uint32_t *)a->offsets)[i];
 }
 
 /* ---- Arrays ----------------------------------------------------------------------------------------------------- */
@@ -240,6 +239,23 @@ static void measure_axes(const bench_shape *s, uint64_t count, shape_array *out)
     out->span = step;
 }
 
+/* How many segments there are, about, and rather more than less. */
+static uint64_t segments_of(const bench_shape *s, uint64_t count) {
+    /* The average length is the sum of the probabilities of at least 1, 2, ..., the longest: 1 + 1/2 + 1/3 + ... */
+    const double zipf = log((double)(count / 64 + 1)) + 0.5772;
+    switch (s->lengths) {
+    case SHAPE_THREE:
+        return 3;
+    case SHAPE_UNIFORM:
+    case SHAPE_HUGE:
+        return (uint64_t)(1.03 * (double)(count / s->average)) + 64;
+    case SHAPE_ZIPF:
+        return (uint64_t)(1.1 * (double)count / zipf) + 64;
+    default:
+        return count / s->average + 3;
+    }
+}
+
 shape_array shape_measures(const bench_shape *shape, uint64_t count, dpr_dtype offsets) {
     shape_array a = {.shape = shape, .offset_dtype = offsets};
     if (shape->dimensions) {
@@ -247,9 +263,7 @@ shape_array shape_measures(const bench_shape *shape, uint64_t count, dpr_dtype o
         return a;
     }
     a.elements = a.span = product(count, 1);
-    a.results = shape->lengths == SHAPE_THREE ? 3 : a.elements / shape->average + 1;
-    if (shape->lengths == SHAPE_UNIFORM || shape->lengths == SHAPE_ZIPF)
-        a.results += a.results / 32 + 64;
+    a.results = segments_of(shape, a.elements);
     a.offset_bytes = (size_t)product(a.results + 1, dpr_dtype_size(offsets));
     return a;
 }

@@ -25,9 +25,9 @@ typedef struct bench_shape {
     shape_lengths lengths;
     uint64_t average;
     /* Axes: */
-    uint32_t reduced;                       /* as in dpr_axes */
-    uint64_t extents[DPR_MOST_DIMENSIONS];  /* 0: N, as many as the number of elements takes */
-    uint64_t pitches[DPR_MOST_DIMENSIONS];  /* of these in memory, at least the extent; 0: the extent */
+    uint32_t reduced;                      /* as in dpr_axes */
+    uint64_t extents[DPR_MOST_DIMENSIONS]; /* 0: N, as many as the number of elements takes */
+    uint64_t pitches[DPR_MOST_DIMENSIONS]; /* of these in memory, at least the extent; 0: the extent */
 } bench_shape;
 
 typedef struct bench_shapes {
@@ -52,8 +52,8 @@ int shape_scales(const bench_shape *shape);
 /* An array of a shape, with as many elements as were asked for. */
 typedef struct shape_array {
     const bench_shape *shape;
-    uint64_t elements;  /* that are reduced */
-    uint64_t span;      /* from the first to the last in memory, with what is between */
+    uint64_t elements; /* that are reduced */
+    uint64_t span;     /* from the first to the last in memory, with what is between */
     uint64_t results;
     /* Segments: */
     dpr_dtype offset_dtype;

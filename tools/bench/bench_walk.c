@@ -191,7 +191,6 @@ static bench_rule rule_of(const bench_walk *w) {
     return rule;
 }
 
-
 /* Whether the device has room for the array, with the reason if it has not, as far as that can be told. */
 static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
     const size_t size = dpr_dtype_size(w->at.dtype);
@@ -357,9 +356,8 @@ static int go_to(bench_walk *w, size_t i) {
 
 /* Goes to the next case from combination *next on. 0 if there is none. */
 static int next_case(bench_walk *w, size_t *next) {
-    const size_t all =
-        (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n * BENCH_MODES
-        * (size_t)(shape_count(w->asked) ? shape_count(w->asked) : 1);
+    const size_t all = (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n
+                       * BENCH_MODES * (size_t)(shape_count(w->asked) ? shape_count(w->asked) : 1);
     while (*next < all)
         if (go_to(w, (*next)++))
             return 1;

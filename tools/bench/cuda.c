@@ -17,9 +17,9 @@ typedef struct gpu {
     unsigned char *pool;
     unsigned char *other; /* zeros, several times L2 */
     size_t other_bytes;
-    unsigned char *results; /* BENCH_CALLS of them */
+    unsigned char *results;  /* BENCH_CALLS of them */
     unsigned char *expected; /* of arrays of results; NULL: there are none */
-    uint64_t *ticks;        /* two, for bench_launch_clock(), and the sink of bench_launch_read() */
+    uint64_t *ticks;         /* two, for bench_launch_clock(), and the sink of bench_launch_read() */
     int lead; /* how many times the work ahead of a graph is done; grows when the device is quicker than the host */
 } gpu;
 
@@ -184,7 +184,8 @@ static bench_status cuda_expect(void *state, const bench_point *point, char *why
     trouble t = {cudaSuccess, NULL};
     tried(&t, cudaFree(g->expected), "cudaFree");
     g->expected = NULL;
-    if (point->array_bytes && tried(&t, cudaMalloc((void **)&g->expected, point->array_bytes), "memory to compare with"))
+    if (point->array_bytes
+        && tried(&t, cudaMalloc((void **)&g->expected, point->array_bytes), "memory to compare with"))
         tried(&t, cudaMemcpyAsync(g->expected, point->expected, point->array_bytes, cudaMemcpyHostToDevice, g->stream),
               "cudaMemcpy");
     tried(&t, cudaStreamSynchronize(g->stream), "cudaMemcpy");
@@ -263,8 +264,10 @@ static bench_status cuda_compare(void *state, const bench_batch *batch, int *wro
     trouble t = {cudaSuccess, NULL};
     tried(&t, cudaMemsetAsync(marks, 0, arrays * sizeof *marks, g->stream), "");
     for (size_t i = 0; i < arrays && t.error == cudaSuccess; i++)
-        tried(&t, (cudaError_t)bench_launch_compare(array_of(g, batch, i), g->expected, batch->point->array_bytes,
-                                                    &marks[i], g->stream), "");
+        tried(&t,
+              (cudaError_t)bench_launch_compare(array_of(g, batch, i), g->expected, batch->point->array_bytes,
+                                                &marks[i], g->stream),
+              "");
     tried(&t, cudaMemcpyAsync(batch->results, marks, arrays * sizeof *marks, cudaMemcpyDeviceToHost, g->stream), "");
     tried(&t, cudaStreamSynchronize(g->stream), "");
     *wrong = 0;

@@ -62,13 +62,12 @@ static const cli_help help = {
     "results, and times taken while a fixed piece of work ran slower than before (a falling clock, another\n"
     "program).\n"
     "\n"
-    "--segments and --axes measure calls with many results: of segments whose lengths are distributed as named, and\n"
-    "along axes of arrays. Distributions: ones, uniform-8, uniform-32, uniform-256, uniform-4096 (lengths from 0 to\n"
-    "twice the average), equal-2^20, one-huge (half of all elements, between lengths from 0 to 16), zipf, three. An\n"
-    "array is its extents and the dimensions that are reduced: 16384x16384:1 for the rows of a matrix, 16384x16384:0\n"
-    "for its columns. N is as many as --count has elements for; EXTENT/PITCH is as many of PITCH in memory. 'all'\n"
-    "are twelve arrays. GB/s count elements, offsets and results. The last table has the time over that of reading\n"
-    "as many bytes.\n"
+    "--segments and --axes measure calls with many results. Distributions of segments' lengths: ones, uniform-8,\n"
+    "uniform-32, uniform-256, uniform-4096 (0 to twice the average), equal-2^20, one-huge (half of all elements,\n"
+    "between lengths from 0 to 16), zipf, three. An array is its extents and the dimensions that are reduced:\n"
+    "16384x16384:1 for the rows of a matrix, 16384x16384:0 for its columns. N is as many as --count has elements\n"
+    "for; EXTENT/PITCH is as many of PITCH in memory; 'all' are twelve arrays. GB/s count elements, offsets and\n"
+    "results; the last table has the time over that of reading as many bytes.\n"
     "\n"
     "--ladder measures in a graph with a cold cache; core/ladder.md describes its table. 'of bandwidth' is over\n"
     "the best sample of a sum of f32 by " LADDER_READER " over 1 GiB (less where memory is short), so a median can\n"
@@ -103,8 +102,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
          "calls with a result for each segment: distributions of\nlengths, or 'all'"},
         {0, "axes", "ARRAY,...", shapes_take_axes, &a->axes,
          "calls that reduce along axes: arrays such as\n16384x16384:1, or 'all'"},
-        {0, "offsets", "TYPE", asked_take_offsets, &a->offsets,
-         "with --segments: i32 (default), u32, i64 or u64"},
+        {0, "offsets", "TYPE", asked_take_offsets, &a->offsets, "with --segments: i32 (default), u32, i64 or u64"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
          "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
@@ -264,15 +262,17 @@ static int check_many(const bench_asked *a) {
         return cli_usage("--segments and --axes are measured one at a time");
     if (is_lineup(a) || a->block)
         return cli_usage("%s is measured without --ladder, --nested and --block", option);
+    int exact = a->ops.n == 0;
     for (int i = 0; i < a->ops.n; i++) {
         char text[OPS_TEXT];
         if (a->ops.at[i].n > 1)
             return cli_usage("%s is of single operations, and %s is a set", option, ops_name(&a->ops.at[i], text));
-        if (!exact_can(a->ops.at[i].at[0], DPR_I32))
-            return cli_usage("%s is of operations whose results are exact and single, and %s is none", option,
-                             ops_name(&a->ops.at[i], text));
+        exact |= exact_can(a->ops.at[i].at[0], DPR_I32);
     }
-    return CLI_OK;
+    return exact ? CLI_OK
+                 : cli_usage("%s is of operations with exact results: sum, min, max, argmin, argmax, all, any, band, "
+                             "bor, bxor, count",
+                             option);
 }
 
 static int complete(bench_asked *a) {
