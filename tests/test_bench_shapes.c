@@ -120,23 +120,29 @@ static unsigned char *repeated(const bench_exact *e, uint64_t span) {
     return array;
 }
 
-/* What a call for all results gives, and what it is compared with. */
+/* Compares what a call for all results gives with what it should be. */
+static void compare(dpr_ctx *cpu, const bench_exact *e, const shape_array *a, unsigned char *in,
+                    unsigned char *expected, unsigned char *got) {
+    if (a->offsets)
+        memcpy(in + shaped_offsets_at(a, e->dtype), a->offsets, a->offset_bytes);
+    exact_expect(e, a, expected);
+    EXPECT_EQ_I64(DPR_OK, shaped_reduce(a, cpu, in, got, e->dtype, e->op, NULL));
+    EXPECT_THAT(memcmp(expected, got, (size_t)a->results * e->result_bytes) == 0,
+                "%s of %s, %s, %" PRIu64 " elements: other results", dpr_op_name(e->op), dpr_dtype_name(e->dtype),
+                a->shape->name, a->elements);
+}
+
 static void check_results(dpr_ctx *cpu, const bench_shape *shape, uint64_t count, dpr_op op, dpr_dtype dtype) {
     bench_exact e;
     shape_array a;
     const char *why;
     ASSERT_EQ_I64(DPR_OK, exact_make(&e, cpu, op, dtype));
     ASSERT_EQ_I64(0, shape_make(shape, count, DPR_I64, &a, &why));
-    const size_t bytes = (size_t)a.results * e.result_bytes, offsets_at = shaped_offsets_at(&a, dtype);
-    unsigned char *in = repeated(&e, offsets_at / dpr_dtype_size(dtype) + a.offset_bytes);
+    const size_t bytes = (size_t)a.results * e.result_bytes;
+    unsigned char *in = repeated(&e, shaped_offsets_at(&a, dtype) / dpr_dtype_size(dtype) + a.offset_bytes);
     unsigned char *expected = malloc(bytes), *got = malloc(bytes);
-    ASSERT_TRUE(in && expected && got);
-    if (a.offsets)
-        memcpy(in + offsets_at, a.offsets, a.offset_bytes);
-    exact_expect(&e, &a, expected);
-    EXPECT_EQ_I64(DPR_OK, shaped_reduce(&a, cpu, in, got, dtype, op, NULL));
-    EXPECT_THAT(memcmp(expected, got, bytes) == 0, "%s of %s, %s, %" PRIu64 " elements: other results", dpr_op_name(op),
-                dpr_dtype_name(dtype), shape->name, count);
+    if (EXPECT_TRUE(in && expected && got))
+        compare(cpu, &e, &a, in, expected, got);
     free(in);
     free(expected);
     free(got);

@@ -149,6 +149,7 @@ static void fold(const bench_exact *e, tally *t, uint64_t at, uint64_t step, uin
     }
 }
 
+/* Of `a`, which is not 0, and `b`. */
 static size_t common_divisor(size_t a, size_t b) {
     while (b) {
         const size_t rest = a % b;
@@ -161,7 +162,7 @@ static size_t common_divisor(size_t a, size_t b) {
 /* The same for any n: elements repeat after a while, so that long runs take no longer than a block. */
 static void fold_run(const bench_exact *e, tally *t, uint64_t at, uint64_t step, uint64_t n, int64_t index) {
     const uint64_t again = e->period / common_divisor(e->period, (size_t)(step % e->period));
-    if (n <= again) {
+    if (n <= again || again == 0) { /* it is not 0, which analyzers do not see */
         fold(e, t, at, step, n, index);
         return;
     }
@@ -213,7 +214,9 @@ static void expect_segments(const bench_exact *e, const shape_array *a, unsigned
 
 /* Goes to the next index of the dimensions in the set. 0 after the last one, and then it is the first again. */
 static int advance(const shape_array *a, uint32_t dimensions, uint64_t index[DPR_MOST_DIMENSIONS]) {
-    for (int d = a->shape->dimensions - 1; d >= 0; d--) {
+    for (int d = DPR_MOST_DIMENSIONS - 1; d >= 0; d--) {
+        if (d >= a->shape->dimensions)
+            continue;
         if (!(dimensions >> d & 1))
             continue;
         if (++index[d] < a->extents[d])

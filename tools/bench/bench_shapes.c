@@ -206,7 +206,7 @@ static uint64_t product(uint64_t a, uint64_t b) {
 
 /* N: the greatest number for which the array has at most `count` elements. */
 static uint64_t extent_for(const bench_shape *s, uint64_t count) {
-    uint64_t fixed = 1, n;
+    uint64_t fixed = 1;
     int free_ones = 0;
     for (int d = 0; d < s->dimensions; d++) {
         fixed = product(fixed, s->extents[d] ? s->extents[d] : 1);
@@ -214,8 +214,8 @@ static uint64_t extent_for(const bench_shape *s, uint64_t count) {
     }
     if (free_ones == 0)
         return 1;
-    n = (uint64_t)floor(pow((double)(count / fixed), 1.0 / free_ones) + 1e-9);
-    return n;
+    const uint64_t together = count / fixed;
+    return (uint64_t)floor(pow((double)together, 1.0 / free_ones) + 1e-9);
 }
 
 int shape_scales(const bench_shape *s) {
@@ -242,13 +242,13 @@ static void measure_axes(const bench_shape *s, uint64_t count, shape_array *out)
 /* How many segments there are, about, and rather more than less. */
 static uint64_t segments_of(const bench_shape *s, uint64_t count) {
     /* The average length is the sum of the probabilities of at least 1, 2, ..., the longest: 1 + 1/2 + 1/3 + ... */
-    const double zipf = log((double)(count / 64 + 1)) + 0.5772;
+    const double zipf = log((double)count / 64 + 1) + 0.5772;
     switch (s->lengths) {
     case SHAPE_THREE:
         return 3;
     case SHAPE_UNIFORM:
     case SHAPE_HUGE:
-        return (uint64_t)(1.03 * (double)(count / s->average)) + 64;
+        return (uint64_t)(1.03 * (double)count / (double)s->average) + 64;
     case SHAPE_ZIPF:
         return (uint64_t)(1.1 * (double)count / zipf) + 64;
     default:
