@@ -255,7 +255,7 @@ TEST(Gpu, kernels_use_no_local_memory) {
             dpr_key key = {.words = {0}};
             key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT);
             key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
-            key.f.nan = (uint8_t)(key_index % 2);
+            key.f.nan = (unsigned)key_index & 1;
             key.f.in_memory = DPR_MEMORY_DEVICE;
             if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key))
                 || dpr_refusal(dpr_strategies[i], &key, &caps))

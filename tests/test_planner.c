@@ -42,7 +42,7 @@ static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key
             for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
                 for (int nan = 0; nan < 2; nan++) {
                     dpr_key key = key_of(&places[p], op, dtype);
-                    key.f.nan = (uint8_t)nan;
+                    key.f.nan = (unsigned)nan & 1;
                     if (dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)) && !test_failed())
                         visit(&key, machine);
                 }

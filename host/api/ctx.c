@@ -104,7 +104,7 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
     if (atomic_load(done) == home->id)
         return;
     for (int i = 0; i < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; i++) {
-        dpr_key key = {.f = {.nan = (uint8_t)(i % 2), .in_memory = DPR_MEMORY_DEVICE}};
+        dpr_key key = {.f = {.nan = (unsigned)i & 1, .in_memory = DPR_MEMORY_DEVICE}};
         key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
         key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
         key.f.ops = UINT32_C(1) << key.f.op;

@@ -115,7 +115,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
         request->key.f.strategy = (uint8_t)(i + 1);
     }
     request->key.f.mode = options.mode & 15;
-    request->key.f.nan = (uint8_t)options.nan;
+    request->key.f.nan = options.nan & 15;
     request->init.sample = options.divisor == DPR_DIVISOR_SAMPLE;
     request->stream = options.stream;
     if (options.launch)

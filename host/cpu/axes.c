@@ -182,7 +182,7 @@ static void write_result(const job *j, int64_t at, dpr_acc *acc) {
 /* Reduces n segments of `in`, and writes result i to place outs[i] of the results. */
 static void reduce_segments(const job *j, const void *in, const int64_t *begins, const int64_t *ends,
                             const int64_t *outs, size_t n) {
-    const dpr_segment_list list = {n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
+    const dpr_segment_list list = {n, NULL, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
     _Alignas(DPR_RESULT_BYTES) unsigned char results[ROWS * DPR_RESULT_BYTES];
     dpr_run some = *j->run;
     some.in = in;
