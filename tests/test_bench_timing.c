@@ -119,6 +119,69 @@ ENGINE_TEST(results_that_are_not_written_are_wrong) {
     EXPECT_EQ_I64(outcomes[1].checked, outcomes[1].wrong);
 }
 
+/* ---- Arrays of results ------------------------------------------------------------------------------------------ */
+
+enum { ARRAY = 2 * BLOCK + 1000 };
+
+static unsigned char array[ARRAY];
+
+/* Writes the array but for its last `misses` bytes. */
+typedef struct writer {
+    int misses, calls, misplaced;
+} writer;
+
+static int write_array(void *user, const void *in, void *out) {
+    writer *w = user;
+    w->calls++;
+    w->misplaced += (const unsigned char *)out != (const unsigned char *)in + 3 * BLOCK;
+    memcpy(out, array, (size_t)(ARRAY - w->misses));
+    return 0;
+}
+
+/* The point of calls that read three blocks, of which the mark is longer than one. */
+static bench_point with_array(bench_cache cache) {
+    static unsigned char mark[BLOCK + 1];
+    bench_point point = cold;
+    memset(mark, 0xEE, sizeof mark);
+    for (size_t i = 0; i < sizeof array; i++)
+        array[i] = (unsigned char)(7 * i);
+    point.cache = cache;
+    point.mark = mark;
+    point.mark_bytes = sizeof mark;
+    point.array_bytes = sizeof array;
+    point.expected = array;
+    return point;
+}
+
+static void check_arrays(engine *e, bench_cache cache) {
+    writer good = {.misses = 0}, short_one = {.misses = 1};
+    witness silent = {.calls = 0};
+    bench_subject s[] = {{.name = "good", .user = &good, .call = write_array},
+                         {.name = "short", .user = &short_one, .call = write_array},
+                         subject(&silent)};
+    const bench_point point = with_array(cache);
+    ASSERT_THAT(run(e, &point, s, 3) == 0, "%s", e->why);
+    EXPECT_EQ_I64(0, good.misplaced + outcomes[0].wrong);
+    EXPECT_TRUE(good.calls > 7 && silent.calls > 7);
+    EXPECT_EQ_I64(silent.calls, silent.marked);
+    for (int i = 0; i < 3; i++)
+        EXPECT_TRUE(outcomes[i].checked >= outcomes[i].us.n);
+    EXPECT_EQ_I64(outcomes[1].checked, outcomes[1].wrong);
+    EXPECT_EQ_I64(outcomes[2].checked, outcomes[2].wrong);
+    witness after = {.answers = 1};
+    s[0] = subject(&after);
+    ASSERT_THAT(run(e, &cold, s, 1) == 0, "%s", e->why);
+    EXPECT_EQ_I64(0, after.marked + after.bad_data);
+}
+
+ENGINE_TEST(arrays_of_results_are_compared_in_cold_calls) {
+    check_arrays(fixture, BENCH_COLD);
+}
+
+ENGINE_TEST(arrays_of_results_are_compared_in_hot_calls) {
+    check_arrays(fixture, BENCH_HOT);
+}
+
 ENGINE_TEST(marks_are_in_every_buffer_and_gone_afterwards) {
     const unsigned char mark = 0xEE;
     witness w = {.answers = 1}, after = {.answers = 1};

@@ -117,6 +117,22 @@ class Usage(ToolTest):
                 ("--depth: '0' is no number of launches below each other", "--nested", "--depth", "0"),
                 ("--depth: 'x' is no number", "--nested", "--depth", "x"),
                 ("options->launch->max_depth is 1000", "--nested", "--depth", "1000"),
+                ("--segments: 'uniform' is none of ones, uniform-8, ", "--segments", "ones,uniform"),
+                ("--offsets: 'i16' is none of i32, u32, i64, u64\n", "--segments", "ones", "--offsets", "i16"),
+                ("--offsets belongs to --segments", "--axes", "all", "--offsets", "i64"),
+                ("--axes: '16x16' does not say which dimensions are reduced", "--axes", "16x16"),
+                ("--axes: '16x16:2': '2' is no dimension from 0 to 1 that is named once", "--axes", "16x16:2"),
+                ("--axes: '16x16:1,1': '1' is no dimension from 0 to 1 that is named once", "--axes", "16x16:1,1"),
+                ("--axes: '16x0:1' has a dimension of 0", "--axes", "16x0:1"),
+                ("--axes: 'y' is no number", "--axes", "16xy:1"),
+                ("a pitch is that of a number after the first", "--axes", "16/32x2:1"),
+                ("a pitch is that of a number after the first", "--axes", "16x32/2:1"),
+                ("has more than 8 dimensions", "--axes", "x".join("1" * 9) + ":1"),
+                ("--segments and --axes are measured one at a time", "--axes", "all", "--segments", "all"),
+                ("without --ladder, --nested and --block", "--segments", "all", "--ladder"),
+                ("without --ladder, --nested and --block", "--axes", "all", "--block", "64"),
+                ("--segments is of single operations, and sum+max is a set", "--segments", "all", "-o", "sum+max"),
+                ("--axes is of operations with exact results: sum, min, ", "--axes", "all", "-o", "mean,prod"),
                 ("--pools belongs to --nested", "--pools", "64"),
                 ("--depth belongs to --nested", "--ladder", "--depth", "4"),
                 ("the operand 'x' makes no sense here", "x")):
@@ -244,6 +260,72 @@ class Measurement(BenchTest):
         self.assertEqual(document["interrupted"], False)
         for definition in ("blocking", "cold", "hot", "interval", "block"):
             self.assertIn(definition, document["definitions"])
+
+
+class ManyResults(BenchTest):
+    """--segments and --axes."""
+
+    def check_rows(self, document, names, key):
+        cpu = {s["name"] for s in self.document("info")["strategies"] if s["side"] == "cpu"}
+        self.assertEqual(document["left_out"], [])
+        self.assertEqual(list(dict.fromkeys(r[key] for r in document["rows"])), names)
+        self.assertGreater(document["read_gb_per_s"], 0)
+        for row in document["rows"]:
+            self.assertTrue(row["ok"] and row["checked"] > 0 and row["wrong"] == 0, row)
+            self.assertIn(row["strategy"], {"planner", *cpu})
+            self.assertEqual(row["chosen"], row["strategy"] == "planner")
+            self.assertAlmostEqual(row["gb_per_s"] * row["median_us"] / row["bytes"] * 1e3, 1, 3)
+            self.assertAlmostEqual(row["over_floor"] * row["gb_per_s"] / document["read_gb_per_s"], 1, 3)
+        self.assertEqual([r[key] for r in document["regret"]], names)
+
+    def test_segments(self):
+        names = ["ones", "uniform-8", "uniform-32", "uniform-256", "uniform-4096", "equal-2^20", "one-huge", "zipf",
+                 "three"]
+        document = self.measured("--segments", "all", "-n", "100000", "-o", "argmax", "-t", "u8", "--offsets", "i64")
+        self.check_rows(document, names, "segments")
+        for row in document["rows"]:
+            self.assertEqual(row["count"], 100000)
+            self.assertEqual(row["bytes"], row["count"] + 8 * (row["results"] + 1) + 8 * row["results"])
+        results = {r["segments"]: r["results"] for r in document["rows"]}
+        self.assertEqual([results[name] for name in ("ones", "equal-2^20", "three")], [100000, 1, 3])
+        self.assertIn("cpu.serial", {r["strategy"] for r in document["rows"]})
+
+    def test_axes(self):
+        names = ["30x50:1", "30x50:0", "NxN:1", "4x5x6/8:0,2"]
+        document = self.measured("--axes", ",".join(names), "-n", "10000,40000", "-t", "f64")
+        cases = list(dict.fromkeys((r["axes"], r["count"], r["results"]) for r in document["rows"]))
+        self.assertEqual(cases, [("30x50:1", 1500, 30), ("30x50:0", 1500, 50), ("NxN:1", 10000, 100),
+                                 ("NxN:1", 40000, 200), ("4x5x6/8:0,2", 120, 5)])
+        self.check_rows(self.measured("--axes", ",".join(names), "-n", "10000"), names, "axes")
+
+    def test_every_array(self):
+        document = self.measured("--axes", "all", "-n", "50000", "-o", "min", "-t", "i16")
+        self.assertEqual(len(document["regret"]), 12)
+        self.assertEqual({r["strategy"] for r in document["rows"]}, {"planner", "cpu.simd", "cpu.threads"})
+
+    def test_strategies_that_cannot_run_are_noted(self):
+        code, out, err = run(*QUICK, "--axes", "Nx16:1", "-n", "1000", "-s", "cpu.serial", "-f", "json")
+        self.assertEqual((code, {r["strategy"] for r in json.loads(out)["rows"]}), (0, {"planner"}))
+        self.assertRegex(err, "^dpr: bench: note: .*cpu.serial")
+
+    def test_what_cannot_be_is_left_out(self):
+        for wanted, *args in (("memory for", "--segments", "ones", "-n", "2^60"),
+                              ("no array of so few elements", "--axes", "Nx4096:1", "-n", "4095")):
+            document = self.measured("-s", "cpu.simd", *args)
+            self.assertEqual(document["rows"], [])
+            self.assertIn(wanted, document["left_out"][0]["why"])
+
+    def test_formats(self):
+        args = ("--segments", "zipf,ones", "-n", "1000", "-s", "cpu.simd")
+        code, out, _ = run(*QUICK, *args)
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^segments +elements +results +planner +cpu\.simd +best +choice +regret$")
+        self.assertRegex(out, r"(?m)^ones +1000 +1000 .*\*")
+        self.assertIn("Time over that of reading as many bytes", out)
+        code, out, _ = run(*QUICK, *args, "-f", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual((code, [r["segments"] for r in rows]), (0, ["zipf"] * 2 + ["ones"] * 2))
+        self.assertTrue(all(r["axes"] == "" and r["ok"] == "1" and float(r["over_floor"]) > 0 for r in rows))
 
 
 class Ladder(BenchTest):

@@ -41,6 +41,8 @@ typedef struct bench_backend {
     /* Sees to it that `bytes` of each buffer that batches of the layout read hold their data. BENCH_STOPPED with a
      * clause that says how far it came. NULL: fill() has done it. */
     bench_status (*make)(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch, char *why);
+    /* Takes note of what arrays of results should be. NULL: that is done by nothing. */
+    bench_status (*expect)(void *state, const bench_point *point, char *why);
     /* Copies `bytes` to the pool's place `at`. */
     bench_status (*put)(void *state, size_t at, const void *from, size_t bytes, char *why);
     /* Before `calls` calls are timed: fills the caches if the point is cold, and overwrites results that lie in the
@@ -48,6 +50,8 @@ typedef struct bench_backend {
     bench_status (*ready)(void *state, const bench_batch *batch, int calls);
     /* Times calls by the host's clock: *us is that of one. Their results are in batch->results then. */
     bench_status (*time)(void *state, const bench_batch *batch, int calls, double *us);
+    /* How many of the arrays of results of the last sample, or of calls that time() has timed, are not as expected. */
+    bench_status (*compare)(void *state, const bench_batch *batch, int *wrong);
     /* Makes batch->graph, of all calls. free_graph() is due in any case. NULL: the device has no graphs. */
     bench_status (*capture)(void *state, bench_batch *batch);
     /* Times the graph, as time() does calls, with all that ready() does. */
@@ -58,9 +62,10 @@ typedef struct bench_backend {
 
 extern const bench_backend bench_cpu, bench_cuda;
 
-/* Makes calls in the way of the batch's mode, which read the pool's buffers from number `first` on and write to `out`;
- * those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE. */
-bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
+/* Makes calls in the way of the batch's mode, which read the pool's buffers from number `first` on and write to `out`,
+ * or arrays of results to the buffers; those that do not block are enqueued in `stream`. BENCH_GOOD, or BENCH_UNABLE.
+ */
+bench_status bench_make_calls(const bench_batch *batch, int calls, unsigned char *pool, size_t first,
                               unsigned char *out, dpr_stream stream);
 
 #endif

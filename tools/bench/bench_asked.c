@@ -198,6 +198,29 @@ void asked_default_op(axis_ops *a) {
         (void)axis_add_ops(a, &sum);
 }
 
+/* ---- Arrays with many results ----------------------------------------------------------------------------------- */
+
+static const dpr_dtype offset_types[] = {DPR_I32, DPR_U32, DPR_I64, DPR_U64};
+
+static const char *offset_type_name(size_t i) {
+    return i < sizeof offset_types / sizeof *offset_types ? dpr_dtype_name(offset_types[i]) : NULL;
+}
+
+int asked_take_offsets(const char *text, void *out) {
+    int i;
+    const int code = cli_choice(text, offset_type_name, &i);
+    if (code == CLI_OK)
+        *(dpr_dtype *)out = offset_types[i];
+    return code;
+}
+
+const bench_shape *asked_shape(const bench_asked *a, int i) {
+    const int of_axes = i - a->segments.n;
+    if (of_axes < 0)
+        return &a->segments.at[i];
+    return of_axes < a->axes.n ? &a->axes.at[of_axes] : NULL;
+}
+
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
 /* "both", after the caches. */

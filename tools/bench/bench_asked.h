@@ -29,8 +29,10 @@ typedef struct axis_ops {
 enum { ASKED_POOLS = 16 };
 
 typedef struct bench_asked {
-    axis_counts counts; /* n is 0: the default */
-    axis_ops ops;       /* n is 0: the default */
+    axis_counts counts;          /* n is 0: the default */
+    axis_ops ops;                /* n is 0: the default */
+    bench_shapes segments, axes; /* arrays with many results, of dpr bench and dpr_peers; n is 0: none */
+    dpr_dtype offsets;           /* of segments */
     /* Those that are asked for: rows of dtypes.def (DPR_ROW), bench_mode (none: the default), bench_cache, and
      * strategies of this build. */
     axis_set dtypes, modes, caches, strategies;
@@ -100,6 +102,12 @@ int axis_add_ops(axis_ops *a, const bench_ops *ops);
 
 /* Makes SUM the only item of a list that is empty. */
 void asked_default_op(axis_ops *a);
+
+/* dpr_dtype: a type of offsets. */
+int asked_take_offsets(const char *text, void *out);
+
+/* Array i with many results, of those that are asked for; NULL past the end. */
+const bench_shape *asked_shape(const bench_asked *a, int i);
 
 /* axis_set: names of bench_cache; also "both". */
 int asked_take_caches(const char *text, void *out);

@@ -64,6 +64,7 @@ dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, voi
 int caller_note(bench_caller *c, dpr_status status) {
     if (status != DPR_OK)
         snprintf(c->why, sizeof c->why, "%.250s", dpr_last_error());
+    c->unable = status == DPR_ERR_STRATEGY_UNABLE;
     return (int)status;
 }
 
@@ -92,6 +93,8 @@ int caller_call(void *user, const void *in, void *host_out) {
     bench_caller *c = user;
     const dpr_options *options = options_of(c);
     void *places[DPR_FUSED_MOST];
+    if (c->array)
+        return caller_note(c, shaped_reduce(c->array, c->ctx, in, host_out, c->dtype, c->ops.at[0], options));
     if (c->ops.n == 1)
         return caller_note(c, dpr_reduce_ex(c->ctx, in, host_out, c->count, c->dtype, c->ops.at[0], options));
     known_places(host_out, places);

@@ -4,6 +4,11 @@
 
 #include "bench_known.h"
 #include "bench_results.h"
+#include "bench_shaped.h"
+
+/* The name of callers that leave the choice to the planner where nothing tells what it chooses: in arrays with many
+ * results. */
+#define CALLER_PLANNER "planner"
 
 /* A subject at a case: the callbacks' `user` is one, or begins with one. */
 typedef struct bench_caller {
@@ -11,12 +16,14 @@ typedef struct bench_caller {
     bench_ops ops;
     dpr_dtype dtype;
     size_t count;
+    const shape_array *array; /* with many results, all in one call; NULL: one array with one result */
     dpr_options options;
     dpr_launch_options launch; /* goes with `options` */
     known_results expected;
     const char *strategy; /* of dpr that runs; NULL: another library's subject. Static storage */
     int chosen;           /* 1: it is the planner's choice */
     int reads_nothing;    /* 1: it has no rate */
+    int unable;           /* 1: a call failed because the strategy cannot run it */
     /* 1: calls leave counters of nested launches behind their result, from where they come to `kernels`. The kernels
      * write them anyway, elsewhere, so calls take no longer for it. */
     int counts_launches;

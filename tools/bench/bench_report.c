@@ -31,6 +31,8 @@ static void add_heads(report_out *out, const char *name, const bench_results *r)
     add_device(cJSON_AddObjectToObject(out->document, "device"), &r->device);
     add_settings(cJSON_AddObjectToObject(out->document, "settings"), r);
     cJSON_AddBoolToObject(out->document, "interrupted", r->interrupted);
+    if (r->row_count > 0 && r->rows[0].at.shape)
+        report_known(out->document, "read_gb_per_s", r->read_gb_per_s);
 }
 
 static void define(report_out *out, const bench_definition *definitions) {
@@ -51,6 +53,13 @@ static void define(report_out *out, const bench_definition *definitions) {
         cJSON_AddStringToObject(object, definitions->key, definitions->text);
 }
 
+const bench_definition bench_definitions_of_many[] = {
+    {"planner", "the planner's choice, whichever strategy that is"},
+    {"results", "results of one call"},
+    {"bytes", "elements, offsets of segments and results of one call; gb_per_s are of these"},
+    {"over_floor", "the median over the time in which the device reads as many bytes, at read_gb_per_s"},
+    {NULL, NULL}};
+
 report_out bench_report_begin(FILE *f, report_format format, const char *name, const bench_results *r,
                               const char *title, const bench_definition *definitions) {
     report_out out = report_begin(f, format);
@@ -63,8 +72,15 @@ report_out bench_report_begin(FILE *f, report_format format, const char *name, c
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
+/* What arrays with many results are called by: their member, and the heading of their column. */
+static const char *shape_key(const bench_case *at) {
+    return at->shape->dimensions ? "axes" : "segments";
+}
+
 void bench_json_case(cJSON *object, const bench_case *at) {
     char ops[OPS_TEXT];
+    if (at->shape)
+        cJSON_AddStringToObject(object, shape_key(at), at->shape->name);
     report_add(object, "op=%s dtype=%s count=%lu mode=%s cache=%s", ops_name(&at->ops, ops), dpr_dtype_name(at->dtype),
                at->count, bench_mode_name(at->mode), bench_cache_name(at->cache));
 }
@@ -93,6 +109,10 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     if (results_timed(row)) {
         bench_json_times(object, &row->us);
         report_add(object, "gb_per_s=%g", row->gb_per_s);
+    }
+    if (row->at.shape) {
+        report_add(object, "results=%lu bytes=%lu", row->results, row->bytes);
+        report_known(object, "over_floor", results_timed(row) ? results_over_floor(r, row) : 0);
     }
     report_add(object, "chosen=%i ok=%i settled=%i doubtful=%i checked=%lu wrong=%lu late=%d", row->chosen,
                results_right(row), row->verdict == BENCH_SETTLED, results_doubtful(r, row), (uint64_t)row->checked,
@@ -173,16 +193,27 @@ int bench_report_end(report_out *out, const bench_results *r) {
 /* ---- Sizes by subjects ------------------------------------------------------------------------------------------ */
 
 /* A table of sizes by subjects: times, and which is best and what the planner's choice loses by comparison, or with
- * peers their spreads; times over that of the first subject, and their interval; rates. */
-typedef enum table_measure { TABLE_TIME, TABLE_RATIO, TABLE_RATE, TABLE_MEASURES } table_measure;
+ * peers their spreads; times over that of the first subject, and their interval; rates; of arrays with many results
+ * also times over that of reading as many bytes. */
+typedef enum table_measure { TABLE_TIME, TABLE_RATIO, TABLE_RATE, TABLE_FLOOR, TABLE_MEASURES } table_measure;
+
+/* Whether rows like these have such a table. */
+static int is_measured(const bench_results *r, const bench_row *row, table_measure measure, int peers) {
+    if (measure == TABLE_FLOOR)
+        return row->at.shape && r->read_gb_per_s > 0;
+    return measure != TABLE_RATIO || peers;
+}
 
 /* Adds the row's figure, if it has one. Whether it has. */
 static int add_measure(cJSON *line, const bench_results *r, const bench_row *row, table_measure measure, int peers) {
     const bench_summary *ratio = &row->ratio;
     char text[96], time[32];
-    if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0))
+    if ((measure == TABLE_RATE && row->gb_per_s <= 0) || (measure == TABLE_RATIO && ratio->n == 0)
+        || (measure == TABLE_FLOOR && row->us.median <= 0))
         return 0;
-    if (measure == TABLE_RATE)
+    if (measure == TABLE_FLOOR)
+        marked(text, r, row, results_over_floor(r, row));
+    else if (measure == TABLE_RATE)
         marked(text, r, row, row->gb_per_s);
     else if (measure == TABLE_RATIO)
         snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", ratio->median, ratio->low, ratio->high);
@@ -222,21 +253,45 @@ static int add_column(report_column *columns, int n, const char *key) {
     return n;
 }
 
+/* The columns that say what a line is of. Returns how many there are. */
+static int begin_columns(report_column *columns, const bench_case *at) {
+    static const report_column of_one[] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+    static const report_column of_many[] = {
+        {"name", NULL, UNIT_LEFT}, {"elements", "elements", UNIT_ELEMENTS}, {"results", "results", UNIT_ELEMENTS}};
+    if (!at->shape) {
+        memcpy(columns, of_one, sizeof of_one);
+        return sizeof of_one / sizeof *of_one;
+    }
+    memcpy(columns, of_many, sizeof of_many);
+    columns[0].heading = shape_key(at);
+    return sizeof of_many / sizeof *of_many;
+}
+
+/* What a line is of. */
+static void begin_line(cJSON *line, const bench_row *row) {
+    if (row->at.shape)
+        report_add(line, "name=%s elements=%lu results=%lu", row->at.shape->name, row->at.count, row->results);
+    else
+        report_add(line, "elements=%lu bytes=%lu", row->at.count, row->at.count * dpr_dtype_size(row->at.dtype));
+}
+
 /* The n rows from `first` on as a table of sizes by subjects. */
 static void write_sizes(report_out *out, const bench_results *r, size_t first, size_t n, table_measure measure,
                         int peers) {
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
-                                         [TABLE_RATE] = "GB/s:"};
-    report_column columns[REPORT_COLUMNS] = {{"elements", "elements", UNIT_ELEMENTS}, {"bytes", "bytes", UNIT_BYTES}};
+                                         [TABLE_RATE] = "GB/s:",
+                                         [TABLE_FLOOR] = "Time over that of reading as many bytes as a call reads "
+                                                         "and writes:"};
+    report_column columns[REPORT_COLUMNS] = {{NULL, NULL, UNIT_NONE}};
     static const char *const verdicts[][4] = {{"best", "choice", "regret"}, {"choice"}};
     cJSON *list = cJSON_CreateArray(), *line = NULL;
-    int n_columns = 2;
+    int n_columns = begin_columns(columns, &r->rows[first].at);
     for (size_t i = first; i < first + n; i++) {
         const bench_row *row = &r->rows[i];
         if (i == first || !results_same_case(&row->at, &row[-1].at)) {
             line = report_row(list);
-            report_add(line, "elements=%lu bytes=%lu", row->at.count, row->at.count * dpr_dtype_size(row->at.dtype));
+            begin_line(line, row);
             if (measure == TABLE_TIME)
                 add_verdict(line, row, results_alike(r, i, 0), peers);
         }
@@ -273,7 +328,7 @@ void bench_report_rows(report_out *out, const bench_results *r, const char *csv,
         n = results_alike(r, i, 1);
         bench_report_case(out, &r->rows[i].at, 0, block_of(&r->rows[i], n), "");
         for (int measure = 0; measure < TABLE_MEASURES; measure++)
-            if (measure != TABLE_RATIO || peers)
+            if (is_measured(r, &r->rows[i], (table_measure)measure, peers))
                 write_sizes(out, r, i, n, (table_measure)measure, peers);
     }
 }
@@ -313,8 +368,12 @@ static void write_regrets(report_out *out, const bench_results *r) {
 int bench_write(FILE *f, const bench_results *r, report_format format) {
     static const char csv[] = "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
                               "gb_per_s,ok,chosen,settled,doubtful,block";
-    report_out out = bench_report_begin(f, format, "dpr bench", r, "", NULL);
-    bench_report_rows(&out, r, csv, 0);
+    static const char csv_of_many[] =
+        "strategy,op,dtype,segments,axes,count,results,bytes,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
+        "gb_per_s,over_floor,ok,chosen,settled,doubtful";
+    const int is_of_many = r->row_count > 0 && r->rows[0].at.shape;
+    report_out out = bench_report_begin(f, format, "dpr bench", r, "", is_of_many ? bench_definitions_of_many : NULL);
+    bench_report_rows(&out, r, is_of_many ? csv_of_many : csv, 0);
     write_regrets(&out, r);
     return bench_report_end(&out, r);
 }

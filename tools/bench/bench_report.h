@@ -17,6 +17,9 @@ typedef struct bench_definition {
     const char *key, *text;
 } bench_definition;
 
+/* Those of arrays with many results. */
+extern const bench_definition bench_definitions_of_many[];
+
 /* Begins a report: its name, what was built, the device and the settings; `title` is the end of the first line.
  * `definitions` are those that not all kinds have; NULL: none. */
 report_out bench_report_begin(FILE *f, report_format format, const char *name, const bench_results *r,

@@ -37,18 +37,19 @@ void results_free(bench_results *r) {
     *r = (bench_results){0};
 }
 
-/* Whether the two cases differ in nothing but the count. */
+/* Whether the two cases differ in nothing but the count and the shape. */
 static int is_alike(const bench_case *a, const bench_case *b) {
     return ops_same(&a->ops, &b->ops) && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
 }
 
 int results_same_case(const bench_case *a, const bench_case *b) {
-    return is_alike(a, b) && a->count == b->count;
+    return is_alike(a, b) && a->count == b->count && a->shape == b->shape;
 }
 
 const char *results_name(const bench_case *at, char text[RESULTS_TEXT]) {
     char count[32], ops[OPS_TEXT];
-    snprintf(text, RESULTS_TEXT, "%s of %s, %s, %s, %s elements", ops_name(&at->ops, ops), dpr_dtype_name(at->dtype),
+    snprintf(text, RESULTS_TEXT, "%s of %s, %s%s%s, %s, %s elements", ops_name(&at->ops, ops),
+             dpr_dtype_name(at->dtype), at->shape ? at->shape->name : "", at->shape ? ", " : "",
              bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
     return text;
 }
@@ -69,7 +70,7 @@ size_t results_alike(const bench_results *r, size_t first, int any_count) {
     const bench_row *row = &r->rows[first];
     size_t n = 1;
     while (first + n < r->row_count && is_alike(&row->at, &row[n].at)
-           && (any_count || row->at.count == row[n].at.count))
+           && (any_count || results_same_case(&row->at, &row[n].at)))
         n++;
     return n;
 }
@@ -95,6 +96,10 @@ int results_right(const bench_row *row) {
 int results_doubtful(const bench_results *r, const bench_row *row) {
     static const double on_cpu = 0.15, on_gpu = 0.03;
     return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? on_cpu : on_gpu);
+}
+
+double results_over_floor(const bench_results *r, const bench_row *row) {
+    return row->bytes ? 1e3 * row->us.median * r->read_gb_per_s / (double)row->bytes : 0;
 }
 
 const bench_row *results_winner(const bench_row *rows, size_t n) {

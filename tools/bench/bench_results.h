@@ -3,6 +3,7 @@
 #define DPR_TOOLS_BENCH_RESULTS_H
 
 #include "bench_ops.h"
+#include "bench_shapes.h"
 #include "timing.h"
 
 /* One combination of the axes but the subject. */
@@ -12,6 +13,7 @@ typedef struct bench_case {
     bench_mode mode;
     bench_cache cache;
     uint64_t count;
+    const bench_shape *shape; /* NULL: one array with one result */
 } bench_case;
 
 /* What is known of a strategy's kernels apart from times. */
@@ -37,7 +39,9 @@ typedef struct bench_row {
     long checked, wrong;
     double slowdown;
     bench_summary us;
-    double gb_per_s;     /* of the array, 1e9 bytes; 0 for no elements, and for what reads nothing */
+    uint64_t results;    /* of one call; 0: those of one array */
+    uint64_t bytes;      /* that one call reads, and writes if it has many results */
+    double gb_per_s;     /* of these, 1e9 bytes; 0 for no elements, and for what reads nothing */
     bench_summary ratio; /* of another library's subject: its time over that of the case's first subject, from the
                             rounds that both were in; n is 0 where there is none */
 } bench_row;
@@ -58,7 +62,8 @@ typedef struct bench_regret {
 typedef struct bench_results {
     bench_device device;
     const char *commit;
-    bench_rule rule; /* its time is the budget of all */
+    bench_rule rule;      /* its time is the budget of all */
+    double read_gb_per_s; /* at which the device reads memory (bench_reference); 0: not known */
     int interrupted;
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */
     bench_row *rows;   /* rows of one case come one after another */
@@ -80,8 +85,8 @@ enum { RESULTS_TEXT = 512 };
 const char *results_name(const bench_case *at, char text[RESULTS_TEXT]);
 const char *results_trouble(const bench_row *row, char text[RESULTS_TEXT]);
 
-/* How many rows from `first` on are of the same case; with `any_count`, of cases that differ in nothing but the count.
- */
+/* How many rows from `first` on are of the same case; with `any_count`, of cases that differ in nothing but the count
+ * and the shape. */
 size_t results_alike(const bench_results *r, size_t first, int any_count);
 
 /* The row of a subject at a case, or of the planner's choice (NULL); NULL if there is none. */
@@ -89,6 +94,9 @@ const bench_row *results_find(const bench_results *r, const bench_case *at, cons
 
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);
+
+/* How many times as long a call takes as the device takes to read as many bytes; 0 if that is not known. */
+double results_over_floor(const bench_results *r, const bench_row *row);
 
 /* The quickest of n rows whose results were all right; NULL if there is none. */
 const bench_row *results_winner(const bench_row *rows, size_t n);

@@ -8,8 +8,11 @@
 #include "figures.h"
 #include "progress.h"
 
-static size_t saturating_bytes(const bench_case *at) {
+/* Bytes of an array, or of the buffer of one with many results. */
+static size_t saturating_bytes(const bench_walk *w, const bench_case *at) {
     const size_t size = dpr_dtype_size(at->dtype);
+    if (at->shape)
+        return shaped_touched(at, w->asked->offsets, dpr_dtype_size(dpr_result_dtype(at->ops.at[0], at->dtype)));
     return at->count > SIZE_MAX / 4 / size ? SIZE_MAX / 4 : (size_t)at->count * size;
 }
 
@@ -71,6 +74,10 @@ static void keep(bench_walk *w, int i) {
     char trouble[RESULTS_TEXT];
     if (o->state != BENCH_DONE && o->state != BENCH_FAILED)
         return;
+    if (o->state == BENCH_FAILED && c->array && c->unable && w->unable) {
+        w->unable(w, c->strategy, c->why);
+        return;
+    }
     bench_row *row = results_add_row(w->results);
     if (!row) {
         out_of_memory(w);
@@ -89,11 +96,13 @@ static void keep(bench_walk *w, int i) {
                        .wrong = o->wrong,
                        .slowdown = o->slowdown,
                        .us = o->us,
+                       .results = w->at.shape ? w->shaped.array.results : 0,
+                       .bytes = w->at.shape ? shaped_bytes(&w->shaped) : saturating_bytes(w, &w->at),
                        .kernels = c->kernels};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
     if (o->us.median > 0 && !c->reads_nothing)
-        row->gb_per_s = (double)saturating_bytes(&w->at) / o->us.median * 1e-3;
+        row->gb_per_s = (double)row->bytes / o->us.median * 1e-3;
     if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
         row->ratio = bench_compare(o, first);
     if (*results_trouble(row, trouble))
@@ -121,6 +130,9 @@ static int take_reason(char why[BENCH_WHY]) {
 int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
     bench_caller choice = caller_at(w->ctx, &w->at, NULL);
     w->n = 0;
+    w->choice = CALLER_PLANNER;
+    if (w->at.shape)
+        return 0;
     if (caller_plan(&choice, NULL) != DPR_OK)
         return take_reason(why);
     w->choice = choice.strategy;
@@ -130,8 +142,26 @@ int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
 /* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
 enum { MOST_NESTED_RUNS = 16 };
 
+/* Adds a caller for an array with many results. NULL with the reason if the strategy is none of the device's. */
+static bench_caller *add_shaped(bench_walk *w, const char *strategy, char why[BENCH_WHY]) {
+    const int chosen = strcmp(strategy, CALLER_PLANNER) == 0;
+    bench_caller *c = &w->callers[w->n];
+    if (!chosen && cli_strategy_info(strategy).on_gpu != (dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU)) {
+        snprintf(why, BENCH_WHY, "%s is not of this device", strategy);
+        return NULL;
+    }
+    *c = caller_at(w->ctx, &w->at, chosen ? NULL : strategy);
+    c->array = &w->shaped.array;
+    c->strategy = strategy;
+    c->chosen = chosen;
+    w->subjects[w->n++] = (bench_subject){.name = strategy, .user = c, .enqueue = caller_enqueue, .call = caller_call};
+    return c;
+}
+
 bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char why[BENCH_WHY]) {
     bench_caller *c = &w->callers[w->n];
+    if (w->at.shape)
+        return add_shaped(w, strategy, why);
     *c = caller_at(w->ctx, &w->at, strategy);
     if (as_asked) {
         caller_set_block(c, w->asked->block);
@@ -161,34 +191,34 @@ static bench_rule rule_of(const bench_walk *w) {
     return rule;
 }
 
-static bench_point point_of(const bench_walk *w) {
-    bench_point point = {.mode = w->at.mode,
-                         .cache = w->at.cache,
-                         .bytes = saturating_bytes(&w->at),
-                         .result_stride = caller_stride(&w->at.ops)};
-    point.mark = known_mark(&w->known, (size_t)w->at.count, &point.mark_bytes);
-    return point;
-}
-
 /* Whether the device has room for the array, with the reason if it has not, as far as that can be told. */
 static int has_room(const bench_walk *w, char why[BENCH_WHY]) {
     const size_t size = dpr_dtype_size(w->at.dtype);
     char array[32] = "16 EiB or more", room[32];
-    if (w->most == 0 || w->at.count <= w->most / size)
+    if (w->most == 0 || saturating_bytes(w, &w->at) <= w->most)
         return 1;
-    if (w->at.count <= UINT64_MAX / size)
+    if (w->at.shape)
+        (void)figure_bytes(saturating_bytes(w, &w->at), array);
+    else if (w->at.count <= UINT64_MAX / size)
         (void)figure_bytes(w->at.count * size, array);
     snprintf(why, BENCH_WHY, "the array has %s, and there is memory for %s", array, figure_bytes(w->most, room));
     return 0;
 }
 
+/* The case's data and results. 0, or -1 with the reason why it cannot be measured. */
+static int set_point(bench_walk *w, bench_point *point, char why[BENCH_WHY]) {
+    *point = (bench_point){.mode = w->at.mode, .cache = w->at.cache};
+    if (w->at.shape)
+        return shaped_make(&w->shaped, &w->at, w->asked->offsets, point, why);
+    point->bytes = saturating_bytes(w, &w->at);
+    point->result_stride = caller_stride(&w->at.ops);
+    point->mark = known_mark(&w->known, (size_t)w->at.count, &point->mark_bytes);
+    return known_expect(&w->known, (size_t)w->at.count, &w->expected) == DPR_OK ? 0 : take_reason(why);
+}
+
 /* What the case needs. 0, or -1 with the reason why it cannot be measured. */
-static int set_up(bench_walk *w, char why[BENCH_WHY]) {
-    if (!has_room(w, why))
-        return -1;
-    if (known_expect(&w->known, (size_t)w->at.count, &w->expected) != DPR_OK)
-        return take_reason(why);
-    return w->prepare(w, why);
+static int set_up(bench_walk *w, bench_point *point, char why[BENCH_WHY]) {
+    return has_room(w, why) && set_point(w, point, why) == 0 ? w->prepare(w, why) : -1;
 }
 
 /* Leaves the case out if no subject has a sample because the measurement has ended, maybe while their data was made;
@@ -215,10 +245,10 @@ static void say_stopped(bench_walk *w) {
 }
 
 static void measure(bench_walk *w) {
-    const bench_point point = point_of(w);
-    const bench_rule rule = rule_of(w);
+    bench_point point;
     char why[BENCH_WHY] = "";
-    int status = set_up(w, why) == 0 ? 0 : 1;
+    int status = set_up(w, &point, why) == 0 ? 0 : 1;
+    const bench_rule rule = rule_of(w);
     if (status == 0)
         status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
     if (status > 0) {
@@ -229,23 +259,42 @@ static void measure(bench_walk *w) {
         w->code = cli_error("%s", why);
         end(w, "the device failed");
     }
+    w->results->read_gb_per_s = bench_timer_best(w->timer).read_gb_per_s;
     for (int i = 0; i < w->n; i++)
         keep(w, i);
     if (status == 0)
         say_stopped(w);
 }
 
+/* Has the buffers hold the data of the case's operation and type, if it has many results. */
+static int make_shaped_data(bench_walk *w, char why[BENCH_WHY]) {
+    const bench_exact *e = &w->shaped.exact;
+    if (e->block && e->op == w->at.ops.at[0] && e->dtype == w->at.dtype)
+        return 0;
+    if (shaped_data(&w->shaped, w->cpu, &w->at, why) != 0)
+        return -1;
+    return bench_fill(w->timer, e->block, EXACT_BLOCK, why);
+}
+
+static void data_failed(bench_walk *w, const char *why) {
+    w->code = cli_error("%s", why);
+    end(w, "its data could not be made");
+}
+
 /* Has the buffers hold the data of the case's operations and type. */
 static void make_data(bench_walk *w) {
     char why[BENCH_WHY] = "";
+    if (w->at.shape) {
+        if (make_shaped_data(w, why) != 0)
+            data_failed(w, why);
+        return;
+    }
     if (w->known.block && ops_same(&w->known.ops, &w->at.ops) && w->known.dtype == w->at.dtype)
         return;
     known_free(&w->known);
     const dpr_status status = known_make(&w->known, w->cpu, &w->at.ops, w->at.dtype);
-    if (status == DPR_OK && bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) == 0)
-        return;
-    w->code = cli_error("%s", status != DPR_OK ? dpr_status_text(status) : why);
-    end(w, "its data could not be made");
+    if (status != DPR_OK || bench_fill(w->timer, w->known.block, KNOWN_BLOCK, why) != 0)
+        data_failed(w, status != DPR_OK ? dpr_status_text(status) : why);
 }
 
 static void take_case(bench_walk *w) {
@@ -271,25 +320,44 @@ static int take_digit(size_t *number, int n) {
     return digit;
 }
 
+static int shape_count(const bench_asked *a) {
+    return a->segments.n + a->axes.n;
+}
+
+/* Has the case be that of the shape, if there is one, and its number of elements what that makes of it. Whether it is a
+ * case: a shape whose extents are all numbers has one number of elements. */
+static int take_shape(bench_walk *w, int shape, int is_first_count) {
+    bench_case *at = &w->at;
+    at->shape = asked_shape(w->asked, shape);
+    if (!at->shape)
+        return 1;
+    const shape_array a = shape_measures(at->shape, at->count, w->asked->offsets);
+    at->count = a.elements ? a.elements : at->count;
+    return (is_first_count || shape_scales(at->shape)) && exact_can(at->ops.at[0], at->dtype);
+}
+
 /* Goes to combination i of the axes, of which the counts change first. All graphs come first: once a process has
  * launched kernels in two streams, as blocking calls do next to the timer's, an H200 takes 0.2 to 0.35 us longer from
  * one kernel of a graph to the next, except for programmatic launches. Whether the combination is a case. */
 static int go_to(bench_walk *w, size_t i) {
     const bench_asked *a = w->asked;
     bench_case *at = &w->at;
-    at->count = a->counts.at[take_digit(&i, a->counts.n)];
+    const int count = take_digit(&i, a->counts.n), shapes = shape_count(a);
+    const int shape = take_digit(&i, shapes ? shapes : 1);
+    at->count = a->counts.at[count];
     at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
     at->dtype = dpr_dtype_at((size_t)take_digit(&i, DPR_DTYPE_COUNT));
     at->ops = a->ops.at[take_digit(&i, a->ops.n)];
     at->mode = (bench_mode)i;
     return axis_has(a->modes, at->mode) && axis_has(a->dtypes, DPR_ROW(at->dtype)) && axis_has(a->caches, at->cache)
-           && ops_unsupported(&at->ops, at->dtype) == DPR_OP_NONE && (!w->wants || w->wants(w->user, at));
+           && ops_unsupported(&at->ops, at->dtype) == DPR_OP_NONE && take_shape(w, shape, count == 0)
+           && (!w->wants || w->wants(w->user, at));
 }
 
 /* Goes to the next case from combination *next on. 0 if there is none. */
 static int next_case(bench_walk *w, size_t *next) {
-    const size_t all =
-        (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n * BENCH_MODES;
+    const size_t all = (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n
+                       * BENCH_MODES * (size_t)(shape_count(w->asked) ? shape_count(w->asked) : 1);
     while (*next < all)
         if (go_to(w, (*next)++))
             return 1;
@@ -319,7 +387,7 @@ size_t walk_largest(bench_walk *w) {
     w->most = bench_pool_most(dpr_ctx_device(w->ctx)) / KNOWN_BLOCK * KNOWN_BLOCK;
     w->cases = 0;
     for (size_t next = 0; next_case(w, &next); w->cases++) {
-        const size_t bytes = saturating_bytes(&w->at);
+        const size_t bytes = saturating_bytes(w, &w->at);
         largest = bytes > largest && bytes <= w->most ? bytes : largest;
     }
     return largest;
@@ -373,6 +441,7 @@ int walk_run(bench_walk *w) {
 void walk_close(bench_walk *w) {
     bench_timer_destroy(w->timer);
     known_free(&w->known);
+    shaped_free(&w->shaped);
     dpr_ctx_destroy(w->ctx);
     dpr_ctx_destroy(w->cpu);
     free(w->outcomes);

@@ -21,6 +21,9 @@ struct bench_walk {
     /* Makes the `n` subjects of the case, each of which has a bench_caller as its user, or what begins with one. 0, or
      * -1 with the reason why there are none. */
     int (*prepare)(bench_walk *w, char why[BENCH_WHY]);
+    /* Is told of a strategy that cannot run a case with many results, which no plan is asked for. NULL: that is a
+     * failure. */
+    void (*unable)(bench_walk *w, const char *strategy, const char *why);
     void *user;
 
     /* From walk_open() on. */
@@ -31,6 +34,7 @@ struct bench_walk {
     bench_case at;
     known known; /* what the buffers hold */
     known_results expected;
+    bench_shaped shaped; /* of a case with many results, instead of `known` and `expected` */
     int n;
     bench_subject subjects[BENCH_SUBJECTS];
     bench_caller callers[BENCH_SUBJECTS]; /* those of walk_add() */
@@ -54,8 +58,8 @@ const char *walk_why_no_gpu(void);
 /* Bytes of the largest array of a case that may fit the device. */
 size_t walk_largest(bench_walk *w);
 
-/* Begins the subjects of a case: there are none, and the planner's choice is known. 0, or -1 with the reason if there
- * is no choice. */
+/* Begins the subjects of a case: there are none, and the planner's choice is known; of arrays with many results it is
+ * CALLER_PLANNER. 0, or -1 with the reason if there is no choice. */
 int walk_choose(bench_walk *w, char why[BENCH_WHY]);
 
 /* Adds a strategy to them; with the block size, if it lets that be chosen, and the depth that are asked for, or by

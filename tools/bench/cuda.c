@@ -17,8 +17,9 @@ typedef struct gpu {
     unsigned char *pool;
     unsigned char *other; /* zeros, several times L2 */
     size_t other_bytes;
-    unsigned char *results; /* BENCH_CALLS of them */
-    uint64_t *ticks;        /* two, for bench_launch_clock(), and the sink of bench_launch_read() */
+    unsigned char *results;  /* BENCH_CALLS of them */
+    unsigned char *expected; /* of arrays of results; NULL: there are none */
+    uint64_t *ticks;         /* two, for bench_launch_clock(), and the sink of bench_launch_read() */
     int lead; /* how many times the work ahead of a graph is done; grows when the device is quicker than the host */
 } gpu;
 
@@ -58,6 +59,7 @@ static void cuda_close(void *state) {
     (void)cudaFree(g->other);
     (void)cudaFree(g->results);
     (void)cudaFree(g->ticks);
+    (void)cudaFree(g->expected);
     if (g->begin)
         (void)cudaEventDestroy(g->begin);
     if (g->end)
@@ -176,13 +178,43 @@ static bench_status cuda_put(void *state, size_t at, const void *from, size_t by
     return blame_device(error != cudaSuccess ? error : cudaStreamSynchronize(g->stream), "marking the buffers", why);
 }
 
+/* The memory lies next to the pool, which leaves a fifth of the device's. */
+static bench_status cuda_expect(void *state, const bench_point *point, char *why) {
+    gpu *g = state;
+    trouble t = {cudaSuccess, NULL};
+    tried(&t, cudaFree(g->expected), "cudaFree");
+    g->expected = NULL;
+    if (point->array_bytes
+        && tried(&t, cudaMalloc((void **)&g->expected, point->array_bytes), "memory to compare with"))
+        tried(&t, cudaMemcpyAsync(g->expected, point->expected, point->array_bytes, cudaMemcpyHostToDevice, g->stream),
+              "cudaMemcpy");
+    tried(&t, cudaStreamSynchronize(g->stream), "cudaMemcpy");
+    return blame_device(t.error, t.what, why);
+}
+
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
+/* The array of results of the call that reads buffer i. */
+static unsigned char *array_of(const gpu *g, const bench_batch *batch, size_t i) {
+    return g->pool + bench_offset(batch->layout, i) + bench_array_at(batch->point);
+}
+
+static cudaError_t poison_arrays(const gpu *g, const bench_batch *batch, int calls) {
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < bench_arrays(batch->layout, calls) && error == cudaSuccess; i++)
+        error = cudaMemsetAsync(array_of(g, batch, i), BENCH_POISON, batch->point->array_bytes, g->stream);
+    return error;
+}
+
 static cudaError_t poison(const gpu *g, const bench_batch *batch, int calls) {
+    if (batch->point->array_bytes)
+        return poison_arrays(g, batch, calls);
     return cudaMemsetAsync(g->results, BENCH_POISON, (size_t)calls * bench_stride(batch->point), g->stream);
 }
 
 static cudaError_t fetch(const gpu *g, const bench_batch *batch, int calls) {
+    if (batch->point->array_bytes)
+        return cudaSuccess; /* cuda_compare() looks at them where they are */
     const size_t bytes = (size_t)calls * bench_stride(batch->point);
     const cudaError_t error = cudaMemcpyAsync(batch->results, g->results, bytes, cudaMemcpyDeviceToHost, g->stream);
     return error != cudaSuccess ? error : cudaStreamSynchronize(g->stream);
@@ -222,6 +254,26 @@ static bench_status cuda_time(void *state, const bench_batch *batch, int calls, 
     *us = 1e6 * (seconds_now() - begin) / calls;
     const bench_status status = made != BENCH_GOOD ? after_failure(made, why) : blame(error, "a batch of calls", why);
     return status != BENCH_GOOD || blocking ? status : blame(fetch(g, batch, calls), "fetching results", why);
+}
+
+/* A mark for each array in the memory of results, which calls with arrays do not use. */
+static bench_status cuda_compare(void *state, const bench_batch *batch, int *wrong) {
+    const gpu *g = state;
+    const size_t arrays = bench_arrays(batch->layout, batch->outcome->calls);
+    uint32_t *marks = (uint32_t *)(void *)g->results;
+    trouble t = {cudaSuccess, NULL};
+    tried(&t, cudaMemsetAsync(marks, 0, arrays * sizeof *marks, g->stream), "");
+    for (size_t i = 0; i < arrays && t.error == cudaSuccess; i++)
+        tried(&t,
+              (cudaError_t)bench_launch_compare(array_of(g, batch, i), g->expected, batch->point->array_bytes,
+                                                &marks[i], g->stream),
+              "");
+    tried(&t, cudaMemcpyAsync(batch->results, marks, arrays * sizeof *marks, cudaMemcpyDeviceToHost, g->stream), "");
+    tried(&t, cudaStreamSynchronize(g->stream), "");
+    *wrong = 0;
+    for (size_t i = 0; i < arrays && t.error == cudaSuccess; i++)
+        *wrong += batch->results[i * sizeof *marks] != 0;
+    return blame(t.error, "comparing results", batch->outcome->why);
 }
 
 /* ---- Graphs ----------------------------------------------------------------------------------------------------- */
@@ -321,9 +373,11 @@ const bench_backend bench_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .fill = cuda_fill,
+    .expect = cuda_expect,
     .put = cuda_put,
     .ready = cuda_ready,
     .time = cuda_time,
+    .compare = cuda_compare,
     .capture = cuda_capture,
     .replay = cuda_replay,
     .free_graph = cuda_free_graph,

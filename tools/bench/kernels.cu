@@ -19,6 +19,22 @@ __global__ void __launch_bounds__(read_threads) read_kernel(const uint4 *data, s
         *sink = mixed;
 }
 
+/* Words, and the bytes that are left. */
+__global__ void __launch_bounds__(read_threads)
+    compare_kernel(const unsigned char *a, const unsigned char *b, size_t bytes, uint32_t *differs) {
+    const size_t first = static_cast<size_t>(blockIdx.x) * read_threads + threadIdx.x, words = bytes / sizeof(uint32_t);
+    const size_t step = static_cast<size_t>(gridDim.x) * read_threads;
+    const auto *const words_of_a = reinterpret_cast<const uint32_t *>(a);
+    const auto *const words_of_b = reinterpret_cast<const uint32_t *>(b);
+    uint32_t odd = 0;
+    for (size_t i = first; i < words; i += step)
+        odd |= words_of_a[i] ^ words_of_b[i];
+    for (size_t i = words * sizeof(uint32_t) + first; i < bytes; i += step)
+        odd |= a[i] ^ b[i];
+    if (odd)
+        *differs = 1;
+}
+
 __device__ uint64_t device_ns() {
     uint64_t ns;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
@@ -41,6 +57,14 @@ __global__ void clock_kernel(uint64_t cycles, uint64_t *out) {
 int bench_launch_read(const void *data, size_t bytes, uint32_t *sink, dpr_stream stream) {
     read_kernel<<<read_blocks, read_threads, 0, stream>>>(static_cast<const uint4 *>(data), bytes / sizeof(uint4),
                                                           sink);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int bench_launch_compare(const void *a, const void *b, size_t bytes, uint32_t *differs, dpr_stream stream) {
+    const size_t words = bytes / sizeof(uint32_t) + 1, wanted = (words + read_threads - 1) / read_threads;
+    const auto blocks = static_cast<unsigned>(wanted < read_blocks ? wanted : read_blocks);
+    compare_kernel<<<blocks, read_threads, 0, stream>>>(static_cast<const unsigned char *>(a),
+                                                        static_cast<const unsigned char *>(b), bytes, differs);
     return static_cast<int>(cudaGetLastError());
 }
 

@@ -40,20 +40,21 @@ static size_t buffers_of(const bench_room *room, size_t stride) {
 
 static size_t wanted_calls(const bench_room *room, const bench_point *point) {
     const extent e = extent_of(room, point->mode);
-    const size_t calls = point->bytes ? e.bytes / point->bytes : e.most;
+    const size_t bytes = bench_touched(point), calls = bytes ? e.bytes / bytes : e.most;
     return calls < e.least ? e.least : calls > e.most ? e.most : calls;
 }
 
 static int refusal(const bench_room *room, const bench_point *point, char why[BENCH_WHY]) {
     const size_t whole = room->block_bytes ? room->pool_bytes / room->block_bytes * room->block_bytes : 0;
+    const size_t bytes = bench_touched(point);
     if (!room->on_gpu && point->mode != BENCH_BLOCKING)
         snprintf(why, BENCH_WHY, "the CPU has blocking calls only");
     else if (room->block_bytes == 0)
         snprintf(why, BENCH_WHY, "the buffers are not filled");
-    else if (point->bytes > whole)
-        snprintf(why, BENCH_WHY, "the array has %zu bytes, and there is memory for %zu", point->bytes, whole);
-    else if (point->cache == BENCH_HOT && point->bytes > room->cache_bytes / 3 * 2)
-        snprintf(why, BENCH_WHY, "the array has %zu bytes, which do not stay in a cache of %zu", point->bytes,
+    else if (bytes > whole)
+        snprintf(why, BENCH_WHY, "the array has %zu bytes, and there is memory for %zu", bytes, whole);
+    else if (point->cache == BENCH_HOT && bytes > room->cache_bytes / 3 * 2)
+        snprintf(why, BENCH_WHY, "the array has %zu bytes, which do not stay in a cache of %zu", bytes,
                  room->cache_bytes);
     else if (point->mark_bytes > point->bytes)
         snprintf(why, BENCH_WHY, "the mark is not in the array");
@@ -73,10 +74,10 @@ static size_t hop_of(const bench_layout *l, size_t calls) {
 int bench_lay(const bench_room *room, const bench_point *point, bench_layout *out, char why[BENCH_WHY]) {
     if (refusal(room, point, why) != 0)
         return -1;
-    const size_t blocks = point->bytes ? (point->bytes - 1) / room->block_bytes + 1 : 1;
+    const size_t bytes = bench_touched(point), blocks = bytes ? (bytes - 1) / room->block_bytes + 1 : 1;
     bench_layout l = {.stride = blocks * room->block_bytes};
     l.buffers = buffers_of(room, l.stride);
-    l.flush = point->bytes < 4 * room->cache_bytes / l.buffers;
+    l.flush = bytes < 4 * room->cache_bytes / l.buffers;
     size_t calls = wanted_calls(room, point);
     if (point->cache == BENCH_COLD) {
         if (calls > l.buffers && l.flush)
@@ -91,6 +92,18 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
 
 size_t bench_aligned(size_t bytes) {
     return (bytes + BENCH_ALIGNMENT - 1) / BENCH_ALIGNMENT * BENCH_ALIGNMENT;
+}
+
+size_t bench_array_at(const bench_point *point) {
+    return bench_aligned(point->bytes);
+}
+
+size_t bench_touched(const bench_point *point) {
+    return point->array_bytes ? bench_array_at(point) + point->array_bytes : point->bytes;
+}
+
+size_t bench_arrays(const bench_layout *layout, int calls) {
+    return (size_t)calls < layout->read ? (size_t)calls : layout->read;
 }
 
 size_t bench_offset(const bench_layout *layout, size_t i) {

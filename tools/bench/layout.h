@@ -30,6 +30,13 @@ int bench_lay(const bench_room *room, const bench_point *point, bench_layout *ou
 /* The next multiple of BENCH_ALIGNMENT. */
 size_t bench_aligned(size_t bytes);
 
+/* Where results lie in a buffer that are an array, and the bytes of a buffer that one call reads or writes. */
+size_t bench_array_at(const bench_point *point);
+size_t bench_touched(const bench_point *point);
+
+/* Buffers of an array of results each, of a batch of `calls` calls: it has one for each, until they begin again. */
+size_t bench_arrays(const bench_layout *layout, int calls);
+
 /* Bytes from the pool's begin to the buffer of call i. */
 size_t bench_offset(const bench_layout *layout, size_t i);
 

@@ -44,13 +44,14 @@ const char *bench_cache_name(size_t cache) {
     return cache < BENCH_CACHES ? names[cache] : NULL;
 }
 
-bench_status bench_make_calls(const bench_batch *batch, int calls, const unsigned char *pool, size_t first,
+bench_status bench_make_calls(const bench_batch *batch, int calls, unsigned char *pool, size_t first,
                               unsigned char *out, dpr_stream stream) {
     const bench_subject *s = batch->subject;
     const int blocking = batch->point->mode == BENCH_BLOCKING;
     for (int i = 0; i < calls; i++, out += bench_stride(batch->point)) {
-        const unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
-        const int code = blocking ? s->call(s->user, in, out) : s->enqueue(s->user, in, out, stream);
+        unsigned char *in = pool + bench_offset(batch->layout, first + (size_t)i);
+        unsigned char *to = batch->point->array_bytes ? in + bench_array_at(batch->point) : out;
+        const int code = blocking ? s->call(s->user, in, to) : s->enqueue(s->user, in, to, stream);
         if (code != 0) {
             snprintf(batch->outcome->why, BENCH_WHY, "the call failed with %d", code);
             return BENCH_UNABLE;
@@ -182,8 +183,18 @@ const bench_device *bench_timer_device(const bench_timer *timer) {
     return &timer->device;
 }
 
+bench_reference bench_timer_best(const bench_timer *timer) {
+    return timer->best;
+}
+
 bench_watch *bench_timer_watch(bench_timer *timer) {
     return &timer->watch;
+}
+
+/* Has the pool hold the block again and again. */
+static bench_status fill(bench_timer *t, char *why) {
+    const size_t block = t->room.block_bytes;
+    return t->backend->fill(t->state, t->block, block, t->room.pool_bytes / block * block, why);
 }
 
 int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char why[BENCH_WHY]) {
@@ -194,8 +205,7 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
     }
     timer->block = block;
     room->block_bytes = block_bytes;
-    const size_t whole = room->pool_bytes / block_bytes * block_bytes;
-    return timer->backend->fill(timer->state, block, block_bytes, whole, why) == BENCH_GOOD ? 0 : -1;
+    return fill(timer, why) == BENCH_GOOD ? 0 : -1;
 }
 
 static void raise_to(bench_reference *best, const bench_reference *one) {
@@ -278,11 +288,20 @@ static int start(session *s, int i) {
     return status < 0 ? -1 : 0;
 }
 
-static void check_results(bench_outcome *o, const bench_batch *batch) {
+static bench_status check_results(const session *s, const bench_batch *batch) {
+    bench_outcome *o = batch->outcome;
+    int wrong = 0;
+    if (batch->point->array_bytes) {
+        const bench_status status = s->timer->backend->compare(s->timer->state, batch, &wrong);
+        o->checked += (long)bench_arrays(batch->layout, o->calls);
+        o->wrong += wrong;
+        return status;
+    }
     if (!batch->subject->count_wrong)
-        return;
+        return BENCH_GOOD;
     o->checked += o->calls;
     o->wrong += batch->subject->count_wrong(batch->subject->user, batch->results, o->calls);
+    return BENCH_GOOD;
 }
 
 /* Takes one sample of a subject. 1 if it wants more, 0 if not, -1 if the device has failed. */
@@ -292,10 +311,12 @@ static int take(void *user, int i) {
     double us;
     if (o->state != BENCH_DONE || !bench_goes_on(&s->timer->watch))
         return 0;
-    const int status = note(o, sample(s, &s->batches[i], &us));
+    bench_status taken = sample(s, &s->batches[i], &us);
+    if (taken == BENCH_GOOD)
+        taken = check_results(s, &s->batches[i]);
+    const int status = note(o, taken);
     if (status != 0)
         return status < 0 ? -1 : 0;
-    check_results(o, &s->batches[i]);
     return bench_keep(o, us, s->rule, s->began);
 }
 
@@ -312,8 +333,11 @@ static bench_status set_mark(session *s, char *why) {
     return put(s, p->bytes - p->mark_bytes, p->mark, p->mark_bytes, why);
 }
 
-/* Has all arrays hold the block again where the mark was, which may begin in one repetition and end in the next. */
+/* Has all arrays hold the block again where the mark was, which may begin in one repetition and end in the next, and
+ * where arrays of results were. */
 static bench_status clear_mark(session *s, char *why) {
+    if (s->point->array_bytes)
+        return fill(s->timer, why);
     const size_t marked = s->point->mark_bytes, at = s->point->bytes - marked, block = s->timer->room.block_bytes;
     const size_t left = block - at % block, before = left < marked ? left : marked;
     const bench_status status = put(s, at, s->timer->block + at % block, before, why);
@@ -321,6 +345,9 @@ static bench_status clear_mark(session *s, char *why) {
 }
 
 static int run(session *s, char *why) {
+    const bench_backend *backend = s->timer->backend;
+    if (backend->expect && backend->expect(s->timer->state, s->point, why) != BENCH_GOOD)
+        return -1;
     if (set_mark(s, why) != BENCH_GOOD)
         return -1;
     int status = 0;

@@ -73,7 +73,7 @@ typedef struct bench_subject {
     /* Blocking: reads `in`, in device memory or, on the CPU, in host memory; on return the result is at `host_out`. */
     int (*call)(void *user, const void *in, void *host_out);
     /* How many of the n calls, whose results are the point's stride apart in host memory, gave wrong ones. May be NULL:
-     * unchecked, for what gives no result. */
+     * unchecked, for what gives no result. Not called if the point has array_bytes. */
     int (*count_wrong)(void *user, const void *results, int n);
     int most_captured; /* calls of a batch in a graph, at most; 0: as many as others have */
 } bench_subject;
@@ -83,11 +83,16 @@ typedef struct bench_point {
     bench_mode mode;
     bench_cache cache;
     size_t bytes; /* that one call reads, at most; 0 is allowed */
-    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes, at most
-     * one block's length, are those at `mark`, in host memory. 0: nowhere. */
+    /* Where arrays differ from the repeated block while the point is timed: their last mark_bytes are those at `mark`,
+     * in host memory; without array_bytes at most one block's length. 0: nowhere. */
     const void *mark;
     size_t mark_bytes;
     size_t result_stride; /* from a call's results to the next call's, bytes; 0: BENCH_RESULT_STRIDE */
+    /* Calls with many results write them behind what they read, from the next multiple of BENCH_ALIGNMENT on: that is
+     * `out` of their callbacks, in device memory also if they block. So many bytes there should become those at
+     * `expected`, in host memory, and the engine compares them. 0: calls have few results, elsewhere. */
+    size_t array_bytes;
+    const void *expected;
 } bench_point;
 
 static inline size_t bench_stride(const bench_point *point) {
@@ -107,7 +112,7 @@ typedef struct bench_outcome {
     bench_verdict verdict;         /* why sampling ended; BENCH_MORE: interrupted */
     int calls;                     /* in one sample */
     int late;                      /* samples thrown away */
-    long checked, wrong;           /* results looked at, and those of them that were wrong */
+    long checked, wrong;           /* results, or arrays of them, looked at, and those of them that were wrong */
     double slowdown;               /* bench_slowdown() of the best reference so far and one right after the point */
     bench_summary us;              /* microseconds of one call */
     double samples[BENCH_SAMPLES]; /* us.n of them, in the order taken; sample i of all subjects is of one round */
@@ -202,6 +207,9 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
  * does not recover from (a fault in a kernel), every later call fails too. */
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
               int n, bench_outcome *outcomes, char why[BENCH_WHY]);
+
+/* The best reference so far; all 0 before the first. */
+bench_reference bench_timer_best(const bench_timer *timer);
 
 /* Measures the reference. 0, or -1. */
 int bench_look(bench_timer *timer, bench_reference *out, char why[BENCH_WHY]);

@@ -36,6 +36,9 @@ static const cli_help help = {
     "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
     "  dpr bench -o sum,var,sum+var                 the last with both operations in one pass\n"
     "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
+    "  dpr bench --segments all                     an array with many results: nine distributions of lengths\n"
+    "  dpr bench --axes all -d cpu -n 2^20          the same along axes, of twelve arrays of several dimensions\n"
+    "  dpr bench --segments zipf,ones -o max -t f16 --offsets i64\n"
     "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
     "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
     "  dpr bench --nested                           what launches from kernels cost on this GPU\n"
@@ -58,6 +61,13 @@ static const cli_help help = {
     "includes making the data. A message names what is left out for lack of time or memory. Marks show wrong\n"
     "results, and times taken while a fixed piece of work ran slower than before (a falling clock, another\n"
     "program).\n"
+    "\n"
+    "--segments and --axes measure calls with many results. Distributions of segments' lengths: ones, uniform-8,\n"
+    "uniform-32, uniform-256, uniform-4096 (0 to twice the average), equal-2^20, one-huge (half of all elements,\n"
+    "between lengths from 0 to 16), zipf, three. An array is its extents and the dimensions that are reduced:\n"
+    "16384x16384:1 for the rows of a matrix, 16384x16384:0 for its columns. N is as many as --count has elements\n"
+    "for; EXTENT/PITCH is as many of PITCH in memory; 'all' are twelve arrays. GB/s count elements, offsets and\n"
+    "results; the last table has the time over that of reading as many bytes.\n"
     "\n"
     "--ladder measures in a graph with a cold cache; core/ladder.md describes its table. 'of bandwidth' is over\n"
     "the best sample of a sum of f32 by " LADDER_READER " over 1 GiB (less where memory is short), so a median can\n"
@@ -88,6 +98,11 @@ static int parse(int argc, char **argv, bench_asked *a) {
          "operations, sets in one pass such as sum+var, or 'all'\n(default: sum)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &(axis_names){cli_dtype_name, &a->dtypes},
          "types of the elements, or 'all' (default: f32)"},
+        {0, "segments", "NAME,...", shapes_take_segments, &a->segments,
+         "calls with a result for each segment: distributions of\nlengths, or 'all'"},
+        {0, "axes", "ARRAY,...", shapes_take_axes, &a->axes,
+         "calls that reduce along axes: arrays such as\n16384x16384:1, or 'all'"},
+        {0, "offsets", "TYPE", asked_take_offsets, &a->offsets, "with --segments: i32 (default), u32, i64 or u64"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
          "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
@@ -141,7 +156,7 @@ typedef struct scene {
 /* The strategies that are asked for and can run the case, and the planner's choice. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     scene *s = w->user;
-    if (walk_choose(w, why) != 0)
+    if (walk_choose(w, why) != 0 || (w->at.shape && !walk_add(w, w->choice, 1, why)))
         return -1;
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++) {
         const char *name = dpr_strategy_name(i);
@@ -153,7 +168,22 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     return 0;
 }
 
+/* Takes note of a strategy that cannot run a case after all. */
+static void take_refusal(bench_walk *w, const char *strategy, const char *why) {
+    scene *s = w->user;
+    for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
+        if (strcmp(dpr_strategy_name(i), strategy) == 0) {
+            snprintf(s->refusals[i], BENCH_WHY, "%.500s", why);
+            s->measured &= ~axis_one((int)i);
+        }
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+/* Whether calls have many results. */
+static int is_of_many(const bench_asked *a) {
+    return a->segments.n + a->axes.n > 0;
+}
 
 static int lets_block_be_chosen(const bench_asked *a) {
     for (size_t i = 0; i < dpr_strategy_count(); i++)
@@ -178,6 +208,10 @@ static int check_block(const bench_asked *a, int on_gpu) {
 static int choose_axes(bench_walk *w) {
     bench_asked *a = w->asked;
     const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
+    if (on_gpu && is_of_many(a))
+        return cli_error("so far only the CPU runs calls with many results: --device cpu");
+    if (a->counts.n == 0 && is_of_many(a))
+        (void)axis_parse_counts(on_gpu ? "2^28" : "2^24", &a->counts);
     if (a->counts.n == 0)
         (void)axis_parse_counts(on_gpu ? "2^10:2^28:x4" : "2^10:2^24:x4", &a->counts);
     axis_default(&a->modes, on_gpu ? BENCH_GRAPH : BENCH_BLOCKING);
@@ -200,7 +234,7 @@ static void say_what_is_missing(const bench_walk *w) {
 
 static int measure_asked(bench_asked *asked, bench_results *out) {
     scene s = {.measured = 0};
-    bench_walk w = {.asked = asked, .results = out, .prepare = prepare, .user = &s};
+    bench_walk w = {.asked = asked, .results = out, .prepare = prepare, .unable = take_refusal, .user = &s};
     int code = walk_open(&w);
     if (code == CLI_OK)
         code = choose_axes(&w);
@@ -224,7 +258,31 @@ static int is_lineup(const bench_asked *a) {
     return a->nested || a->ladder;
 }
 
+static int check_many(const bench_asked *a) {
+    const char *option = a->segments.n ? "--segments" : "--axes";
+    if (a->segments.n && a->axes.n)
+        return cli_usage("--segments and --axes are measured one at a time");
+    if (is_lineup(a) || a->block)
+        return cli_usage("%s is measured without --ladder, --nested and --block", option);
+    int exact = a->ops.n == 0;
+    for (int i = 0; i < a->ops.n; i++) {
+        char text[OPS_TEXT];
+        if (a->ops.at[i].n > 1)
+            return cli_usage("%s is of single operations, and %s is a set", option, ops_name(&a->ops.at[i], text));
+        exact |= exact_can(a->ops.at[i].at[0], DPR_I32);
+    }
+    return exact ? CLI_OK
+                 : cli_usage("%s is of operations with exact results: sum, min, max, argmin, argmax, all, any, band, "
+                             "bor, bxor, count",
+                             option);
+}
+
 static int complete(bench_asked *a) {
+    if (is_of_many(a) && check_many(a) != CLI_OK)
+        return CLI_USAGE;
+    if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
+        return cli_usage("--offsets belongs to --segments, which is not asked for");
+    a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
