@@ -61,11 +61,22 @@ __device__ __noinline__ void write_partial(Writer to, uint64_t count, typename M
     to.write(partial);
 }
 
+/* Writes the result of `count` elements, whose accumulator is `a`: combined with the initial value, if the run has one.
+ */
+template <class M, class Writer> __device__ void write_with_init(Writer to, uint64_t count, typename M::acc a) {
+    const dpr_kernel_args &args = to.args;
+    if (args.init.present) {
+        typename M::result init;
+        memcpy(&init, args.init.bytes, sizeof init);
+        a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
+    }
+    to.write(M::finish(a));
+}
+
 /* Writes the result of the first `count` elements, whose accumulator is `a`, or the partial result, if that is wanted
  * and the kernel writes `Partials`. One thread calls it. */
 template <class M, bool Partials = true, class Writer>
 __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
-    using R = typename M::result;
     const dpr_kernel_args &args = to.args;
     if constexpr (M::holds_index)
         a = M::locate(a, reader_of<M>(args), count);
@@ -73,16 +84,10 @@ __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
         if (count == 1)
             a = M::lift(reader_of<M>(args).element(0));
     }
-    if (args.init.present) {
-        if (Partials && args.init.present == DPR_PARTIAL_WANTED) {
-            write_partial<M>(to, count, a);
-            return;
-        }
-        R init;
-        memcpy(&init, args.init.bytes, sizeof init);
-        a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
-    }
-    to.write(M::finish(a));
+    if (Partials && args.init.present == DPR_PARTIAL_WANTED)
+        write_partial<M>(to, count, a);
+    else
+        write_with_init<M>(to, count, a);
 }
 
 /* The same for the one result of a run. */

@@ -460,6 +460,22 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
         return is_absent<D, N>(x) ? identity() : acc{by::template of<N>(x), index};
     }
 
+    /* Takes element number `i` of some if it is better than the best one before it, number `at` with key `best`. At
+     * first these are `none_of_some` and the worst key. */
+    static constexpr unsigned none_of_some = ~0u;
+    static __device__ void take_better(typename by::key &best, unsigned &at, storage x, unsigned i) {
+        const typename by::key key = by::template of<N>(x);
+        /* Only the key of an integer may be the worst one. */
+        if (by::better(key, best) || (!is_float<D> && at == none_of_some)) {
+            best = key;
+            at = i;
+        }
+    }
+
+    static __device__ bool has_key(storage x, decltype(acc::key) key) {
+        return !is_absent<D, N>(x) && by::template of<N>(x) == key;
+    }
+
     template <class Reader> static __device__ acc locate(acc a, const Reader &from, uint64_t count) {
         constexpr int size = packet<storage>::size;
         if (a.index == none)
@@ -468,7 +484,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
 #pragma unroll
         for (int e = size - 1; e >= 0; --e) {
             const uint64_t i = a.index + e;
-            if (i < count && !is_absent<D, N>(from.element(i)) && by::template of<N>(from.element(i)) == a.key)
+            if (i < count && has_key(from.element(i), a.key))
                 found = i;
         }
         return {a.key, found};

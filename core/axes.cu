@@ -1,0 +1,95 @@
+/* axes.tiles: reduces along axes. The form of the array decides how threads read it (axes.h). Results of few elements
+ * go by way of shared memory, by a kernel of its own (axes_stages.cu). If there are few results, several blocks share
+ * each. */
+#include "axes.cuh"
+
+#include "axes_stages.h"
+#include "cost.h"
+#include "family.cuh"
+
+namespace dpr {
+namespace {
+
+struct tiles_family {
+    template <class M> static constexpr axes_entry entry() { return axes_kernel<M>; }
+};
+
+using tiles_instances = instances<tiles_family, axes_entry>;
+
+const char *probe(const dpr_key *key, const dpr_caps *caps) {
+    if (!key->f.strided)
+        return "reduces along axes";
+    return caps->gpu.max_threads_per_block < DPR_AXES_THREADS ? "needs blocks of 256 threads" : nullptr;
+}
+
+/* Estimated: a launch, and the meeting of blocks if there are few results. */
+dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
+    return {DPR_LAUNCH_SECONDS + 2e-6, dpr_array_bytes(key, size) + dpr_axes_result_bytes(key, size), 0};
+}
+
+/* Shared memory of a block: a value for each result of each thread's unit. */
+int shared_bytes(const dpr_key *key) {
+    const int element = dpr_dtypes[key->f.dtype].size;
+    return DPR_AXES_THREADS * largest_small * (element < 4 ? 4 / element : 1);
+}
+
+dpr_kernel kernel(const dpr_key *key) {
+    return {tiles_instances::of(key), DPR_AXES_THREADS, shared_bytes(key), 2, 0, nullptr};
+}
+
+dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
+    dpr_launch_limits limits = {};
+    limits.threads = DPR_AXES_THREADS;
+    limits.max_blocks = resident.blocks;
+    limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
+    return limits;
+}
+
+dpr_axes_plan plan_of(const dpr_run *run) {
+    dpr_axes_plan plan;
+    dpr_axes_divide(run, static_cast<uint64_t>(run->limits.max_blocks), &plan);
+    return plan;
+}
+
+size_t workspace_bytes(const dpr_run *run) {
+    const dpr_axes_plan plan = plan_of(run);
+    const uint64_t results = dpr_axes_tile_results(&plan, dpr_dtypes[run->key.f.dtype].size);
+    return plan.parts > 1 ? static_cast<size_t>(plan.tiles.n * plan.parts * results * largest_small) : 0;
+}
+
+/* Most blocks of a grid that is started as others end: far from the limit, and enough that its end is even. */
+constexpr uint64_t most_blocks = uint64_t{1} << 20;
+
+int launch(const dpr_run *run) {
+    dpr_axes_args args = {};
+    dpr_launch launch = {};
+    args.plan = plan_of(run);
+    const uint64_t items = args.plan.tiles.n * args.plan.parts;
+    launch.entry = tiles_instances::of(&run->key);
+    launch.blocks = static_cast<unsigned>(items < most_blocks ? items : most_blocks);
+    launch.threads = DPR_AXES_THREADS;
+    launch.shared_bytes = shared_bytes(&run->key);
+    if (args.plan.form == DPR_AXES_STAGES)
+        dpr_axes_stages(run, items, &launch);
+    args.run = dpr_args_of(&launch, run);
+    return run->enqueue(run, &launch, &args.run);
+}
+
+} // namespace
+} // namespace dpr
+
+extern "C" const dpr_strategy dpr_axes_tiles;
+const dpr_strategy dpr_axes_tiles = {
+    .name = "axes.tiles",
+    .text = "along axes: tiles of neighbouring results; few elements a result go by way of shared memory",
+    .side = DPR_ON_GPU,
+    .role = DPR_ROLE_CANDIDATE,
+    .strided = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
+    .probe = dpr::probe,
+    .cost = dpr::cost,
+    .kernel = dpr::kernel,
+    .limits = dpr::limits,
+    .launch = dpr::launch,
+    .workspace_bytes = dpr::workspace_bytes,
+};

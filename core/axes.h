@@ -1,0 +1,96 @@
+/* How a grid reduces an array along axes. The host divides the work, from the layout alone; the kernel (axes.cuh)
+ * follows. Plain functions, so that the division is tested without a GPU. */
+#ifndef DPR_CORE_AXES_H
+#define DPR_CORE_AXES_H
+
+#include "args.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    DPR_AXES_THREADS = 256,                   /* of every block */
+    DPR_AXES_TICKETS = DPR_SCRATCH_BYTES / 4, /* tiles that several blocks may share: each has a ticket */
+    DPR_AXES_STAGE_BYTES = 12288,             /* of elements that a block copies to shared memory at a time */
+    DPR_AXES_PART_BYTES = 8192                /* of the elements of a tile, that are worth a block of their own */
+};
+
+/* How threads read elements. */
+typedef enum dpr_axes_form {
+    DPR_AXES_ELEMENTS, /* one by one */
+    DPR_AXES_WORDS,    /* four bytes at a time, of neighbouring results */
+    DPR_AXES_VECTORS,  /* 16 bytes at a time, of one result */
+    DPR_AXES_STAGES    /* by way of shared memory, for results of few elements */
+} dpr_axes_form;
+
+/* A divisor and (2^64 - 1) / divisor: kernels divide by multiplication. */
+typedef struct dpr_axes_divisor {
+    uint64_t n, reciprocal;
+} dpr_axes_divisor;
+
+/* An axis in bytes. `weight` is the distance of two neighbours' indices in the result of ARGMIN and ARGMAX. */
+typedef struct dpr_axes_axis {
+    dpr_axes_divisor extent;
+    uint64_t weight;
+    int64_t in, out;
+} dpr_axes_axis;
+
+/* A digit of a thread's number: thread / step % count. The two inverses are 2^16 / step and 2^16 / count, rounded up,
+ * which are exact enough to divide numbers below 256. */
+typedef struct dpr_axes_lanes {
+    uint32_t count, step, of_count, of_step;
+} dpr_axes_lanes;
+
+/* The division. A tile has the results of x.count neighbours along column_axis, times those of y.count neighbours along
+ * row_axis; tiles go on along the other kept axes. A unit is what a thread reads at a time: an element, a word or a
+ * vector.
+ *
+ * The elements of a result are divided among the threads that have its place in the tile, and among `parts` blocks,
+ * which leave partial results in workspace. A thread walks along walk_axis, with several units in flight, for each
+ * index of the other reduced axes, which are the rest. */
+typedef struct dpr_axes_plan {
+    uint32_t form;                    /* dpr_axes_form */
+    uint32_t tile_columns, tile_rows; /* of a tile, in units and in indices */
+    uint32_t walk_parts, parts;       /* of the walk; all */
+    uint32_t log_group;               /* STAGES: logarithm of the lanes of a result, to the base 2 */
+    uint32_t in_vectors;              /* STAGES: 1 if the elements of each result are whole vectors */
+    uint32_t of_columns;              /* STAGES: 2^32 / tile_columns, rounded up, if a tile has several rows */
+    uint32_t segments, segment_pitch; /* STAGES: pieces of the array that a tile is in, equally far apart: 1, or one for
+                                         each element of a result; bytes from one to the next in shared memory */
+    uint32_t head, tail;              /* VECTORS: elements of each row before the first vector and after the last */
+    int32_t other_count, rest_count;  /* axes of the list below: first those that are kept, then those of the rest */
+    dpr_axes_lanes x, y, walk, rest, slice;          /* `slice` numbers the threads of a result */
+    dpr_axes_divisor walk_lanes;                     /* walk.count */
+    dpr_axes_divisor column_tiles, row_tiles, tiles; /* along the two axes; all */
+    uint64_t each, row_length;                       /* elements of a result; VECTORS: of a row */
+    int64_t in_first, out_first; /* bytes from the places that the run has to those where all indices are 0 */
+    dpr_axes_axis column_axis, row_axis, walk_axis;
+    dpr_axes_axis axes[DPR_MOST_DIMENSIONS];
+    uint64_t rest_extent;            /* product */
+    uint64_t walk_share, rest_share; /* indices of a part */
+} dpr_axes_plan;
+
+/* The arguments of the kernel. */
+typedef struct dpr_axes_args {
+    dpr_kernel_args run;
+    dpr_axes_plan plan;
+} dpr_axes_args;
+
+/* Divides a run for `blocks` blocks at a time. */
+void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan);
+
+/* Bytes of all results. */
+double dpr_axes_result_bytes(const dpr_key *key, dpr_size size);
+
+/* Results of a tile, counted up to its edge. */
+static inline uint64_t dpr_axes_tile_results(const dpr_axes_plan *plan, size_t element) {
+    const uint64_t in_unit = plan->form == DPR_AXES_WORDS ? 4 / element : 1;
+    return (uint64_t)plan->tile_columns * plan->tile_rows * in_unit;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* Reductions along axes on a GPU: every pair and shape against the CPU's results. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+#include "gpu_memory.h"
+#include "reference.h"
+#include "support.h"
+
+enum { MOST_BYTES = 16, MOST_ELEMENTS = 1 << 20 };
+
+/* Shapes for each form of axes.tiles (core/axes.h), and for several blocks a result. Strides of 0 dimensions mean none
+ * are given. */
+typedef struct shape {
+    int dimensions;
+    uint32_t reduced;
+    uint64_t extents[4];
+    int64_t strides[4];
+    size_t first; /* place of the element with all indices 0 */
+} shape;
+
+static const shape shapes[] = {
+    {2, 2, {3000, 16}, {0}, 0},      {2, 2, {3000, 16}, {0}, 1},       {2, 2, {5000, 3}, {0}, 0},
+    {2, 2, {700, 256}, {0}, 0},      {2, 2, {37, 4097}, {0}, 3},       {2, 2, {3, 65536}, {0}, 0},
+    {2, 1, {65536, 3}, {0}, 0},      {2, 1, {10000, 16}, {0}, 0},      {2, 1, {2000, 256}, {0}, 0},
+    {2, 1, {2, 30000}, {0}, 0},      {2, 1, {16, 3000}, {0}, 1},       {3, 2, {64, 50, 64}, {0}, 0},
+    {3, 2, {3000, 8, 8}, {0}, 0},    {3, 2, {300, 64, 3}, {0}, 0},     {3, 5, {32, 60, 128}, {0}, 0},
+    {3, 5, {30, 70, 6}, {0}, 0},     {4, 10, {8, 16, 32, 64}, {0}, 0}, {1, 1, {200000}, {0}, 1},
+    {2, 3, {400, 300}, {512, 1}, 0}, {2, 2, {400, 300}, {512, 1}, 0},  {2, 2, {300, 200}, {-200, -1}, 59999},
+    {2, 1, {300, 200}, {0, 1}, 0},   {2, 2, {128, 300}, {1, 128}, 0},  {2, 0, {100, 300}, {0}, 0},
+};
+
+/* Whether results are the same, up to rounding. */
+static int is_close(dpr_dtype type, const unsigned char *a, const unsigned char *b, size_t size) {
+    const int is_narrow = type == DPR_F32 || type == DPR_C64;
+    if (type != DPR_F64 && type != DPR_C128 && !is_narrow)
+        return memcmp(a, b, size) == 0;
+    for (size_t i = 0; i < size / (is_narrow ? 4 : 8); i++) {
+        const double x = is_narrow ? (double)((const float *)a)[i] : ((const double *)a)[i];
+        const double y = is_narrow ? (double)((const float *)b)[i] : ((const double *)b)[i];
+        const double bound = (is_narrow ? 1e-5 : 1e-12) * (1 + (y < 0 ? -y : y));
+        if (!(x == y || (x != x && y != y) || (x - y <= bound && y - x <= bound)))
+            return 0;
+    }
+    return 1;
+}
+
+typedef struct scene {
+    dpr_ctx *gpu, *cpu;
+    dpr_op op;
+    dpr_dtype dtype;
+    unsigned char *in, *known, *got; /* host */
+    void *in_device, *out_device;
+} scene;
+
+static void expect_same(const scene *s, const shape *at, dpr_nan nan) {
+    const size_t element = dpr_dtype_size(s->dtype), size = ref_result_size(s->op, s->dtype);
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    size_t results = 1, wrong = 0;
+    for (int d = 0; d < at->dimensions; d++)
+        results *= at->reduced >> d & 1 ? 1 : (size_t)at->extents[d];
+    axes.dimensions = at->dimensions;
+    axes.reduced = at->reduced;
+    axes.extents = at->extents;
+    axes.strides = at->strides[0] || at->strides[1] ? at->strides : NULL;
+    options.nan = nan;
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_axes(s->cpu, s->in + at->first * element, s->known, s->dtype, s->op, &axes, &options));
+    options.strategy = "axes.tiles";
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->gpu, (char *)s->in_device + at->first * element, s->out_device, s->dtype,
+                                          s->op, &axes, &options));
+    EXPECT_TRUE(gpu_copy(s->got, s->out_device, results * size));
+    for (size_t i = 0; i < results; i++)
+        wrong += !is_close(dpr_result_dtype(s->op, s->dtype), s->got + i * size, s->known + i * size, size);
+    EXPECT_THAT(wrong == 0, "%s of %s, shape %td, NaN policy %d: %zu of %zu results are wrong", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype), at - shapes, (int)nan, wrong, results);
+}
+
+static void run_pair(scene *s) {
+    data_fill(s->in, s->op, s->dtype, DATA_SPECIALS, MOST_ELEMENTS / 2);
+    data_fill(s->in + MOST_ELEMENTS / 2 * dpr_dtype_size(s->dtype), s->op, s->dtype, DATA_RANDOM, MOST_ELEMENTS / 2);
+    if (!data_pattern_applies(DATA_SPECIALS, s->op, s->dtype))
+        data_fill(s->in, s->op, s->dtype, DATA_RANDOM, MOST_ELEMENTS);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
+    for (size_t i = 0; i < LENGTH(shapes); i++)
+        for (int nan = DPR_NAN_PROPAGATE; nan <= DPR_NAN_IGNORE; nan++)
+            expect_same(s, &shapes[i], (dpr_nan)nan);
+}
+
+TEST(GpuAxes, every_pair_in_every_form) {
+    NEED_GPU();
+    scene s = {0};
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s.gpu));
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s.cpu));
+    s.in = malloc(MOST_ELEMENTS * MOST_BYTES);
+    s.known = malloc(MOST_ELEMENTS * MOST_BYTES);
+    s.got = malloc(MOST_ELEMENTS * MOST_BYTES);
+    s.in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
+    s.out_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
+    for (size_t o = 0; o < dpr_op_count() && s.in_device && s.out_device; o++)
+        for (size_t t = 0; t < dpr_dtype_count(); t++) {
+            s.op = dpr_op_at(o);
+            s.dtype = dpr_dtype_at(t);
+            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype))
+                run_pair(&s);
+        }
+    EXPECT_TRUE(s.in_device && s.out_device);
+    gpu_free(DPR_MEMORY_DEVICE, s.in_device);
+    gpu_free(DPR_MEMORY_DEVICE, s.out_device);
+    free(s.in);
+    free(s.known);
+    free(s.got);
+    dpr_ctx_destroy(s.gpu);
+    dpr_ctx_destroy(s.cpu);
+}
