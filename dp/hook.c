@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calibration.h"
+#include "graphs.h"
 #include "nested_host.h"
 #include "pending.h"
 
@@ -13,6 +14,7 @@ typedef struct state {
     int allowed;     /* 1 if the limit of pending launches was set for this device */
     int64_t pending; /* most pending launches from kernels */
     dpr_calibration *calibration;
+    dpr_graphs *graphs;
 } state;
 
 static void assume(dpr_gpu_caps *gpu) {
@@ -26,6 +28,7 @@ static void close_state(void *of, int there) {
     if (s->allowed)
         dpr_pending_put_back(&s->home, there);
     dpr_calibration_destroy(s->calibration, there);
+    dpr_graphs_destroy(s->graphs, there);
     free(s);
 }
 
@@ -40,8 +43,9 @@ static int open_state(const dpr_home *home, void **out) {
     s->home = *home;
     s->pending = (int64_t)pending;
     s->calibration = dpr_calibration_create();
+    s->graphs = dpr_graphs_create();
     *out = s;
-    return s->calibration ? cudaSuccess : cudaErrorMemoryAllocation;
+    return s->calibration && s->graphs ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 static void limit(const void *of, dpr_gpu_caps *gpu) {
@@ -69,6 +73,11 @@ static dpr_status measure(void *of, dpr_device *device, dpr_workspaces *work, co
 static void read_measured(const void *of, dpr_gpu_caps *gpu) {
     const state *s = of;
     dpr_calibration_read(s->calibration, gpu);
+}
+
+dpr_graphs *dpr_dp_graphs(const dpr_device *device) {
+    const state *s = dpr_device_hooked(device);
+    return s->graphs;
 }
 
 /* Asks for the pool's size in each run, because anybody may change it. */

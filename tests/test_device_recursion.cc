@@ -98,7 +98,7 @@ uint64_t reference(const tree::task &t, bool folds, uint64_t *tasks) {
 }
 
 struct sizes {
-    unsigned blocks, slots, frontier, budget, capacity;
+    unsigned blocks, slots, frontier, budget, capacity, first_tasks;
 };
 
 /* A run: its memory and its arguments. */
@@ -134,6 +134,8 @@ template <class P> struct run {
         args.budget = s.budget;
         args.max_depth = 1000;
         args.max_tasks = ~0ull;
+        args.first_tasks = s.first_tasks;
+        args.shared_bytes = sizeof shared;
         gridDim.x = s.blocks;
         (void)pthread_barrier_init(&device_on_host::barrier, nullptr, s.blocks);
     }
@@ -152,19 +154,40 @@ template <class P> struct run {
             t.join();
     }
 
-    bool has_ended() const { return mail[0] >> 32 == 1; }
+    /* Whether the outcome and the results that fit are in the mailbox. */
+    bool has_ended() const {
+        for (size_t i = 0; i < sizeof(letter) / 4; ++i)
+            if (mail[i] >> 32 != 1)
+                return false;
+        return true;
+    }
+
+    /* Whether all words of the arena are zero again. */
+    bool is_clean() const {
+        const dpr_arena zero = {};
+        return std::memcmp(&arena, &zero, sizeof zero) == 0;
+    }
+
+    letter read_letter() const {
+        letter l;
+        uint32_t words[sizeof l / 4];
+        for (size_t i = 0; i < sizeof l / 4; ++i)
+            words[i] = static_cast<uint32_t>(mail[i]);
+        std::memcpy(&l, words, sizeof l);
+        return l;
+    }
 
     void check() {
-        dpr_recursion_outcome o;
-        std::vector<uint32_t> words(sizeof o / 4);
+        const letter l = read_letter();
         uint64_t tasks = 0;
-        for (size_t i = 0; i < words.size(); ++i)
-            words[i] = static_cast<uint32_t>(mail[i]);
-        std::memcpy(&o, words.data(), sizeof o);
-        EXPECT_EQ(0u, o.error);
-        for (size_t i = 0; i < roots.size(); ++i)
-            EXPECT_EQ(reference(roots[i], folds<P>, &tasks), out[i]);
-        EXPECT_EQ(tasks, o.tasks);
+        EXPECT_EQ(0u, l.outcome.error);
+        for (size_t i = 0; i < roots.size(); ++i) {
+            const uint64_t wanted = reference(roots[i], folds<P>, &tasks);
+            EXPECT_EQ(wanted, out[i]);
+            EXPECT_EQ(0, std::memcmp(&wanted, l.results + 8 * i, 8));
+        }
+        EXPECT_EQ(tasks, l.outcome.tasks);
+        EXPECT_TRUE(is_clean());
     }
 };
 
@@ -201,13 +224,14 @@ template <class P> void expect_all(void (*expect)(const sizes &, uint64_t, unsig
                 for (const unsigned budget : {1u, 8u, 256u})
                     for (const unsigned capacity : {3u, 7u, 40u, 5000u}) {
                         ++seed;
-                        expect({blocks, slots, frontier, budget, capacity}, seed, 1 + static_cast<unsigned>(seed % 3));
+                        expect({blocks, slots, frontier, budget, capacity, 0}, seed,
+                               1 + static_cast<unsigned>(seed % 3));
                     }
 }
 
 /* A lane that leaves is idle, also if it has not begun its task: its stack has other uses then. */
 TEST(DeviceRecursion, lanes_leave_what_they_have_not_begun) {
-    const run<tree> r({1, 20, 1, 1, 10}, 3, 1);
+    const run<tree> r({1, 20, 1, 1, 10, 0}, 3, 1);
     const nodes<tree> arena = {r.args, none, nullptr};
     lane<tree> own = {
         arena, shared, reinterpret_cast<header<tree> *>(shared + 21 * sizeof(slot<tree>)), sizeof(slot<tree>), 1, 20};
@@ -217,6 +241,70 @@ TEST(DeviceRecursion, lanes_leave_what_they_have_not_begun) {
     own.leave();
     EXPECT_FALSE(own.busy());
     EXPECT_EQ(unsigned{pending}, arena.state_of(0));
+}
+
+/* ---- A warp that solves the roots at once: here it has one lane ---- */
+
+/* With a given number of first tasks. Returns whether nothing else was needed. */
+template <class P>
+bool run_tiny(const sizes &s, uint64_t seed, uint64_t max_tasks, unsigned max_depth, unsigned shared_bytes) {
+    run<P> r(s, seed, 1);
+    r.args.shared_bytes = shared_bytes;
+    r.args.max_tasks = max_tasks;
+    r.args.max_depth = max_depth;
+    r.args.out = s.capacity > 0 || seed % 2 ? r.args.out : nullptr;
+    r.launch(seed, [&] { persistent<P>(r.args, none); });
+    EXPECT_TRUE(r.has_ended());
+    EXPECT_TRUE(r.is_clean());
+    const letter l = r.read_letter();
+    if (s.capacity == 0 && l.outcome.error != 0) {
+        EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, l.outcome.error);
+        EXPECT_EQ(0u, r.out[0]);
+        return false;
+    }
+    if (!r.args.out)
+        std::memcpy(r.out.data(), l.results, 8);
+    r.check();
+    return l.outcome.levels == 0;
+}
+
+/* Of trees of all sizes, in grids that can go on with what is left, and in a block that cannot. */
+template <class P> void expect_tiny() {
+    for (const unsigned blocks : {1u, 3u})
+        for (const unsigned capacity : {0u, 2000u}) {
+            unsigned at_once = 0;
+            for (uint64_t seed = 0; seed < 200 && (blocks == 1 || capacity > 0); ++seed) {
+                uint64_t tasks = 0;
+                const run<P> trees({blocks, 20, 1, 1, 1, 0}, seed, 1);
+                (void)reference(trees.roots[0], folds<P>, &tasks);
+                const bool done = run_tiny<P>({blocks, 60, 8, 8, capacity, 40}, seed, ~0ull, 1000, sizeof shared);
+                EXPECT_EQ(tasks <= 40, done) << tasks << " tasks";
+                at_once += done;
+            }
+            EXPECT_TRUE((blocks > 1 && capacity == 0) || (at_once > 20 && at_once < 180)) << at_once;
+        }
+}
+
+TEST(DeviceRecursion, a_warp_solves_few_tasks_at_once) {
+    expect_tiny<tree>();
+    expect_tiny<fold_tree>();
+}
+
+/* What a limit forbids, or there is no room for, the warp leaves alone. */
+TEST(DeviceRecursion, a_warp_that_solves_at_once_keeps_to_limits) {
+    uint64_t seed = 0, tasks = 0;
+    for (; tasks < 8 || tasks > 30; ++seed) {
+        const run<tree> trees({1, 20, 1, 1, 1, 0}, seed, 1);
+        tasks = 0;
+        (void)reference(trees.roots[0], false, &tasks);
+    }
+    --seed;
+    const sizes s = {1, 60, 8, 8, 0, 60};
+    EXPECT_TRUE(run_tiny<tree>(s, seed, tasks, 1000, sizeof shared));
+    EXPECT_FALSE(run_tiny<tree>(s, seed, tasks - 1, 1000, sizeof shared));
+    EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 0, sizeof shared));
+    EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 1000, 0));
+    EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 1000, 400));
 }
 
 TEST(DeviceRecursion, persistent_joins) {

@@ -151,6 +151,32 @@ GPU_TEST(ladders) {
     }
 }
 
+/* The costs of roots in host memory tell how many tasks there are, so that all runs but the first are sized for them.
+ */
+GPU_TEST(few_tasks) {
+    enum { MOST = 33 };
+    static const size_t counts[] = {1, 2, 8, 32, MOST};
+    uint64_t roots[MOST], results[MOST], *to;
+    ASSERT_TRUE(cudaMallocManaged((void **)&to, sizeof results, cudaMemAttachGlobal) == cudaSuccess);
+    s->options.cutoff = DPR_NO_CUTOFF;
+    for (uint64_t longest = 0; longest < 75; longest += longest < 35 ? 1 : 10)
+        for (size_t i = 0; i < 4 * LENGTH(counts); i++) {
+            const size_t n = counts[i / 4];
+            uint64_t tasks = 0, *out = i % 4 == 3 ? to : results;
+            memset(out, 0, sizeof results);
+            for (size_t k = 0; k < n; k++) {
+                roots[k] = longest - (longest < k ? longest : k);
+                tasks += 2 * roots[k] + 1;
+            }
+            ASSERT_STATUS(DPR_OK, cut_ladder_run(s->ctx, roots, n, NULL, out, &s->options, &s->report, NULL));
+            for (size_t k = 0; k < n; k++)
+                EXPECT_EQ_U64(2 * roots[k] + 1, out[k]);
+            EXPECT_EQ_U64(tasks, s->report.tasks);
+            EXPECT_EQ_U64(longest, s->report.deepest);
+        }
+    (void)cudaFree(to);
+}
+
 GPU_TEST(device_memory_and_streams) {
     enum { ROOTS = 3000 };
     static uint64_t roots[ROOTS], results[ROOTS];

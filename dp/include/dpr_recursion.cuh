@@ -69,6 +69,9 @@
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
+ * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture: no engine can
+ * be captured, also not `host`, which launches a kernel for each level.
+ *
  * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
  * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
  * the merging of two sorted ranges. All threads of the team call the function, and share the work by team.rank() and

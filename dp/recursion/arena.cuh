@@ -28,7 +28,7 @@ struct dpr_arena {
     unsigned busy;                   /* lanes with tasks at the end of a round */
     unsigned begin, end;             /* the nodes that a level, round or phase is for */
     unsigned ahead_begin, ahead_end; /* these words are persistent.cuh's */
-    unsigned finished, few, steps, meetings;
+    unsigned finished, few, steps, meetings, reported;
     unsigned phase, phases, levels, widest, ticket;
     unsigned held;            /* launches by kernels that are pending */
     unsigned spans;           /* written */
@@ -253,11 +253,13 @@ __device__ inline unsigned end_of(const dpr_recursion_args &args) {
     return nodes < args.capacity ? nodes : args.capacity;
 }
 
+template <class P> __device__ const typename P::task &root_task(const dpr_recursion_args &args, unsigned i) {
+    return static_cast<const typename P::task *>(args.roots ? args.roots : args.few_roots)[i];
+}
+
 template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned me, unsigned threads) {
-    const void *from = arena.args.roots ? arena.args.roots : arena.args.few_roots;
-    const auto *roots = static_cast<const typename P::task *>(from);
     for (unsigned i = me; i < arena.args.count; i += threads) {
-        arena[i].at.task = roots[i];
+        arena[i].at.task = root_task<P>(arena.args, i);
         arena.make(i, folds<P> ? i : no_node, 0, pending);
         if constexpr (folds<P>)
             arena.result_of(i) = nothing_folded<P>();
@@ -266,7 +268,7 @@ template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned m
 
 /* Thread `me` of `threads` copies results of roots, which are all solved. */
 template <class P> __device__ void copy_results(const nodes<P> &arena, unsigned me, unsigned threads) {
-    for (unsigned i = me; i < arena.args.count; i += threads)
+    for (unsigned i = me; i < arena.args.count && arena.args.out; i += threads)
         static_cast<typename P::result *>(arena.args.out)[i] = arena.result_of(i);
 }
 
@@ -306,9 +308,10 @@ __device__ inline void end_span(const dpr_recursion_args &args, uint64_t begin, 
         args.spans[i] = {begin, time_now(), what, worker};
 }
 
-/* Puts `words` 32-bit words into the mailbox, from its word `at` on. */
-__device__ inline void post(const dpr_recursion_args &args, unsigned at, const uint32_t *from, unsigned words) {
-    for (unsigned i = 0; i < words; ++i)
+/* Puts 32-bit words number `first`, first + step, ... of `words` into the mailbox, from its word `at` on. */
+__device__ inline void post(const dpr_recursion_args &args, unsigned at, const uint32_t *from, unsigned words,
+                            unsigned first = 0, unsigned step = 1) {
+    for (unsigned i = first; i < words; i += step)
         cuda::atomic_ref<uint64_t, cuda::thread_scope_system>(args.mailbox[at + i])
             .store(uint64_t{args.tag} << 32 | from[i], cuda::memory_order_relaxed);
 }

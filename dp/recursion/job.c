@@ -29,6 +29,9 @@ enum {
     LEAST_CHUNKS = 1 << 16, /* for stacks that find the arena full */
     SMALL_ARENA = 1 << 14,  /* nodes, and chunks, for few tasks */
     SMALL_CHUNKS = 1 << 12,
+    TINY = 512,            /* tasks, which one warp does sooner than a block */
+    TINY_BYTES = 60 << 10, /* of shared memory, for twice as many of them */
+    FIRST_TASKS = 64,      /* that a warp tries to do first, if nobody knows how many there are */
     LANE_CHUNKS = 8,
     CHUNK_BYTES = 1 << 28, /* of all chunks, at most, if they are more than LEAST_CHUNKS */
     CHUNK_HEAD = 32,       /* bytes of a chunk before its slots */
@@ -92,13 +95,24 @@ static size_t after(size_t *end, size_t bytes) {
     return begin;
 }
 
+static size_t result_bytes(const dpr_job *j) {
+    return j->call->n * j->call->recursion->result_bytes;
+}
+
+/* Whether results come with the report. */
+static int come_by_mail(const dpr_job *j) {
+    return j->out_on_host && result_bytes(j) <= DPR_RECURSION_LETTER;
+}
+
 /* The workspace of a run with nested launches begins with room for a report. */
 static dpr_job_layout lay_out(const dpr_job *j) {
     const dpr_recursion *r = j->call->recursion;
     dpr_job_layout at = {.bytes = DPR_REPORT_BYTES};
+    if (j->at_once)
+        return (dpr_job_layout){0};
     at.block = after(&at.bytes, sizeof(dpr_recursion_block) + r->data_bytes);
     at.roots = after(&at.bytes, j->roots_on_host ? j->call->n * r->task_bytes : 0);
-    at.out = after(&at.bytes, j->out_on_host ? j->call->n * r->result_bytes : 0);
+    at.out = after(&at.bytes, j->out_on_host && !come_by_mail(j) ? result_bytes(j) : 0);
     at.sums = after(&at.bytes, r->gpu->folds ? j->call->n * r->result_bytes : 0);
     at.spans = after(&at.bytes, j->args.most_spans * sizeof(dpr_recursion_span));
     at.chunks = after(&at.bytes, (size_t)j->args.chunks * j->args.chunk_bytes);
@@ -113,6 +127,23 @@ static uint32_t least_of(uint64_t a, uint64_t b) {
 int dpr_job_is_small(const dpr_job *j) {
     enum { FEW = 2048 };
     return j->call->tasks > 0 && j->call->tasks <= FEW && !j->call->recursion->gpu->teams;
+}
+
+int dpr_job_is_tiny(const dpr_job *j) {
+    const dpr_recursion_call *call = j->call;
+    const size_t nodes = (size_t)call->recursion->most_children * 32 + 2 * call->tasks;
+    if (!dpr_job_is_small(j) || call->tasks > TINY || call->options.trace
+        || nodes > TINY_BYTES / (call->recursion->gpu->slot_bytes + 8))
+        return 0;
+    const int has_roots = !j->roots_on_host || call->n * call->recursion->task_bytes <= sizeof j->args.few_roots;
+    return has_roots && (!j->out_on_host || come_by_mail(j));
+}
+
+/* Tasks that a warp tries to do before others begin. */
+static uint32_t count_first_tasks(const dpr_job *j) {
+    if (j->at_once)
+        return DPR_TINY_NODES;
+    return j->call->tasks <= FIRST_TASKS && !j->call->options.trace ? FIRST_TASKS : 0;
 }
 
 static uint64_t root_of(uint64_t n) {
@@ -157,12 +188,13 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     const uint64_t lanes = (uint64_t)lanes_of(r, j->threads) * j->blocks * (uint64_t)sms;
     j->shared_bytes = fixed + lanes_of(r, j->threads) * stack_bytes(r->gpu, j->args.slots);
     j->args.count = (uint32_t)call->n;
-    j->args.capacity = o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(j);
+    j->args.capacity = j->at_once ? 0 : o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(j);
+    j->args.first_tasks = count_first_tasks(j);
     j->args.frontier = choose_frontier(j, lanes);
     j->args.budget = BUDGET;
     j->args.chunk_bytes =
         (uint32_t)(CHUNK_HEAD + j->args.slots * (r->gpu->slot_bytes + r->gpu->header_bytes) + 15) / 16 * 16;
-    j->args.chunks = count_chunks(j, lanes);
+    j->args.chunks = j->at_once ? 0 : count_chunks(j, lanes);
     j->args.max_depth = least_of(o->max_depth, UINT32_MAX / 2);
     j->args.max_tasks = o->max_tasks ? o->max_tasks : UINT64_MAX;
     j->args.cutoff = call->cutoff;
@@ -210,16 +242,21 @@ static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursio
 }
 
 cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
+    char *memory = run->workspace;
     *args = j->args;
     args->arena = run->scratch;
-    args->block = (dpr_recursion_block *)((char *)run->workspace + j->at.block);
-    args->chunk_memory = (char *)run->workspace + j->at.chunks;
-    args->nodes = (char *)run->workspace + j->at.nodes;
-    args->sums = (char *)run->workspace + j->at.sums;
-    args->spans = (dpr_recursion_span *)((char *)run->workspace + j->at.spans);
     args->mailbox = run->out;
     args->tag = run->tag;
-    args->out = j->out_on_host ? (char *)run->workspace + j->at.out : (char *)j->call->out;
+    args->out = j->out_on_host ? NULL : j->call->out;
+    if (!memory)
+        return copy_roots(run, j, args);
+    args->block = (dpr_recursion_block *)(memory + j->at.block);
+    args->chunk_memory = memory + j->at.chunks;
+    args->nodes = memory + j->at.nodes;
+    args->sums = memory + j->at.sums;
+    args->spans = (dpr_recursion_span *)(memory + j->at.spans);
+    if (j->out_on_host && !come_by_mail(j))
+        args->out = memory + j->at.out;
     return copy_roots(run, j, args);
 }
 
@@ -261,8 +298,7 @@ cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursio
     if (!j->results && !j->spans)
         return cudaSuccess;
     if (j->results)
-        error = cudaMemcpyAsync(j->results, args->out, j->call->n * j->call->recursion->result_bytes, cudaMemcpyDefault,
-                                run->stream);
+        error = cudaMemcpyAsync(j->results, args->out, result_bytes(j), cudaMemcpyDefault, run->stream);
     if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
     /* The mailbox may be full before copies are done; and after an error other runs may get it. */
@@ -316,7 +352,7 @@ static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o
 static void read_letter(const dpr_job *j, const letter *from, dpr_recursion_report *report) {
     const dpr_recursion_outcome *o = &from->outcome;
     if (j->out_on_host)
-        memcpy(j->call->out, j->results ? j->results : from->results, j->call->n * j->call->recursion->result_bytes);
+        memcpy(j->call->out, j->results ? j->results : from->results, result_bytes(j));
     report->tasks = o->tasks;
     report->deepest = o->deepest;
     report->levels = o->levels;
@@ -346,9 +382,8 @@ static void tell_spans(const dpr_job *j, const dpr_recursion_outcome *o) {
 
 /* Host memory for what fits no mailbox. Without any for spans, none are kept. */
 static dpr_status make_room(dpr_job *j) {
-    const size_t bytes = j->call->n * j->call->recursion->result_bytes;
-    if (j->out_on_host && bytes > DPR_RECURSION_LETTER) {
-        j->results = malloc(bytes);
+    if (j->out_on_host && !come_by_mail(j)) {
+        j->results = malloc(result_bytes(j));
         if (!j->results)
             return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu results", j->call->n);
     }
@@ -365,6 +400,9 @@ dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_str
     dpr_status status = make_room(j);
     if (status == DPR_OK)
         status = dpr_job_explain(call, run_on_device(call, j, strategy, &from));
+    j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
+    if (j->unsolved)
+        return DPR_OK;
     if (status == DPR_OK)
         status = check_outcome(j, &from.outcome, strategy->name);
     if (status == DPR_OK)

@@ -8,6 +8,10 @@
 #include "engines.h"
 #include "strategy.h"
 
+/* Tasks for which one warp has room if few are to be expected: more than that, because similar runs have other numbers
+ * of tasks. */
+enum { DPR_TINY_NODES = 1024 };
+
 /* Where the parts of a run's workspace begin, and its size. */
 typedef struct dpr_job_layout {
     size_t block, roots, out, sums, spans, chunks, nodes, bytes;
@@ -22,6 +26,8 @@ typedef struct dpr_job {
     unsigned blocks;     /* an SM */
     size_t shared_bytes; /* a block */
     int roots_on_host, out_on_host;
+    int at_once;       /* 1: the first warp of one block tries to solve the roots, without a workspace */
+    int unsolved;      /* 1: it tried in vain, and nothing is written */
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     void *spans;       /* host memory for args.most_spans spans, or NULL */
     unsigned launches; /* by the host */
@@ -47,6 +53,9 @@ unsigned dpr_job_threads(const dpr_recursion *recursion, unsigned most_threads, 
  * other. */
 int dpr_job_is_small(const dpr_job *job);
 
+/* Whether they are so few that one warp solves them sooner than a block, and neither roots nor results need memory. */
+int dpr_job_is_tiny(const dpr_job *job);
+
 /* Sets sizes, given threads and args.slots. `fixed` as above. */
 void dpr_job_size(dpr_job *job, size_t fixed);
 
@@ -61,7 +70,7 @@ cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *functio
  * of the run is in flight. */
 cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recursion_args *args);
 
-/* Runs the job as a strategy that is in no list, and writes results and report. */
+/* Runs the job as a strategy that is in no list. Writes results and report, unless job->unsolved is set. */
 dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *job, const dpr_strategy *strategy,
                        dpr_recursion_report *report);
 

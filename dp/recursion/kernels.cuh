@@ -20,9 +20,12 @@ template <class P> const void *persistent_kernel() {
 }
 
 template <class P> int find_persistent(unsigned shared_bytes, void **function) {
+    constexpr unsigned permitted = 48 << 10; /* to every kernel */
     const void *kernel = persistent_kernel<P>();
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    cudaError_t error = cudaSuccess;
+    if (shared_bytes > permitted)
+        error =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     return error == cudaSuccess ? function_of(kernel, function) : static_cast<int>(error);
 }
 

@@ -5,6 +5,8 @@
 enum {
     MOST_LANES = 1024, /* in the one block of an SM */
     SMALL_LANES = 128, /* if few tasks are to be expected */
+    TINY_LANES = 32,   /* if one warp does them */
+    LINK_BYTES = 8,    /* of a node in shared memory, besides its slot (at_once.cuh) */
     TEAM = 256,        /* threads */
     MOST_TEAMS = 4     /* of an SM: the kernel's launch bounds */
 };
@@ -17,7 +19,7 @@ static int launch(const dpr_run *run) {
     cudaError_t error = dpr_job_begin(run, j, &args);
     if (error == cudaSuccess)
         error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
-    const unsigned blocks = dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms;
+    const unsigned blocks = j->at_once || dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms;
     if (error == cudaSuccess)
         error = dpr_job_launch(run, j, function, blocks, blocks > 1 || r->gpu->teams, params);
     return (int)(error == cudaSuccess ? dpr_job_end(run, j, &args) : error);
@@ -54,15 +56,37 @@ static unsigned count_blocks(const dpr_job *j) {
     return fitting < MOST_TEAMS ? (unsigned)fitting : MOST_TEAMS;
 }
 
+/* Slots of each stack of a warp whose memory is to have DPR_TINY_NODES nodes, and a letter, besides a task's children.
+ */
+static unsigned tiny_slots(const dpr_recursion *r) {
+    const unsigned row = TINY_LANES * r->gpu->slot_bytes;
+    return (unsigned)r->most_children + (DPR_TINY_NODES * (r->gpu->slot_bytes + LINK_BYTES) + 256) / row + 1;
+}
+
+static dpr_status run_sized(dpr_job *j, unsigned most_lanes, dpr_recursion_report *report) {
+    j->blocks = 1;
+    j->threads = choose_threads(j->call, most_lanes, &j->args.slots);
+    if (j->at_once && j->args.slots > tiny_slots(j->call->recursion))
+        j->args.slots = tiny_slots(j->call->recursion);
+    dpr_job_size(j, fixed_bytes(j->call->recursion));
+    j->blocks = count_blocks(j);
+    j->launches++;
+    return dpr_job_run(j->call, j, &strategy, report);
+}
+
+/* What one warp was to solve, and has not, is done as if it had not tried. */
 static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1, .launches = 1};
-    const dpr_status status = dpr_job_places(&j);
+    dpr_job j = {.call = call};
+    dpr_status status = dpr_job_places(&j);
     if (status != DPR_OK)
         return status;
-    j.threads = choose_threads(call, dpr_job_is_small(&j) ? SMALL_LANES : MOST_LANES, &j.args.slots);
-    dpr_job_size(&j, fixed_bytes(call->recursion));
-    j.blocks = count_blocks(&j);
-    return dpr_job_run(call, &j, &strategy, report);
+    j.at_once = dpr_job_is_tiny(&j);
+    if (j.at_once)
+        status = run_sized(&j, TINY_LANES, report);
+    if (status != DPR_OK || (j.at_once && !j.unsolved))
+        return status;
+    j.at_once = 0;
+    return run_sized(&j, dpr_job_is_small(&j) ? SMALL_LANES : MOST_LANES, report);
 }
 
 /* ---- The engine ---- */

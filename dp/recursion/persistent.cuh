@@ -26,6 +26,7 @@
 #ifndef DPR_DP_PERSISTENT_CUH
 #define DPR_DP_PERSISTENT_CUH
 
+#include "at_once.cuh"
 #include "lane.cuh"
 
 namespace dpr {
@@ -106,20 +107,11 @@ struct end_of_round {
     }
 };
 
-/* A few steps of the first warp, one lane a root: that is all that a tiny problem takes. Roots that are not solved then
- * are left as if they had not been begun, because lanes solve the tasks of a frontier with equal depths sooner. */
-template <class P> __device__ void solve_few(const nodes<P> &arena, lane<P> &own) {
-    constexpr int steps = 32;
-    if (threadIdx.x < arena.args.count)
-        own.start(threadIdx.x);
-    for (int i = 0; i < steps && __any_sync(~0u, own.busy()); ++i)
-        if (own.busy() && own.has_room())
-            own.step();
-    if (own.busy()) {
-        own.root = no_node;
-        own.tasks = 0;
-        own.kept = {};
-    }
+/* The run is reported, and all blocks know it: the last one leaves the arena zero. */
+__device__ inline void clear_arena(dpr_arena &a) {
+    __syncthreads(); /* all threads have read it */
+    if (threadIdx.x == 0 && atomicAdd(&a.ticket, 1) == gridDim.x - 1)
+        a = dpr_arena{};
 }
 
 /* Levels from nodes begin .. end-1 on, while a block has a thread for each task: one block alone needs no meetings.
@@ -153,20 +145,14 @@ template <class P> __device__ void begin_in_block(const nodes<P> &arena, lane<P>
     const dpr_recursion_args &args = arena.args;
     dpr_arena &a = *args.arena;
     place_roots(arena, threadIdx.x, blockDim.x);
-    __syncthreads();
-    if (args.count <= 32 && threadIdx.x < 32)
-        solve_few(arena, own);
-    own.hand_in();
     __threadfence();
     __syncthreads();
-    const bool finished = __syncthreads_or(a.solved == args.count || arena.failed()) != 0;
-    if (!finished)
-        divide_in_block(arena, own, 0, args.count);
+    divide_in_block(arena, own, 0, args.count);
     own.hand_in();
     __syncthreads();
     if (threadIdx.x == 0) {
-        a.begin = finished ? args.count : a.ahead_begin;
-        a.end = finished ? args.count : a.ahead_end;
+        a.begin = a.ahead_begin;
+        a.end = a.ahead_end;
         a.finished = a.solved == args.count || arena.failed();
     }
 }
@@ -222,16 +208,23 @@ __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dp
                    args.slots};
     dpr_arena &a = *args.arena;
     unsigned meetings = 0;
+    const bool reported = blockIdx.x == 0 && args.first_tasks > 0 && run_at_once(arena, shared);
+    if (reported && gridDim.x == 1)
+        return;
     if (me == 0) {
         a.nodes = a.end = args.count;
         a.steps = args.budget;
+        a.reported = reported;
     }
-    if (args.count >= blockDim.x) {
+    if (args.count >= blockDim.x)
         place_roots(arena, me, threads);
-    } else if (blockIdx.x == 0) {
+    else if (blockIdx.x == 0 && !reported)
         begin_in_block(arena, own);
-    }
     wait_for_grid();
+    if (a.reported) {
+        clear_arena(a);
+        return;
+    }
     turn now = {a.begin, a.end, a.finished != 0, false, a.steps};
     if (!now.finished)
         now = widen(arena, own, now, args.frontier, &meetings);

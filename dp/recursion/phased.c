@@ -11,6 +11,7 @@
 #include "cuda/home.h"
 #include "cuda/module.h"
 #include "error.h"
+#include "graphs.h"
 #include "job.h"
 #include "nested_host.h"
 
@@ -123,54 +124,46 @@ static cudaError_t run_level(scene *s) {
 
 /* ---- graph: a graph that launches itself again for each phase ---- */
 
-/* Adds a kernel to the graph, after `*last` unless that is NULL. */
-static cudaError_t add_kernel(cudaGraph_t graph, CUgraphNode *last, CUDA_KERNEL_NODE_PARAMS kernel) {
-    const CUgraphNode before = *last;
-    kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
-    return (cudaError_t)dpr_driver()->graph_add_kernel(last, graph, &before, before != NULL, &kernel);
+static dpr_graphs *graphs_of(const scene *s) {
+    return dpr_dp_graphs(dpr_ctx_gpu(s->job->call->ctx));
 }
 
 /* A phase, and the kernel that launches the graph again. */
-static cudaError_t fill_graph(scene *s, cudaGraph_t graph) {
+static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
     unsigned what = DPR_LAUNCH_PHASE;
     void *phase[] = {&s->args, (void *)s->job->call->data, &what}, *again[] = {&s->args.block};
-    CUDA_KERNEL_NODE_PARAMS of_phase = {.func = (CUfunction)s->kernel,
-                                        .gridDimX = s->blocks,
-                                        .blockDimX = s->job->threads,
-                                        .sharedMemBytes = (unsigned)s->job->shared_bytes,
-                                        .kernelParams = phase},
-                            of_again = {.gridDimX = 1, .blockDimX = 1, .kernelParams = again};
-    CUgraphNode last = NULL;
-    cudaError_t error = dpr_module_function(&dpr_dp_module, "dpr_recursion_again", &of_again.func);
-    if (error == cudaSuccess)
-        error = add_kernel(graph, &last, of_phase);
-    return error == cudaSuccess ? add_kernel(graph, &last, of_again) : error;
-}
-
-static cudaError_t make_graph(scene *s, cudaGraphExec_t *out) {
-    cudaGraph_t graph;
-    cudaError_t error = cudaGraphCreate(&graph, 0);
-    if (error != cudaSuccess)
-        return error;
-    error = fill_graph(s, graph);
-    if (error == cudaSuccess)
-        error = cudaGraphInstantiate(out, graph, cudaGraphInstantiateFlagDeviceLaunch);
-    (void)cudaGraphDestroy(graph);
-    return error;
+    CUDA_KERNEL_NODE_PARAMS kernels[] = {{.func = (CUfunction)s->kernel,
+                                          .gridDimX = s->blocks,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = s->job->threads,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .sharedMemBytes = (unsigned)s->job->shared_bytes,
+                                          .kernelParams = phase},
+                                         {.gridDimX = 1,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = 1,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = again}};
+    const cudaError_t error = dpr_module_function(&dpr_dp_module, "dpr_recursion_again", &kernels[1].func);
+    return error == cudaSuccess ? dpr_graphs_take(graphs_of(s), kernels, out) : error;
 }
 
 static cudaError_t run_graph(scene *s) {
-    cudaGraphExec_t graph;
-    cudaError_t error = make_graph(s, &graph);
+    dpr_kept_graph *graph;
+    cudaError_t error = take_graph(s, &graph);
     if (error != cudaSuccess)
         return error;
-    error = cudaGraphUpload(graph, s->run.stream);
+    error = cudaGraphUpload(graph->executable, s->run.stream);
     if (error == cudaSuccess)
-        error = cudaGraphLaunch(graph, s->run.stream);
+        error = cudaGraphLaunch(graph->executable, s->run.stream);
     s->job->launches++;
     if (error == cudaSuccess)
         error = finish_phases(s);
-    const cudaError_t last = cudaGraphExecDestroy(graph);
+    const cudaError_t last = dpr_graphs_give_back(graphs_of(s), graph, error == cudaSuccess);
     return error == cudaSuccess ? last : error;
 }
 
@@ -288,7 +281,7 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
     return 25e-6;
 }
 
-/* The graph is made anew for each run (H200). */
+/* H200. */
 static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     (void)call, (void)tasks;
     return 150e-6;

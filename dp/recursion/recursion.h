@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, or of the kernels' arguments, takes another number. */
-#define DPR_RECURSION_VERSION 3
+#define DPR_RECURSION_VERSION 4
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ typedef struct dpr_recursion_args {
     void *nodes;                       /* `capacity` nodes */
     void *chunk_memory;                /* `chunks` times chunk_bytes */
     const void *roots;                 /* NULL: few_roots has them */
-    void *out;                         /* receives the results, unless there is an error */
+    void *out;                         /* receives the results, unless there is an error; NULL: they fit the mailbox */
     void *sums;                        /* of a policy that folds: a result for each root */
     struct dpr_recursion_span *spans;  /* `most_spans` spans, which blocks write */
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
@@ -58,7 +58,7 @@ typedef struct dpr_recursion_args {
     uint64_t cutoff;                   /* as in dpr_solver */
     uint32_t tag;                      /* of the mailbox (core/strategy.h) */
     uint32_t count;                    /* roots */
-    uint32_t capacity;                 /* nodes: at least `count`, at most 2^31 */
+    uint32_t capacity;                 /* nodes: at least `count`, at most 2^31; or none, if first_tasks must do */
     uint32_t frontier;                 /* tasks to have before lanes begin */
     uint32_t slots;                    /* of a lane's stack */
     uint32_t budget;                   /* steps that a lane makes when no task is left to take, before it shares */
@@ -69,7 +69,8 @@ typedef struct dpr_recursion_args {
     uint32_t most_blocks;              /* of a grid that a kernel launches */
     uint32_t teams;                    /* 1: a block works on a task */
     uint32_t keeps;                    /* 1: nobody takes what lanes give away, so they keep everything */
-    uint32_t most_spans, reserved;
+    uint32_t most_spans;
+    uint32_t first_tasks; /* at most 65535, of which a warp tries to do all before anything else (at_once.cuh) */
     uint64_t few_roots[8];
 } dpr_recursion_args;
 

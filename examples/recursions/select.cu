@@ -1,10 +1,10 @@
-/* The median of an array of floats, without sorting it. Floats are ordered like integers that are made of their bits,
- * and the integer of the median is found in three runs: first its highest 12 bits, then 10 more, then the last 10. Each
- * run counts how often every value of these bits occurs, among the elements whose higher bits are known to be those of
- * the median.
+/* The median of an array of floats, without sorting it. Floats are ordered like integers that are made of their bits. A
+ * run is for an interval of these integers: it counts the elements below it and, in 1024 buckets, those inside. So the
+ * bucket that has the median is known, and it is the next run's interval, until that has one value.
  *
- * The second run also keeps these elements for the third, if they are at most a quarter of the array. So the runs
- * together read and write at most three times as many elements as the array has, even if all of them are equal. */
+ * The first runs read 2^18 elements in places far apart, and give an interval that most likely has the median but few
+ * of the elements. The next one reads the whole array, and keeps the elements inside for the last runs. If the interval
+ * has not the median, because the few elements were not like the others, the array is read once more. */
 #include <dpr_recursion.cuh>
 
 #include <cmath>
@@ -56,14 +56,26 @@ DPR_BOTH uint32_t add_of_all(uint32_t *counter, uint32_t n) {
 #endif
 }
 
+/* A place in an array for each thread that calls it: threads of a warp count together. */
+DPR_BOTH uint32_t place_of_all(uint32_t *counter) {
+#ifdef __CUDA_ARCH__
+    const cooperative_groups::coalesced_group group = cooperative_groups::coalesced_threads();
+    uint32_t first = 0;
+    if (group.thread_rank() == 0)
+        first = atomicAdd(counter, group.size());
+    return group.shfl(first, 0) + group.thread_rank();
+#else
+    return add_of_all(counter, 1);
+#endif
+}
+
 /* ---- The recursion: a pass over an array ---- */
 
-constexpr uint32_t most_values = 4096;
-constexpr uint32_t tile = 2048;         /* elements that a team reads before it writes what it keeps */
-constexpr uint32_t portion = 16 * tile; /* elements of a task that is not divided */
+constexpr uint32_t most_buckets = 1024;
+constexpr uint32_t least_portion = 8192; /* elements of a task that is not divided */
 
 struct counters {
-    uint32_t values[most_values];
+    uint32_t buckets[most_buckets];
     uint32_t kept;
 };
 
@@ -71,99 +83,110 @@ struct selection {
     struct task {
         uint32_t begin, end; /* elements */
     };
-    using result = uint32_t; /* elements that count */
+    using result = uint32_t; /* elements below the interval */
     struct data {
-        vector *in, *kept; /* kept: NULL if nothing is to be kept */
+        const vector *in;
+        uint32_t stride; /* of the vectors that are read: 1 if all are */
+        vector *kept;    /* NULL if nothing is to be kept */
+        uint32_t room;   /* elements there */
         counters *all;
-        uint32_t mask, bits; /* an element counts if these bits of its integer are as given */
-        uint32_t shift, values;
+        uint32_t first, width; /* the interval: integers first to first + width */
+        uint32_t shift;        /* a bucket has 2^shift integers */
+        uint32_t portion;
     };
-    static constexpr int most_children = 32;
+    static constexpr int most_children = 64;
     static constexpr bool host_data = true;
+    static constexpr dpr_op fold = DPR_SUM;
 
     /* What a team shares. */
     struct shared {
         counters own;
-        uint32_t counting, place;
-        float kept[tile];
+        uint32_t below, place;
+        float kept[2048];
     };
     static constexpr size_t team_bytes = sizeof(shared);
 
-    DPR_POLICY int divide(const data &, const task &t, dpr::children<selection> children) {
+    DPR_POLICY int divide(const data &d, const task &t, dpr::children<selection> children) {
         const uint32_t count = t.end - t.begin;
-        if (count <= portion)
+        if (count <= d.portion)
             return 0;
-        const uint32_t step = (count - 1) / (most_children * portion) * portion + portion; /* whole portions */
+        const uint32_t step = (count - 1) / (most_children * d.portion) * d.portion + d.portion; /* whole portions */
         int n = 0;
         for (uint32_t done = 0; done < count; done += step)
             children[n++] = {t.begin + done, count - done < step ? t.end : t.begin + done + step};
         return n;
     }
 
-    /* One thread counts a vector's elements before `end`. Returns how many count. */
+    /* Keeps an element for the team or, if that has no room left, writes it to where no other thread writes. */
+    DPR_BOTH static void keep(const data &d, float x, shared *s) {
+        constexpr uint32_t room = sizeof s->kept / sizeof *s->kept;
+        const uint32_t own = add_in_team(&s->own.kept, 1);
+        if (own < room) {
+            s->kept[own] = x;
+            return;
+        }
+        const uint32_t place = place_of_all(&d.all->kept);
+        if (place < d.room)
+            element(d.kept, place) = x;
+    }
+    /* One thread counts a vector's elements before `end`. Returns how many are below the interval. */
     DPR_BOTH static uint32_t count_vector(const data &d, const vector &v, uint32_t begin, uint32_t end, shared *s) {
-        uint32_t n = 0;
+        uint32_t below = 0;
         for (uint32_t k = 0; k < 4; ++k) {
             const uint32_t i = ordered(v.x[k]);
-            if (begin + k >= end || (i & d.mask) != d.bits)
+            if (begin + k >= end)
                 continue;
-            ++n;
-            (void)add_in_team(&s->own.values[i >> d.shift & (d.values - 1)], 1);
+            below += i < d.first;
+            if (i - d.first > d.width)
+                continue;
+            (void)add_in_team(&s->own.buckets[(i - d.first) >> d.shift], 1);
             if (d.kept)
-                s->kept[add_in_team(&s->own.kept, 1)] = v.x[k];
+                keep(d, v.x[k], s);
         }
-        return n;
+        return below;
     }
-    /* Two vectors are on their way to each thread at a time. */
-    DPR_BOTH static uint32_t count_tile(const data &d, uint32_t begin, uint32_t end, shared *s, const dpr::team &team) {
-        const uint32_t last = (end + 3) / 4;
-        uint32_t n = 0;
-        for (uint32_t i = begin / 4 + team.rank(); i < last; i += 2 * team.size()) {
-            const uint32_t k = i + team.size();
-            const vector one = d.in[i], two = d.in[k < last ? k : i];
-            n += count_vector(d, one, 4 * i, end, s);
-            n += k < last ? count_vector(d, two, 4 * k, end, s) : 0;
+    /* Four vectors are on their way to each thread at a time. */
+    DPR_BOTH static uint32_t count_all(const data &d, const task &t, shared *s, const dpr::team &team) {
+        constexpr uint32_t most = 4;
+        const uint32_t last = (t.end + 3) / 4;
+        uint32_t below = 0;
+        for (uint32_t i = t.begin / 4 + team.rank(); i < last; i += most * team.size()) {
+            vector v[most];
+            for (uint32_t k = 0; k < most; ++k) {
+                const uint32_t number = i + k * team.size();
+                v[k] = d.in[(number < last ? number : i) * d.stride];
+            }
+            for (uint32_t k = 0; k < most; ++k) {
+                const uint32_t number = i + k * team.size();
+                below += number < last ? count_vector(d, v[k], 4 * number, t.end, s) : 0;
+            }
         }
-        return n;
+        return below;
     }
-    /* Writes what the team keeps of a tile to where no other team writes. */
-    DPR_BOTH static void keep(const data &d, shared *s, const dpr::team &team) {
+    /* Adds what the team has counted, and writes what it has kept, to where no other team writes. */
+    DPR_BOTH static void hand_in(const data &d, shared *s, const dpr::team &team) {
+        constexpr uint32_t room = sizeof s->kept / sizeof *s->kept;
+        const uint32_t kept = s->own.kept < room ? s->own.kept : room;
+        if (team.rank() == 0 && kept > 0)
+            s->place = add_of_all(&d.all->kept, kept);
+        for (uint32_t i = team.rank(); i <= d.width >> d.shift; i += team.size())
+            if (s->own.buckets[i] > 0)
+                (void)add_of_all(&d.all->buckets[i], s->own.buckets[i]);
         team.sync();
-        const uint32_t n = s->own.kept;
-        if (team.rank() == 0 && n > 0)
-            s->place = add_of_all(&d.all->kept, n);
-        team.sync();
-        for (uint32_t i = team.rank(); i < n; i += team.size())
+        for (uint32_t i = team.rank(); i < kept && s->place + i < d.room; i += team.size())
             element(d.kept, s->place + i) = s->kept[i];
-        if (team.rank() == 0)
-            s->own.kept = 0;
-        team.sync();
     }
     DPR_POLICY result base(const data &d, const task &t, const dpr::team &team) {
         shared *s = team.memory<shared>();
-        for (uint32_t i = team.rank(); i < d.values; i += team.size())
-            s->own.values[i] = 0;
+        for (uint32_t i = team.rank(); i <= d.width >> d.shift; i += team.size())
+            s->own.buckets[i] = 0;
         if (team.rank() == 0)
-            s->own.kept = s->counting = 0;
+            s->own.kept = s->below = 0;
         team.sync();
-        uint32_t n = 0;
-        for (uint32_t begin = t.begin; begin < t.end; begin += tile) {
-            n += count_tile(d, begin, t.end - begin < tile ? t.end : begin + tile, s, team);
-            if (d.kept)
-                keep(d, s, team);
-        }
-        (void)add_in_team(&s->counting, n);
+        (void)add_in_team(&s->below, count_all(d, t, s, team));
         team.sync();
-        for (uint32_t i = team.rank(); i < d.values; i += team.size())
-            if (s->own.values[i] > 0)
-                (void)add_of_all(&d.all->values[i], s->own.values[i]);
-        return s->counting;
-    }
-    DPR_POLICY result combine(const data &, const task &, dpr::results<selection> results, int n) {
-        result sum = 0;
-        for (int i = 0; i < n; ++i)
-            sum += results[i];
-        return sum;
+        hand_in(d, s, team);
+        return s->below;
     }
     DPR_POLICY uint64_t cost(const data &, const task &t) { return t.end - t.begin; }
 };
@@ -172,9 +195,22 @@ struct selection {
 
 DPR_RECURSION(selection, selection)
 
-/* ---- The three runs ---- */
+/* ---- The runs ---- */
 
 namespace {
+
+/* Integers from `first` to `last`. */
+struct interval {
+    uint32_t first, last;
+};
+
+/* Buckets of 2^shift integers are as many as there may be. */
+uint32_t shift_of(const interval &of) {
+    uint32_t shift = 0;
+    while ((of.last - of.first) >> shift >= most_buckets)
+        ++shift;
+    return shift;
+}
 
 /* What all runs take and give. */
 struct problem {
@@ -184,60 +220,126 @@ struct problem {
     vector *in, *kept;
     counters *all;
     uint32_t n;
+    uint32_t room; /* elements, for those that are kept */
 };
 
-/* Runs one pass over n elements. Sets *counting to how many count. */
-dpr_status pass(const problem &p, const selection::data &d, uint32_t n, uint32_t *counting) {
+/* Completes the data of a pass over n elements for the interval, and runs it. Sets *below. */
+dpr_status pass(const problem &p, selection::data d, uint32_t n, const interval &of, uint32_t *below) {
+    constexpr uint32_t most_portions = 64 * 64; /* so that tasks are divided twice at most */
     const selection::task root = {0, n};
     dpr_recursion_report one = DPR_RECURSION_REPORT_INIT;
+    d.first = of.first;
+    d.width = of.last - of.first;
+    d.shift = shift_of(of);
+    d.portion = (n / most_portions / least_portion + 1) * least_portion;
+    d.room = p.room;
+    d.all = p.all;
     *p.all = {};
     prefetch(p.ctx, p.options, p.report, p.all, 1);
-    const dpr_status status = selection_run(p.ctx, &root, 1, &d, counting, p.options, &one, nullptr);
+    const dpr_status status = selection_run(p.ctx, &root, 1, &d, below, p.options, &one, nullptr);
     recursion_add_report(p.report, &one);
     return status;
 }
 
-/* The value of the digit of the element that has k others before it, among those that were counted. Subtracts those
- * with lower values from *k. */
-uint32_t find_value(const counters &all, uint32_t *k) {
-    uint32_t value = 0;
-    for (; value < most_values - 1 && *k >= all.values[value]; ++value)
-        *k -= all.values[value];
-    return value;
+/* The part of the interval with these two of its buckets and all between them. */
+interval part_of(const interval &all, uint32_t from, uint32_t to) {
+    const uint32_t shift = shift_of(all);
+    const uint64_t first = all.first + (uint64_t{from} << shift), last = all.first + (uint64_t{to + 1} << shift) - 1;
+    return {static_cast<uint32_t>(first), last < all.last ? static_cast<uint32_t>(last) : all.last};
+}
+
+/* The bucket of the element that has k others before it, among those that were counted; the last one if there are not
+ * so many. Subtracts those before the bucket from *k. */
+uint32_t find_bucket(const counters &all, uint32_t *k) {
+    uint32_t bucket = 0;
+    for (; bucket < most_buckets - 1 && *k >= all.buckets[bucket]; ++bucket)
+        *k -= all.buckets[bucket];
+    return bucket;
+}
+
+uint32_t count(const counters &all, uint32_t from = 0, uint32_t to = most_buckets - 1) {
+    uint32_t n = 0;
+    for (uint32_t i = from; i <= to; ++i)
+        n += all.buckets[i];
+    return n;
+}
+
+/* An interval that most likely has the element with k others before it, and about how many elements are inside. */
+struct guess {
+    interval in;
+    uint32_t count;
+};
+
+/* Makes a guess by looking at few elements, in an odd distance of each other, so that nothing periodic goes unseen. */
+dpr_status look_at_few(const problem &p, uint32_t k, guess *out) {
+    constexpr uint32_t few = 1 << 18, margin = 1280; /* five standard deviations of the median's place among them */
+    const uint32_t middle = static_cast<uint32_t>(uint64_t{k} * few / p.n);
+    const uint32_t from = middle > margin ? middle - margin : 0, to = middle + margin < few ? middle + margin : few - 1;
+    selection::data d = {};
+    interval before;
+    uint32_t inside;
+    if (p.n < 16 * few)
+        return DPR_OK;
+    d.in = p.in;
+    d.stride = (p.n / few - 1) | 1;
+    do {
+        uint32_t below = 0;
+        const dpr_status status = pass(p, d, few, out->in, &below);
+        if (status != DPR_OK)
+            return status;
+        uint32_t k_from = from - below, k_to = to - below;
+        const uint32_t first = find_bucket(*p.all, &k_from), last = find_bucket(*p.all, &k_to);
+        inside = count(*p.all, first, last);
+        before = out->in;
+        out->in = part_of(before, first, last);
+    } while (inside > few / 64 && (out->in.first != before.first || out->in.last != before.last));
+    out->count = static_cast<uint32_t>(uint64_t{inside} * p.n / few);
+    return DPR_OK;
 }
 
 /* Finds the element that has k others before it in the array's order. */
 dpr_status find_element(const problem &p, uint32_t k, float *out) {
-    static const uint32_t digits[] = {12, 10, 10}; /* bits, from the highest on */
-    selection::data d = {p.in, nullptr, p.all, 0, 0, 32, 0};
-    uint32_t n = p.n, left = p.n; /* elements to read, and those that may be it */
-    for (uint32_t bits : digits) {
-        d.shift -= bits;
-        d.values = 1u << bits;
-        d.kept = d.shift == 10 && left <= p.n / 4 ? p.kept : nullptr;
-        const dpr_status status = pass(p, d, n, &left);
-        if (status != DPR_OK)
-            return status;
-        if (d.kept) {
-            d.in = d.kept;
-            n = left;
+    interval sure = {0, UINT32_MAX}; /* has the element */
+    guess likely = {sure, p.n};
+    dpr_status status = look_at_few(p, k, &likely);
+    selection::data d = {};
+    uint32_t n = p.n;
+    d.in = p.in;
+    d.stride = 1;
+    while (status == DPR_OK && sure.first < sure.last) {
+        uint32_t below = 0;
+        d.kept = d.in == p.in && likely.count <= n / 64 ? p.kept : nullptr;
+        status = pass(p, d, n, likely.in, &below);
+        const uint32_t inside = count(*p.all);
+        if (k < below || k - below >= inside) {
+            sure = k < below ? interval{sure.first, likely.in.first - 1} : interval{likely.in.last + 1, sure.last};
+            likely = {sure, n};
+            continue;
         }
-        const uint32_t value = find_value(*p.all, &k);
-        left = p.all->values[value];
-        d.mask |= (d.values - 1) << d.shift;
-        d.bits |= value << d.shift;
+        uint32_t left = k - below;
+        const uint32_t bucket = find_bucket(*p.all, &left);
+        sure = part_of(likely.in, bucket, bucket);
+        likely = {sure, p.all->buckets[bucket]};
+        if (d.kept && p.all->kept <= p.room) {
+            d.in = d.kept;
+            n = p.all->kept;
+            k -= below;
+        }
     }
-    *out = from_ordered(d.bits);
-    return DPR_OK;
+    *out = from_ordered(sure.first);
+    return status;
 }
 
-/* Numbers from -0.2 to 0.8. Among them are zeros with either sign, and infinities. */
+/* Numbers from -0.2 to 0.8, but from 0.8 to 1.8 in every sixteenth part of 2^18 elements: of 2^22 elements it is the
+ * last one, at which look_at_few() does not look. Among them are zeros with either sign, and infinities. */
 float number(uint32_t i) {
     static const float special[] = {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF};
     uint64_t x = (i + 1) * 0x9e3779b97f4a7c15; /* SplitMix64, by Sebastiano Vigna */
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return i % 64 == 63 ? special[i / 64 % 4] : static_cast<float>(x >> 40) / 16777216 - 0.2f;
+    if (i % 64 == 63)
+        return special[i / 64 % 4];
+    return static_cast<float>(x >> 40) / 16777216 + ((i >> 18 & 15) == 15 ? 0.8f : -0.2f);
 }
 
 /* Whether sorting would bring the number to place k. */
@@ -255,7 +357,7 @@ dpr_status find_median(const problem &p, recursion_answer *answer) {
     for (uint32_t i = 0; i < p.n; ++i)
         element(p.in, i) = number(i);
     prefetch(p.ctx, p.options, p.report, p.in, p.n / 4 + 1);
-    prefetch(p.ctx, p.options, p.report, p.kept, p.n / 16 + 1);
+    prefetch(p.ctx, p.options, p.report, p.kept, p.room / 4 + 1);
     const dpr_status status = find_element(p, p.n / 2, &median);
     recursion_set_answer(answer, belongs_to_place(median, p.n / 2, p.in, p.n), "the median is %.7g", median);
     return status;
@@ -267,9 +369,10 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
                       recursion_answer *answer) {
     const uint64_t size = request->size;
     const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
-    problem p = {ctx, request->options, report, nullptr, nullptr, nullptr, static_cast<uint32_t>(size)};
+    problem p = {ctx, request->options, report, nullptr, nullptr, nullptr, static_cast<uint32_t>(size), 0};
     p.in = allocate<vector>(ctx, size / 4 + 1);
-    p.kept = allocate<vector>(ctx, size / 16 + 1);
+    p.room = static_cast<uint32_t>(size / 32);
+    p.kept = allocate<vector>(ctx, p.room / 4 + 1);
     p.all = allocate<counters>(ctx, 1);
     *report = none;
     const dpr_status status = p.in && p.kept && p.all ? find_median(p, answer) : DPR_ERR_OUT_OF_MEMORY;

@@ -150,6 +150,10 @@ const dpr_home *dpr_device_home_of(const dpr_device *device) {
     return &device->home;
 }
 
+void *dpr_device_hooked(const dpr_device *device) {
+    return device->hooked;
+}
+
 int dpr_device_is_gone(const dpr_device *device) {
     return dpr_home_is_gone(&device->home);
 }

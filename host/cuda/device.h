@@ -80,6 +80,9 @@ void dpr_device_close(dpr_device *device);
 /* The home that the device was opened with. */
 const dpr_home *dpr_device_home_of(const dpr_device *device);
 
+/* The state of the device's hook (hook.h). */
+void *dpr_device_hooked(const dpr_device *device);
+
 /* Whether the device's CUDA context is gone. */
 int dpr_device_is_gone(const dpr_device *device);
 

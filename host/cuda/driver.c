@@ -70,6 +70,7 @@ static cudaError_t find_calls(dpr_driver_calls *calls) {
         {"cuLibraryGetGlobal", 12000, offsetof(dpr_driver_calls, library_get_global)},
         {"cuKernelGetFunction", 12000, offsetof(dpr_driver_calls, kernel_get_function)},
         {"cuGraphAddKernelNode", 12000, offsetof(dpr_driver_calls, graph_add_kernel)},
+        {"cuGraphExecKernelNodeSetParams", 12000, offsetof(dpr_driver_calls, graph_set_kernel)},
         {"cuFuncGetAttribute", 7000, offsetof(dpr_driver_calls, func_get_attribute)},
     };
     return find_all(named, sizeof named / sizeof named[0], calls);

@@ -41,6 +41,7 @@ typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *kernel_get_function)(CUfunction *function, CUkernel kernel);
     CUresult(CUDAAPI *graph_add_kernel)(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                                         const CUDA_KERNEL_NODE_PARAMS *kernel);
+    CUresult(CUDAAPI *graph_set_kernel)(CUgraphExec graph, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel);
     CUresult(CUDAAPI *func_get_attribute)(int *value, CUfunction_attribute attribute, CUfunction function);
 
     /* Since CUDA 12.4 and 12.5. If the driver lacks one of them, stream_get_contexts is NULL, and none is called. */

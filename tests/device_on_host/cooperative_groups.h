@@ -61,6 +61,7 @@ inline unsigned __popc(unsigned ballot) {
     return ballot != 0;
 }
 inline void __syncthreads() {}
+inline void __syncwarp() {}
 inline int __syncthreads_or(int p) {
     return p;
 }
@@ -104,6 +105,12 @@ struct coalesced_group {
     template <class T> T shfl(T value, unsigned) const { return value; }
 };
 inline coalesced_group coalesced_threads() {
+    return {};
+}
+template <unsigned> coalesced_group tiled_partition(const coalesced_group &group) {
+    return group;
+}
+inline coalesced_group this_thread_block() {
     return {};
 }
 template <class T> struct plus {};

@@ -38,6 +38,9 @@ int fake_programmatic_kernels(void);
 /* Modules loaded so far. */
 int fake_module_loads(void);
 
+/* Executable graphs made so far that kernels may launch. */
+int fake_graphs_made(void);
+
 /* How many launches, and how deep, the last run was allowed whose kernels launch others. Such a run reports one launch,
  * or none if none is allowed. */
 unsigned fake_nested_launches(void);

@@ -94,13 +94,6 @@ static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCa
     return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* The fake device launches no graphs from kernels. */
-static CUresult CUDAAPI fake_graph_add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                                              size_t count, const CUDA_KERNEL_NODE_PARAMS *kernel) {
-    (void)node, (void)graph, (void)dependencies, (void)count, (void)kernel;
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 typedef void (*any_call)(void);
 
 WRAP(cudaGetDriverEntryPointByVersion);
@@ -131,6 +124,7 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
         {"cuLibraryGetGlobal", (any_call)fake_library_get_global},
         {"cuKernelGetFunction", (any_call)fake_kernel_get_function},
         {"cuGraphAddKernelNode", (any_call)fake_graph_add_kernel},
+        {"cuGraphExecKernelNodeSetParams", (any_call)fake_graph_set_kernel},
         {"cuFuncGetAttribute", (any_call)fake_func_get_attribute},
     };
     FAKE_BEGIN();

@@ -1,5 +1,9 @@
 #include <stdlib.h>
+#include <string.h>
 
+#include "fake_contexts.h"
+#include "fake_cuda.h"
+#include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
 
@@ -178,33 +182,92 @@ cudaError_t __wrap_cudaGraphCreate(cudaGraph_t *out, unsigned flags) {
     return fake_end(cudaSuccess);
 }
 
-/* Graphs that kernels launch are not known here (fake_driver.c). */
+/* ---- Graphs that are made of kernels ---- */
+
+static int made;
+
+int fake_graphs_made(void) {
+    return made;
+}
+
+/* Kernels of recursions, and a module's kernel that launches the graph again: here it does nothing, so that a launch of
+ * the graph is one phase. */
+static cudaError_t prepare(const CUDA_KERNEL_NODE_PARAMS *kernel, fake_launch *out) {
+    const cudaLaunchConfig_t config = {.gridDim = {kernel->gridDimX, kernel->gridDimY, kernel->gridDimZ},
+                                       .blockDim = {kernel->blockDimX, kernel->blockDimY, kernel->blockDimZ},
+                                       .dynamicSmemBytes = kernel->sharedMemBytes};
+    memset(out, 0, sizeof *out);
+    if (fake_module_gave(kernel->func))
+        return cudaSuccess;
+    const char *wrong = fake_recursion_has(kernel->func)
+                            ? fake_kernel_prepare(&config, kernel->func, kernel->kernelParams, 0, out)
+                            : "a graph is made of a kernel that is of no recursion";
+    if (wrong)
+        fake_violate(wrong);
+    return wrong ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+CUresult CUDAAPI fake_graph_add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                       const CUDA_KERNEL_NODE_PARAMS *kernel) {
+    fake_work item = {.type = FAKE_KERNEL};
+    const cudaError_t injected = fake_begin_in_context("cuGraphAddKernelNode");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    if (count != (graph->work.first != NULL) || (count > 0 && *dependencies != (CUgraphNode)(void *)graph->work.last))
+        fake_violate("the kernels of a graph do not come one after the other");
+    const cudaError_t error = prepare(kernel, &item.launch);
+    if (error == cudaSuccess) {
+        fake_append(&graph->work, &item);
+        *node = (CUgraphNode)(void *)graph->work.last;
+    }
+    fake_unlock();
+    return (CUresult)error;
+}
+
+/* Also changes the graph that the executable was made of, which nobody looks at. */
+CUresult CUDAAPI fake_graph_set_kernel(CUgraphExec run, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+    const cudaError_t injected = fake_begin_in_context("cuGraphExecKernelNodeSetParams");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    cudaError_t error = cudaErrorInvalidValue;
+    for (fake_work *w = run->graph->work.first; w; w = w->next)
+        if ((CUgraphNode)(void *)w == node)
+            error = prepare(kernel, &w->launch);
+    fake_unlock();
+    return (CUresult)error;
+}
+
+static cudaError_t instantiate(cudaGraphExec_t *out, cudaGraph_t graph) {
+    struct CUgraphExec_st *run = calloc(1, sizeof *run);
+    if (!run)
+        return cudaErrorMemoryAllocation;
+    run->graph = graph;
+    graph->owners++;
+    fake_count_objects(1);
+    *out = run;
+    return cudaSuccess;
+}
+
 WRAP(cudaGraphInstantiate);
 cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
     FAKE_BEGIN();
-    (void)out, (void)graph, (void)flags;
-    return fake_end(cudaErrorNotSupported);
+    if (flags != cudaGraphInstantiateFlagDeviceLaunch)
+        return fake_end(cudaErrorNotSupported);
+    made++;
+    return fake_end(instantiate(out, graph));
 }
 
 WRAP(cudaGraphUpload);
 cudaError_t __wrap_cudaGraphUpload(cudaGraphExec_t run, cudaStream_t stream) {
     FAKE_BEGIN();
-    (void)run, (void)stream;
-    return fake_end(cudaErrorNotSupported);
+    return fake_end(run && fake_stream_is_usable(fake_stream_of(stream)) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 WRAP(cudaGraphInstantiateWithFlags);
 cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
     FAKE_BEGIN();
     (void)flags;
-    struct CUgraphExec_st *run = calloc(1, sizeof *run);
-    if (!run)
-        return fake_end(cudaErrorMemoryAllocation);
-    run->graph = graph;
-    graph->owners++;
-    fake_count_objects(1);
-    *out = run;
-    return fake_end(cudaSuccess);
+    return fake_end(instantiate(out, graph));
 }
 
 WRAP(cudaGraphLaunch);

@@ -41,7 +41,8 @@ static const char *check_launch(const cudaLaunchConfig_t *config, int cooperativ
         return "a recursion's kernel has more shared memory than it is allowed";
     if (cooperative != (is_persistent && config->gridDim.x > 1))
         return "a grid whose blocks wait for each other is cooperative, and no other";
-    if (l->args.count == 0 || l->args.capacity < l->args.count)
+    const int is_tiny = is_persistent && l->args.capacity == 0 && l->args.first_tasks > 0;
+    if (l->args.count == 0 || (l->args.capacity < l->args.count && !is_tiny))
         return "the arena has no room for the roots";
     return NULL;
 }
@@ -59,6 +60,7 @@ const char *fake_recursion_prepare(const cudaLaunchConfig_t *config, int coopera
     fake_recursion.blocks = config->gridDim.x;
     fake_recursion.threads = config->blockDim.x;
     fake_recursion.cooperative = cooperative;
+    fake_recursion.capacity = out->args.capacity;
     return check_launch(config, cooperative, out);
 }
 
@@ -77,11 +79,11 @@ static int overlap(const part *a, const part *b) {
 static const char *check_parts(const dpr_recursion *r, const dpr_recursion_args *a) {
     const part parts[] = {
         {a->arena, DPR_SCRATCH_BYTES},
-        {a->block, sizeof *a->block + r->data_bytes},
+        {a->block, a->capacity > 0 ? sizeof *a->block + r->data_bytes : 0},
         {a->nodes, (size_t)a->capacity * r->gpu->node_bytes},
         {a->chunk_memory, (size_t)a->chunks * a->chunk_bytes},
         {a->roots, a->roots ? a->count * r->task_bytes : 0},
-        {a->out, a->count * r->result_bytes},
+        {a->out, a->out ? a->count * r->result_bytes : 0},
         {a->sums, r->gpu->folds ? a->count * r->result_bytes : 0},
         {a->spans, a->most_spans * sizeof *a->spans},
     };
@@ -97,6 +99,8 @@ static const char *check_parts(const dpr_recursion *r, const dpr_recursion_args 
 }
 
 static const char *check_memory(const dpr_recursion *r, const dpr_recursion_args *a) {
+    if (!a->out && a->count * r->result_bytes > DPR_RECURSION_LETTER)
+        return "results that do not fit the mailbox have no memory";
     if (!a->roots && a->count * r->task_bytes > sizeof a->few_roots)
         return "roots that do not fit the arguments are not in memory";
     return check_parts(r, a);
@@ -120,14 +124,14 @@ static const char *check_arena(const dpr_recursion_args *a) {
 
 /* ---- What kernels do ---- */
 
-static void solve_roots(const dpr_recursion *r, const fake_recursion_launch *l) {
+static void solve_roots(const dpr_recursion *r, const fake_recursion_launch *l, unsigned char *out) {
     const unsigned char *roots = l->args.roots ? l->args.roots : (const void *)l->args.few_roots;
     dpr_solver solver = {.data = l->data, .levels = 1};
     for (size_t i = 0; i < l->args.count; i++) {
         _Alignas(16) unsigned char slot[MOST_SLOT];
         memcpy(slot, roots + i * r->task_bytes, r->task_bytes);
         (void)r->solve(&solver, slot);
-        memcpy((unsigned char *)l->args.out + i * r->result_bytes, slot, r->result_bytes);
+        memcpy(out + i * r->result_bytes, slot, r->result_bytes);
     }
 }
 
@@ -151,20 +155,22 @@ static void post(const dpr_recursion_args *a, size_t at, const void *from, size_
 
 /* Writes results and report, as kernels do at the end of a run. */
 static const char *finish(const dpr_recursion *r, const fake_recursion_launch *l) {
-    const dpr_recursion_outcome *outcome = &fake_recursion.outcome;
+    dpr_recursion_outcome outcome = fake_recursion.outcome;
     const size_t bytes = l->args.count * r->result_bytes;
     const char *wrong = check_mailbox(&l->args);
     unsigned char letter[DPR_RECURSION_LETTER] = {0};
     if (wrong)
         return wrong;
-    if (outcome->error == DPR_OK)
-        solve_roots(r, l);
-    if (outcome->error == DPR_OK && bytes <= sizeof letter)
+    if (l->args.capacity == 0 && fake_recursion.is_large)
+        outcome.error = DPR_ERR_STRATEGY_UNABLE;
+    if (outcome.error == DPR_OK)
+        solve_roots(r, l, l->args.out ? l->args.out : letter);
+    if (outcome.error == DPR_OK && l->args.out && bytes <= sizeof letter)
         memcpy(letter, l->args.out, bytes);
     write_spans(&l->args);
     memset(l->args.arena, 0, DPR_SCRATCH_BYTES);
-    post(&l->args, 0, outcome, sizeof *outcome);
-    post(&l->args, sizeof *outcome / sizeof(uint32_t), letter, sizeof letter);
+    post(&l->args, 0, &outcome, sizeof outcome);
+    post(&l->args, sizeof outcome / sizeof(uint32_t), letter, sizeof letter);
     return NULL;
 }
 

@@ -14,8 +14,10 @@ typedef struct fake_recursion_state {
     dpr_recursion_outcome outcome; /* what the kernels report; they write results if it has no error */
     uint32_t phases;               /* launches after which all phases are done */
     cudaError_t missing;           /* what looking for a kernel gives, if not cudaSuccess */
+    int is_large;                  /* 1: a warp alone does not solve the roots */
     unsigned blocks, threads;      /* of the last launch, */
-    int cooperative;               /* and whether its blocks may wait for each other */
+    int cooperative;               /* whether its blocks may wait for each other, */
+    uint32_t capacity;             /* and its nodes */
 } fake_recursion_state;
 
 extern fake_recursion_state fake_recursion;

@@ -85,6 +85,9 @@ int fake_spoil_captures(void);
 
 /* The driver's. */
 CUresult CUDAAPI fake_exchange_capture_mode(CUstreamCaptureMode *mode);
+CUresult CUDAAPI fake_graph_add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                       const CUDA_KERNEL_NODE_PARAMS *kernel);
+CUresult CUDAAPI fake_graph_set_kernel(CUgraphExec run, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel);
 
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);

@@ -35,15 +35,22 @@ static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persi
                                               .slot_bytes = sizeof(answer),
                                               .header_bytes = 16};
 
-#define RECURSION(KERNELS, HOST_DATA)                                                                                  \
+/* Every task costs the same, so runs with as many roots have as many tasks. */
+static uint64_t cost(const void *data, const void *task) {
+    (void)data, (void)task;
+    return 1;
+}
+
+#define RECURSION(KERNELS, HOST_DATA, COST)                                                                            \
     {                                                                                                                  \
         .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = MOST_CHILDREN,               \
         .name = "successor", .task_bytes = sizeof(uint64_t), .task_align = sizeof(uint64_t),                           \
         .result_bytes = sizeof(answer), .result_align = _Alignof(answer), .data_bytes = sizeof(uint64_t),              \
-        .slot_bytes = sizeof(answer), .solve = solve, .host_data = (HOST_DATA), .gpu = (KERNELS)                       \
+        .slot_bytes = sizeof(answer), .solve = solve, .cost = (COST), .host_data = (HOST_DATA), .gpu = (KERNELS)       \
     }
 
-static const dpr_recursion successor = RECURSION(&kernels, 0), with_host_data = RECURSION(&kernels, 1);
+static const dpr_recursion successor = RECURSION(&kernels, 0, NULL), with_host_data = RECURSION(&kernels, 1, NULL),
+                           with_cost = RECURSION(&kernels, 0, cost);
 
 /* ---- The scene ---- */
 
@@ -240,6 +247,69 @@ RECURSION_TEST(spans_are_told_from_the_first_on) {
         EXPECT_EQ_U64(0, told.wrong);
         EXPECT_EQ_U64(count > 0, told.first);
     }
+}
+
+/* ---- Few tasks ---- */
+
+/* A run of a recursion whose cost tells that there will be as few tasks as in the run before. */
+static void expect_tiny_run(scene *s, dpr_stream stream, int is_tiny) {
+    expect_run(s, stream);
+    EXPECT_EQ_I64(is_tiny, fake_recursion.capacity == 0);
+    EXPECT_EQ_U64(1, s->report.launches);
+    if (is_tiny) {
+        EXPECT_EQ_U64(1, fake_recursion.blocks);
+        EXPECT_EQ_U64(32, fake_recursion.threads);
+    }
+}
+
+/* Costs are known of roots in host memory, and the arguments of a kernel take 8 of them. */
+RECURSION_TEST(a_warp_solves_few_tasks) {
+    static const size_t sizes[] = {1, 4, 5, 8, 9, 32, 33};
+    fixture->recursion = &with_cost;
+    fake_recursion.outcome.tasks = 512;
+    for (size_t i = 0; i < LENGTH(sizes) * LENGTH(memories); i++) {
+        const size_t n = sizes[i / LENGTH(memories)];
+        const dpr_memory out = memories[i % LENGTH(memories)];
+        displace(fixture);
+        place(fixture, DPR_MEMORY_HOST, out, n);
+        expect_run(fixture, NULL);
+        expect_tiny_run(fixture, NULL, n <= (out == DPR_MEMORY_HOST ? 4 : 8));
+        expect_tiny_run(fixture, fixture->stream, n <= (out == DPR_MEMORY_HOST ? 4 : 8));
+    }
+    EXPECT_EQ_U64(512, fixture->report.tasks);
+}
+
+RECURSION_TEST(more_tasks_take_more_than_a_warp) {
+    timeline told = {0};
+    displace(fixture);
+    place(fixture, DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2);
+    fixture->recursion = &with_cost;
+    fake_recursion.outcome.tasks = 513;
+    expect_run(fixture, NULL);
+    expect_tiny_run(fixture, NULL, 0);
+    EXPECT_EQ_U64(1, fake_recursion.blocks); /* one block does them */
+    fake_recursion.outcome.tasks = 512;
+    expect_run(fixture, NULL);
+    fixture->options.trace = trace; /* the warp alone keeps no spans */
+    fixture->options.trace_user = &told;
+    expect_tiny_run(fixture, NULL, 0);
+}
+
+/* What a warp alone cannot solve is begun anew, and errors are found then. */
+RECURSION_TEST(a_warp_may_try_in_vain) {
+    displace(fixture);
+    place(fixture, DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2);
+    fixture->recursion = &with_cost;
+    fake_recursion.outcome.tasks = 10;
+    expect_run(fixture, NULL);
+    fake_recursion.is_large = 1;
+    expect_run(fixture, NULL);
+    EXPECT_EQ_U64(2, fixture->report.launches);
+    EXPECT_TRUE(fake_recursion.capacity > 0);
+    fake_recursion.outcome.error = DPR_ERR_DIVIDE;
+    expect_failure(fixture, NULL, DPR_ERR_DIVIDE, "divide() of recursion");
+    fake_recursion.is_large = 0;
+    expect_failure(fixture, NULL, DPR_ERR_DIVIDE, "divide() of recursion");
 }
 
 /* ---- Outcomes ---- */
@@ -492,20 +562,22 @@ typedef struct variant {
     const char *name, *engine;
     dpr_memory in, out;
     size_t n;
-    int in_stream, traced;
+    int in_stream, traced, is_tiny;
 } variant;
 
 static const variant variants[] = {
-    {"persistent_few_roots", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0},
-    {"persistent_host", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0},
-    {"persistent_device", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0},
-    {"persistent_host_legacy", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1},
-    {"persistent_device_traced", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1},
-    {"host_few_roots", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0},
-    {"host_host", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0},
-    {"host_device", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0},
-    {"host_host_legacy", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1},
-    {"host_device_traced", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1},
+    {"persistent_few_roots", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0, 0},
+    {"persistent_host", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0, 0},
+    {"persistent_device", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0, 0},
+    {"persistent_host_legacy", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1, 0},
+    {"persistent_device_traced", "persistent", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1, 0},
+    {"persistent_few_tasks", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0, 1},
+    {"persistent_few_tasks_legacy", "persistent", DPR_MEMORY_HOST, DPR_MEMORY_DEVICE, 2, 0, 0, 1},
+    {"host_few_roots", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0, 0},
+    {"host_host", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0, 0},
+    {"host_device", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0, 0},
+    {"host_host_legacy", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1, 0},
+    {"host_device_traced", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1, 0},
 };
 
 /* A run in which call number `fail` fails. Returns that call's name; NULL if the run makes fewer calls. */
@@ -555,6 +627,8 @@ static void fail_every_call(const void *context) {
     s.options.trace = v->traced ? trace : NULL;
     s.options.trace_user = &told;
     fake_recursion.outcome.spans = 10;
+    fake_recursion.outcome.tasks = 10;
+    s.recursion = v->is_tiny ? &with_cost : &successor;
     for (size_t e = 0; e < LENGTH(errors); e++) {
         int fail = 1;
         while (fail < MOST_CALLS && !test_failed() && fail_in_new_context(&s, v, fail, errors[e]))

@@ -73,7 +73,7 @@ class Recurse(ToolTest):
              "mandelbrot": 300, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
              "quadtree": 20000, "expression": 30000}
     EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
-             "select": (1, 2, 3, 5, 64, 2049, 32768, 32769), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
+             "select": (1, 2, 3, 5, 64, 2049, 8192, 8193, 524289, 4194304, 5000001), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
              "quadtree": (1, 2, 8, 9, 10, 100), "expression": (1, 2, 7, 8, 9, 500)}
 
     def test_list(self):
