@@ -15,8 +15,8 @@ enum {
     TILE_BYTES = 65536,  /* of elements in the buffer, which stays in the L2 cache */
     MOST_STRETCH = 2048, /* elements of a result in the buffer */
     PAD_BYTES = 64, /* after each result's elements: with a power of two between results, all map to a few cache sets */
-    ROWS = 256,     /* results, at most, that are reduced at a time as segments of the array */
-    TURNS = 16,     /* at least this many of these a thread, if there are enough results */
+    ROWS = DPR_RANGES,          /* results, at most, that are reduced at a time as segments of the array */
+    TURNS = 16,                 /* at least this many of these a thread, if there are enough results */
     LEAST_PART_BYTES = 1 << 18, /* of the elements of a tile, that are worth a part */
 };
 
@@ -31,6 +31,7 @@ typedef struct job {
     const dpr_axes_layout *layout;
     const unsigned char *in; /* the element with all indices 0 */
     dpr_fold fold;
+    dpr_segment_limits limits;
     int contiguous;         /* 1: the elements of a result lie one behind the other */
     size_t element, result; /* bytes */
     uint64_t width, tiles;  /* results of a tile; tiles of all results */
@@ -179,34 +180,30 @@ static void write_result(const job *j, int64_t at, dpr_acc *acc) {
     dpr_accs_finish(&one, acc);
 }
 
-/* Reduces n segments of `in`, and writes result i to place outs[i] of the results. */
-static void reduce_segments(const job *j, const void *in, const int64_t *begins, const int64_t *ends,
-                            const int64_t *outs, size_t n) {
-    const dpr_segment_list list = {n, begins, ends, DPR_I64, DPR_INDEX_IN_SEGMENT};
+/* Reduces n ranges of `in`, and writes result i to place outs[i] of the results. */
+static void reduce_ranges(const job *j, const void *in, dpr_range *ranges, const int64_t *outs, size_t n) {
     _Alignas(DPR_RESULT_BYTES) unsigned char results[ROWS * DPR_RESULT_BYTES];
     dpr_run some = *j->run;
     some.in = in;
-    some.out = results;
-    some.segments = &list;
-    (void)dpr_cpu_segments(&some, 0, n, (dpr_segment_limits){j->fold, DPR_SHORT_SEGMENT, SIZE_MAX});
+    dpr_cpu_ranges(&some, ranges, n, (size_t)j->layout->each, j->limits, results);
     for (size_t i = 0; i < n; i++)
         memcpy((unsigned char *)j->run->out + outs[i] * (int64_t)j->result, results + i * j->result, j->result);
 }
 
-_Static_assert(ROWS >= WIDTH, "reduce_segments() takes a tile");
+_Static_assert(ROWS >= WIDTH, "reduce_ranges() takes a tile");
 
 /* Reduces a tile whose results have few elements each: as segments of the copies. */
 static void do_short_tile(const job *j, const tile *t, copies *to) {
-    int64_t begins[WIDTH], ends[WIDTH], outs[WIDTH];
+    dpr_range ranges[WIDTH];
+    int64_t outs[WIDTH];
     const size_t n = (size_t)j->layout->each;
     find_offsets(j->layout, 0, n, to->offsets);
     gather(j, j->in + t->at.in * (int64_t)j->element, to->offsets, n, t->width, to->elements);
     for (size_t w = 0; w < t->width; w++) {
-        begins[w] = (int64_t)(w * j->pitch);
-        ends[w] = begins[w] + (int64_t)n;
+        ranges[w] = (dpr_range){w * j->pitch, w * j->pitch + n};
         outs[w] = t->at.out + (int64_t)w * inner_kept(j->layout).out;
     }
-    reduce_segments(j, to->elements, begins, ends, outs, t->width);
+    reduce_ranges(j, to->elements, ranges, outs, t->width);
 }
 
 /* Does part p of tile i. */
@@ -251,18 +248,18 @@ static int64_t lowest_row(const dpr_axes_layout *at) {
 static void do_rows(const job *j, uint64_t first, size_t n) {
     const dpr_axis inner = inner_kept(j->layout);
     const int64_t lowest = lowest_row(j->layout);
-    int64_t begins[ROWS], ends[ROWS], outs[ROWS];
+    dpr_range ranges[ROWS];
+    int64_t outs[ROWS];
     place p = place_of(j->layout, first);
     for (size_t i = 0; i < n; i++) {
-        begins[i] = p.in - lowest;
-        ends[i] = begins[i] + (int64_t)j->layout->each;
+        ranges[i] = (dpr_range){(size_t)(p.in - lowest), (size_t)(p.in - lowest) + (size_t)j->layout->each};
         outs[i] = p.out;
         if ((first + i + 1) % inner.extent == 0)
             p = place_of(j->layout, first + i + 1);
         else
             p = (place){p.in + inner.in, p.out + inner.out};
     }
-    reduce_segments(j, j->in + lowest * (int64_t)j->element, begins, ends, outs, n);
+    reduce_ranges(j, j->in + lowest * (int64_t)j->element, ranges, outs, n);
 }
 
 /* ---- Threads ---- */
@@ -307,10 +304,12 @@ static void divide(job *j, uint64_t threads) {
     j->parts = j->accs ? parts : 1;
 }
 
-int dpr_cpu_axes(const dpr_run *run, dpr_fold fold, int threads) {
+int dpr_cpu_axes(const dpr_run *run, int threads) {
     const dpr_axes_layout *layout = run->axes;
     const uint64_t inner = inner_kept(layout).extent, share = layout->outputs / ((uint64_t)threads * TURNS);
-    job j = {.run = run, .layout = layout, .in = run->in, .fold = fold, .parts = 1};
+    job j = {.run = run, .layout = layout, .in = run->in, .parts = 1};
+    j.limits = dpr_cpu_segment_limits(&run->key, SIZE_MAX);
+    j.fold = j.limits.fold;
     j.element = dpr_dtypes[run->key.f.dtype].size;
     j.result = dpr_pair_size(dpr_key_op(&run->key), dpr_key_dtype(&run->key));
     j.contiguous = layout->reduced == 1 && layout->reduce[0].in == 1;

@@ -21,11 +21,22 @@
 /* Folds in[first .. first+count-1] into *acc. `in` is aligned for the type; `count` may be 0. */
 typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
 
-/* The folds of one instruction set. */
+/* The elements of a segment. */
+typedef struct dpr_range {
+    size_t begin, end; /* equal if the segment is empty */
+} dpr_range;
+
+/* Reduces segments that are so short that beginning and ending takes most of the time: segment i has the elements
+ * ranges[i] of `in`, and `out` receives the n results. Returns 1; 0, without doing anything, if the pair has no such
+ * loop. */
+typedef int (*dpr_fold_segments)(const dpr_init *init, const void *in, const dpr_range *ranges, size_t n, void *out);
+
+/* The loops of one instruction set, in tables by dpr_nan, dpr_op and dpr_dtype. */
 typedef struct dpr_cpu_kernels {
     const char *name;
     int vector_bytes;
-    dpr_fold fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT]; /* by dpr_nan, dpr_op, dpr_dtype */
+    const dpr_fold (*fold)[DPR_OP_COUNT][DPR_DTYPE_COUNT];
+    const dpr_fold_segments (*segments)[DPR_OP_COUNT][DPR_DTYPE_COUNT];
 } dpr_cpu_kernels;
 
 /* Instruction sets that have a file, best first.   X(A, NAME, supported)   `supported` is an expression. The baseline
@@ -49,8 +60,9 @@ DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
  * variable DPR_CPU_ISA, read once, chooses another supported set by its name; other values mean nothing. */
 const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 
-/* The fold for a key, from the best kernels. */
+/* The loops for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
+dpr_fold_segments dpr_cpu_fold_segments(const dpr_key *key);
 
 /* The number of the run's operations. */
 static inline int dpr_run_ops(const dpr_run *run) {
