@@ -55,6 +55,10 @@ dpr_fold_segments dpr_cpu_fold_segments(const dpr_key *key) {
     return dpr_cpu_kernels_best()->segments[key->f.nan][key->f.op][key->f.dtype];
 }
 
+dpr_fold_columns dpr_cpu_fold_columns(const dpr_key *key) {
+    return dpr_cpu_kernels_best()->columns[key->f.nan][key->f.op][key->f.dtype];
+}
+
 /* Bytes of the array that several operations fold in turn: they fit the L2 cache of every core. */
 enum { CHUNK_BYTES = 65536 };
 

@@ -410,6 +410,8 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
 #include "simd_numbers.h"
 #include "simd_segments.h"
 
+#include "simd_columns.h" /* after simd_segments.h, which it needs */
+
 /* ---- All together ----------------------------------------------------------------------------------------------- */
 
 /* Which template folds the whole vectors of a pair. */
@@ -465,9 +467,28 @@ DPR_PAIRS
 
 static const dpr_fold_segments segments_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT] = DPR_PAIRS_TABLE;
 
+/* Not COUNT of floating-point numbers, whose marks are narrower than the count, and not complex numbers. */
+#define DPR_IS_COLUMN(OP, DTYPE)                                                                                       \
+    (DPR_IS_SHORT(OP, DTYPE) && (int)DPR_KIND_OF_##DTYPE != (int)DPR_KIND_COMPLEX                                      \
+     && !(DPR_##OP == DPR_COUNT && (int)DPR_KIND_OF_##DTYPE == (int)DPR_KIND_FLOAT))
+
+#undef DPR_PAIR_DEFINE
+#undef DPR_PAIR_NAME
+#define DPR_PAIR_NAME(OP, DTYPE, NAN) columns_##OP##_##DTYPE##_##NAN
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static size_t DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_columns *columns) {                                          \
+        if (!DPR_PAIR_IS_VALID(OP, DTYPE) || !DPR_IS_COLUMN(OP, DTYPE))                                                \
+            return 0;                                                                                                  \
+        return fold_columns(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, columns);                                            \
+    }
+DPR_PAIRS
+
+static const dpr_fold_columns columns_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT] = DPR_PAIRS_TABLE;
+
 const dpr_cpu_kernels DPR_KERNELS = {
     .name = DPR_KERNELS_NAME,
     .vector_bytes = DPR_VECTOR_BYTES,
     .fold = fold_pair,
     .segments = segments_pair,
+    .columns = columns_pair,
 };
