@@ -18,8 +18,9 @@ struct vectors_in_flight {
     template <class M> static constexpr int of = M::vectors;
 };
 
-/* A table of Family::entry<M>(), of type `Entry`, for every valid pair and NaN policy; it may be NULL for pairs that the
- * family leaves out. Pairs with the same results share an instance (stand_in()), and so do both policies of types without NaN. */
+/* A table of Family::entry<M>(), of type `Entry`, for every valid pair and NaN policy; it may be NULL for pairs that
+ * the family leaves out. Pairs with the same results share an instance (stand_in()), and so do both policies of types
+ * without NaN. */
 template <class Family, class Entry = kernel_entry> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 

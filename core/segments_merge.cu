@@ -15,9 +15,9 @@ constexpr int record_bytes = 128; /* room for one of these records */
 
 /* What a block leaves of the segments at the ends of its part of the path. */
 template <class M> struct merge_record {
-    typename M::acc head;          /* of the elements before its first end */
+    typename M::acc head;           /* of the elements before its first end */
     typename partial<M>::type tail; /* of those behind its last end, or of all if it has none */
-    uint64_t first;                /* its first end */
+    uint64_t first;                 /* its first end */
     uint32_t has_ends;
 };
 
@@ -41,8 +41,8 @@ __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args
 /* ---- Joining blocks ---- */
 
 /* Writes the results of the blocks' first ends. The workers of the block that finishes last call it. */
-template <class M> __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args,
-                                               const segment_numbers &numbers) {
+template <class M>
+__device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, const segment_numbers &numbers) {
     using X = partial<M>;
     const auto *records = static_cast<const merge_record<M> *>(args.run.workspace);
     const unsigned each = (gridDim.x + merge_workers - 1) / merge_workers;
@@ -70,8 +70,8 @@ template <class M> __device__ void join_blocks(merge_shared<M> &s, const dpr_seg
 }
 
 /* Reduces all segments one by one, for offsets without order, which the merge path cannot divide. */
-template <class M> __device__ void reduce_without_order(const dpr_segment_args &args, const segment_numbers &numbers,
-                                                        uint64_t segments) {
+template <class M>
+__device__ void reduce_without_order(const dpr_segment_args &args, const segment_numbers &numbers, uint64_t segments) {
     using X = partial<M>;
     const auto *in = static_cast<const typename M::storage *>(args.run.in);
     for (uint64_t i = threadIdx.x / 32; i < segments; i += merge_warps) {
@@ -127,7 +127,7 @@ template <class M> __device__ void open_block(merge_shared<M> &s) {
         reinterpret_cast<uint4 *>(s.flag)[i] = {0, 0, 0, 0};
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < merge_stages; ++i) {
-            cuda::ptx::mbarrier_init(&s.full[i], 1);
+            cuda::ptx::mbarrier_init(&s.full[i], 32); /* the lanes of the fetching warp */
             cuda::ptx::mbarrier_init(&s.empty[i], uint32_t{merge_warps});
         }
         cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
@@ -218,8 +218,9 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "takes offsets, not begins and ends";
     if (key->f.in_memory != DPR_MEMORY_DEVICE)
         return "copies from device memory alone";
-    return caps->gpu.shared_per_block_optin < kernels::number_of<shared_memory>(key) ? "needs more shared memory a block"
-                                                                                     : nullptr;
+    return caps->gpu.shared_per_block_optin < kernels::number_of<shared_memory>(key)
+               ? "needs more shared memory a block"
+               : nullptr;
 }
 
 /* On an H200: 6 us in addition to reading, and 1.2 times as long as memory takes for elements, offsets and results. */
@@ -229,8 +230,12 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), merge_threads, kernels::number_of<shared_memory>(key),
-            kernels::number_of<blocks_on_sm>(key), 0, nullptr};
+    return {kernels::of(key),
+            merge_threads,
+            kernels::number_of<shared_memory>(key),
+            kernels::number_of<blocks_on_sm>(key),
+            0,
+            nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {

@@ -152,13 +152,13 @@ template <class M> class tile_fetcher {
     /* Plans a tile between two places; an empty one if they cannot be a tile's because offsets have no order. */
     __device__ void plan(merge_plan &p, path_place a, path_place b) const {
         const uint64_t elements = b.element - a.element, ends = b.end - a.end;
-        const bool sound = b.element >= a.element && b.end >= a.end && elements <= tile_bytes + 31
-                           && ends <= tile_bytes
+        const bool sound = b.element >= a.element && b.end >= a.end && elements <= tile_bytes + 31 && ends <= tile_bytes
                            && elements * arrays.element_bytes + ends * arrays.end_bytes <= tile_bytes + 31;
         if (!sound)
             s.unsorted = true;
-        p.tile = {a.element, a.end, sound ? static_cast<unsigned>(elements) : 0,
-                  sound ? static_cast<unsigned>(ends) : 0, 0, 0};
+        p.tile = {
+            a.element, a.end, sound ? static_cast<unsigned>(elements) : 0, sound ? static_cast<unsigned>(ends) : 0,
+            0,         0};
         const line_copy of_elements = arrays.elements_of(p.tile), of_offsets = arrays.offsets_of(p.tile);
         /* The chunk of the last element may end behind it. */
         const unsigned behind = of_elements.at(of_elements.end) + chunk_bytes;
@@ -204,8 +204,8 @@ template <class M> class tile_fetcher {
             ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + p.elements_to, p.elements,
                                p.elements_bytes, full);
         if (p.offsets_bytes > 0)
-            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + p.offsets_to, p.offsets,
-                               p.offsets_bytes, full);
+            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage + p.offsets_to, p.offsets, p.offsets_bytes,
+                               full);
     }
 
   public:
@@ -230,8 +230,11 @@ template <class M> class tile_fetcher {
                 copy_edges(p, s.stage[slot]);
                 __syncwarp();
             }
+            /* Every lane arrives, because the workers read what it has written. */
             if (threadIdx.x % 32 == 0)
                 copy(p, s.stage[slot], &s.full[slot]);
+            else
+                cuda::ptx::mbarrier_arrive(&s.full[slot]);
             step();
         }
     }

@@ -23,7 +23,8 @@ template <class V> __device__ V shuffle_up(V x, int delta) {
 template <class T> struct aligned_words {
     using word = cuda::std::conditional_t<
         alignof(T) == 1, uint8_t,
-        cuda::std::conditional_t<alignof(T) == 2, uint16_t, cuda::std::conditional_t<alignof(T) == 4, uint32_t, uint64_t>>>;
+        cuda::std::conditional_t<alignof(T) == 2, uint16_t,
+                                 cuda::std::conditional_t<alignof(T) == 4, uint32_t, uint64_t>>>;
     static constexpr unsigned size = sizeof(T) / sizeof(word);
 
     static __device__ T load(const unsigned char *at) {
@@ -45,7 +46,9 @@ template <class T> struct aligned_words {
     }
 };
 
-struct tile_range { unsigned begin, end; };
+struct tile_range {
+    unsigned begin, end;
+};
 
 /* The offsets of a tile's segments in a stage, of `Words` words each. */
 template <unsigned Words> class tile_offsets {
@@ -130,14 +133,17 @@ template <class M> struct tile_worker {
 
     /* Takes the flags of the thread's chunk, and clears them. */
     __device__ mask_type take_flags() const {
-        using word = cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
+        using word =
+            cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
         auto *flags = reinterpret_cast<word *>(s.flag + threadIdx.x * chunk);
         constexpr unsigned each = sizeof(word);
         mask_type mask;
 #pragma unroll
         for (unsigned i = 0; i < chunk / each; ++i) {
             /* The product has the lowest bits of four bytes side by side in its upper four bits. */
-            const uint32_t bits = each == 4 ? (flags[i] * 0x10204080u) >> 28 : each == 2 ? (flags[i] * 0x81u) >> 7 & 3 : flags[i];
+            const uint32_t bits = each == 4   ? (flags[i] * 0x10204080u) >> 28
+                                  : each == 2 ? (flags[i] * 0x81u) >> 7 & 3
+                                              : flags[i];
             mask.w[i * each / 32] |= bits << i * each % 32;
             if (each < 4 && i * each % 32 + each > 32)
                 mask.w[i * each / 32 + 1] |= bits >> (32 - i * each % 32);
@@ -196,8 +202,8 @@ template <class M> struct tile_worker {
         }
     }
 
-    /* Runs over the thread's chunk and leaves the value of what ends at each bit of the mask. Returns what is behind the
-     * last of them. */
+    /* Runs over the thread's chunk and leaves the value of what ends at each bit of the mask. Returns what is behind
+     * the last of them. */
     template <bool Split> __device__ V walk(const mask_type &mask) const {
         const unsigned from = threadIdx.x * chunk;
         typename R::type a = R::identity();
@@ -379,7 +385,7 @@ __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &arg
     const tile_offsets<Words> offsets = w.template offsets<Words>();
     const unsigned end = offsets[0].end;
     const bool is_signed = args.numbers == DPR_I32;
-    const typename M::acc a = end == 0                  ? w.s.carry[at]
+    const typename M::acc a = end == 0                 ? w.s.carry[at]
                               : end <= w.tile.elements ? X::unpack(w.value_at(w.first + end - 1))
                                                        : M::identity();
     const int64_t from = offsets.number(0, is_signed), to = offsets.number(1, is_signed);

@@ -66,11 +66,11 @@ template <class M, bool Least, dpr_dtype D, dpr_nan N> struct running<M, arg_til
     }
 };
 
-/* Where a tile's values lie that belong to ends of segments: at the place of the segment's last element, if they take no
- * more memory than an element; otherwise one behind the other in memory of their own. */
-template <class M> constexpr bool values_in_place =
-    sizeof(typename partial<M>::type) <= sizeof(typename M::storage)
-    && sizeof(typename partial<M>::type) == sizeof(typename running<M>::type);
+/* Where a tile's values lie that belong to ends of segments: at the place of the segment's last element, if they take
+ * no more memory than an element; otherwise one behind the other in memory of their own. */
+template <class M>
+constexpr bool values_in_place = sizeof(typename partial<M>::type) <= sizeof(typename M::storage)
+                                 && sizeof(typename partial<M>::type) == sizeof(typename running<M>::type);
 
 /* A bit for each element of a chunk: whether it is the last one of its segment. */
 template <unsigned Elements> struct chunk_mask {

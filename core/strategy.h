@@ -22,12 +22,12 @@ typedef union dpr_key {
         unsigned gpu_only : 2; /* 1: the call must run in a stream, so CPU strategies are excluded */
         unsigned partial : 2;  /* 1: a partial result takes the place of the result */
         uint8_t nan;
-        uint8_t in_memory; /* dpr_memory, never AUTO */
-        uint8_t block;     /* log2 of the threads a block; 0: the strategy's default */
-        uint8_t depth;     /* most nested launches below each other; 0: the device's limit */
-        uint8_t strategy;  /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
-        uint8_t fused;     /* 1: several operations in one pass over the array */
-        uint8_t segments;  /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
+        uint8_t in_memory;    /* dpr_memory, never AUTO */
+        uint8_t block;        /* log2 of the threads a block; 0: the strategy's default */
+        uint8_t depth;        /* most nested launches below each other; 0: the device's limit */
+        uint8_t strategy;     /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
+        uint8_t fused;        /* 1: several operations in one pass over the array */
+        uint8_t segments;     /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
         unsigned strided : 4; /* 1: elements do not lie one behind the other; or, with segments, results are along
                                  axes */
         unsigned ranges : 4;  /* 1: segments are given by begins and ends; 0: by offsets */
@@ -79,8 +79,8 @@ typedef struct dpr_outputs {
 typedef struct dpr_segment_list {
     uint64_t count;
     const uint64_t *device_count; /* NULL, or where a GPU strategy reads how many of the segments there are */
-    const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
-    dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
+    const void *begins, *ends;    /* for offsets, `ends` points to the second number of `begins` */
+    dpr_dtype dtype;              /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
 } dpr_segment_list;
 

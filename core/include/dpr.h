@@ -560,10 +560,11 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * the result of every segment. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point
  * results are bitwise reproducible for the same strategy and number of threads.
  *
- * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and from
- * the device. Otherwise the CPU does, and `out` and the numbers must be in memory that the host reaches.
+ * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
+ * from the device. Otherwise the CPU does, and `out` and the numbers must be in memory that the host reaches.
  * options->launch->report must be NULL. `out` must not overlap `in` or the numbers. The GPU does not run the operations
- * that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes long for them.
+ * that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes long for
+ * them.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
@@ -571,8 +572,8 @@ DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, 
 
 /** As dpr_reduce_segments(), but enqueues the call in `stream` and returns at once, like dpr_reduce_async(): all arrays
  * must be where the stream reaches them, and stay valid until the run is done. It can be captured in a CUDA graph, and
- * allocates nothing after the first run in a stream. segments->check must be 0. In the CPU's context `stream` is NULL, and
- * the call is done on return. */
+ * allocates nothing after the first run in a stream. segments->check must be 0. In the CPU's context `stream` is NULL,
+ * and the call is done on return. */
 DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
                                              dpr_op op, const dpr_segments *segments, const dpr_options *options,
                                              dpr_stream stream);
