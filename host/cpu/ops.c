@@ -33,10 +33,6 @@ static void finish(const dpr_run *run, dpr_op op, dpr_acc *acc, void *out) {
     dpr_acc_write(op, dtype, acc, &run->init, out);
 }
 
-void dpr_acc_finish(const dpr_run *run, dpr_acc *acc, void *out) {
-    finish(run, op_of(run, 0), acc, out);
-}
-
 void dpr_accs_finish(const dpr_run *run, dpr_acc *accs) {
     if (run->label)
         dpr_acc_finish_partial(run, accs);

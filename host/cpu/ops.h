@@ -21,41 +21,11 @@
 /* Folds in[first .. first+count-1] into *acc. `in` is aligned for the type; `count` may be 0. */
 typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
 
-/* The elements of a segment. */
-typedef struct dpr_range {
-    size_t begin, end; /* equal if the segment is empty */
-} dpr_range;
-
-/* Reduces segments that are so short that beginning and ending takes most of the time: segment i has the elements
- * ranges[i] of `in`, and `out` receives the n results. Returns 1; 0, without doing anything, if the pair has no such
- * loop. */
-typedef int (*dpr_fold_segments)(const dpr_init *init, const void *in, const dpr_range *ranges, size_t n, void *out);
-
-/* Neighbouring results whose elements are neighbours, too: a number of strips of them, each of as many columns as
- * dpr_fold_columns returns. */
-typedef struct dpr_columns {
-    const void *in;
-    const int64_t *offsets; /* of each row's first element from `in`, in elements */
-    size_t rows, strips;
-    void *accs;        /* accumulators, DPR_COLUMN_BYTES for each column, aligned to 64 bytes */
-    int is_first;      /* 1: accs is undefined, and these are the first rows; 0: it has the rows before these */
-    dpr_acc *unpacked; /* NULL, or receives an accumulator for each column */
-    void *out;         /* NULL, or receives the results, one behind the other. There is no initial value */
-} dpr_columns;
-
-enum { DPR_COLUMN_BYTES = 16 };
-
-/* Adds rows to the accumulators of columns. Returns the number of columns of a strip; 0, without doing anything, if the
- * pair has no such loop. */
-typedef size_t (*dpr_fold_columns)(const dpr_columns *columns);
-
-/* The loops of one instruction set, in tables by dpr_nan, dpr_op and dpr_dtype. */
+/* The folds of one instruction set. */
 typedef struct dpr_cpu_kernels {
     const char *name;
     int vector_bytes;
-    const dpr_fold (*fold)[DPR_OP_COUNT][DPR_DTYPE_COUNT];
-    const dpr_fold_segments (*segments)[DPR_OP_COUNT][DPR_DTYPE_COUNT];
-    const dpr_fold_columns (*columns)[DPR_OP_COUNT][DPR_DTYPE_COUNT];
+    dpr_fold fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT]; /* by dpr_nan, dpr_op, dpr_dtype */
 } dpr_cpu_kernels;
 
 /* Instruction sets that have a file, best first.   X(A, NAME, supported)   `supported` is an expression. The baseline
@@ -79,10 +49,8 @@ DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
  * variable DPR_CPU_ISA, read once, chooses another supported set by its name; other values mean nothing. */
 const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 
-/* The loops for a key, from the best kernels. */
+/* The fold for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
-dpr_fold_segments dpr_cpu_fold_segments(const dpr_key *key);
-dpr_fold_columns dpr_cpu_fold_columns(const dpr_key *key);
 
 /* The number of the run's operations. */
 static inline int dpr_run_ops(const dpr_run *run) {
@@ -105,9 +73,6 @@ void dpr_accs_merge(const dpr_run *run, dpr_acc *accs, const dpr_acc *later);
 /* Combines accs with the run's initial value and writes the results; if the run has a label, writes the partial result.
  */
 void dpr_accs_finish(const dpr_run *run, dpr_acc *accs);
-
-/* Combines the accumulator of a run of one operation with the initial value, and writes the result to `out`. */
-void dpr_acc_finish(const dpr_run *run, dpr_acc *acc, void *out);
 
 /* Writes the partial result of a run that has a label. */
 void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);

@@ -51,14 +51,6 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
     return dpr_cpu_kernels_best()->fold[key->f.nan][key->f.op][key->f.dtype];
 }
 
-dpr_fold_segments dpr_cpu_fold_segments(const dpr_key *key) {
-    return dpr_cpu_kernels_best()->segments[key->f.nan][key->f.op][key->f.dtype];
-}
-
-dpr_fold_columns dpr_cpu_fold_columns(const dpr_key *key) {
-    return dpr_cpu_kernels_best()->columns[key->f.nan][key->f.op][key->f.dtype];
-}
-
 /* Bytes of the array that several operations fold in turn: they fit the L2 cache of every core. */
 enum { CHUNK_BYTES = 65536 };
 
@@ -104,9 +96,10 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 
 static int launch(const dpr_run *run) {
     if (run->axes)
-        return dpr_cpu_axes(run, 1);
+        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), 1);
     if (run->segments) {
-        (void)dpr_cpu_segments(run, 0, run->segments->count, dpr_cpu_segment_limits(&run->key, SIZE_MAX), NULL, NULL);
+        (void)dpr_cpu_segments(run, 0, run->segments->count,
+                               (dpr_segment_limits){dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, SIZE_MAX});
         return 0;
     }
     dpr_acc accs[DPR_FUSED_MOST];

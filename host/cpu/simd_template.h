@@ -6,8 +6,6 @@
  *   DPR_KERNELS_NAME        its string
  *   DPR_F32_FROM_F16(at), DPR_F64_FROM_F32(at)
  *                           optional, both or none: a vector made of as many elements in memory of any alignment
- *   DPR_LOAD_SOME(size, fill, at, n), DPR_LOAD_SOME_SIZE
- *                           optional: load_some() (simd_segments.h) of elements of at least so many bytes
  *
  * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
@@ -408,9 +406,6 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
 
 #include "simd_floats.h"
 #include "simd_numbers.h"
-#include "simd_segments.h"
-
-#include "simd_columns.h" /* after simd_segments.h, which it needs */
 
 /* ---- All together ----------------------------------------------------------------------------------------------- */
 
@@ -445,50 +440,8 @@ DPR_INLINE void fold_rest(dpr_op op, dpr_dtype dtype, dpr_nan nan, span range, d
     }
 DPR_PAIRS
 
-static const dpr_fold fold_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT] = DPR_PAIRS_TABLE;
-
-/* Sums of complex numbers have no lane of 64 bits for their accumulator. */
-#define DPR_IS_SHORT(OP, DTYPE)                                                                                        \
-    (DPR_IS_FLOAT_ARITHMETIC(OP, DTYPE) ? DPR_##OP == DPR_SUM && (int)DPR_KIND_OF_##DTYPE == (int)DPR_KIND_FLOAT       \
-                                        : !DPR_IS_INDEX(OP) && !DPR_IS_FUSED_ONLY(OP))
-
-#undef DPR_PAIR_DEFINE
-#undef DPR_PAIR_NAME
-#define DPR_PAIR_NAME(OP, DTYPE, NAN) segments_##OP##_##DTYPE##_##NAN
-#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
-    static int DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_init *init, const void *in, const dpr_range *ranges, size_t n,  \
-                                             void *out) {                                                              \
-        if (!DPR_PAIR_IS_VALID(OP, DTYPE) || !DPR_IS_SHORT(OP, DTYPE))                                                 \
-            return 0;                                                                                                  \
-        fold_segments(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, init, in, ranges, n, out);                                 \
-        return 1;                                                                                                      \
-    }
-DPR_PAIRS
-
-static const dpr_fold_segments segments_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT] = DPR_PAIRS_TABLE;
-
-/* Not COUNT of floating-point numbers, whose marks are narrower than the count, and not complex numbers. */
-#define DPR_IS_COLUMN(OP, DTYPE)                                                                                       \
-    (DPR_IS_SHORT(OP, DTYPE) && (int)DPR_KIND_OF_##DTYPE != (int)DPR_KIND_COMPLEX                                      \
-     && !(DPR_##OP == DPR_COUNT && (int)DPR_KIND_OF_##DTYPE == (int)DPR_KIND_FLOAT))
-
-#undef DPR_PAIR_DEFINE
-#undef DPR_PAIR_NAME
-#define DPR_PAIR_NAME(OP, DTYPE, NAN) columns_##OP##_##DTYPE##_##NAN
-#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
-    static size_t DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_columns *columns) {                                          \
-        if (!DPR_PAIR_IS_VALID(OP, DTYPE) || !DPR_IS_COLUMN(OP, DTYPE))                                                \
-            return 0;                                                                                                  \
-        return fold_columns(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, columns);                                            \
-    }
-DPR_PAIRS
-
-static const dpr_fold_columns columns_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT] = DPR_PAIRS_TABLE;
-
 const dpr_cpu_kernels DPR_KERNELS = {
     .name = DPR_KERNELS_NAME,
     .vector_bytes = DPR_VECTOR_BYTES,
-    .fold = fold_pair,
-    .segments = segments_pair,
-    .columns = columns_pair,
+    .fold = DPR_PAIRS_TABLE,
 };

@@ -11,7 +11,6 @@
 #include "segments.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(sizeof(dpr_acc[DPR_FUSED_MOST]) <= sizeof(dpr_pool_cell), "a part's accumulators fit a cell");
@@ -81,86 +80,41 @@ static int launch_array(const dpr_run *run) {
 
 /* ---- Segments ----
  *
- * Each thread takes the next block of segments until none is left. It notes segments that are too long for one thread;
- * their parts are then shared among all threads. */
+ * Each thread takes the next block of segments until none is left. Segments that are too long for one thread are left
+ * out, and then divided among all threads, one after another. */
 
 enum {
-    LONG_BYTES = 1 << 21,  /* a segment that is longer is divided; one core reads this in some 0.1 ms */
-    BLOCK_BYTES = 1 << 18, /* elements of a block, which threads aim at by what their last block had */
-    LEAST_BLOCK = 16,      /* segments of a thread's first block */
-    MOST_BLOCK = 4096,     /* segments, at most, that a thread takes at a time */
-    BLOCKS = 16,           /* at least this many blocks a thread, if there are enough segments */
-    MOST_LONG = 256,       /* long segments that are noted; a thread that comes across another one reduces it alone */
+    LONG_BYTES = 1 << 21, /* a segment that is longer is divided; one core reads this in some 0.2 ms */
+    BLOCK = 1024,         /* segments, at most, that a thread takes at a time */
+    BLOCKS = 16,          /* at least this many blocks a thread, if there are enough segments */
 };
-
-typedef struct long_segment {
-    uint64_t number;
-    dpr_range range;
-    size_t first; /* number of its first part among those of all long segments */
-} long_segment;
 
 typedef struct segment_job {
     const dpr_run *run;
-    int threads;
     dpr_segment_limits limits;
-    uint64_t most;         /* segments of a block */
-    _Atomic uint64_t next; /* first segment that nobody has taken */
-    _Atomic size_t found;  /* long segments, those that are not noted among them */
-    long_segment noted[MOST_LONG];
-    dpr_acc *accs;            /* of the parts of all noted segments */
-    size_t parts;             /* how many these are */
-    _Atomic size_t next_part; /* the first that nobody has taken */
+    uint64_t block;
+    _Atomic uint64_t next;               /* first segment that nobody has taken */
+    _Atomic uint64_t long_from, long_to; /* blocks in this range have long segments */
 } segment_job;
 
-/* A long segment as an array of its own. */
-static dpr_run run_of(const segment_job *job, const long_segment *s) {
-    dpr_run one = *job->run;
-    one.segments = NULL;
-    one.in = (const unsigned char *)one.in + s->range.begin * dpr_dtypes[one.key.f.dtype].size;
-    one.count = s->range.end - s->range.begin;
-    one.out = dpr_segment_out(job->run, s->number);
-    return one;
-}
-
-/* Merges the parts of a long segment and writes its result. Without job->accs, also folds the parts. */
-static void finish_long(const segment_job *job, const long_segment *s) {
-    const dpr_run one = run_of(job, s);
-    const fold_job fold = {&one, parts_for(&one, job->threads)};
-    dpr_acc whole, part;
-    dpr_accs_start(&one, &whole);
-    for (int i = 0; i < fold.parts; i++) {
-        if (job->accs)
-            part = job->accs[s->first + (size_t)i];
-        else
-            fold_part(&fold, i, &part);
-        dpr_accs_merge(&one, &whole, &part);
-    }
-    if (job->run->segments->index == DPR_INDEX_IN_ARRAY && whole.index >= 0
-        && dpr_ops[one.key.f.op].result == DPR_RESULT_INDEX)
-        whole.index += (int64_t)s->range.begin;
-    dpr_accs_finish(&one, &whole);
-}
-
-static void note_long(void *user, uint64_t number, dpr_range range) {
-    segment_job *job = user;
-    const long_segment s = {number, range, 0};
-    const size_t i = atomic_fetch_add(&job->found, 1);
-    if (i < MOST_LONG)
-        job->noted[i] = s;
-    else
-        finish_long(job, &s);
+/* Widens the range of long segments by those of a block. */
+static void note_long(segment_job *job, uint64_t first, uint64_t end) {
+    uint64_t from = atomic_load(&job->long_from), to = atomic_load(&job->long_to);
+    while (first < from && !atomic_compare_exchange_weak(&job->long_from, &from, first))
+        ;
+    while (end > to && !atomic_compare_exchange_weak(&job->long_to, &to, end))
+        ;
 }
 
 static void do_segments(segment_job *job) {
-    const uint64_t count = job->run->segments->count, size = dpr_dtypes[job->run->key.f.dtype].size;
-    uint64_t block = job->most < LEAST_BLOCK ? job->most : LEAST_BLOCK;
-    for (uint64_t first; (first = atomic_fetch_add(&job->next, block)) < count;) {
-        const uint64_t end = count - first < block ? count : first + block;
-        const uint64_t bytes = size * dpr_cpu_segments(job->run, first, end, job->limits, note_long, job);
-        if (bytes < BLOCK_BYTES / 2 && block * 2 <= job->most)
-            block *= 2;
-        if (bytes > BLOCK_BYTES * 2 && block > 1)
-            block /= 2;
+    const uint64_t count = job->run->segments->count;
+    for (;;) {
+        const uint64_t first = atomic_fetch_add(&job->next, job->block);
+        if (first >= count)
+            return;
+        const uint64_t end = count - first < job->block ? count : first + job->block;
+        if (dpr_cpu_segments(job->run, first, end, job->limits) > 0)
+            note_long(job, first, end);
     }
 }
 
@@ -170,59 +124,49 @@ static void segment_task(void *user, int part, dpr_pool_cell *cell) {
     do_segments(user);
 }
 
-static void long_task(void *user, int part, dpr_pool_cell *cell) {
-    segment_job *job = user;
-    const long_segment *s = job->noted;
-    (void)part;
-    (void)cell;
-    for (size_t p; (p = atomic_fetch_add(&job->next_part, 1)) < job->parts;) {
-        while (s < &job->noted[job->found - 1] && p >= s[1].first)
-            s++;
-        const dpr_run one = run_of(job, s);
-        fold_part(&(fold_job){&one, parts_for(&one, job->threads)}, (int)(p - s->first), &job->accs[p]);
-    }
+/* Reduces a long segment, as an array of its own. */
+static void do_long(const dpr_run *run, uint64_t i, dpr_range r) {
+    const size_t size = dpr_dtypes[run->key.f.dtype].size;
+    dpr_run one = *run;
+    one.segments = NULL;
+    one.in = (const unsigned char *)run->in + r.begin * size;
+    one.count = r.end - r.begin;
+    one.out = dpr_segment_out(run, i);
+    (void)launch_array(&one);
+    if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
+        *(int64_t *)one.out += *(int64_t *)one.out >= 0 ? (int64_t)r.begin : 0;
 }
 
-/* Reduces the noted segments; without a pool, or without memory for the parts, one part after another. */
-static void do_long(segment_job *job, dpr_pool *pool) {
-    const size_t found = job->found < MOST_LONG ? job->found : MOST_LONG;
-    job->found = found;
-    for (size_t i = 0; i < found; i++) {
-        const dpr_run one = run_of(job, &job->noted[i]);
-        job->noted[i].first = job->parts;
-        job->parts += (size_t)parts_for(&one, job->threads);
-    }
-    job->accs = pool && found > 0 ? malloc(job->parts * sizeof *job->accs) : NULL;
-    if (job->accs)
-        (void)dpr_pool_run(pool, job->threads, job->threads, long_task, job);
-    for (size_t i = 0; i < found; i++)
-        finish_long(job, &job->noted[i]);
-    free(job->accs);
+static uint64_t block_of(uint64_t segments, int threads) {
+    const uint64_t share = segments / ((uint64_t)threads * BLOCKS);
+    return share < 1 ? 1 : share < BLOCK ? share : BLOCK;
 }
 
 static int launch_segments(const dpr_run *run) {
     const int threads = threads_of(run);
-    const uint64_t share = run->segments->count / ((uint64_t)threads * BLOCKS);
+    const size_t whole = LONG_BYTES / dpr_dtypes[run->key.f.dtype].size;
     segment_job job = {.run = run,
-                       .threads = threads,
-                       .limits = dpr_cpu_segment_limits(&run->key, LONG_BYTES / dpr_dtypes[run->key.f.dtype].size),
-                       .most = share < 1            ? 1
-                               : share < MOST_BLOCK ? share
-                                                    : MOST_BLOCK};
+                       .limits = {dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole},
+                       .block = block_of(run->segments->count, threads),
+                       .long_from = UINT64_MAX};
     dpr_pool *pool = threads > 1 ? dpr_pool_acquire(threads) : NULL;
-    if (pool)
+    if (pool) {
         (void)dpr_pool_run(pool, threads, threads, segment_task, &job);
-    else
-        do_segments(&job);
-    do_long(&job, pool);
-    if (pool)
         dpr_pool_release(pool);
+    } else {
+        do_segments(&job);
+    }
+    for (uint64_t i = job.long_from; i < job.long_to; i++) {
+        const dpr_range r = dpr_segment_range(run->segments, i);
+        if (r.end - r.begin > whole)
+            do_long(run, i, r);
+    }
     return 0;
 }
 
 static int launch(const dpr_run *run) {
     if (run->axes)
-        return dpr_cpu_axes(run, threads_of(run));
+        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), threads_of(run));
     return run->segments ? launch_segments(run) : launch_array(run);
 }
 
