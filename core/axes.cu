@@ -81,7 +81,7 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_axes_tiles;
 const dpr_strategy dpr_axes_tiles = {
     .name = "axes.tiles",
-    .text = "along axes: tiles of neighbouring results; few elements a result go by way of shared memory",
+    .text = "along axes: tiles of neighbouring results",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .strided = 1,

@@ -2,6 +2,7 @@
 #ifndef DPR_CORE_COST_H
 #define DPR_CORE_COST_H
 
+#include "element.h"
 #include "lists.h"
 #include "strategy.h"
 
@@ -12,9 +13,7 @@ static inline double dpr_array_bytes(const dpr_key *key, dpr_size size) {
 
 /* Bytes of the numbers and results of segments; numbers count as 32-bit ones, because the key does not say. */
 static inline double dpr_segment_bytes(const dpr_key *key, dpr_size size) {
-    const dpr_op op = dpr_key_op(key);
-    const dpr_dtype result = dpr_result_dtype(op, dpr_key_dtype(key));
-    return (double)size.segments * (double)(4 + dpr_dtype_size(result) * dpr_result_values(op));
+    return (double)size.segments * (double)(4 + dpr_pair_size(dpr_key_op(key), dpr_key_dtype(key)));
 }
 
 /* Seconds of a cost, as a roofline: the strategy's threads and the memory, which delivers `memory_rate` bytes a second,

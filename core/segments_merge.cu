@@ -273,7 +273,7 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_segments_merge;
 const dpr_strategy dpr_segments_merge = {
     .name = "segments.merge",
-    .text = "elements and ends of segments divided equally among blocks, whatever the lengths are",
+    .text = "elements and ends of segments divided equally among blocks",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .segmented = 1,

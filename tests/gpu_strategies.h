@@ -1,4 +1,4 @@
-/* The GPU strategies of the registry. */
+/* The GPU strategies of the registry that reduce one array. */
 #ifndef DPR_TESTS_GPU_STRATEGIES_H
 #define DPR_TESTS_GPU_STRATEGIES_H
 
@@ -9,7 +9,8 @@
 /* GPU strategy number i, from 0; NULL past the last one. */
 static inline const dpr_strategy *gpu_strategy_entry(size_t i) {
     for (size_t s = 0; s < dpr_strategy_count(); s++)
-        if (dpr_strategies[s]->side == DPR_ON_GPU && i-- == 0)
+        if (dpr_strategies[s]->side == DPR_ON_GPU && !dpr_strategies[s]->segmented && !dpr_strategies[s]->strided
+            && i-- == 0)
             return dpr_strategies[s];
     return NULL;
 }

@@ -139,7 +139,8 @@ TEST(BenchLineup, order) {
         const int n = lineup_order(nested, order);
         int wanted = 0;
         for (size_t i = 0; i < dpr_strategy_count(); i++)
-            wanted += dpr_strategies[i]->side == DPR_ON_GPU && (dpr_strategies[i]->role == DPR_ROLE_NESTED) == nested;
+            wanted += dpr_strategies[i]->side == DPR_ON_GPU && (dpr_strategies[i]->role == DPR_ROLE_NESTED) == nested
+                      && !dpr_strategies[i]->segmented && !dpr_strategies[i]->strided;
         EXPECT_EQ_I64(wanted, n);
         for (int i = 0; i < n; i++) {
             const dpr_strategy *s = dpr_strategies[dpr_strategy_find(order[i].name)];
