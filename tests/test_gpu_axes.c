@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "close.h"
 #include "data.h"
 #include "gpu_memory.h"
 #include "reference.h"
@@ -30,26 +31,11 @@ static const shape shapes[] = {
     {2, 1, {300, 200}, {0, 1}, 0},   {2, 2, {128, 300}, {1, 128}, 0},  {2, 0, {100, 300}, {0}, 0},
 };
 
-/* Whether results are the same, up to rounding. */
-static int is_close(dpr_dtype type, const unsigned char *a, const unsigned char *b, size_t size) {
-    const int is_narrow = type == DPR_F32 || type == DPR_C64;
-    if (type != DPR_F64 && type != DPR_C128 && !is_narrow)
-        return memcmp(a, b, size) == 0;
-    for (size_t i = 0; i < size / (is_narrow ? 4 : 8); i++) {
-        const double x = is_narrow ? (double)((const float *)a)[i] : ((const double *)a)[i];
-        const double y = is_narrow ? (double)((const float *)b)[i] : ((const double *)b)[i];
-        const double bound = (is_narrow ? 1e-5 : 1e-12) * (1 + (y < 0 ? -y : y));
-        if (!(x == y || (x != x && y != y) || (x - y <= bound && y - x <= bound)))
-            return 0;
-    }
-    return 1;
-}
-
 typedef struct scene {
     dpr_ctx *gpu, *cpu;
     dpr_op op;
     dpr_dtype dtype;
-    unsigned char *in, *known, *got; /* host */
+    unsigned char *in, *known, *got, *magnitudes; /* host */
     void *in_device, *out_device;
 } scene;
 
@@ -67,12 +53,15 @@ static void expect_same(const scene *s, const shape *at, dpr_nan nan) {
     options.nan = nan;
     EXPECT_STATUS(DPR_OK,
                   dpr_reduce_axes(s->cpu, s->in + at->first * element, s->known, s->dtype, s->op, &axes, &options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->cpu, s->in + at->first * element, s->magnitudes, s->dtype, DPR_NORM1,
+                                          &axes, &options));
     options.strategy = "axes.tiles";
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->gpu, (char *)s->in_device + at->first * element, s->out_device, s->dtype,
                                           s->op, &axes, &options));
     EXPECT_TRUE(gpu_copy(s->got, s->out_device, results * size));
     for (size_t i = 0; i < results; i++)
-        wrong += !is_close(dpr_result_dtype(s->op, s->dtype), s->got + i * size, s->known + i * size, size);
+        wrong += !results_are_close(dpr_result_dtype(s->op, s->dtype), s->got + i * size, s->known + i * size, size,
+                                    s->op == DPR_SUM ? magnitude_at(s->dtype, s->magnitudes, i) : 0);
     EXPECT_THAT(wrong == 0, "%s of %s, shape %td, NaN policy %d: %zu of %zu results are wrong", dpr_op_name(s->op),
                 dpr_dtype_name(s->dtype), at - shapes, (int)nan, wrong, results);
 }
@@ -96,13 +85,16 @@ TEST(GpuAxes, every_pair_in_every_form) {
     s.in = malloc(MOST_ELEMENTS * MOST_BYTES);
     s.known = malloc(MOST_ELEMENTS * MOST_BYTES);
     s.got = malloc(MOST_ELEMENTS * MOST_BYTES);
+    s.magnitudes = malloc(MOST_ELEMENTS * MOST_BYTES);
     s.in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
     s.out_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
     for (size_t o = 0; o < dpr_op_count() && s.in_device && s.out_device; o++)
         for (size_t t = 0; t < dpr_dtype_count(); t++) {
             s.op = dpr_op_at(o);
             s.dtype = dpr_dtype_at(t);
-            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype))
+            const int is_complex = s.dtype == DPR_C64 || s.dtype == DPR_C128;
+            /* A product of complex numbers may overflow in one order and not in another. */
+            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype) && !(s.op == DPR_PROD && is_complex))
                 run_pair(&s);
         }
     EXPECT_TRUE(s.in_device && s.out_device);
@@ -111,6 +103,7 @@ TEST(GpuAxes, every_pair_in_every_form) {
     free(s.in);
     free(s.known);
     free(s.got);
+    free(s.magnitudes);
     dpr_ctx_destroy(s.gpu);
     dpr_ctx_destroy(s.cpu);
 }
