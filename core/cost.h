@@ -2,18 +2,12 @@
 #ifndef DPR_CORE_COST_H
 #define DPR_CORE_COST_H
 
-#include "element.h"
 #include "lists.h"
 #include "strategy.h"
 
 /* Bytes of the array. */
 static inline double dpr_array_bytes(const dpr_key *key, dpr_size size) {
     return (double)size.elements * (double)dpr_dtypes[key->f.dtype].size;
-}
-
-/* Bytes of the numbers and results of segments; numbers count as 32-bit ones, because the key does not say. */
-static inline double dpr_segment_bytes(const dpr_key *key, dpr_size size) {
-    return (double)size.segments * (double)(4 + dpr_pair_size(dpr_key_op(key), dpr_key_dtype(key)));
 }
 
 /* Seconds of a cost, as a roofline: the strategy's threads and the memory, which delivers `memory_rate` bytes a second,

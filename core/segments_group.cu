@@ -1,9 +1,9 @@
 /* segments.group: a group of neighbouring threads reduces a segment: a few lanes, a warp or a block, by the average
  * length. It runs everything that segments.merge does not: segments given by begins and ends, in any memory and on any
  * GPU. One long segment among short ones takes it long. */
-#include "cost.h"
 #include "family.cuh"
 #include "segments.cuh"
+#include "segments_cost.h"
 
 namespace dpr {
 namespace {
@@ -68,8 +68,7 @@ const char *probe(const dpr_key *key, const dpr_caps *) {
 
 /* The rate is an estimate. It is so low because a single segment may have most of the elements. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    return {DPR_LAUNCH_SECONDS + 4e-6, dpr_array_bytes(key, size) + dpr_segment_bytes(key, size),
-            dpr_memory_rate(&caps->gpu) / 4};
+    return {DPR_LAUNCH_SECONDS + 4e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 4};
 }
 
 dpr_kernel kernel(const dpr_key *key) {

@@ -3,9 +3,9 @@
  * while the tile before is reduced. In a tile each thread runs over a chunk of neighbouring elements and leaves a value
  * at the end of each segment; a scan over the threads carries what they have left to the segments' next ends. The block
  * that finishes last joins the segments that cross blocks, in their order. */
-#include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
+#include "segments_cost.h"
 #include "segments_tile.cuh"
 
 namespace dpr {
@@ -225,8 +225,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 
 /* On an H200: 6 us in addition to reading, and 1.2 times as long as memory takes for elements, offsets and results. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    return {DPR_LAUNCH_SECONDS + 3e-6, dpr_array_bytes(key, size) + dpr_segment_bytes(key, size),
-            dpr_memory_rate(&caps->gpu) / 1.2};
+    return {DPR_LAUNCH_SECONDS + 3e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 1.2};
 }
 
 dpr_kernel kernel(const dpr_key *key) {
@@ -249,7 +248,7 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency re
 /* A block for each tile, up to the limit. */
 unsigned blocks_of(const dpr_run *run) {
     const dpr_size size = {run->count, run->segments->count};
-    const double bytes = dpr_array_bytes(&run->key, size) + dpr_segment_bytes(&run->key, size);
+    const double bytes = dpr_segment_bytes(&run->key, size);
     const double most = run->limits.max_blocks, wanted = bytes / tile_bytes + 1;
     return static_cast<unsigned>(wanted < most ? wanted : most);
 }
