@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recursion/engines.h"
 #include "recursion_checks.h"
 #include "recursion_policies.h"
 #include "recursion_stress.h"
@@ -284,6 +285,30 @@ TEST(Recursion, ladders) {
         EXPECT_EQ_U64(200001, result);
         end(&s);
     }
+}
+
+/* What the library would run after these runs of an engine, each of 15 tasks. */
+static const dpr_engine *choice_after(const dpr_recursion_call *call, const dpr_engine *engine, double seconds,
+                                      int runs) {
+    const char *reason;
+    const dpr_recursion_report report = {.tasks = 15, .seconds = seconds};
+    for (int i = 0; i < runs; i++)
+        dpr_engine_note(call, engine, &report);
+    return dpr_engine_choose(call, &reason);
+}
+
+/* A run that something interrupts says little about its engine, but many such runs do. */
+TEST(Recursion, one_slow_run_does_not_change_the_choice) {
+    static const dpr_recursion none; /* of which no run is known */
+    scene s = begin(NULL);
+    const dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1};
+    (void)choice_after(&call, &dpr_engine_serial, 1e-6, 3);
+    EXPECT_TRUE(choice_after(&call, &dpr_engine_cpu, 20e-6, 3) == &dpr_engine_serial);
+    EXPECT_TRUE(choice_after(&call, &dpr_engine_serial, 1.0, 1) == &dpr_engine_serial);
+    EXPECT_TRUE(choice_after(&call, &dpr_engine_serial, 1e-6, 1) == &dpr_engine_serial);
+    EXPECT_TRUE(choice_after(&call, &dpr_engine_serial, 1.0, 5) == &dpr_engine_serial);
+    EXPECT_TRUE(choice_after(&call, &dpr_engine_serial, 1.0, 20) == &dpr_engine_cpu);
+    end(&s);
 }
 
 TEST(Recursion, the_library_tries_engines_and_settles) {

@@ -238,7 +238,12 @@ uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
     return tasks;
 }
 
-/* Adds a run to what was seen. The shortest run counts, but is forgotten slowly. */
+static double least_of(double a, double b) {
+    return a < b ? a : b;
+}
+
+/* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: by a quarter at most, because one run
+ * that was interrupted may have taken a hundred times as long. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
     if (s->tasks > 0 && (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)) {
@@ -247,8 +252,9 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     }
     s->tasks = report->tasks;
     s->runs[engine] = s->runs[engine] == 0 ? 1 : 2;
-    s->seconds[engine] =
-        s->seconds[engine] == 0 || report->seconds < before ? report->seconds : before + (report->seconds - before) / 4;
+    s->seconds[engine] = s->seconds[engine] == 0 || report->seconds < before
+                             ? report->seconds
+                             : before + least_of(report->seconds - before, before) / 4;
 }
 
 static size_t number_of(const dpr_engine *engine) {
