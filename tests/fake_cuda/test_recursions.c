@@ -5,10 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cuda/module.h"
 #include "fake_cuda.h"
 #include "fake_recursion.h"
 #include "gpu_contexts.h"
 #include "gpu_memory.h"
+#include "graphs.h"
+#include "nested_host.h"
 #include "support.h"
 
 enum { MOST = 1000, ADDEND = 7, MOST_CALLS = 1000, MOST_CHILDREN = 3, CANARY = 0x5a };
@@ -516,6 +519,32 @@ RECURSION_TEST(a_graph_is_kept_for_the_next_run) {
     expect_run(fixture, NULL);
 }
 
+/* Graphs of a kernel that does nothing here. */
+RECURSION_TEST(graphs_are_for_one_run_at_a_time) {
+    enum { KEPT = 16, AT_ONCE = KEPT + 3 };
+    const int before = fake_graphs_made(), objects = fake_live_objects();
+    CUDA_KERNEL_NODE_PARAMS two[DPR_KEPT_KERNELS] = {{.gridDimX = 1}, {.gridDimX = 1}};
+    dpr_kept_graph *taken[AT_ONCE];
+    dpr_graphs *graphs = dpr_graphs_create();
+    ASSERT_TRUE(fixture->ctx && graphs && gpu_use(0));
+    ASSERT_EQ_I64(cudaSuccess, dpr_module_function(&dpr_dp_module, "dpr_recursion_again", &two[0].func));
+    two[1].func = two[0].func;
+    for (int i = 0; i < AT_ONCE; i++)
+        ASSERT_EQ_I64(cudaSuccess, dpr_graphs_take(graphs, two, &taken[i]));
+    EXPECT_EQ_I64(before + AT_ONCE, fake_graphs_made());
+    for (int i = 0; i < AT_ONCE; i++)
+        EXPECT_EQ_I64(cudaSuccess, dpr_graphs_give_back(graphs, taken[i], 1));
+    EXPECT_EQ_I64(objects + 2 * KEPT, fake_live_objects());
+    for (int i = 0; i < AT_ONCE; i++)
+        EXPECT_EQ_I64(cudaSuccess, dpr_graphs_take(graphs, two, &taken[i]));
+    EXPECT_EQ_I64(before + AT_ONCE + AT_ONCE - KEPT, fake_graphs_made());
+    for (int i = 0; i < AT_ONCE; i++)
+        EXPECT_EQ_I64(cudaSuccess, dpr_graphs_give_back(graphs, taken[i], i % 2));
+    EXPECT_EQ_I64(objects + 2 * (AT_ONCE / 2), fake_live_objects());
+    dpr_graphs_destroy(graphs, 1);
+    EXPECT_EQ_I64(objects, fake_live_objects());
+}
+
 /* ---- Faults, in processes of their own, which find the driver anew ---- */
 
 /* Runs the body there, for a minute at most. */
@@ -575,6 +604,8 @@ static const variant variants[] = {
     {"host_host", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0, 0},
     {"host_device", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 0, 0},
     {"host_host_legacy", "host", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 0, 1, 0},
+    {"graph_host", "graph", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0, 0},
+    {"graph_device_legacy", "graph", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, 2, 0, 0, 0},
     {"host_device_traced", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1, 0},
 };
 
