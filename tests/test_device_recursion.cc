@@ -114,7 +114,8 @@ template <class P> struct run {
         constexpr unsigned many = 4096;
         for (unsigned i = 0; i < count; ++i)
             roots.push_back({tree::mixed(seed + 1000 * i), 0, 2 + static_cast<uint32_t>(seed % 9)});
-        std::memset(static_cast<void *>(nodes.data()), 0x5a, nodes.size() * sizeof nodes[0]);
+        if (s.capacity > 0)
+            std::memset(static_cast<void *>(nodes.data()), 0x5a, nodes.size() * sizeof nodes[0]);
         args.arena = &arena;
         args.block = reinterpret_cast<dpr_recursion_block *>(block.data());
         args.nodes = nodes.data();
