@@ -30,6 +30,7 @@ static void check_lengths(const shape_array *a, uint64_t count) {
     }
     const shape_lengths lengths = a->shape->lengths;
     const int has_empty = lengths == SHAPE_UNIFORM || lengths == SHAPE_HUGE;
+    EXPECT_EQ_U64(empty, a->empty);
     EXPECT_THAT(has_empty || empty == 0, "%s has empty segments", a->shape->name);
     if (lengths == SHAPE_HUGE)
         EXPECT_TRUE(longest >= count / 2);

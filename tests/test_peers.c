@@ -59,6 +59,22 @@ static peers_results some_results(void) {
     return r;
 }
 
+/* dpr takes 10 us for segments, in which 1 MB could be read, and CUB twice that. */
+static peers_results results_of_segments(void) {
+    static const bench_shape zipf = {.name = "zipf"};
+    peers_results r = {.common = no_results(), .cub = "3.6.0", .cusparse = "12.6.3"};
+    bench_case where = at(sum_f32, 1 << 16);
+    where.shape = &zipf;
+    add(&r.common, &where, PEERS_OURS, 10);
+    add(&r.common, &where, PEERS_CUB, 20);
+    for (size_t i = 0; i < r.common.row_count; i++) {
+        r.common.rows[i].results = 1000;
+        r.common.rows[i].bytes = 500000;
+    }
+    r.common.read_gb_per_s = 100;
+    return r;
+}
+
 TEST(PeersReport, tables) {
     static const char *const parts[] = {"A GPU, dpr ",
                                         ", CUB 3.0.1\n",
@@ -111,6 +127,27 @@ TEST(PeersReport, json) {
     EXPECT_NEAR_F64(1.5, number_of(document, "rows.1.ratio"), 1e-9);
     EXPECT_EQ_STR("flat.ticket", string_of(document, "rows.0.strategy"));
     EXPECT_EQ_STR("too \"large\"", string_of(document, "left_out.0.why"));
+    cJSON_Delete(document);
+    results_free(&r.common);
+}
+
+TEST(PeersReport, segments) {
+    static const char *const table[] = {", CUB 3.6.0, cuSPARSE 12.6.3\n",
+                                        "\nsegments  elements  results",
+                                        "\nzipf          2^16     1000  10.0 \u00b10.0%  20.0 \u00b10.0%",
+                                        "\nTime over that of reading as many bytes",
+                                        "\nzipf          2^16     1000  2.00  4.00\n",
+                                        NULL};
+    static const char *const csv[] = {"subject,strategy,op,dtype,segments,count,results,bytes,",
+                                      "\ncub,,sum,f32,zipf,65536,1000,500000,graph,cold,9,10,20,", NULL};
+    peers_results r = results_of_segments();
+    check_report(write_peers, &r, REPORT_TABLE, table);
+    check_report(write_peers, &r, REPORT_CSV, csv);
+    cJSON *document = report_json_of(write_peers, &r);
+    EXPECT_EQ_STR("dpr,cub,cusparse", keys_of(member_of(document, "libraries")));
+    EXPECT_EQ_STR("zipf", string_of(document, "rows.1.segments"));
+    EXPECT_NEAR_F64(4, number_of(document, "rows.1.over_floor"), 1e-9);
+    EXPECT_NEAR_F64(100, number_of(document, "read_gb_per_s"), 1e-9);
     cJSON_Delete(document);
     results_free(&r.common);
 }

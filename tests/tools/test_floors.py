@@ -51,6 +51,13 @@ class Verdicts(ToolTest):
         self.assertEqual(judge(about, *held), (3, 0, 1.4, 16))
         self.assertEqual(judge(about, *held, *pair(64, 1.399)), (4, 1, 1.399, 64))
 
+    def test_segments(self):
+        """Rows of one distribution say nothing of another, nor of one array."""
+        zipf = pair(16, 1.5, segments="zipf")
+        for segments, counts in (("zipf", 1), ("ones", 0), (None, 0)):
+            self.assertEqual(judge(floor("CUB/dpr", "at least", 1.0, segments=segments), *zipf)[0], counts)
+        self.assertEqual(judge(floor("CUB/dpr", "at least", 1.0, segments="zipf"), *pair(16, 0.9))[0], 0)
+
     def test_growth(self):
         about = floor("growth", "at most", 1.02)
         self.assertEqual(judge(about, row(8, 1000), row(16, 2040)), (1, 0, 1.02, 16))
@@ -93,7 +100,7 @@ class Data(ToolTest):
     def test_ratios_cover_all_sizes(self):
         """Every power of two of a graph with a cold cache has exactly one ratio to reach."""
         ranges = [(f["low"], f["high"]) for f in floors.load() if f["what"] == "CUB/dpr"
-                  and (f["op"], f["dtype"], f["mode"], f["cache"]) == ("sum", "f32", "graph", "cold")]
+                  and (f["op"], f["dtype"], f["mode"], f["cache"], f["segments"]) == ("sum", "f32", "graph", "cold", None)]
         for e in range(34):
             self.assertEqual(sum(low <= 1 << e <= high for low, high in ranges), 1, e)
 
@@ -103,9 +110,18 @@ class Data(ToolTest):
         needed = set()
         for f in floors.load():
             low = f["low"] // 2 if f["what"] == "growth" else f["low"]
-            needed.update((f["op"], f["dtype"], f["mode"], f["cache"], 1 << e) for e in range(64)
+            needed.update((f["op"], f["dtype"], f["mode"], f["cache"], f["segments"], 1 << e) for e in range(64)
                           if low <= 1 << e <= f["high"])
         self.assertEqual(set(cases), needed)
+
+
+    def test_calls_have_segments_or_none(self):
+        distributions = {f["segments"] for f in floors.load()} - {None}
+        self.assertEqual(len(distributions), 9)
+        with_segments = [words for words in floors.commands("dpr_peers", floors.load()) if "--segments" in words]
+        self.assertTrue(with_segments)
+        for words in with_segments:
+            self.assertEqual(set(words[words.index("--segments") + 1].split(",")), distributions)
 
 
 class Command(ToolTest):
@@ -134,11 +150,11 @@ class Command(ToolTest):
         self.assertIn("It ended early: it was late.", self.judged(pair(1 << 13, 1.4), 1, "it was late"))
 
     def test_committed_results(self):
-        """They have all that floors take."""
+        """They have all that floors of one array take."""
         name = os.path.join(SOURCE, "tests", "results", "h200-peers.json")
         with open(name, encoding="utf-8") as file:
             verdicts = floors.judge(json.load(file))
-        self.assertTrue(all(v["counts"] for v in verdicts))
+        self.assertTrue(all(v["counts"] for v in verdicts if not v["segments"]))
         held, missed = floors.tally(verdicts)
         lines = self.floors("judge", name, expect=int(missed > 0))
         self.assertEqual(lines[-1], f"Floors: {held} held, {missed} missed")
@@ -158,7 +174,7 @@ class Command(ToolTest):
             document = json.load(file)
         self.assertEqual(len(document["rows"]), len(calls))
         self.assertEqual(len(document["left_out"]), len(calls))
-        self.assertEqual(document["settings"], {"budget_seconds": 5 * len(calls), "pool_bytes": len("2^13:2^23:x2")})
+        self.assertEqual(document["settings"], {"budget_seconds": 5 * len(calls), "pool_bytes": len("2^10,2^16,2^20,2^28")})
         self.assertEqual(document["ended_early"], "it was late")
 
     def test_measure_that_fails(self):

@@ -116,6 +116,15 @@ class Segments(ToolTest):
         self.assertEqual(self.good("reduce", "-q", c_order, "--axis", "1", "--op", "argmax").split()[0],
                          str(max(range(4), key=lambda k: (numbers[3 * k], -k))))
 
+    def test_device(self):
+        """Of a machine without a GPU, 'auto' is the CPU; a GPU has the same results."""
+        square = self.file("square.npy", npy("i16", list(range(-200, 200)), shape=(20, 20)))
+        for op in ("sum", "max", "argmin"):
+            for args in ((self.x, "--offsets", self.o), (square, "--axis", "0"), (square, "--axis", "1")):
+                wanted = self.values(*args, "-o", op, "-d", "cpu")
+                self.assertGreater(len(wanted), 1)
+                self.assertEqual(self.values(*args, "-o", op, "-d", "auto"), wanted)
+
     def test_mistakes(self):
         outside = self.file("outside.npy", npy("i64", [0, 3, 501]))
         for expect, wanted, *args in (
@@ -140,7 +149,7 @@ class Segments(ToolTest):
                 (1, "whose number must be known here", "-", "-t", "i16", "--offsets", self.o),
                 (2, "not '-'", self.x, "--offsets", "-"),
                 (2, "not '-'", self.x, "--offsets", self.o, "-O", "-"),
-                (2, "strategies of the CPU", self.x, "--offsets", self.o, "-d", "0"),
+                (2, "strategies of the CPU", self.x, "--by", self.x, "-d", "0"),
                 (1, "axis 1 is none of its 1 dimensions", self.x, "--axis", "1"),
                 (1, "axis -1 is named twice", self.x, "--axis", "0,-1"),
                 (2, "'x' is no dimension", self.x, "--axis", "x"),

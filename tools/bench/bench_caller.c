@@ -80,6 +80,8 @@ int caller_enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     bench_caller *c = user;
     const dpr_options *options = options_of(c);
     void *places[DPR_FUSED_MOST];
+    if (c->array)
+        return caller_note(c, shaped_enqueue(c->array, c->ctx, in, out, c->dtype, c->ops.at[0], options, stream));
     if (c->counts_launches)
         c->launch.report = (void *)((unsigned char *)out + KNOWN_PLACE);
     if (c->ops.n == 1)

@@ -102,3 +102,12 @@ dpr_status shaped_reduce(const shape_array *a, dpr_ctx *ctx, const void *in, voi
     const dpr_segments segments = segments_of(a, in, dtype);
     return dpr_reduce_segments(ctx, in, out, (size_t)a->elements, dtype, op, &segments, options);
 }
+
+dpr_status shaped_enqueue(const shape_array *a, dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
+                          const dpr_options *options, dpr_stream stream) {
+    const dpr_axes axes = axes_of(a);
+    if (a->shape->dimensions)
+        return dpr_reduce_axes_async(ctx, in, out, dtype, op, &axes, options, stream);
+    const dpr_segments segments = segments_of(a, in, dtype);
+    return dpr_reduce_segments_async(ctx, in, out, (size_t)a->elements, dtype, op, &segments, options, stream);
+}

@@ -32,8 +32,10 @@ uint64_t shaped_bytes(const bench_shaped *s);
 /* Where the offsets lie in a buffer. */
 size_t shaped_offsets_at(const shape_array *a, dpr_dtype dtype);
 
-/* A blocking call for the array in a buffer. */
+/* A blocking call for the array in a buffer; and one that is enqueued in a stream. */
 dpr_status shaped_reduce(const shape_array *a, dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                          const dpr_options *options);
+dpr_status shaped_enqueue(const shape_array *a, dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
+                          const dpr_options *options, dpr_stream stream);
 
 #endif

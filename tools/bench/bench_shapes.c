@@ -179,6 +179,7 @@ static uint64_t length_at(const bench_shape *s, uint64_t count, uint64_t at, uin
 static uint64_t walk_offsets(shape_array *a) {
     const int is_wide = dpr_dtype_size(a->offset_dtype) == 8;
     uint64_t state = 1, at = 0, n = 0;
+    a->empty = 0;
     while (at <= a->elements) {
         if (a->offsets && is_wide)
             ((uint64_t *)a->offsets)[n] = at;
@@ -188,6 +189,7 @@ static uint64_t walk_offsets(shape_array *a) {
             break;
         const uint64_t length = length_at(a->shape, a->elements, at, &state), left = a->elements - at;
         at += length < left ? length : left;
+        a->empty += length == 0;
         n++;
     }
     return n;

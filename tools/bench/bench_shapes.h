@@ -56,6 +56,7 @@ typedef struct shape_array {
     uint64_t span;     /* from the first to the last in memory, with what is between */
     uint64_t results;
     /* Segments: */
+    uint64_t empty; /* those without elements; 0 before shape_make() */
     dpr_dtype offset_dtype;
     size_t offset_bytes; /* of results + 1 offsets; 0: axes */
     void *offsets;       /* NULL before shape_make() */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/ctx.h"
 #include "cli.h"
 #include "cli_json.h"
+#include "cuda/device.h"
 #include "timing.h"
 #include "value.h"
 
@@ -29,6 +31,11 @@ typedef struct work {
     uint64_t result_count;
     size_t result_bytes;
     double seconds;
+    dpr_ctx *ctx; /* that runs it */
+    /* In memory of its device: */
+    const void *in, *begins;
+    void *out;
+    void *copies[3]; /* those of the three that are freed; NULL: they are in host memory */
 } work;
 
 /* Opens a file whose whole array is one window. CLI_OK, or CLI_FAILED after a message; source_close() is due in either
@@ -190,18 +197,17 @@ static int set_options(const work *w, value *init, dpr_options *options) {
 }
 
 static dpr_status by_key(work *w, const dpr_options *options) {
-    return dpr_reduce_by_key(w->a->cpu, w->given, w->numbers.dtype, w->elements, w->unique, w->results,
-                             &w->result_count, w->count, dtype_of(w), w->a->ops[0], options);
+    return dpr_reduce_by_key(w->ctx, w->given, w->numbers.dtype, w->elements, w->unique, w->results, &w->result_count,
+                             w->count, dtype_of(w), w->a->ops[0], options);
 }
 
 static dpr_status by_segment(const work *w, const dpr_options *options) {
     dpr_segments segments = DPR_SEGMENTS_INIT;
     segments.count = w->result_count;
-    segments.begins = w->given;
+    segments.begins = w->begins;
     segments.dtype = w->numbers.dtype;
     segments.check = 1;
-    return dpr_reduce_segments(w->a->cpu, w->elements, w->results, w->count, dtype_of(w), w->a->ops[0], &segments,
-                               options);
+    return dpr_reduce_segments(w->ctx, w->in, w->out, w->count, dtype_of(w), w->a->ops[0], &segments, options);
 }
 
 /* How many segments or runs there are. */
@@ -219,8 +225,57 @@ static dpr_status count_results(work *w, const dpr_options *options) {
 
 static dpr_status run(work *w, const dpr_options *options) {
     if (w->s->axis_count > 0)
-        return dpr_reduce_axes(w->a->cpu, w->elements, w->results, dtype_of(w), w->a->ops[0], &w->axes, options);
+        return dpr_reduce_axes(w->ctx, w->in, w->out, dtype_of(w), w->a->ops[0], &w->axes, options);
     return w->s->by ? by_key(w, options) : by_segment(w, options);
+}
+
+/* Runs of equal keys are found by the CPU. */
+static int is_on_gpu(const work *w) {
+    const asked *a = w->a;
+    return a->gpu && (a->strategy ? cli_strategy_info(a->strategy).on_gpu : a->prefer_gpu && !w->s->by);
+}
+
+/* Copies an array to the device, as number i of the copies. NULL after a message. */
+static void *copy_to_device(work *w, int i, const void *from, size_t bytes) {
+    const size_t room = bytes > 0 ? bytes : 1;
+    if (dpr_device_upload(dpr_ctx_gpu(w->ctx), from, bytes, room, &w->copies[i]) == DPR_OK)
+        return w->copies[i];
+    w->copies[i] = NULL;
+    (void)cli_error("%s: %s", w->file, dpr_last_error());
+    return NULL;
+}
+
+static size_t all_result_bytes(const work *w) {
+    return (size_t)w->result_count * w->result_bytes;
+}
+
+/* Has the arrays lie where the call is run. */
+static int place(work *w) {
+    w->in = w->elements;
+    w->begins = w->given;
+    w->out = w->results;
+    if (w->ctx == w->a->cpu)
+        return CLI_OK;
+    w->in = copy_to_device(w, 0, w->elements, w->count * dpr_dtype_size(dtype_of(w)));
+    w->out = w->in ? copy_to_device(w, 1, w->results, all_result_bytes(w)) : NULL;
+    if (w->out && w->given)
+        w->begins = copy_to_device(w, 2, w->given, (size_t)w->numbers.count * dpr_dtype_size(w->numbers.dtype));
+    return w->out && (w->begins || !w->given) ? CLI_OK : CLI_FAILED;
+}
+
+/* Copies the results from the device. */
+static dpr_status fetch(const work *w) {
+    dpr_place at;
+    if (w->out == w->results || w->result_count == 0)
+        return DPR_OK;
+    const dpr_status status = dpr_device_place(w->out, "out", &at);
+    return status == DPR_OK ? dpr_device_put(at, w->results, w->out, all_result_bytes(w)) : status;
+}
+
+static void free_copies(work *w) {
+    for (size_t i = 0; i < sizeof w->copies / sizeof *w->copies; i++)
+        if (w->copies[i])
+            dpr_device_free(dpr_ctx_gpu(w->ctx), w->copies[i]);
 }
 
 static int reduce(work *w) {
@@ -229,15 +284,20 @@ static int reduce(work *w) {
     int code = set_options(w, &init, &options);
     if (code != CLI_OK)
         return code;
+    w->ctx = is_on_gpu(w) ? w->a->gpu : w->a->cpu;
     dpr_status status = count_results(w, &options);
     if (status == DPR_OK)
         code = make_room(w);
+    if (code == CLI_OK && status == DPR_OK)
+        code = place(w);
     if (code != CLI_OK)
         return code;
     const double begun = seconds_now();
     if (status == DPR_OK)
         status = run(w, &options);
     w->seconds = seconds_now() - begun;
+    if (status == DPR_OK)
+        status = fetch(w);
     return status == DPR_OK ? check_unchanged(&w->array, w->file) : cli_error("%s: %s", w->file, dpr_last_error());
 }
 
@@ -369,6 +429,7 @@ int segments_reduce(asked *a, const segments_asked *s, const char *file, const d
         show(&w);
     else if (code == CLI_OK && !s->output)
         print_values(&w);
+    free_copies(&w);
     free(w.given);
     free(w.unique);
     free(w.results);

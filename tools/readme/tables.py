@@ -97,8 +97,8 @@ def list_table(info, name):
 
 
 def find(rows, exponent, op="sum", dtype="f32", mode="graph", **more):
-    """Rows of a problem with 2^exponent elements and a cold cache."""
-    wanted = {"op": op, "dtype": dtype, "mode": mode, "cache": "cold", "count": 1 << exponent, **more}
+    """Rows of a problem with 2^exponent elements and a cold cache, without segments unless they are asked for."""
+    wanted = {"segments": None, "op": op, "dtype": dtype, "mode": mode, "cache": "cold", "count": 1 << exponent, **more}
     return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
@@ -223,7 +223,7 @@ def recursion(results, _):
 
 def worst(verdict):
     """The worst of one pair, in bold where the floor is missed."""
-    text = f"{verdict['op']} of {verdict['dtype']} "
+    text = f"{verdict['segments'] or verdict['op'] + ' of ' + verdict['dtype']} "
     if verdict["counts"] == 0:
         text += "not measured"
     elif verdict["worst"] is None:
@@ -234,13 +234,15 @@ def worst(verdict):
 
 
 def floors_of(results):
-    verdicts = floors.judge(results)
+    has_segments = any("segments" in row for row in results["rows"])
+    verdicts = [v for v in floors.judge(results) if has_segments or not v["segments"]]
     held, missed = floors.tally(verdicts)
     if held + missed == 0:
         return []
     groups = {}
     for v in verdicts:
-        groups.setdefault((f"{v['mode']}, {v['cache']}", floors.sizes(v), floors.bound(v)), []).append(v)
+        calls = f"{v['mode']}, {v['cache']}" + (", segments" if v["segments"] else "")
+        groups.setdefault((calls, floors.sizes(v), floors.bound(v)), []).append(v)
     cells = [[*key, ", ".join(map(worst, group))] for key, group in groups.items()]
     return ["", f"Floors: {held} held, {missed} missed, {len(verdicts) - held - missed} not measured. "
             "The worst of each, missed ones in bold:", "", *table(["calls", "elements", "floor", "worst"], cells)]

@@ -24,7 +24,7 @@ template <dpr_dtype D> const element_of<D> *elements(const void *in) {
 }
 
 /* Call::run<D>, where Call::exists<D>. */
-template <typename Call, dpr_dtype D> constexpr peers_cub_call *entry() {
+template <typename Call, dpr_dtype D> constexpr auto entry() -> decltype(&Call::template run<D>) {
     if constexpr (Call::template exists<D>)
         return &Call::template run<D>;
     else

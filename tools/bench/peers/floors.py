@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 480  # the budgets of all calls, but for:
+SECONDS = 560  # the budgets of all calls, but for:
 LEAST_SECONDS = 10  # of one call, which also makes its data within its budget
 
 
@@ -24,10 +24,14 @@ def elements(count):
 
 
 def load():
-    """All floors: the spans of each pair, and the rates. Their `low` and `high` are numbers, `side` is a key."""
+    """All floors: the spans of each pair and of each distribution of segments, and the rates. Their `low` and `high`
+    are numbers, `side` is a key, and `segments` is None without segments."""
     data = json.loads(pathlib.Path(__file__).with_name("floors.json").read_text(encoding="utf-8"))
     floors = [{**pair, **span} for pair in data["pairs"] for span in data["spans"]] + data["rates"]
+    floors += [{**span, "segments": name} for name in data["segments"]["distributions"]
+               for span in data["segments"]["spans"]]
     for floor in floors:
+        floor.setdefault("segments", None)
         floor["side"] = "at least" if "at least" in floor else "at most"
         floor.update((end, 1 << int(floor[end].removeprefix("2^"))) for end in ("low", "high"))
     return floors
@@ -37,19 +41,20 @@ def load():
 
 
 def boxes(floors):
-    """Sets of operations, types, modes, caches and counts. Their cross products are the cases that floors take, each
-    case once."""
+    """Sets of operations, types, modes, caches, distributions of segments and counts. Their cross products are the
+    cases that floors take, each case once."""
     cases = {}
     for f in floors:
-        counts = cases.setdefault((f["op"], f["dtype"], f["mode"], f["cache"]), set())
+        counts = cases.setdefault((f["op"], f["dtype"], f["mode"], f["cache"], f["segments"]), set())
         low = f["low"] // 2 if f["what"] == "growth" else f["low"]
         counts.update(1 << e for e in range(low.bit_length() - 1, f["high"].bit_length()))
     found = [(*((name,) for name in names), tuple(sorted(counts))) for names, counts in cases.items()]
-    for axis in (2, 3, 1, 0):  # boxes that differ along one axis become one
+    for axis in (2, 3, 1, 0, 4):  # boxes that differ along one axis become one, but no segments with none
         merged = {}
         for box in found:
-            merged.setdefault(box[:axis] + box[axis + 1:], []).extend(box[axis])
-        found = [rest[:axis] + (tuple(values),) + rest[axis:] for rest, values in merged.items()]
+            key = (box[4] == (None,), box[:axis] + box[axis + 1:])
+            merged.setdefault(key, []).extend(box[axis])
+        found = [rest[:axis] + (tuple(values),) + rest[axis:] for (_, rest), values in merged.items()]
     return found
 
 
@@ -57,12 +62,12 @@ def commands(program, floors):
     """The calls of dpr_peers, each as a list of words. Budgets go by the number of cases."""
     found = boxes(floors)
     cases = [math.prod(map(len, box)) for box in found]
-    for (ops, dtypes, modes, caches, counts), part in zip(found, cases):
+    for (ops, dtypes, modes, caches, segments, counts), part in zip(found, cases):
         in_row = len(counts) > 1 and counts[-1] == counts[0] << len(counts) - 1
         text = f"{elements(counts[0])}:{elements(counts[-1])}:x2" if in_row else ",".join(map(elements, counts))
         yield [program, "-o", ",".join(ops), "-t", ",".join(dtypes), "-m", ",".join(modes), "-c",
-               "both" if len(caches) > 1 else caches[0], "-n", text, "-b",
-               f"{max(LEAST_SECONDS, round(SECONDS * part / sum(cases)))}s"]
+               "both" if len(caches) > 1 else caches[0], *(["--segments", ",".join(segments)] if segments[0] else []),
+               "-n", text, "-b", f"{max(LEAST_SECONDS, round(SECONDS * part / sum(cases)))}s"]
 
 
 def join(parts):
@@ -122,7 +127,8 @@ def measure(asked):
 
 
 def case(row, **other):
-    return tuple({**row, **other}[key] for key in ("subject", "op", "dtype", "mode", "cache", "count"))
+    row = {"segments": None, **row, **other}
+    return tuple(row[key] for key in ("subject", "op", "dtype", "mode", "cache", "segments", "count"))
 
 
 def value_at(what, ours, rows):
@@ -184,7 +190,8 @@ def report(asked):
             text = f"{'MISSES' if v['missed'] else 'holds'}, {v['missed']} of {v['counts']} sizes missed"
         if v["worst"] is not None:
             text += f", worst {v['worst']:.4g} at {elements(v['worst_count'])}"
-        print(f"{v['op']} of {v['dtype']}, {v['mode']}, {v['cache']}, {sizes(v)}: {bound(v)}: {text}")
+        segments = f", {v['segments']}" if v["segments"] else ""
+        print(f"{v['op']} of {v['dtype']}{segments}, {v['mode']}, {v['cache']}, {sizes(v)}: {bound(v)}: {text}")
     if results["ended_early"]:
         print(f"It ended early: {results['ended_early']}.")
     held, missed = tally(verdicts)

@@ -22,7 +22,8 @@ static const cli_help help = {
     "Examples:\n"
     "  dpr_peers                                     sum of f32\n"
     "  dpr_peers -o sum,max -t f32,f64 -m all -c both -b 10m -O peers.json\n"
-    "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n",
+    "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
+    "  dpr_peers --segments all -n 2^20,2^28 -m all  sums of segments: nine distributions of their lengths\n",
     NULL,
     "Subjects:\n"
     "  dpr             the planner's choice, as a plan; dpr_reduce_ex() in blocking mode\n"
@@ -36,6 +37,13 @@ static const cli_help help = {
     "                  not of more than a quarter of the device's memory\n"
     "  launch          a kernel of one thread that reads nothing, launched as dpr's are: the least time of a call;\n"
     "                  for arrays of up to 8 MiB\n"
+    "\n"
+    "Subjects of --segments:\n"
+    "  dpr             dpr_reduce_segments_async(), dpr_reduce_segments() in blocking mode\n"
+    "  cub             DeviceSegmentedReduce, for sum and max of f32, f64 and i32, and offsets of i32 and i64\n"
+    "  cub.bykey       DeviceReduce::ReduceByKey, where no segment is empty; it reads keys in addition\n"
+    "  cusparse        a sparse matrix times a vector of ones, for sums of f32 and f64; it reads the columns' indices\n"
+    "                  in addition\n"
     "\n"
     "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
     "\n"
@@ -57,7 +65,10 @@ static int parse(int argc, char **argv, request *r) {
          "graph (default), stream, blocking, or 'all'"},
         {'c', "cache", "CACHE", asked_take_caches, &a->caches, "cold (default), hot, or both"},
         {'p', "peer", "PEER,...", axis_take_names, &(axis_names){peer_group_name, &r->set.groups},
-         "cub, cublas, copy, launch, or 'all' (default: all)"},
+         "cub, cublas, copy, launch, cusparse, or 'all' (default: all)"},
+        {0, "segments", "NAME,...", shapes_take_segments, &a->segments,
+         "calls with a result for each segment: distributions of\nlengths as in 'dpr bench', or 'all'"},
+        {0, "offsets", "TYPE", asked_take_offsets, &a->offsets, "with --segments: i32 (default), u32, i64 or u64"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time in addition to the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), or a GPU's number"},
@@ -78,12 +89,16 @@ static int parse(int argc, char **argv, request *r) {
 static int complete(request *r) {
     bench_asked *a = &r->asked;
     asked_default_op(&a->ops);
+    a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
+    for (int i = 0; i < a->ops.n && a->segments.n; i++)
+        if (a->ops.at[i].n > 1)
+            return cli_usage("--segments is of single operations");
     axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
     if (!r->set.groups)
         r->set.groups = axis_one(PEER_GROUPS) - 1;
-    return a->counts.n > 0 ? CLI_OK : axis_parse_counts("2^0:2^33:x2", &a->counts);
+    return a->counts.n > 0 ? CLI_OK : axis_parse_counts(a->segments.n ? "2^28" : "2^0:2^33:x2", &a->counts);
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */

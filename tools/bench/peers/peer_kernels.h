@@ -25,6 +25,21 @@ extern peers_cub_table peers_cub_sum_transform;
 /* Sums of 32-bit integers modulo 2^32: the low half of dpr's result. NULL for other types. */
 extern peers_cub_table peers_cub_sum_native;
 
+/* Enqueues a reduction of `segments` segments, whose offsets lie in device memory, too. Otherwise as peers_cub_call. */
+typedef int peers_cub_segments_call(void *scratch, size_t scratch_bytes, const void *in, const void *offsets, void *out,
+                                    uint64_t segments, dpr_stream stream);
+
+/* Calls by the offsets' type, I32 and I64, and by element type. */
+typedef peers_cub_segments_call *const peers_cub_segments_table[2][DPR_DTYPE_COUNT];
+extern peers_cub_segments_table peers_cub_segments_sum, peers_cub_segments_max;
+
+/* Enqueues a reduction of runs of equal keys, of which there is one for each element; the number of runs goes to
+ * `runs`. Everything lies in device memory. Otherwise as peers_cub_call. */
+typedef int peers_cub_by_key_call(void *scratch, size_t scratch_bytes, const int32_t *keys, const void *in,
+                                  int32_t *unique, void *out, int64_t *runs, uint64_t count, dpr_stream stream);
+typedef peers_cub_by_key_call *const peers_cub_by_key_table[DPR_DTYPE_COUNT];
+extern peers_cub_by_key_table peers_cub_by_key_sum, peers_cub_by_key_max;
+
 /* CUB_VERSION: 300001 is 3.0.1. */
 int peers_cub_version(void);
 

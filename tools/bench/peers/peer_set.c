@@ -1,12 +1,16 @@
 #include "peer_set.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "layout.h"
 
 const char *peer_group_name(size_t group) {
-    static const char *const names[] = {
-        [PEER_CUB] = "cub", [PEER_CUBLAS] = "cublas", [PEER_COPY] = "copy", [PEER_LAUNCH] = "launch"};
+    static const char *const names[] = {[PEER_CUB] = "cub",
+                                        [PEER_CUBLAS] = "cublas",
+                                        [PEER_COPY] = "copy",
+                                        [PEER_LAUNCH] = "launch",
+                                        [PEER_CUSPARSE] = "cusparse"};
     return group < PEER_GROUPS ? names[group] : NULL;
 }
 
@@ -32,6 +36,24 @@ int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]) {
     return -1;
 }
 
+/* Copies, because a memset may be a kernel in another stream than the timer's (bench_walk.c: go_to()). */
+int peer_memory(void **at, size_t bytes, const void *from) {
+    void *zeros = from ? NULL : calloc(bytes + 1, 1);
+    (void)cudaFree(*at);
+    *at = NULL;
+    cudaError_t error = from || zeros ? cudaMalloc(at, bytes + 1) : cudaErrorMemoryAllocation;
+    if (error == cudaSuccess)
+        error = cudaMemcpy(*at, from ? from : zeros, bytes, cudaMemcpyHostToDevice);
+    free(zeros);
+    if (error == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError();
+    (void)cudaFree(*at);
+    *at = NULL;
+    cli_note("there is no memory for a peer: %zu bytes", bytes);
+    return -1;
+}
+
 /* Peers may round as they like: their results may be off by this many times what pairwise summation may, which is still
  * far less than a missing tile. */
 static const double slack = 16;
@@ -40,6 +62,7 @@ peer *peer_add(peer_set *s, bench_subject subject) {
     bench_walk *w = s->walk;
     peer *p = &s->peers[w->n];
     *p = (peer){.caller = caller_at(w->ctx, &w->at, NULL), .set = s};
+    p->caller.array = w->at.shape ? &w->shaped.array : NULL;
     p->caller.expected = w->expected;
     for (int i = 0; i < p->caller.expected.n; i++)
         p->caller.expected.at[i].tolerance *= slack;
@@ -146,6 +169,9 @@ static const peer_group_calls *const groups[PEER_GROUPS] = {[PEER_CUB] = &peer_c
 #if PEERS_WITH_CUBLAS
                                                             [PEER_CUBLAS] = &peer_cublas,
 #endif
+#if PEERS_WITH_CUSPARSE
+                                                            [PEER_CUSPARSE] = &peer_cusparse,
+#endif
                                                             [PEER_COPY] = &copy,
                                                             [PEER_LAUNCH] = &peer_launch};
 
@@ -159,13 +185,26 @@ static void clear(peer_set *s) {
     s->walk->n = 0;
 }
 
+/* dpr and its peers for segments. */
+static int prepare_segments(peer_set *s) {
+    peer *ours = peer_add(s, (bench_subject){.name = PEERS_OURS, .enqueue = caller_enqueue, .call = caller_call});
+    ours->caller.strategy = CALLER_PLANNER;
+    ours->caller.chosen = 1;
+    for (int i = 0; i < PEER_GROUPS; i++)
+        if (asked(s, i) && groups[i]->add_segments)
+            groups[i]->add_segments(s);
+    return 0;
+}
+
 int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     peer_set *s = w->user;
     clear(s);
+    if (w->at.shape)
+        return prepare_segments(s);
     if (add_ours(s, why) != 0)
         return -1;
     for (int i = 0; i < PEER_GROUPS; i++)
-        if (asked(s, i))
+        if (asked(s, i) && groups[i]->add)
             groups[i]->add(s);
     return 0;
 }
@@ -200,6 +239,8 @@ void peer_set_close(peer_set *s) {
     (void)cudaFree(s->cublas_scratch);
     (void)cudaFree(s->result);
     (void)cudaFree(s->copies);
+    (void)cudaFree(s->keys);
+    (void)cudaFree(s->unique_keys);
     (void)cudaFreeHost(s->mailbox);
     if (s->stream)
         (void)cudaStreamDestroy(s->stream);

@@ -9,9 +9,16 @@
 #include "peers_report.h"
 
 /* Whose subjects are timed next to dpr's. */
-typedef enum peer_group { PEER_CUB, PEER_CUBLAS, PEER_COPY, PEER_LAUNCH, PEER_GROUPS } peer_group;
+typedef enum peer_group {
+    PEER_CUB,
+    PEER_CUBLAS,
+    PEER_COPY,
+    PEER_LAUNCH,
+    PEER_CUSPARSE, /* of segments alone */
+    PEER_GROUPS
+} peer_group;
 
-/* "cub", "cublas", "copy", "launch"; NULL past the end. Static storage. */
+/* "cub", "cublas", "copy", "launch", "cusparse"; NULL past the end. Static storage. */
 const char *peer_group_name(size_t group);
 
 /* Bytes of memory that libraries may use: for CUB a hundred times what it needs on an H200, a partial result for each
@@ -26,9 +33,11 @@ typedef struct peer {
     bench_caller caller; /* its strategy is NULL for peers */
     peer_set *set;
 
-    dpr_plan *plan;              /* dpr's */
-    peers_cub_call *reduce;      /* CUB's */
-    const peer_routine *routine; /* cuBLAS's */
+    dpr_plan *plan;                    /* dpr's */
+    peers_cub_call *reduce;            /* CUB's */
+    const peer_routine *routine;       /* cuBLAS's */
+    peers_cub_segments_call *segments; /* CUB's, for segments and for keys */
+    peers_cub_by_key_call *by_key;
 } peer;
 
 struct peer_set {
@@ -50,6 +59,8 @@ struct peer_set {
     int programmatic;             /* 1: it may be launched ahead of the work before it */
     struct cublasContext *cublas; /* NULL: none */
     cudaStream_t cublas_stream;   /* that it works in */
+    struct peer_sparse *sparse;   /* cuSPARSE; NULL: none */
+    int32_t *keys, *unique_keys;  /* device memory: of the case's elements and segments */
 };
 
 /* Allocates what subjects share, on the device of the walk's context, which becomes the current one. Copies of the
@@ -78,13 +89,21 @@ int peer_wait(peer *p, int code);
 /* 0, or -1 with what the error is of, and its text. */
 int peer_check(cudaError_t error, const char *what, char why[BENCH_WHY]);
 
+/* Has *at be device memory with `bytes` of the host's memory `from`, or zeros if that is NULL. What was there is freed.
+ * 0, or -1 after a note; *at is NULL then. */
+int peer_memory(void **at, size_t bytes, const void *from);
+
 /* A group of subjects. */
 typedef struct peer_group_calls {
     int (*open)(peer_set *s, char why[BENCH_WHY]); /* makes what its subjects share, notes the version: 0, or -1 */
     void (*add)(peer_set *s);                      /* adds what there is for the case, if there is anything */
+    void (*add_segments)(peer_set *s);             /* the same for a case with segments; NULL: there is nothing */
     void (*close)(peer_set *s);                    /* NULL: there is nothing to do */
 } peer_group_calls;
 
-extern const peer_group_calls peer_cub, peer_cublas, peer_launch;
+extern const peer_group_calls peer_cub, peer_cublas, peer_launch, peer_cusparse;
+
+/* CUB's for segments. */
+void peer_cub_segments(peer_set *s);
 
 #endif

@@ -18,18 +18,40 @@ static const bench_definition definitions[] = {
      "word that it writes"},
     {NULL, NULL}};
 
+/* Of segments. */
+static const bench_definition of_segments[] = {
+    {"ratio", "median of a peer's time over that of dpr in the same round: above 1, dpr is faster"},
+    {"dpr", "dpr_reduce_segments_async(), and dpr_reduce_segments() in blocking mode"},
+    {"cub", "cub::DeviceSegmentedReduce, accumulated as dpr does"},
+    {"cub.bykey", "cub::DeviceReduce::ReduceByKey with the number of its segment as an element's key, which is read "
+                  "in addition; not of empty segments"},
+    {"cusparse", "product of a sparse matrix, whose rows the segments are, and a vector of ones; indices of columns "
+                 "are read in addition"},
+    {"bytes", "elements, offsets and results of one call; gb_per_s are of these"},
+    {"over_floor", "the median over the time in which the device reads as many bytes, at read_gb_per_s"},
+    {NULL, NULL}};
+
+static const char csv_of_segments[] =
+    "subject,strategy,op,dtype,segments,count,results,bytes,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
+    "gb_per_s,over_floor,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
+
 static const char csv[] = "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
                           "gb_per_s,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
+
+static int is_of_segments(const peers_results *r) {
+    return r->common.row_count > 0 && r->common.rows[0].at.shape;
+}
 
 static void say_notes(report_out *out, const peers_results *r) {
     report_text(out, REPORT_NOTE, "Times are medians, with half the distance of the 10 %% and 90 %% quantiles.");
     report_text(out, REPORT_NOTE,
                 "Ratios are taken round by round: above 1, dpr is faster. In brackets: a 95 %% interval "
                 "of the median.");
-    report_text(out, REPORT_NOTE,
-                "Copies move half of the array to other memory, so that as many bytes are read and "
-                "written as others read.");
-    if (!r->cublas[0])
+    if (!is_of_segments(r))
+        report_text(out, REPORT_NOTE,
+                    "Copies move half of the array to other memory, so that as many bytes are read and "
+                    "written as others read.");
+    if (!r->cublas[0] && !is_of_segments(r))
         report_text(out, REPORT_NOTE, "Without cuBLAS.");
     if (r->common.ended)
         report_text(out, REPORT_NOTE, "It ended early: %s.", r->common.ended);
@@ -41,17 +63,20 @@ static void add_libraries(cJSON *object, const peers_results *r) {
         cJSON_AddStringToObject(object, "cub", r->cub);
     if (r->cublas[0])
         cJSON_AddStringToObject(object, "cublas", r->cublas);
+    if (r->cusparse[0])
+        cJSON_AddStringToObject(object, "cusparse", r->cusparse);
 }
 
 int peers_write(FILE *f, const peers_results *r, report_format format) {
     const char *ended = r->common.ended;
-    char title[96];
-    snprintf(title, sizeof title, "%s%s%s%s", *r->cub ? ", CUB " : "", r->cub, *r->cublas ? ", cuBLAS " : "",
-             r->cublas);
-    report_out out = bench_report_begin(f, format, "dpr peers", &r->common, title, definitions);
+    char title[128];
+    snprintf(title, sizeof title, "%s%s%s%s%s%s", *r->cub ? ", CUB " : "", r->cub, *r->cublas ? ", cuBLAS " : "",
+             r->cublas, *r->cusparse ? ", cuSPARSE " : "", r->cusparse);
+    report_out out =
+        bench_report_begin(f, format, "dpr peers", &r->common, title, is_of_segments(r) ? of_segments : definitions);
     add_libraries(cJSON_AddObjectToObject(out.document, "libraries"), r);
     cli_json_add(out.document, "ended_early", ended ? cJSON_CreateString(ended) : cJSON_CreateNull());
-    bench_report_rows(&out, &r->common, csv, 1);
+    bench_report_rows(&out, &r->common, is_of_segments(r) ? csv_of_segments : csv, 1);
     say_notes(&out, r);
     return bench_report_end(&out, &r->common);
 }

@@ -10,7 +10,7 @@
 
 typedef struct peers_results {
     bench_results common;
-    char cub[32], cublas[32]; /* versions; "": not measured, or not in this build */
+    char cub[32], cublas[32], cusparse[32]; /* versions; "": not measured, or not in this build */
 } peers_results;
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
