@@ -47,11 +47,10 @@ typedef struct dpr_merge_args {
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
     const void *begins, *ends;
-    const uint64_t *device_segments; /* NULL, or the number of segments; a number above `segments` is taken as that */
     uint64_t segments;
     dpr_dtype numbers; /* the type of begins and ends */
     dpr_index index;
-    uint32_t group; /* segments.group: threads for a segment, a power of two */
+    uint32_t log_group; /* segments.group: logarithm of the threads for a segment, to the base 2 */
 } dpr_segment_args;
 
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words

@@ -373,7 +373,3 @@ void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan) {
     plan->walk_lanes = divisor(plan->walk.count);
     set_parts(plan, count_parts(plan, all.element, blocks));
 }
-
-double dpr_axes_result_bytes(const dpr_key *key, dpr_size size) {
-    return (double)size.segments * (double)dpr_pair_size(dpr_key_op(key), dpr_key_dtype(key));
-}

@@ -24,7 +24,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 
 /* Estimated: a launch, and the meeting of blocks if there are few results. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
-    return {DPR_LAUNCH_SECONDS + 2e-6, dpr_array_bytes(key, size) + dpr_axes_result_bytes(key, size), 0};
+    return {DPR_LAUNCH_SECONDS + 2e-6, dpr_array_bytes(key, size) + dpr_results_bytes(key, size), 0};
 }
 
 /* Shared memory of a block: a value for each result of each thread's unit. */

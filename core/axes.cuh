@@ -83,23 +83,7 @@ struct axes_lane {
     }
 };
 
-/* Combines the values of 2^log_group neighbouring lanes. All lanes of the warp call it; the result is valid in the
- * first lane of each group. Not unrolled: for shuffles that may be divergent, the compiler makes much code. */
-template <class M> __device__ typename partial<M>::type reduce_group(typename partial<M>::type x, unsigned log_group) {
-#pragma unroll 1
-    for (unsigned delta = 1u << log_group >> 1; delta > 0; delta /= 2)
-        x = partial<M>::combine(x, shuffle_down(x, delta));
-    return x;
-}
-
 /* ---- Results ---- */
-
-struct axes_writer {
-    const dpr_kernel_args &args;
-    char *to;
-
-    template <class X> __device__ void write(const X &x) const { *reinterpret_cast<X *>(to) = x; }
-};
 
 /* Writes one result. `first` is its first element, if it has any. */
 template <class M>
@@ -108,7 +92,7 @@ __device__ void write_axes_result(const dpr_axes_args &args, typename partial<M>
     if constexpr (cuda::std::is_same_v<typename M::lane, typename M::result> && M::exchanges_lanes) {
         /* Spares short rows two conversions. */
         if (!args.run.init.present) {
-            axes_writer{args.run, out}.write(x);
+            place_writer{args.run, out}.write(x);
             return;
         }
     }
@@ -117,7 +101,7 @@ __device__ void write_axes_result(const dpr_axes_args &args, typename partial<M>
         if (args.plan.each == 1)
             a = M::lift(*reinterpret_cast<const typename M::storage *>(first));
     }
-    write_with_init<M>(axes_writer{args.run, out}, args.plan.each, a);
+    write_with_init<M>(place_writer{args.run, out}, args.plan.each, a);
 }
 
 /* ---- Units: what a thread reads at a time ---- */

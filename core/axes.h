@@ -80,9 +80,6 @@ typedef struct dpr_axes_args {
 /* Divides a run for `blocks` blocks at a time. */
 void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan);
 
-/* Bytes of all results. */
-double dpr_axes_result_bytes(const dpr_key *key, dpr_size size);
-
 /* Results of a tile, counted up to its edge. */
 static inline uint64_t dpr_axes_tile_results(const dpr_axes_plan *plan, size_t element) {
     const uint64_t in_unit = plan->form == DPR_AXES_WORDS ? 4 / element : 1;

@@ -10,6 +10,17 @@ static inline double dpr_array_bytes(const dpr_key *key, dpr_size size) {
     return (double)size.elements * (double)dpr_dtypes[key->f.dtype].size;
 }
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of the results of all segments. */
+double dpr_results_bytes(const dpr_key *key, dpr_size size);
+
+#ifdef __cplusplus
+}
+#endif
+
 /* Seconds of a cost, as a roofline: the strategy's threads and the memory, which delivers `memory_rate` bytes a second,
  * work at the same time, and the slower of them determines the time. */
 static inline double dpr_cost_seconds(dpr_cost cost, double memory_rate) {

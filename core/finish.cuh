@@ -42,6 +42,14 @@ struct result_writer {
     }
 };
 
+/* The writer of one result among many. */
+struct place_writer {
+    const dpr_kernel_args &args;
+    void *to;
+
+    template <class X> __device__ void write(const X &x) const { *static_cast<X *>(to) = x; }
+};
+
 template <class M> struct partial_row { uint64_t w[DPR_PARTIAL_HEAD + M::words]; };
 
 /* Writes the partial result of the first `count` elements. It is a function of its own in machine code, too, because a

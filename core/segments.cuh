@@ -3,7 +3,7 @@
 #define DPR_CORE_SEGMENTS_CUH
 
 #include "args.h"
-#include "tile.cuh"
+#include "finish.cuh"
 
 namespace dpr {
 
@@ -36,9 +36,20 @@ class segment_numbers {
     }
 };
 
-/* The number of segments. Called after wait_for_work_before(). */
-__device__ inline uint64_t number_of_segments(const dpr_segment_args &args) {
-    return args.device_segments ? min(*args.device_segments, args.segments) : args.segments;
+/* The value of a thread's share of `count` elements from number `begin` on: number `lane` and every `step`-th after it.
+ */
+template <class M>
+__device__ typename partial<M>::type reduce_share(const typename M::storage *in, uint64_t begin, uint64_t count,
+                                                  unsigned lane, unsigned step) {
+    typename M::acc a = M::identity();
+#pragma unroll 4
+    for (uint64_t i = lane; i < count; i += step) {
+        if constexpr (M::holds_index)
+            a = M::merge(a, M::of_element(in[begin + i], begin + i));
+        else
+            a = M::fold(a, M::add(M::lane_identity(), in[begin + i]));
+    }
+    return partial<M>::pack(a);
 }
 
 /* Whether values that threads exchange are results, if there is no initial value. */
@@ -56,7 +67,6 @@ template <class M> __device__ typename M::result plain_result(typename partial<M
 template <class M>
 __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t begin, uint64_t count,
                               typename M::acc a) {
-    using R = typename M::result;
     if constexpr (M::holds_index) {
         if (args.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
             a.index -= begin;
@@ -65,12 +75,7 @@ __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t
         if (count == 1)
             a = M::lift(static_cast<const typename M::storage *>(args.run.in)[begin]);
     }
-    if (args.run.init.present) {
-        R init;
-        memcpy(&init, args.run.init.bytes, sizeof init);
-        a = M::has_neutral || count > 0 ? M::merge(a, M::lift(init)) : M::lift(init);
-    }
-    static_cast<R *>(args.run.out)[i] = M::finish(a);
+    write_with_init<M>(place_writer{args.run, static_cast<typename M::result *>(args.run.out) + i}, count, a);
 }
 
 } // namespace dpr

@@ -4,10 +4,9 @@
 
 #include "cost.h"
 
-/* Bytes of elements, numbers and results. A number and a result count as 12 bytes, because the key does not have the
- * type of the numbers. */
+/* Bytes of elements, numbers and results. Numbers count as 4 bytes, because the key does not have their type. */
 static inline double dpr_segment_bytes(const dpr_key *key, dpr_size size) {
-    return dpr_array_bytes(key, size) + 12 * (double)size.segments;
+    return dpr_array_bytes(key, size) + dpr_results_bytes(key, size) + 4 * (double)size.segments;
 }
 
 #endif

@@ -8,29 +8,7 @@
 namespace dpr {
 namespace {
 
-constexpr unsigned group_threads = 256;
-
-/* The value of a thread's share of elements begin .. end-1: every `step`-th. */
-template <class M>
-__device__ typename partial<M>::type reduce_share(const typename M::storage *in, uint64_t begin, uint64_t end,
-                                                  unsigned step) {
-    typename M::acc a = M::identity();
-#pragma unroll 4
-    for (uint64_t i = begin; i < end; i += step) {
-        if constexpr (M::holds_index)
-            a = M::merge(a, M::of_element(in[i], i));
-        else
-            a = M::fold(a, M::add(M::lane_identity(), in[i]));
-    }
-    return partial<M>::pack(a);
-}
-
-/* Combines the values of `lanes` neighbouring threads, at most a warp. The result is valid in the first of them. */
-template <class M> __device__ typename partial<M>::type reduce_lanes(typename partial<M>::type x, unsigned lanes) {
-    for (unsigned delta = lanes / 2; delta > 0; delta /= 2)
-        x = partial<M>::combine(x, shuffle_down(x, static_cast<int>(delta)));
-    return x;
-}
+constexpr unsigned group_threads = 256; /* 2^8 */
 
 template <class M>
 __global__ void __launch_bounds__(group_threads) group_kernel(const __grid_constant__ dpr_segment_args args) {
@@ -38,16 +16,16 @@ __global__ void __launch_bounds__(group_threads) group_kernel(const __grid_const
     wait_for_work_before();
     const auto *in = static_cast<const typename M::storage *>(args.run.in);
     const segment_numbers begins(args.begins, args.numbers), ends(args.ends, args.numbers);
-    const uint64_t segments = number_of_segments(args);
-    const unsigned group = threadIdx.x / args.group, lane = threadIdx.x % args.group, groups = blockDim.x / args.group;
+    const unsigned size = 1u << args.log_group, group = threadIdx.x / size, lane = threadIdx.x % size;
+    const uint64_t segments = args.segments, groups = group_threads / size;
     /* All threads of a block take part in each round, because shuffles and barriers need them. */
-    for (uint64_t first = uint64_t{blockIdx.x} * groups; first < segments; first += uint64_t{gridDim.x} * groups) {
+    for (uint64_t first = blockIdx.x * groups; first < segments; first += gridDim.x * groups) {
         const uint64_t i = first + group;
         const int64_t begin = i < segments ? begins[i] : 0, end = i < segments ? ends[i] : 0;
         const uint64_t from = static_cast<uint64_t>(begin), count = begins.less(begin, end) ? end - begin : 0;
-        auto x = reduce_share<M>(in, from + lane, from + count, args.group);
-        if (args.group <= 32) {
-            x = reduce_lanes<M>(x, args.group);
+        auto x = reduce_share<M>(in, from, count, lane, size);
+        if (size <= 32) {
+            x = reduce_group<M>(x, args.log_group);
         } else {
             x = reduce_block<M>(x);
             __syncthreads();
@@ -83,24 +61,25 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency re
     return limits;
 }
 
-/* Threads for a segment of average length: each reads some eight elements, up to a warp; a block reads long ones. */
-unsigned group_of(const dpr_run *run) {
+/* The logarithm of the threads for a segment of average length: each reads some eight elements, up to a warp; a block
+ * reads long ones. */
+unsigned log_group_of(const dpr_run *run) {
     const uint64_t average = run->count / run->segments->count;
-    unsigned lanes = 1;
-    while (lanes < 32 && lanes * 8 < average)
-        lanes *= 2;
-    return average > 4096 ? group_threads : lanes;
+    unsigned log = 0;
+    while (log < 5 && average > uint64_t{8} << log)
+        ++log;
+    return average > 4096 ? 8 : log;
 }
 
 int launch(const dpr_run *run) {
-    const unsigned group = group_of(run);
-    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks),
-                   wanted = (run->segments->count + group_threads / group - 1) / (group_threads / group);
+    const unsigned log_group = log_group_of(run);
+    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks), groups = group_threads >> log_group,
+                   wanted = (run->segments->count + groups - 1) / groups;
     dpr_launch launch = {};
     launch.entry = kernels::of(&run->key);
     launch.blocks = static_cast<unsigned>(wanted < most ? wanted : most);
     launch.threads = group_threads;
-    return dpr_launch_segments(&launch, run, group);
+    return dpr_launch_segments(&launch, run, log_group);
 }
 
 } // namespace

@@ -77,10 +77,7 @@ __device__ void reduce_without_order(const dpr_segment_args &args, const segment
     for (uint64_t i = threadIdx.x / 32; i < segments; i += merge_warps) {
         const int64_t a = numbers[i], b = numbers[i + 1];
         const uint64_t begin = static_cast<uint64_t>(a), count = numbers.less(a, b) ? static_cast<uint64_t>(b - a) : 0;
-        typename X::type x = X::identity();
-        for (uint64_t j = threadIdx.x % 32; j < count; j += 32)
-            x = X::combine(x, X::of_element(in[begin + j], begin + j));
-        x = reduce_warp<M>(x);
+        const auto x = reduce_warp<M>(reduce_share<M>(in, begin, count, threadIdx.x % 32, 32));
         if (threadIdx.x % 32 == 0)
             write_segment<M>(args, i, begin, count, X::unpack(x));
     }
@@ -128,7 +125,7 @@ template <class M> __device__ void open_block(merge_shared<M> &s) {
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < merge_stages; ++i) {
             cuda::ptx::mbarrier_init(&s.full[i], 32); /* the lanes of the fetching warp */
-            cuda::ptx::mbarrier_init(&s.empty[i], uint32_t{merge_warps});
+            cuda::ptx::mbarrier_init(&s.empty[i], 1); /* a worker, after a barrier of them */
         }
         cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
         s.unsorted = false;
@@ -141,9 +138,7 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     let_next_launch();
     open_block(s);
     wait_for_work_before();
-    const uint64_t segments = number_of_segments(args);
-    if (segments == 0)
-        return;
+    const uint64_t segments = args.segments;
     const segment_numbers numbers(args.begins, args.numbers);
     const merge_arrays arrays = {static_cast<const unsigned char *>(args.run.in),
                                  elements(args.run),

@@ -256,7 +256,7 @@ template <class M> struct tile_worker {
     }
 
     /* Reduces the tile's elements, none of which is its segment's last one. The result is valid in lane 0 of each
-     * warp. The stage is free afterwards. */
+     * warp. */
     __device__ V reduce_all() const {
         V x = X::identity();
         if (split || M::holds_index) {
@@ -281,15 +281,12 @@ template <class M> struct tile_worker {
             if (tail < behind && tail >= from * size)
                 x = X::combine(x, X::of_element(element(tail), 0));
         }
-        __syncwarp();
-        release();
         return reduce_warp<M>(x);
     }
 
-    /* Lets the stage be filled again. All lanes call it after they have read it. */
+    /* Lets the stage be filled again. One worker calls it, after a barrier behind the last use of the stage. */
     __device__ void release() const {
-        if (threadIdx.x % 32 == 0)
-            cuda::ptx::mbarrier_arrive(&s.empty[stage != s.stage[0]]);
+        cuda::ptx::mbarrier_arrive(&s.empty[stage != s.stage[0]]);
     }
 };
 
@@ -439,8 +436,9 @@ __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &arg
         write_results<2>(w, args, at, keep);
     else
         write_results<1>(w, args, at, keep);
-    __syncwarp();
-    w.release();
+    sync_workers();
+    if (threadIdx.x == 0)
+        w.release();
 }
 
 /* The same for a tile without ends. */
@@ -452,6 +450,7 @@ template <class M> __device__ void reduce_inner_tile(const tile_worker<M> &w, un
         s.left[at].x[threadIdx.x / 32] = x;
     sync_workers();
     if (threadIdx.x == 0) {
+        w.release();
         typename X::type all = s.left[at].x[0];
         for (unsigned i = 1; i < merge_warps; ++i)
             all = X::combine(all, s.left[at].x[i]);

@@ -48,21 +48,18 @@ template <class M, bool Least, dpr_nan N> struct running<M, float_tile<Least, N>
 /* ARGMIN and ARGMAX keep a position, not an index. */
 template <class M, bool Least, dpr_dtype D, dpr_nan N> struct running<M, arg_tile<Least, D, N>> {
     using by = order<Least, D>;
-    static constexpr unsigned none = ~0u;
     struct type {
         typename by::key best;
         unsigned position;
     };
-    static __device__ type identity() { return {by::worst, none}; }
+    static __device__ type identity() { return {by::worst, M::none_of_some}; }
 
-    /* Elements come in the order of their positions, so of equal ones the first wins. */
     static __device__ type add(type a, storage_of<D> x, unsigned position) {
-        const typename by::key key = by::template of<N>(x);
-        const bool take = by::better(key, a.best) || (a.position == none && !is_absent<D, N>(x));
-        return take ? type{key, position} : a;
+        M::take_better(a.best, a.position, x, position);
+        return a;
     }
     static __device__ typename M::acc value(type a, uint64_t first) {
-        return a.position == none ? M::identity() : typename M::acc{a.best, first + a.position};
+        return a.position == M::none_of_some ? M::identity() : typename M::acc{a.best, first + a.position};
     }
 };
 

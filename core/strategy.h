@@ -78,9 +78,8 @@ typedef struct dpr_outputs {
 /* Segments, as in dpr_segments. Every segment that is not empty lies within the array. */
 typedef struct dpr_segment_list {
     uint64_t count;
-    const uint64_t *device_count; /* NULL, or where a GPU strategy reads how many of the segments there are */
-    const void *begins, *ends;    /* for offsets, `ends` points to the second number of `begins` */
-    dpr_dtype dtype;              /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
+    const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
+    dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
 } dpr_segment_list;
 

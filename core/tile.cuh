@@ -467,6 +467,15 @@ template <class M> __device__ typename partial<M>::type reduce_warp(typename par
     }
 }
 
+/* Combines the values of 2^log_group neighbouring lanes. All lanes of the warp call it; the result is valid in the
+ * first lane of each group. Not unrolled: for shuffles that may be divergent, the compiler makes much code. */
+template <class M> __device__ typename partial<M>::type reduce_group(typename partial<M>::type x, unsigned log_group) {
+#pragma unroll 1
+    for (unsigned delta = 1u << log_group >> 1; delta > 0; delta /= 2)
+        x = partial<M>::combine(x, shuffle_down(x, delta));
+    return x;
+}
+
 /* Reduces the values of a block. All of its threads call it, a multiple of 32; the result is valid in thread 0.
  * `of_warp` is shared memory for one value a warp. */
 template <class M>

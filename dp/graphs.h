@@ -12,7 +12,7 @@
 /* The graphs of one device. */
 typedef struct dpr_graphs dpr_graphs;
 
-/* Those of an open device, which its hook owns (hook.c). */
+/* The graphs of an open device. The hook owns them (hook.c). */
 dpr_graphs *dpr_dp_graphs(const dpr_device *device);
 
 /* Two kernels, one after the other. */

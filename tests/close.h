@@ -7,21 +7,27 @@
 
 #include "dpr.h"
 
-/* Whether two numbers differ by at most `bound`; anything that is not finite is like anything else that is not. */
+/* Whether two numbers differ by at most `bound`. If that is infinite or NaN, because a sum of magnitudes overflows, two
+ * numbers are alike that are not finite: in one order a sum may overflow, and in another become NaN. */
 static inline int numbers_are_close(double x, double y, double bound) {
-    return (!isfinite(x) && !isfinite(y)) || fabs(x - y) <= bound;
+    return x == y || (x != x && y != y) || fabs(x - y) <= bound || (!isfinite(bound) && !isfinite(x) && !isfinite(y));
 }
 
-/* Whether results `a` and `b` of `size` bytes are the same. Results in floating point may differ by 64 roundings of
- * `scale`: of the sum of the elements' magnitudes for sums, of the result itself for products. */
-static inline int results_are_close(dpr_dtype type, const void *a, const void *b, size_t size, double scale) {
-    const int is_narrow = type == DPR_F32 || type == DPR_C64;
-    if (type != DPR_F64 && type != DPR_C128 && !is_narrow)
+/* Whether results `a` and `b` of `size` bytes, of at most `count` elements, are the same. In floating point, sums may
+ * differ by 64 roundings of the sum of magnitudes, and products by 64 of their own, and by two of F64 for each element.
+ */
+static inline int results_are_close(dpr_op op, dpr_dtype type, const void *a, const void *b, size_t size, size_t count,
+                                    double magnitudes) {
+    const int is_narrow = type == DPR_F32 || type == DPR_C64, is_wide = type == DPR_F64 || type == DPR_C128;
+    if ((op != DPR_SUM && op != DPR_PROD) || (!is_narrow && !is_wide))
         return memcmp(a, b, size) == 0;
     for (size_t i = 0; i < size / (is_narrow ? 4 : 8); i++) {
         const double x = is_narrow ? (double)((const float *)a)[i] : ((const double *)a)[i];
         const double y = is_narrow ? (double)((const float *)b)[i] : ((const double *)b)[i];
-        if (!numbers_are_close(x, y, (is_narrow ? 0x1p-18 : 0x1p-46) * (scale + fabs(y))))
+        const double rounding = is_narrow ? 0x1p-24 : 0x1p-53;
+        const double of_sum = 64 * rounding * (magnitudes + fabs(y));
+        const double of_product = (64 * rounding + 2 * (double)count * 0x1p-53) * fabs(y);
+        if (!numbers_are_close(x, y, op == DPR_SUM ? of_sum : of_product))
             return 0;
     }
     return 1;
@@ -33,6 +39,18 @@ static inline double magnitude_at(dpr_dtype dtype, const void *magnitudes, size_
     return type == DPR_F32   ? (double)((const float *)magnitudes)[i]
            : type == DPR_F64 ? ((const double *)magnitudes)[i]
                              : 0;
+}
+
+/* Fills complex elements with 1, i, -1 and -i, whose products are exact in any order. */
+static inline void fill_with_units(dpr_dtype dtype, void *elements, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const unsigned turn = (unsigned)(i * 2654435761U >> 7) % 4;
+        const double re = turn % 2 ? 0 : 1 - (double)turn, im = turn % 2 ? 2 - (double)turn : 0;
+        if (dtype == DPR_C64)
+            memcpy((float *)elements + 2 * i, (float[]){(float)re, (float)im}, 2 * sizeof(float));
+        else
+            memcpy((double *)elements + 2 * i, (double[]){re, im}, 2 * sizeof(double));
+    }
 }
 
 #endif

@@ -29,21 +29,28 @@ static size_t one_long(size_t i) {
 }
 static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long};
 
+/* The types of numbers, in turn. */
+static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};
+
 typedef struct scene {
     dpr_ctx *gpu, *cpu;
     dpr_op op;
     dpr_dtype dtype;
     unsigned char *in, *known, *got, *magnitudes;
-    int64_t *begins, *ends;
+    size_t shift, count;    /* bytes from `in` to the array; its elements */
+    int64_t *begins, *ends; /* numbers, of type I64 */
+    unsigned char *numbers; /* the same of another type: begins, and from MOST_SEGMENTS on ends */
     unsigned char *in_device, *out_device, *numbers_device;
 } scene;
 
-/* Fills begins and ends; ends[i] is begins[i + 1] unless `gap` is not 0. Returns the number of segments. */
+/* Fills begins and ends; ends[i] is begins[i + 1] unless `gap` is not 0. With gaps, some segments are empty whose
+ * numbers are outside of the array. Returns the number of segments. */
 static size_t make_segments(scene *s, length_of *length, size_t first, size_t gap) {
     size_t at = first, n = 0;
-    while (n + 1 < MOST_SEGMENTS && at + length(n) + gap < MOST_ELEMENTS) {
-        s->begins[n] = (int64_t)at;
-        s->ends[n] = (int64_t)(at + length(n));
+    while (n + 1 < MOST_SEGMENTS && at + length(n) + gap < MOST_ELEMENTS - 1) {
+        const int is_outside = gap > 0 && n % 11 == 3;
+        s->begins[n] = is_outside ? -1 : (int64_t)at;
+        s->ends[n] = is_outside ? -1 : (int64_t)(at + length(n));
         at += length(n) + gap;
         n++;
     }
@@ -51,55 +58,89 @@ static size_t make_segments(scene *s, length_of *length, size_t first, size_t ga
     return n;
 }
 
+/* Makes numbers of the type from begins and ends, also on the device. */
+static void convert_numbers(scene *s, dpr_dtype type) {
+    const size_t size = dpr_dtype_size(type);
+    for (size_t i = 0; i < MOST_SEGMENTS; i++) { /* the lower bytes come first */
+        memcpy(s->numbers + i * size, &s->begins[i], size);
+        memcpy(s->numbers + (MOST_SEGMENTS + i) * size, &s->ends[i], size);
+    }
+    EXPECT_TRUE(gpu_copy(s->numbers_device, s->numbers, 2 * MOST_SEGMENTS * size));
+}
+
+static void use_numbers(dpr_segments *segments, const unsigned char *numbers, int has_ends) {
+    segments->begins = numbers;
+    segments->ends = has_ends ? numbers + MOST_SEGMENTS * dpr_dtype_size(segments->dtype) : NULL;
+}
+
 /* Compares a call on the device with the same call on the CPU, and looks at what lies around the results. */
-static void expect_same(scene *s, dpr_segments *segments, const dpr_options *options, const char *what) {
+static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
     const size_t size = ref_result_size(s->op, s->dtype), n = (size_t)segments->count;
     size_t wrong = 0;
     dpr_options own = *options;
     own.strategy = NULL;
-    segments->begins = s->begins;
-    segments->ends = segments->ends ? s->ends : NULL;
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->cpu, s->in, s->known, MOST_ELEMENTS, s->dtype, s->op, segments, &own));
-    EXPECT_STATUS(
-        DPR_OK, dpr_reduce_segments(s->cpu, s->in, s->magnitudes, MOST_ELEMENTS, s->dtype, DPR_NORM1, segments, &own));
-    segments->begins = s->numbers_device;
-    segments->ends = segments->ends ? s->numbers_device + MOST_SEGMENTS * sizeof(int64_t) : NULL;
+    use_numbers(segments, s->numbers, has_ends);
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_segments(s->cpu, s->in + s->shift, s->known, s->count, s->dtype, s->op, segments, &own));
+    own.init = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->cpu, s->in + s->shift, s->magnitudes, s->count, s->dtype, DPR_NORM1,
+                                              segments, &own));
+    use_numbers(segments, s->numbers_device, has_ends);
     memset(s->got, 0x5a, n * size + 2 * GUARD);
     EXPECT_TRUE(gpu_copy(s->out_device, s->got, n * size + 2 * GUARD));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, s->out_device + GUARD, MOST_ELEMENTS, s->dtype,
-                                              s->op, segments, options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
+                                              s->dtype, s->op, segments, options));
     EXPECT_TRUE(gpu_copy(s->got, s->out_device, n * size + 2 * GUARD));
     for (size_t i = 0; i < n; i++)
-        wrong += !results_are_close(dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size, s->known + i * size,
-                                    size, s->op == DPR_SUM ? magnitude_at(s->dtype, s->magnitudes, i) : 0);
+        wrong += !results_are_close(s->op, dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size,
+                                    s->known + i * size, size, s->count, magnitude_at(s->dtype, s->magnitudes, i));
     for (size_t i = 0; i < GUARD; i++)
         wrong += s->got[i] != 0x5a || s->got[GUARD + n * size + i] != 0x5a;
-    EXPECT_THAT(wrong == 0, "%s of %s, %s, %s: %zu of %zu results are wrong", dpr_op_name(s->op),
-                dpr_dtype_name(s->dtype), what, options->strategy, wrong, n);
+    EXPECT_THAT(wrong == 0, "%s of %s, %zu segments of numbers of type %s%s, %s: %zu results are wrong",
+                dpr_op_name(s->op), dpr_dtype_name(s->dtype), n, dpr_dtype_name(segments->dtype),
+                has_ends ? " with ends" : "", options->strategy, wrong);
 }
 
-static void run_pair(scene *s) {
+/* Fills the array, which begins `shift` bytes behind a boundary of 16. */
+static void make_elements(scene *s, size_t shift) {
+    s->shift = shift;
+    s->count = MOST_ELEMENTS - 1;
     data_fill(s->in, s->op, s->dtype, DATA_RANDOM, MOST_ELEMENTS);
     if (data_pattern_applies(DATA_SPECIALS, s->op, s->dtype))
         data_fill(s->in, s->op, s->dtype, DATA_SPECIALS, MOST_ELEMENTS / 16);
+    if (s->op == DPR_PROD && (s->dtype == DPR_C64 || s->dtype == DPR_C128))
+        fill_with_units(s->dtype, s->in, MOST_ELEMENTS);
+    memmove(s->in + shift, s->in, s->count * dpr_dtype_size(s->dtype));
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
+}
+
+static int takes_init(dpr_op op) {
+    return op != DPR_ARGMIN && op != DPR_ARGMAX;
+}
+
+static void run_pair(scene *s) {
     for (size_t l = 0; l < LENGTH(lengths); l++)
-        for (size_t gap = 0; gap < 2; gap++) {
+        for (int has_ends = 0; has_ends < 2; has_ends++) {
+            unsigned char init[MOST_BYTES];
             dpr_segments segments = DPR_SEGMENTS_INIT;
             dpr_options options = DPR_OPTIONS_INIT;
-            segments.count = make_segments(s, lengths[l], l, gap);
-            segments.ends = gap ? s->ends : NULL;
+            if (has_ends == 0)
+                make_elements(s, l % 2 * dpr_dtype_alignment(s->dtype));
+            segments.count = make_segments(s, lengths[l], l, (size_t)has_ends);
+            segments.dtype = types[(l + (size_t)has_ends) % LENGTH(types)];
             segments.index = l % 2 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
             options.nan = l % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
-            EXPECT_TRUE(gpu_copy(s->numbers_device, s->begins, MOST_SEGMENTS * sizeof(int64_t)));
-            EXPECT_TRUE(gpu_copy(s->numbers_device + MOST_SEGMENTS * sizeof(int64_t), s->ends,
-                                 MOST_SEGMENTS * sizeof(int64_t)));
+            convert_numbers(s, segments.dtype);
             options.strategy = "segments.group";
-            expect_same(s, &segments, &options, gap ? "begins and ends" : "offsets");
-            segments.ends = gap ? s->ends : NULL;
+            expect_same(s, &segments, has_ends, &options);
+            if (l == 2 && takes_init(s->op)) {
+                memcpy(init, s->known + 8 * ref_result_size(s->op, s->dtype), ref_result_size(s->op, s->dtype));
+                options.init = init;
+                expect_same(s, &segments, has_ends, &options);
+            }
             options.strategy = "segments.merge";
-            if (!gap)
-                expect_same(s, &segments, &options, "offsets");
+            if (!has_ends)
+                expect_same(s, &segments, has_ends, &options);
         }
 }
 
@@ -114,6 +155,7 @@ static void open_scene(scene *s) {
     s->magnitudes = malloc(results);
     s->begins = calloc(MOST_SEGMENTS, sizeof *s->begins);
     s->ends = calloc(MOST_SEGMENTS, sizeof *s->ends);
+    s->numbers = calloc(2 * MOST_SEGMENTS, sizeof *s->begins);
     s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
     s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, results);
     s->numbers_device = gpu_alloc(DPR_MEMORY_DEVICE, 2 * MOST_SEGMENTS * sizeof(int64_t));
@@ -130,6 +172,7 @@ static void close_scene(scene *s) {
     free(s->magnitudes);
     free(s->begins);
     free(s->ends);
+    free(s->numbers);
     dpr_ctx_destroy(s->gpu);
     dpr_ctx_destroy(s->cpu);
 }
@@ -142,9 +185,7 @@ TEST(GpuSegments, every_pair_and_distribution) {
         for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
             s.op = dpr_op_at(o);
             s.dtype = dpr_dtype_at(t);
-            const int is_complex = s.dtype == DPR_C64 || s.dtype == DPR_C128;
-            /* A product of complex numbers may overflow in one order and not in another. */
-            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype) && !(s.op == DPR_PROD && is_complex))
+            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype))
                 run_pair(&s);
         }
     close_scene(&s);
@@ -155,18 +196,20 @@ TEST(GpuSegments, offsets_without_order) {
     NEED_GPU();
     scene s;
     open_scene(&s);
-    dpr_segments segments = DPR_SEGMENTS_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
     s.op = DPR_SUM;
     s.dtype = DPR_I32;
-    data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
-    EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * sizeof(int32_t)));
-    segments.count = 3000;
-    for (size_t i = 0; i <= 3000; i++)
-        s.begins[i] = (int64_t)(i * 2654435761U % MOST_ELEMENTS / (1 + i % 5));
-    EXPECT_TRUE(gpu_copy(s.numbers_device, s.begins, MOST_SEGMENTS * sizeof(int64_t)));
-    options.strategy = "segments.merge";
-    expect_same(&s, &segments, &options, "offsets without order");
+    make_elements(&s, 0);
+    for (size_t t = 0; t < LENGTH(types); t++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        segments.count = 3000;
+        segments.dtype = types[t];
+        for (size_t i = 0; i <= 3000; i++)
+            s.begins[i] = (int64_t)(i * 2654435761U % s.count / (1 + i % 5));
+        convert_numbers(&s, types[t]);
+        options.strategy = "segments.merge";
+        expect_same(&s, &segments, 0, &options);
+    }
     close_scene(&s);
 }
 

@@ -25,8 +25,8 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
               is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
     if (strcmp(strategy, "coop.tile") == 0)
         return is_usual || (is_bitwise && of_words);
-    if (begins(strategy, "axes."))
-        return 0; /* its arrays have axes: test_gpu_axes.c */
+    if (begins(strategy, "axes.") || begins(strategy, "segments."))
+        return 0; /* many results: test_gpu_axes.c, test_gpu_segments.c */
     if (begins(strategy, "atomic."))
         return is_usual && !(is_float && op == DPR_SUM);
     if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")

@@ -8,7 +8,7 @@
 
 #include "fake_cuda.h"
 #include "gpu_memory.h"
-#include "plan/registry.h"
+#include "gpu_strategies.h"
 #include "support.h"
 
 enum { COUNT = 1000, MAILBOXES = 64, NEVER = 1000000 };
@@ -65,11 +65,9 @@ static int waits_for_the_driver(const scene *s, const char *strategy) {
 }
 
 MAIL_TEST(quick_kernels_need_no_wait_of_the_driver) {
-    for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        const char *name = dpr_strategy_name(i);
+    for (size_t i = 0; i < gpu_strategy_count(); i++) {
+        const char *name = gpu_strategy(i);
         int64_t out;
-        if (dpr_strategies[i]->side != DPR_ON_GPU || dpr_strategies[i]->segmented || dpr_strategies[i]->strided)
-            continue;
         fake_set_eager(1);
         EXPECT_STATUS(DPR_OK, sum(fixture, name, &out));
         EXPECT_EQ_I64(expected_sum, out);

@@ -17,7 +17,7 @@ typedef struct bench_definition {
     const char *key, *text;
 } bench_definition;
 
-/* Those of arrays with many results. */
+/* The columns of a report on arrays with many results. */
 extern const bench_definition bench_definitions_of_many[];
 
 /* Begins a report: its name, what was built, the device and the settings; `title` is the end of the first line.
