@@ -1,5 +1,6 @@
 #include "parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
@@ -139,6 +140,19 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, uint64_t r
     return DPR_OK;
 }
 
+/* Copies the results to where the caller wants them, which change only if the copy from the device succeeds. */
+static dpr_status bring_results(const dpr_ctx *ctx, const dpr_parts *c, const staged *s) {
+    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+    void *results = malloc(s->out_bytes);
+    if (!results)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of results", s->out_bytes);
+    const dpr_status status = dpr_device_put(on_device, results, s->out, s->out_bytes);
+    if (status == DPR_OK)
+        memcpy(c->out, results, s->out_bytes);
+    free(results);
+    return status;
+}
+
 /* ---- Runs ---- */
 
 static uint8_t logarithm(uint64_t n) {
@@ -147,8 +161,9 @@ static uint8_t logarithm(uint64_t n) {
 
 /* Finds the choice, and makes a run that lacks its stream and its launch limits. */
 static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, uint64_t results, const dpr_choice **choice, dpr_run *run) {
-    c->request.key.f.in_memory =
-        (uint8_t)(dpr_parts_on_device(c) ? DPR_MEMORY_DEVICE : c->array[DPR_PARTS_IN].place.memory);
+    const dpr_parts_array *in = &c->array[DPR_PARTS_IN];
+    const int on_device = dpr_parts_on_device(c) || (!in->at && c->request.key.f.gpu_only);
+    c->request.key.f.in_memory = (uint8_t)(on_device ? DPR_MEMORY_DEVICE : in->place.memory);
     c->request.key.f.segments = (uint8_t)(1 + logarithm(results));
     c->request.key.f.strided = c->axes != NULL;
     const dpr_status status = dpr_ctx_choice(ctx, c->request.key, choice);
@@ -163,7 +178,6 @@ static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, uint64_t results, const dpr
 static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run *run,
                              uint64_t results) {
     const dpr_device *device = dpr_ctx_gpu(ctx);
-    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
     staged s = {.out_bytes = 0};
     dpr_status status = stage(device, c, results, &s);
     if (c->segments)
@@ -174,7 +188,7 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice 
     if (status == DPR_OK)
         status = dpr_ctx_run(ctx, choice, run, &(dpr_host_result){NULL, 0});
     if (status == DPR_OK && s.out)
-        status = dpr_device_put(on_device, c->out, s.out, s.out_bytes);
+        status = bring_results(ctx, c, &s);
     unstage(device, &s);
     return status;
 }

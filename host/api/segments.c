@@ -118,8 +118,8 @@ static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, call *c) {
     return dpr_parts_place(ctx, &c->parts, names, (const void *const[]){c->list.begins, ends});
 }
 
-/* Checks the segments of a call that the GPU runs: copies numbers in device memory to the host. */
-static dpr_status check_on_device(const call *c) {
+/* Checks the segments of a call that the GPU runs: copies numbers to the host, after the work that writes them. */
+static dpr_status check_on_device(const dpr_ctx *ctx, const call *c) {
     call copy = *c;
     const size_t size = dpr_dtypes[DPR_ROW(c->list.dtype)].size;
     const int ranges = c->parts.request.key.f.ranges;
@@ -128,6 +128,8 @@ static dpr_status check_on_device(const call *c) {
     dpr_status status = DPR_OK;
     if (!numbers[0] || (ranges && !numbers[1]))
         status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
+    if (status == DPR_OK && c->parts.request.stream)
+        status = dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->parts.request.stream);
     for (int i = 0; i <= ranges && status == DPR_OK; i++) {
         const dpr_parts_array *a = &c->parts.array[DPR_PARTS_MORE + i];
         if (a->place.device >= 0)
@@ -156,7 +158,7 @@ dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t c
     if (!on_device)
         status = dpr_parts_reach(ctx, &c.parts);
     if (status == DPR_OK && c.check)
-        status = on_device ? check_on_device(&c) : check_ranges(&c);
+        status = on_device ? check_on_device(ctx, &c) : check_ranges(&c);
     if (status != DPR_OK)
         return status;
     return dpr_parts_run(ctx, &c.parts, c.list.count, on_device ? count : count_elements(&c));

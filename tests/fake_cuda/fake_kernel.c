@@ -43,6 +43,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
                 key.f.nan = (uint8_t)nan;
                 key.f.in_memory = DPR_MEMORY_DEVICE;
                 key.f.block = (uint8_t)block;
+                key.f.segments = strategy->segmented != 0;
                 if (strategy->probe && strategy->probe(&key, fake_machine()))
                     continue;
                 const dpr_kernel kernel = strategy->kernel(&key);
@@ -216,6 +217,7 @@ static const char *ask_strategy(fake_launch *launch) {
                    .out = launch->args.run.out,
                    .count = launch->args.run.count,
                    .key = launch->key,
+                   .segments = &launch->segments,
                    .limits = strategy->limits(&launch->key, &caps, (dpr_residency){1, 0}),
                    .workspace = launch->args.run.workspace,
                    .report = launch->args.report,
@@ -276,6 +278,15 @@ static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
     if (args->partials != (args->run.workspace ? args->run.workspace : (const void *)in_scratch))
         return "rows of accumulators lie neither in the workspace nor behind the ticket";
     return NULL;
+}
+
+/* The arguments of a kernel of segments. */
+static void take_segments(fake_launch *out, const dpr_segment_args *args) {
+    out->segments = (dpr_segment_list){.count = args->segments,
+                                       .begins = args->begins,
+                                       .ends = args->ends,
+                                       .dtype = args->numbers,
+                                       .index = args->index};
 }
 
 /* Whether a run in the stream that is of no module lacks kernels. */
@@ -347,6 +358,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     const int has_workspace = out->strategy->workspace_bytes != NULL;
     if (out->strategy->fuses)
         wrong = take_fused(out, arguments[0]);
+    if (out->key.f.segments)
+        take_segments(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     if (!wrong)
         wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
@@ -432,10 +445,17 @@ static int reaches_results(const dpr_fused_args *args, dpr_dtype dtype) {
     return reached;
 }
 
+static int reaches_numbers(const dpr_segment_list *list) {
+    const size_t size = list->count * dpr_dtypes[DPR_ROW(list->dtype)].size;
+    return fake_find(list->begins, size) && fake_find(list->ends, size);
+}
+
 static const char *check_memory(const fake_launch *launch, uint64_t count, size_t result_size) {
     const dpr_kernel_args *args = &launch->args.run;
     if (launch->strategy->fuses && !reaches_results(&launch->fused, dpr_key_dtype(&launch->key)))
         return "a kernel writes memory it cannot reach";
+    if (launch->key.f.segments && !reaches_numbers(&launch->segments))
+        return "a kernel reads numbers of segments that it cannot reach";
     if (count > 0 && !fake_find(args->in, count * dpr_dtype_size(dpr_key_dtype(&launch->key))))
         return "a kernel reads memory it cannot reach";
     if (args->tag == 0 && !launch->strategy->fuses && !fake_find(args->out, result_size))
@@ -555,7 +575,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     /* It would take the label for an initial value. */
     if (wanted.label && strcmp(launch->strategy->name, "coop.cluster") == 0)
         return "a kernel of coop.cluster, which writes no partial results, is to write one";
-    const size_t size = wanted.label ? dpr_partial_size(op, dtype) : dpr_pair_size(op, dtype);
+    const size_t results = launch->key.f.segments ? launch->segments.count : 1;
+    const size_t size = wanted.label ? dpr_partial_size(op, dtype) : results * dpr_pair_size(op, dtype);
     _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
     uint64_t count;
     const char *wrong = find_count(args, &count);
@@ -569,6 +590,11 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!wanted.label)
         run.init = args->init;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
+    if (launch->key.f.segments) { /* these have no mailbox */
+        run.segments = &launch->segments;
+        run.out = args->out;
+        return dpr_cpu_serial.launch(&run) == 0 ? NULL : serial_failed;
+    }
     if (launch->strategy->fuses)
         return run_fused(launch, run);
     if (dpr_cpu_serial.launch(&run) != 0)

@@ -1,0 +1,211 @@
+/* Calls with a result for each segment on the fake device: where their arrays lie, and CUDA calls that fail. */
+#include <string.h>
+
+#include "fake_cuda.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { COUNT = 5000, SEGMENTS = 4, MOST_CALLS = 200 };
+
+static const int32_t offsets[SEGMENTS + 1] = {0, 10, 10, 1000, COUNT};
+static const int64_t known[SEGMENTS] = {10, 0, 990, COUNT - 1000}, canaries[SEGMENTS] = {77, 77, 77, 77};
+
+typedef struct scene {
+    dpr_ctx *ctx;
+    int32_t *in, *offsets; /* ones, and offsets, in device memory */
+    int64_t *out;          /* pinned memory */
+    dpr_stream stream;
+} scene;
+
+static void open_scene(void *state) {
+    scene *s = state;
+    int32_t ones[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof ones);
+    s->offsets = gpu_alloc(DPR_MEMORY_DEVICE, sizeof offsets);
+    s->out = gpu_alloc(DPR_MEMORY_PINNED, sizeof known);
+    s->stream = gpu_stream_create();
+    ASSERT_TRUE(s->in && s->offsets && s->out && s->stream);
+    ASSERT_TRUE(gpu_copy(s->in, ones, sizeof ones) && gpu_copy(s->offsets, offsets, sizeof offsets));
+    memcpy(s->out, canaries, sizeof canaries);
+}
+
+static void close_scene(void *state) {
+    scene *s = state;
+    dpr_ctx_destroy(s->ctx);
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_DEVICE, s->offsets);
+    gpu_free(DPR_MEMORY_PINNED, s->out);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream));
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define PARTS_TEST(NAME) TEST_FIXTURE(Parts, NAME, scene, open_scene, close_scene)
+
+static dpr_segments segments_at(const int32_t *numbers) {
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    segments.count = SEGMENTS;
+    segments.dtype = DPR_I32;
+    segments.begins = numbers;
+    return segments;
+}
+
+static dpr_status run(const scene *s, const dpr_segments *segments, int64_t *out, const dpr_options *options) {
+    return dpr_reduce_segments(s->ctx, s->in, out, COUNT, DPR_I32, DPR_SUM, segments, options);
+}
+
+static dpr_status enqueue(const scene *s, const dpr_segments *segments, int64_t *out) {
+    return dpr_reduce_segments_async(s->ctx, s->in, out, COUNT, DPR_I32, DPR_SUM, segments, NULL, s->stream);
+}
+
+static int are_known(const int64_t *results) {
+    return memcmp(results, known, sizeof known) == 0;
+}
+
+/* ---- Memory ---- */
+
+PARTS_TEST(arrays_may_lie_in_pageable_memory) {
+    static const char *const strategies[] = {NULL, "segments.merge", "segments.group"};
+    const scene *s = fixture;
+    for (size_t i = 0; i < LENGTH(strategies); i++)
+        for (int on_device = 0; on_device < 2; on_device++) {
+            const dpr_segments segments = segments_at(on_device ? s->offsets : offsets);
+            dpr_options options = DPR_OPTIONS_INIT;
+            int64_t results[SEGMENTS] = {0};
+            options.strategy = strategies[i];
+            EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
+            EXPECT_TRUE(are_known(results));
+            memcpy(s->out, canaries, sizeof canaries);
+            EXPECT_STATUS(DPR_OK, run(s, &segments, s->out, &options));
+            EXPECT_TRUE(are_known(s->out));
+        }
+}
+
+PARTS_TEST(begins_and_ends_may_lie_apart) {
+    const scene *s = fixture;
+    for (int both = 0; both < 2; both++) {
+        dpr_segments segments = segments_at(s->offsets);
+        dpr_options options = DPR_OPTIONS_INIT;
+        int64_t results[SEGMENTS] = {0};
+        segments.ends = both ? s->offsets + 1 : &offsets[1];
+        EXPECT_STATUS(DPR_OK, run(s, &segments, results, NULL));
+        EXPECT_TRUE(are_known(results));
+        options.strategy = "segments.merge";
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(s, &segments, results, &options));
+        EXPECT_CONTAINS(dpr_last_error(), "takes offsets, not begins and ends");
+    }
+}
+
+PARTS_TEST(a_stream_reaches_no_pageable_memory) {
+    const scene *s = fixture;
+    int64_t results[SEGMENTS] = {0};
+    dpr_segments segments = segments_at(offsets);
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, enqueue(s, &segments, s->out));
+    EXPECT_CONTAINS(dpr_last_error(), "segments->begins is ");
+    segments.begins = s->offsets;
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, enqueue(s, &segments, results));
+    EXPECT_CONTAINS(dpr_last_error(), "out is ");
+    segments.check = 1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, enqueue(s, &segments, s->out));
+    EXPECT_CONTAINS(dpr_last_error(), "segments->check is 1");
+    EXPECT_EQ_I64(77, s->out[0]);
+}
+
+/* An array without elements has no place. A stream runs it on the GPU, also if no other array is in device memory. */
+PARTS_TEST(no_elements) {
+    const scene *s = fixture;
+    int32_t *zeros = gpu_alloc(DPR_MEMORY_PINNED, sizeof offsets);
+    ASSERT_TRUE(zeros);
+    memset(zeros, 0, sizeof offsets);
+    const dpr_segments segments = segments_at(zeros);
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_segments_async(s->ctx, NULL, s->out, 0, DPR_I32, DPR_SUM, &segments, NULL, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream));
+    for (int i = 0; i < SEGMENTS; i++)
+        EXPECT_EQ_I64(0, s->out[i]);
+    gpu_free(DPR_MEMORY_PINNED, zeros);
+}
+
+/* ---- Order ---- */
+
+/* Numbers that a stream is still to write are checked and read after that. */
+PARTS_TEST(numbers_are_read_after_the_work_in_the_stream) {
+    const scene *s = fixture;
+    int32_t *of_later = gpu_alloc(DPR_MEMORY_PINNED, sizeof offsets);
+    ASSERT_TRUE(of_later);
+    memcpy(of_later, offsets, sizeof offsets);
+    dpr_segments segments = segments_at(s->offsets);
+    dpr_options options = DPR_OPTIONS_INIT;
+    int64_t results[SEGMENTS] = {0};
+    segments.check = 1;
+    options.stream = s->stream;
+    EXPECT_TRUE(gpu_fill_async(s->offsets, 0x7f, sizeof offsets, s->stream));
+    EXPECT_TRUE(gpu_copy_async(s->offsets, of_later, sizeof offsets, s->stream));
+    EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
+    EXPECT_TRUE(are_known(results));
+    of_later[SEGMENTS] = COUNT + 1;
+    EXPECT_TRUE(gpu_copy_async(s->offsets, of_later, sizeof offsets, s->stream));
+    EXPECT_STATUS(DPR_ERR_SEGMENT, run(s, &segments, results, &options));
+    EXPECT_CONTAINS(dpr_last_error(), "segment 3 ends at 5001");
+    gpu_free(DPR_MEMORY_PINNED, of_later);
+}
+
+PARTS_TEST(a_captured_call_runs_with_each_launch) {
+    const scene *s = fixture;
+    const dpr_segments segments = segments_at(s->offsets);
+    EXPECT_STATUS(DPR_OK, enqueue(s, &segments, s->out));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(s->out));
+    ASSERT_TRUE(gpu_capture_begin(s->stream));
+    EXPECT_STATUS(DPR_OK, enqueue(s, &segments, s->out));
+    gpu_graph *graph = gpu_capture_end(s->stream);
+    for (int i = 0; i < 2; i++) {
+        memcpy(s->out, canaries, sizeof canaries);
+        EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
+        EXPECT_TRUE(are_known(s->out));
+    }
+    gpu_graph_destroy(graph);
+}
+
+/* ---- Failing calls ---- */
+
+/* Makes call after call of CUDA's fail. `run_once` runs once and returns its status. */
+static void fail_every_call(scene *s, dpr_status (*run_once)(const scene *, int64_t *), int in_stream) {
+    int fail = 0, is_over = 0;
+    while (!is_over && ++fail < MOST_CALLS && !test_failed()) {
+        int64_t pageable[SEGMENTS];
+        int64_t *results = in_stream ? s->out : pageable;
+        memcpy(results, canaries, sizeof canaries);
+        fake_fail_call(fail, cudaErrorUnknown);
+        const dpr_status status = run_once(s, results);
+        const char *failed = fake_failed_call();
+        fake_fail_call(0, cudaSuccess);
+        EXPECT_TRUE(gpu_stream_wait(s->stream));
+        is_over = failed == NULL;
+        const int is_right =
+            status == DPR_OK ? are_known(results) : failed && memcmp(results, canaries, sizeof canaries) == 0;
+        EXPECT_THAT(is_right, "call %d, %s: %s", fail, failed ? failed : "none", dpr_status_name(status));
+        EXPECT_STATUS(DPR_OK, run_once(s, results));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(results));
+    }
+    EXPECT_THAT(fail > 3 && fail < MOST_CALLS, "%d calls", fail);
+}
+
+static dpr_status run_staged(const scene *s, int64_t *out) {
+    const dpr_segments segments = segments_at(offsets);
+    return run(s, &segments, out, NULL);
+}
+
+static dpr_status run_in_stream(const scene *s, int64_t *out) {
+    const dpr_segments segments = segments_at(s->offsets);
+    return enqueue(s, &segments, out);
+}
+
+PARTS_TEST(calls_that_fail_in_a_blocking_run) {
+    fail_every_call(fixture, run_staged, 0);
+}
+
+PARTS_TEST(calls_that_fail_in_a_stream) {
+    fail_every_call(fixture, run_in_stream, 1);
+}
