@@ -23,11 +23,6 @@ static dpr_axes_divisor divisor(uint64_t n) {
     return (dpr_axes_divisor){n, n > 0 ? UINT64_MAX / n : 0};
 }
 
-static dpr_axes_lanes lanes(uint64_t count, uint64_t step) {
-    const uint32_t n = (uint32_t)count, s = (uint32_t)step;
-    return (dpr_axes_lanes){n, s, (65536 + n - 1) / n, (65536 + s - 1) / s};
-}
-
 /* The axes of a run: in bytes, with the kept ones in rising order, and with the reduced axis of the least stride last.
  */
 typedef struct lists {
@@ -52,6 +47,11 @@ static uint64_t power_from(uint64_t n) {
     while (p < n)
         p *= 2;
     return p;
+}
+
+static dpr_axes_lanes lanes(uint64_t count, uint64_t step) {
+    const uint32_t n = (uint32_t)most(count, 1), s = (uint32_t)most(step, 1);
+    return (dpr_axes_lanes){n, s, (65536 + n - 1) / n, (65536 + s - 1) / s};
 }
 
 /* Turns an axis round whose stride is negative. */
@@ -134,7 +134,7 @@ static void set_tiles(const lists *all, const dpr_axes_axis *column_axis, uint64
 
 /* The number of parts of each tile: if tiles are few, enough for all blocks, in rounds that are nearly full. */
 static uint64_t count_parts(const dpr_axes_plan *plan, uint64_t element, uint64_t blocks) {
-    const uint64_t results = dpr_axes_tile_results(plan, element), tiles = plan->tiles.n;
+    const uint64_t results = dpr_axes_tile_results(plan, element), tiles = most(plan->tiles.n, 1);
     const uint64_t worth = plan->each * element * results / DPR_AXES_PART_BYTES;
     const uint64_t highest = least(worth, MOST_PARTIALS / results), lowest = most(blocks / tiles, 1);
     uint64_t best = 1;
@@ -221,7 +221,7 @@ static int fit_piece(const lists *all, uint64_t *columns, uint64_t *rows) {
 /* The same as a piece for each element of a result. */
 static int fit_segments(const lists *all, uint64_t *columns, uint64_t *rows) {
     const dpr_axes_axis column = kept_axis(all, 0), walk = all->reduce[0];
-    const uint64_t most_bytes = DPR_AXES_STAGE_BYTES / walk.extent.n / VECTOR_BYTES * VECTOR_BYTES;
+    const uint64_t most_bytes = DPR_AXES_STAGE_BYTES / most(walk.extent.n, 1) / VECTOR_BYTES * VECTOR_BYTES;
     if (walk.extent.n > MOST_SEGMENTS || column.in != (int64_t)all->element || walk.in % VECTOR_BYTES != 0
         || column.extent.n * all->element < LEAST_SEGMENT)
         return 0;
@@ -308,8 +308,8 @@ static void plan_rows(lists *all, dpr_axes_plan *plan) {
         walk = most(least(slices / rest, plan->walk_axis.extent.n), 1);
     }
     slices = walk * rest;
-    const uint64_t columns = least(DPR_AXES_THREADS / slices, column.extent.n);
-    const uint64_t rows = least(DPR_AXES_THREADS / slices / columns, kept_axis(all, 1).extent.n);
+    const uint64_t columns = most(least(DPR_AXES_THREADS / slices, column.extent.n), 1);
+    const uint64_t rows = most(least(DPR_AXES_THREADS / slices / columns, kept_axis(all, 1).extent.n), 1);
     plan->walk = lanes(walk, walks_inner ? 1 : rest);
     plan->rest = lanes(rest, walks_inner ? walk : 1);
     plan->slice = lanes(slices, 1);
@@ -341,11 +341,11 @@ static void plan_columns(const lists *all, dpr_axes_plan *plan) {
     set_walk(all, walks_inner ? inner : other, plan);
     /* Few elements of a result are better read by few threads, and more results by a block. */
     const uint64_t wanted = most(divide_up(plan->each, IN_FLIGHT), 1);
-    const uint64_t narrow = least(column.extent.n, NARROW);
+    const uint64_t extent = most(column.extent.n, 1), narrow = least(extent, NARROW);
     const uint64_t wide = most(DPR_AXES_THREADS / least(wanted, DPR_AXES_THREADS / narrow), narrow);
-    const uint64_t tiles = divide_up(column.extent.n, least(wide, column.extent.n));
-    const uint64_t even = divide_up(divide_up(column.extent.n, tiles), SECTOR_UNITS) * SECTOR_UNITS;
-    const uint64_t columns = least(least(even, column.extent.n), DPR_AXES_THREADS);
+    const uint64_t tiles = divide_up(extent, least(wide, extent));
+    const uint64_t even = divide_up(divide_up(extent, tiles), SECTOR_UNITS) * SECTOR_UNITS;
+    const uint64_t columns = least(least(even, extent), DPR_AXES_THREADS);
     const uint64_t free = DPR_AXES_THREADS / columns, rows = least(most(free / wanted, 1), kept_axis(all, 1).extent.n);
     const uint64_t slices = least(free / rows, wanted);
     const uint64_t walk = most(least(slices, plan->walk_axis.extent.n), 1);

@@ -175,18 +175,18 @@ static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, uint64_t results, const dpr
     return status;
 }
 
-static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run *run,
+static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run run,
                              uint64_t results) {
     const dpr_device *device = dpr_ctx_gpu(ctx);
     staged s = {.out_bytes = 0};
     dpr_status status = stage(device, c, results, &s);
     if (c->segments)
-        run->segments = &s.segments;
+        run.segments = &s.segments;
     if (s.out)
-        run->out = s.out;
-    run->stream = c->request.stream;
+        run.out = s.out;
+    run.stream = c->request.stream;
     if (status == DPR_OK)
-        status = dpr_ctx_run(ctx, choice, run, &(dpr_host_result){NULL, 0});
+        status = dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){NULL, 0});
     if (status == DPR_OK && s.out)
         status = bring_results(ctx, c, &s);
     unstage(device, &s);
@@ -201,7 +201,7 @@ dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, uint64_t results, size_t el
         return status;
     const dpr_choice_step *step = dpr_choice_at(choice, elements);
     if (step->strategy->side == DPR_ON_GPU)
-        return run_on_gpu(ctx, c, choice, &run, results);
+        return run_on_gpu(ctx, c, choice, run, results);
     run.limits = step->limits;
     (void)step->strategy->launch(&run);
     return DPR_OK;

@@ -122,27 +122,26 @@ static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, call *c) {
 static dpr_status check_on_device(const dpr_ctx *ctx, const call *c) {
     call copy = *c;
     const size_t size = dpr_dtypes[DPR_ROW(c->list.dtype)].size;
-    const int ranges = c->parts.request.key.f.ranges;
-    const size_t bytes = (size_t)(c->list.count + !ranges) * size;
-    void *const numbers[2] = {malloc(bytes), ranges ? malloc(bytes) : NULL};
+    const int lists = c->parts.request.key.f.ranges ? 2 : 1;
+    const size_t bytes = (size_t)(c->list.count + (lists == 1)) * size;
+    char *const numbers = malloc((size_t)lists * bytes);
     dpr_status status = DPR_OK;
-    if (!numbers[0] || (ranges && !numbers[1]))
-        status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
-    if (status == DPR_OK && c->parts.request.stream)
+    if (!numbers)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
+    if (c->parts.request.stream)
         status = dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->parts.request.stream);
-    for (int i = 0; i <= ranges && status == DPR_OK; i++) {
+    for (int i = 0; i < lists && status == DPR_OK; i++) {
         const dpr_parts_array *a = &c->parts.array[DPR_PARTS_MORE + i];
         if (a->place.device >= 0)
-            status = dpr_device_put(a->place, numbers[i], a->at, bytes);
+            status = dpr_device_put(a->place, numbers + (size_t)i * bytes, a->at, bytes);
         else
-            memcpy(numbers[i], a->at, bytes);
+            memcpy(numbers + (size_t)i * bytes, a->at, bytes);
     }
-    copy.list.begins = numbers[0];
-    copy.list.ends = ranges ? numbers[1] : (const char *)numbers[0] + size;
+    copy.list.begins = numbers;
+    copy.list.ends = numbers + (lists == 1 ? size : bytes);
     if (status == DPR_OK)
         status = check_ranges(&copy);
-    free(numbers[0]);
-    free(numbers[1]);
+    free(numbers);
     return status;
 }
 
