@@ -32,6 +32,27 @@ int dpr_is_struct_size(size_t size) {
     return size >= sizeof size && size % sizeof size == 0 && size <= 4096;
 }
 
+dpr_status dpr_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size) {
+    size_t size;
+    if (!from)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", what);
+    memcpy(&size, from, sizeof size);
+    /* A garbage size must not let the loop leave the caller's memory. */
+    if (!dpr_is_struct_size(size))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(%s)", what, size, type);
+    const unsigned char *bytes = from;
+    for (size_t i = own_size; i < size; i++) {
+        if (bytes[i] != 0)
+            return dpr_fail(DPR_ERR_INVALID_OPTION,
+                            "%s->size is %zu, and a field past byte %zu, which this version "
+                            "does not know, is set",
+                            what, size, own_size);
+    }
+    memset(to, 0, own_size);
+    memcpy(to, from, size < own_size ? size : own_size);
+    return DPR_OK;
+}
+
 dpr_status dpr_check_out(const void *out, const char *init) {
     const size_t *given = out;
     if (!given)

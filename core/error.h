@@ -15,6 +15,12 @@ dpr_status dpr_fail_cuda(int error, dpr_status status, const char *format, ...) 
 /* Whether a struct whose first member is its size may have this size: no version's is larger than a page. */
 int dpr_is_struct_size(size_t size);
 
+/* Copies a caller's struct, whose first field is its size, to a struct of `own_size` bytes. The caller's header may
+ * have fewer or more fields than this version; fields that it lacks are set to 0. Errors name
+ * the argument `what`, of type `type`: DPR_ERR_NULL_POINTER; DPR_ERR_INVALID_OPTION if the size cannot be a struct's,
+ * or if a field that this version does not know is not 0. */
+dpr_status dpr_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size);
+
 /* Checks the struct that a caller wants filled in, whose first member is its size: DPR_ERR_NULL_POINTER if it is NULL,
  * DPR_ERR_INVALID_OPTION if no struct has its size. `init` names the macro that callers start from. */
 dpr_status dpr_check_out(const void *out, const char *init);

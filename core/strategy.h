@@ -28,8 +28,7 @@ typedef union dpr_key {
         uint8_t strategy;     /* 0: the planner chooses; i + 1: strategy i of the registry was asked for by name */
         uint8_t fused;        /* 1: several operations in one pass over the array */
         uint8_t segments;     /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
-        unsigned strided : 4; /* 1: elements do not lie one behind the other; or, with segments, results are along
-                                 axes */
+        unsigned strided : 4; /* 1: results are along axes, or elements do not lie one behind the other */
         unsigned ranges : 4;  /* 1: segments are given by begins and ends; 0: by offsets */
         uint8_t spare;
         uint32_t ops; /* bit i: the operation of row i is asked for */

@@ -33,7 +33,7 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_launch_options, reserved, 20);
     EXPECT_AT(dpr_launch_options, report, 24);
     EXPECT_AT(dpr_launch_options, report_size, 32);
-    EXPECT_SIZE(dpr_problem, 80);
+    EXPECT_SIZE(dpr_problem, 96);
     EXPECT_AT(dpr_problem, ops, 48);
     EXPECT_AT(dpr_problem, op_count, 56);
     EXPECT_AT(dpr_problem, size, 0);
@@ -46,6 +46,8 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_problem, device_count, 40);
     EXPECT_AT(dpr_problem, extents, 64);
     EXPECT_AT(dpr_problem, strides, 72);
+    EXPECT_AT(dpr_problem, segments, 80);
+    EXPECT_AT(dpr_problem, axes, 88);
 }
 
 TEST(Abi, layout_of_segments) {

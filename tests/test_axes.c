@@ -79,6 +79,25 @@ static int is_same(const scene *s, const void *a, const void *b) {
     return 1;
 }
 
+/* Expects a plan of the scene to write the same bytes as the call did. */
+static void expect_plan(const scene *s, const unsigned char *known, int64_t first, size_t bytes) {
+    const size_t size = ref_result_size(s->op, s->dtype);
+    unsigned char *out = malloc(bytes);
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    memset(out, 0x5a, bytes);
+    problem.op = s->op;
+    problem.dtype = s->dtype;
+    problem.axes = &s->axes;
+    problem.options = &s->options;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, out + first * (int64_t)size, NULL));
+    EXPECT_THAT(memcmp(known, out, bytes) == 0, "%s of %s: a plan gives other results", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype));
+    dpr_plan_destroy(plan);
+    free(out);
+}
+
 /* Runs the scene, whose results lie in `places` places of `out`, the one with all indices 0 at `first`. */
 static void expect_right(const scene *s, int64_t first, size_t places) {
     const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
@@ -88,6 +107,7 @@ static void expect_right(const scene *s, int64_t first, size_t places) {
     memset(out, 0x5a, places * size + 1);
     EXPECT_STATUS(DPR_OK,
                   dpr_reduce_axes(s->ctx, s->in, out + first * (int64_t)size, s->dtype, s->op, &s->axes, &s->options));
+    expect_plan(s, out, first, places * size + 1);
     for (uint64_t o = 0; o < outputs; o++) {
         _Alignas(RESULT_BYTES) unsigned char known[RESULT_BYTES];
         const int64_t from = offset(s, 0, o, s->strides), to = first + offset(s, 0, o, s->out_strides);

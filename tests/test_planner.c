@@ -149,7 +149,7 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     size_t len = sizeof text;
     if (key->f.nan || dpr_choose(key, machine, &choice) != DPR_OK)
         return;
-    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, 12345, 0, text, &len));
+    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 12345}, text, &len));
     EXPECT_CONTAINS(text, "12345");
     EXPECT_CONTAINS(text, dpr_choice_at(&choice, 12345)->strategy->name);
     int left_out = 0;

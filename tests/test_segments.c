@@ -57,6 +57,27 @@ static void expected(const scene *s, uint64_t i, void *out) {
         *index += s->begins[i];
 }
 
+/* Expects a plan of the scene to write the same bytes as the call did. */
+static void expect_plan(const scene *s, const unsigned char *known, size_t bytes) {
+    unsigned char *out = malloc(bytes);
+    dpr_segments segments = s->segments;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    memset(out, 0x5a, bytes);
+    segments.check = 0;
+    problem.op = s->op;
+    problem.dtype = s->dtype;
+    problem.count = s->count;
+    problem.segments = &segments;
+    problem.options = &s->options;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, out, NULL));
+    EXPECT_THAT(memcmp(known, out, bytes) == 0, "%s of %s: a plan gives other results", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype));
+    dpr_plan_destroy(plan);
+    free(out);
+}
+
 /* Runs the scene, and compares every result. */
 static void expect_right(const scene *s) {
     const size_t size = ref_result_size(s->op, s->dtype), bytes = (size_t)s->segments.count * size;
@@ -66,6 +87,7 @@ static void expect_right(const scene *s) {
     memset(out, 0x5a, bytes + 1);
     ASSERT_STATUS(DPR_OK,
                   dpr_reduce_segments(s->ctx, s->in, out, s->count, s->dtype, s->op, &s->segments, &s->options));
+    expect_plan(s, out, bytes + 1);
     for (uint64_t i = 0; i < s->segments.count; i++) {
         expected(s, i, one);
         wrong += memcmp(one, out + i * size, size) != 0;

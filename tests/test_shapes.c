@@ -83,16 +83,16 @@ SHAPE_TEST(an_extent_of_zero_leaves_no_elements) {
     expect_refusal(fixture, DPR_ERR_EMPTY, "count is 0; argmin has no result for zero elements");
 }
 
-/* Gaps between rows, between elements, columns before rows, a row read backwards, one element many times, and rows
- * whose distance does not fit the type that it is calculated in. */
-SHAPE_TEST(other_strides_are_refused) {
+/* Gaps between rows, between elements, columns before rows, and one element many times. */
+SHAPE_TEST(other_strides_are_reduced) {
     static const uint64_t extents[] = {3, 4};
-    static const int64_t strides[][2] = {{5, 1}, {8, 2}, {1, 3}, {4, -1}, {0, 0}, {4, INT64_MAX}, {0, INT64_MIN}};
-    for (size_t i = 0; i < LENGTH(strides); i++) {
-        shape(fixture, 2, extents, strides[i]);
-        expect_refusal(fixture, DPR_ERR_STRATEGY_UNABLE,
-                       "problem->strides leave gaps between elements or change their order, and no strategy runs such "
-                       "arrays");
+    static const struct {
+        int64_t strides[2], sum, at_most;
+    } shapes[] = {{{5, 1}, 78, 11}, {{8, 2}, 132, 11}, {{1, 3}, 66, 11}, {{5, 4}, 215, 7}, {{0, 0}, 0, 0}};
+    for (size_t i = 0; i < LENGTH(shapes); i++) {
+        shape(fixture, 2, extents, shapes[i].strides);
+        expect_result(fixture, DPR_SUM, shapes[i].sum);
+        expect_result(fixture, DPR_ARGMAX, shapes[i].at_most);
         dpr_options options = DPR_OPTIONS_INIT;
         options.strategy = "cpu.serial";
         fixture->problem.options = &options;
@@ -102,6 +102,169 @@ SHAPE_TEST(other_strides_are_refused) {
     }
     shape(fixture, 2, extents, NULL);
     expect_result(fixture, DPR_MAX, 11);
+}
+
+/* Rows read backwards; `in` is the element with all indices 0. */
+SHAPE_TEST(strides_may_be_negative) {
+    static const uint64_t extents[] = {2, 4};
+    static const int64_t strides[] = {12, -1};
+    dpr_plan *plan = NULL;
+    int64_t out = 0;
+    shape(fixture, 2, extents, strides);
+    fixture->problem.op = DPR_ARGMAX;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, fixture->in + 8, &out, NULL));
+    EXPECT_EQ_I64(7, out);
+    dpr_plan_destroy(plan);
+}
+
+SHAPE_TEST(strides_beyond_the_address_space_are_refused) {
+    static const uint64_t extents[] = {3, 4};
+    static const int64_t strides[][2] = {{4, INT64_MAX}, {0, INT64_MIN}};
+    for (size_t i = 0; i < LENGTH(strides); i++) {
+        shape(fixture, 2, extents, strides[i]);
+        expect_refusal(fixture, DPR_ERR_SIZE,
+                       "problem->strides are so large that elements do not fit the address space");
+    }
+}
+
+/* An array with gaps, and one with segments or axes, has no partial results and one operation. */
+SHAPE_TEST(some_things_need_an_array_without_gaps) {
+    static const uint64_t extents[] = {3, 4};
+    static const int64_t strides[] = {5, 1};
+    static const dpr_op ops[] = {DPR_SUM, DPR_MAX};
+    dpr_plan *plan = NULL;
+    uint64_t partial[8];
+    dpr_launch_report report;
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    shape(fixture, 2, extents, strides);
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_run_partial(plan, fixture->in, partial, 0, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "plan is of an array with segments, axes or gaps");
+    dpr_plan_destroy(plan);
+    fixture->problem.ops = ops;
+    fixture->problem.op_count = 2;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->op_count is 2; it should be 1 for an array with segments, axes or gaps");
+    fixture->problem.op_count = 1;
+    expect_result(fixture, DPR_SUM, 78);
+    fixture->problem.ops = NULL;
+    fixture->problem.op_count = 0;
+    launch.report = &report;
+    launch.report_size = sizeof report;
+    options.launch = &launch;
+    fixture->problem.options = &options;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "options->launch->report is set; an array with segments, axes or gaps is reduced without nested "
+                   "launches");
+    fixture->problem.options = NULL;
+}
+
+/* ---- Problems with many results ---- */
+
+SHAPE_TEST(plans_of_segments_explain_themselves) {
+    static const int32_t offsets[] = {0, 7, 7, 24};
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_plan *plan = NULL;
+    int64_t out[3];
+    char text[8192];
+    size_t size = sizeof text;
+    segments.count = 3;
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    fixture->problem.count = 24;
+    fixture->problem.segments = &segments;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   sum of 24 i32 in 3 segments, in host memory\n");
+    EXPECT_CONTAINS(text, "cpu.simd");
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, fixture->in, out, NULL));
+    EXPECT_EQ_I64(21, out[0]);
+    EXPECT_EQ_I64(0, out[1]);
+    EXPECT_EQ_I64(255 + 83, out[2]);
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_plan_run(plan, fixture->in, NULL, NULL));
+    dpr_plan_destroy(plan);
+    segments.count = 0;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, NULL, NULL, NULL));
+    dpr_plan_destroy(plan);
+}
+
+SHAPE_TEST(plans_along_axes_explain_themselves) {
+    static const uint64_t extents[] = {4, 6};
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_plan *plan = NULL;
+    char text[8192];
+    size_t size = sizeof text;
+    axes.dimensions = 2;
+    axes.reduced = 1;
+    axes.extents = extents;
+    fixture->problem.axes = &axes;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   sum of 24 i32 along axes, 6 results, in host memory\n");
+    EXPECT_CONTAINS(text, "cpu.serial  refused: runs one array without gaps\n");
+    dpr_plan_destroy(plan);
+}
+
+/* Decisions predict for as many segments as the problem has. */
+SHAPE_TEST(decisions_count_segments) {
+    static const int32_t offsets[2] = {0, 1 << 20};
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    double seconds[2];
+    size_t serial;
+    EXPECT_STATUS(DPR_OK, dpr_strategy_parse("cpu.serial", &serial));
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    fixture->problem.segments = &segments;
+    for (int many = 0; many < 2; many++) {
+        dpr_decision *decision = NULL;
+        dpr_prediction prediction = DPR_PREDICTION_INIT;
+        segments.count = many ? 1 << 20 : 1;
+        ASSERT_STATUS(DPR_OK, dpr_decision_create(dpr_ctx_machine(fixture->ctx), &fixture->problem, &decision));
+        EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1 << 20, &prediction));
+        seconds[many] = prediction.seconds;
+        dpr_decision_destroy(decision);
+    }
+    EXPECT_TRUE(seconds[1] > 2 * seconds[0]);
+}
+
+SHAPE_TEST(problems_with_many_results_are_checked) {
+    static const int32_t offsets[] = {0, 24};
+    static const uint64_t extents[] = {4, 6};
+    const uint64_t count = 1;
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_axes axes = DPR_AXES_INIT;
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.reduced = 3;
+    segments.count = 1;
+    fixture->problem.segments = &segments;
+    expect_refusal(fixture, DPR_ERR_NULL_POINTER, "segments->begins is NULL");
+    segments.begins = offsets;
+    segments.dtype = DPR_F32;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "segments->dtype is 523; it should be DPR_I32, DPR_U32, DPR_I64 or DPR_U64");
+    segments.dtype = DPR_I32;
+    segments.check = 1;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "segments->check is 1; it should be 0 in problem->segments");
+    segments.check = 0;
+    fixture->problem.device_count = &count;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->device_count is set; it should be NULL, because problem->segments is set");
+    fixture->problem.device_count = NULL;
+    fixture->problem.axes = &axes;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "problem->axes and problem->segments are both set");
+    fixture->problem.segments = NULL;
+    shape(fixture, 2, extents, NULL);
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "problem->dimensions and problem->axes are both set");
+    shape(fixture, 0, NULL, NULL);
+    fixture->problem.count = 23;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
+                   "problem->count is 23; it should be 0 or 24, the product of axes->extents");
+    fixture->problem.count = 24;
+    expect_result(fixture, DPR_SUM, 276 + 83);
 }
 
 SHAPE_TEST(shapes_without_meaning_are_refused) {

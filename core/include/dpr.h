@@ -650,8 +650,8 @@ typedef enum dpr_memory {
     DPR_MEMORY_DEVICE = 4
 } dpr_memory;
 
-/** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents.
- */
+/** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents;
+ * for many results also segments, or axes without count. */
 typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
@@ -674,14 +674,22 @@ typedef struct dpr_problem {
      * then 0 or their product, `device_count` is NULL, and ARGMIN and ARGMAX count elements in the order of their
      * indices, the last index running fastest. Copied. */
     const uint64_t *extents;
-    /** The distance, in elements, between neighbours in each dimension; NULL: the array has no gaps. Copied. So far
-     * strategies run only arrays without gaps in which the last index runs fastest; other strides are refused
-     * (DPR_ERR_STRATEGY_UNABLE). Strides of dimensions with one element are ignored. */
+    /** The distance, in elements, between neighbours in each dimension; may be negative or 0. NULL: the array has no
+     * gaps. Copied. Strides of dimensions with one element are ignored. Arrays with gaps or in another order are run by
+     * the strategies for axes, and have one operation, no partial results and no nested launches. */
     const int64_t *strides;
+    /** NULL, or segments, each with a result of its own: a run is then dpr_reduce_segments_async(). Copied; the numbers
+     * are not: every run reads them, when its turn in the stream comes, so they must stay valid and be where the
+     * strategy reaches them. `count` is the number of elements of `in`; `device_count` is NULL, `dimensions` 0. There
+     * is one operation, and segments->check is 0. */
+    const dpr_segments *segments;
+    /** NULL, or dimensions, and along which of them the array is reduced: a run is then dpr_reduce_axes_async(). Copied
+     * with extents and strides. `count` is 0 or the number of elements; otherwise as with `segments`, which is NULL. */
+    const dpr_axes *axes;
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0, NULL, NULL }
+    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL }
 DPR_API void dpr_problem_init(dpr_problem *out, size_t size);
 
 /** A plan is a choice that is made once and run often. */
@@ -1131,13 +1139,15 @@ DPR_API dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_pro
  * It does not change, and any number of threads may use it. */
 typedef struct dpr_decision dpr_decision;
 
-/** Decides as blocking calls (dpr_reduce_ex()) do, for every number of elements at once. Runs nothing, except that the
- * costs of nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
+/** Decides as blocking calls (dpr_reduce_ex(), dpr_reduce_segments(), dpr_reduce_axes()) do, for every number of
+ * elements at once, and as many segments or results as the problem has, to within a factor of two. Runs nothing, except
+ * that the costs of nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
  *
  * @param machine  a context's: the decision is the one that the context's calls make, unless one of them was in a
  * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
  * follows from what kernels declare. It may be destroyed before the decision.
- * @param problem  its count is checked and does not change the decision; device_count and options->init are not used.
+ * @param problem  its count is checked and does not change the decision; device_count, options->init and the numbers of
+ * segments are not read.
  * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
  *
  * Errors: those that dpr_plan_create() has for the problem; DPR_ERR_MEMORY_KIND if no strategy reaches the memory. */

@@ -74,7 +74,7 @@ static dpr_status adopt(const dpr_recursion_options *options, dpr_recursion_call
     dpr_status status = DPR_OK;
     *out = init;
     if (options)
-        status = dpr_request_adopt("options", "dpr_recursion_options", options, out, sizeof *out);
+        status = dpr_adopt("options", "dpr_recursion_options", options, out, sizeof *out);
     if (status == DPR_OK)
         status = check_options(out, call->recursion, call->n);
     if (status == DPR_OK && out->max_depth == 0)

@@ -145,7 +145,7 @@ dpr_status dpr_ctx_create_ex(int device, const dpr_ctx_options *given, dpr_ctx *
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "device is %d, which is neither a CUDA ordinal nor DPR_DEVICE_CPU nor DPR_DEVICE_AUTO", device);
     if (given) {
-        const dpr_status status = dpr_request_adopt("ctx_options", "dpr_ctx_options", given, &options, sizeof options);
+        const dpr_status status = dpr_adopt("ctx_options", "dpr_ctx_options", given, &options, sizeof options);
         if (status != DPR_OK)
             return status;
     }

@@ -9,30 +9,34 @@
 struct dpr_decision {
     dpr_choice choice;
     dpr_machine machine; /* as it was known when the choice was made; without functions that ask a device */
-    int max_pending;
+    dpr_shape shape;
+    dpr_run run; /* lacks its arrays, and the shape's fields */
 };
 
+/* Decides for out->shape. */
 static dpr_status decide(const dpr_machine *machine, const dpr_request *request, dpr_decision *out) {
     dpr_status status = dpr_choose(&request->key, machine, &out->choice);
     if (status == DPR_OK)
         status = dpr_machine_known(machine, 0, &out->machine);
     out->machine.resident = NULL;
     out->machine.nested_costs = NULL;
-    out->max_pending = request->max_pending;
+    dpr_request_run(request, &out->run);
     return status;
 }
 
 dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *problem, dpr_decision **out) {
     dpr_problem adopted;
     dpr_request request;
+    dpr_shape shape;
     if (!machine || !problem || !out)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", !machine ? "machine" : !problem ? "problem" : "out");
-    dpr_status status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
+    dpr_status status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request, &shape);
     if (status != DPR_OK)
         return status;
     dpr_decision *made = malloc(sizeof *made);
     if (!made)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a decision");
+    made->shape = shape;
     status = decide(machine, &request, made);
     if (status == DPR_OK)
         *out = made;
@@ -78,7 +82,7 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     const dpr_caps *caps = &decision->machine.caps;
     const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
     const dpr_prediction found = {
-        .seconds = refusal ? 0 : dpr_predict(dpr_strategies[i], key, caps, (dpr_size){count, 1}),
+        .seconds = refusal ? 0 : dpr_predict(dpr_strategies[i], key, caps, (dpr_size){count, decision->shape.results}),
         .refusal = refusal,
     };
     return dpr_fill_out(out, &found, sizeof found);
@@ -87,5 +91,8 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
 dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len) {
     if (!decision || !len)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", decision ? "len" : "decision");
-    return dpr_explain(&decision->choice, &decision->machine, count, decision->max_pending, text, len);
+    dpr_run run = decision->run;
+    run.count = count;
+    dpr_shape_run(&decision->shape, &run);
+    return dpr_explain(&decision->choice, &decision->machine, &run, text, len);
 }

@@ -117,12 +117,13 @@ static dpr_status check_strategy(const dpr_request *request, const dpr_caps *cap
 dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_problem *problem, dpr_kernel_info *out) {
     dpr_problem adopted;
     dpr_request request;
+    dpr_shape shape;
     dpr_kernel_use use;
     dpr_status status = check(machine, out, "DPR_KERNEL_INFO_INIT");
     if (status == DPR_OK && !problem)
         status = dpr_fail(DPR_ERR_NULL_POINTER, "problem is NULL");
     if (status == DPR_OK)
-        status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request);
+        status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request, &shape);
     if (status == DPR_OK)
         status = check_strategy(&request, &machine->caps);
     if (status != DPR_OK)

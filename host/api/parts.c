@@ -104,8 +104,8 @@ static int is_pageable(const dpr_parts_array *a) {
 
 /* Bytes of one of the two last arrays: `count` numbers, or one more for offsets. */
 static size_t number_bytes(const dpr_parts *c) {
-    const dpr_segment_list *list = c->segments;
-    return (size_t)(list->count + !c->request.key.f.ranges) * dpr_dtypes[DPR_ROW(list->dtype)].size;
+    const dpr_segment_list *list = &c->shape.segments;
+    return (size_t)(list->count + !c->shape.has_ends) * dpr_dtypes[DPR_ROW(list->dtype)].size;
 }
 
 static void unstage(const dpr_device *device, const staged *s) {
@@ -115,9 +115,9 @@ static void unstage(const dpr_device *device, const staged *s) {
             dpr_device_free(device, memory[i]);
 }
 
-static dpr_status stage(const dpr_device *device, const dpr_parts *c, uint64_t results, staged *s) {
+static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s) {
     dpr_status status = DPR_OK;
-    if (c->out_has_gaps && is_pageable(&c->array[DPR_PARTS_OUT]))
+    if (c->shape.out_has_gaps && is_pageable(&c->array[DPR_PARTS_OUT]))
         return dpr_fail(DPR_ERR_MEMORY_KIND,
                         "out is %p in pageable host memory, which the GPU does not reach with axes->out_strides",
                         c->out);
@@ -125,18 +125,18 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, uint64_t r
         if (is_pageable(&c->array[DPR_PARTS_MORE + i]))
             status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, number_bytes(c), number_bytes(c),
                                        &s->more[i]);
-    s->out_bytes = (size_t)results * c->request.out_size;
+    s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
         status = dpr_device_upload(device, NULL, 0, s->out_bytes, &s->out);
-    if (status != DPR_OK || !c->segments)
+    s->segments = c->shape.segments;
+    if (status != DPR_OK || !s->segments.begins)
         return status;
-    s->segments = *c->segments;
     if (s->more[0]) {
         s->segments.begins = s->more[0];
-        s->segments.ends = (const char *)s->more[0] + dpr_dtypes[DPR_ROW(c->segments->dtype)].size;
+        s->segments.ends = (const char *)s->more[0] + dpr_dtypes[DPR_ROW(s->segments.dtype)].size;
     }
-    if (c->request.key.f.ranges)
-        s->segments.ends = s->more[1] ? s->more[1] : c->segments->ends;
+    if (c->shape.has_ends)
+        s->segments.ends = s->more[1] ? s->more[1] : c->shape.segments.ends;
     return DPR_OK;
 }
 
@@ -155,32 +155,25 @@ static dpr_status bring_results(const dpr_ctx *ctx, const dpr_parts *c, const st
 
 /* ---- Runs ---- */
 
-static uint8_t logarithm(uint64_t n) {
-    return (uint8_t)(63 - __builtin_clzll(n));
-}
-
 /* Finds the choice, and makes a run that lacks its stream and its launch limits. */
-static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, uint64_t results, const dpr_choice **choice, dpr_run *run) {
+static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, const dpr_choice **choice, dpr_run *run) {
     const dpr_parts_array *in = &c->array[DPR_PARTS_IN];
     const int on_device = dpr_parts_on_device(c) || (!in->at && c->request.key.f.gpu_only);
     c->request.key.f.in_memory = (uint8_t)(on_device ? DPR_MEMORY_DEVICE : in->place.memory);
-    c->request.key.f.segments = (uint8_t)(1 + logarithm(results));
-    c->request.key.f.strided = c->axes != NULL;
+    dpr_shape_key(&c->shape, &c->request.key);
     const dpr_status status = dpr_ctx_choice(ctx, c->request.key, choice);
     dpr_request_run(&c->request, run);
     run->in = c->in;
     run->out = c->out;
-    run->segments = c->segments;
-    run->axes = c->axes;
+    dpr_shape_run(&c->shape, run);
     return status;
 }
 
-static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run run,
-                             uint64_t results) {
+static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run run) {
     const dpr_device *device = dpr_ctx_gpu(ctx);
     staged s = {.out_bytes = 0};
-    dpr_status status = stage(device, c, results, &s);
-    if (c->segments)
+    dpr_status status = stage(device, c, &s);
+    if (run.segments)
         run.segments = &s.segments;
     if (s.out)
         run.out = s.out;
@@ -193,25 +186,25 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice 
     return status;
 }
 
-dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, uint64_t results, size_t elements) {
+dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, size_t elements) {
     const dpr_choice *choice = NULL;
     dpr_run run;
-    dpr_status status = choose(ctx, c, results, &choice, &run);
+    dpr_status status = choose(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(choice, elements);
     if (step->strategy->side == DPR_ON_GPU)
-        return run_on_gpu(ctx, c, choice, run, results);
+        return run_on_gpu(ctx, c, choice, run);
     run.limits = step->limits;
     (void)step->strategy->launch(&run);
     return DPR_OK;
 }
 
-dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *c, uint64_t results, dpr_stream stream) {
+dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *c, dpr_stream stream) {
     const dpr_choice *choice = NULL;
     dpr_run run;
     c->request.key.f.gpu_only = 1;
-    const dpr_status status = choose(ctx, c, results, &choice, &run);
+    const dpr_status status = choose(ctx, c, &choice, &run);
     run.stream = stream;
     return status == DPR_OK ? dpr_ctx_run(ctx, choice, &run, NULL) : status;
 }

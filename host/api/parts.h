@@ -4,6 +4,7 @@
 
 #include "ctx.h"
 #include "request.h"
+#include "shape.h"
 
 /* The arrays of a call: `in`, `out` and two more, of which each may be NULL. */
 enum { DPR_PARTS_IN, DPR_PARTS_OUT, DPR_PARTS_MORE, DPR_PARTS_ARRAYS = DPR_PARTS_MORE + 2 };
@@ -14,15 +15,13 @@ typedef struct dpr_parts_array {
     dpr_place place; /* pageable memory if there is no array */
 } dpr_parts_array;
 
-/* A checked call. Its maker sets one of `segments` and `axes`. */
+/* A checked call. Its maker sets the shape. */
 typedef struct dpr_parts {
     dpr_request request;
+    dpr_shape shape;
     const void *in;
     void *out;
     dpr_parts_array array[DPR_PARTS_ARRAYS];
-    const dpr_segment_list *segments;
-    const dpr_axes_layout *axes;
-    int out_has_gaps; /* 1: results may not lie one behind the other */
 } dpr_parts;
 
 /* Makes a call, and checks everything but `in` and `out`. There may be no elements, also for ARGMIN and ARGMAX. */
@@ -45,11 +44,11 @@ dpr_status dpr_parts_reach(const dpr_ctx *ctx, const dpr_parts *call);
 /* Fails unless a stream reaches all arrays. */
 dpr_status dpr_parts_reach_stream(const dpr_parts *call);
 
-/* Chooses a strategy for `results` (at least 1) results of `elements` elements in total, and runs it; blocking. If the
- * GPU runs it, arrays in pageable memory other than `in` are copied to the device, and results from it. */
-dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *call, uint64_t results, size_t elements);
+/* Chooses a strategy for at least one result of `elements` elements in total, and runs it; blocking. If the GPU runs
+ * it, arrays in pageable memory other than `in` are copied to the device, and results from it. */
+dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *call, size_t elements);
 
 /* The same in a stream, which reaches all arrays, and returns at once. */
-dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *call, uint64_t results, dpr_stream stream);
+dpr_status dpr_parts_enqueue(dpr_ctx *ctx, dpr_parts *call, dpr_stream stream);
 
 #endif

@@ -8,6 +8,7 @@
 struct dpr_plan {
     dpr_ctx *ctx;
     dpr_request request;
+    dpr_shape shape;
     const dpr_choice *choice;    /* in the context's cache */
     const dpr_choice_step *step; /* for request.count */
     dpr_run run;                 /* lacks its arrays and its stream */
@@ -61,7 +62,7 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     dpr_problem p;
     dpr_plan plan = {.ctx = ctx};
     const int has_gpu = dpr_ctx_gpu(ctx) != NULL;
-    dpr_status status = dpr_request_of_problem(problem, has_gpu, &p, &plan.request);
+    dpr_status status = dpr_request_of_problem(problem, has_gpu, &p, &plan.request, &plan.shape);
     if (status == DPR_OK)
         status = place_runs(has_gpu, &plan.request.key);
     if (status != DPR_OK)
@@ -74,6 +75,10 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     status = check_device_count(&plan);
     if (status == DPR_OK)
         status = check_reach(&plan, plan.request.launch_report, "options->launch->report");
+    if (status == DPR_OK)
+        status = check_reach(&plan, plan.shape.segments.begins, "segments->begins");
+    if (status == DPR_OK && plan.shape.has_ends)
+        status = check_reach(&plan, plan.shape.segments.ends, "segments->ends");
     if (status != DPR_OK)
         return status;
     dpr_plan *made = malloc(sizeof *made);
@@ -85,8 +90,8 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
 }
 
 static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream) {
-    const dpr_status status = dpr_request_check(&plan->request, in, outs);
-    if (status != DPR_OK)
+    const dpr_status status = plan->shape.results > 0 ? dpr_request_check(&plan->request, in, outs) : DPR_OK;
+    if (status != DPR_OK || plan->shape.results == 0)
         return status;
     dpr_run run = plan->run;
     const dpr_outputs fused = dpr_request_outputs(&plan->request, outs);
@@ -94,6 +99,7 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     run.out = outs[0];
     run.fused = fused.count > 0 ? &fused : NULL;
     run.stream = stream;
+    dpr_shape_run(&plan->shape, &run);
     run.label = plan->request.label;
     run.first_index = plan->request.first_index;
     if (plan->step->strategy->side == DPR_ON_GPU)
@@ -135,6 +141,9 @@ dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, u
     dpr_status status = check_single(plan);
     if (status != DPR_OK)
         return status;
+    if (!dpr_shape_is_array(&plan->shape))
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "plan is of an array with segments, axes or gaps, and partial results are of one without");
     dpr_plan other = *plan;
     status = dpr_request_partial(first_index, &other.request);
     if (status == DPR_OK)
@@ -145,8 +154,9 @@ dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, u
 dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {
     if (!plan || !len)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "len" : "plan");
-    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), plan->request.count, plan->request.max_pending, text,
-                       len);
+    dpr_run run = plan->run;
+    dpr_shape_run(&plan->shape, &run);
+    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), &run, text, len);
 }
 
 const char *dpr_plan_strategy(const dpr_plan *plan) {

@@ -4,32 +4,12 @@
 
 #include "element.h"
 #include "error.h"
-#include "layout.h"
 #include "partial.h"
 #include "plan/registry.h"
 #include "plan/text.h"
 
 /* The greatest nesting depth by the CUDA programming guide; bytes of a dpr_launch_report in version 0.2. */
 enum { MOST_DEPTH = 24, FIRST_REPORT_BYTES = 32 };
-
-dpr_status dpr_request_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size) {
-    size_t size;
-    memcpy(&size, from, sizeof size);
-    /* A garbage size must not let the loop leave the caller's memory. */
-    if (!dpr_is_struct_size(size))
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu; it should be sizeof(%s)", what, size, type);
-    const unsigned char *bytes = from;
-    for (size_t i = own_size; i < size; i++) {
-        if (bytes[i] != 0)
-            return dpr_fail(DPR_ERR_INVALID_OPTION,
-                            "%s->size is %zu, and a field past byte %zu, which this version "
-                            "does not know, is set",
-                            what, size, own_size);
-    }
-    memset(to, 0, own_size);
-    memcpy(to, from, size < own_size ? size : own_size);
-    return DPR_OK;
-}
 
 dpr_status dpr_request_report_size(const char *what, size_t given, size_t *out) {
     const size_t size = given == 0 ? FIRST_REPORT_BYTES : given;
@@ -73,7 +53,7 @@ static dpr_status take_report(const dpr_launch_options *launch, dpr_request *req
 
 static dpr_status take_launch(const dpr_launch_options *given, dpr_request *request) {
     dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
-    dpr_status status = dpr_request_adopt("options->launch", "dpr_launch_options", given, &launch, sizeof launch);
+    dpr_status status = dpr_adopt("options->launch", "dpr_launch_options", given, &launch, sizeof launch);
     if (status == DPR_OK)
         status = take_block(&launch, request);
     if (status != DPR_OK)
@@ -94,7 +74,7 @@ static dpr_status take_launch(const dpr_launch_options *given, dpr_request *requ
 
 static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     dpr_options options = DPR_OPTIONS_INIT;
-    dpr_status status = dpr_request_adopt("options", "dpr_options", given, &options, sizeof options);
+    dpr_status status = dpr_adopt("options", "dpr_options", given, &options, sizeof options);
     if (status != DPR_OK)
         return status;
     if (options.mode != DPR_MODE_DEFAULT && options.mode != DPR_FAST)
@@ -207,34 +187,75 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
     return DPR_OK;
 }
 
-/* Finds the number of elements of the problem, and whether they lie one behind the other. */
-static dpr_status take_shape(dpr_problem *problem, int *strided) {
-    dpr_layout layout;
-    *strided = 0;
-    if (problem->dimensions == 0) {
-        if (problem->extents || problem->strides)
-            return dpr_fail(DPR_ERR_INVALID_OPTION,
-                            "problem->%s is set; it should be NULL, because problem->dimensions is 0",
-                            problem->extents ? "extents" : "strides");
-        return DPR_OK;
-    }
-    const dpr_status status = dpr_layout_make(problem, &layout);
+/* Makes a request of the problem's operations, for `count` elements. */
+static dpr_status make(const dpr_problem *problem, size_t count, dpr_request *out) {
+    return problem->ops
+               ? dpr_request_fuse(problem->ops, problem->op_count, problem->dtype, count, problem->options, out)
+               : dpr_request_make(problem->op, problem->dtype, count, problem->options, out);
+}
+
+/* A problem of one array. */
+static dpr_status take_array(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
+    uint64_t elements = problem->count;
+    dpr_status status = DPR_OK;
+    *shape = dpr_shape_of_array();
+    if (problem->dimensions == 0 && (problem->extents || problem->strides))
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->%s is set; it should be NULL, because problem->dimensions is 0",
+                        problem->extents ? "extents" : "strides");
+    if (problem->dimensions != 0)
+        status = dpr_shape_of_dimensions(problem, shape, &elements);
+    return status == DPR_OK ? make(problem, (size_t)elements, out) : status;
+}
+
+/* A problem with segments or axes. There may be no elements, whatever the operation. */
+static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
+    uint64_t elements = problem->count;
+    const char *name = problem->segments ? "segments" : "axes";
+    if ((problem->segments && problem->axes) || problem->dimensions != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->%s and problem->%s are both set",
+                        problem->dimensions != 0 ? "dimensions" : "axes", name);
+    if (problem->device_count)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->device_count is set; it should be NULL, because problem->%s is set", name);
+    dpr_status status = make(problem, problem->count > 0 ? problem->count : 1, out);
+    if (status == DPR_OK)
+        status = problem->segments ? dpr_shape_of_segments(problem->segments, shape)
+                                   : dpr_shape_of_axes(problem->axes, out->op, shape, &elements);
     if (status != DPR_OK)
         return status;
-    problem->count = (size_t)layout.elements;
-    *strided = !dpr_layout_is_array(&layout);
+    if (problem->count != 0 && problem->count != elements)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->count is %zu; it should be 0 or %llu, the product of axes->extents", problem->count,
+                        (unsigned long long)elements);
+    if (shape->check)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1; it should be 0 in problem->segments");
+    out->count = (size_t)elements;
     return DPR_OK;
 }
 
-dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out) {
-    int strided;
-    dpr_status status = dpr_request_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
+/* Fails if the problem wants of an array with segments, axes or gaps what is only for one array without gaps. */
+static dpr_status check_shape(const dpr_request *request, const dpr_shape *shape) {
+    if (dpr_shape_is_array(shape))
+        return DPR_OK;
+    if (request->fused.count > 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "problem->op_count is %d; it should be 1 for an array with segments, axes or gaps",
+                        request->fused.count);
+    if (request->launch_report)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->launch->report is set; an array with segments, axes or gaps is reduced without "
+                        "nested launches");
+    return DPR_OK;
+}
+
+dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out,
+                                  dpr_shape *shape) {
+    dpr_status status = dpr_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
     if (status == DPR_OK)
-        status = take_shape(adopted, &strided);
+        status = adopted->segments || adopted->axes ? take_parts(adopted, out, shape) : take_array(adopted, out, shape);
     if (status == DPR_OK)
-        status = adopted->ops ? dpr_request_fuse(adopted->ops, adopted->op_count, adopted->dtype, adopted->count,
-                                                 adopted->options, out)
-                              : dpr_request_make(adopted->op, adopted->dtype, adopted->count, adopted->options, out);
+        status = check_shape(out, shape);
     if (status != DPR_OK)
         return status;
     if (!adopted->ops && adopted->op_count != 0)
@@ -247,7 +268,7 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
         return status;
     const dpr_memory usual = has_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     out->key.f.in_memory = (uint8_t)(adopted->memory == DPR_MEMORY_AUTO ? usual : adopted->memory);
-    out->key.f.strided = strided ? 1 : 0;
+    dpr_shape_key(shape, &out->key);
     return DPR_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "lists.h"
+#include "shape.h"
 #include "strategy.h"
 
 typedef struct dpr_request {
@@ -49,9 +50,11 @@ dpr_status dpr_request_no_stream(const dpr_request *request, const char *options
  * initial value, which belongs to dpr_partial_finish(). */
 dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request);
 
-/* Copies the problem to *adopted, checks it, and makes a request of it whose key has the memory, with DPR_MEMORY_AUTO
- * resolved for a machine with or without a GPU. *adopted and *out are unspecified after a failure. */
-dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out);
+/* Copies the problem to *adopted, checks it, and makes a request and a shape of it. The request's key has the memory,
+ * with DPR_MEMORY_AUTO resolved for a machine with or without a GPU. *adopted, *out and *shape are unspecified after a
+ * failure. */
+dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_problem *adopted, dpr_request *out,
+                                  dpr_shape *shape);
 
 /* Makes *out a run of the request. The caller sets its arrays, its stream and the fields that depend on the choice. */
 void dpr_request_run(const dpr_request *request, dpr_run *out);
@@ -67,12 +70,6 @@ dpr_status dpr_request_check(const dpr_request *request, const void *in, void *c
 
 /* Fails if a stream cannot reach `pointer`, which lies at `place`. The sentence names the argument. */
 dpr_status dpr_request_reaches_stream(const char *argument, const void *pointer, dpr_place place);
-
-/* Copies a caller's struct, whose first field is its size, to a struct of `own_size` bytes. The caller's header may
- * have fewer or more fields than this version; fields that it lacks are set to 0. DPR_ERR_INVALID_OPTION, naming the
- * argument `what`, of type `type`, if the size cannot be a struct's, or if a field that this version does not know is
- * not 0. */
-dpr_status dpr_request_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size);
 
 /* Finds how many bytes a report has for which the caller gave this report_size. DPR_ERR_INVALID_OPTION, naming the
  * argument `what`, if no version's report has so many. */

@@ -16,13 +16,29 @@ static void explain_machine(dpr_text *text, const dpr_caps *caps) {
 typedef struct explanation {
     const dpr_choice *choice;
     const dpr_machine *machine;
-    size_t count;
-    int max_pending;
+    const dpr_run *run;
 } explanation;
 
 /* The run whose memory and launches are explained. */
 static dpr_run run_of(const dpr_choice_step *step, const explanation *of) {
-    return (dpr_run){.count = of->count, .key = of->choice->key, .limits = step->limits};
+    dpr_run run = *of->run;
+    run.key = of->choice->key;
+    run.limits = step->limits;
+    return run;
+}
+
+/* The number of results: of segments, or along axes. */
+static uint64_t results_of(const explanation *of) {
+    return of->run->segments ? of->run->segments->count : of->run->axes ? of->run->axes->outputs : 1;
+}
+
+static void explain_shape(dpr_text *text, const explanation *of) {
+    const dpr_key *key = &of->choice->key;
+    const unsigned long long results = results_of(of);
+    if (of->run->segments)
+        dpr_text_add(text, " in %llu segment%s,", results, results == 1 ? "" : "s");
+    else if (key->f.strided)
+        dpr_text_add(text, " along axes, %llu result%s,", results, results == 1 ? "" : "s");
 }
 
 static void explain_launch(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
@@ -42,7 +58,7 @@ static void explain_launch(dpr_text *text, const dpr_choice_step *step, const ex
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
     const dpr_run run = run_of(step, of);
     const dpr_gpu_caps *gpu = &of->machine->caps.gpu;
-    const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->max_pending);
+    const uint32_t launches = dpr_launches_of((size_t)gpu->pending_launches, of->run->max_pending);
     char form[160];
     if (step->strategy->role != DPR_ROLE_NESTED)
         return;
@@ -82,7 +98,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
             dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
         else
             dpr_text_add(text, "%c %-*s %.3g us\n", strategy == chosen ? '*' : ' ', width, strategy->name,
-                         1e6 * dpr_predict(strategy, key, caps, (dpr_size){of->count, 1}));
+                         1e6 * dpr_predict(strategy, key, caps, (dpr_size){of->run->count, results_of(of)}));
         on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
     }
     if (without_gpu > 0)
@@ -98,13 +114,14 @@ static void explain(dpr_text *text, const void *subject) {
     const explanation *of = subject;
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
-    const dpr_choice_step *step = dpr_choice_at(of->choice, of->count);
+    const dpr_choice_step *step = dpr_choice_at(of->choice, of->run->count);
     dpr_text_add(text, "problem:   %s", dpr_ops[key->f.op].name);
     for (uint32_t others = key->f.ops & ~(UINT32_C(1) << key->f.op); others != 0; others &= others - 1)
         dpr_text_add(text, ", %s", dpr_ops[__builtin_ctz(others)].name);
-    dpr_text_add(text, " of %zu %s in %s memory%s%s\n", of->count, dpr_dtypes[key->f.dtype].name,
-                 dpr_memory_name((dpr_memory)key->f.in_memory), key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "",
-                 key->f.gpu_only ? ", in a stream" : "");
+    dpr_text_add(text, " of %zu %s", of->run->count, dpr_dtypes[key->f.dtype].name);
+    explain_shape(text, of);
+    dpr_text_add(text, " in %s memory%s%s\n", dpr_memory_name((dpr_memory)key->f.in_memory),
+                 key->f.nan == DPR_NAN_IGNORE ? ", NaN ignored" : "", key->f.gpu_only ? ", in a stream" : "");
     if (key->f.block)
         dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);
@@ -116,11 +133,11 @@ static void explain(dpr_text *text, const void *subject) {
     explain_strategies(text, step->strategy, of);
 }
 
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, char *text,
                        size_t *len) {
     dpr_machine known;
     const dpr_status status = dpr_machine_known(machine, 0, &known);
     if (status != DPR_OK)
         return status;
-    return dpr_text_fill(explain, &(explanation){choice, &known, count, max_pending}, text, len);
+    return dpr_text_fill(explain, &(explanation){choice, &known, run}, text, len);
 }

@@ -69,7 +69,7 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
-    if (!refusal && key->f.strided && !(key->f.segments && strategy->strided))
+    if (!refusal && key->f.strided && !strategy->strided)
         refusal = "runs one array without gaps";
     if (!refusal && key->f.segments && !key->f.strided && !strategy->segmented)
         refusal = "runs one array, not its segments";
@@ -203,13 +203,9 @@ static int runs_most(const dpr_strategy *strategy, const dpr_key *key) {
     return key->f.strided ? strategy->strided : strategy->segmented;
 }
 
-/* Fails because no strategy can run the key. The reason is the strides, the block size, the memory, or why a
- * strategy cannot that runs the most calls of this kind. */
+/* Fails because no strategy can run the key. The reason is the block size, the memory, or why a strategy cannot that
+ * runs the most calls of this kind. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
-    if (key->f.strided && !key->f.segments)
-        return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
-                        "problem->strides leave gaps between elements or change their order, and no strategy runs "
-                        "such arrays");
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
             return dpr_fail(DPR_ERR_STRATEGY_UNABLE,

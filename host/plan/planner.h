@@ -70,9 +70,9 @@ double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_c
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);
 
-/* Writes the text of dpr_plan_explain() for `count` elements and `max_pending` nested launches (dpr_launch_options), by
- * the same protocol. */
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, size_t count, int max_pending, char *text,
+/* Writes the text of dpr_plan_explain() for a run of the choice, which may lack its arrays and its stream, by the same
+ * protocol. */
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, char *text,
                        size_t *len);
 
 #endif

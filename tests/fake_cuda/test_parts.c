@@ -98,6 +98,56 @@ PARTS_TEST(begins_and_ends_may_lie_apart) {
     }
 }
 
+/* A plan of segments runs in a stream, and explains itself. Its numbers must be where the GPU reaches them. */
+PARTS_TEST(plans_have_segments) {
+    const scene *s = fixture;
+    dpr_segments segments = segments_at(offsets);
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    char text[8192];
+    size_t size = sizeof text;
+    problem.dtype = DPR_I32;
+    problem.count = COUNT;
+    problem.segments = &segments;
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_plan_create(s->ctx, &problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "segments->begins is ");
+    segments.begins = s->offsets;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    for (int i = 0; i < 3; i++) {
+        memcpy(s->out, canaries, sizeof canaries);
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(s->out));
+    }
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   sum of 5000 i32 in 4 segments, in device memory, in a stream\n");
+    EXPECT_CONTAINS(text, "segments.merge ");
+    EXPECT_CONTAINS(text, "flat.ticket");
+    EXPECT_CONTAINS(text, "refused: runs one array, not its segments\n");
+    dpr_plan_destroy(plan);
+}
+
+/* The workspace that a plan along axes announces is that of its shape. */
+PARTS_TEST(plans_along_axes_explain_themselves) {
+    const scene *s = fixture;
+    static const uint64_t extents[] = {1 << 12, 1 << 14};
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    char text[8192];
+    size_t size = sizeof text;
+    axes.dimensions = 2;
+    axes.reduced = 2;
+    axes.extents = extents;
+    problem.dtype = DPR_I32;
+    problem.axes = &axes;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    EXPECT_EQ_STR("axes.tiles", dpr_plan_strategy(plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "along axes, 4096 results, in device memory");
+    EXPECT_CONTAINS(text, "bytes of workspace\n");
+    dpr_plan_destroy(plan);
+}
+
 PARTS_TEST(a_stream_reaches_no_pageable_memory) {
     const scene *s = fixture;
     int64_t results[SEGMENTS] = {0};

@@ -218,6 +218,11 @@ class Usage(ToolTest):
                 ("plan: options->launch->max_depth is 25; it should be from 0 to 24", "plan", "--depth", "25"),
                 ("plan: --count: 'nan' is no number", "plan", "-n", "nan"),
                 ("plan: --count: '0x10' is no number", "plan", "-n", "0x10"),
+                ("plan: --segments and --axes exclude", "plan", "--segments", "3", "--axes", "4x5:1"),
+                ("plan: --axes takes a single array\n", "plan", "--axes", "all"),
+                ("plan: --axes: '4x5' does not say which dimensions are reduced", "plan", "--axes", "4x5"),
+                ("plan: 'Nx300:1' has no array of so few elements\n", "plan", "--axes", "Nx300:1", "-n", "10"),
+                ("plan: segments->count is 18446744073709551615, and", "plan", "--segments", "18446744073709551615"),
                 ("info: --capture and --json exclude", "info", "--capture", "--json"),
                 ("info: the operand 'x' makes no sense", "info", "x")):
             err = self.bad(wanted, *args, expect=2)
@@ -354,6 +359,18 @@ class Plan(ToolTest):
         for strategy in document["strategies"]:
             self.assertEqual("refused" in strategy, not strategy["name"].startswith("cpu."), strategy)
         self.bad("device memory", "plan", "--device", "cpu", "--memory", "device")
+
+    def test_segments_and_axes(self):
+        many = self.document("plan", "--device", "cpu", "--segments", "1e6", "-n", "2^20")
+        few = self.document("plan", "--device", "cpu", "--segments", "2", "-n", "2^20")
+        self.assertEqual((many["segments"], few["segments"]), ("1000000", "2"))
+        seconds = [next(s["seconds"] for s in d["strategies"] if s["name"] == "cpu.serial") for d in (many, few)]
+        self.assertGreater(seconds[0], 2 * seconds[1])
+        text = self.good("plan", "--device", "cpu", "--axes", "4096x65536:0")
+        self.assertIn("problem:   sum of 268435456 f32 along axes, 65536 results, in host memory\n", text)
+        self.assertIn("  cpu.serial  refused: runs one array without gaps\n", text)
+        document = self.document("plan", "--device", "cpu", "--axes", "Nx16:1", "-n", "1600")
+        self.assertEqual((document["axes"], document["results"], document["count"]), ("Nx16:1", "100", "1600"))
 
     def test_by_name(self):
         document = self.document("plan", "--device", "cpu", "--strategy", "cpu.serial")

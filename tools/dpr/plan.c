@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_shapes.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "commands.h"
@@ -17,6 +18,10 @@ typedef struct request {
     dpr_problem problem;
     dpr_options options; /* of the problem */
     dpr_launch_options launch;
+    dpr_segments segments;
+    dpr_axes axes;
+    shape_array array;  /* has the extents and strides of `axes` */
+    bench_shapes asked; /* arrays of several dimensions, at most one */
     const char *machine_file;
     int device; /* or CLI_NO_DEVICE */
     int explain, json;
@@ -32,6 +37,8 @@ static const cli_help help = {
     "  dpr plan                                     sum of f32 on this machine\n"
     "  dpr plan --op argmax --dtype f64 -n 1e6      why, for a million elements\n"
     "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
+    "  dpr plan --segments 1e6 -n 2^26              for a million segments of 2^26 elements in all\n"
+    "  dpr plan --axes 4096x65536:0                 along the first axis of an array\n"
     "  dpr info --capture > this.caps               and elsewhere:\n"
     "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
     list_print_all,
@@ -64,6 +71,9 @@ static int parse(int argc, char **argv, request *r) {
         {'o', "op", "OP", cli_op, &r->problem.op, "the operation (default: sum)"},
         {'t', "dtype", "TYPE", cli_dtype, &r->problem.dtype, "type of the elements (default: f32)"},
         {'n', "count", "N", take_count, r, "explain the choice for N elements"},
+        {0, "segments", "N", cli_count, &r->segments.count, "the array has N segments, which offsets tell apart"},
+        {0, "axes", "ARRAY", shapes_take_axes, &r->asked,
+         "extents and the dimensions that are reduced, as in\n'dpr bench --axes': 16384x16384:1; N goes by --count"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
         {'s', "strategy", "NAME", cli_strategy, &r->options.strategy, "ask for a strategy by name"},
         {0, "block", "N", cli_block, &r->launch.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
@@ -193,16 +203,24 @@ static int print_explanation(const dpr_decision *decision, size_t count) {
 static void show_problem(report_out *out, const dpr_machine *machine, const request *r) {
     const dpr_problem *p = &r->problem;
     dpr_machine_info info = DPR_MACHINE_INFO_INIT;
+    char parts[80] = "";
     (void)dpr_machine_describe(machine, &info);
     const dpr_memory usual = info.gpu_name ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
     const char *memory = memory_name((size_t)(p->memory ? p->memory : usual) - DPR_MEMORY_HOST);
     report_add(out->document, "op=%s dtype=%s memory=%s nan=%s cpu_name=%s", dpr_op_name(p->op),
                dpr_dtype_name(p->dtype), memory, r->options.nan == DPR_NAN_IGNORE ? "ignore" : "propagate",
                info.cpu_name);
+    if (p->segments) {
+        cJSON_AddNumberToObject(out->document, "segments", (double)r->segments.count);
+        snprintf(parts, sizeof parts, " in %llu segments,", (unsigned long long)r->segments.count);
+    } else if (p->axes) {
+        report_add(out->document, "axes=%s results=%lu", r->asked.at[0].name, r->array.results);
+        snprintf(parts, sizeof parts, " along axes, %llu results,", (unsigned long long)r->array.results);
+    }
     if (info.gpu_name)
         cJSON_AddStringToObject(out->document, "gpu_name", info.gpu_name);
-    report_text(out, REPORT_TITLE, "%s of %s in %s memory, %s", dpr_op_name(p->op), dpr_dtype_name(p->dtype), memory,
-                info.gpu_name ? info.gpu_name : info.cpu_name);
+    report_text(out, REPORT_TITLE, "%s of %s%s in %s memory, %s", dpr_op_name(p->op), dpr_dtype_name(p->dtype), parts,
+                memory, info.gpu_name ? info.gpu_name : info.cpu_name);
 }
 
 static int show_decision(const dpr_decision *decision, const dpr_machine *machine, const request *r) {
@@ -250,12 +268,41 @@ static int run(const request *r) {
     return code;
 }
 
+/* Makes the problem one with segments or axes, if these are asked for. */
+static int take_shape(request *r) {
+    static const int64_t numbers[1]; /* decisions do not read them */
+    if (r->segments.count > 0 && r->asked.n > 0)
+        return cli_usage("--segments and --axes exclude each other");
+    if (r->asked.n > 1)
+        return cli_usage("--axes takes a single array");
+    if (r->segments.count > 0) {
+        r->segments.begins = numbers;
+        r->problem.segments = &r->segments;
+    }
+    if (r->asked.n == 0)
+        return CLI_OK;
+    r->array = shape_measures(&r->asked.at[0], r->explain ? r->count : UINT64_C(1) << 24, DPR_I64);
+    if (r->array.elements == 0)
+        return cli_usage("'%s' has no array of so few elements", r->asked.at[0].name);
+    r->axes.dimensions = r->asked.at[0].dimensions;
+    r->axes.reduced = r->asked.at[0].reduced;
+    r->axes.extents = r->array.extents;
+    r->axes.strides = r->array.strides;
+    r->problem.axes = &r->axes;
+    r->problem.count = (size_t)r->array.elements;
+    r->count = r->array.elements;
+    r->explain = 1;
+    return CLI_OK;
+}
+
 int command_plan(int argc, char **argv) {
     request r = {.problem = DPR_PROBLEM_INIT,
                  .options = DPR_OPTIONS_INIT,
                  .launch = DPR_LAUNCH_OPTIONS_INIT,
+                 .segments = DPR_SEGMENTS_INIT,
+                 .axes = DPR_AXES_INIT,
                  .device = CLI_NO_DEVICE};
-    const int code = parse(argc, argv, &r);
+    int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
     if (r.machine_file && r.device != CLI_NO_DEVICE)
@@ -263,5 +310,6 @@ int command_plan(int argc, char **argv) {
     r.problem.options = &r.options;
     r.options.launch = &r.launch;
     r.problem.count = r.explain ? (size_t)r.count : 1;
-    return run(&r);
+    code = take_shape(&r);
+    return code == CLI_OK ? run(&r) : code;
 }

@@ -1,0 +1,43 @@
+/* What a call or a plan reduces: one array, segments of it, or an array along axes. */
+#ifndef DPR_HOST_API_SHAPE_H
+#define DPR_HOST_API_SHAPE_H
+
+#include "lists.h"
+#include "strategy.h"
+
+typedef struct dpr_shape {
+    uint64_t results;          /* 1 for one array; 0: there is nothing to do */
+    dpr_segment_list segments; /* `begins` is NULL if there are no segments */
+    dpr_axes_layout axes;      /* `reduced` is 0 if there are no axes, because elements lie one behind the other */
+    int has_ends;              /* 1: the list of segments has begins and ends; 0: offsets */
+    int check;                 /* dpr_segments.check */
+    int out_has_gaps;          /* 1: results may not lie one behind the other */
+} dpr_shape;
+
+/* The shape of one array without gaps. */
+static inline dpr_shape dpr_shape_of_array(void) {
+    return (dpr_shape){.results = 1};
+}
+
+static inline int dpr_shape_is_array(const dpr_shape *shape) {
+    return !shape->segments.begins && shape->axes.reduced == 0 && shape->results == 1;
+}
+
+/* Checks what a caller gives, and makes a shape of it. *elements, of which there may be 0, is set for axes and
+ * dimensions. The sentences of errors name the member that is wrong. */
+dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out);
+dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_shape *out, uint64_t *elements);
+
+/* The same for problem->dimensions, of which there is at least one. All of them are reduced. */
+dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements);
+
+/* Checks the pointer to an argument's elements for NULL and alignment. */
+dpr_status dpr_shape_check_pointer(const char *name, const void *at, dpr_dtype dtype);
+
+/* Sets the fields of the key that depend on the shape. */
+void dpr_shape_key(const dpr_shape *shape, dpr_key *key);
+
+/* Sets the shape's fields of a run, which point into *shape. */
+void dpr_shape_run(const dpr_shape *shape, dpr_run *run);
+
+#endif
