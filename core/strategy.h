@@ -30,8 +30,8 @@ typedef union dpr_key {
         uint8_t segments;     /* 0: one array; otherwise 1 + log2 of the number of segments, rounded down */
         unsigned strided : 4; /* 1: results are along axes, or elements do not lie one behind the other */
         unsigned ranges : 4;  /* 1: segments are given by begins and ends; 0: by offsets */
-        uint8_t spare;
-        uint32_t ops; /* bit i: the operation of row i is asked for */
+        uint8_t effort;       /* dpr_effort */
+        uint32_t ops;         /* bit i: the operation of row i is asked for */
     } f;
     uint64_t words[2];
 } dpr_key;

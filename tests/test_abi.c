@@ -24,7 +24,7 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_options, stream, 32);
     EXPECT_AT(dpr_options, launch, 40);
     EXPECT_AT(dpr_options, divisor, 48);
-    EXPECT_AT(dpr_options, reserved, 52);
+    EXPECT_AT(dpr_options, effort, 52);
     EXPECT_SIZE(dpr_launch_options, 40);
     EXPECT_AT(dpr_launch_options, size, 0);
     EXPECT_AT(dpr_launch_options, block, 8);
@@ -186,9 +186,10 @@ TEST(Abi, layout_of_decisions) {
     EXPECT_AT(dpr_step, max_depth, 40);
     EXPECT_AT(dpr_step, launch_measured, 44);
     EXPECT_AT(dpr_step, launch_seconds, 48);
-    EXPECT_SIZE(dpr_prediction, 24);
+    EXPECT_SIZE(dpr_prediction, 32);
     EXPECT_AT(dpr_prediction, seconds, 8);
     EXPECT_AT(dpr_prediction, refusal, 16);
+    EXPECT_AT(dpr_prediction, measured, 24);
 }
 
 /* ---- Values ---- */
@@ -231,7 +232,9 @@ TEST(Abi, values_of_statuses) {
                                           DPR_ERR_DIVIDE,
                                           DPR_ERR_LIMIT,
                                           DPR_ERR_UNKNOWN_ENGINE,
-                                          DPR_ERR_SEGMENT};
+                                          DPR_ERR_SEGMENT,
+                                          DPR_ERR_WISDOM,
+                                          DPR_ERR_FILE};
     for (size_t i = 0; i < LENGTH(statuses); i++)
         EXPECT_EQ_U64(i, statuses[i]);
     EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)LENGTH(statuses)));
@@ -242,6 +245,9 @@ TEST(Abi, values_of_options) {
     EXPECT_EQ_I64(0, DPR_MODE_DEFAULT);
     EXPECT_EQ_I64(0x300, DPR_FAST);
     EXPECT_SIZE(dpr_mode, 4);
+    EXPECT_EQ_I64(0, DPR_EFFORT_DEFAULT);
+    EXPECT_EQ_I64(1, DPR_ESTIMATE);
+    EXPECT_EQ_I64(2, DPR_WISDOM_ONLY);
     EXPECT_EQ_I64(0, DPR_NAN_PROPAGATE);
     EXPECT_EQ_I64(1, DPR_NAN_IGNORE);
     EXPECT_SIZE(dpr_nan, 4);

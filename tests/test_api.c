@@ -339,6 +339,8 @@ static const struct elsewhere {
     {DPR_ERR_LIMIT, "Recursion.limits_of_depth_and_tasks"},
     {DPR_ERR_UNKNOWN_ENGINE, "Recursion.bad_arguments"},
     {DPR_ERR_SEGMENT, "Segments.outside_of_the_array"},
+    {DPR_ERR_WISDOM, "Wisdom.text_that_is_refused"},
+    {DPR_ERR_FILE, "Wisdom.files_that_cannot_be_read_or_written"},
 };
 
 TEST(Api, every_status_is_tested) {

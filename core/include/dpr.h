@@ -452,6 +452,14 @@ typedef enum dpr_divisor {
     DPR_DIVISOR_SAMPLE = 1      /**< one less: an estimate for all the elements of which these are a sample */
 } dpr_divisor;
 
+/** What a strategy is chosen by. */
+typedef enum dpr_effort {
+    DPR_EFFORT_DEFAULT = 0, /**< times that were measured on this machine (dpr_wisdom_import()), where there are any;
+                                 otherwise predictions */
+    DPR_ESTIMATE = 1,       /**< predictions alone */
+    DPR_WISDOM_ONLY = 2     /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
+} dpr_effort;
+
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
@@ -472,11 +480,14 @@ typedef struct dpr_options {
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
                                          call */
     dpr_divisor divisor;              /**< of VAR; other operations ignore it */
-    int reserved;                     /**< 0 */
+    dpr_effort effort;                /**< not used if a strategy is asked for by name */
 } dpr_options;
 
 #define DPR_OPTIONS_INIT                                                                                               \
-    { sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL, NULL, DPR_DIVISOR_POPULATION, 0 }
+    {                                                                                                                  \
+        sizeof(dpr_options), NULL, DPR_MODE_DEFAULT, DPR_NAN_PROPAGATE, NULL, NULL, NULL, DPR_DIVISOR_POPULATION,      \
+            DPR_EFFORT_DEFAULT                                                                                         \
+    }
 DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
@@ -1181,10 +1192,12 @@ typedef struct dpr_prediction {
     size_t size;         /**< sizeof(dpr_prediction), set by DPR_PREDICTION_INIT */
     double seconds;      /**< from the call to the result; 0 if the strategy cannot solve the problem */
     const char *refusal; /**< why it cannot, as a clause, e.g. "needs a GPU"; NULL: it can */
+    int measured;        /**< 1: from times that were measured on this machine; 0: predicted */
+    int reserved;        /**< 0 */
 } dpr_prediction;
 
 #define DPR_PREDICTION_INIT                                                                                            \
-    { sizeof(dpr_prediction), 0, NULL }
+    { sizeof(dpr_prediction), 0, NULL, 0, 0 }
 DPR_API void dpr_prediction_init(dpr_prediction *out, size_t size);
 
 /** Writes what strategy i would take for `count` elements to *out. DPR_ERR_UNKNOWN_STRATEGY for
@@ -1193,6 +1206,65 @@ DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, 
 
 /** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */
 DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len);
+
+/* ---- Wisdom ----------------------------------------------------------------------------------------------------- */
+
+/** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
+ * of memory, and numbers of elements. The planner prefers it to predictions: between two numbers of elements that were
+ * measured, it corrects the prediction by what they teach. It is a text, of one version of dpr and of any number of
+ * CPUs and GPUs, which are told by name, capabilities and driver; figures of other machines are kept and not used.
+ *
+ * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
+ * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default
+ * ~/.local/state/dpr/wisdom). Files that do not exist are left out, and so are files that are refused:
+ * dpr_wisdom_status() says why. An empty DPR_WISDOM means no file. `dpr tune` measures, and writes the user's file.
+ *
+ * A context uses the wisdom that the process had when it was made. */
+
+/** Adds the wisdom of a file to the process's, whole or not at all; newer times replace older ones.
+ *
+ * @param path  the file; NULL: those that the process reads by itself. The first error ends the call.
+ *
+ * DPR_ERR_FILE if it cannot be read; DPR_ERR_WISDOM if it is none, is cut off or changed, or is of another version of
+ * dpr: the sentence names the file, the line and what is wrong. */
+DPR_API dpr_status dpr_wisdom_import(const char *path);
+
+/** Writes the process's wisdom to a file, together with what the file has already and the process lacks. The file is
+ * written next to its place, forced to the disk, and renamed, while a lock (`path`.lock) keeps other writers out: the
+ * file is always whole, and no writer's times are lost.
+ *
+ * @param path  the file; NULL: the one that DPR_WISDOM names, or the user's, whose folder is then made.
+ *
+ * DPR_ERR_FILE if it cannot be written, or another process holds the lock for 10 seconds; DPR_ERR_WISDOM if what is
+ * there is refused, in which case it stays. */
+DPR_API dpr_status dpr_wisdom_export(const char *path);
+
+/** Forgets the process's wisdom, also what contexts that are made later would read from files. Files stay. */
+DPR_API void dpr_wisdom_forget(void);
+
+/** Adds a time that was measured to the process's wisdom.
+ *
+ * @param machine   a context's, on which it was measured.
+ * @param problem   as for dpr_decision_create(); its count is the number of elements, at least 1. With
+ *                  problem->options, the strategy that was measured is asked for by name. Neither several operations
+ *                  nor options->launch.
+ * @param in_stream 1: a run in a stream; 0: a blocking call.
+ * @param seconds   from 1e-12 to 1000. */
+DPR_API dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
+                                  double seconds);
+
+/** Finds a time that was added for this problem with this strategy and exactly this number of elements; the parameters
+ * are those of dpr_wisdom_add(). DPR_ERR_WISDOM if there is none. */
+DPR_API dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
+                                   double *seconds);
+
+/** Writes the path of the file that dpr_wisdom_export(NULL) writes, by the protocol of dpr_plan_explain(). DPR_ERR_FILE
+ * if there is none: DPR_WISDOM is empty, or no variable names the user's folder. */
+DPR_API dpr_status dpr_wisdom_path(char *text, size_t *len);
+
+/** Describes the process's wisdom: how many times of which processors there are, which files were read, and why files
+ * were refused. By the protocol of dpr_plan_explain(). */
+DPR_API dpr_status dpr_wisdom_status(char *text, size_t *len);
 
 #undef DPR_ENUM_ENTRY_
 

@@ -8,6 +8,7 @@
 #include "plan/caps_read.h"
 #include "plan/registry.h"
 #include "request.h"
+#include "wisdom.h"
 
 /* Choices are never changed or removed while the context lives, so readers need no lock. */
 typedef struct entry {
@@ -70,6 +71,8 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
         free(ctx);
         return status;
     }
+    ctx->machine.driver = home ? dpr_device_driver() : 0;
+    dpr_wisdom_attach(dpr_wisdom_current(), &ctx->machine);
     ctx->own.sms = (int)ctx->machine.caps.gpu.sm_count;
     if (home) {
         ctx->residence = dpr_device_residence(ctx->gpu);
@@ -165,6 +168,7 @@ void dpr_ctx_destroy(dpr_ctx *ctx) {
     if (!ctx)
         return;
     dpr_device_close(ctx->gpu);
+    dpr_wisdom_release(ctx->machine.wisdom);
     free_choices(&ctx->own);
     for (view *v = atomic_load(&ctx->others), *next; v; v = next) {
         next = v->next;
@@ -242,6 +246,8 @@ static dpr_status choice_in(const dpr_ctx *ctx, view *v, dpr_key key, dpr_stream
         machine.barred = barred;
         machine.caps.gpu.sm_count = v->sms;
         machine.user = &residence;
+        if (v != &ctx->own) /* it is of all SMs */
+            machine.wisdom = NULL;
         const dpr_status status = add(v, &machine, key, &e);
         if (status != DPR_OK)
             return status;

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "plan/planner.h"
 #include "plan/registry.h"
+#include "plan/wisdom.h"
 #include "request.h"
 
 struct dpr_decision {
@@ -38,14 +39,19 @@ dpr_status dpr_decision_create(const dpr_machine *machine, const dpr_problem *pr
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a decision");
     made->shape = shape;
     status = decide(machine, &request, made);
-    if (status == DPR_OK)
-        *out = made;
-    else
+    if (status != DPR_OK) {
         free(made);
+        return status;
+    }
+    if (made->machine.wisdom)
+        dpr_wisdom_hold(made->machine.wisdom);
+    *out = made;
     return status;
 }
 
 void dpr_decision_destroy(dpr_decision *decision) {
+    if (decision)
+        dpr_wisdom_release(decision->machine.wisdom);
     free(decision);
 }
 
@@ -79,12 +85,10 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     if (status != DPR_OK)
         return status;
     const dpr_key *key = &decision->choice.key;
-    const dpr_caps *caps = &decision->machine.caps;
-    const char *refusal = dpr_refusal(dpr_strategies[i], key, caps);
-    const dpr_prediction found = {
-        .seconds = refusal ? 0 : dpr_predict(dpr_strategies[i], key, caps, (dpr_size){count, decision->shape.results}),
-        .refusal = refusal,
-    };
+    const dpr_size size = {count, decision->shape.results};
+    dpr_prediction found = {.refusal = dpr_refusal(dpr_strategies[i], key, &decision->machine.caps)};
+    if (!found.refusal)
+        found.seconds = dpr_expect(dpr_strategies[i], key, &decision->machine, size, &found.measured);
     return dpr_fill_out(out, &found, sizeof found);
 }
 

@@ -84,8 +84,8 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     if (options.divisor != DPR_DIVISOR_POPULATION && options.divisor != DPR_DIVISOR_SAMPLE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->divisor is %d, which is no dpr_divisor",
                         (int)options.divisor);
-    if (options.reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", options.reserved);
+    if ((unsigned)options.effort > DPR_WISDOM_ONLY)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->effort is %d, which is no dpr_effort", (int)options.effort);
     if (options.strategy) {
         const int i = dpr_strategy_find(options.strategy);
         if (i < 0)
@@ -96,6 +96,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     }
     request->key.f.mode = options.mode & 15;
     request->key.f.nan = (uint8_t)options.nan;
+    request->key.f.effort = request->key.f.strategy ? 0 : (uint8_t)options.effort;
     request->init.sample = options.divisor == DPR_DIVISOR_SAMPLE;
     request->stream = options.stream;
     if (options.launch)

@@ -27,6 +27,14 @@ int dpr_device_current(void) {
     return ordinal;
 }
 
+int dpr_device_driver(void) {
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess)
+        return version;
+    (void)cudaGetLastError();
+    return 0;
+}
+
 typedef struct attribute {
     size_t offset;
     enum cudaDeviceAttr attribute;

@@ -11,6 +11,9 @@
 /* Ordinal of the calling thread's current device; 0 if it is unknown. */
 int dpr_device_current(void);
 
+/* The version of the CUDA driver, as 13000 for 13.0; 0 if it is unknown. */
+int dpr_device_driver(void);
+
 /* Capabilities and the name of device `ordinal`, which exists. Does not initialise it. */
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]);
 

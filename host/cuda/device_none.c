@@ -16,6 +16,10 @@ int dpr_device_current(void) {
     return 0;
 }
 
+int dpr_device_driver(void) {
+    return 0;
+}
+
 dpr_status dpr_device_caps(int ordinal, dpr_gpu_caps *gpu, char name[64]) {
     (void)ordinal, (void)gpu, (void)name;
     return absent();

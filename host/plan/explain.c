@@ -83,6 +83,14 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
     }
 }
 
+static void explain_time(dpr_text *text, const dpr_strategy *strategy, int chosen, const explanation *of) {
+    int measured;
+    const double seconds =
+        dpr_expect(strategy, &of->choice->key, of->machine, (dpr_size){of->run->count, results_of(of)}, &measured);
+    dpr_text_add(text, "%c %-*s %.3g us%s\n", chosen ? '*' : ' ', dpr_strategy_width(), strategy->name, 1e6 * seconds,
+                 measured ? ", measured" : "");
+}
+
 /* If there is no GPU, one line counts the strategies that need one. */
 static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
     const dpr_key *key = &of->choice->key;
@@ -97,8 +105,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
         else if (refusal)
             dpr_text_add(text, "  %-*s refused: %s\n", width, strategy->name, refusal);
         else
-            dpr_text_add(text, "%c %-*s %.3g us\n", strategy == chosen ? '*' : ' ', width, strategy->name,
-                         1e6 * dpr_predict(strategy, key, caps, (dpr_size){of->run->count, results_of(of)}));
+            explain_time(text, strategy, strategy == chosen, of);
         on_cpu |= !refusal && strategy->side == DPR_ON_CPU;
     }
     if (without_gpu > 0)
@@ -115,6 +122,7 @@ static void explain(dpr_text *text, const void *subject) {
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
     const dpr_choice_step *step = dpr_choice_at(of->choice, of->run->count);
+    int measured;
     dpr_text_add(text, "problem:   %s", dpr_ops[key->f.op].name);
     for (uint32_t others = key->f.ops & ~(UINT32_C(1) << key->f.op); others != 0; others &= others - 1)
         dpr_text_add(text, ", %s", dpr_ops[__builtin_ctz(others)].name);
@@ -125,8 +133,11 @@ static void explain(dpr_text *text, const void *subject) {
     if (key->f.block)
         dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);
+    (void)dpr_expect(step->strategy, key, of->machine, (dpr_size){of->run->count, results_of(of)}, &measured);
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
-                 key->f.strategy ? "asked for by name" : "the cheapest by prediction");
+                 key->f.strategy ? "asked for by name"
+                 : measured      ? "the cheapest by times that were measured here"
+                                 : "the cheapest by prediction");
     explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);

@@ -7,6 +7,7 @@
 #include "lists.h"
 #include "occupancy.h"
 #include "registry.h"
+#include "wisdom.h"
 
 /* Resident blocks on the whole device of a kernel that uses all registers that its launch bounds allow. */
 static int declared_blocks(const dpr_gpu_caps *gpu, const dpr_kernel *kernel) {
@@ -87,7 +88,7 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
 /* Strategies among which the planner chooses, in the registry's order. */
 typedef struct candidates {
     const dpr_key *key;
-    const dpr_caps *caps;
+    const dpr_machine *machine;
     int count;
     const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
 } candidates;
@@ -98,17 +99,27 @@ static int is_eligible(const dpr_strategy *strategy, const dpr_key *key) {
     return strategy->role == DPR_ROLE_CANDIDATE || key->f.block;
 }
 
-static void gather(candidates *c, uint64_t barred) {
+static void gather(candidates *c) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
         const dpr_strategy *strategy = dpr_strategies[i];
-        if (!(barred >> i & 1) && is_eligible(strategy, c->key) && !dpr_refusal(strategy, c->key, c->caps))
+        if (!(c->machine->barred >> i & 1) && is_eligible(strategy, c->key)
+            && !dpr_refusal(strategy, c->key, &c->machine->caps))
             c->strategy[c->count++] = strategy;
     }
 }
 
+/* Leaves out strategies whose times were not measured. */
+static void keep_measured(candidates *c) {
+    int kept = 0;
+    for (int i = 0; i < c->count; i++)
+        if (dpr_wise_find(c->machine, c->strategy[i], c->key).n > 0)
+            c->strategy[kept++] = c->strategy[i];
+    c->count = kept;
+}
+
 int dpr_has_candidate(const dpr_key *key, const dpr_machine *machine) {
-    candidates c = {.key = key, .caps = &machine->caps};
-    gather(&c, machine->barred);
+    candidates c = {.key = key, .machine = machine};
+    gather(&c);
     return c.count > 0;
 }
 
@@ -119,13 +130,48 @@ double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_c
     return seconds > reading ? seconds : reading;
 }
 
+/* How much longer a run took than was predicted. */
+static double excess(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, uint64_t segments,
+                     const dpr_wise_time *t) {
+    return 1e-12 * (double)t->picoseconds / dpr_predict(strategy, key, &machine->caps, (dpr_size){t->count, segments});
+}
+
+/* Of n > 0 to the base 2, by straight lines between powers of two: no library's rounding decides a choice. */
+static double logarithm(uint64_t n) {
+    const int exponent = 63 - __builtin_clzll(n);
+    const double power = (double)(UINT64_C(1) << exponent);
+    return exponent + ((double)n - power) / power;
+}
+
+/* Between two numbers of elements, the excess is taken to change evenly with the logarithm of the number; beyond the
+ * first and the last, not to change. */
+double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
+                  int *measured) {
+    const double predicted = dpr_predict(strategy, key, &machine->caps, size);
+    const dpr_wise_curve known = dpr_wise_find(machine, strategy, key);
+    size_t i = 0;
+    if (measured)
+        *measured = known.n > 0;
+    if (known.n == 0)
+        return predicted;
+    while (i < known.n && known.time[i].count <= size.elements)
+        i++;
+    const dpr_wise_time *low = &known.time[i > 0 ? i - 1 : 0], *high = &known.time[i < known.n ? i : known.n - 1];
+    const double at_low = excess(strategy, key, machine, size.segments, low);
+    if (low == high)
+        return predicted * at_low;
+    const double from = logarithm(low->count);
+    const double share = (logarithm(size.elements) - from) / (logarithm(high->count) - from);
+    return predicted * (at_low + share * (excess(strategy, key, machine, size.segments, high) - at_low));
+}
+
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
     const dpr_size size = {count, dpr_key_segments(c->key)};
     const dpr_strategy *best = c->strategy[0];
-    double least = dpr_predict(best, c->key, c->caps, size);
+    double least = dpr_expect(best, c->key, c->machine, size, NULL);
     for (int i = 1; i < c->count; i++) {
-        const double seconds = dpr_predict(c->strategy[i], c->key, c->caps, size);
+        const double seconds = dpr_expect(c->strategy[i], c->key, c->machine, size, NULL);
         if (seconds < least) {
             least = seconds;
             best = c->strategy[i];
@@ -221,14 +267,28 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
                     dpr_memory_name((dpr_memory)key->f.in_memory));
 }
 
+/* Measured times, which have noise, may change the cheapest strategy more often than a choice has steps. Then the
+ * choice is by prediction. */
 static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice) {
     dpr_machine known;
-    const dpr_status status = dpr_machine_known(machine, 0, &known);
+    dpr_status status = dpr_machine_known(machine, 0, &known);
     if (status != DPR_OK)
         return status;
-    candidates c = {.key = &choice->key, .caps = &known.caps};
-    gather(&c, machine->barred);
-    return c.count > 0 ? envelope(&c, &known, choice) : refuse_all(&choice->key, &known.caps);
+    candidates c = {.key = &choice->key, .machine = &known};
+    gather(&c);
+    if (c.count == 0)
+        return refuse_all(&choice->key, &known.caps);
+    if (choice->key.f.effort == DPR_WISDOM_ONLY)
+        keep_measured(&c);
+    if (c.count == 0)
+        return dpr_fail(DPR_ERR_WISDOM, "no strategy was measured for this problem, and options->effort is "
+                                        "DPR_WISDOM_ONLY");
+    status = envelope(&c, &known, choice);
+    if (status == DPR_OK || choice->steps < DPR_CHOICE_STEPS || !known.wisdom)
+        return status;
+    known.wisdom = NULL;
+    choice->steps = 0;
+    return envelope(&c, &known, choice);
 }
 
 dpr_status dpr_choose(const dpr_key *key, const dpr_machine *machine, dpr_choice *out) {

@@ -14,11 +14,16 @@ typedef dpr_status (*dpr_resident)(void *user, const dpr_kernel *kernel, dpr_res
  * status and sentence. */
 typedef dpr_status (*dpr_nested_measure)(void *user, int measure, dpr_gpu_caps *gpu);
 
+typedef struct dpr_wisdom dpr_wisdom; /* wisdom.h */
+
 struct dpr_machine {
     dpr_caps caps;
     dpr_resident resident;           /* NULL: from what the kernels declare (dpr_kernel) and dpr_occupancy_of() */
     dpr_nested_measure nested_costs; /* NULL: `caps` has the costs */
     void *user;                      /* for both functions */
+    const dpr_wisdom *wisdom;        /* times that were measured; NULL: none */
+    int wise[2];                     /* by dpr_side: the number of the processor in `wisdom`; below 0: it has none */
+    int driver;                      /* version of the CUDA driver; 0 if there is no GPU, or the machine is captured */
     uint64_t barred;                 /* bit i: strategy i of the registry is chosen only if it is asked for by name */
     int device;                      /* CUDA ordinal of the GPU; below 0 if there is none, or the machine is captured */
 };
@@ -66,6 +71,11 @@ int dpr_has_candidate(const dpr_key *key, const dpr_machine *machine);
 /* Predicted seconds of a run on the machine, from the call to the result: at least as many as memory takes to deliver
  * the array, whatever the strategy's cost states. The strategy can run the key there. */
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size);
+
+/* Seconds of a run as the planner expects them: as dpr_predict(), corrected by what the machine's wisdom has of the
+ * strategy, if it has something. *measured, unless `measured` is NULL, says whether it has. */
+double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
+                  int *measured);
 
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);

@@ -349,6 +349,13 @@ CALLS = {
     "dpr_decision_step": lambda d, f: (getattr(d.make("dpr_step *", f, d.decision, 0), "from"), 0),
     "dpr_decision_predict": lambda d, f: (d.make("dpr_prediction *", f, d.decision, 0, 1000).seconds > 0, True),
     "dpr_decision_explain": lambda d, f: ("cpu.serial" in d.explained(f, d.decision, 1000), True),
+    "dpr_wisdom_import": lambda d, f: (d.name(f(b"/nowhere/wisdom")), "DPR_ERR_FILE"),
+    "dpr_wisdom_export": lambda d, f: (d.name(f(b"/nowhere/wisdom")), "DPR_ERR_FILE"),
+    "dpr_wisdom_forget": lambda d, f: (f(), None),
+    "dpr_wisdom_add": lambda d, f: (d.name(f(d.machine, d.problem, 0, 1e-6)), "DPR_ERR_INVALID_OPTION"),
+    "dpr_wisdom_find": lambda d, f: (d.name(f(d.machine, d.problem, 0, d.null)), "DPR_ERR_NULL_POINTER"),
+    "dpr_wisdom_path": lambda d, f: (d.name(f(d.null, d.ffi.new("size_t *"))), "DPR_ERR_FILE"),
+    "dpr_wisdom_status": lambda d, f: (d.explained(f).startswith("0 times of 0 processors\n"), True),
     # Every struct that begins with its size has a function that starts it.
     **{f"{struct}_init": lambda d, f, struct=struct: (d.started(f, struct).size, d.ffi.sizeof(struct))
        for struct, members in Declarations(PLAIN).structs.items() if members[0] == "size"},

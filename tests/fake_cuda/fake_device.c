@@ -49,6 +49,13 @@ cudaError_t __wrap_cudaGetDeviceCount(int *count) {
     return fake_end(cudaSuccess);
 }
 
+WRAP(cudaDriverGetVersion);
+cudaError_t __wrap_cudaDriverGetVersion(int *version) {
+    FAKE_BEGIN();
+    *version = 13000;
+    return fake_end(cudaSuccess);
+}
+
 static int concurrent_managed = 1;
 
 void fake_set_concurrent_managed(int on) {

@@ -173,7 +173,7 @@ class Usage(ToolTest):
         path = self.file("x.npy", npy("f64", [1]))
         for wanted, *args in (
                 ("no command is named",),
-                ("dpr: 'redcue' is none of reduce, plan, bench, recurse, info, help\n", "redcue"),
+                ("dpr: 'redcue' is none of reduce, plan, bench, tune, recurse, info, help\n", "redcue"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "xyzzy"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),

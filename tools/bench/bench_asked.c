@@ -263,7 +263,7 @@ static void on_signal(int number) {
     caught = number;
 }
 
-static void catch_signals(bench_asked *a) {
+void asked_catch_signals(bench_asked *a) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -275,7 +275,7 @@ int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user)
     int code = outfile_try(a->file);
     if (code != CLI_OK)
         return code;
-    catch_signals(a);
+    asked_catch_signals(a);
     code = measure(user);
     if (code != CLI_USAGE && results->device.name[0]) {
         const int written = outfile_finish(a->file);

@@ -125,8 +125,11 @@ static inline int asked_stopped(const bench_asked *a) {
     return a->stop && *a->stop;
 }
 
-/* Has measure(user) fill *results, writes the report to a->file, and frees the results. The first SIGINT or SIGTERM
- * sets *a->stop; the second has its usual effect. Returns the exit code, for which measure() returns its part. */
+/* Lets the first SIGINT or SIGTERM set *a->stop; the second has its usual effect. */
+void asked_catch_signals(bench_asked *a);
+
+/* Has measure(user) fill *results, writes the report to a->file, and frees the results, with
+ * asked_catch_signals(). Returns the exit code, for which measure() returns its part. */
 int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user), void *user);
 
 #endif

@@ -58,6 +58,9 @@ const char *walk_why_no_gpu(void);
 /* Bytes of the largest array of a case that may fit the device. */
 size_t walk_largest(bench_walk *w);
 
+/* The number of cases. */
+size_t walk_cases(bench_walk *w);
+
 /* Begins the subjects of a case: there are none, and the planner's choice is known; of arrays with many results it is
  * CALLER_PLANNER. 0, or -1 with the reason if there is no choice. */
 int walk_choose(bench_walk *w, char why[BENCH_WHY]);

@@ -14,6 +14,7 @@ static const command commands[] = {
     {"reduce", "reduce arrays in files, from a pipe, or generated", command_reduce},
     {"plan", "show which strategy is chosen for which size, and why", command_plan},
     {"bench", "measure strategies on this machine", command_bench},
+    {"tune", "measure strategies, so that the planner chooses by their times", command_tune},
     {"recurse", "run an example recursion on one engine or on all", command_recurse},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
 };
@@ -33,6 +34,7 @@ static void print_help(void) {
          "  dpr reduce --generate 64MiB --strategy all    compare strategies\n"
          "  dpr plan --op sum --dtype f32 -n 1e6          what is chosen, and why\n"
          "  dpr bench -n 2^20 --budget 5s                 measure on this machine\n"
+         "  dpr tune                                      measure, and remember which strategies are quick\n"
          "  dpr recurse nqueens --engine all              recursion on the GPU and on the CPU\n"
          "  dpr info                                      what there is to choose from\n"
          "\n"

@@ -1,0 +1,11 @@
+/* The process's wisdom. */
+#ifndef DPR_HOST_API_WISDOM_H
+#define DPR_HOST_API_WISDOM_H
+
+#include "plan/wisdom.h"
+
+/* The wisdom that the process has; NULL if there is no memory. The first call reads the files that the process reads by
+ * itself. The caller gives it back with dpr_wisdom_release(). */
+const dpr_wisdom *dpr_wisdom_current(void);
+
+#endif

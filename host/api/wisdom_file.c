@@ -1,0 +1,226 @@
+/* Files of wisdom: where they are, and how they are read and written. */
+#define _GNU_SOURCE /* mkstemp(), flock(), O_CLOEXEC */
+#include "wisdom_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+enum { FILE_BYTES = 64 << 20 /* at most */ };
+
+/* ---- Paths ---- */
+
+static const char site_path[] = "/etc/dpr/wisdom";
+
+/* Writes the path of the user's file. Returns 0 if there is none, because neither variable names a folder. */
+static int user_path(char path[DPR_PATH_BYTES]) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    int n = 0;
+    if (state && state[0] == '/')
+        n = snprintf(path, DPR_PATH_BYTES, "%s/dpr/wisdom", state);
+    else if (home && home[0] == '/')
+        n = snprintf(path, DPR_PATH_BYTES, "%s/.local/state/dpr/wisdom", home);
+    return n > 0 && n < DPR_PATH_BYTES;
+}
+
+int dpr_wisdom_paths(char own[DPR_PATH_BYTES], const char *paths[2]) {
+    const char *named = getenv("DPR_WISDOM");
+    int n = 0;
+    if (named) {
+        paths[n] = named;
+        return named[0] != 0;
+    }
+    paths[n++] = site_path;
+    if (user_path(own))
+        paths[n++] = own;
+    return n;
+}
+
+/* ---- Reading ---- */
+
+/* Reads all of an open file. `size` is its size when it was opened; the file may have changed. */
+static char *read_all(int file, size_t size, size_t *got) {
+    char *text = malloc(size + 1);
+    ssize_t n = 1;
+    *got = 0;
+    while (text && *got < size && (n = read(file, text + *got, size - *got)) != 0) {
+        if (n < 0 && errno != EINTR)
+            break;
+        *got += n > 0 ? (size_t)n : 0;
+    }
+    if (text && n >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+dpr_status dpr_wisdom_read(const char *path, dpr_wisdom **out, int *missing) {
+    char why[400];
+    struct stat about;
+    size_t size = 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *missing = file < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (file < 0)
+        return dpr_fail(DPR_ERR_FILE, "%s cannot be read: %s", path, strerror(errno));
+    const int is_sane = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_BYTES;
+    char *text = is_sane ? read_all(file, (size_t)about.st_size, &size) : NULL;
+    const int error = errno;
+    (void)close(file);
+    if (!is_sane)
+        return dpr_fail(DPR_ERR_FILE, "%s is no regular file of at most 64 MiB", path);
+    if (!text)
+        return dpr_fail(DPR_ERR_FILE, "%s cannot be read: %s", path, strerror(error));
+    const dpr_status status = dpr_wisdom_parse(text, size, out);
+    free(text);
+    if (status != DPR_ERR_WISDOM)
+        return status;
+    (void)snprintf(why, sizeof why, "%s", dpr_last_error());
+    return dpr_fail(DPR_ERR_WISDOM, "%s: %s", path, why);
+}
+
+/* ---- Writing ---- */
+
+static dpr_status make_folders(const char *path) {
+    char folder[DPR_PATH_BYTES];
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return dpr_fail(DPR_ERR_FILE, "the folder %s cannot be made: %s", folder, strerror(errno));
+        *slash = '/';
+    }
+    return DPR_OK;
+}
+
+/* Takes the lock of a file, which other processes may hold. Returns its descriptor, or -1 after an error. */
+static int lock_file(const char *path) {
+    const struct timespec pause = {0, 10000000};
+    char name[DPR_PATH_BYTES + 8];
+    (void)snprintf(name, sizeof name, "%s.lock", path);
+    const int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) {
+        (void)dpr_fail(DPR_ERR_FILE, "%s cannot be opened: %s", name, strerror(errno));
+        return -1;
+    }
+    for (int i = 0; i < 1000; i++) {
+        if (flock(file, LOCK_EX | LOCK_NB) == 0)
+            return file;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            break;
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)dpr_fail(DPR_ERR_FILE, "%s cannot be locked: %s", name, strerror(errno));
+    (void)close(file);
+    return -1;
+}
+
+static int write_all(int file, const char *text, size_t size) {
+    while (size > 0) {
+        const ssize_t n = write(file, text, size);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        text += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+/* Forces the folder's new entry to the disk. Not all file systems can, and the file is whole in any case. */
+static void sync_folder(const char *path) {
+    char folder[DPR_PATH_BYTES];
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    const int file = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (file >= 0) {
+        (void)fsync(file);
+        (void)close(file);
+    }
+}
+
+/* Writes text to a new file next to `path`, and gives it that name. */
+static dpr_status write_file(const char *path, const char *text, size_t size) {
+    char aside[DPR_PATH_BYTES + 8];
+    (void)snprintf(aside, sizeof aside, "%s.XXXXXX", path);
+    const int file = mkstemp(aside);
+    if (file < 0)
+        return dpr_fail(DPR_ERR_FILE, "%s cannot be made: %s", aside, strerror(errno));
+    int failed = fchmod(file, 0644) != 0 || write_all(file, text, size) != 0 || fsync(file) != 0;
+    int error = errno;
+    if (close(file) != 0 && !failed) {
+        failed = 1;
+        error = errno;
+    }
+    if (!failed && rename(aside, path) != 0) {
+        failed = 1;
+        error = errno;
+    }
+    if (failed) {
+        (void)unlink(aside);
+        return dpr_fail(DPR_ERR_FILE, "%s cannot be written: %s", path, strerror(error));
+    }
+    sync_folder(path);
+    return DPR_OK;
+}
+
+/* Writes wisdom, with what the file has and `wisdom` lacks. The file is locked. */
+static dpr_status update(const char *path, const dpr_wisdom *wisdom) {
+    dpr_wisdom *there = NULL, *joined = NULL;
+    size_t size = 0;
+    int missing;
+    dpr_status status = dpr_wisdom_read(path, &there, &missing);
+    if (missing)
+        status = (there = dpr_wisdom_none()) ? DPR_OK : DPR_ERR_OUT_OF_MEMORY;
+    if (status == DPR_OK)
+        status = dpr_wisdom_join(there, wisdom, &joined);
+    if (status == DPR_OK)
+        status = dpr_wisdom_format(joined, NULL, &size);
+    char *text = status == DPR_OK ? malloc(size) : NULL;
+    if (status == DPR_OK && !text)
+        status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the text of wisdom");
+    if (status == DPR_OK)
+        status = dpr_wisdom_format(joined, text, &size);
+    if (status == DPR_OK)
+        status = write_file(path, text, size - 1);
+    free(text);
+    dpr_wisdom_release(there);
+    dpr_wisdom_release(joined);
+    return status;
+}
+
+dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
+    const char *named = getenv("DPR_WISDOM");
+    if (!named && user_path(own))
+        named = own;
+    if (!named || !named[0])
+        return dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
+                        named ? "DPR_WISDOM is empty" : "HOME and XDG_STATE_HOME name no folder");
+    *path = named;
+    return DPR_OK;
+}
+
+dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *wisdom) {
+    char own[DPR_PATH_BYTES];
+    dpr_status status = path ? DPR_OK : dpr_wisdom_own_path(own, &path);
+    if (status == DPR_OK && path == own)
+        status = make_folders(path);
+    if (status == DPR_OK && strlen(path) >= DPR_PATH_BYTES)
+        status = dpr_fail(DPR_ERR_FILE, "path has more than %d bytes", DPR_PATH_BYTES - 1);
+    if (status != DPR_OK)
+        return status;
+    const int locked = lock_file(path);
+    if (locked < 0)
+        return DPR_ERR_FILE;
+    status = update(path, wisdom);
+    (void)close(locked);
+    return status;
+}

@@ -1,0 +1,493 @@
+/* Wisdom: its text, what the planner makes of it, and its files. */
+#define _GNU_SOURCE /* mkdtemp(), fork() */
+#include "plan/wisdom.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "lists.h"
+#include "machines.h"
+#include "plan/registry.h"
+#include "support.h"
+
+enum { TEXT = 1 << 14 };
+
+static dpr_key sum_of_f32(void) {
+    dpr_key key = {.words = {0}};
+    key.f.op = DPR_ROW(DPR_SUM);
+    key.f.dtype = DPR_ROW(DPR_F32);
+    key.f.ops = UINT32_C(1) << key.f.op;
+    key.f.in_memory = DPR_MEMORY_HOST;
+    return key;
+}
+
+static const dpr_strategy *strategy_of(const char *name) {
+    return dpr_strategies[dpr_strategy_find(name)];
+}
+
+/* Adds a time to *wisdom. */
+static void learn(dpr_wisdom **wisdom, const dpr_machine *machine, const char *strategy, uint64_t count,
+                  double seconds) {
+    const dpr_key key = sum_of_f32();
+    dpr_wisdom *one = NULL, *joined = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_single(machine, strategy_of(strategy), &key, count, seconds, &one));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_join(*wisdom, one, &joined));
+    dpr_wisdom_release(one);
+    dpr_wisdom_release(*wisdom);
+    *wisdom = joined;
+}
+
+/* Wisdom of a machine with a CPU: three times of two strategies. */
+static dpr_wisdom *some_wisdom(dpr_machine *machine) {
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    EXPECT_TRUE(machine_load("cpu-only", machine));
+    learn(&wisdom, machine, "cpu.simd", 4096, 2e-6);
+    learn(&wisdom, machine, "cpu.simd", 1024, 1e-6);
+    learn(&wisdom, machine, "cpu.serial", 1024, 5e-7);
+    return wisdom;
+}
+
+static size_t format(const dpr_wisdom *wisdom, char *text) {
+    size_t size = TEXT;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_format(wisdom, text, &size));
+    return size - 1;
+}
+
+/* ---- Text ---- */
+
+TEST(Wisdom, text_is_read_back) {
+    dpr_machine machine;
+    char text[TEXT], again[TEXT];
+    dpr_wisdom *wisdom = some_wisdom(&machine), *read = NULL;
+    const size_t size = format(wisdom, text);
+    EXPECT_CONTAINS(text, "dpr wisdom 1\nlibrary ");
+    EXPECT_CONTAINS(text, "\ntime cpu.serial sum f32 host call array 1024:500000\n"
+                          "time cpu.simd sum f32 host call array 1024:1000000 4096:2000000\nend 5 ");
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+    EXPECT_EQ_U64(size, format(read, again));
+    EXPECT_EQ_STR(text, again);
+    dpr_wisdom_release(wisdom);
+    dpr_wisdom_release(read);
+}
+
+/* No cut, no changed byte and no added byte passes, and every sentence names a line. */
+TEST(Wisdom, text_that_is_cut_off_or_changed) {
+    dpr_machine machine;
+    char text[TEXT];
+    dpr_wisdom *wisdom = some_wisdom(&machine), *read = NULL;
+    const size_t size = format(wisdom, text);
+    for (size_t n = 0; n < size; n++) {
+        EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, n, &read));
+        EXPECT_CONTAINS(dpr_last_error(), "line ");
+    }
+    for (size_t i = 0; i < size && !test_failed(); i++) {
+        static const char bytes[] = {'\0', '\n', ' ', ':', '0', '9', 'a', 'z', '-', '\xff'};
+        const char right = text[i];
+        for (size_t b = 0; b < sizeof bytes; b++) {
+            text[i] = bytes[b];
+            if (bytes[b] != right)
+                EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, size, &read));
+        }
+        text[i] = right;
+    }
+    memcpy(text + size, "\n", 2);
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, size + 1, &read));
+    EXPECT_TRUE(read == NULL);
+    dpr_wisdom_release(wisdom);
+}
+
+/* FNV-1a, as wisdom.c has it. */
+static unsigned long long sign(const char *text) {
+    uint64_t signature = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        signature = (signature ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return signature;
+}
+
+/* Expects text of these lines below the head, rightly signed, to be refused with a sentence. */
+static void expect_refusal(const char *lines, const char *sentence) {
+    char text[TEXT];
+    dpr_wisdom *none = dpr_wisdom_none(), *read = NULL;
+    int count = 2;
+    (void)format(none, text);
+    char *end = strstr(text, "end ");
+    (void)snprintf(end, TEXT / 2, "%s", lines);
+    for (const char *c = lines; *c; c++)
+        count += *c == '\n';
+    const unsigned long long signature = sign(text);
+    (void)snprintf(text + strlen(text), TEXT / 4, "end %d %016llx\n", count, signature);
+    EXPECT_STATUS(sentence ? DPR_ERR_WISDOM : DPR_OK, dpr_wisdom_parse(text, strlen(text), &read));
+    if (sentence)
+        EXPECT_EQ_STR(sentence, dpr_last_error());
+    dpr_wisdom_release(read);
+    dpr_wisdom_release(none);
+}
+
+#define CPU "cpu 0123456789abcdef A CPU\n"
+#define TIME "time cpu.simd sum f32 host call array "
+#define BAD_TIME "line 4: a time should be a number of elements, a colon, and picoseconds, both at least 1"
+
+TEST(Wisdom, text_that_is_refused) {
+    expect_refusal(CPU TIME "1:1\n", NULL);
+    expect_refusal(CPU TIME "1:1 2:1000000000000000 9223372036854775807:1\n", NULL);
+    expect_refusal("time cpu.simd sum f32 host call offsets:3 1:1\n", "line 3: no processor stands above it");
+    expect_refusal(CPU "time cpu.simd sum f32 host call offsets:3 1:1\n", NULL);
+    expect_refusal(CPU TIME "0:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:0\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:01\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:1000000000000001\n", BAD_TIME);
+    expect_refusal(CPU TIME "9223372036854775808:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "18446744073709551617:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "-1:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:1:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:1 \n", BAD_TIME);
+    expect_refusal(CPU TIME "1:1  2:1\n", BAD_TIME);
+    expect_refusal(CPU TIME "\n", BAD_TIME);
+    expect_refusal(CPU TIME "2:1 1:1\n", "line 4: times do not rise by place and by number of elements");
+    expect_refusal(CPU TIME "1:1 1:1\n", "line 4: times do not rise by place and by number of elements");
+    expect_refusal(CPU TIME "1:1\n" TIME "1:1\n", "line 5: times do not rise by place and by number of elements");
+    expect_refusal(CPU "time cpu.simt sum f32 host call array 1:1\n", "line 4: the strategy is none of this build");
+    expect_refusal(CPU "time cpu.simd add f32 host call array 1:1\n", "line 4: there is no such operation");
+    expect_refusal(CPU "time cpu.simd bor f32 host call array 1:1\n",
+                   "line 4: there is no such element type, or the operation has no meaning for it");
+    expect_refusal(CPU "time cpu.simd sum f32 heap call array 1:1\n", "line 4: there is no such memory");
+    expect_refusal(CPU "time cpu.simd sum f32 host graph array 1:1\n", "line 4: it should say \"call\" or \"stream\"");
+    expect_refusal(CPU "time cpu.simd sum f32 host call array:1 1:1\n", "line 4: there is no such shape");
+    expect_refusal(CPU "time cpu.simd sum f32 host call axes 1:1\n", "line 4: there is no such shape");
+    expect_refusal(CPU "time cpu.simd sum f32 host call axes:64 1:1\n", "line 4: there is no such shape");
+    expect_refusal("gpu 0123456789abcdef A GPU\n" TIME "1:1\n", "line 4: the strategy does not run on this processor");
+    expect_refusal(CPU CPU, "line 4: the processor stands there twice");
+    expect_refusal("cpu 123 A CPU\n", "line 3: it should have a signature of 16 hexadecimal digits");
+    expect_refusal("cpu 0123456789ABCDEF A CPU\n", "line 3: it should have a signature of 16 hexadecimal digits");
+    expect_refusal("tpu 0123456789abcdef A TPU\n",
+                   "line 3: it should begin with \"cpu\", \"gpu\", \"time\" or \"end\"");
+    expect_refusal("\n", "line 3: it should begin with \"cpu\", \"gpu\", \"time\" or \"end\"");
+    expect_refusal("cpu 0123456789abcdef 0123456789012345678901234567890123456789012345678901234567890123\n",
+                   "line 3: the processor's name is too long, or has a zero byte");
+}
+
+TEST(Wisdom, of_another_version) {
+    static const char text[] = "dpr wisdom 1\nlibrary 0.0.9 0123456789abcdef\nend 2 0123456789abcdef\n";
+    char sentence[100];
+    dpr_wisdom *read = NULL;
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, sizeof text - 1, &read));
+    (void)snprintf(sentence, sizeof sentence, "line 2: it is of another dpr, 0.0.9; this is %s", dpr_version());
+    EXPECT_EQ_STR(sentence, dpr_last_error());
+}
+
+/* ---- The planner ---- */
+
+static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, int measured) {
+    const dpr_key key = sum_of_f32();
+    int found = -1;
+    const double seconds = dpr_expect(strategy_of(strategy), &key, machine, (dpr_size){count, 1}, &found);
+    EXPECT_EQ_I64(measured, found);
+    return seconds;
+}
+
+static double predicted(const dpr_machine *machine, const char *strategy, size_t count) {
+    const dpr_key key = sum_of_f32();
+    return dpr_predict(strategy_of(strategy), &key, &machine->caps, (dpr_size){count, 1});
+}
+
+TEST(Wisdom, predictions_are_corrected) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    EXPECT_NEAR_F64(predicted(&machine, "cpu.simd", 1024), expect_seconds(&machine, "cpu.simd", 1024, 0), 0);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
+    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, 1), 1e-12);
+    EXPECT_NEAR_F64(5e-7, expect_seconds(&machine, "cpu.serial", 1024, 1), 1e-12);
+    EXPECT_NEAR_F64(predicted(&machine, "cpu.threads", 1024), expect_seconds(&machine, "cpu.threads", 1024, 0), 0);
+    const double low = 1e-6 / predicted(&machine, "cpu.simd", 1024),
+                 high = 2e-6 / predicted(&machine, "cpu.simd", 4096);
+    EXPECT_NEAR_F64((low + high) / 2,
+                    expect_seconds(&machine, "cpu.simd", 2048, 1) / predicted(&machine, "cpu.simd", 2048), 1e-9);
+    EXPECT_NEAR_F64(low, expect_seconds(&machine, "cpu.simd", 0, 1) / predicted(&machine, "cpu.simd", 0), 1e-9);
+    EXPECT_NEAR_F64(
+        high, expect_seconds(&machine, "cpu.simd", SIZE_MAX / 128, 1) / predicted(&machine, "cpu.simd", SIZE_MAX / 128),
+        1e-6);
+    dpr_wisdom_release(wisdom);
+}
+
+/* The cheapest by measured times is chosen; not if estimates are asked for, or by another machine. */
+TEST(Wisdom, choices_follow_what_was_measured) {
+    dpr_machine machine, other;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("one-core", &other));
+    learn(&wisdom, &machine, "cpu.serial", 1 << 20, 1e-5);
+    learn(&wisdom, &machine, "cpu.simd", 1 << 20, 2e-5);
+    learn(&wisdom, &machine, "cpu.threads", 1 << 20, 3e-5);
+    dpr_wisdom_attach(wisdom, &machine);
+    dpr_wisdom_attach(wisdom, &other);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_EQ_STR("cpu.serial", dpr_choice_at(&choice, 1 << 20)->strategy->name);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &other, &choice));
+    EXPECT_TRUE(strcmp("cpu.serial", dpr_choice_at(&choice, 1 << 20)->strategy->name) != 0);
+    key.f.effort = DPR_ESTIMATE;
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_TRUE(strcmp("cpu.serial", dpr_choice_at(&choice, 1 << 20)->strategy->name) != 0);
+    dpr_wisdom_release(wisdom);
+}
+
+TEST(Wisdom, measured_strategies_alone) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    dpr_wisdom_attach(wisdom, &machine);
+    key.f.effort = DPR_WISDOM_ONLY;
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    for (int i = 0; i < choice.steps; i++)
+        EXPECT_TRUE(strcmp(choice.step[i].strategy->name, "cpu.threads") != 0);
+    key.f.dtype = DPR_ROW(DPR_F64);
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_choose(&key, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "no strategy was measured for this problem");
+    dpr_wisdom_release(wisdom);
+}
+
+/* Times that change the cheapest strategy from each power of two to the next, and so more often than a choice has
+ * steps. */
+TEST(Wisdom, noise_does_not_end_a_call) {
+    dpr_machine machine;
+    const dpr_key key = sum_of_f32();
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    dpr_choice choice, plain;
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &plain));
+    for (uint64_t i = 0; i < 57; i++) {
+        learn(&wisdom, &machine, "cpu.serial", UINT64_C(1) << i, i % 2 ? 1e-12 : 9e-12);
+        learn(&wisdom, &machine, "cpu.simd", UINT64_C(1) << i, i % 2 ? 9e-12 : 1e-12);
+    }
+    dpr_wisdom_attach(wisdom, &machine);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_EQ_I64(plain.steps, choice.steps);
+    for (int i = 0; i < plain.steps; i++)
+        EXPECT_TRUE(choice.step[i].upto == plain.step[i].upto && choice.step[i].strategy == plain.step[i].strategy);
+    dpr_wisdom_release(wisdom);
+}
+
+TEST(Wisdom, newer_times_replace_older_ones) {
+    dpr_machine machine, other;
+    dpr_wisdom *a = some_wisdom(&machine), *b = dpr_wisdom_none(), *joined = NULL;
+    ASSERT_TRUE(machine_load("one-core", &other));
+    learn(&b, &other, "cpu.simd", 1024, 7e-6);
+    learn(&b, &machine, "cpu.simd", 1024, 3e-6);
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_join(a, b, &joined));
+    dpr_wisdom_attach(joined, &machine);
+    dpr_wisdom_attach(joined, &other);
+    EXPECT_EQ_U64(4, joined->times);
+    EXPECT_NEAR_F64(3e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
+    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, 1), 1e-12);
+    EXPECT_NEAR_F64(7e-6, expect_seconds(&other, "cpu.simd", 1024, 1), 1e-12);
+    dpr_wisdom_release(joined);
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_join(b, a, &joined));
+    dpr_wisdom_attach(joined, &machine);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
+    dpr_wisdom_release(joined);
+    dpr_wisdom_release(a);
+    dpr_wisdom_release(b);
+}
+
+TEST(Wisdom, times_without_meaning) {
+    dpr_machine machine;
+    dpr_wisdom *one = NULL;
+    dpr_key key = sum_of_f32();
+    const dpr_strategy *simd = strategy_of("cpu.simd");
+    const double bad[] = {0, -1, 1e-13, 1001, 0.0 / (one ? 1.0 : 0.0)};
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    for (size_t i = 0; i < LENGTH(bad); i++)
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_single(&machine, simd, &key, 1, bad[i], &one));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_single(&machine, simd, &key, 0, 1, &one));
+    key.f.fused = 1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_single(&machine, simd, &key, 1, 1, &one));
+    EXPECT_TRUE(one == NULL);
+}
+
+/* ---- Files ---- */
+
+typedef struct scene {
+    char folder[64], path[96];
+    dpr_ctx *ctx;
+} scene;
+
+static void set_up(void *context) {
+    scene *s = context;
+    (void)snprintf(s->folder, sizeof s->folder, "/tmp/dpr-wisdom-XXXXXX");
+    ASSERT_TRUE(mkdtemp(s->folder) != NULL);
+    (void)snprintf(s->path, sizeof s->path, "%s/wisdom", s->folder);
+    dpr_wisdom_forget();
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->ctx));
+}
+
+static void tear_down(void *context) {
+    scene *s = context;
+    char lock[112];
+    (void)snprintf(lock, sizeof lock, "%s.lock", s->path);
+    dpr_ctx_destroy(s->ctx);
+    dpr_wisdom_forget();
+    (void)unlink(s->path);
+    (void)unlink(lock);
+    EXPECT_THAT(rmdir(s->folder) == 0, "other files are left in %s", s->folder);
+}
+
+#define FILE_TEST(NAME) TEST_FIXTURE(Wisdom, NAME, scene, set_up, tear_down)
+
+static dpr_status add(const scene *s, const char *strategy, size_t count, double seconds) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    problem.options = &options;
+    problem.count = count;
+    return dpr_wisdom_add(dpr_ctx_machine(s->ctx), &problem, 0, seconds);
+}
+
+static const char *status_text(void) {
+    static char text[TEXT];
+    size_t size = sizeof text;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_status(text, &size));
+    return text;
+}
+
+FILE_TEST(files_are_read_back) {
+    char text[TEXT];
+    size_t size = sizeof text;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    dpr_ctx *later = NULL;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    dpr_wisdom_forget();
+    EXPECT_CONTAINS(status_text(), "0 times of 0 processors\n");
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
+    EXPECT_CONTAINS(status_text(), fixture->path);
+    problem.count = 1000;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan)); /* the context is older than the wisdom */
+    EXPECT_TRUE(strcmp(dpr_plan_strategy(plan), "cpu.serial") != 0);
+    dpr_plan_destroy(plan);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &later));
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(later, &problem, &plan));
+    EXPECT_EQ_STR("cpu.serial", dpr_plan_strategy(plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "strategy:  cpu.serial, the cheapest by times that were measured here\n");
+    EXPECT_CONTAINS(text, "* cpu.serial  0.001 us, measured\n");
+    dpr_plan_destroy(plan);
+    dpr_wisdom_forget(); /* the context keeps its own */
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(later, &problem, &plan));
+    EXPECT_EQ_STR("cpu.serial", dpr_plan_strategy(plan));
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(later);
+}
+
+FILE_TEST(decisions_keep_wisdom) {
+    dpr_ctx *later = NULL;
+    dpr_decision *decision = NULL;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_prediction prediction = DPR_PREDICTION_INIT;
+    size_t serial = 0;
+    EXPECT_STATUS(DPR_OK, dpr_strategy_parse("cpu.serial", &serial));
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &later));
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(dpr_ctx_machine(later), &problem, &decision));
+    dpr_ctx_destroy(later);
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1000, &prediction));
+    EXPECT_EQ_I64(1, prediction.measured);
+    EXPECT_NEAR_F64(1e-9, prediction.seconds, 1e-15);
+    dpr_decision_destroy(decision);
+}
+
+FILE_TEST(files_that_cannot_be_read_or_written) {
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(dpr_last_error(), "cannot be read: No such file or directory");
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(fixture->folder));
+    EXPECT_CONTAINS(dpr_last_error(), "is no regular file");
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_export("/nowhere/wisdom"));
+    EXPECT_CONTAINS(dpr_last_error(), "/nowhere/wisdom.lock cannot be opened: No such file or directory");
+    FILE *file = fopen(fixture->path, "we");
+    ASSERT_TRUE(file && fputs("a poem\n", file) >= 0 && fclose(file) == 0);
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(dpr_last_error(), "line 1: it should be \"dpr wisdom 1\"");
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_export(fixture->path)); /* what is not understood stays */
+    struct stat about;
+    EXPECT_TRUE(stat(fixture->path, &about) == 0 && about.st_size == 7);
+}
+
+/* A file that cannot be written whole leaves the older one as it is. */
+FILE_TEST(a_full_disk_loses_nothing) {
+    int code = -1;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit small = {64, 64};
+        (void)signal(SIGXFSZ, SIG_IGN);
+        (void)setrlimit(RLIMIT_FSIZE, &small);
+        const int failed = add(fixture, "cpu.simd", 1000, 1e-9) == DPR_OK
+                           && dpr_wisdom_export(fixture->path) == DPR_ERR_FILE
+                           && strstr(dpr_last_error(), "cannot be written: File too large");
+        _exit(failed ? 0 : 1);
+    }
+    ASSERT_TRUE(waitpid(child, &code, 0) == child);
+    EXPECT_EQ_I64(0, code);
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
+}
+
+/* Twenty processes write at once, and the file has what all of them wrote. */
+FILE_TEST(writers_wait_for_each_other) {
+    enum { WRITERS = 20 };
+    pid_t children[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(add(fixture, "cpu.serial", (size_t)i + 1, 1e-9) == DPR_OK
+                          && dpr_wisdom_export(fixture->path) == DPR_OK
+                      ? 0
+                      : 1);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int code = -1;
+        EXPECT_TRUE(waitpid(children[i], &code, 0) == children[i]);
+        EXPECT_EQ_I64(0, code);
+    }
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "20 times of 1 processor\n");
+}
+
+FILE_TEST(bad_arguments) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    const dpr_machine *machine = dpr_ctx_machine(fixture->ctx);
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_add(NULL, &problem, 0, 1));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_add(machine, NULL, 0, 1));
+    problem.count = 1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_add(machine, &problem, 2, 1));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_add(machine, &problem, 0, 1));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->options names no strategy");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, add(fixture, "cpu.serial", 0, 1));
+    double seconds = 0;
+    options.strategy = "cpu.simd";
+    problem.options = &options;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", 100, 0.5));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_find(machine, &problem, 0, NULL));
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(machine, &problem, 0, &seconds));
+    EXPECT_EQ_STR("no time is known of cpu.simd for this problem", dpr_last_error());
+    problem.count = 100;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(machine, &problem, 0, &seconds));
+    EXPECT_NEAR_F64(0.5, seconds, 1e-12);
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_status(NULL, NULL));
+    EXPECT_CONTAINS(status_text(), "0 times of 0 processors\n");
+}

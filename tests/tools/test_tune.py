@@ -1,0 +1,88 @@
+"""dpr tune: what it measures, the file that it writes, and what the planner makes of it."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from support import DPR, ToolTest, run
+
+SMALL = ("tune", "-q", "-d", "cpu", "-o", "sum", "-t", "f32", "-n", "1024,4096", "-b", "5s")
+
+
+class Tune(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.folder, "wisdom")
+        self.env = {"DPR_WISDOM": self.path}
+
+    def text(self):
+        with open(self.path, encoding="utf-8") as f:
+            return f.read()
+
+    def measured(self, *args):
+        """The strategies whose times the planner knows, by its explanation."""
+        out = self.good("plan", "-d", "cpu", *args, env=self.env)
+        return set(re.findall(r"^[ *] (\S+) +\S+ us, measured$", out, re.M))
+
+    def test_times_are_kept_and_used(self):
+        for _ in range(5):  # times of a busy machine are doubtful, and left out
+            out = self.good(*SMALL, "--again", env=self.env)
+            if out.startswith("6 "):
+                break
+        self.assertRegex(out, rf"\A\d+ times were measured, and are in {re.escape(self.path)}\n"
+                              r"The planner's choices before took \S+ % longer than the best strategy, ")
+        self.assertRegex(self.text(), r"\Adpr wisdom 1\nlibrary \S+ \w{16}\ncpu \w{16} .*\n(time .*\n)+end \d+ \w{16}\n\Z")
+        self.assertTrue(self.measured("-n", "2000"))
+        self.assertEqual(self.measured("-n", "2000", "-t", "f64"), set())
+        self.assertEqual(self.measured("-n", "2000", "--nan", "ignore"), self.measured("-n", "2000"))
+
+    def test_what_is_known_is_not_measured_again(self):
+        for _ in range(5):
+            code, out, err = run(*SMALL[:1], *SMALL[2:], env=self.env)
+            self.assertEqual(code, 0, err)
+            if "all of this is known" in err:
+                break
+        self.assertIn("dpr: tune: note: CPU: all of this is known; --again measures it anew\n", err)
+        before = self.text()
+        self.good(*SMALL, env=self.env)
+        self.assertEqual(self.text(), before)
+
+    def test_an_interrupted_tuning_keeps_what_it_has(self):
+        with subprocess.Popen([DPR, "tune", "-d", "cpu", "-n", "2^8:2^20:x2", "-b", "60s"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env={**os.environ, **self.env}, text=True) as tuning:
+            time.sleep(3)
+            tuning.send_signal(signal.SIGINT)
+            out, err = tuning.communicate(timeout=30)
+        self.assertEqual(tuning.returncode, 128 + signal.SIGINT, err)
+        self.assertRegex(out, r"\A\d+ times were measured")
+        self.assertIn("\ntime cpu.simd sum ", self.text())
+
+    def test_a_file_that_is_not_understood_stays(self):
+        path = self.file("poem", b"a poem\n")
+        self.bad(f'tune: {path}: line 1: it should be "dpr wisdom 1"\n', *SMALL, "-O", path)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"a poem\n")
+        self.bad("wisdom.lock cannot be opened: No such file or directory", *SMALL, "-O", "/nowhere/wisdom")
+        self.bad("there is no file of the user's: DPR_WISDOM is empty", *SMALL, env={"DPR_WISDOM": ""})
+
+    def test_the_users_file(self):
+        env = {k: v for k, v in os.environ.items() if k != "DPR_WISDOM"}
+        env["XDG_STATE_HOME"] = self.folder + "/state"
+        done = subprocess.run([DPR, *SMALL], capture_output=True, env=env, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(f"{self.folder}/state/dpr/wisdom\n", done.stdout)
+        env["XDG_STATE_HOME"] = "not/absolute"
+        env["HOME"] = self.folder + "/home"
+        done = subprocess.run([DPR, *SMALL], capture_output=True, env=env, text=True, timeout=60, check=False)
+        self.assertIn(f"{self.folder}/home/.local/state/dpr/wisdom\n", done.stdout)
+
+    def test_words_that_make_no_sense(self):
+        for wanted, *args in (("--budget: ", "-b", "0"), ("--op: 'summ' is none of ", "-o", "summ"),
+                              ("--device: ", "-d", "gpu"), ("the operand 'x' makes no sense", "x")):
+            self.bad(wanted, "tune", *args, expect=2, env=self.env)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,280 @@
+/* dpr tune: measures the strategies that the planner chooses among, and keeps their times as wisdom. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench_walk.h"
+#include "commands.h"
+#include "defuse.h"
+
+static const cli_help help = {
+    "Usage: dpr tune [OPTION]...\n"
+    "Measures the strategies that the planner chooses among, on this machine's GPU and CPU, and writes the times to\n"
+    "a file of wisdom. Every program that uses dpr reads it, and chooses by what was measured.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr tune                                     sums, maxima and their indices of three types: a minute\n"
+    "  dpr tune --quick                             ten seconds\n"
+    "  dpr tune -o all -t all -b 1h                 everything\n"
+    "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
+    NULL,
+    "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted or "
+    "ran\n"
+    "out of time goes on where it stopped. Times that were measured on another machine, or with another driver, stay\n"
+    "in the file and are not used.\n"
+    "\n"
+    "The file is the one in DPR_WISDOM; without that variable $XDG_STATE_HOME/dpr/wisdom (~/.local/state/dpr/wisdom).\n"
+    "Times on a GPU are those of graphs for calls in a stream, and those of calls that block; the CPU's are of calls.\n"
+    "All with cold caches. Numbers and times as in 'dpr bench'.\n"};
+
+typedef struct tuning {
+    bench_asked asked;
+    bench_results results[2]; /* of the GPU, then of the CPU */
+    const char *path;         /* NULL: the user's file */
+    int quick, again;
+    const bench_walk *walk;   /* of the device that is measured */
+    size_t learned, doubtful; /* times that are kept, and that are not */
+    double worst, logarithms; /* regret of the choices that the planner made before, and the sum of logarithms */
+    size_t choices;
+    bench_case at_worst;
+} tuning;
+
+static int parse(int argc, char **argv, tuning *t) {
+    bench_asked *a = &t->asked;
+    const axis_names dtypes = {cli_dtype_name, &a->dtypes};
+    axis_names given = dtypes;
+    const cli_option options[] = {
+        {'d', "device", "DEVICE", cli_device, &a->device,
+         "auto (default: a GPU, if there is one, and the CPU),\ncpu, or a GPU's number"},
+        {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
+        {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
+        {'n', "count", "N,...", axis_parse_counts, &a->counts,
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4, on the CPU up to 2^24)"},
+        {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
+        {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
+        {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
+        {'O', "output", "FILE", cli_text, &t->path, "the file of wisdom (default: the user's)"},
+        {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
+        cli_help_option,
+        {0}};
+    return cli_parse(argc, argv, &help, options, NULL);
+}
+
+/* Defaults take the place of what is not asked for. */
+static void put_defaults(tuning *t) {
+    bench_asked *a = &t->asked;
+    if (a->ops.n == 0)
+        (void)asked_take_ops("sum,max,argmax", &a->ops);
+    if (!a->dtypes)
+        a->dtypes = axis_one(DPR_ROW(DPR_F32)) | axis_one(DPR_ROW(DPR_F64)) | axis_one(DPR_ROW(DPR_I32));
+    a->caches = axis_one(BENCH_COLD);
+    if (a->budget <= 0)
+        a->budget = t->quick ? 10 : 60;
+}
+
+/* ---- What is measured -------------------------------------------------------------------------------------------- */
+
+/* The problem of a case, with a strategy. */
+static dpr_problem problem_of(const bench_case *at, const char *strategy, dpr_memory memory, dpr_options *options) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    const dpr_options defaults = DPR_OPTIONS_INIT;
+    *options = defaults;
+    options->strategy = strategy;
+    problem.op = at->ops.at[0];
+    problem.dtype = at->dtype;
+    problem.count = (size_t)at->count;
+    problem.memory = memory;
+    problem.options = options;
+    return problem;
+}
+
+static int is_candidate(size_t i, int on_gpu) {
+    const dpr_strategy_info info = cli_strategy_at(i);
+    return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
+}
+
+/* Whether a strategy's time is not known that can run the case. */
+static int wants(void *user, const bench_case *at) {
+    const tuning *t = user;
+    const dpr_ctx *ctx = t->walk->ctx;
+    const int on_gpu = dpr_ctx_device(ctx) != DPR_DEVICE_CPU;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        dpr_options options;
+        const dpr_problem problem =
+            problem_of(at, dpr_strategy_name(i), on_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST, &options);
+        double seconds;
+        if (is_candidate(i, on_gpu)
+            && (t->again
+                || dpr_wisdom_find(dpr_ctx_machine(ctx), &problem, at->mode != BENCH_BLOCKING, &seconds)
+                       == DPR_ERR_WISDOM))
+            return 1;
+    }
+    return 0;
+}
+
+/* All candidates of the device that can run the case. */
+static int prepare(bench_walk *w, char why[BENCH_WHY]) {
+    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
+    char unused[BENCH_WHY];
+    if (walk_choose(w, why) != 0)
+        return -1;
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        if (is_candidate(i, on_gpu))
+            (void)walk_add(w, dpr_strategy_name(i), 0, unused);
+    return w->n > 0 ? 0 : -1;
+}
+
+/* ---- What is learned --------------------------------------------------------------------------------------------- */
+
+/* Adds a row's time to the wisdom. The CPU reads pageable and pinned memory alike. */
+static dpr_status learn(const bench_walk *w, const bench_row *row) {
+    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
+    static const dpr_memory of_host[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED};
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < (on_gpu ? 1 : 2) && status == DPR_OK; i++) {
+        dpr_options options;
+        const dpr_problem problem =
+            problem_of(&row->at, row->strategy, on_gpu ? DPR_MEMORY_DEVICE : of_host[i], &options);
+        status =
+            dpr_wisdom_add(dpr_ctx_machine(w->ctx), &problem, row->at.mode != BENCH_BLOCKING, 1e-6 * row->us.median);
+    }
+    return status;
+}
+
+static void take_regret(tuning *t, const bench_row *rows, size_t n) {
+    bench_regret regret;
+    if (!results_regret(rows, n, &regret))
+        return;
+    t->choices++;
+    t->logarithms += log1p(regret.fraction);
+    if (regret.fraction >= t->worst) {
+        t->worst = regret.fraction;
+        t->at_worst = regret.at;
+    }
+}
+
+static int learn_all(tuning *t, const bench_walk *w) {
+    const bench_results *r = w->results;
+    for (size_t i = 0; i < r->row_count; i++) {
+        if (!results_right(&r->rows[i]))
+            continue;
+        if (results_doubtful(r, &r->rows[i])) {
+            t->doubtful++;
+            continue;
+        }
+        if (learn(w, &r->rows[i]) != DPR_OK)
+            return cli_error("%s", dpr_last_error());
+        t->learned++;
+    }
+    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0))
+        take_regret(t, &r->rows[i], results_alike(r, i, 0));
+    return CLI_OK;
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------- */
+
+/* Measures one device within its budget, and learns. */
+static int tune_device(tuning *t, int device, double budget, bench_results *results) {
+    bench_asked asked = t->asked;
+    bench_walk w = {.asked = &asked, .results = results, .wants = wants, .prepare = prepare};
+    const int on_gpu = device != DPR_DEVICE_CPU;
+    asked.device = device;
+    asked.budget = budget;
+    asked.modes = on_gpu ? axis_one(BENCH_GRAPH) | axis_one(BENCH_BLOCKING) : axis_one(BENCH_BLOCKING);
+    if (asked.counts.n == 0)
+        (void)axis_parse_counts(on_gpu ? "2^8:2^28:x4" : "2^8:2^24:x4", &asked.counts);
+    int code = walk_open(&w);
+    w.user = t;
+    t->walk = &w;
+    if (code == CLI_OK && walk_cases(&w) == 0) {
+        if (!asked.quiet)
+            cli_note("%s: all of this is known; --again measures it anew", on_gpu ? "GPU" : "CPU");
+    } else if (code == CLI_OK)
+        code = walk_run(&w);
+    if (code == CLI_OK)
+        code = learn_all(t, &w);
+    walk_close(&w);
+    return code;
+}
+
+static int measure(tuning *t) {
+    const int device = t->asked.device, both = device == DPR_DEVICE_AUTO && dpr_device_count() > 0;
+    const double budget = t->asked.budget;
+    int code = CLI_OK;
+    if (both || device >= 0)
+        code = tune_device(t, both ? 0 : device, both ? budget * 2 / 3 : budget, &t->results[0]);
+    if (code == CLI_OK && device < 0 && !asked_stopped(&t->asked))
+        code = tune_device(t, DPR_DEVICE_CPU, both ? budget / 3 : budget, &t->results[1]);
+    return code;
+}
+
+/* The path of the file that is written. */
+static int find_path(tuning *t, char *path, size_t size) {
+    if (t->path)
+        return snprintf(path, size, "%s", t->path) < (int)size ? CLI_OK : cli_usage("--output: the path is too long");
+    return dpr_wisdom_path(path, &size) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
+}
+
+/* A file that is there should be understood before anything is measured. */
+static int read_file(const char *path) {
+    const dpr_status status = dpr_wisdom_import(path);
+    FILE *there = status == DPR_ERR_FILE ? fopen(path, "r") : NULL;
+    if (there)
+        fclose(there);
+    return status == DPR_OK || (status == DPR_ERR_FILE && !there) ? CLI_OK : cli_error("%s", dpr_last_error());
+}
+
+static int write_file(const tuning *t) {
+    return dpr_wisdom_export(t->path) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
+}
+
+static void summarise(const tuning *t, const char *path) {
+    size_t left_out = t->results[0].omission_count + t->results[1].omission_count;
+    char name[RESULTS_TEXT];
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", path);
+    defuse(shown);
+    printf("%zu times were measured, and are in %s\n", t->learned, shown);
+    if (t->choices > 0)
+        printf(
+            "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %zu, and "
+            "at worst %.1f %% (%s).\n",
+            100 * expm1(t->logarithms / (double)t->choices), t->choices, 100 * t->worst,
+            results_name(&t->at_worst, name));
+    if (t->doubtful > 0 && !t->asked.quiet)
+        cli_note("%zu times are not kept, because the machine became slower meanwhile: other programs, or heat",
+                 t->doubtful);
+    if (left_out > 0 && !t->asked.quiet)
+        cli_note("%zu combination%s left out, the first because %s; run it again to go on", left_out,
+                 left_out == 1 ? " was" : "s were",
+                 t->results[0].omission_count ? t->results[0].omissions[0].why : t->results[1].omissions[0].why);
+}
+
+int command_tune(int argc, char **argv) {
+    static tuning t;
+    char path[4096];
+    outfile none = {.name = NULL}; /* there is no report to keep up to date */
+    t.asked = (bench_asked){.device = DPR_DEVICE_AUTO, .accuracy = 0.01, .file = &none};
+    int code = parse(argc, argv, &t);
+    if (code != CLI_GO_ON)
+        return code;
+    put_defaults(&t);
+    code = find_path(&t, path, sizeof path);
+    if (code == CLI_OK)
+        code = read_file(path);
+    if (code == CLI_OK)
+        code = write_file(&t); /* whether that works should be known before anything is measured */
+    if (code != CLI_OK)
+        return code;
+    asked_catch_signals(&t.asked);
+    code = measure(&t);
+    if (t.learned > 0 && write_file(&t) != CLI_OK)
+        code = CLI_FAILED;
+    else if (code == CLI_OK)
+        summarise(&t, path);
+    if (code == CLI_OK && asked_stopped(&t.asked))
+        code = CLI_SIGNAL + *t.asked.stop;
+    results_free(&t.results[0]);
+    results_free(&t.results[1]);
+    return code;
+}
