@@ -151,10 +151,10 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
 }
 
 dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream, double seconds) {
-    const dpr_strategy *strategy;
+    const dpr_strategy *strategy = NULL;
     dpr_wisdom *one = NULL;
-    dpr_key key;
-    size_t count;
+    dpr_key key = {.words = {0}};
+    size_t count = 0;
     dpr_status status = take_problem(machine, problem, in_stream, &strategy, &key, &count);
     if (status == DPR_OK)
         status = dpr_wisdom_single(machine, strategy, &key, count, seconds, &one);
@@ -169,9 +169,9 @@ dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem
 }
 
 dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *problem, int in_stream, double *seconds) {
-    const dpr_strategy *strategy;
-    dpr_key key;
-    size_t count;
+    const dpr_strategy *strategy = NULL;
+    dpr_key key = {.words = {0}};
+    size_t count = 0;
     if (!seconds)
         return dpr_fail(DPR_ERR_NULL_POINTER, "seconds is NULL");
     dpr_status status = take_problem(machine, problem, in_stream, &strategy, &key, &count);

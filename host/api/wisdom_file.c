@@ -201,11 +201,13 @@ dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
     const char *named = getenv("DPR_WISDOM");
     if (!named && user_path(own))
         named = own;
-    if (!named || !named[0])
-        return dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
-                        named ? "DPR_WISDOM is empty" : "HOME and XDG_STATE_HOME name no folder");
-    *path = named;
-    return DPR_OK;
+    if (named && named[0]) {
+        *path = named;
+        return DPR_OK;
+    }
+    (void)dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
+                   named ? "DPR_WISDOM is empty" : "HOME and XDG_STATE_HOME name no folder");
+    return DPR_ERR_FILE;
 }
 
 dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *wisdom) {
