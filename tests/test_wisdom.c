@@ -483,7 +483,7 @@ FILE_TEST(bad_arguments) {
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", 100, 0.5));
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_find(machine, &problem, 0, NULL));
     EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(machine, &problem, 0, &seconds));
-    EXPECT_EQ_STR("no time is known of cpu.simd for this problem", dpr_last_error());
+    EXPECT_EQ_STR("no time of this strategy is known for this problem", dpr_last_error());
     problem.count = 100;
     EXPECT_STATUS(DPR_OK, dpr_wisdom_find(machine, &problem, 0, &seconds));
     EXPECT_NEAR_F64(0.5, seconds, 1e-12);

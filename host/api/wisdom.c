@@ -188,7 +188,7 @@ dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *proble
             status = DPR_OK;
         }
     dpr_wisdom_release(wisdom);
-    return status == DPR_OK ? status : dpr_fail(status, "no time is known of %s for this problem", strategy->name);
+    return status == DPR_OK ? status : dpr_fail(status, "no time of this strategy is known for this problem");
 }
 
 /* ---- Status ---- */
