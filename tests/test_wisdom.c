@@ -182,6 +182,32 @@ TEST(Wisdom, of_another_version) {
     EXPECT_EQ_STR(sentence, dpr_last_error());
 }
 
+/* 10000 times: read in one pass, and found. */
+TEST(Wisdom, large_text) {
+    enum { LINES = 100, TIMES = 100, BYTES = 1 << 19 };
+    char *text = malloc(BYTES);
+    dpr_wisdom *none = dpr_wisdom_none(), *read = NULL;
+    (void)format(none, text);
+    char *at = strstr(text, "end ");
+    at += snprintf(at, 100, CPU);
+    for (int line = 0; line < LINES; line++) {
+        at += snprintf(at, 100, "time cpu.simd sum f32 host call %s:%d", line < 50 ? "offsets" : "ranges", line % 50);
+        for (int i = 1; i <= TIMES; i++)
+            at += snprintf(at, 100, " %d:%d", i * 1000, 1000000 + line);
+        at += snprintf(at, 100, "\n");
+    }
+    const unsigned long long signature = sign(text);
+    at += snprintf(at, 100, "end %d %016llx\n", 3 + LINES, signature);
+    const double began = test_now();
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, (size_t)(at - text), &read));
+    test_record("milliseconds", "%.2f", 1e3 * (test_now() - began));
+    EXPECT_EQ_U64(LINES * TIMES, read->times);
+    EXPECT_EQ_U64(LINES * TIMES, dpr_wise_times_of(read, 0));
+    dpr_wisdom_release(read);
+    dpr_wisdom_release(none);
+    free(text);
+}
+
 /* ---- The planner ---- */
 
 static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, int measured) {
