@@ -415,6 +415,65 @@ FILE_TEST(files_are_read_back) {
     dpr_ctx_destroy(later);
 }
 
+/* A plan that measures runs the quickest strategy, and what it measured is known. */
+FILE_TEST(plans_measure) {
+    static float in[1 << 16];
+    char text[TEXT];
+    size_t size = sizeof text;
+    float out = 1;
+    uint64_t partial[8];
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    options.effort = DPR_MEASURE;
+    problem.options = &options;
+    problem.count = LENGTH(in);
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_TRUE(strcmp(dpr_plan_strategy(plan), "cpu.serial") != 0);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
+    EXPECT_NEAR_F64(0, out, 0);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_partial(plan, in, partial, 0, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, ", the quickest when the plan was made\n");
+    EXPECT_CONTAINS(status_text(), "3 times of 1 processor\n");
+    dpr_plan_destroy(plan);
+    problem.count = 0;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+    dpr_plan_destroy(plan);
+    problem.memory = DPR_MEMORY_PINNED;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->memory is pinned memory");
+    problem.memory = DPR_MEMORY_HOST;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
+                  dpr_reduce_ex(fixture->ctx, in, &out, LENGTH(in), DPR_F32, DPR_SUM, &options));
+    EXPECT_CONTAINS(dpr_last_error(), "options->effort is DPR_MEASURE, which only dpr_plan_create() takes");
+    options.effort = (dpr_effort)4;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "options->effort is 4, which is no dpr_effort");
+}
+
+/* Several operations are measured together. */
+FILE_TEST(plans_of_several_operations_measure) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_MINMAX};
+    static float in[1000];
+    float sum = 1, ends[2] = {1, 1};
+    void *const outs[] = {&sum, ends};
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    options.effort = DPR_MEASURE;
+    problem.options = &options;
+    problem.count = LENGTH(in);
+    problem.ops = ops;
+    problem.op_count = LENGTH(ops);
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_fused(plan, in, outs, NULL));
+    EXPECT_NEAR_F64(0, sum, 0);
+    EXPECT_NEAR_F64(0, ends[1], 0);
+    EXPECT_CONTAINS(status_text(), "0 times of 0 processors\n");
+    dpr_plan_destroy(plan);
+}
+
 FILE_TEST(decisions_keep_wisdom) {
     dpr_ctx *later = NULL;
     dpr_decision *decision = NULL;

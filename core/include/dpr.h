@@ -457,7 +457,10 @@ typedef enum dpr_effort {
     DPR_EFFORT_DEFAULT = 0, /**< times that were measured on this machine (dpr_wisdom_import()), where there are any;
                                  otherwise predictions */
     DPR_ESTIMATE = 1,       /**< predictions alone */
-    DPR_WISDOM_ONLY = 2     /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
+    DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
+    DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps in host or device memory: it runs every
+                         candidate on an array of its own, which takes some milliseconds a candidate, takes the
+                       quickest, and adds the times to the process's wisdom */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */

@@ -102,6 +102,7 @@ static int load_merging(const dpr_machine *machine) {
  * wait for all work on the device. A kernel that cannot be loaded is an error only for a call that needs it. */
 static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
     _Atomic uint64_t *const done = &loaded[home->id % (sizeof loaded / sizeof *loaded)];
+    const dpr_strategy *candidates[DPR_STRATEGY_COUNT];
     dpr_choice unused;
     int all = 1;
     if (atomic_load(done) == home->id)
@@ -111,7 +112,7 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
         key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
         key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
         key.f.ops = UINT32_C(1) << key.f.op;
-        if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_has_candidate(&key, machine))
+        if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_candidates(&key, machine, candidates) > 0)
             all &= dpr_choose(&key, machine, &unused) == DPR_OK;
     }
     if (load_merging(machine) && all)

@@ -3,6 +3,8 @@
 
 #include "ctx.h"
 #include "error.h"
+#include "measure.h"
+#include "plan/registry.h"
 #include "request.h"
 
 struct dpr_plan {
@@ -45,9 +47,18 @@ static dpr_status check_device_count(const dpr_plan *plan) {
     return check_reach(plan, at, "problem->device_count");
 }
 
-/* Chooses for the plan's request, from the context's cache. */
+/* Chooses for the plan's request, from the context's cache; or by measuring, and then the choice's key names the
+ * strategy. */
 static dpr_status choose(dpr_plan *plan) {
-    const dpr_status status = dpr_ctx_choice(plan->ctx, plan->request.key, &plan->choice);
+    const dpr_strategy *quickest = NULL;
+    dpr_key key = plan->request.key;
+    dpr_status status = DPR_OK;
+    if (key.f.effort == DPR_MEASURE && dpr_shape_is_array(&plan->shape))
+        status = dpr_measure(plan->ctx, &plan->request, &quickest);
+    if (quickest)
+        key.f.strategy = (uint8_t)(dpr_strategy_index(quickest) + 1);
+    if (status == DPR_OK)
+        status = dpr_ctx_choice(plan->ctx, key, &plan->choice);
     if (status != DPR_OK)
         return status;
     plan->step = dpr_choice_at(plan->choice, plan->request.count);
@@ -145,6 +156,8 @@ dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, u
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "plan is of an array with segments, axes or gaps, and partial results are of one without");
     dpr_plan other = *plan;
+    if (other.request.key.f.effort == DPR_MEASURE) /* that was of results */
+        other.request.key.f.effort = DPR_EFFORT_DEFAULT;
     status = dpr_request_partial(first_index, &other.request);
     if (status == DPR_OK)
         status = choose(&other);

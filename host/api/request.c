@@ -84,7 +84,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
     if (options.divisor != DPR_DIVISOR_POPULATION && options.divisor != DPR_DIVISOR_SAMPLE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->divisor is %d, which is no dpr_divisor",
                         (int)options.divisor);
-    if ((unsigned)options.effort > DPR_WISDOM_ONLY)
+    if ((unsigned)options.effort > DPR_MEASURE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->effort is %d, which is no dpr_effort", (int)options.effort);
     if (options.strategy) {
         const int i = dpr_strategy_find(options.strategy);

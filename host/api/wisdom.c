@@ -150,14 +150,10 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     return DPR_OK;
 }
 
-dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream, double seconds) {
-    const dpr_strategy *strategy = NULL;
+dpr_status dpr_wisdom_learn(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,
+                            uint64_t count, double seconds) {
     dpr_wisdom *one = NULL;
-    dpr_key key = {.words = {0}};
-    size_t count = 0;
-    dpr_status status = take_problem(machine, problem, in_stream, &strategy, &key, &count);
-    if (status == DPR_OK)
-        status = dpr_wisdom_single(machine, strategy, &key, count, seconds, &one);
+    dpr_status status = dpr_wisdom_single(machine, strategy, key, count, seconds, &one);
     if (status == DPR_OK && !begin())
         status = DPR_ERR_OUT_OF_MEMORY;
     else if (status == DPR_OK) {
@@ -166,6 +162,14 @@ dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem
     }
     dpr_wisdom_release(one);
     return status;
+}
+
+dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream, double seconds) {
+    const dpr_strategy *strategy = NULL;
+    dpr_key key = {.words = {0}};
+    size_t count = 0;
+    const dpr_status status = take_problem(machine, problem, in_stream, &strategy, &key, &count);
+    return status == DPR_OK ? dpr_wisdom_learn(machine, strategy, &key, count, seconds) : status;
 }
 
 dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *problem, int in_stream, double *seconds) {

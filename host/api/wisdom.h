@@ -8,4 +8,8 @@
  * itself. The caller gives it back with dpr_wisdom_release(). */
 const dpr_wisdom *dpr_wisdom_current(void);
 
+/* Adds a time to the process's wisdom. Errors: those of dpr_wisdom_single(), and DPR_ERR_WISDOM if there is no room. */
+dpr_status dpr_wisdom_learn(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,
+                            uint64_t count, double seconds);
+
 #endif

@@ -135,9 +135,10 @@ static void explain(dpr_text *text, const void *subject) {
     explain_machine(text, caps);
     (void)dpr_expect(step->strategy, key, of->machine, (dpr_size){of->run->count, results_of(of)}, &measured);
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
-                 key->f.strategy ? "asked for by name"
-                 : measured      ? "the cheapest by times that were measured here"
-                                 : "the cheapest by prediction");
+                 key->f.effort == DPR_MEASURE ? "the quickest when the plan was made"
+                 : key->f.strategy            ? "asked for by name"
+                 : measured                   ? "the cheapest by times that were measured here"
+                                              : "the cheapest by prediction");
     explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);

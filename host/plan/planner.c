@@ -1,6 +1,7 @@
 #include "planner.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "cost.h"
 #include "error.h"
@@ -117,10 +118,11 @@ static void keep_measured(candidates *c) {
     c->count = kept;
 }
 
-int dpr_has_candidate(const dpr_key *key, const dpr_machine *machine) {
+int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_strategy **list) {
     candidates c = {.key = key, .machine = machine};
     gather(&c);
-    return c.count > 0;
+    memcpy(list, c.strategy, (size_t)c.count * sizeof *list);
+    return c.count;
 }
 
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
@@ -275,6 +277,10 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
     if (status != DPR_OK)
         return status;
     candidates c = {.key = &choice->key, .machine = &known};
+    if (choice->key.f.effort == DPR_MEASURE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->effort is DPR_MEASURE, which only dpr_plan_create() takes, for "
+                        "an array without gaps");
     gather(&c);
     if (c.count == 0)
         return refuse_all(&choice->key, &known.caps);

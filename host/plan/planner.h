@@ -65,8 +65,9 @@ const dpr_choice_step *dpr_choice_at(const dpr_choice *choice, size_t count);
 /* Why the strategy cannot run the key on the machine, or NULL if it can. */
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps);
 
-/* Whether there is a strategy that the planner may choose for the key on the machine. */
-int dpr_has_candidate(const dpr_key *key, const dpr_machine *machine);
+/* Lists the strategies that the planner may choose for the key on the machine, in the registry's order; there is room
+ * for all strategies. Returns how many there are. */
+int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_strategy **list);
 
 /* Predicted seconds of a run on the machine, from the call to the result: at least as many as memory takes to deliver
  * the array, whatever the strategy's cost states. The strategy can run the key there. */

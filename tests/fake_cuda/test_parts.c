@@ -126,6 +126,30 @@ PARTS_TEST(plans_have_segments) {
     dpr_plan_destroy(plan);
 }
 
+/* A plan of an array that measures runs all candidates on memory of its own, and gives it back. */
+PARTS_TEST(plans_of_arrays_measure) {
+    const scene *s = fixture;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    double seconds = 0;
+    options.effort = DPR_MEASURE;
+    problem.dtype = DPR_I32;
+    problem.count = COUNT;
+    problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    memcpy(s->out, canaries, sizeof canaries);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && s->out[0] == COUNT && s->out[1] == canaries[1]);
+    options.effort = DPR_EFFORT_DEFAULT;
+    options.strategy = dpr_plan_strategy(plan);
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 1, &seconds));
+    EXPECT_TRUE(seconds > 0);
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 0, &seconds));
+    dpr_plan_destroy(plan);
+    dpr_wisdom_forget();
+}
+
 /* The workspace that a plan along axes announces is that of its shape. */
 PARTS_TEST(plans_along_axes_explain_themselves) {
     const scene *s = fixture;

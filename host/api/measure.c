@@ -1,0 +1,144 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime() */
+#include "measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "error.h"
+#include "plan/registry.h"
+#include "wisdom.h"
+
+/* A batch has as many runs as take this long, by its first run, but no more than MOST_RUNS. The time of a strategy is
+ * that of the quickest of BATCHES: what disturbs a batch makes it slower. */
+enum { BATCHES = 5, MOST_RUNS = 64 };
+static const double batch_seconds = 1e-3;
+
+/* The arrays that all candidates work on. */
+typedef struct arrays {
+    dpr_ctx *ctx;
+    const dpr_request *request;
+    int on_device;
+    void *in, *out; /* results are DPR_RESULT_BYTES apart */
+} arrays;
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The array is zeros, or whatever the device's memory holds. */
+static dpr_status allocate(arrays *a) {
+    const size_t bytes = a->request->count * a->request->dtype->size, results = DPR_FUSED_MOST * DPR_RESULT_BYTES;
+    if (a->on_device) {
+        dpr_status status = dpr_device_upload(dpr_ctx_gpu(a->ctx), NULL, 0, bytes + 1, &a->in);
+        if (status == DPR_OK)
+            status = dpr_device_upload(dpr_ctx_gpu(a->ctx), NULL, 0, results, &a->out);
+        return status;
+    }
+    a->in = malloc(bytes + 1);
+    a->out = malloc(results);
+    if (!a->in || !a->out)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for an array of %zu bytes to measure with", bytes);
+    memset(a->in, 0, bytes + 1);
+    return DPR_OK;
+}
+
+static void release(arrays *a) {
+    void *const memory[] = {a->in, a->out};
+    for (int i = 0; i < 2; i++) {
+        if (a->on_device && memory[i])
+            dpr_device_free(dpr_ctx_gpu(a->ctx), memory[i]);
+        else if (!a->on_device)
+            free(memory[i]);
+    }
+}
+
+/* Runs `n` times, and waits. *seconds is the time of one run. */
+static dpr_status run(const arrays *a, const dpr_choice *choice, int n, double *seconds) {
+    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(a->ctx), NULL};
+    const dpr_choice_step *step = dpr_choice_at(choice, a->request->count);
+    void *outs[DPR_FUSED_MOST];
+    dpr_status status = DPR_OK;
+    dpr_run of;
+    for (int i = 0; i < DPR_FUSED_MOST; i++)
+        outs[i] = (char *)a->out + (size_t)i * DPR_RESULT_BYTES;
+    const dpr_outputs fused = dpr_request_outputs(a->request, outs);
+    const double began = now();
+    for (int i = 0; i < n && status == DPR_OK; i++) {
+        dpr_request_run(a->request, &of);
+        of.key = choice->key;
+        of.in = a->in;
+        of.out = a->out;
+        of.fused = fused.count > 0 ? &fused : NULL;
+        of.limits = step->limits;
+        if (step->strategy->side == DPR_ON_GPU)
+            status = dpr_ctx_run(a->ctx, choice, &of, NULL);
+        else
+            (void)step->strategy->launch(&of);
+    }
+    if (status == DPR_OK && step->strategy->side == DPR_ON_GPU)
+        status = dpr_device_wait(on_device);
+    *seconds = (now() - began) / n;
+    return status;
+}
+
+static dpr_status measure(const arrays *a, const dpr_strategy *strategy, double *least) {
+    const dpr_choice *choice = NULL;
+    dpr_key key = a->request->key;
+    double seconds = 0;
+    key.f.strategy = (uint8_t)(dpr_strategy_index(strategy) + 1);
+    key.f.effort = DPR_EFFORT_DEFAULT;
+    dpr_status status = dpr_ctx_choice(a->ctx, key, &choice);
+    if (status == DPR_OK)
+        status = run(a, choice, 1, &seconds); /* loads kernels, and starts threads */
+    if (status == DPR_OK)
+        status = run(a, choice, 1, &seconds);
+    *least = seconds;
+    const int n = seconds * MOST_RUNS < batch_seconds ? MOST_RUNS : 1 + (int)(batch_seconds / seconds);
+    for (int i = 0; i < BATCHES && status == DPR_OK; i++) {
+        status = run(a, choice, n, &seconds);
+        *least = seconds < *least || i == 0 ? seconds : *least;
+    }
+    return status;
+}
+
+/* Times that are outside of what wisdom holds are not added. */
+static void learn(const arrays *a, const dpr_strategy *strategy, double seconds) {
+    if (dpr_wise_key(&a->request->key))
+        (void)dpr_wisdom_learn(dpr_ctx_machine(a->ctx), strategy, &a->request->key, a->request->count, seconds);
+}
+
+static dpr_status measure_all(const arrays *a, const dpr_strategy **out) {
+    const dpr_strategy *candidates[DPR_STRATEGY_COUNT];
+    const int n = dpr_candidates(&a->request->key, dpr_ctx_machine(a->ctx), candidates);
+    double best = 0;
+    *out = NULL;
+    for (int i = 0; i < n; i++) {
+        double seconds;
+        const dpr_status status = measure(a, candidates[i], &seconds);
+        if (status != DPR_OK)
+            return status;
+        learn(a, candidates[i], seconds);
+        if (!*out || seconds < best) {
+            best = seconds;
+            *out = candidates[i];
+        }
+    }
+    return *out ? DPR_OK : dpr_fail(DPR_ERR_STRATEGY_UNABLE, "there is no candidate to measure for this problem");
+}
+
+dpr_status dpr_measure(dpr_ctx *ctx, const dpr_request *request, const dpr_strategy **out) {
+    arrays a = {.ctx = ctx, .request = request, .on_device = request->key.f.in_memory == DPR_MEMORY_DEVICE};
+    if (!a.on_device && request->key.f.in_memory != DPR_MEMORY_HOST)
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->effort is DPR_MEASURE, and problem->memory is %s memory; it "
+                        "should be host or device memory",
+                        dpr_memory_name((dpr_memory)request->key.f.in_memory));
+    dpr_status status = allocate(&a);
+    if (status == DPR_OK)
+        status = measure_all(&a, out);
+    release(&a);
+    return status;
+}
