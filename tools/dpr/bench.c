@@ -5,6 +5,7 @@
 #include "bench_report.h"
 #include "bench_walk.h"
 #include "commands.h"
+#include "compare.h"
 #include "dpr_commit.h"
 #include "listings.h"
 #include "nested.h"
@@ -27,6 +28,7 @@ static void print_tables(void) {
 
 static const cli_help help = {
     "Usage: dpr bench [OPTION]...\n"
+    "       dpr bench --compare OLD NEW [--threshold SHARE] [-f FORMAT] [-O FILE]\n"
     "Measures strategies on this machine, for every combination of the options' lists, checks every result, and\n"
     "shows the quickest and how far the planner's choice is from it.\n"
     "\n"
@@ -42,7 +44,9 @@ static const cli_help help = {
     "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
     "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
     "  dpr bench --nested                           what launches from kernels cost on this GPU\n"
-    "  dpr bench --nested -n 2^22 --pools 2048,8192 --depth 4\n",
+    "  dpr bench --nested -n 2^22 --pools 2048,8192 --depth 4\n"
+    "  dpr bench --compare old.json new.json        which times of two builds differ\n"
+    "  dpr bench --compare old.json new.json --threshold 10% -O changes.md\n",
     print_tables,
     "Modes define the time of a call:\n"
     "  graph      one replay of a CUDA graph of many calls, between two events, divided by their number\n"
@@ -83,13 +87,31 @@ static const cli_help help = {
     "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
     "ends the program. FILE is kept up to date while it runs.\n"
     "\n"
+    "--compare measures nothing. It reads two files that dpr bench or dpr_peers wrote with -f json ('-' is standard\n"
+    "input), compares the times of rows that both have, and names rows that one of them has. A row of NEW is slower\n"
+    "or faster if the ratio of the times is beyond the threshold, and its 95 % confidence interval does not contain\n"
+    "1. A row is the same if this interval is within the threshold; or if the ratio is, and the interval contains 1\n"
+    "and is within three times the threshold. Other rows are unsure: the interval is too wide to tell. It includes\n"
+    "how runs of one build differ; tools/bench/README.md says how. Warnings name what differs between the two\n"
+    "measurements (device, settings), and an interrupt.\n"
+    "\n"
     "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that\n"
     "--ladder, --nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt,\n"
-    "143 after a request to end (SIGTERM).\n"};
+    "143 after a request to end (SIGTERM). With --compare: 0 if no row of NEW is slower, 1 if one is, or failed or\n"
+    "gave a wrong result, or if a file cannot be compared or no row is in both, 2 as before.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int parse(int argc, char **argv, bench_asked *a) {
+/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
+typedef struct request {
+    bench_asked asked;
+    compare_asked compare;
+    lineup_results results;
+    int first; /* operand */
+} request;
+
+static int parse(int argc, char **argv, request *r) {
+    bench_asked *a = &r->asked;
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of "
@@ -121,6 +143,9 @@ static int parse(int argc, char **argv, bench_asked *a) {
          "with --nested: sizes of the pool of pending launches\n(default: 64,512,2048,4096,65536)"},
         {0, "depth", "N", cli_depth, &a->depth,
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
+        {0, "compare", NULL, cli_flag, &r->compare.wanted, "compare two files of results, OLD and NEW, row by row"},
+        {0, "threshold", "SHARE", axis_parse_share, &r->compare.threshold,
+         "with --compare: changes that are not relevant\n(default: 3%)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
@@ -130,7 +155,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
         cli_help_option,
         {0}};
-    return cli_parse(argc, argv, &help, options, NULL);
+    return cli_parse(argc, argv, &help, options, &r->first);
 }
 
 /* ---- What is measured without --ladder and --nested -------------------------------------------------------------- */
@@ -244,13 +269,7 @@ static int measure_asked(bench_asked *asked, bench_results *out) {
     return code;
 }
 
-/* ---- The command ------------------------------------------------------------------------------------------------ */
-
-/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
-typedef struct request {
-    bench_asked asked;
-    lineup_results results;
-} request;
+/* ---- Measuring -------------------------------------------------------------------------------------------------- */
 
 static int is_lineup(const bench_asked *a) {
     return a->nested || a->ladder;
@@ -302,6 +321,28 @@ static int write_report(void *user, FILE *f, int format) {
                                 : bench_write(f, &r->results.bench, (report_format)format);
 }
 
+/* ---- Comparing -------------------------------------------------------------------------------------------------- */
+
+/* Whether anything is asked for that belongs to measuring. */
+static int measures(const bench_asked *a) {
+    return a->counts.n || a->ops.n || a->dtypes || is_of_many(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
+           || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->block || a->pools.n
+           || a->depth;
+}
+
+static int compare(const request *r, int argc, char **argv) {
+    const char *const *files = (const char *const *)argv + r->first;
+    if (measures(&r->asked))
+        return cli_usage("--compare measures nothing: it takes --threshold, --format, --output and --quiet");
+    if (argc - r->first != 2)
+        return cli_usage("--compare takes two files, OLD and NEW");
+    if (strcmp(files[0], "-") == 0 && strcmp(files[1], "-") == 0)
+        return cli_usage("standard input ('-') is named twice");
+    return compare_files(files[0], files[1], &r->compare, r->asked.file);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------ */
+
 int command_bench(int argc, char **argv) {
     static request r;
     outfile file = {.format = OUTFILE_GUESS, .write = write_report, .user = &r};
@@ -309,9 +350,15 @@ int command_bench(int argc, char **argv) {
         (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
-    int code = parse(argc, argv, &r.asked);
+    int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
+    if (r.compare.wanted)
+        return compare(&r, argc, argv);
+    if (r.compare.threshold > 0)
+        return cli_usage("--threshold belongs to --compare, which is not asked for");
+    if (r.first < argc)
+        return cli_usage("the operand '%s' makes no sense here", argv[r.first]);
     code = complete(&r.asked);
     return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }
