@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench_lineup.h"
+#include "bench_plot.h"
 #include "bench_report.h"
 #include "bench_walk.h"
 #include "commands.h"
@@ -9,6 +10,7 @@
 #include "dpr_commit.h"
 #include "listings.h"
 #include "nested.h"
+#include "terminal.h"
 
 static void print_tables(void) {
     const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):\n  ";
@@ -38,6 +40,7 @@ static const cli_help help = {
     "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
     "  dpr bench -o sum,var,sum+var                 the last with both operations in one pass\n"
     "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
+    "  dpr bench -d cpu -n 2^6:2^24:x2 --plot -O cpu.json  times against sizes, drawn in the terminal\n"
     "  dpr bench --segments all                     an array with many results: nine distributions of lengths\n"
     "  dpr bench --axes all -d cpu -n 2^20          the same along axes, of twelve arrays of several dimensions\n"
     "  dpr bench --segments zipf,ones -o max -t f16 --offsets i64\n"
@@ -107,6 +110,7 @@ typedef struct request {
     bench_asked asked;
     compare_asked compare;
     lineup_results results;
+    int plot;  /* 1: times are drawn against sizes */
     int first; /* operand */
 } request;
 
@@ -148,6 +152,7 @@ static int parse(int argc, char **argv, request *r) {
          "with --compare: changes that are not relevant\n(default: 3%)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},
+        {0, "plot", NULL, cli_flag, &r->plot, "also draw times against sizes, with characters"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
          "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
         {'O', "output", "FILE", cli_text, &a->file->name, "write there, and not to standard output"},
@@ -294,6 +299,16 @@ static int check_many(const bench_asked *a) {
                              option);
 }
 
+static int check_plot(const bench_asked *a) {
+    const int has_text = a->file->name || a->file->format == OUTFILE_GUESS || a->file->format == REPORT_TABLE;
+    if (is_lineup(a) || is_of_many(a))
+        return cli_usage("--plot is without --ladder, --nested, --segments and --axes");
+    return has_text
+               ? CLI_OK
+               : cli_usage("--plot draws on standard output, which has the report as %s: name a file with --output",
+                           report_format_name((size_t)a->file->format));
+}
+
 static int complete(bench_asked *a) {
     if (is_of_many(a) && check_many(a) != CLI_OK)
         return CLI_USAGE;
@@ -315,6 +330,13 @@ static int measure(void *user) {
     return is_lineup(&r->asked) ? lineup_measure(&r->asked, &r->results) : measure_asked(&r->asked, &r->results.bench);
 }
 
+/* Below the table, if it is on standard output, too. */
+static int show_plot(void *user) {
+    const request *r = user;
+    const plot_style style = {.columns = terminal_columns(stdout), .utf8 = terminal_has_utf8()};
+    return plot_write(stdout, &r->results.bench, &style) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
 static int write_report(void *user, FILE *f, int format) {
     const request *r = user;
     return is_lineup(&r->asked) ? lineup_write(f, &r->results, (report_format)format)
@@ -332,7 +354,7 @@ static int measures(const bench_asked *a) {
 
 static int compare(const request *r, int argc, char **argv) {
     const char *const *files = (const char *const *)argv + r->first;
-    if (measures(&r->asked))
+    if (measures(&r->asked) || r->plot)
         return cli_usage("--compare measures nothing: it takes --threshold, --format, --output and --quiet");
     if (argc - r->first != 2)
         return cli_usage("--compare takes two files, OLD and NEW");
@@ -359,6 +381,9 @@ int command_bench(int argc, char **argv) {
         return cli_usage("--threshold belongs to --compare, which is not asked for");
     if (r.first < argc)
         return cli_usage("the operand '%s' makes no sense here", argv[r.first]);
+    if (r.plot && check_plot(&r.asked) != CLI_OK)
+        return CLI_USAGE;
+    r.asked.show = r.plot ? show_plot : NULL;
     code = complete(&r.asked);
     return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }
