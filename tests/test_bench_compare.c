@@ -11,6 +11,8 @@
 
 /* ---- Verdicts --------------------------------------------------------------------------------------------------- */
 
+static const compare_rule rule = {.threshold = 0.03};
+
 /* A time whose interval reaches `below` and `above` from its median, as fractions. */
 static compare_time time_of(double median, double below, double above) {
     return (compare_time){
@@ -18,7 +20,7 @@ static compare_time time_of(double median, double below, double above) {
 }
 
 static compare_verdict verdict_of(compare_time old, compare_time new) {
-    const compare_ratio r = compare_times(&old, &new, 0.03);
+    const compare_ratio r = compare_times(&old, &new, &rule);
     EXPECT_THAT(r.low <= r.ratio && r.ratio <= r.high, "%g is not from %g to %g", r.ratio, r.low, r.high);
     return r.verdict;
 }
@@ -51,7 +53,7 @@ TEST(BenchCompare, the_order_of_sides_does_not_matter) {
         for (int j = 0; j < 30; j++) {
             const double ratio = 0.8 + 0.003 * i, width = 0.007 * j;
             const compare_time a = time_of(100, width, width / 3), b = time_of(100 * ratio, width / 2, width);
-            const compare_ratio r = compare_times(&a, &b, 0.03), s = compare_times(&b, &a, 0.03);
+            const compare_ratio r = compare_times(&a, &b, &rule), s = compare_times(&b, &a, &rule);
             EXPECT_THAT(s.verdict == reverse[r.verdict], "%g, %g: %s", ratio, width, compare_verdict_name(r.verdict));
             EXPECT_NEAR_F64(1, r.low * s.high, 1e-12);
             EXPECT_NEAR_F64(1, r.high * s.low, 1e-12);
@@ -67,7 +69,7 @@ TEST(BenchCompare, intervals_without_a_width) {
     check("slower", old, time_of(103.1, 0, 0));
     check("faster", old, time_of(96.9, 0, 0));
     const compare_time new = time_of(100, 0, 0);
-    const compare_ratio r = compare_times(&old, &new, 0.03);
+    const compare_ratio r = compare_times(&old, &new, &rule);
     EXPECT_THAT(r.high - r.low > 0.02 && r.high - r.low < 0.04, "%g to %g", r.low, r.high);
 }
 
@@ -91,9 +93,20 @@ TEST(BenchCompare, intervals_that_are_too_wide_for_the_same) {
 
 TEST(BenchCompare, the_threshold_is_the_users) {
     const compare_time old = time_of(100, .01, .01), new = time_of(108, .01, .01);
-    EXPECT_EQ_I64(COMPARE_SLOWER, compare_times(&old, &new, 0.03).verdict);
-    EXPECT_EQ_I64(COMPARE_UNSURE, compare_times(&old, &new, 0.09).verdict);
-    EXPECT_EQ_I64(COMPARE_SAME, compare_times(&old, &new, 0.15).verdict);
+    EXPECT_EQ_I64(COMPARE_SLOWER, compare_times(&old, &new, &rule).verdict);
+    EXPECT_EQ_I64(COMPARE_UNSURE, compare_times(&old, &new, &(compare_rule){.threshold = 0.09}).verdict);
+    EXPECT_EQ_I64(COMPARE_SAME, compare_times(&old, &new, &(compare_rule){.threshold = 0.15}).verdict);
+}
+
+/* A machine that was slower as a whole explains as much. */
+TEST(BenchCompare, drift_widens_the_interval) {
+    const compare_time old = time_of(100, .01, .01), new = time_of(110, .01, .01);
+    const compare_ratio r = compare_times(&old, &new, &rule);
+    const compare_ratio s = compare_times(&old, &new, &(compare_rule){.threshold = 0.03, .drift = 0.25});
+    EXPECT_EQ_I64(COMPARE_SLOWER, r.verdict);
+    EXPECT_EQ_I64(COMPARE_UNSURE, s.verdict);
+    EXPECT_NEAR_F64(r.low / 1.25, s.low, 1e-12);
+    EXPECT_NEAR_F64(r.high * 1.25, s.high, 1e-12);
 }
 
 /* A scatter of samples that the interval does not show, because there were many. */
@@ -111,14 +124,14 @@ TEST(BenchCompare, reasons_not_to_believe_a_time) {
     old.settled = 0;
     check("slower", old, new); /* its interval is wide, and that is all */
     old.doubtful = 1;
-    compare_ratio r = compare_times(&old, &new, 0.03);
+    compare_ratio r = compare_times(&old, &new, &rule);
     EXPECT_EQ_I64(COMPARE_UNSURE, r.verdict);
     EXPECT_CONTAINS(r.why, "the machine was slower");
     EXPECT_NEAR_F64(1.5, r.ratio, 1e-12);
     check("same", old, time_of(100, .005, .005));
     old.doubtful = 0;
     new.bounded = 0;
-    r = compare_times(&old, &new, 0.03);
+    r = compare_times(&old, &new, &rule);
     EXPECT_EQ_I64(COMPARE_UNSURE, r.verdict);
     EXPECT_CONTAINS(r.why, "fewer than 6 samples");
 }
@@ -139,7 +152,7 @@ TEST(BenchCompare, the_interval_holds_the_ratio) {
             const bench_summary s = bench_summarise(values, N);
             us[side] = (compare_time){.median = s.median, .low = s.low, .high = s.high, .bounded = s.bounded};
         }
-        const compare_ratio r = compare_times(&us[0], &us[1], 0.03);
+        const compare_ratio r = compare_times(&us[0], &us[1], &rule);
         held += r.low <= 1 && r.high >= 1;
     }
     EXPECT_THAT(held >= RUNS * 0.95, "%d of %d", held, RUNS);
@@ -352,6 +365,33 @@ TEST(BenchCompare, failures) {
     forget(&c);
 }
 
+/* Known if both runs were on one device and have rates of a fixed piece of work. */
+TEST(BenchCompare, drift_of_the_machine) {
+    static const struct {
+        const char *old, *new;
+        double drift;
+    } cases[] = {
+        {"\"reference\":{\"clock_mhz\":1000,\"read_gb_per_s\":10}",
+         "\"reference\":{\"clock_mhz\":1000,\"read_gb_per_s\":8}", 0.25},
+        {"\"reference\":{\"clock_mhz\":1000,\"read_gb_per_s\":8}",
+         "\"reference\":{\"clock_mhz\":1500,\"read_gb_per_s\":10}", 0.5},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":0}", 0},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":\"x\"}", 0},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":1e999}", 0},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":[1]", 0},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"a\":1", 0},
+        {"\"reference\":{\"clock_mhz\":1000}", "\"device\":{\"name\":\"other\"},\"reference\":{\"clock_mhz\":500}", 0}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char old[1024], new[1024];
+        compared c;
+        snprintf(old, sizeof old, "{%s,\"rows\":[" ROW("a", "1", TIMES) "]}", cases[i].old);
+        snprintf(new, sizeof new, "{%s,\"rows\":[" ROW("a", "1", TIMES) "]}", cases[i].new);
+        compare(&c, old, new);
+        EXPECT_THAT(fabs(c.r.rule.drift - cases[i].drift) < 1e-12, "case %zu: %g", i, c.r.rule.drift);
+        forget(&c);
+    }
+}
+
 /* ---- Reports ---------------------------------------------------------------------------------------------------- */
 
 static int write_all(FILE *f, const void *r, report_format format) {
@@ -404,7 +444,7 @@ TEST(BenchCompare, report_as_json) {
     compared c;
     compare(&c, old_document, new_document);
     cJSON *document = report_json_of(write_all, &c.r);
-    EXPECT_EQ_STR("benchmark,threshold,old,new,warnings,rows,only_in_old,only_in_new,definitions,summary",
+    EXPECT_EQ_STR("benchmark,threshold,drift,old,new,warnings,rows,only_in_old,only_in_new,definitions,summary",
                   keys_of(document));
     EXPECT_EQ_STR("file,benchmark,version,commit,device,rows", keys_of(member_of(document, "old")));
     EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,verdict,old_us,old_low_us,old_high_us,new_us,new_low_us,"

@@ -53,11 +53,13 @@ static compare_verdict judge(double low, double centre, double high, double band
     return centre > 0 ? COMPARE_SLOWER : COMPARE_FASTER;
 }
 
-compare_ratio compare_times(const compare_time *old, const compare_time *new, double threshold) {
-    const double centre = log(new->median / old->median), runs = hypot(between_runs(old), between_runs(new));
-    const double low = centre - recover(runs, log(new->median / new->low), log(old->high / old->median));
-    const double high = centre + recover(runs, log(new->high / new->median), log(old->median / old->low));
-    compare_ratio r = {exp(centre), exp(low), exp(high), judge(low, centre, high, log1p(threshold)), NULL};
+/* The drift is no scatter: it comes on top. */
+compare_ratio compare_times(const compare_time *old, const compare_time *new, const compare_rule *rule) {
+    const double centre = log(new->median / old->median), drift = log1p(rule->drift);
+    const double runs = hypot(between_runs(old), between_runs(new));
+    const double low = centre - drift - recover(runs, log(new->median / new->low), log(old->high / old->median));
+    const double high = centre + drift + recover(runs, log(new->high / new->median), log(old->median / old->low));
+    compare_ratio r = {exp(centre), exp(low), exp(high), judge(low, centre, high, log1p(rule->threshold)), NULL};
     if (!old->bounded || !new->bounded)
         r.why = "fewer than 6 samples bound no median with 95 %";
     else if ((old->doubtful || new->doubtful) && (r.verdict == COMPARE_SLOWER || r.verdict == COMPARE_FASTER))
@@ -285,12 +287,12 @@ const char *compare_name(const compare_row *row, char text[COMPARE_NAME]) {
 
 /* ---- Pairs ------------------------------------------------------------------------------------------------------ */
 
-static compare_ratio compare_rows(const compare_row *old, const compare_row *new, double threshold) {
+static compare_ratio compare_rows(const compare_row *old, const compare_row *new, const compare_rule *rule) {
     if (!new->ok)
         return (compare_ratio){.verdict = COMPARE_FAILED, .why = "it failed or gave a wrong result"};
     if (!old->ok)
         return (compare_ratio){.verdict = COMPARE_UNSURE, .why = "it failed or gave a wrong result in OLD"};
-    return compare_times(&old->us, &new->us, threshold);
+    return compare_times(&old->us, &new->us, rule);
 }
 
 static const compare_row *find(const compare_side *side, const compare_row *like) {
@@ -312,7 +314,7 @@ static void count_pair(compare_results *r, compare_pair *p, double *logs) {
         r->verdicts[COMPARE_FAILED] += p->new && !p->new->ok; /* new, and wrong already */
         return;
     }
-    p->ratio = compare_rows(p->old, p->new, r->threshold);
+    p->ratio = compare_rows(p->old, p->new, &r->rule);
     r->verdicts[p->ratio.verdict]++;
     r->both += !p->new->choice;
     if (p->ratio.ratio <= 0)
@@ -329,9 +331,25 @@ static void add_pair(compare_results *r, const compare_row *old, const compare_r
         r->pairs[r->count++] = pair;
 }
 
+/* How much slower the machine was in one of the runs, by the rate that changed more. */
+static double drift_of(const cJSON *old, const cJSON *new) {
+    static const char *const rates[] = {"clock_mhz", "read_gb_per_s"};
+    const char *device = text_of(member(old, "device"), "name");
+    double drift = 0;
+    for (size_t i = 0; i < 2 && strcmp(device, text_of(member(new, "device"), "name")) == 0; i++) {
+        const cJSON *before = member(member(old, "reference"), rates[i]);
+        const cJSON *after = member(member(new, "reference"), rates[i]);
+        const double x = cJSON_IsNumber(before) ? before->valuedouble : 0;
+        const double y = cJSON_IsNumber(after) ? after->valuedouble : 0;
+        if (x > 0 && y > 0 && isfinite(x) && isfinite(y))
+            drift = fmax(drift, fmax(x, y) / fmin(x, y) - 1);
+    }
+    return drift;
+}
+
 int compare_match(const compare_side *old, const compare_side *new, double threshold, compare_results *out) {
     double logs = 0;
-    *out = (compare_results){.old = old, .new = new, .threshold = threshold};
+    *out = (compare_results){.old = old, .new = new, .rule = {threshold, drift_of(old->document, new->document)}};
     out->pairs = calloc(old->count + new->count, sizeof *out->pairs);
     if (!out->pairs)
         return -1;

@@ -42,8 +42,12 @@ typedef struct compare_ratio {
     const char *why; /* a clause, if the interval alone does not say why it is unsure or failed; else NULL. Static */
 } compare_ratio;
 
-/* Compares two times. Changes of up to `threshold`, a fraction more than 0, are not relevant. */
-compare_ratio compare_times(const compare_time *old, const compare_time *new, double threshold);
+typedef struct compare_rule {
+    double threshold; /* changes of up to this, a fraction more than 0, are not relevant */
+    double drift;     /* how much slower a fixed piece of work ran in one run than in the other, a fraction from 0 on */
+} compare_rule;
+
+compare_ratio compare_times(const compare_time *old, const compare_time *new, const compare_rule *rule);
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
 
@@ -86,7 +90,7 @@ typedef struct compare_pair {
 
 typedef struct compare_results {
     const compare_side *old, *new;
-    double threshold;
+    compare_rule rule;
     compare_pair *pairs; /* in the order of NEW, those that OLD alone has at the end. The planner's choice is one where
                             it changed */
     size_t count;
@@ -97,8 +101,9 @@ typedef struct compare_results {
     const compare_pair *worst;         /* the greatest ratio; NULL if there is none */
 } compare_results;
 
-/* Matches the rows of both sides, and compares their times. 0, or -1 when out of memory. compare_free() is due in any
- * case, before the sides are freed. */
+/* Matches the rows of both sides, and compares their times. If the devices have one name, and the documents the rates
+ * of a fixed piece of work (`reference`), then the drift of the machine is known; else it is 0. 0, or -1 when out of
+ * memory. compare_free() is due in any case, before the sides are freed. */
 int compare_match(const compare_side *old, const compare_side *new, double threshold, compare_results *out);
 void compare_free(compare_results *r);
 

@@ -68,12 +68,19 @@ static void warn_of_end(report_out *out, cJSON *warnings, const compare_side *si
 }
 
 static void write_warnings(report_out *out, const compare_results *r) {
+    char text[160];
     cJSON *warnings = cJSON_AddArrayToObject(out->document, "warnings");
     const cJSON *old = r->old->document, *new = r->new->document;
     warn_of_member(out, warnings, "", "benchmark", member(old, "benchmark"), member(new, "benchmark"));
     warn_of_members(out, warnings, r, "device", 1);
     warn_of_members(out, warnings, r, "settings", 1);
     warn_of_members(out, warnings, r, "definitions", 0);
+    if (r->rule.drift > 0.01) {
+        snprintf(text, sizeof text,
+                 "a fixed piece of work ran %.3g %% slower in one of the runs; all intervals include this",
+                 100 * r->rule.drift);
+        warn(out, warnings, text);
+    }
     warn_of_end(out, warnings, r->old, "OLD");
     warn_of_end(out, warnings, r->new, "NEW");
 }
@@ -314,20 +321,24 @@ static void define(report_out *out, const compare_results *r) {
     cJSON_AddStringToObject(object, "interval",
                             "ratio_low to ratio_high is a 95 % interval of the ratio, which includes how runs of one "
                             "build differ");
+    cJSON_AddStringToObject(object, "drift",
+                            "how much slower a fixed piece of work ran in one of the runs than in the other; the "
+                            "intervals include it");
     cJSON_AddStringToObject(object, "verdict",
                             "same, faster or slower by more than the threshold, unsure, or failed: no result or a "
                             "wrong one in NEW");
     report_text(out, REPORT_NOTE,
                 "Threshold %.3g %%; the 95 %% intervals include how runs of one build differ. Marks: ~ the median is "
                 "not as certain as was asked; ? the machine was slower than before",
-                100 * r->threshold);
+                100 * r->rule.threshold);
 }
 
 int compare_write(FILE *f, const compare_results *r, report_format format) {
     static const compare_verdict order[] = {COMPARE_SAME, COMPARE_UNSURE, COMPARE_FASTER, COMPARE_FAILED,
                                             COMPARE_SLOWER};
     report_out out = report_begin(f, format);
-    report_add(out.document, "benchmark=%s threshold=%g", "dpr bench --compare", r->threshold);
+    report_add(out.document, "benchmark=%s threshold=%g drift=%g", "dpr bench --compare", r->rule.threshold,
+               r->rule.drift);
     report_text(&out, REPORT_TITLE, "NEW compared with OLD");
     write_side(&out, r->old, "old", "OLD");
     write_side(&out, r->new, "new", "NEW");
