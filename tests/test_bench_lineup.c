@@ -332,9 +332,10 @@ LADDER_TEST(json) {
     EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,read_gb_per_s,read,rows,"
                   "without_time,left_out",
                   keys_of(document));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,read_gb_per_s,share,speedup,ratio,threads,"
-                  "blocks_per_sm,blocks,occupancy,limited_by",
-                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR(
+        "graph,stream,blocking,cold,hot,interval,spread,block,reference,read_gb_per_s,share,speedup,ratio,threads,"
+        "blocks_per_sm,blocks,occupancy,limited_by",
+        keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
                   "settled,doubtful,checked,wrong,late,best_us",
                   keys_of(member_of(document, "read")));
@@ -545,9 +546,10 @@ NESTED_TEST(json) {
         "benchmark,version,commit,device,settings,interrupted,definitions,pending,loaded_bytes,reserved_bytes,"
         "device_bytes,length,fan,launches,pools,rows,without_time,left_out",
         keys_of(document));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,pending,launches,pools,length,fan,loaded_bytes,"
-                  "reserved_bytes,ratio,nested,depth",
-                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR(
+        "graph,stream,blocking,cold,hot,interval,spread,block,reference,pending,launches,pools,length,fan,loaded_bytes,"
+        "reserved_bytes,ratio,nested,depth",
+        keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR("pending,device_bytes,launch,samples,median_us,low_us,high_us,spread,settled,text",
                   keys_of(member_of(document, "launches.0")));
     EXPECT_EQ_STR("pending,device_bytes,launch,why,text", keys_of(member_of(document, "launches.1")));

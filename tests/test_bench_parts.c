@@ -425,7 +425,8 @@ TEST(BenchReport, json) {
         keys_of(member_of(document, "device")));
     EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes",
                   keys_of(member_of(document, "settings")));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block", keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,reference",
+                  keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR(
         "strategy,op,dtype,count,mode,cache,block,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,"
         "ok,settled,doubtful,checked,wrong,late",

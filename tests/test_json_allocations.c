@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_compare.h"
 #include "bench_lineup.h"
 #include "bench_report.h"
 #include "cli_json.h"
@@ -121,6 +122,25 @@ static int write_nested(FILE *f) {
     return lineup_write(f, l, REPORT_JSON);
 }
 
+/* Reads both sides, too. */
+static int write_comparison(FILE *f) {
+    static const char text[] =
+        "{\"rows\":[{\"strategy\":\"a\",\"count\":8,\"chosen\":true,\"samples\":9,\"median_us\":1,\"low_us\":1,"
+        "\"high_us\":1,\"spread\":0}]}";
+    char why[COMPARE_WHY];
+    cJSON *document = cJSON_Parse(text);
+    compare_side old = {.name = "old", .document = document}, new = {.name = "new", .document = document};
+    compare_results r = {.old = NULL};
+    int status = compare_read(&old, why) | compare_read(&new, why);
+    if (status == 0)
+        status = compare_match(&old, &new, 0.03, &r) | compare_write(f, &r, REPORT_JSON);
+    compare_free(&r);
+    compare_free_side(&old);
+    compare_free_side(&new);
+    cJSON_Delete(document);
+    return status;
+}
+
 static int write_values(FILE *f) {
     cJSON *list = cJSON_CreateArray();
     value v = {.c128 = {-0.0, 1}};
@@ -145,4 +165,5 @@ DOCUMENT(csv)
 DOCUMENT(table)
 DOCUMENT(ladder)
 DOCUMENT(nested)
+DOCUMENT(comparison)
 DOCUMENT(values)

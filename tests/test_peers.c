@@ -113,9 +113,10 @@ TEST(PeersReport, json) {
         "benchmark,version,commit,device,settings,interrupted,definitions,libraries,ended_early,rows,left_out",
         keys_of(document));
     EXPECT_EQ_STR("dpr,cub", keys_of(member_of(document, "libraries")));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,ratio,dpr,dpr.async,cub,cub.memcpy,cub.pinned,"
-                  "cub.native,cub.transform,cublas.dot,copy,launch",
-                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR(
+        "graph,stream,blocking,cold,hot,interval,spread,block,reference,ratio,dpr,dpr.async,cub,cub.memcpy,cub.pinned,"
+        "cub.native,cub.transform,cublas.dot,copy,launch",
+        keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR("subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,gb_per_s,"
                   "chosen,ok,settled,doubtful,checked,wrong,late",
                   keys_of(member_of(document, "rows.0")));

@@ -1,6 +1,8 @@
 """dpr bench on the CPU: the command line, what is measured, formats, budget and interrupts. Times are not judged."""
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
 import os
@@ -8,7 +10,9 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -135,6 +139,9 @@ class Usage(ToolTest):
                 ("--axes is of operations with exact results: sum, min, ", "--axes", "all", "-o", "mean,prod"),
                 ("--pools belongs to --nested", "--pools", "64"),
                 ("--depth belongs to --nested", "--ladder", "--depth", "4"),
+                ("--plot is without --ladder, --nested, --segments and --axes", "--plot", "--axes", "all"),
+                ("--plot is without --ladder, --nested, --segments and --axes", "--plot", "--ladder"),
+                ("which has the report as json: name a file with --output", "--plot", "-f", "json"),
                 ("the operand 'x' makes no sense here", "x")):
             err = self.bad(wanted, "bench", *args, expect=2)
             self.assertIn("Try 'dpr bench --help'", err)
@@ -643,6 +650,49 @@ class Time(BenchTest):
                 self.assertEqual(shown, b"")
             else:
                 self.assertRegex(shown.decode(), r"\d+ of 11  sum of f32, blocking, cold, [\d^]+ elements  \d+ s left")
+
+
+class Plot(ToolTest):
+    ARGS = (*QUICK, "-q", "-n", "2^6:2^16:x4", "-t", "f32,u8", "-s", "cpu.serial,cpu.simd", "--plot")
+
+    def plots(self, text):
+        """The lines of each plot."""
+        parts = text.split(", time against elements:\n")[1:]
+        return [[line for line in part.splitlines() if line.startswith(" ")] for part in parts]
+
+    def test_below_the_table(self):
+        for env, plain in (({"LC_ALL": "C"}, True), ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.utf8"}, False),
+                           ({"LC_ALL": "C.UTF-8"}, False), ({"LC_ALL": "POSIX", "LANG": "C.UTF-8"}, True)):
+            text = self.good(*self.ARGS, env=env)
+            self.assertLess(text.index("Marks: "), text.index(", time against"))
+            plots = self.plots(text)
+            self.assertEqual(len(plots), 2)
+            for lines in plots:
+                self.assertEqual("".join(lines).isascii(), plain, env)
+                self.assertTrue(all(len(line) <= 80 for line in lines))
+                self.assertTrue(lines[-1].split()[1::2][:2] == ["cpu.serial", "cpu.simd"], lines[-1])
+                self.assertTrue(lines[-2].startswith("          2^6") and lines[-2].endswith("2^16"), lines[-2])
+
+    def test_next_to_a_file(self):
+        path = os.path.join(self.folder, "x.json")
+        text = self.good(*self.ARGS, "-O", path, env={"LC_ALL": "C"})
+        self.assertTrue(text.startswith("\nsum of u8, blocking calls, cold cache, time against elements:\n"), text)
+        with open(path, encoding="utf-8") as f:
+            self.assertEqual(len(json.load(f)["rows"]), len({"cpu.serial", "cpu.simd"}) * 2 * 6)
+
+    def test_width_of_the_terminal(self):
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
+        p = subprocess.Popen([DPR, *self.ARGS], stdout=side, stderr=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"})
+        os.close(side)
+        got = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(main, 65536):
+                got += part
+        os.close(main)
+        self.assertEqual(p.wait(60), 0)
+        axes = [line for line in got.decode().splitlines() if line.strip().startswith("+---")]
+        self.assertEqual([len(line.rstrip()) for line in axes], [119, 119])
 
 
 if __name__ == "__main__":

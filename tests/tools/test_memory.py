@@ -51,6 +51,12 @@ class Memory(ToolTest):
             self.check("plan", "--json", "--machine", machine, "--memory", "host", "-n", "1000")
         self.check("plan", "--machine", machine, "-n", "1000", read=str)
 
+    def test_compare(self):
+        row = {"strategy": "a", "count": 8, "chosen": True, "samples": 9, "median_us": 1, "low_us": 1, "high_us": 1, "spread": 0}
+        paths = [self.file(f"{side}.json", json.dumps({"rows": [{**row, "commit": side}]}).encode()) for side in ("old", "new")]
+        self.check("bench", "--compare", *paths, "-f", "json")
+        self.check("bench", "--compare", *paths, read=str)
+
     def test_info(self):
         self.check("info", "--json", "-d", "cpu", read=keys)
 

@@ -278,7 +278,9 @@ int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user)
     asked_catch_signals(a);
     code = measure(user);
     if (code != CLI_USAGE && results->device.name[0]) {
-        const int written = outfile_finish(a->file);
+        int written = outfile_finish(a->file);
+        if (written == CLI_OK && a->show)
+            written = a->show(user);
         code = written != CLI_OK ? written : results->interrupted ? CLI_SIGNAL + *a->stop : code;
     } else {
         outfile_abandon(a->file);

@@ -48,6 +48,7 @@ typedef struct bench_asked {
     const char *commit;
     int quiet;                         /* 1: no live line and no notes */
     outfile *file;                     /* kept up to date */
+    int (*show)(void *user);           /* what is on standard output after the report: an exit code; NULL: nothing */
     const volatile sig_atomic_t *stop; /* becomes the number of the signal when the measurement should end */
 } bench_asked;
 
@@ -128,8 +129,8 @@ static inline int asked_stopped(const bench_asked *a) {
 /* Lets the first SIGINT or SIGTERM set *a->stop; the second has its usual effect. */
 void asked_catch_signals(bench_asked *a);
 
-/* Has measure(user) fill *results, writes the report to a->file, and frees the results, with
- * asked_catch_signals(). Returns the exit code, for which measure() returns its part. */
+/* Has measure(user) fill *results, writes the report to a->file, calls a->show(user), and frees the results, with
+ * asked_catch_signals(). Returns the exit code, for which measure() and a->show() return their parts. */
 int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user), void *user);
 
 #endif

@@ -30,6 +30,9 @@ static void add_heads(report_out *out, const char *name, const bench_results *r)
     report_add(out->document, "benchmark=%s version=%s commit=%s", name, dpr_version(), r->commit);
     add_device(cJSON_AddObjectToObject(out->document, "device"), &r->device);
     add_settings(cJSON_AddObjectToObject(out->document, "settings"), r);
+    if (r->clock_mhz > 0)
+        report_add(cJSON_AddObjectToObject(out->document, "reference"), "clock_mhz=%g read_gb_per_s=%g", r->clock_mhz,
+                   r->read_gb_per_s);
     cJSON_AddBoolToObject(out->document, "interrupted", r->interrupted);
     if (r->row_count > 0 && r->rows[0].at.shape)
         report_known(out->document, "read_gb_per_s", r->read_gb_per_s);
@@ -45,6 +48,7 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"interval", "low_us to high_us is a confidence interval of the median, 95 %"},
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
+        {"reference", "the best rates of a fixed piece of work, which was repeated during the measurement"},
         {NULL, NULL}};
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");
     for (const bench_definition *d = all; d->key; d++)

@@ -64,6 +64,7 @@ typedef struct bench_results {
     const char *commit;
     bench_rule rule;      /* its time is the budget of all */
     double read_gb_per_s; /* at which the device reads memory (bench_reference); 0: not known */
+    double clock_mhz;     /* likewise; 0: not known */
     int interrupted;
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */
     bench_row *rows;   /* rows of one case come one after another */

@@ -259,7 +259,9 @@ static void measure(bench_walk *w) {
         w->code = cli_error("%s", why);
         end(w, "the device failed");
     }
-    w->results->read_gb_per_s = bench_timer_best(w->timer).read_gb_per_s;
+    const bench_reference best = bench_timer_best(w->timer);
+    w->results->read_gb_per_s = best.read_gb_per_s;
+    w->results->clock_mhz = best.clock_mhz;
     for (int i = 0; i < w->n; i++)
         keep(w, i);
     if (status == 0)

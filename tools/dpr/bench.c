@@ -2,12 +2,15 @@
 #include <string.h>
 
 #include "bench_lineup.h"
+#include "bench_plot.h"
 #include "bench_report.h"
 #include "bench_walk.h"
 #include "commands.h"
+#include "compare.h"
 #include "dpr_commit.h"
 #include "listings.h"
 #include "nested.h"
+#include "terminal.h"
 
 static void print_tables(void) {
     const char *before = "\nDemonstrations, to learn from, which let their block size be chosen (--block):\n  ";
@@ -27,6 +30,7 @@ static void print_tables(void) {
 
 static const cli_help help = {
     "Usage: dpr bench [OPTION]...\n"
+    "       dpr bench --compare OLD NEW [--threshold SHARE] [-f FORMAT] [-O FILE]\n"
     "Measures strategies on this machine, for every combination of the options' lists, checks every result, and\n"
     "shows the quickest and how far the planner's choice is from it.\n"
     "\n"
@@ -36,13 +40,16 @@ static const cli_help help = {
     "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
     "  dpr bench -o sum,var,sum+var                 the last with both operations in one pass\n"
     "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
+    "  dpr bench -d cpu -n 2^6:2^24:x2 --plot -O cpu.json  times against sizes, drawn in the terminal\n"
     "  dpr bench --segments all                     an array with many results: nine distributions of lengths\n"
     "  dpr bench --axes all -d cpu -n 2^20          the same along axes, of twelve arrays of several dimensions\n"
     "  dpr bench --segments zipf,ones -o max -t f16 --offsets i64\n"
     "  dpr bench --ladder                           what each way to reduce is worth on this GPU\n"
     "  dpr bench --ladder -n 2^28 --block 256 -O ladder.md\n"
     "  dpr bench --nested                           what launches from kernels cost on this GPU\n"
-    "  dpr bench --nested -n 2^22 --pools 2048,8192 --depth 4\n",
+    "  dpr bench --nested -n 2^22 --pools 2048,8192 --depth 4\n"
+    "  dpr bench --compare old.json new.json        which times of two builds differ\n"
+    "  dpr bench --compare old.json new.json --threshold 10% -O changes.md\n",
     print_tables,
     "Modes define the time of a call:\n"
     "  graph      one replay of a CUDA graph of many calls, between two events, divided by their number\n"
@@ -83,13 +90,32 @@ static const cli_help help = {
     "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
     "ends the program. FILE is kept up to date while it runs.\n"
     "\n"
+    "--compare measures nothing. It reads two files that dpr bench or dpr_peers wrote with -f json ('-' is standard\n"
+    "input), compares the times of rows that both have, and names rows that one of them has. A row of NEW is slower\n"
+    "or faster if the ratio of the times is beyond the threshold, and its 95 % confidence interval does not contain\n"
+    "1. A row is the same if this interval is within the threshold; or if the ratio is, and the interval contains 1\n"
+    "and is within three times the threshold. Other rows are unsure: the interval is too wide to tell. It includes\n"
+    "how runs of one build differ; tools/bench/README.md says how. Warnings name what differs between the two\n"
+    "measurements (device, settings), and an interrupt.\n"
+    "\n"
     "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that\n"
     "--ladder, --nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt,\n"
-    "143 after a request to end (SIGTERM).\n"};
+    "143 after a request to end (SIGTERM). With --compare: 0 if no row of NEW is slower, 1 if one is, or failed or\n"
+    "gave a wrong result, or if a file cannot be compared or no row is in both, 2 as before.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static int parse(int argc, char **argv, bench_asked *a) {
+/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
+typedef struct request {
+    bench_asked asked;
+    compare_asked compare;
+    lineup_results results;
+    int plot;  /* 1: times are drawn against sizes */
+    int first; /* operand */
+} request;
+
+static int parse(int argc, char **argv, request *r) {
+    bench_asked *a = &r->asked;
     const cli_option options[] = {
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, and ranges of them: 2^10:2^30:x4,\n1000:5000:+1000 (default: from 2^10 by factors of "
@@ -121,8 +147,12 @@ static int parse(int argc, char **argv, bench_asked *a) {
          "with --nested: sizes of the pool of pending launches\n(default: 64,512,2048,4096,65536)"},
         {0, "depth", "N", cli_depth, &a->depth,
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
+        {0, "compare", NULL, cli_flag, &r->compare.wanted, "compare two files of results, OLD and NEW, row by row"},
+        {0, "threshold", "SHARE", axis_parse_share, &r->compare.threshold,
+         "with --compare: changes that are not relevant\n(default: 3%)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},
+        {0, "plot", NULL, cli_flag, &r->plot, "also draw times against sizes, with characters"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
          "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
         {'O', "output", "FILE", cli_text, &a->file->name, "write there, and not to standard output"},
@@ -130,7 +160,7 @@ static int parse(int argc, char **argv, bench_asked *a) {
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
         cli_help_option,
         {0}};
-    return cli_parse(argc, argv, &help, options, NULL);
+    return cli_parse(argc, argv, &help, options, &r->first);
 }
 
 /* ---- What is measured without --ladder and --nested -------------------------------------------------------------- */
@@ -244,13 +274,7 @@ static int measure_asked(bench_asked *asked, bench_results *out) {
     return code;
 }
 
-/* ---- The command ------------------------------------------------------------------------------------------------ */
-
-/* One run of the command. Without --ladder and --nested, only what all results have in common is used. */
-typedef struct request {
-    bench_asked asked;
-    lineup_results results;
-} request;
+/* ---- Measuring -------------------------------------------------------------------------------------------------- */
 
 static int is_lineup(const bench_asked *a) {
     return a->nested || a->ladder;
@@ -275,6 +299,16 @@ static int check_many(const bench_asked *a) {
                              option);
 }
 
+static int check_plot(const bench_asked *a) {
+    const int has_text = a->file->name || a->file->format == OUTFILE_GUESS || a->file->format == REPORT_TABLE;
+    if (is_lineup(a) || is_of_many(a))
+        return cli_usage("--plot is without --ladder, --nested, --segments and --axes");
+    return has_text
+               ? CLI_OK
+               : cli_usage("--plot draws on standard output, which has the report as %s: name a file with --output",
+                           report_format_name((size_t)a->file->format));
+}
+
 static int complete(bench_asked *a) {
     if (is_of_many(a) && check_many(a) != CLI_OK)
         return CLI_USAGE;
@@ -296,11 +330,40 @@ static int measure(void *user) {
     return is_lineup(&r->asked) ? lineup_measure(&r->asked, &r->results) : measure_asked(&r->asked, &r->results.bench);
 }
 
+/* Below the table, if it is on standard output, too. */
+static int show_plot(void *user) {
+    const request *r = user;
+    const plot_style style = {.columns = terminal_columns(stdout), .utf8 = terminal_has_utf8()};
+    return plot_write(stdout, &r->results.bench, &style) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
 static int write_report(void *user, FILE *f, int format) {
     const request *r = user;
     return is_lineup(&r->asked) ? lineup_write(f, &r->results, (report_format)format)
                                 : bench_write(f, &r->results.bench, (report_format)format);
 }
+
+/* ---- Comparing -------------------------------------------------------------------------------------------------- */
+
+/* Whether anything is asked for that belongs to measuring. */
+static int measures(const bench_asked *a) {
+    return a->counts.n || a->ops.n || a->dtypes || is_of_many(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
+           || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->block || a->pools.n
+           || a->depth;
+}
+
+static int compare(const request *r, int argc, char **argv) {
+    const char *const *files = (const char *const *)argv + r->first;
+    if (measures(&r->asked) || r->plot)
+        return cli_usage("--compare measures nothing: it takes --threshold, --format, --output and --quiet");
+    if (argc - r->first != 2)
+        return cli_usage("--compare takes two files, OLD and NEW");
+    if (strcmp(files[0], "-") == 0 && strcmp(files[1], "-") == 0)
+        return cli_usage("standard input ('-') is named twice");
+    return compare_files(files[0], files[1], &r->compare, r->asked.file);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------ */
 
 int command_bench(int argc, char **argv) {
     static request r;
@@ -309,9 +372,18 @@ int command_bench(int argc, char **argv) {
         (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
-    int code = parse(argc, argv, &r.asked);
+    int code = parse(argc, argv, &r);
     if (code != CLI_GO_ON)
         return code;
+    if (r.compare.wanted)
+        return compare(&r, argc, argv);
+    if (r.compare.threshold > 0)
+        return cli_usage("--threshold belongs to --compare, which is not asked for");
+    if (r.first < argc)
+        return cli_usage("the operand '%s' makes no sense here", argv[r.first]);
+    if (r.plot && check_plot(&r.asked) != CLI_OK)
+        return CLI_USAGE;
+    r.asked.show = r.plot ? show_plot : NULL;
     code = complete(&r.asked);
     return code == CLI_OK ? asked_run(&r.asked, &r.results.bench, measure, &r) : code;
 }

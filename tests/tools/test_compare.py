@@ -1,0 +1,293 @@
+"""dpr bench --compare: which rows are compared, exit codes, formats, and files that make no sense."""
+
+import copy
+import csv
+import io
+import json
+import os
+import subprocess
+import unittest
+
+from support import DPR, SOURCE, ToolTest, run
+from test_terminal import HOSTILE, OBEYED
+
+RESULTS = os.path.join(SOURCE, "tests", "results")
+
+
+def row(strategy="cpu.simd", us=100.0, count=1 << 20, width=0.01, **more):
+    return {"strategy": strategy, "op": "sum", "dtype": "f32", "count": count, "mode": "blocking", "cache": "cold",
+            "samples": 20, "calls": 1, "median_us": us, "low_us": us * (1 - width), "high_us": us * (1 + width),
+            "spread": 0.01, "ok": True, "settled": True, "doubtful": False, "wrong": 0, **more}
+
+
+def document(*rows, **more):
+    return {"benchmark": "dpr bench", "version": "0.2.0", "commit": "abc",
+            "device": {"name": "A CPU", "kind": "cpu"}, "settings": {"accuracy": 0.01}, "interrupted": False,
+            "rows": list(rows), "left_out": [], **more}
+
+
+class CompareTest(ToolTest):
+    def write(self, name, what):
+        return self.file(name, what if isinstance(what, bytes) else json.dumps(what).encode())
+
+    def compare(self, old, new, *args, expect=0):
+        """The JSON report on two documents."""
+        code, out, err = run("bench", "--compare", self.write("old.json", old), self.write("new.json", new), "-f",
+                             "json", *args)
+        self.assertEqual((code, err), (expect, ""), out)
+        return json.loads(out)
+
+    def verdicts(self, old, new, *args, expect=0):
+        return [r["verdict"] for r in self.compare(old, new, *args, expect=expect)["rows"]]
+
+
+class Verdicts(CompareTest):
+    def test_exit_codes(self):
+        old = document(row())
+        for wanted, expect, new in (("same", 0, row()), ("same", 0, row(us=101)), ("faster", 0, row(us=80)),
+                                    ("slower", 1, row(us=120)), ("unsure", 0, row(us=120, width=0.3)),
+                                    ("unsure", 0, row(us=120, doubtful=True)), ("unsure", 0, row(us=120, samples=3)),
+                                    ("failed", 1, row(ok=False, wrong=4)), ("failed", 1, {**row(), "ok": False})):
+            self.assertEqual(self.verdicts(old, document(new), expect=expect), [wanted], new)
+        failed = {k: v for k, v in row(ok=False, error="it broke").items() if not k.endswith("_us")}
+        self.assertEqual(self.verdicts(old, document(failed), expect=1), ["failed"])
+        self.assertEqual(self.verdicts(document(failed), old), ["unsure"])
+
+    def test_threshold(self):
+        old, new = document(row()), document(row(us=115))
+        self.assertEqual(self.verdicts(old, new, expect=1), ["slower"])
+        self.assertEqual(self.verdicts(old, new, "--threshold", "10%", expect=1), ["slower"])
+        self.assertEqual(self.verdicts(old, new, "--threshold", "20%"), ["same"])
+        self.assertEqual(self.compare(old, new, "--threshold", "20")["threshold"], 0.2)
+        self.assertEqual(self.compare(old, old)["threshold"], 0.03)
+
+    def test_intervals_are_those_that_justify_the_verdict(self):
+        (r,) = self.compare(document(row()), document(row(us=120)), expect=1)["rows"]
+        self.assertEqual((r["old_us"], r["new_us"], r["ratio"]), (100, 120, 1.2))
+        self.assertEqual((r["old_low_us"], r["old_high_us"], r["new_low_us"]), (99, 101, 118.8))
+        self.assertTrue(1.03 < r["ratio_low"] < 1.2 < r["ratio_high"] < 1.25, r)
+
+    def test_summary(self):
+        old = document(row("a", 100), row("b", 100), row("c", 100), row("gone"))
+        new = document(row("new"), row("b", 400), row("a", 25), row("c", 100))
+        report = self.compare(old, new, expect=1)
+        self.assertEqual([(r["strategy"], r["verdict"]) for r in report["rows"]],
+                         [("b", "slower"), ("a", "faster"), ("c", "same")])
+        self.assertEqual([r["strategy"] for r in report["only_in_old"]], ["gone"])
+        self.assertEqual([r["strategy"] for r in report["only_in_new"]], ["new"])
+        summary = report["summary"]
+        self.assertEqual([summary[k] for k in ("same", "faster", "slower", "unsure", "failed", "only_in_old",
+                                               "only_in_new", "geometric_mean")], [1, 1, 1, 0, 0, 1, 1, 1])
+        self.assertEqual(summary["worst"]["name"], "b, sum of f32, 2^20 elements, blocking, cold")
+        self.assertEqual(summary["worst"]["verdict"], "slower")
+
+    def test_the_planners_choice(self):
+        old = document(row("a", chosen=True), row("b", 200, chosen=False))
+        new = document(row("a", chosen=False), row("b", 200, chosen=True))
+        report = self.compare(old, new, expect=1)
+        self.assertEqual([(r["strategy"], r["verdict"]) for r in report["rows"]],
+                         [("a", "same"), ("b", "same"), ("planner's choice", "slower")])
+        self.assertEqual((report["rows"][2]["old_choice"], report["rows"][2]["new_choice"]), ("a", "b"))
+        self.assertEqual(len(self.compare(old, old)["rows"]), 2)
+
+    def test_warnings(self):
+        old = document(row())
+        self.assertEqual(self.compare(old, old)["warnings"], [])
+        for wanted, more in (("device: name is A CPU in OLD, and B in NEW", {"device": {"name": "B", "kind": "cpu"}}),
+                             ("settings: accuracy is 0.01 in OLD, and 0.5 in NEW", {"settings": {"accuracy": 0.5}}),
+                             ("benchmark is dpr bench in OLD, and dpr peers in NEW", {"benchmark": "dpr peers"}),
+                             ("NEW was interrupted", {"interrupted": True}),
+                             ("NEW ended early: the budget was spent", {"ended_early": "the budget was spent"})):
+            self.assertEqual(self.compare(old, document(row(), **more))["warnings"], [wanted])
+        out = self.good("bench", "--compare", self.write("o.json", document(row(), interrupted=True)),
+                        self.write("n.json", old))
+        self.assertIn("\nWarning: OLD was interrupted\n", out)
+
+
+class Files(CompareTest):
+    def test_results_of_all_kinds(self):
+        """Each with itself, and with one time that is doubled."""
+        for name in ("gpu", "ladder-24", "ladder-28", "nested", "fused", "peers", "segments", "axes"):
+            path = os.path.join(RESULTS, f"h200-{name}.json")
+            with open(path, encoding="utf-8") as f:
+                old = json.load(f)
+            report = json.loads(self.good("bench", "--compare", path, path, "-f", "json"))
+            self.assertEqual(len(report["rows"]), len(old["rows"]), name)
+            self.assertEqual(report["warnings"], [])
+            summary = report["summary"]
+            self.assertEqual([summary[k] for k in ("faster", "slower", "failed", "only_in_old", "only_in_new")], [0] * 5)
+            if name not in ("peers", "nested"):  # of which many samples scatter
+                self.assertGreater(summary["same"], 0.95 * len(old["rows"]), name)
+            new = copy.deepcopy(old)
+            for key in ("median_us", "low_us", "high_us"):
+                new["rows"][5][key] *= 2
+            report = self.compare(old, new, expect=1)
+            self.assertEqual((report["summary"]["slower"], report["rows"][5]["verdict"]), (1, "slower"), name)
+
+    def test_a_measurement(self):
+        paths = [os.path.join(self.folder, f"{side}.json") for side in ("old", "new")]
+        for path in paths:
+            self.good("bench", "-d", "cpu", "-q", "-a", "50%", "-n", "1000,2^16", "-c", "both", "-O", path)
+        code, out, err = run("bench", "--compare", *paths, "-f", "json")
+        self.assertIn((code, err), ((0, ""), (1, "")))
+        report = json.loads(out)
+        self.assertGreaterEqual(len(report["rows"]), 12)
+        self.assertEqual((report["only_in_old"], report["only_in_new"]), ([], []))
+        self.assertEqual(report["old"]["device"], report["new"]["device"])
+
+    def test_formats(self):
+        old, new = self.write("o.json", document(row("a|b"), row("c", count=7))), \
+            self.write("n.json", document(row("a|b", 90), row("d")))
+        text = self.good("bench", "--compare", old, new)
+        self.assertIn("\nFaster:\nstrategy  elements", text)
+        self.assertTrue(text.rstrip().splitlines()[-1].startswith("NEW / OLD: geometric mean of 1 row 0.900"), text)
+        rows = list(csv.DictReader(io.StringIO(self.good("bench", "--compare", old, new, "-f", "csv"))))
+        self.assertEqual([(r["strategy"], r["verdict"]) for r in rows],
+                         [("a|b", "faster"), ("c", "only in OLD"), ("d", "only in NEW")])
+        self.assertEqual((rows[0]["old_us"], rows[0]["new_us"], rows[0]["ratio"]), ("100", "90", "0.9"))
+        lines = self.good("bench", "--compare", old, new, "-f", "markdown").splitlines()
+        table = lines[lines.index("### Faster") + 2:][:3]
+        self.assertEqual(len({line.replace("\\|", "").count("|") for line in table}), 1, table)
+        for end, begin in ((".md", "## NEW"), (".csv", "verdict,"), (".json", "{"), (".txt", "NEW compared")):
+            path = os.path.join(self.folder, "report" + end)
+            self.assertEqual(self.good("bench", "--compare", old, new, "-O", path), "")
+            with open(path, encoding="utf-8") as f:
+                self.assertTrue(f.read().startswith(begin), end)
+
+    def test_standard_input(self):
+        path = self.write("x.json", document(row()))
+        data = json.dumps(document(row(us=200))).encode()
+        code, out, _ = run("bench", "--compare", path, "-", stdin=data)
+        self.assertEqual(code, 1)
+        self.assertIn("NEW: standard input: ", out)
+        code, out, _ = run("bench", "--compare", "-", path, stdin=data)
+        self.assertEqual(code, 0)
+        self.assertIn("1 faster", out)
+
+
+class Refused(CompareTest):
+    def refuse(self, wanted, data):
+        """As either side."""
+        bad, good = self.write("bad.json", data), self.write("good.json", document(row()))
+        for pair in ((bad, good), (good, bad)):
+            err = self.bad(wanted, "bench", "--compare", *pair)
+            self.assertIn("bad.json: ", err)
+
+    def test_usage(self):
+        path = self.write("x.json", document(row()))
+        for wanted, *args in (("--compare takes two files, OLD and NEW", "--compare"),
+                              ("--compare takes two files, OLD and NEW", "--compare", path),
+                              ("--compare takes two files, OLD and NEW", "--compare", path, path, path),
+                              ("standard input ('-') is named twice", "--compare", "-", "-"),
+                              ("--compare measures nothing", "--compare", path, path, "-n", "100"),
+                              ("--compare measures nothing", "--compare", path, path, "-d", "cpu"),
+                              ("--compare measures nothing", "--compare", path, path, "--ladder"),
+                              ("--compare measures nothing", "--compare", path, path, "--axes", "all"),
+                              ("--threshold belongs to --compare", "--threshold", "3%"),
+                              ("--threshold: '0' is no share", "--compare", path, path, "--threshold", "0"),
+                              ("--threshold: '200%' is no share", "--compare", path, path, "--threshold", "200%"),
+                              ("--threshold: 'nan' is no share", "--compare", path, path, "--threshold", "nan"),
+                              ("option '--compare=x' takes no argument", "--compare=x", path),
+                              ("the operand 'x' makes no sense here", "x")):
+            self.bad(wanted, "bench", *args, expect=2)
+
+    def test_no_row_in_common(self):
+        code, out, err = run("bench", "--compare", self.write("o.json", document(row("a"))),
+                             self.write("n.json", document(row("b"))))
+        self.assertEqual(code, 1)
+        self.assertIn("1 only in OLD, 1 only in NEW", out)
+        self.assertRegex(err, r"^dpr: bench: no row of .*n\.json is in .*o\.json\n$")
+
+    def test_files_that_cannot_be_read(self):
+        path = self.write("x.json", document(row()))
+        self.bad("none.json: cannot be read: ", "bench", "--compare", self.folder + "/none.json", path)
+        self.bad(": cannot be read: ", "bench", "--compare", path, self.folder)
+        self.bad("cannot be written", "bench", "--compare", path, path, "-O", self.folder + "/none/x.json")
+
+    def test_text_that_is_no_json(self):
+        for data in (b"", b" \n", b"{", b"{\"rows\": [", b"rows", b"NaN", b"{}x", b"{\"rows\": [}]}", b"\xff\xfe{}",
+                     b"[1,]", b"{\"rows\": [{\"median_us\": NaN}]}", b"{'rows': []}", b"\"" + b"x" * 100000):
+            self.refuse("is no JSON: line ", data)
+        self.refuse("is no JSON: line 3 cannot be understood", b"{\n\"rows\":\n[,]}")
+        self.refuse("is no JSON: it has a zero byte", b"{}\0")
+        self.refuse("is no JSON: it has a zero byte", bytes(1000))
+
+    def test_documents_of_another_kind(self):
+        for data in (b"{}", b"[]", b"7", b"null", b"\"x\"", b"{\"rows\": []}", b"{\"rows\": 3}", b"{\"Rows\": [1]}"):
+            self.refuse("cannot be compared: it has no list 'rows' with rows in it", data)
+        for name in ("h200-cpu", "xeon-cpu", "h200-recursion"):
+            path = os.path.join(RESULTS, name + ".json")
+            self.bad("it has no list 'rows'", "bench", "--compare", path, path)
+
+    def test_rows_that_make_no_sense(self):
+        def without(key):
+            return document({k: v for k, v in row().items() if k != key})
+        for key in ("median_us", "low_us", "high_us", "samples", "spread"):
+            self.refuse(f"row 1: it has no '{key}'" if key == "median_us" else f"row 1: its '{key}' is no finite number",
+                        without(key))
+        self.refuse("row 1: it is no object that names a 'strategy'", without("strategy"))
+        self.refuse("row 2: its 'median_us' is no finite number above 0", document(row(), row("b", us=0)))
+        self.refuse("row 1: its 'median_us' is no finite number above 0", document(row(us=-1)))
+        self.refuse("row 1: its 'median_us' is no finite number above 0",
+                    json.dumps(document(row(us=7777))).replace("7777.0", "1e999").replace("7777,", "1e999,").encode())
+        self.refuse("not from 'low_us' to 'high_us'", document(row(low_us=200)))
+        self.refuse("two rows are of cpu.simd, sum of f32, 2^20 elements, blocking, cold",
+                    document(row(), row("b"), row(us=3)))
+        self.refuse("its 'op' is neither a text of less than 128 bytes nor", document(row(op="x" * 1000)))
+
+    def test_sizes(self):
+        deep = b"{\"rows\": " + b"[" * 100000 + b"]" * 100000 + b"}"
+        self.refuse("it is nested more than 32 levels deep", deep)
+        self.refuse("it is nested more than 32 levels deep", b"{\"a\":" * 40)
+        self.refuse("it is longer than 32 MiB", b" " * (32 * 2**20 + 1))
+        self.refuse("cannot be compared: row 1: ", b"{\"rows\": [" + b"1," * 2**19 + b"1]}")
+        many = b",".join(b"\"k%d\": 1" % i for i in range(200000))
+        path = self.write("many.json", b"{\"settings\": {" + many + b"}, \"rows\": [" + json.dumps(row()).encode() + b"]}")
+        self.good("bench", "--compare", path, path)
+
+    def test_endless_input(self):
+        with open("/dev/zero", "rb") as zero:
+            done = subprocess.run([DPR, "bench", "--compare", "-", self.write("x.json", document(row()))], stdin=zero,
+                                  capture_output=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard input: cannot be compared: it is longer than 32 MiB", done.stderr)
+
+    def test_damage_never_crashes(self):
+        """Every place of a small document is cut, and has bytes that matter put in."""
+        good = json.dumps(document(row(), row("b", chosen=True), definitions={"cold": "x"}), separators=(",", ":")).encode()
+        path = self.write("good.json", good)
+        for at in range(0, len(good), 7):
+            for put in (b"", b"\"", b"}", b"[", b"9e99", b"\\u0000", b"\xed\xa0\x80"):
+                data = good[:at] + put + good[at + 1:] if put else good[:at]
+                code, _, err = run("bench", "--compare", path, self.write("x.json", data))
+                self.assertIn(code, (0, 1), (data, err))
+                self.assertNotIn("Sanitizer", err)
+
+
+class Terminal(CompareTest):
+    def test_hostile_text(self):
+        name = "x" + "".join(HOSTILE).encode("utf-8", "surrogateescape").decode("utf-8", "replace") + "y"
+        old = document(row(name), row("a", op=name), row("gone" + name), commit=name, device={"name": name})
+        new = document(row(name, 200), row("a", op=name, doubtful=True, us=300), device={"name": name[::-1], name: name},
+                       ended_early=name, settings={name: name})
+        for form in ("table", "markdown", "csv", "json"):
+            code, out, err = run("bench", "--compare", self.write(f"o{form}.json", old), self.write("n.json", new), "-f", form)
+            self.assertEqual((code, err), (1, ""))
+            self.assertIsNone(OBEYED.search(out), form)
+        report = json.loads(out)
+        self.assertEqual(report["rows"][0]["strategy"], name)
+
+    def test_hostile_names_of_files(self):
+        for word in HOSTILE:
+            path = os.path.join(self.folder, f"a{word}b.json")
+            code, out, err = run("bench", "--compare", path, path)
+            self.assertEqual((code, out), (1, ""))
+            self.assertIsNone(OBEYED.search(err.replace("\n", "")), err)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(document(row()), f)
+            out = self.good("bench", "--compare", path, path)
+            self.assertIsNone(OBEYED.search(out), out)
+
+
+if __name__ == "__main__":
+    unittest.main()

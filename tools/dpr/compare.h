@@ -1,0 +1,19 @@
+/* `dpr bench --compare`: reads two files, and reports. */
+#ifndef DPR_TOOLS_COMPARE_H
+#define DPR_TOOLS_COMPARE_H
+
+#include "outfile.h"
+
+/* Changes of times of up to this share are not relevant. tools/bench/README.md has the measurements behind it. */
+#define COMPARE_THRESHOLD 0.03
+
+typedef struct compare_asked {
+    int wanted;       /* 1: --compare */
+    double threshold; /* a fraction; 0: COMPARE_THRESHOLD */
+} compare_asked;
+
+/* Compares two files, at most one of which is "-", standard input, and writes the report to `file`. CLI_OK; CLI_FAILED
+ * if a row is slower or failed, or after a message, if a file cannot be compared or no row is in both. */
+int compare_files(const char *old, const char *new, const compare_asked *a, outfile *file);
+
+#endif
