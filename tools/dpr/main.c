@@ -16,6 +16,7 @@ static const command commands[] = {
     {"bench", "measure strategies on this machine", command_bench},
     {"recurse", "run an example recursion on one engine or on all", command_recurse},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
+    {"env", "show the environment variables, and what is set", command_env},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -35,6 +36,7 @@ static void print_help(void) {
          "  dpr bench -n 2^20 --budget 5s                 measure on this machine\n"
          "  dpr recurse nqueens --engine all              recursion on the GPU and on the CPU\n"
          "  dpr info                                      what there is to choose from\n"
+         "  dpr env                                       environment variables, and what is set\n"
          "\n"
          "Commands:");
     for (int i = 0; i < COMMANDS; i++)
