@@ -7,6 +7,7 @@
 #include "api/ctx.h"
 #include "api/request.h"
 #include "clock.h"
+#include "cuda/range.h"
 #include "engines.h"
 #include "error.h"
 #include "log.h"
@@ -218,10 +219,15 @@ static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **
     return run_on_cpu(*engine, *call, report);
 }
 
+/* Profilers show a range with the engine's name in one with the recursion's. */
 static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
     if (DPR_LOGS(RECURSION))
         log_choice(call, *engine, report->reason);
+    dpr_range_begin(call->recursion->name);
+    dpr_range_begin((*engine)->name);
     const dpr_status status = run_chosen(call, engine, report);
+    dpr_range_end();
+    dpr_range_end();
     if (DPR_LOGS(RECURSION))
         log_end(call, *engine, status, report);
     return status;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "cuda/range.h"
 #include "lists.h"
 #include "log.h"
 #include "plan/choice_log.h"
@@ -56,13 +57,19 @@ static void log_gpu(const dpr_device *device, const dpr_strategy *strategy, cons
 void dpr_start_on_cpu(const dpr_strategy *strategy, const dpr_run *run) {
     if (DPR_LOGS(LAUNCH))
         log_cpu(strategy, run);
+    dpr_range_begin(strategy->name);
     (void)strategy->launch(run);
+    dpr_range_end();
 }
 
 dpr_status dpr_start_on_gpu(dpr_device *device, const dpr_strategy *strategy, dpr_run *run,
                             const dpr_host_result *result, dpr_misfit *misfit) {
     if (DPR_LOGS(LAUNCH))
         log_gpu(device, strategy, run, result);
-    return result ? dpr_device_run_blocking(device, strategy, run, result->out, result->bytes, misfit)
-                  : dpr_device_run(device, strategy, run, misfit);
+    dpr_range_begin(strategy->name);
+    const dpr_status status = result
+                                  ? dpr_device_run_blocking(device, strategy, run, result->out, result->bytes, misfit)
+                                  : dpr_device_run(device, strategy, run, misfit);
+    dpr_range_end();
+    return status;
 }

@@ -1,4 +1,4 @@
-/* Starting the runs of strategies, with a line in the log for each. */
+/* Starting the runs of strategies, with a line in the log and a range for profilers for each. */
 #ifndef DPR_HOST_API_START_H
 #define DPR_HOST_API_START_H
 
