@@ -4,12 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "log.h"
+
 static _Thread_local char last_error[512];
 static _Thread_local int last_cuda_error;
 
 static void keep(int error, const char *format, va_list values) {
     vsnprintf(last_error, sizeof last_error, format, values);
     last_cuda_error = error;
+    if (DPR_LOGS(ERROR))
+        dpr_log(DPR_LOG_ERROR, "%s", last_error);
 }
 
 dpr_status dpr_fail(dpr_status status, const char *format, ...) {

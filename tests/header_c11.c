@@ -21,6 +21,7 @@ size_t header_sizes(void) {
     const dpr_op_info op = DPR_OP_INFO_INIT;
     const dpr_dtype_info dtype = DPR_DTYPE_INFO_INIT;
     const dpr_strategy_info strategy = DPR_STRATEGY_INFO_INIT;
+    const dpr_env_info env = DPR_ENV_INFO_INIT;
     const dpr_node_info node = DPR_NODE_INFO_INIT;
     const dpr_machine_info machine = DPR_MACHINE_INFO_INIT;
     const dpr_capability capability = DPR_CAPABILITY_INIT;
@@ -29,6 +30,6 @@ size_t header_sizes(void) {
     const dpr_prediction prediction = DPR_PREDICTION_INIT;
     const dpr_recursion_options recursion = DPR_RECURSION_OPTIONS_INIT;
     const dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
-    return ctx_options.size + launch.size + op.size + dtype.size + strategy.size + node.size + machine.size
+    return ctx_options.size + launch.size + op.size + dtype.size + strategy.size + env.size + node.size + machine.size
            + capability.size + kernel.size + step.size + prediction.size + recursion.size + report.size;
 }

@@ -151,6 +151,14 @@ TEST(Abi, layout_of_descriptions) {
     EXPECT_AT(dpr_strategy_info, on_gpu, 12);
     EXPECT_AT(dpr_strategy_info, takes_block, 16);
     EXPECT_AT(dpr_strategy_info, reserved, 20);
+    EXPECT_SIZE(dpr_env_info, 56);
+    EXPECT_AT(dpr_env_info, name, 8);
+    EXPECT_AT(dpr_env_info, text, 16);
+    EXPECT_AT(dpr_env_info, values, 24);
+    EXPECT_AT(dpr_env_info, by_default, 32);
+    EXPECT_AT(dpr_env_info, value, 40);
+    EXPECT_AT(dpr_env_info, understood, 48);
+    EXPECT_AT(dpr_env_info, reserved, 52);
     EXPECT_SIZE(dpr_node_info, 160);
     EXPECT_AT(dpr_node_info, number, 8);
     EXPECT_AT(dpr_node_info, cores, 12);
@@ -472,6 +480,10 @@ static dpr_status fill_strategy(const scene *s, void *out) {
     (void)s;
     return dpr_strategy_describe(0, out);
 }
+static dpr_status fill_env(const scene *s, void *out) {
+    (void)s;
+    return dpr_env_describe(0, out);
+}
 static dpr_status fill_node(const scene *s, void *out) {
     (void)s;
     return dpr_node_describe(0, out);
@@ -499,6 +511,7 @@ static const struct written {
     {"dpr_op_info", "DPR_OP_INFO_INIT", sizeof(dpr_op_info), fill_op},
     {"dpr_dtype_info", "DPR_DTYPE_INFO_INIT", sizeof(dpr_dtype_info), fill_dtype},
     {"dpr_strategy_info", "DPR_STRATEGY_INFO_INIT", sizeof(dpr_strategy_info), fill_strategy},
+    {"dpr_env_info", "DPR_ENV_INFO_INIT", sizeof(dpr_env_info), fill_env},
     {"dpr_node_info", "DPR_NODE_INFO_INIT", sizeof(dpr_node_info), fill_node},
     {"dpr_machine_info", "DPR_MACHINE_INFO_INIT", sizeof(dpr_machine_info), fill_machine},
     {"dpr_capability", "DPR_CAPABILITY_INIT", sizeof(dpr_capability), fill_capability},
@@ -594,6 +607,7 @@ ABI_TEST(reports_of_other_versions) {
     X(op_info, DPR_OP_INFO_INIT)                                                                                       \
     X(dtype_info, DPR_DTYPE_INFO_INIT)                                                                                 \
     X(strategy_info, DPR_STRATEGY_INFO_INIT)                                                                           \
+    X(env_info, DPR_ENV_INFO_INIT)                                                                                     \
     X(node_info, DPR_NODE_INFO_INIT)                                                                                   \
     X(machine_info, DPR_MACHINE_INFO_INIT)                                                                             \
     X(capability, DPR_CAPABILITY_INIT)                                                                                 \

@@ -1,6 +1,8 @@
 """The rooms of the library and of tools/ and the arrows between them: includes, and what object files need of each other;
 and which internal headers tools/ includes.
 
+No file but core/environment.c reads environment variables.
+
 usage: test_rooms.py SOURCE_FOLDER BUILD_FOLDER
 
 ARCHITECTURE.md, "Rooms", says the same in words, and "Internal headers in tools" has the list for tools/.
@@ -92,6 +94,18 @@ def tool_problems(source):
                     for entry in headers + patterns if (i, entry) not in needed)
 
 
+def environment_problems(source):
+    """Files of the library, of tools/ and of examples/ that read environment variables past the list."""
+    for room in (*MAY_USE, "tools", "examples"):
+        for file in (source / room).rglob("*"):
+            path = str(file.relative_to(source))
+            if file.suffix not in (".c", ".h", ".cu", ".cuh", ".def", ".in") or path == "core/environment.c":
+                continue
+            code = re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.S)
+            if re.search(r"\b(?:secure_)?getenv\b", code):
+                yield f"{path} reads environment variables; core/environment.c alone should"
+
+
 def objects_of(source, build):
     """Pairs of a source file and its object, of all that the library is made of."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
@@ -157,6 +171,7 @@ def main():
         if cycle:
             problems.append(f"a cycle, where each {what} the next: " + ", ".join(cycle))
     problems += tool_problems(source)
+    problems += environment_problems(source)
     if not included or not called:
         problems.append("no includes or no uses are found")
     print("\n".join(problems))

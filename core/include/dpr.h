@@ -35,15 +35,18 @@
  *   thread is in a call; the library's threads end then. The library's memory is lost unless dpr_shutdown() is called
  *   before. A plugin that has used a GPU must, before it is unloaded, call dpr_shutdown() and destroy its contexts and
  *   the graphs that captured their calls.
- * - The library does not print, abort or exit, and leaves the calling thread's CUDA contexts, its device and what other
- *   threads capture in streams as it finds them. It makes no CUDA context on a device that a call is not about.
+ * - The library does not print (unless DPR_LOG asks for it), abort or exit, and leaves the calling thread's CUDA
+ * contexts, its device and what other threads capture in streams as it finds them. It makes no CUDA context on a device
+ * that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
  * - For bindings of other languages: dpr/plain.h, which the build makes from this header, has the same declarations and
  *   no preprocessor directives.
  *
- * Environment: DPR_NUM_THREADS, a whole number from 1, sets the number of threads of cpu.threads, which by default has
- * one for each core that the process may use; DPR_CPU_ISA=baseline or avx2 keeps cpu.simd and cpu.threads from
- * wider vector instructions. Other values are ignored. Both variables are read once.
+ * Environment variables: dpr_env_describe() and the command `dpr env` list them, and say what is set. Among them are
+ * DPR_NUM_THREADS, the number of threads of cpu.threads, and DPR_LOG, which makes the library write lines about what it
+ * does. Values that are not understood are ignored, and empty ones count as not set. A variable is read once, at the
+ * first call that depends on it; DPR_LOG and DPR_LOG_FILE are read again after dpr_shutdown(). In a program that runs
+ * with more rights than its user, none is read.
  */
 #ifndef DPR_H
 #define DPR_H
@@ -1025,6 +1028,32 @@ DPR_API void dpr_strategy_info_init(dpr_strategy_info *out, size_t size);
 
 /** Writes the properties of strategy i to *out. DPR_ERR_UNKNOWN_STRATEGY for i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out);
+
+/* ---- Environment variables -------------------------------------------------------------------------------------- */
+
+/** An environment variable that the library reads. Start from DPR_ENV_INFO_INIT. */
+typedef struct dpr_env_info {
+    size_t size;            /**< sizeof(dpr_env_info), set by DPR_ENV_INFO_INIT */
+    const char *name;       /**< "DPR_NUM_THREADS" */
+    const char *text;       /**< what it sets, in one line */
+    const char *values;     /**< the values that are understood, in words */
+    const char *by_default; /**< what holds if it is not set */
+    const char *value;      /**< what it is set to in this process, in the environment's own memory; NULL: it is not
+                               set */
+    int understood;         /**< 0: the library ignores the value, or words of it; 1: it does not, or there is none */
+    int reserved;           /**< 0 */
+} dpr_env_info;
+
+#define DPR_ENV_INFO_INIT                                                                                              \
+    { sizeof(dpr_env_info), NULL, NULL, NULL, NULL, NULL, 0, 0 }
+DPR_API void dpr_env_info_init(dpr_env_info *out, size_t size);
+
+/** The number of environment variables that the library reads. */
+DPR_API size_t dpr_env_count(void);
+
+/** Writes the properties of variable i to *out, and what it is set to at this moment, which is not what it was set to
+ * when the library read it if the program has changed it since. DPR_ERR_INVALID_OPTION for i >= dpr_env_count(). */
+DPR_API dpr_status dpr_env_describe(size_t i, dpr_env_info *out);
 
 /* ---- Machines --------------------------------------------------------------------------------------------------- */
 

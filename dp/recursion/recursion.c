@@ -7,8 +7,10 @@
 #include "api/ctx.h"
 #include "api/request.h"
 #include "clock.h"
+#include "cuda/range.h"
 #include "engines.h"
 #include "error.h"
+#include "log.h"
 
 enum { FIRST_MAX_DEPTH = 1 << 22 };
 static const size_t MOST_ROOTS = (size_t)1 << 30;
@@ -176,11 +178,34 @@ static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, 
     return status;
 }
 
+/* ---- The log ---- */
+
+static void log_choice(const dpr_recursion_call *call, const dpr_engine *engine, const char *reason) {
+    if (call->tasks > 0)
+        dpr_log(DPR_LOG_RECURSION, "%s of %zu roots: engine %s, because %s; some %llu tasks are expected",
+                call->recursion->name, call->n, engine->name, reason, (unsigned long long)call->tasks);
+    else
+        dpr_log(DPR_LOG_RECURSION, "%s of %zu roots: engine %s, because %s", call->recursion->name, call->n,
+                engine->name, reason);
+}
+
+static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dpr_status status,
+                    const dpr_recursion_report *report) {
+    if (status == DPR_OK)
+        dpr_log(
+            DPR_LOG_RECURSION, "%s: engine %s did %llu tasks, the deepest at depth %llu, with %llu launches in %.1f us",
+            call->recursion->name, engine->name, (unsigned long long)report->tasks, (unsigned long long)report->deepest,
+            (unsigned long long)report->launches, 1e6 * (dpr_recursion_now() - call->began));
+    else
+        dpr_log(DPR_LOG_RECURSION, "%s: engine %s failed with %s: %s", call->recursion->name, engine->name,
+                dpr_status_name(status), dpr_last_error());
+}
+
 /* ---- The call ---- */
 
 /* Runs the engine. If the library chose one of the GPU that turns out to be unable, because the policy has no kernel
  * for the device or the stream has too few SMs, `cpu` runs instead, provided that it reaches the data. */
-static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
+static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
     if (!(*engine)->on_gpu)
         return run_on_cpu(*engine, *call, report);
     const dpr_status status = (*engine)->run(call, report);
@@ -189,7 +214,23 @@ static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **
     dpr_engine_note_unable(call, *engine);
     *engine = &dpr_engine_cpu;
     report->reason = "the engine of the GPU that was chosen could not run it";
+    if (DPR_LOGS(RECURSION))
+        log_choice(call, *engine, report->reason);
     return run_on_cpu(*engine, *call, report);
+}
+
+/* Profilers show a range with the engine's name in one with the recursion's. */
+static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
+    if (DPR_LOGS(RECURSION))
+        log_choice(call, *engine, report->reason);
+    dpr_range_begin(call->recursion->name);
+    dpr_range_begin((*engine)->name);
+    const dpr_status status = run_chosen(call, engine, report);
+    dpr_range_end();
+    dpr_range_end();
+    if (DPR_LOGS(RECURSION))
+        log_end(call, *engine, status, report);
+    return status;
 }
 
 dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,

@@ -5,8 +5,10 @@
 #include "cpu/pool.h"
 #include "ctx.h"
 #include "error.h"
+#include "log.h"
 #include "partial.h"
 #include "request.h"
+#include "start.h"
 
 /* A request with its arrays. */
 typedef struct call {
@@ -122,7 +124,7 @@ static dpr_status run_fused_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *st
     results r;
     const dpr_outputs outputs = outputs_of(c, &r);
     run->fused = &outputs;
-    (void)step->strategy->launch(run);
+    dpr_start_on_cpu(step->strategy, run);
     return put_results(ctx, c, &r);
 }
 
@@ -141,7 +143,7 @@ static dpr_status run_on_cpu(const dpr_ctx *ctx, const dpr_choice_step *step, dp
     run->limits = step->limits;
     if (c->request.fused.count > 0)
         return run_fused_on_cpu(ctx, step, run, c);
-    (void)step->strategy->launch(run);
+    dpr_start_on_cpu(step->strategy, run);
     return reaches_out ? DPR_OK : put(ctx, c, c->out_place[0], c->out[0], result, c->request.out_size);
 }
 
@@ -302,4 +304,5 @@ void dpr_shutdown(void) {
     dpr_ctx_drop_defaults();
     if (dpr_pool_shutdown())
         dpr_cores_shutdown();
+    dpr_log_shutdown();
 }

@@ -6,8 +6,10 @@
 
 #include "error.h"
 #include "plan/caps_read.h"
+#include "plan/choice_log.h"
 #include "plan/registry.h"
 #include "request.h"
+#include "start.h"
 #include "wisdom.h"
 
 /* Choices are never changed or removed while the context lives, so readers need no lock. */
@@ -219,6 +221,8 @@ static dpr_status add(view *v, const dpr_machine *machine, dpr_key key, const en
     if (!e)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a plan");
     const dpr_status status = dpr_choose(&key, machine, &e->choice);
+    if (DPR_LOGS(PLAN))
+        dpr_log_choice(status, &key, &e->choice, machine);
     if (status != DPR_OK) {
         free(e);
         return status;
@@ -305,9 +309,7 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
         dpr_misfit misfit = {0, 0};
         run->limits = step->limits;
         run->sms = choice->sms;
-        dpr_status status =
-            result ? dpr_device_run_blocking(ctx->gpu, step->strategy, run, result->out, result->bytes, &misfit)
-                   : dpr_device_run(ctx->gpu, step->strategy, run, &misfit);
+        dpr_status status = dpr_start_on_gpu(ctx->gpu, step->strategy, run, result, &misfit);
         if (misfit.sms == 0 && (!misfit.too_large || choice->key.f.strategy))
             return status;
         status = choose_again(ctx, step->strategy, &misfit, run->stream, &choice);

@@ -13,6 +13,7 @@
     X(op_info, OP_INFO)                                                                                                \
     X(dtype_info, DTYPE_INFO)                                                                                          \
     X(strategy_info, STRATEGY_INFO)                                                                                    \
+    X(env_info, ENV_INFO)                                                                                              \
     X(node_info, NODE_INFO)                                                                                            \
     X(machine_info, MACHINE_INFO)                                                                                      \
     X(capability, CAPABILITY)                                                                                          \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "element.h"
+#include "environment.h"
 #include "error.h"
 
 #define DPR_TEXT_OF_(x) #x
@@ -134,6 +135,28 @@ dpr_status dpr_dtype_parse(const char *name, dpr_dtype *out) {
         }
     }
     return dpr_fail(DPR_ERR_INVALID_DTYPE, "there is no element type \"%.64s\"", name);
+}
+
+size_t dpr_env_count(void) {
+    return DPR_ENVS;
+}
+
+dpr_status dpr_env_describe(size_t i, dpr_env_info *out) {
+    const dpr_status status = dpr_check_out(out, "DPR_ENV_INFO_INIT");
+    if (status != DPR_OK)
+        return status;
+    if (i >= DPR_ENVS)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "i is %zu, and the library reads %d environment variables", i,
+                        DPR_ENVS);
+    const dpr_env_row *row = &dpr_envs[i];
+    const char *value = dpr_env_value((dpr_env)i);
+    const dpr_env_info found = {.name = row->name,
+                                .text = row->text,
+                                .values = row->values,
+                                .by_default = row->by_default,
+                                .value = value,
+                                .understood = !value || dpr_env_is_understood((dpr_env)i, value)};
+    return dpr_fill_out(out, &found, sizeof found);
 }
 
 int dpr_supported(dpr_op op, dpr_dtype dtype) {

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "plan/registry.h"
 #include "request.h"
+#include "start.h"
 
 size_t dpr_partial_size(dpr_op op, dpr_dtype dtype) {
     return dpr_supported(op, dtype) ? sizeof(uint64_t) * (size_t)dpr_partial_words(op, dtype) : 0;
@@ -158,7 +159,7 @@ static dpr_status enqueue(dpr_ctx *ctx, const dpr_request *request, const void *
     run.in = partials;
     run.out = out;
     run.stream = stream;
-    return dpr_device_run(dpr_ctx_gpu(ctx), dpr_this_build.partials, &run, &misfit);
+    return dpr_start_on_gpu(dpr_ctx_gpu(ctx), dpr_this_build.partials, &run, NULL, &misfit);
 }
 
 /* What both functions check. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "start.h"
 
 dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                           const dpr_options *options, dpr_parts *c) {
@@ -196,7 +197,7 @@ dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, size_t elements) {
     if (step->strategy->side == DPR_ON_GPU)
         return run_on_gpu(ctx, c, choice, run);
     run.limits = step->limits;
-    (void)step->strategy->launch(&run);
+    dpr_start_on_cpu(step->strategy, &run);
     return DPR_OK;
 }
 

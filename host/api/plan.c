@@ -6,6 +6,7 @@
 #include "measure.h"
 #include "plan/registry.h"
 #include "request.h"
+#include "start.h"
 
 struct dpr_plan {
     dpr_ctx *ctx;
@@ -120,7 +121,7 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     if (run.device_count && *run.device_count < run.count)
         run.count = (size_t)*run.device_count;
     run.device_count = NULL;
-    (void)plan->step->strategy->launch(&run);
+    dpr_start_on_cpu(plan->step->strategy, &run);
     if (run.launch_report)
         memset(run.launch_report, 0, run.report_size);
     return DPR_OK;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "caps.h"
+#include "environment.h"
 #include "quota.h"
 #include "topology.h"
 #include "uncancelled.h"
@@ -151,18 +152,6 @@ void dpr_cores_shutdown(void) {
 
 /* ---- Threads and cores ------------------------------------------------------------------------------------------ */
 
-/* DPR_NUM_THREADS, or 0 if it is no positive integer. */
-static int wanted_threads(void) {
-    const char *text = getenv("DPR_NUM_THREADS");
-    if (!text || *text < '0' || *text > '9')
-        return 0;
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-    if (*end != '\0')
-        return 0;
-    return n < DPR_THREADS_MAX ? (int)n : DPR_THREADS_MAX;
-}
-
 /* The control group's CPU quota in processors; 0 if there is none. */
 static int read_quota(void) {
     const int cancel = dpr_topology_begin_reading();
@@ -172,7 +161,7 @@ static int read_quota(void) {
 }
 
 int dpr_cores_threads(void) {
-    int threads = wanted_threads();
+    int threads = dpr_env_number(DPR_ENV_NUM_THREADS, DPR_THREADS_MAX);
     if (threads > 0)
         return threads;
     int quota = read_quota();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cores.h"
+#include "log.h"
 #include "uncancelled.h"
 
 /* How often a thread reads a word that another core will write before it goes to sleep. This takes some 20 to 50 us,
@@ -255,6 +256,8 @@ static dpr_pool *start_pool(int seats) {
         pool->workers++;
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "a pool of %d threads has started", pool->workers);
     return pool;
 }
 
@@ -270,6 +273,8 @@ static void end_pool(dpr_pool *pool) {
     stop_workers(pool);
     for (int i = 0; i < pool->workers; i++)
         (void)pthread_join(pool->worker[i].thread, NULL);
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "a pool of %d threads has ended", pool->workers);
     free_pool(pool);
 }
 

@@ -3,11 +3,11 @@
 #include <cpuid.h>
 #endif
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "axes.h"
 #include "cost.h"
+#include "environment.h"
 #include "ops.h"
 #include "segments.h"
 
@@ -21,7 +21,7 @@ static int has_f16c(void) {
 
 static const dpr_cpu_kernels *choose(void) {
     const dpr_cpu_kernels *best = NULL;
-    const char *wanted = getenv("DPR_CPU_ISA");
+    const char *wanted = dpr_env_value(DPR_ENV_CPU_ISA);
 #if defined(__x86_64__)
     __builtin_cpu_init();
 #endif

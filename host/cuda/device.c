@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "error.h"
 #include "home.h"
+#include "log.h"
 #include "opened.h"
 #include "uncancelled.h"
 
@@ -140,6 +141,8 @@ dpr_status dpr_device_open(const dpr_home *home, const dpr_build *build, dpr_dev
     dpr_home_leave(&visit);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "opening a device");
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "device %d is open, for streams with %d SMs", home->ordinal, device->sms);
     *out = device;
     return DPR_OK;
 }
@@ -149,6 +152,9 @@ void dpr_device_close(dpr_device *device) {
     if (!device)
         return;
     const int there = dpr_home_enter_relaxed(&device->home, &visit) == DPR_OK;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "device %d is closed%s", device->home.ordinal,
+                there ? "" : ", whose CUDA context is gone");
     give_back(device, there);
     if (there)
         dpr_home_leave(&visit);

@@ -75,6 +75,12 @@ void dpr_device_close(dpr_device *device) {
     (void)device;
 }
 
+const dpr_home *dpr_device_home_of(const dpr_device *device) {
+    static const dpr_home none = {NULL, NULL, 0, -1};
+    (void)device;
+    return &none;
+}
+
 int dpr_device_is_gone(const dpr_device *device) {
     (void)device;
     return 1;

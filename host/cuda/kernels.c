@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "driver.h"
+#include "log.h"
 #include "module.h"
 
 /* More slots than the library has kernels. A kernel without a slot is looked up at every launch. */
@@ -55,11 +56,25 @@ static cudaError_t find(dpr_kernels *kernels, const dpr_launch *launch, CUfuncti
     return error;
 }
 
+static void log_kernel(const dpr_run *run, const dpr_launch *launch) {
+    dpr_log_line line;
+    dpr_log_begin(&line, DPR_LOG_LAUNCH);
+    dpr_log_add(&line, "a kernel of %u blocks of %u threads with %d bytes of dynamic shared memory each, in stream %p",
+                launch->blocks, launch->threads, launch->shared_bytes, (void *)run->stream);
+    if (launch->cluster)
+        dpr_log_add(&line, ", in clusters of %u blocks", launch->cluster);
+    dpr_log_add(&line, "%s%s", launch->cooperative ? ", cooperative" : "",
+                run->programmatic && !launch->cooperative && !launch->module ? ", overlapping the work before" : "");
+    dpr_log_end(&line);
+}
+
 int dpr_kernels_enqueue(const dpr_run *run, const dpr_launch *launch, dpr_kernel_args *args) {
     CUfunction function;
     const cudaError_t error = find(run->enqueuer, launch, &function);
     if (error != cudaSuccess)
         return (int)error;
+    if (DPR_LOGS(LAUNCH))
+        log_kernel(run, launch);
     CUlaunchAttribute attributes[2];
     CUlaunchConfig config = {.gridDimX = launch->blocks,
                              .gridDimY = 1,

@@ -6,6 +6,7 @@
 #include "driver.h"
 #include "error.h"
 #include "home.h"
+#include "log.h"
 
 dpr_status dpr_device_place(const void *pointer, const char *argument, dpr_place *out) {
     return dpr_driver_place(pointer, argument, out);
@@ -66,6 +67,9 @@ dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t 
     dpr_home_leave(&visit);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "copying to the device");
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "%zu bytes at %p on device %d for a caller's data", room, memory,
+                dpr_device_home_of(device)->ordinal);
     *out = memory;
     return DPR_OK;
 }
@@ -74,6 +78,8 @@ void dpr_device_free(const dpr_device *device, void *memory) {
     dpr_visit visit;
     if (dpr_home_enter_relaxed(dpr_device_home_of(device), &visit) != DPR_OK)
         return;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "the data at %p go back", memory);
     if (cudaFree(memory) != cudaSuccess)
         (void)cudaGetLastError();
     dpr_home_leave(&visit);

@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "driver.h"
+#include "log.h"
 
 /* How many modules there can be, the library's and those of a program that has its own; and for how many CUDA contexts
  * a module's arrival is remembered. With more contexts, the earliest is forgotten. */
@@ -42,6 +43,9 @@ static cudaError_t load(known_module *m) {
     const CUresult result = dpr_driver()->library_load_data(&library, m->module->image, NULL, NULL, 0, NULL, NULL, 0);
     if (result == CUDA_SUCCESS)
         m->library = library;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "module %s: %s", m->module->name,
+                result == CUDA_SUCCESS ? "loaded" : "cannot be loaded");
     return (cudaError_t)result;
 }
 
@@ -79,6 +83,9 @@ static void note_arrival(known_module *m, size_t before) {
         (void)cudaGetLastError();
     else if (after > 0 && before > after)
         arrival.bytes = before - after;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "module %s: its first kernel takes %zu bytes of device memory in this CUDA context",
+                m->module->name, arrival.bytes);
     if (arrival.context)
         m->in[m->arrivals++ % MOST_CONTEXTS] = arrival;
 }

@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "home.h"
+#include "log.h"
 #include "strategy.h"
 
 /* A slab is 4 MiB. More slabs than MOST_SLABS are made only for captured calls, or when reclaim() can free none. */
@@ -82,6 +83,9 @@ static cudaError_t add_slab(dpr_scratch *scratch) {
     s->next = scratch->slabs;
     scratch->slabs = s;
     scratch->slab_count++;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "%zu bytes of scratch memory at %p on device %d, the context's %d. piece", bytes,
+                memory, scratch->home.ordinal, scratch->slab_count);
     return cudaSuccess;
 }
 
@@ -116,6 +120,9 @@ cudaError_t dpr_scratch_create(const dpr_home *home, dpr_scratch **out) {
 void dpr_scratch_destroy(dpr_scratch *scratch, int there) {
     if (!scratch)
         return;
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "%d pieces of scratch memory go back to device %d", scratch->slab_count,
+                scratch->home.ordinal);
     for (slab *s = scratch->slabs; s && there; s = s->next)
         if (cudaFree(s->memory) != cudaSuccess)
             (void)cudaGetLastError();
@@ -199,6 +206,10 @@ static cudaError_t reclaim(dpr_scratch *scratch) {
     pthread_mutex_unlock(&scratch->lock);
     const int mode = dpr_capture_relax();
     const cudaError_t error = dpr_home_wait();
+    if (DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY,
+                "all scratch memory was in use: waited for device %d to take back what idle streams have",
+                scratch->home.ordinal);
     pthread_mutex_lock(&scratch->lock);
     scratch->reclaiming = 0;
     change_all(scratch, CLOSING, error == cudaSuccess ? FREE : OF_STREAM);
@@ -277,6 +288,9 @@ static cudaError_t pin_new(dpr_scratch *scratch, cudaStream_t stream, unsigned l
     pthread_mutex_lock(&scratch->lock);
     error = graph ? pin_for_graph(scratch, graph, wanted, out) : pin_for_stream(scratch, id, wanted, out);
     pthread_mutex_unlock(&scratch->lock);
+    if (error == cudaSuccess && DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "scratch memory at %p for %s %p", (void *)(*out)->memory,
+                graph ? "the graph captured from stream" : "stream", (void *)stream);
     return error;
 }
 

@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "home.h"
+#include "log.h"
 
 /* The workspace of a captured run. */
 typedef struct graph_memory {
@@ -208,10 +209,17 @@ static cudaError_t allocate_captured(dpr_workspaces *work, size_t bytes, cudaGra
 
 cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t stream, cudaGraph_t graph,
                                 void **out) {
-    return graph ? allocate_captured(work, bytes, graph, out) : dpr_workspaces_allocate(work, bytes, stream, out);
+    const cudaError_t error =
+        graph ? allocate_captured(work, bytes, graph, out) : dpr_workspaces_allocate(work, bytes, stream, out);
+    if (error == cudaSuccess && DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "%zu bytes of workspace at %p for a run in stream %p%s", bytes, *out, (void *)stream,
+                graph ? ", which is being captured" : "");
+    return error;
 }
 
 void dpr_workspaces_give_back(void *memory, cudaStream_t stream, cudaGraph_t graph) {
+    if (!graph && DPR_LOGS(MEMORY))
+        dpr_log(DPR_LOG_MEMORY, "the workspace at %p goes back in stream %p", memory, (void *)stream);
     if (!graph && cudaFreeAsync(memory, stream) != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
 }

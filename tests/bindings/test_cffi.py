@@ -331,6 +331,8 @@ CALLS = {
     "dpr_strategy_text": lambda d, f: (d.text(f(NOT_THERE)), None),
     "dpr_strategy_parse": lambda d, f: (d.make("size_t *", f, b"cpu.serial"), 0),
     "dpr_strategy_describe": lambda d, f: (d.make("dpr_strategy_info *", f, 0).role, d.lib.DPR_ROLE_CANDIDATE),
+    "dpr_env_count": lambda d, f: (f() >= 4, True),
+    "dpr_env_describe": lambda d, f: (d.text(d.make("dpr_env_info *", f, 0).name), "DPR_NUM_THREADS"),
     "dpr_device_count": lambda d, f: (f() == 0, d.lib.dpr_device_absent() != d.null),
     "dpr_device_absent": lambda d, f: (f() == d.null, d.lib.dpr_device_count() > 0),
     "dpr_node_describe": lambda d, f: (d.make("dpr_node_info *", f, 0).threads >= 1, True),

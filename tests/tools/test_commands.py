@@ -27,7 +27,7 @@ class Help(ToolTest):
         top = self.good("--help")
         for args in (["help"], ["-h"], ["help", "help"]):
             self.assertEqual(self.good(*args), top)
-        for command in ("reduce", "plan", "recurse", "info"):
+        for command in ("reduce", "plan", "recurse", "info", "env"):
             self.assertIn(f"  {command} ", top)
             text = self.good("help", command)
             self.assertTrue(text.startswith(f"Usage: dpr {command} "), text)
@@ -49,7 +49,8 @@ class Help(ToolTest):
     def test_examples_are_commands(self):
         """Every example of the help texts that needs no file runs."""
         ran = 0
-        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"]):
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"],
+                     ["help", "env"]):
             for line in self.good(*args).splitlines():
                 words = line.strip().split("  ")[0].split()
                 if line.startswith("  dpr ") and not re.search(r"[|>]|\.npy|\.bin|\.caps", line):
@@ -63,7 +64,8 @@ class Help(ToolTest):
         self.assertEqual(self.good("--version"), f"dpr {version}\n")
 
     def test_lines_fit_a_terminal(self):
-        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"]):
+        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "recurse"], ["help", "info"],
+                     ["help", "env"]):
             for line in self.good(*args).splitlines():
                 self.assertLessEqual(len(line), 110, line)
 
@@ -173,7 +175,7 @@ class Usage(ToolTest):
         path = self.file("x.npy", npy("f64", [1]))
         for wanted, *args in (
                 ("no command is named",),
-                ("dpr: 'redcue' is none of reduce, plan, bench, tune, recurse, info, help\n", "redcue"),
+                ("dpr: 'redcue' is none of reduce, plan, bench, tune, recurse, info, env, help\n", "redcue"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "xyzzy"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),
@@ -476,6 +478,65 @@ class WithoutGpu(ToolTest):
     def test_reduce(self):
         path = self.file("x.npy", npy("f32", [1, 2, 3]))
         self.expect_line(self.good("reduce", path, "--op", "sum,max", "--strategy", "all"))
+
+
+class Env(ToolTest):
+    def variables(self, **env):
+        document = json.loads(self.good("env", "--json", env=env))
+        return {v["name"]: v for v in document["variables"]}, {v["name"]: v["closest"] for v in document["unknown"]}
+
+    def test_the_list(self):
+        with open(f"{SOURCE}/core/environment.def", encoding="utf-8") as f:
+            names = re.findall(r"(?m)^    X\(A, (\w+), [A-Z]+,", f.read().partition("DPR_LOG_LIST(X, A) ")[0])
+        variables, _ = self.variables()
+        self.assertEqual(list(variables), [f"DPR_{name}" for name in names])
+        text = self.good("env")
+        for variable in variables.values():
+            self.assertIn(variable["name"], text)
+            self.assertIn(variable["text"], text)
+            self.assertEqual((variable["value"], variable["understood"]), (None, True))
+
+    def test_what_is_set(self):
+        variables, _ = self.variables(DPR_NUM_THREADS="3", DPR_LOG="plan,lunch", DPR_CPU_ISA="")
+        self.assertEqual((variables["DPR_NUM_THREADS"]["value"], variables["DPR_NUM_THREADS"]["understood"]), ("3", True))
+        self.assertEqual((variables["DPR_LOG"]["value"], variables["DPR_LOG"]["understood"]), ("plan,lunch", False))
+        self.assertEqual((variables["DPR_CPU_ISA"]["value"], variables["DPR_CPU_ISA"]["understood"]), (None, True))
+        text = self.good("env", env={"DPR_NUM_THREADS": "three"})
+        self.assertRegex(text, r"(?m)^DPR_NUM_THREADS +three ")
+        self.assertIn("DPR_NUM_THREADS is 'three', and the library understands only a whole number from 1",
+                      text)
+        self.assertIn("?[31m", self.good("env", env={"DPR_LOG_FILE": "\x1b[31m"}))
+
+    def test_names_that_nobody_reads(self):
+        _, unknown = self.variables(DPR_NUM_THREAD="3", DPR_LOGS="plan", DPR_LOGFILE="x", DPR_="", DPR_SOMETHING_ELSE="1",
+                                    NODPR_LOG="1")
+        self.assertEqual([unknown[name] for name in ("DPR_NUM_THREAD", "DPR_LOGS", "DPR_LOGFILE")],
+                         ["DPR_NUM_THREADS", "DPR_LOG", "DPR_LOG_FILE"])
+        self.assertEqual((unknown["DPR_"], unknown["DPR_SOMETHING_ELSE"]), (None, None))
+        self.assertNotIn("NODPR_LOG", unknown)
+        text = self.good("env", env={"DPR_LOGS": "plan", "DPR_" + "X" * 300: ""})
+        self.assertIn("DPR_LOGS is set, and nobody reads it: is DPR_LOG meant?\n", text)
+        self.assertRegex(text, r"DPR_X+ is set, and nobody reads it\n")
+
+    def test_operands(self):
+        self.bad("the operand 'x' makes no sense here", "env", "x", expect=2)
+
+
+class Log(ToolTest):
+    def test_a_recursion(self):
+        code, out, err = run("recurse", "fib", "--size", "10", "--engine", "serial", "-d", "cpu", env={"DPR_LOG": "recursion"})
+        self.assertEqual(code, 0, err)
+        lines = err.splitlines()
+        self.assertRegex(lines[0], r"^dpr: 0\.0 us, thread \d+, recursion: fib of 1 roots: engine serial, because it was asked for")
+        self.assertRegex(lines[1], r"^dpr: [\d.]+ us, thread \d+, recursion: fib: engine serial did \d+ tasks, the deepest at "
+                                   r"depth \d+, with 0 launches in [\d.]+ us$")
+
+    def test_results_are_the_same(self):
+        quiet = self.good("reduce", "-q", "--generate", "4096", "-d", "cpu")
+        code, out, err = run("reduce", "-q", "--generate", "4096", "-d", "cpu", env={"DPR_LOG": "all"})
+        self.assertEqual((code, out), (0, quiet))
+        for line in err.splitlines():
+            self.assertRegex(line, r"^dpr: [\d.]+ us, thread \d+, (plan|launch|memory): ")
 
 
 class Info(ToolTest):

@@ -60,6 +60,9 @@ class Memory(ToolTest):
     def test_info(self):
         self.check("info", "--json", "-d", "cpu", read=keys)
 
+    def test_env(self):
+        self.check("env", "--json", read=lambda text: json.loads(text)["variables"])
+
 
 if __name__ == "__main__":
     unittest.main()

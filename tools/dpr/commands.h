@@ -4,6 +4,7 @@
 
 int command_bench(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_env(int argc, char **argv);
 int command_reduce(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_tune(int argc, char **argv);

@@ -17,6 +17,7 @@ static const command commands[] = {
     {"tune", "measure strategies, so that the planner chooses by their times", command_tune},
     {"recurse", "run an example recursion on one engine or on all", command_recurse},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
+    {"env", "show the environment variables, and what is set", command_env},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -37,6 +38,7 @@ static void print_help(void) {
          "  dpr tune                                      measure, and remember which strategies are quick\n"
          "  dpr recurse nqueens --engine all              recursion on the GPU and on the CPU\n"
          "  dpr info                                      what there is to choose from\n"
+         "  dpr env                                       environment variables, and what is set\n"
          "\n"
          "Commands:");
     for (int i = 0; i < COMMANDS; i++)

@@ -90,6 +90,9 @@ def list_table(info, name):
                      [[code(s["name"]), s["side"].upper(), s["text"]] for s in info["strategies"]])
     if name == "statuses":
         return table(["status", "meaning"], [[code(s["id"]), s["text"]] for s in info["statuses"]])
+    if name == "env":
+        return table(["variable", "what it sets", "values", "default"],
+                     [[code(v["name"]), v["text"], v["values"], v["default"]] for v in info["variables"]])
     raise SystemExit(f"there is no table '{name}' that needs no file")
 
 
@@ -304,7 +307,9 @@ def main():
     parser.add_argument("dpr", help="the command, of a build with CUDA")
     parser.add_argument("--check", action="store_true", help="leave the documents alone; exit with 1 if one is out of date")
     asked = parser.parse_args()
-    info = json.loads(subprocess.run([asked.dpr, "info", "--json"], check=True, capture_output=True).stdout)
+    info = {}
+    for command in ("info", "env"):
+        info.update(json.loads(subprocess.run([asked.dpr, command, "--json"], check=True, capture_output=True).stdout))
     if all(s["side"] == "cpu" for s in info["strategies"]):
         raise SystemExit(f"{asked.dpr} has no strategies for GPUs: a build with CUDA is needed")
     exit_code = 0

@@ -1,0 +1,116 @@
+/* The log of calls on the fake device: kernels, memory and modules. */
+#define _GNU_SOURCE /* setenv(), mkstemp() */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { COUNT = 5000, MOST_TEXT = 1 << 20 };
+
+typedef struct scene {
+    char path[32], text[MOST_TEXT];
+    dpr_ctx *ctx;
+    int32_t *in;
+    int64_t *out;
+    dpr_stream stream;
+} scene;
+
+static void open_scene(void *state) {
+    scene *s = state;
+    int32_t ones[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    (void)snprintf(s->path, sizeof s->path, "/tmp/dpr-log-XXXXXX");
+    const int made = mkstemp(s->path);
+    ASSERT_TRUE(made >= 0);
+    (void)close(made);
+    s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof ones);
+    s->out = gpu_alloc(DPR_MEMORY_PINNED, sizeof *s->out);
+    s->stream = gpu_stream_create();
+    ASSERT_TRUE(s->in && s->out && s->stream && gpu_copy(s->in, ones, sizeof ones));
+    dpr_shutdown();
+}
+
+static void close_scene(void *state) {
+    scene *s = state;
+    gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_PINNED, s->out);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream));
+    (void)unlink(s->path);
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define LOG_TEST(NAME) TEST_FIXTURE(FakeLog, NAME, scene, open_scene, close_scene)
+
+/* The context lives while the log is on. */
+static void begin_log(scene *s, const char *categories) {
+    ASSERT_TRUE(setenv("DPR_LOG_FILE", s->path, 1) == 0 && setenv("DPR_LOG", categories, 1) == 0);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static const char *end_log(scene *s) {
+    dpr_ctx_destroy(s->ctx);
+    EXPECT_TRUE(unsetenv("DPR_LOG_FILE") == 0 && unsetenv("DPR_LOG") == 0);
+    dpr_shutdown();
+    FILE *file = fopen(s->path, "re");
+    const size_t n = file ? fread(s->text, 1, sizeof s->text - 1, file) : 0;
+    s->text[n] = '\0';
+    if (file)
+        (void)fclose(file);
+    return s->text;
+}
+
+static void enqueue(const scene *s, const char *strategy) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_async(s->ctx, s->in, s->out, COUNT, DPR_I32, DPR_SUM, &options, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream));
+    EXPECT_EQ_I64(COUNT, *s->out);
+}
+
+LOG_TEST(of_choices) {
+    begin_log(fixture, "plan");
+    enqueue(fixture, NULL);
+    enqueue(fixture, NULL);
+    const char *text = end_log(fixture);
+    EXPECT_CONTAINS(text, ", plan: sum of i32 in device memory, in a stream, on device 0 with ");
+    EXPECT_CONTAINS(text, " SMs: flat.");
+    EXPECT_CONTAINS(text, "; refused: cpu.serial, cpu.simd, cpu.threads (the CPU has no place in a CUDA stream)");
+    EXPECT_TRUE(strchr(text, '\n') == strrchr(text, '\n'));
+}
+
+LOG_TEST(of_runs_and_kernels) {
+    begin_log(fixture, "launch");
+    enqueue(fixture, "flat.ticket");
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(fixture->ctx, fixture->in, fixture->out, COUNT, DPR_I32, DPR_SUM, NULL));
+    const char *text = end_log(fixture);
+    EXPECT_CONTAINS(text, ", launch: flat.ticket: sum of 5000 i32, from device memory at 0x");
+    EXPECT_CONTAINS(text, " to pinned memory at 0x");
+    EXPECT_CONTAINS(text, " of device 0\n");
+    EXPECT_CONTAINS(text, " of device 0, waiting for the result\n");
+    EXPECT_CONTAINS(text, ", launch: a kernel of ");
+}
+
+LOG_TEST(of_memory_and_modules) {
+    begin_log(fixture, "memory");
+    enqueue(fixture, "flat.ticket");
+    enqueue(fixture, "dp.recursive");
+    const char *text = end_log(fixture);
+    EXPECT_CONTAINS(text, ", memory: 4194304 bytes of scratch memory at 0x");
+    EXPECT_CONTAINS(text, ", memory: device 0 is open, for streams with ");
+    EXPECT_CONTAINS(text, ", memory: scratch memory at 0x");
+    EXPECT_CONTAINS(text, ", memory: module ");
+    EXPECT_CONTAINS(text, " bytes of workspace at 0x");
+    EXPECT_CONTAINS(text, ", memory: the workspace at 0x");
+    EXPECT_CONTAINS(text, ", memory: device 0 is closed\n");
+}
+
+LOG_TEST(of_nothing) {
+    begin_log(fixture, "recursion");
+    enqueue(fixture, "dp.recursive");
+    EXPECT_EQ_STR("", end_log(fixture));
+}

@@ -1,0 +1,135 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cli_json.h"
+#include "commands.h"
+#include "report.h"
+
+static const cli_help help = {
+    "Usage: dpr env [OPTION]...\n"
+    "Shows the environment variables that the library and this command read, what they are set to, and\n"
+    "whether the library understands it. Variables with names like theirs that nobody reads are listed below.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr env                                   all variables\n"
+    "  dpr env --json                            the same for programs\n"
+    "  DPR_LOG=plan,launch dpr reduce x.npy      what the library does, on standard error\n",
+    NULL, "Values that are not understood are ignored. Empty ones count as not set.\n"};
+
+/* Variable i, which there is. */
+static dpr_env_info variable(size_t i) {
+    dpr_env_info info = DPR_ENV_INFO_INIT;
+    (void)dpr_env_describe(i, &info);
+    return info;
+}
+
+/* ---- Names that nobody reads ------------------------------------------------------------------------------------ */
+
+enum { LONGEST = 64 };
+static const char prefix[] = "DPR_";
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* The least number of letters that are put in, left out or replaced to make one name of the other (Levenshtein 1966).
+ * Longer names are cut. */
+static size_t distance(const char *a, const char *b) {
+    size_t row[LONGEST + 1];
+    const size_t length = least(strlen(b), LONGEST);
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i] && i < LONGEST; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 1; j <= length; j++) {
+            const size_t replaced = diagonal + (a[i] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(replaced, 1 + least(row[j], row[j - 1]));
+        }
+    }
+    return row[length];
+}
+
+/* The variable whose name is closest, if less than half of the letters behind the prefix differ; otherwise NULL. */
+static const char *closest(const char *name) {
+    const size_t letters = least(strlen(name), LONGEST) - strlen(prefix);
+    size_t best = (letters + 1) / 2;
+    const char *found = NULL;
+    for (size_t i = 0; i < dpr_env_count(); i++) {
+        const size_t differ = distance(name, variable(i).name);
+        if (differ < best) {
+            best = differ;
+            found = variable(i).name;
+        }
+    }
+    return found;
+}
+
+static int is_known(const char *name) {
+    for (size_t i = 0; i < dpr_env_count(); i++)
+        if (strcmp(name, variable(i).name) == 0)
+            return 1;
+    return 0;
+}
+
+/* `entry` is "NAME=value". Long names are cut. */
+static void show_unknown(report_out *out, cJSON *list, const char *entry) {
+    char name[2 * LONGEST];
+    snprintf(name, sizeof name, "%.*s", (int)least(strcspn(entry, "="), sizeof name - 1), entry);
+    if (is_known(name))
+        return;
+    const char *like = closest(name);
+    cJSON *row = report_row(list);
+    report_add(row, "name=%s", name);
+    cli_json_add(row, "closest", like ? cJSON_CreateString(like) : cJSON_CreateNull());
+    report_text(out, REPORT_NOTE, "%s is set, and nobody reads it%s%s%s", name, like ? ": is " : "", like ? like : "",
+                like ? " meant?" : "");
+}
+
+static void show_all_unknown(report_out *out) {
+    cJSON *list = cJSON_AddArrayToObject(out->document, "unknown");
+    for (char **entry = environ; *entry; entry++)
+        if (strncmp(*entry, prefix, strlen(prefix)) == 0)
+            show_unknown(out, list, *entry);
+}
+
+/* ---- The variables ---------------------------------------------------------------------------------------------- */
+
+/* Rows have the member "set" in text alone, because programs can tell null from "-". */
+static void add_variable(report_out *out, cJSON *list, dpr_env_info info) {
+    cJSON *row = report_row(list);
+    report_add(row, "name=%s", info.name);
+    cli_json_add(row, "value", info.value ? cJSON_CreateString(info.value) : cJSON_CreateNull());
+    report_add(row, "understood=%i default=%s values=%s text=%s", info.understood, info.by_default, info.values,
+               info.text);
+    if (report_is_text(out))
+        report_add(row, "set=%s", info.value ? info.value : "-");
+    if (!info.understood)
+        report_text(out, REPORT_NOTE, "%s is '%s', and the library understands only %s", info.name, info.value,
+                    info.values);
+}
+
+static int show(int json) {
+    static const report_column columns[] = {{"name", "variable", UNIT_LEFT},     {"set", "set to", UNIT_LEFT},
+                                            {"default", "default", UNIT_LEFT},   {"values", "values", UNIT_LEFT},
+                                            {"text", "what it sets", UNIT_LEFT}, {0}};
+    report_out out = report_begin(stdout, json ? REPORT_JSON : REPORT_TABLE);
+    cJSON_AddStringToObject(out.document, "version", dpr_version());
+    report_text(&out, REPORT_TITLE, "dpr %s", dpr_version());
+    cJSON *list = cJSON_AddArrayToObject(out.document, "variables");
+    for (size_t i = 0; i < dpr_env_count(); i++)
+        add_variable(&out, list, variable(i));
+    report_table(&out, "Environment variables", list, 0, columns);
+    show_all_unknown(&out);
+    return report_end(&out) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
+int command_env(int argc, char **argv) {
+    int json = 0;
+    const cli_option options[] = {{0, "json", NULL, cli_flag, &json, "one JSON document"}, cli_help_option, {0}};
+    const int code = cli_parse(argc, argv, &help, options, NULL);
+    return code == CLI_GO_ON ? show(json) : code;
+}
