@@ -8,9 +8,13 @@
     [DPR_ENV_##NAME] = {"DPR_" #NAME, DPR_ENV_##KIND, VALUES, BY_DEFAULT, TEXT},
 const dpr_env_row dpr_envs[DPR_ENVS] = {DPR_ENV_LIST(DPR_ENV_ROW, _)};
 
-const char *dpr_env_value(dpr_env variable) {
-    const char *value = secure_getenv(dpr_envs[variable].name);
+const char *dpr_env_of_system(const char *name) {
+    const char *value = secure_getenv(name);
     return value && *value ? value : NULL;
+}
+
+const char *dpr_env_value(dpr_env variable) {
+    return dpr_env_of_system(dpr_envs[variable].name);
 }
 
 /* ---- Numbers ---- */

@@ -25,6 +25,9 @@ extern const dpr_env_row dpr_envs[DPR_ENVS];
  * with more rights than its user (secure_getenv()), because the log's file would be written with these rights. */
 const char *dpr_env_value(dpr_env variable);
 
+/* The value of a variable that belongs to no library, such as HOME, by the same rules. */
+const char *dpr_env_of_system(const char *name);
+
 /* Whether the variable's value means anything to the library. */
 int dpr_env_is_understood(dpr_env variable, const char *value);
 

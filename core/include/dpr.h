@@ -1249,7 +1249,8 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default
  * ~/.local/state/dpr/wisdom). Files that do not exist are left out, and so are files that are refused:
- * dpr_wisdom_status() says why. An empty DPR_WISDOM means no file. `dpr tune` measures, and writes the user's file.
+ * dpr_wisdom_status() says why. The word none as DPR_WISDOM means no file. `dpr tune` measures, and writes the user's
+ * file.
  *
  * A context uses the wisdom that the process had when it was made. */
 
@@ -1291,7 +1292,7 @@ DPR_API dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem
                                    double *seconds);
 
 /** Writes the path of the file that dpr_wisdom_export(NULL) writes, by the protocol of dpr_plan_explain(). DPR_ERR_FILE
- * if there is none: DPR_WISDOM is empty, or no variable names the user's folder. */
+ * if there is none: DPR_WISDOM is "none", or no variable names the user's folder. */
 DPR_API dpr_status dpr_wisdom_path(char *text, size_t *len);
 
 /** Describes the process's wisdom: how many times of which processors there are, which files were read, and why files

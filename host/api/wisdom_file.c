@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "error.h"
 
 enum { FILE_BYTES = 64 << 20 /* at most */ };
@@ -22,7 +23,7 @@ static const char site_path[] = "/etc/dpr/wisdom";
 
 /* Writes the path of the user's file. Returns 0 if there is none, because neither variable names a folder. */
 static int user_path(char path[DPR_PATH_BYTES]) {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const char *state = dpr_env_of_system("XDG_STATE_HOME"), *home = dpr_env_of_system("HOME");
     int n = 0;
     if (state && state[0] == '/')
         n = snprintf(path, DPR_PATH_BYTES, "%s/dpr/wisdom", state);
@@ -32,16 +33,27 @@ static int user_path(char path[DPR_PATH_BYTES]) {
 }
 
 int dpr_wisdom_paths(char own[DPR_PATH_BYTES], const char *paths[2]) {
-    const char *named = getenv("DPR_WISDOM");
+    const char *named = dpr_env_value(DPR_ENV_WISDOM);
     int n = 0;
     if (named) {
         paths[n] = named;
-        return named[0] != 0;
+        return strcmp(named, "none") != 0;
     }
     paths[n++] = site_path;
     if (user_path(own))
         paths[n++] = own;
     return n;
+}
+
+dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
+    const char *named = dpr_env_value(DPR_ENV_WISDOM);
+    if (named ? strcmp(named, "none") != 0 : user_path(own)) {
+        *path = named ? named : own;
+        return DPR_OK;
+    }
+    (void)dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
+                   named ? "DPR_WISDOM is none" : "HOME and XDG_STATE_HOME name no folder");
+    return DPR_ERR_FILE;
 }
 
 /* ---- Reading ---- */
@@ -195,19 +207,6 @@ static dpr_status update(const char *path, const dpr_wisdom *wisdom) {
     dpr_wisdom_release(there);
     dpr_wisdom_release(joined);
     return status;
-}
-
-dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
-    const char *named = getenv("DPR_WISDOM");
-    if (!named && user_path(own))
-        named = own;
-    if (named && named[0]) {
-        *path = named;
-        return DPR_OK;
-    }
-    (void)dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
-                   named ? "DPR_WISDOM is empty" : "HOME and XDG_STATE_HOME name no folder");
-    return DPR_ERR_FILE;
 }
 
 dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *wisdom) {

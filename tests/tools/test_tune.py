@@ -65,7 +65,7 @@ class Tune(ToolTest):
         with open(path, "rb") as f:
             self.assertEqual(f.read(), b"a poem\n")
         self.bad("wisdom.lock cannot be opened: No such file or directory", *SMALL, "-O", "/nowhere/wisdom")
-        self.bad("there is no file of the user's: DPR_WISDOM is empty", *SMALL, env={"DPR_WISDOM": ""})
+        self.bad("there is no file of the user's: DPR_WISDOM is none", *SMALL, env={"DPR_WISDOM": "none"})
 
     def test_the_users_file(self):
         env = {k: v for k, v in os.environ.items() if k != "DPR_WISDOM"}
