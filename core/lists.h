@@ -5,6 +5,12 @@
 
 #include "dpr.h"
 
+/* The version, as dpr_version() returns it. */
+#define DPR_TEXT_OF_(x) #x
+#define DPR_TEXT_OF(x) DPR_TEXT_OF_(x)
+#define DPR_VERSION_TEXT                                                                                               \
+    DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH)
+
 /* Domains of operations (ops.def) as sets of dpr_kind. */
 enum {
     DPR_DOMAIN_BITS = DPR_KIND_BOOL | DPR_KIND_SINT | DPR_KIND_UINT,

@@ -1310,8 +1310,9 @@ DPR_API dpr_status dpr_wisdom_status(char *text, size_t *len);
 
 #ifndef DPR_PLAIN_
 DPR_STATIC_ASSERT_(sizeof(dpr_status) == 4 && sizeof(dpr_dtype) == 4 && sizeof(dpr_op) == 4 && sizeof(dpr_kind) == 4
-                       && sizeof(dpr_mode) == 4 && sizeof(dpr_nan) == 4 && sizeof(dpr_memory) == 4
-                       && sizeof(dpr_role) == 4 && sizeof(dpr_divisor) == 4 && sizeof(dpr_index) == 4,
+                       && sizeof(dpr_mode) == 4 && sizeof(dpr_effort) == 4 && sizeof(dpr_nan) == 4
+                       && sizeof(dpr_memory) == 4 && sizeof(dpr_role) == 4 && sizeof(dpr_divisor) == 4
+                       && sizeof(dpr_index) == 4,
                    "dpr needs enums of 32 bits: compile without -fshort-enums");
 #endif
 #undef DPR_STATIC_ASSERT_

@@ -7,8 +7,6 @@
 #include "environment.h"
 #include "error.h"
 
-#define DPR_TEXT_OF_(x) #x
-#define DPR_TEXT_OF(x) DPR_TEXT_OF_(x)
 
 typedef struct status_info {
     const char *name, *text;
@@ -47,7 +45,7 @@ const char *dpr_status_text(dpr_status status) {
 }
 
 const char *dpr_version(void) {
-    return DPR_TEXT_OF(DPR_VERSION_MAJOR) "." DPR_TEXT_OF(DPR_VERSION_MINOR) "." DPR_TEXT_OF(DPR_VERSION_PATCH);
+    return DPR_VERSION_TEXT;
 }
 
 int dpr_version_number(void) {

@@ -90,6 +90,7 @@ enum { SHAPE_ARRAY, SHAPE_OFFSETS, SHAPE_RANGES, SHAPE_AXES, SHAPES };
 
 static const char *const shape_names[SHAPES] = {"array", "offsets", "ranges", "axes"};
 static const char *const call_names[2] = {"call", "stream"};
+static const char *const memory_names[4] = {"host", "pinned", "managed", "device"}; /* from DPR_MEMORY_HOST on */
 
 static uint64_t pack(place p) {
     const uint8_t fields[8] = {p.processor, p.strategy, p.op, p.dtype, p.memory, p.in_stream, p.shape, p.segments};
@@ -298,7 +299,7 @@ static size_t write_line(dpr_text *text, const dpr_wisdom *w, size_t first) {
     const place p = unpack(w->time[first].place);
     size_t i = first;
     dpr_text_add(text, "time %s %s %s %s %s %s", dpr_strategies[p.strategy]->name, dpr_ops[p.op].name,
-                 dpr_dtypes[p.dtype].name, dpr_memory_name((dpr_memory)p.memory), call_names[p.in_stream],
+                 dpr_dtypes[p.dtype].name, memory_names[p.memory - DPR_MEMORY_HOST], call_names[p.in_stream],
                  shape_names[p.shape]);
     if (p.shape != SHAPE_ARRAY)
         dpr_text_add(text, ":%d", p.segments - 1);
@@ -313,7 +314,7 @@ static void format(dpr_text *text, const void *subject) {
     const dpr_wisdom *w = subject;
     size_t i = 0;
     int lines = 2;
-    dpr_text_add(text, "dpr wisdom 1\nlibrary %s %016llx\n", dpr_version(), (unsigned long long)sign_registry());
+    dpr_text_add(text, "dpr wisdom 1\nlibrary %s %016llx\n", DPR_VERSION_TEXT, (unsigned long long)sign_registry());
     for (int k = 0; k < w->processors; k++) {
         const dpr_wise_processor *p = &w->processor[k];
         dpr_text_add(text, "%s %016llx %s\n", p->on_gpu ? "gpu" : "cpu", (unsigned long long)p->signature, p->name);
@@ -411,8 +412,8 @@ static dpr_status read_head(reader *r) {
         return refuse(r, "it should begin with \"library\" and a version");
     if (!take_signature(r, &signature))
         return refuse(r, "it should have a signature of 16 hexadecimal digits");
-    if (strcmp(word, dpr_version()) != 0 || signature != sign_registry())
-        return dpr_fail(DPR_ERR_WISDOM, "line 2: it is of another dpr, %s; this is %s", word, dpr_version());
+    if (strcmp(word, DPR_VERSION_TEXT) != 0 || signature != sign_registry())
+        return dpr_fail(DPR_ERR_WISDOM, "line 2: it is of another dpr, %s; this is %s", word, DPR_VERSION_TEXT);
     return take_end(r) ? DPR_OK : refuse(r, "it should end here");
 }
 
@@ -448,25 +449,36 @@ static int read_shape(char *word, place *p) {
     return 1;
 }
 
+static int find_op(const char *word) {
+    for (int i = 0; i < DPR_OP_COUNT; i++)
+        if (strcmp(word, dpr_ops[i].name) == 0)
+            return i;
+    return -1;
+}
+
+static int find_dtype(const char *word) {
+    for (int i = 0; i < DPR_DTYPE_COUNT; i++)
+        if (strcmp(word, dpr_dtypes[i].name) == 0)
+            return i;
+    return -1;
+}
+
 /* Reads the words before the times. */
 static dpr_status read_place(reader *r, place *p) {
-    static const char *const memories[] = {"host", "pinned", "managed", "device"};
     char word[64];
-    dpr_op op;
-    dpr_dtype dtype;
     int i;
     if (!take_word(r, word, sizeof word) || (i = dpr_strategy_find(word)) < 0)
         return refuse(r, "the strategy is none of this build");
     if ((dpr_strategies[i]->side == DPR_ON_GPU) != r->wisdom->processor[r->processor].on_gpu)
         return refuse(r, "the strategy does not run on this processor");
     p->strategy = (uint8_t)i;
-    if (!take_word(r, word, sizeof word) || dpr_op_parse(word, &op) != DPR_OK)
+    if (!take_word(r, word, sizeof word) || (i = find_op(word)) < 0)
         return refuse(r, "there is no such operation");
-    if (!take_word(r, word, sizeof word) || dpr_dtype_parse(word, &dtype) != DPR_OK || !dpr_supported(op, dtype))
+    p->op = (uint8_t)i;
+    if (!take_word(r, word, sizeof word) || (i = find_dtype(word)) < 0 || !(dpr_ops[p->op].domain & dpr_dtypes[i].kind))
         return refuse(r, "there is no such element type, or the operation has no meaning for it");
-    p->op = DPR_ROW(op);
-    p->dtype = DPR_ROW(dtype);
-    if (!take_word(r, word, sizeof word) || (i = find_name(word, memories, 4)) < 0)
+    p->dtype = (uint8_t)i;
+    if (!take_word(r, word, sizeof word) || (i = find_name(word, memory_names, 4)) < 0)
         return refuse(r, "there is no such memory");
     p->memory = (uint8_t)(DPR_MEMORY_HOST + i);
     if (!take_word(r, word, sizeof word) || (i = find_name(word, call_names, 2)) < 0)
