@@ -392,7 +392,9 @@ TEST(BenchReport, tables) {
         "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
         "2^20  4.00 MiB  12.3?    10.0*     b       b   0.0 %, 0.00 us\n",
         "\nGB/s:\nelements     bytes      a        b\n    1000  3.91 KiB  2.00!  failed*\n",
-        "Worst regret: 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b chosen, a quickest); more than 5 %",
+        "Regret: 22.5 % as a geometric mean of 2; at worst 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b "
+        "chosen, a quickest); "
+        "more than 5 % and 0.2 us in 1.\n",
         "the median is not certain to 1 %; ? the machine was slower than before, by up to 5 %\n",
         "1000 elements: a gave 2 WRONG results of 7\n",
         "b failed: some fault\n",
@@ -417,8 +419,9 @@ TEST(BenchReport, csv) {
 TEST(BenchReport, json) {
     bench_results r = some_results();
     cJSON *document = report_json_of(write_bench, &r);
-    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,rows,regret,left_out",
-                  keys_of(document));
+    EXPECT_EQ_STR(
+        "benchmark,version,commit,device,settings,interrupted,definitions,rows,regret,mean_regret_percent,left_out",
+        keys_of(document));
     EXPECT_EQ_STR(
         "name,kind,sm_count,cache_bytes,cuda_driver_version,cuda_runtime_version,sm_clock_khz,memory_clock_khz,"
         "memory_bus_bits,memory_bytes",
@@ -440,6 +443,7 @@ TEST(BenchReport, json) {
     EXPECT_EQ_STR("some fault", string_of(document, "rows.1.error"));
     EXPECT_NEAR_F64(12.34, number_of(document, "rows.4.median_us"), 0);
     EXPECT_NEAR_F64(50, number_of(document, "regret.0.regret_percent"), 0);
+    EXPECT_NEAR_F64(22.4745, number_of(document, "mean_regret_percent"), 1e-3);
     EXPECT_EQ_I64(2, cJSON_GetArraySize(member_of(document, "regret")));
     cJSON_Delete(document);
     results_free(&r);

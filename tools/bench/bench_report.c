@@ -347,26 +347,26 @@ static void add_regret(cJSON *row, const bench_regret *regret) {
 }
 
 static void write_regrets(report_out *out, const bench_results *r) {
-    cJSON *regrets = cJSON_AddArrayToObject(out->document, "regret");
-    bench_regret worst = {.fraction = -1}, one;
-    int cases = 0, past = 0;
+    cJSON *list = cJSON_AddArrayToObject(out->document, "regret");
+    bench_regrets all = {.cases = 0};
+    bench_regret one;
     char name[RESULTS_TEXT];
-    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0)) {
-        if (!results_regret(r->rows + i, results_alike(r, i, 0), &one))
-            continue;
-        add_regret(report_row(regrets), &one);
-        cases++;
-        past += one.fraction > 0.05 && one.us > 0.2;
-        worst = one.fraction > worst.fraction ? one : worst;
-    }
-    if (worst.chosen && worst.fraction <= 0)
-        report_text(out, REPORT_NOTE, "The planner's choice is the quickest in %d of %d.", cases, cases);
-    else if (worst.chosen)
+    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0))
+        if (results_regret(r->rows + i, results_alike(r, i, 0), &one))
+            add_regret(report_row(list), &one);
+    results_regrets(r, &all);
+    if (all.cases == 0)
+        return;
+    report_add(out->document, "mean_regret_percent=%g", 100 * results_mean_regret(&all));
+    if (all.worst.fraction <= 0)
+        report_text(out, REPORT_NOTE, "The planner's choice is the quickest in %d of %d.", all.cases, all.cases);
+    else
         report_text(
             out, REPORT_NOTE,
-            "Worst regret: %.1f %%, %.2f us (%s: %s chosen, %s quickest); more than 5 %% and 0.2 us in %d of %d.",
-            100 * worst.fraction, worst.us, results_name(&worst.at, name), worst.chosen->strategy,
-            worst.winner->strategy, past, cases);
+            "Regret: %.1f %% as a geometric mean of %d; at worst %.1f %%, %.2f us (%s: %s chosen, %s quickest); "
+            "more than 5 %% and 0.2 us in %d.",
+            100 * results_mean_regret(&all), all.cases, 100 * all.worst.fraction, all.worst.us,
+            results_name(&all.worst.at, name), all.worst.chosen->strategy, all.worst.winner->strategy, all.past);
 }
 
 int bench_write(FILE *f, const bench_results *r, report_format format) {

@@ -1,5 +1,6 @@
 #include "bench_results.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,22 @@ int results_right(const bench_row *row) {
 int results_doubtful(const bench_results *r, const bench_row *row) {
     static const double on_cpu = 0.15, on_gpu = 0.03;
     return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? on_cpu : on_gpu);
+}
+
+void results_regrets(const bench_results *r, bench_regrets *sum) {
+    bench_regret one;
+    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0)) {
+        if (!results_regret(r->rows + i, results_alike(r, i, 0), &one))
+            continue;
+        if (sum->cases++ == 0 || one.fraction > sum->worst.fraction)
+            sum->worst = one;
+        sum->past += one.fraction > 0.05 && one.us > 0.2;
+        sum->logarithms += log1p(one.fraction);
+    }
+}
+
+double results_mean_regret(const bench_regrets *sum) {
+    return sum->cases > 0 ? expm1(sum->logarithms / sum->cases) : 0;
 }
 
 double results_over_floor(const bench_results *r, const bench_row *row) {

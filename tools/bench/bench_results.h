@@ -96,6 +96,17 @@ const bench_row *results_find(const bench_results *r, const bench_case *at, cons
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);
 
+/* Regrets of many cases. */
+typedef struct bench_regrets {
+    int cases, past;   /* all; those of more than 5 % and 0.2 us */
+    double logarithms; /* sum of those of 1 + fraction */
+    bench_regret worst;
+} bench_regrets;
+
+/* Adds those of all cases to *sum, which is all 0 at first. Their geometric mean, as a fraction. */
+void results_regrets(const bench_results *r, bench_regrets *sum);
+double results_mean_regret(const bench_regrets *sum);
+
 /* How many times as long a call takes as the device takes to read as many bytes; 0 if that is not known. */
 double results_over_floor(const bench_results *r, const bench_row *row);
 

@@ -1,5 +1,4 @@
 /* dpr tune: measures the strategies that the planner chooses among, and keeps their times as wisdom. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,9 +33,7 @@ typedef struct tuning {
     int quick, again;
     const bench_walk *walk;   /* of the device that is measured */
     size_t learned, doubtful; /* times that are kept, and that are not */
-    double worst, logarithms; /* regret of the choices that the planner made before, and the sum of logarithms */
-    size_t choices;
-    bench_case at_worst;
+    bench_regrets before;     /* of the choices that the planner made */
 } tuning;
 
 static int parse(int argc, char **argv, tuning *t) {
@@ -141,18 +138,6 @@ static dpr_status learn(const bench_walk *w, const bench_row *row) {
     return status;
 }
 
-static void take_regret(tuning *t, const bench_row *rows, size_t n) {
-    bench_regret regret;
-    if (!results_regret(rows, n, &regret))
-        return;
-    t->choices++;
-    t->logarithms += log1p(regret.fraction);
-    if (regret.fraction >= t->worst) {
-        t->worst = regret.fraction;
-        t->at_worst = regret.at;
-    }
-}
-
 static int learn_all(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
     for (size_t i = 0; i < r->row_count; i++) {
@@ -166,8 +151,7 @@ static int learn_all(tuning *t, const bench_walk *w) {
             return cli_error("%s", dpr_last_error());
         t->learned++;
     }
-    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0))
-        take_regret(t, &r->rows[i], results_alike(r, i, 0));
+    results_regrets(r, &t->before);
     return CLI_OK;
 }
 
@@ -235,12 +219,12 @@ static void summarise(const tuning *t, const char *path) {
     snprintf(shown, sizeof shown, "%s", path);
     defuse(shown);
     printf("%zu times were measured, and are in %s\n", t->learned, shown);
-    if (t->choices > 0)
+    if (t->before.cases > 0)
         printf(
-            "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %zu, and "
+            "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %d, and "
             "at worst %.1f %% (%s).\n",
-            100 * expm1(t->logarithms / (double)t->choices), t->choices, 100 * t->worst,
-            results_name(&t->at_worst, name));
+            100 * results_mean_regret(&t->before), t->before.cases, 100 * t->before.worst.fraction,
+            results_name(&t->before.worst.at, name));
     if (t->doubtful > 0 && !t->asked.quiet)
         cli_note("%zu times are not kept, because the machine became slower meanwhile: other programs, or heat",
                  t->doubtful);
