@@ -247,6 +247,75 @@ TEST(Axes, extreme_shapes) {
     free(in);
 }
 
+/* Every pair along an axis that is not the last one, with specials, on arrays without room behind them: rows of one
+ * vector and of several with and without a rest, rows of less than a vector, and runs of elements. */
+TEST(Axes, columns_of_every_pair) {
+    static const struct {
+        uint64_t extents[3];
+        uint32_t reduced;
+    } shapes[] = {{{2, 7, 67}, 2},   {{1, 70, 16}, 2},  {{2, 1, 64}, 2}, {{1, 5, 300}, 2},
+                  {{1, 3000, 3}, 2}, {{2, 300, 13}, 2}, {{3, 2, 270}, 5}};
+    static const data_pattern patterns[] = {DATA_RANDOM, DATA_NAN_MIDDLE, DATA_ZEROS, DATA_INF_LAST, DATA_NAN_ALL};
+    const size_t pairs = dpr_op_count() * dpr_dtype_count();
+    scene s = {.ctx = cpu_ctx()};
+    for (size_t i = 0; i < pairs * LENGTH(shapes) && !test_failed(); i++) {
+        const dpr_axes init = DPR_AXES_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        const size_t shape = i / pairs;
+        const data_pattern pattern = patterns[i % LENGTH(patterns)];
+        s.op = dpr_op_at(i % pairs / dpr_dtype_count());
+        s.dtype = dpr_dtype_at(i % dpr_dtype_count());
+        if (!dpr_supported(s.op, s.dtype) || (s.op == DPR_PROD && pattern != DATA_RANDOM))
+            continue;
+        s.axes = init;
+        s.axes.dimensions = 3;
+        s.axes.extents = s.extents;
+        memcpy(s.extents, shapes[shape].extents, sizeof shapes[shape].extents);
+        s.axes.reduced = shapes[shape].reduced;
+        s.options = options;
+        s.options.nan = i / 2 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        s.options.strategy = strategies[i % 2];
+        const size_t count = (size_t)set_strides(&s, 0, s.strides);
+        unsigned char *in = malloc(count * dpr_dtype_size(s.dtype));
+        data_fill(in, s.op, s.dtype, data_pattern_applies(pattern, s.op, s.dtype) ? pattern : DATA_RANDOM, count);
+        s.in = in;
+        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        free(in);
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* Ties go to the lowest index, and elements that are the greatest or the least of their type are found. */
+TEST(Axes, ties_in_columns) {
+    enum { ROWS = 11, COLUMNS = 37 };
+    static const dpr_dtype types[] = {DPR_I32, DPR_U32, DPR_I64, DPR_U64, DPR_F32, DPR_F64};
+    scene s = {.ctx = cpu_ctx()};
+    for (size_t i = 0; i < LENGTH(types) * 2 * 3; i++) {
+        const dpr_axes init = DPR_AXES_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        static _Alignas(16) unsigned char in[ROWS * COLUMNS * 8];
+        const size_t size = dpr_dtype_size(types[i / 6]);
+        memset(in, i % 3 == 0 ? 0 : i % 3 == 1 ? 0xff : 0x7f, sizeof in); /* the same element everywhere */
+        s.in = in;
+        s.op = i / 3 % 2 ? DPR_ARGMIN : DPR_ARGMAX;
+        s.dtype = types[i / 6];
+        s.axes = init;
+        s.axes.dimensions = 2;
+        s.axes.extents = s.extents;
+        s.extents[0] = ROWS;
+        s.extents[1] = COLUMNS;
+        s.axes.reduced = 1;
+        s.options = options;
+        s.options.strategy = "cpu.simd";
+        (void)set_strides(&s, 0, s.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        memset(in + (size_t)3 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
+        memset(in + (size_t)5 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
+        expect_right(&s, 0, COLUMNS);
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
 /* Parts of few long results are merged, and an initial value is added once to each, also to short ones. */
 TEST(Axes, initial_values_and_merged_parts) {
     static const dpr_op ops[] = {DPR_SUM, DPR_VAR, DPR_MEAN, DPR_NORM2, DPR_MINMAX, DPR_ARGMIN, DPR_COUNT};

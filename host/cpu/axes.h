@@ -4,7 +4,9 @@
 
 #include "ops.h"
 
-/* Reduces along the axes of the run, by `fold`, on up to `threads` threads. Returns 0. */
-int dpr_cpu_axes(const dpr_run *run, dpr_fold fold, int threads);
+/* Reduces along the axes of the run, by `fold`, and by `many` if that is not NULL, on up to `threads` threads. Returns
+ * 0.
+ */
+int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int threads);
 
 #endif

@@ -21,11 +21,45 @@
 /* Folds in[first .. first+count-1] into *acc. `in` is aligned for the type; `count` may be 0. */
 typedef void (*dpr_fold)(const void *in, size_t first, size_t count, dpr_acc *acc);
 
-/* The folds of one instruction set. */
+/* Elements of a segment of dpr_many_segments, at most. */
+enum { DPR_MANY_LONGEST = 64 };
+
+/* Short segments of an array. Segment i has lengths[i] elements from number begins[i] on. */
+typedef struct dpr_many_segments {
+    const unsigned char *in, *in_end; /* memory from `in` to `in_end` may be read, also where it is of no segment */
+    const uint64_t *begins, *lengths;
+    size_t count;
+    unsigned char *out; /* results, one behind the other. Indices count from the segment's first element */
+    const dpr_init *init;
+} dpr_many_segments;
+
+/* Rows of elements, the columns of which are reduced: element k of row i is number offsets[i] + k of `in`. Rows may
+ * come in several calls, and accumulators stay in `space` from one to the next. */
+typedef struct dpr_many_columns {
+    const unsigned char *in;
+    const int64_t *offsets;
+    size_t rows, columns; /* columns: at least a vector of elements */
+    size_t first;         /* index of the first row; with the others it fits an element of the type */
+    int begins, ends;     /* 1: these are the first rows; the last rows */
+    unsigned char *space; /* 16 bytes for each column, and a vector */
+    unsigned char *out;   /* results of all columns, one behind the other */
+    dpr_acc *accs;        /* NULL, or accumulators of all columns, which take the elements instead of `out` */
+    const dpr_init *init;
+} dpr_many_columns;
+
+/* Folds segments and columns, either of which may be NULL. Returns 0, and does nothing, if the pair has no such loops.
+ */
+typedef int (*dpr_fold_many)(const dpr_many_segments *segments, const dpr_many_columns *columns);
+
+/* The folds of one instruction set, by dpr_nan, dpr_op, dpr_dtype. */
+typedef struct dpr_cpu_many {
+    dpr_fold_many fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT];
+} dpr_cpu_many;
 typedef struct dpr_cpu_kernels {
     const char *name;
     int vector_bytes;
-    dpr_fold fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT]; /* by dpr_nan, dpr_op, dpr_dtype */
+    const dpr_cpu_many *many;
+    dpr_fold fold[2][DPR_OP_COUNT][DPR_DTYPE_COUNT];
 } dpr_cpu_kernels;
 
 /* Instruction sets that have a file, best first.   X(A, NAME, supported)   `supported` is an expression. The baseline
@@ -44,6 +78,7 @@ typedef struct dpr_cpu_kernels {
 #define DPR_CPU_KERNELS_DECLARE(A, NAME, supported) extern const dpr_cpu_kernels dpr_cpu_kernels_##NAME;
 DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
 #undef DPR_CPU_KERNELS_DECLARE
+extern const dpr_cpu_many dpr_cpu_many_baseline, dpr_cpu_many_avx2;
 
 /* The kernels of the best instruction set that this processor and its operating system support. The environment
  * variable DPR_CPU_ISA, read once, chooses another supported set by its name; other values mean nothing. */
@@ -51,6 +86,9 @@ const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 
 /* The fold for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
+
+/* The loops over many results for a key, from the same kernels; NULL if there are none. */
+dpr_fold_many dpr_cpu_fold_many(const dpr_key *key);
 
 /* The number of the run's operations. */
 static inline int dpr_run_ops(const dpr_run *run) {

@@ -2,6 +2,8 @@
 
 #include "pairs.h"
 
+enum { BLOCK = 256 }; /* segments that `many` takes at a time */
+
 static int64_t number_at(dpr_dtype dtype, const void *numbers, uint64_t i) {
     switch (dtype) {
     case DPR_I32:
@@ -69,6 +71,102 @@ DPR_PAIRS
 static uint64_t (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run, uint64_t first, uint64_t end,
                                                                        dpr_segment_limits limits) = DPR_PAIRS_TABLE;
 
-uint64_t dpr_cpu_segments(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
+static uint64_t reduce_each(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
     return reduce_pair[run->key.f.nan][run->key.f.op][run->key.f.dtype](run, first, end, limits);
+}
+
+/* ---- Many at a time ---- */
+
+/* Segments first, first + 1 ... of a list. */
+typedef struct block {
+    uint64_t first;
+    size_t count;
+    uint64_t begins[BLOCK], lengths[BLOCK]; /* in elements */
+    int has_long;                           /* 1: some have more than DPR_MANY_LONGEST */
+} block;
+
+#define DEFINE_RANGES(T)                                                                                               \
+    static void ranges_##T(const dpr_segment_list *list, block *b) {                                                   \
+        const T *begins = (const T *)list->begins + b->first, *ends = (const T *)list->ends + b->first;                \
+        for (size_t i = 0; i < b->count; i++) {                                                                        \
+            const int is_empty = begins[i] >= ends[i];                                                                 \
+            b->begins[i] = is_empty ? 0 : (uint64_t)begins[i];                                                         \
+            b->lengths[i] = is_empty ? 0 : (uint64_t)ends[i] - (uint64_t)begins[i];                                    \
+            b->has_long |= b->lengths[i] > DPR_MANY_LONGEST;                                                           \
+        }                                                                                                              \
+    }
+DEFINE_RANGES(int32_t)
+DEFINE_RANGES(uint32_t)
+DEFINE_RANGES(int64_t)
+DEFINE_RANGES(uint64_t)
+
+static void find_ranges(const dpr_segment_list *list, block *b) {
+    b->has_long = 0;
+    switch (list->dtype) {
+    case DPR_I32:
+        ranges_int32_t(list, b);
+        break;
+    case DPR_U32:
+        ranges_uint32_t(list, b);
+        break;
+    case DPR_I64:
+        ranges_int64_t(list, b);
+        break;
+    default:
+        ranges_uint64_t(list, b);
+        break;
+    }
+}
+
+/* Makes indices of `count` results, which count from their segments' beginnings, those in the array. */
+static void count_in_array(const uint64_t *begins, size_t count, int64_t *out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] += out[i] >= 0 ? (int64_t)begins[i] : 0;
+}
+
+/* Reduces segments i .. end - 1 of a block, which are short. */
+static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t end, dpr_fold_many many) {
+    const unsigned char *in = run->in;
+    const dpr_many_segments segments = {.in = in,
+                                        .in_end = in ? in + run->count * dpr_dtypes[run->key.f.dtype].size : NULL,
+                                        .begins = b->begins + i,
+                                        .lengths = b->lengths + i,
+                                        .count = end - i,
+                                        .out = dpr_segment_out(run, b->first + i),
+                                        .init = &run->init};
+    (void)many(&segments, NULL);
+    if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
+        count_in_array(segments.begins, segments.count, dpr_segment_out(run, b->first + i));
+}
+
+/* The end of the segments from i on that are all long, or all short. */
+static size_t end_of_stretch(const block *b, size_t i) {
+    const int is_long = b->lengths[i] > DPR_MANY_LONGEST;
+    size_t end = i + 1;
+    if (!b->has_long)
+        return b->count;
+    while (end < b->count && (b->lengths[end] > DPR_MANY_LONGEST) == is_long)
+        end++;
+    return end;
+}
+
+static uint64_t reduce_many(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
+    uint64_t left_out = 0;
+    block b;
+    for (b.first = first; b.first < end; b.first += b.count) {
+        b.count = end - b.first < BLOCK ? (size_t)(end - b.first) : BLOCK;
+        find_ranges(run->segments, &b);
+        for (size_t i = 0, next; i < b.count; i = next) {
+            next = end_of_stretch(&b, i);
+            if (b.lengths[i] > DPR_MANY_LONGEST)
+                left_out += reduce_each(run, b.first + i, b.first + next, limits);
+            else
+                reduce_short(run, &b, i, next, limits.many);
+        }
+    }
+    return left_out;
+}
+
+uint64_t dpr_cpu_segments(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
+    return limits.many ? reduce_many(run, first, end, limits) : reduce_each(run, first, end, limits);
 }

@@ -4,9 +4,11 @@
 
 #include "ops.h"
 
-/* How a segment is reduced, by its number of elements: by a plain loop; by `fold` if it has more than `folded`; not at
- * all if it has more than `whole`. */
+/* How a segment is reduced, by its number of elements: by `many` if that is not NULL and the segment has at most
+ * DPR_MANY_LONGEST; otherwise by a plain loop; by `fold` if it has more than `folded`; not at all if it has more than
+ * `whole`, which is more than DPR_MANY_LONGEST. */
 typedef struct dpr_segment_limits {
+    dpr_fold_many many;
     dpr_fold fold;
     size_t folded, whole;
 } dpr_segment_limits;
@@ -23,7 +25,8 @@ dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i);
 /* The place of the result of segment i. */
 void *dpr_segment_out(const dpr_run *run, uint64_t i);
 
-/* Reduces segments first .. end-1 of the run by the calling thread. Returns how many were left out. */
+/* Reduces segments first .. end-1 of the run by the calling thread. Returns how many were left out. Memory of all
+ * elements of the run's array may be read. */
 uint64_t dpr_cpu_segments(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits);
 
 #endif

@@ -39,7 +39,7 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 
 static int launch(const dpr_run *run) {
     if (run->segments) {
-        (void)dpr_cpu_segments(run, 0, run->segments->count, (dpr_segment_limits){NULL, SIZE_MAX, SIZE_MAX});
+        (void)dpr_cpu_segments(run, 0, run->segments->count, (dpr_segment_limits){NULL, NULL, SIZE_MAX, SIZE_MAX});
         return 0;
     }
     for (int i = 0; i < dpr_run_ops(run); i++) {

@@ -51,6 +51,11 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
     return dpr_cpu_kernels_best()->fold[key->f.nan][key->f.op][key->f.dtype];
 }
 
+dpr_fold_many dpr_cpu_fold_many(const dpr_key *key) {
+    const dpr_fold_many fold = dpr_cpu_kernels_best()->many->fold[key->f.nan][key->f.op][key->f.dtype];
+    return fold && fold(NULL, NULL) ? fold : NULL;
+}
+
 /* Bytes of the array that several operations fold in turn: they fit the L2 cache of every core. */
 enum { CHUNK_BYTES = 65536 };
 
@@ -96,10 +101,11 @@ static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 
 static int launch(const dpr_run *run) {
     if (run->axes)
-        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), 1);
+        return dpr_cpu_axes(run, dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), 1);
     if (run->segments) {
-        (void)dpr_cpu_segments(run, 0, run->segments->count,
-                               (dpr_segment_limits){dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, SIZE_MAX});
+        const dpr_segment_limits limits = {dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT,
+                                           SIZE_MAX};
+        (void)dpr_cpu_segments(run, 0, run->segments->count, limits);
         return 0;
     }
     dpr_acc accs[DPR_FUSED_MOST];

@@ -4,6 +4,7 @@
 
 #define DPR_VECTOR_BYTES 32
 #define DPR_KERNELS dpr_cpu_kernels_avx2
+#define DPR_MANY dpr_cpu_many_avx2
 #define DPR_KERNELS_NAME "avx2"
 #define DPR_F32_FROM_F16(at) (vec_f4) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(at)))
 #define DPR_F64_FROM_F32(at) (vec_f8) _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)(at)))

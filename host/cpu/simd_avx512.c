@@ -4,6 +4,7 @@
 
 #define DPR_VECTOR_BYTES 64
 #define DPR_KERNELS dpr_cpu_kernels_avx512
+#define DPR_MANY dpr_cpu_many_avx2 /* each set takes a minute to compile */
 #define DPR_KERNELS_NAME "avx512"
 #define DPR_F32_FROM_F16(at) (vec_f4) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at)))
 #define DPR_F64_FROM_F32(at) (vec_f8) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))

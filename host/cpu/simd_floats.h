@@ -4,28 +4,13 @@
  * is exact or rounds only a few times. If F32 overflows, if a product is not exact, or if there is a NaN, the result is
  * infinite or NaN. Then the stretch is folded again, in F64 and with the NaN policy. */
 
-#if defined(__clang__)
-#define DPR_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define DPR_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 enum {
     TREE = 16,            /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
     STRETCH = 16 * BLOCK, /* vectors of a stretch, 256 KiB */
     AHEAD = 2048          /* distance in bytes from the load to the prefetch */
 };
 
-typedef float half_f4 __attribute__((vector_size(DPR_VECTOR_BYTES / 2)));
-
-#if !defined(DPR_F64_FROM_F32)
-DPR_INLINE vec_f8 f64_from_f32(const void *at) {
-    half_f4 x;
-    memcpy(&x, at, sizeof x);
-    return __builtin_convertvector(x, vec_f8);
-}
-#define DPR_F64_FROM_F32 f64_from_f32
-
+#if !defined(DPR_F32_FROM_F16)
 /* Converts F16 in the upper halves of the lanes. An integer addition rebiases the exponent. A value with exponent 0
  * becomes 2^-14 + value, exactly, from which 2^-14 is subtracted. */
 DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
@@ -98,21 +83,6 @@ DPR_INLINE vec_f4 add_tree(dpr_dtype dtype, const unsigned char *at, size_t vect
 
 /* ---- In F64 ---- */
 
-/* Makes lanes that are NaN neutral if NaNs are ignored; for complex types also the lane of the other part. */
-DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
-    if (nan != DPR_NAN_IGNORE)
-        return x;
-    vec absent = (vec)(x != x);
-    if (dpr_acc_is_complex(dtype))
-        absent |= swap_twins(absent);
-    vec neutral = op == DPR_PROD ? (vec)((vec_f8){0} + 1.0) : (vec){0};
-    return (vec_f8)select(absent, neutral, (vec)x);
-}
-
-DPR_INLINE vec_f8 meet(dpr_op op, vec_f8 a, vec_f8 b) {
-    return op == DPR_PROD ? a * b : a + b;
-}
-
 DPR_INLINE void meet_upper_half(dpr_op op, vec_f8 *x, size_t count, size_t half) {
     DPR_UNROLL
     for (size_t i = 0; count > half && i < half; i++)
@@ -159,14 +129,6 @@ DPR_INLINE vec_f8 meet_narrow(dpr_op op, dpr_dtype dtype, dpr_nan nan, int pairs
     }
     __asm__("" : "+m"(stage));
     return meet_tree(op, DPR_F32, nan, stage, count);
-}
-
-/* Combines *value with x in every lane: by dpr_two_sum() if `low` is not NULL, otherwise by a sum or product. */
-DPR_INLINE void take_in(dpr_op op, vec_f8 *value, vec_f8 *low, vec_f8 x) {
-    vec_f8 sum = meet(op, *value, x), x_part = sum - *value;
-    if (low)
-        *low += (*value - (sum - x_part)) + (x - x_part);
-    *value = sum;
 }
 
 DPR_INLINE void take_in_lanes(dpr_op op, vec_f8 *value, vec_f8 *low, int apart) {

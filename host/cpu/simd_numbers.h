@@ -6,45 +6,6 @@
 
 /* ---- Integers --------------------------------------------------------------------------------------------------- */
 
-/* LANES integers of a type from memory. */
-#define DPR_LANES_OF(NAME, T)                                                                                          \
-    typedef T some_##NAME __attribute__((vector_size(LANES * sizeof(T))));                                             \
-    DPR_INLINE some_##NAME load_##NAME(const unsigned char *at) {                                                      \
-        some_##NAME x;                                                                                                 \
-        memcpy(&x, at, sizeof x);                                                                                      \
-        return x;                                                                                                      \
-    }
-DPR_LANES_OF(I8, int8_t)
-DPR_LANES_OF(U8, uint8_t)
-DPR_LANES_OF(I16, int16_t)
-DPR_LANES_OF(U16, uint16_t)
-DPR_LANES_OF(I32, int32_t)
-DPR_LANES_OF(U32, uint32_t)
-DPR_LANES_OF(I64, int64_t)
-DPR_LANES_OF(U64, uint64_t)
-
-/* As integers of 64 bits. */
-DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
-    switch (dtype) {
-    case DPR_BOOL:
-        return (vec_u8)(__builtin_convertvector(load_U8(at), vec_u8) != 0) & 1;
-    case DPR_I8:
-        return (vec_u8) __builtin_convertvector(load_I8(at), vec_s8);
-    case DPR_U8:
-        return __builtin_convertvector(load_U8(at), vec_u8);
-    case DPR_I16:
-        return (vec_u8) __builtin_convertvector(load_I16(at), vec_s8);
-    case DPR_U16:
-        return __builtin_convertvector(load_U16(at), vec_u8);
-    case DPR_I32:
-        return (vec_u8) __builtin_convertvector(load_I32(at), vec_s8);
-    case DPR_U32:
-        return __builtin_convertvector(load_U32(at), vec_u8);
-    default:
-        return (vec_u8)load(at);
-    }
-}
-
 /* Converts the lanes of `x` to the terms that the operation adds up. For MEAN of 64-bit integers it returns the lower
  * halves and sets *upper to the upper ones, so that sums of lanes do not overflow. */
 DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {

@@ -146,7 +146,7 @@ static int launch_segments(const dpr_run *run) {
     const int threads = threads_of(run);
     const size_t whole = LONG_BYTES / dpr_dtypes[run->key.f.dtype].size;
     segment_job job = {.run = run,
-                       .limits = {dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole},
+                       .limits = {dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole},
                        .block = block_of(run->segments->count, threads),
                        .long_from = UINT64_MAX};
     dpr_pool *pool = threads > 1 ? dpr_pool_acquire(threads) : NULL;
@@ -166,7 +166,7 @@ static int launch_segments(const dpr_run *run) {
 
 static int launch(const dpr_run *run) {
     if (run->axes)
-        return dpr_cpu_axes(run, dpr_cpu_fold(&run->key), threads_of(run));
+        return dpr_cpu_axes(run, dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), threads_of(run));
     return run->segments ? launch_segments(run) : launch_array(run);
 }
 

@@ -1,0 +1,13 @@
+/* Many results at a time, with AVX2 and F16C. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define DPR_VECTOR_BYTES 32
+#define DPR_MANY dpr_cpu_many_avx2
+#define DPR_F64_FROM_F32(at) (vec_f8) _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)(at)))
+#define DPR_F64_FROM_F16(at)                                                                                           \
+    (vec_f8) _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)(at))))
+#include "many_template.h"
+#else
+#include "ops.h"
+#endif

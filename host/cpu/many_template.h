@@ -1,0 +1,513 @@
+/* Many results at a time: short segments, whose elements lie one behind the other, and columns, whose neighbours are
+ * elements of other results. One small file per instruction set includes this once, compiled for that set, after
+ * defining
+ *
+ *   DPR_VECTOR_BYTES    16 or 32
+ *   DPR_MANY            name of the dpr_cpu_many to define
+ *   DPR_F64_FROM_F32(at), DPR_F64_FROM_F16(at)
+ *                       optional: a vector of F64 made of as many elements in memory of any alignment
+ *
+ * A piece is the elements that become one vector of accumulators. For SUM and PROD it has LANES elements, which are
+ * converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are. So
+ * sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. */
+
+#include "simd_lanes.h"
+
+/* ---- Pairs ------------------------------------------------------------------------------------------------------ */
+
+DPR_INLINE int is_arithmetic(dpr_op op) {
+    return op == DPR_SUM || op == DPR_PROD;
+}
+
+DPR_INLINE int is_index(dpr_op op) {
+    return op == DPR_ARGMIN || op == DPR_ARGMAX;
+}
+
+DPR_INLINE int is_float(dpr_op op, dpr_dtype dtype) {
+    return is_arithmetic(op) && !dpr_acc_is_integer(dtype);
+}
+
+/* True for sums that keep what they have lost. */
+DPR_INLINE int keeps_lost(dpr_op op, dpr_dtype dtype) {
+    return op == DPR_SUM && dtype == DPR_F64;
+}
+
+/* True if accumulators have more than a value. */
+DPR_INLINE int has_more(dpr_op op, dpr_dtype dtype) {
+    return keeps_lost(op, dtype) || is_index(op);
+}
+
+/* The pairs that have loops here. Indices are as wide as elements. */
+DPR_INLINE int has_many(dpr_op op, dpr_dtype dtype) {
+    if (dpr_acc_is_complex(dtype))
+        return 0;
+    if (is_arithmetic(op))
+        return 1;
+    if (is_index(op))
+        return dpr_element_size(dtype) >= 4;
+    return op == DPR_MIN || op == DPR_MAX || op == DPR_ALL || op == DPR_ANY || op == DPR_BAND || op == DPR_BOR
+           || op == DPR_BXOR;
+}
+
+/* Bytes of the lanes of a vector of accumulators. */
+DPR_INLINE size_t acc_size(dpr_op op, dpr_dtype dtype) {
+    return is_arithmetic(op) ? 8 : dpr_element_size(dtype);
+}
+
+/* Elements of a piece. */
+DPR_INLINE size_t piece_of(dpr_op op, dpr_dtype dtype) {
+    return VECTOR / acc_size(op, dtype);
+}
+
+/* ---- Accumulators ----------------------------------------------------------------------------------------------- */
+
+/* An accumulator in every lane. */
+typedef struct accs {
+    vec value;
+    vec more; /* for sums that keep it, what they have lost, in F64; for ARGMIN and ARGMAX the index of the rank */
+} accs;
+
+#if !defined(DPR_F64_FROM_F16)
+/* LANES elements of F16. Normal numbers get the other exponent by an addition, infinities and NaNs by two. Those with
+ * exponent 0 are multiples of 2^-24, which are put together as integers. */
+DPR_INLINE vec_f8 f64_from_f16(const void *at) {
+    const vec_u8 x = __builtin_convertvector(load_U16(at), vec_u8), magnitude = x & 0x7fff;
+    const vec_u8 rebias = (vec_u8){0} + ((uint64_t)(1023 - 15) << 52);
+    const vec_u8 normal = (magnitude << 42) + rebias + (rebias & (vec_u8)((vec_s8)magnitude >= 0x7c00));
+    const vec_f8 counted = (vec_f8)(magnitude | 0x4330000000000000) - 0x1p52; /* 2^52 + magnitude */
+    const vec number = select((vec)((vec_s8)magnitude < 0x400), (vec)(counted * 0x1p-24), (vec)normal);
+    return (vec_f8)(number | (vec)((x & 0x8000) << 48));
+}
+#define DPR_F64_FROM_F16 f64_from_f16
+#endif
+
+DPR_INLINE vec_f8 floats_at(dpr_dtype dtype, const unsigned char *at) {
+    if (dtype == DPR_F64)
+        return (vec_f8)load(at);
+    if (dtype == DPR_F16)
+        return DPR_F64_FROM_F16(at);
+    if (dtype == DPR_BF16) { /* the upper half of an F32 */
+        const some_U32 wide = __builtin_convertvector(load_U16(at), some_U32) << 16;
+        return DPR_F64_FROM_F32(&wide);
+    }
+    return DPR_F64_FROM_F32(at);
+}
+
+/* The piece at `at`. */
+DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
+    if (!is_arithmetic(op))
+        return lift(op, dtype, nan, load(at));
+    if (dpr_acc_is_integer(dtype))
+        return (vec)whole_lanes(dtype, at);
+    return (vec)without_nan(op, dtype, nan, floats_at(dtype, at));
+}
+
+DPR_INLINE vec neutral_accs(dpr_op op, dpr_dtype dtype) {
+    return is_float(op, dtype) ? (vec)((vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0)) : neutral(op, dtype);
+}
+
+/* Joins the values of two vectors of accumulators that have no more than these. */
+DPR_INLINE vec join(dpr_op op, dpr_dtype dtype, vec a, vec b) {
+    return is_float(op, dtype) ? (vec)meet(op, (vec_f8)a, (vec_f8)b) : combine(op, dtype, a, b);
+}
+
+/* *a becomes the accumulators of a's elements and b's. With equal ranks the lower index wins. */
+DPR_INLINE void take(dpr_op op, dpr_dtype dtype, accs *a, accs b) {
+    const size_t size = dpr_element_size(dtype);
+    if (keeps_lost(op, dtype)) {
+        vec_f8 value = (vec_f8)a->value, lost = (vec_f8)a->more + (vec_f8)b.more;
+        take_in(op, &value, &lost, (vec_f8)b.value);
+        *a = (accs){(vec)value, (vec)lost};
+    } else if (is_index(op)) {
+        const vec wins = less(size, b.value, a->value) | (equal(size, b.value, a->value) & less(size, b.more, a->more));
+        *a = (accs){select(wins, b.value, a->value), select(wins, b.more, a->more)};
+    } else {
+        a->value = join(op, dtype, a->value, b.value);
+    }
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
+
+/* The elements that have these ranks: dpr_rank_bits() of every lane. */
+DPR_INLINE vec elements_of_ranks(dpr_op op, dpr_dtype dtype, vec x) {
+    const size_t size = dpr_element_size(dtype);
+    const int64_t best = dpr_rank_least(dtype), none = dpr_rank_greatest(dtype);
+    const vec is_best = equal(size, x, splat(size, (uint64_t)best));
+    const vec is_none = equal(size, x, splat(size, (uint64_t)none));
+    if (dpr_rank_reversed(op))
+        x = ~x;
+    if (dpr_element_kind(dtype) == DPR_KIND_UINT)
+        x ^= splat(size, dpr_sign_bit(dtype));
+    if (dpr_element_kind(dtype) == DPR_KIND_FLOAT) {
+        x ^= less(size, x, (vec){0}) & ~splat(size, dpr_sign_bit(dtype));
+        x = select(is_best, splat(size, dpr_rank_bits(op, dtype, best)), x);
+        x = select(is_none, splat(size, dpr_rank_bits(op, dtype, none)), x);
+    }
+    return dtype == DPR_BOOL ? x & splat(1, 1) : x;
+}
+
+/* Accumulators of floating-point numbers with the initial value, as the numbers that are written. */
+DPR_INLINE vec_f8 floats_of(dpr_op op, dpr_dtype dtype, accs x, double init) {
+    accs with = {(vec)((vec_f8){0} + init), {0}};
+    take(op, dtype, &with, x);
+    const vec_f8 value = (vec_f8)with.value, lost = (vec_f8)with.more, total = value + lost;
+    /* As in dpr_acc_total(): after an overflow `lost` is infinite or NaN, and its difference from itself NaN. */
+    const vec sum = keeps_lost(op, dtype) ? select((vec)(lost - lost == 0), (vec)total, (vec)value) : (vec)value;
+    return (vec_f8)select((vec)((vec_f8)sum != (vec_f8)sum), (vec)((vec_f8){0} + (double)NAN), sum);
+}
+
+/* The results that accumulators stand for, in the low bytes of lanes of the same size. */
+DPR_INLINE vec results_of(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init) {
+    const size_t size = acc_size(op, dtype);
+    if (is_index(op)) {
+        const int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
+        return has_none ? x.more | equal(size, x.value, splat(size, (uint64_t)dpr_rank_greatest(dtype))) : x.more;
+    }
+    if (is_float(op, dtype))
+        return (vec)floats_of(op, dtype, x, init->re);
+    if (op == DPR_MIN || op == DPR_MAX)
+        return elements_of_ranks(op, dtype, combine(op, dtype, x.value, splat(size, (uint64_t)init->rank)));
+    if (op == DPR_ALL || op == DPR_ANY) /* flags of elements that make it false, or true */
+        return ((op == DPR_ALL ? ~x.value : x.value | splat(size, init->bits))
+                & (op == DPR_ALL ? splat(size, init->bits) : splat(size, 1)))
+               & splat(size, 1);
+    x.value = combine(op, dtype, x.value, splat(size, init->bits));
+    return dtype == DPR_BOOL && !is_arithmetic(op) ? x.value & splat(1, 1) : x.value;
+}
+
+/* Writes the results in lanes of 64 bits. */
+DPR_INLINE void write_lanes(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
+    const dpr_dtype result = dpr_pair_result(op, dtype);
+    const some_U8 u8 = __builtin_convertvector((vec_u8)x, some_U8);
+    const some_U16 u16 = __builtin_convertvector((vec_u8)x, some_U16);
+    const some_U32 u32 = __builtin_convertvector((vec_u8)x, some_U32);
+    const half_f4 f32 = __builtin_convertvector((vec_f8)x, half_f4);
+    if (is_arithmetic(op) && result == DPR_F32)
+        memcpy(out, &f32, sizeof f32);
+    else if (dpr_element_size(result) == 1)
+        memcpy(out, &u8, sizeof u8);
+    else if (dpr_element_size(result) == 2)
+        memcpy(out, &u16, sizeof u16);
+    else if (dpr_element_size(result) == 4)
+        memcpy(out, &u32, sizeof u32);
+    else
+        memcpy(out, &x, sizeof x);
+}
+
+/* Writes the results of a vector of accumulators, one behind the other. */
+DPR_INLINE void write_vector(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
+    const size_t size = acc_size(op, dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
+    unsigned char bytes[VECTOR];
+    if (size == 8 || wide == size) {
+        if (size == 8)
+            write_lanes(op, dtype, x, out);
+        else
+            memcpy(out, &x, sizeof x);
+        return;
+    }
+    memcpy(bytes, &x, sizeof x);
+    for (size_t i = 0; i < VECTOR / size; i++) /* truth values are one byte, indices eight */
+        dpr_acc_write_bits(wide, dpr_element_load(size == 4 ? DPR_I32 : DPR_U16, bytes + i * size).bits,
+                           out + i * wide);
+}
+
+/* The accumulator that the initial value adds to every result. */
+DPR_INLINE dpr_acc acc_of_init(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_init *init) {
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    dpr_acc_add_init(op, dtype, nan, &acc, init);
+    return acc;
+}
+
+/* ---- Segments --------------------------------------------------------------------------------------------------- */
+
+static const uint8_t numbers_u1[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                       16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+                                       32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
+                                       48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+static const uint16_t numbers_u2[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                        16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+static const uint32_t numbers_u4[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const uint64_t numbers_u8[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+/* i plus the number of each lane. */
+DPR_INLINE vec numbers_from(size_t size, size_t i) {
+    switch (size) {
+    case 1:
+        return (vec)((vec_u1)load(numbers_u1) + (uint8_t)i);
+    case 2:
+        return (vec)((vec_u2)load((const unsigned char *)numbers_u2) + (uint16_t)i);
+    case 4:
+        return (vec)((vec_u4)load((const unsigned char *)numbers_u4) + (uint32_t)i);
+    default:
+        return (vec)((vec_u8)load((const unsigned char *)numbers_u8) + i);
+    }
+}
+
+/* True for integers that are joined with their neighbours until the results have 64 bits, which takes fewer
+ * instructions than converting each. */
+DPR_INLINE int joins_neighbours(dpr_op op, dpr_dtype dtype) {
+    return is_arithmetic(op) && dpr_acc_is_integer(dtype) && dpr_element_size(dtype) <= 2;
+}
+
+/* Elements of a piece of a segment. */
+DPR_INLINE size_t segment_piece(dpr_op op, dpr_dtype dtype) {
+    return joins_neighbours(op, dtype) ? VECTOR / dpr_element_size(dtype) : piece_of(op, dtype);
+}
+
+/* Pieces that are read of every segment: enough for 16 elements, so that lengths up to that take no branch. Vectors of
+ * 16 bytes read half as far. */
+DPR_INLINE size_t pieces_at_once(dpr_op op, dpr_dtype dtype) {
+    const size_t elements = VECTOR == 16 ? 8 : 16, piece = segment_piece(op, dtype);
+    return piece < elements ? elements / piece : 1;
+}
+
+_Static_assert(DPR_MANY_LONGEST <= 64, "lanes of one byte hold the number of an element");
+
+/* Elements i, i + 1 ... of the segment of n elements at `at`; lanes without one are neutral. */
+DPR_INLINE accs some_elements(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at, size_t i, size_t n) {
+    const size_t element = dpr_element_size(dtype), size = joins_neighbours(op, dtype) ? element : acc_size(op, dtype);
+    const vec numbers = numbers_from(size, i), inside = less(size, numbers, splat(size, n));
+    accs a = {{0}, is_index(op) ? numbers : (vec){0}};
+    if (joins_neighbours(op, dtype)) {
+        const vec raw = load(at + i * element), x = dtype == DPR_BOOL ? truths(raw) : raw;
+        const vec some = select(inside, x, splat(size, op == DPR_PROD ? 1 : 0));
+        a.value = widen(size, dpr_element_kind(dtype) == DPR_KIND_SINT, op == DPR_PROD, some);
+    } else {
+        a.value = select(inside, piece_at(op, dtype, nan, at + i * element), neutral_accs(op, dtype));
+    }
+    return a;
+}
+
+/* Folds a segment of n elements. Memory may be read up to the end of the last piece. */
+DPR_INLINE accs fold_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at, size_t n) {
+    const size_t piece = segment_piece(op, dtype), at_once = pieces_at_once(op, dtype);
+    accs a = some_elements(op, dtype, nan, at, 0, n);
+    DPR_UNROLL
+    for (size_t k = 1; k < at_once; k++)
+        take(op, dtype, &a, some_elements(op, dtype, nan, at, k * piece, n));
+    for (size_t i = at_once * piece; i < n; i += piece)
+        take(op, dtype, &a, some_elements(op, dtype, nan, at, i, n));
+    return a;
+}
+
+/* Copies a segment to where memory may be read behind it. */
+static __attribute__((noinline)) const unsigned char *copy_segment(unsigned char *to, size_t room, const void *from,
+                                                                   size_t bytes) {
+    memset(to, 0, room);
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return to;
+}
+
+/* For lanes `apart`: a's first ones, those without that bit, and b's in the places of the second ones; and a's second
+ * ones in the places of the first ones, and b's. */
+#if defined(__clang__)
+#define DPR_LANE_FIRST(I, a, b, apart) ((I) & (apart)) ? (b)[((I) ^ (apart)) % LANES] : (a)[I]
+#define DPR_LANE_SECOND(I, a, b, apart) ((I) & (apart)) ? (b)[I] : (a)[((I) ^ (apart)) % LANES]
+#define DPR_LANES_FIRST(a, b, apart) (vec)(vec_u8) DPR_EACH_LANE(DPR_LANE_FIRST, a, b, apart)
+#define DPR_LANES_SECOND(a, b, apart) (vec)(vec_u8) DPR_EACH_LANE(DPR_LANE_SECOND, a, b, apart)
+#else /* GCC goes through memory for these, lane by lane */
+#define DPR_NUMBER_FIRST(I, apart) ((I) & (apart)) ? LANES + (((I) ^ (apart)) % LANES) : (I)
+#define DPR_NUMBER_SECOND(I, apart) ((I) & (apart)) ? LANES + (I) : (((I) ^ (apart)) % LANES)
+#define DPR_LANES_FIRST(a, b, apart) (vec) __builtin_shuffle(a, b, (vec_s8)DPR_EACH_LANE(DPR_NUMBER_FIRST, apart))
+#define DPR_LANES_SECOND(a, b, apart) (vec) __builtin_shuffle(a, b, (vec_s8)DPR_EACH_LANE(DPR_NUMBER_SECOND, apart))
+#endif
+
+/* Joins the lanes of a with those `apart`, and of b in the same way: a's come to the lanes without that bit. */
+DPR_INLINE accs join_apart(dpr_op op, dpr_dtype dtype, accs a, accs b, int apart) {
+    const vec_u8 av = (vec_u8)a.value, bv = (vec_u8)b.value, am = (vec_u8)a.more, bm = (vec_u8)b.more;
+    accs first = {DPR_LANES_FIRST(av, bv, apart), {0}}, second = {DPR_LANES_SECOND(av, bv, apart), {0}};
+    if (has_more(op, dtype)) {
+        first.more = DPR_LANES_FIRST(am, bm, apart);
+        second.more = DPR_LANES_SECOND(am, bm, apart);
+    }
+    take(op, dtype, &first, second);
+    return first;
+}
+
+/* Lane i of what it returns, of 64 bits, joins all lanes of x[i]; narrower accumulators are in its low bytes. */
+DPR_INLINE accs join_lanes(dpr_op op, dpr_dtype dtype, accs *x) {
+    for (size_t i = 0; i < LANES; i += 2)
+        x[i] = join_apart(op, dtype, x[i], x[i + 1], 1);
+    for (size_t i = 0; LANES > 2 && i < LANES; i += 4)
+        x[i] = join_apart(op, dtype, x[i], x[i + 2], 2);
+    if (LANES > 4)
+        x[0] = join_apart(op, dtype, x[0], x[4 % LANES], 4);
+    for (size_t bits = 32; bits >= 8 * acc_size(op, dtype); bits /= 2) {
+        const accs upper = {(vec)((vec_u8)x[0].value >> bits), (vec)((vec_u8)x[0].more >> bits)};
+        take(op, dtype, &x[0], upper);
+    }
+    return x[0];
+}
+
+/* Results in lanes of 64 bits; an index is -1 if there is no element. */
+DPR_INLINE vec segment_results(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init,
+                               const uint64_t *lengths) {
+    const vec results = results_of(op, dtype, nan, x, init);
+    if (!is_index(op))
+        return results;
+    const vec index = acc_size(op, dtype) == 4 ? (vec)((vec_s8)((vec_u8)results << 32) >> 32) : results;
+    return index | equal(8, load((const unsigned char *)lengths), (vec){0});
+}
+
+DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_segments *s) {
+    const size_t size = dpr_element_size(dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
+    const size_t room = (DPR_MANY_LONGEST + VECTOR) * size,
+                 reach = pieces_at_once(op, dtype) * segment_piece(op, dtype);
+    const dpr_acc init = acc_of_init(op, dtype, nan, s->init);
+    unsigned char copy[(DPR_MANY_LONGEST + VECTOR) * 8], results[VECTOR];
+    uint64_t lengths[LANES] = {0};
+    accs x[LANES] = {{{0}, {0}}};
+    for (size_t i = 0; i < s->count; i += LANES) {
+        const size_t some = s->count - i < LANES ? s->count - i : LANES;
+        for (size_t k = 0; k < some; k++) {
+            const size_t n = s->lengths[i + k];
+            const unsigned char *at = s->in + s->begins[i + k] * size;
+            if ((size_t)(s->in_end - at) < (n + reach) * size)
+                at = copy_segment(copy, room, at, n * size);
+            const accs a = fold_segment(op, dtype, nan, at, n);
+            x[k].value = a.value;
+            if (has_more(op, dtype))
+                x[k].more = a.more;
+            lengths[k] = n;
+        }
+        const vec lanes = segment_results(op, dtype, nan, join_lanes(op, dtype, x), &init, lengths);
+        unsigned char *out = s->out + i * wide;
+        write_lanes(op, dtype, lanes, some == LANES ? out : results);
+        if (some < LANES)
+            memcpy(out, results, some * wide);
+    }
+}
+
+/* ---- Columns ---------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 4 }; /* read at a time */
+
+/* Bytes of the accumulators of a piece in memory: a vector of values, and one of what else they have. */
+DPR_INLINE size_t accs_bytes(dpr_op op, dpr_dtype dtype) {
+    return has_more(op, dtype) ? 2 * VECTOR : VECTOR;
+}
+
+DPR_INLINE accs load_accs(dpr_op op, dpr_dtype dtype, const unsigned char *space) {
+    return (accs){load(space), has_more(op, dtype) ? load(space + VECTOR) : (vec){0}};
+}
+
+DPR_INLINE void store_accs(dpr_op op, dpr_dtype dtype, accs a, unsigned char *space) {
+    memcpy(space, &a.value, sizeof a.value);
+    if (has_more(op, dtype))
+        memcpy(space + VECTOR, &a.more, sizeof a.more);
+}
+
+/* Takes an element of each column from `rows` rows, the first of which has this index. */
+DPR_INLINE void take_rows(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *const *at, size_t offset,
+                          size_t rows, size_t index, unsigned char *space) {
+    const size_t size = acc_size(op, dtype);
+    accs a = load_accs(op, dtype, space), b = {{0}, {0}};
+    vec x[ROWS];
+    DPR_UNROLL
+    for (size_t k = 0; k < rows; k++)
+        x[k] = piece_at(op, dtype, nan, at[k] + offset);
+    if (is_index(op)) { /* rows come in the order of their indices */
+        DPR_UNROLL
+        for (size_t k = 0; k < rows; k++) {
+            const vec wins = less(size, x[k], a.value);
+            a = (accs){select(wins, x[k], a.value), select(wins, splat(size, index + k), a.more)};
+        }
+    } else {
+        b.value = rows == ROWS ? join(op, dtype, join(op, dtype, x[0], x[1]), join(op, dtype, x[2], x[3])) : x[0];
+        take(op, dtype, &a, b);
+    }
+    store_accs(op, dtype, a, space);
+}
+
+/* The first column of piece i. The last piece ends with the last column, and may begin within the one before. */
+DPR_INLINE size_t column_of(size_t piece, size_t columns, size_t i) {
+    return (i + 1) * piece <= columns ? i * piece : columns - piece;
+}
+
+DPR_INLINE void fold_rows(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, size_t first,
+                          size_t rows) {
+    const size_t size = dpr_element_size(dtype), piece = piece_of(op, dtype), columns = c->columns;
+    const size_t index = c->first + first;
+    unsigned char *space = c->space;
+    const unsigned char *at[ROWS];
+    for (size_t k = 0; k < rows; k++)
+        at[k] = c->in + c->offsets[first + k] * (int64_t)size;
+    size_t column = 0;
+    for (; column + piece <= columns; column += piece, space += accs_bytes(op, dtype))
+        take_rows(op, dtype, nan, at, column * size, rows, index, space);
+    if (column < columns)
+        take_rows(op, dtype, nan, at, (columns - piece) * size, rows, index, space);
+}
+
+/* Lane i of a vector of accumulators as an accumulator of acc.h. */
+DPR_INLINE dpr_acc acc_of_lane(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, size_t i) {
+    const size_t size = acc_size(op, dtype);
+    const dpr_dtype lane = size == 8 ? DPR_I64 : size == 4 ? DPR_I32 : size == 2 ? DPR_I16 : DPR_I8;
+    unsigned char value[VECTOR], more[VECTOR];
+    memcpy(value, &x.value, sizeof value);
+    memcpy(more, &x.more, sizeof more);
+    const uint64_t bits = dpr_element_load(lane, value + i * size).bits;
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    acc.bits = op == DPR_ALL ? bits == 0 : op == DPR_ANY ? bits != 0 : bits;
+    acc.rank = (int64_t)bits;
+    if (is_index(op)) {
+        const int is_none =
+            nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT && acc.rank == dpr_rank_greatest(dtype);
+        acc.index = is_none ? -1 : (int64_t)dpr_element_load(lane, more + i * size).bits;
+    }
+    if (is_float(op, dtype))
+        acc.re = dpr_element_load(DPR_F64, value + i * 8).re;
+    if (keeps_lost(op, dtype))
+        acc.re_lost = dpr_element_load(DPR_F64, more + i * 8).re;
+    return acc;
+}
+
+/* Merges the accumulators of columns `column` and following, except those before `from`, with c->accs. */
+DPR_INLINE void merge_accs(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, accs x, size_t column,
+                           size_t from) {
+    for (size_t i = from - column; i < piece_of(op, dtype); i++) {
+        const dpr_acc acc = acc_of_lane(op, dtype, nan, x, i);
+        dpr_acc_combine(op, dtype, &c->accs[column + i], &acc);
+    }
+}
+
+DPR_INLINE void fold_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c) {
+    const size_t piece = piece_of(op, dtype), pieces = (c->columns + piece - 1) / piece;
+    const size_t wide = dpr_element_size(dpr_pair_result(op, dtype));
+    const dpr_acc init = acc_of_init(op, dtype, nan, c->init);
+    const accs none = {neutral_accs(op, dtype), is_index(op) ? splat(acc_size(op, dtype), c->first) : (vec){0}};
+    for (size_t i = 0; c->begins && i < pieces; i++)
+        store_accs(op, dtype, none, c->space + i * accs_bytes(op, dtype));
+    size_t r = 0;
+    for (; r + ROWS <= c->rows; r += ROWS)
+        fold_rows(op, dtype, nan, c, r, ROWS);
+    for (; r < c->rows; r++)
+        fold_rows(op, dtype, nan, c, r, 1);
+    for (size_t i = 0; c->ends && i < pieces; i++) {
+        const accs x = load_accs(op, dtype, c->space + i * accs_bytes(op, dtype));
+        const size_t column = column_of(piece, c->columns, i);
+        if (c->accs)
+            merge_accs(op, dtype, nan, c, x, column, i * piece);
+        else
+            write_vector(op, dtype, results_of(op, dtype, nan, x, &init), c->out + column * wide);
+    }
+}
+
+/* ---- Tables ----------------------------------------------------------------------------------------------------- */
+
+#define DPR_HAS_MANY(OP, DTYPE) (DPR_PAIR_IS_VALID(OP, DTYPE) && has_many(DPR_##OP, DPR_##DTYPE))
+
+#define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
+    static int DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_many_segments *s, const dpr_many_columns *c) {                  \
+        if (!DPR_HAS_MANY(OP, DTYPE))                                                                                  \
+            return 0;                                                                                                  \
+        if (s)                                                                                                         \
+            fold_segments(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, s);                                                    \
+        if (c)                                                                                                         \
+            fold_columns(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, c);                                                     \
+        return 1;                                                                                                      \
+    }
+DPR_PAIRS
+
+const dpr_cpu_many DPR_MANY = {.fold = DPR_PAIRS_TABLE};
