@@ -7,7 +7,6 @@
 #include "environment.h"
 #include "error.h"
 
-
 typedef struct status_info {
     const char *name, *text;
 } status_info;
