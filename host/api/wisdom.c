@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "log.h"
 #include "plan/registry.h"
 #include "plan/text.h"
 #include "request.h"
@@ -36,6 +37,8 @@ __attribute__((constructor(101))) static void watch_forks(void) {
 static void note(const char *what, const char *about) {
     const size_t used = strlen(process.notes);
     (void)snprintf(process.notes + used, NOTES_BYTES - used, "%s: %s\n", what, about);
+    if (DPR_LOGS(PLAN))
+        dpr_log(DPR_LOG_PLAN, "wisdom %s: %s", what, about);
 }
 
 /* Replaces the process's wisdom. */
