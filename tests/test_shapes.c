@@ -188,6 +188,27 @@ SHAPE_TEST(plans_of_segments_explain_themselves) {
     segments.count = 0;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
     EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, NULL, NULL, NULL));
+    size = sizeof text;
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   sum of 24 i32 in 0 segments, in host memory\n");
+    dpr_plan_destroy(plan);
+}
+
+/* A dimension that is kept has no indices, so there are no results. */
+SHAPE_TEST(plans_without_results_do_nothing) {
+    static const uint64_t extents[] = {4, 0};
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_plan *plan = NULL;
+    char text[8192];
+    size_t size = sizeof text;
+    axes.dimensions = 2;
+    axes.reduced = 1;
+    axes.extents = extents;
+    fixture->problem.axes = &axes;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   sum of 0 i32 along axes, 0 results, in host memory\n");
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, NULL, NULL, NULL));
     dpr_plan_destroy(plan);
 }
 

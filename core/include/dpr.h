@@ -462,8 +462,9 @@ typedef enum dpr_effort {
     DPR_ESTIMATE = 1,       /**< predictions alone */
     DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps in host or device memory: it runs every
-                         candidate on an array of its own, which takes some milliseconds a candidate, takes the
-                       quickest, and adds the times to the process's wisdom */
+                         candidate on an array of its own, 2 to some 300 times and for at least 5 ms in all, takes the
+                         quickest, and adds the times to the process's wisdom. The array stays in the caches if it fits;
+                         `dpr tune` measures with cold caches */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -668,7 +669,7 @@ typedef enum dpr_memory {
 } dpr_memory;
 
 /** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents;
- * for many results also segments, or axes without count. */
+ * for several results set segments, too, or set axes and leave count 0. */
 typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
@@ -1189,8 +1190,8 @@ typedef struct dpr_decision dpr_decision;
  * @param machine  a context's: the decision is the one that the context's calls make, unless one of them was in a
  * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
  * follows from what kernels declare. It may be destroyed before the decision.
- * @param problem  its count is checked and does not change the decision; device_count, options->init and the numbers of
- * segments are not read.
+ * @param problem  its count is checked and does not change the decision; device_count, the value at options->init and
+ * the numbers of segments are not used.
  * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
  *
  * Errors: those that dpr_plan_create() has for the problem; DPR_ERR_MEMORY_KIND if no strategy reaches the memory. */
@@ -1242,9 +1243,10 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 /* ---- Wisdom ----------------------------------------------------------------------------------------------------- */
 
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
- * of memory, and numbers of elements. The planner prefers it to predictions: between two numbers of elements that were
- * measured, it corrects the prediction by what they teach. It is a text, of one version of dpr and of any number of
- * CPUs and GPUs, which are told by name, capabilities and driver; figures of other machines are kept and not used.
+ * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
+ * predicted time at the nearest numbers of elements that were measured. A file of wisdom belongs to one version of dpr.
+ * It may have times of several CPUs and GPUs, identified by name, capabilities and driver; those of other machines are
+ * kept and not used.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default
@@ -1258,13 +1260,14 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
  *
  * @param path  the file; NULL: those that the process reads by itself. The first error ends the call.
  *
- * DPR_ERR_FILE if it cannot be read; DPR_ERR_WISDOM if it is none, is cut off or changed, or is of another version of
- * dpr: the sentence names the file, the line and what is wrong. */
+ * DPR_ERR_FILE if it cannot be read; DPR_ERR_WISDOM if the file is not wisdom, is incomplete, was edited, or belongs to
+ * another version of dpr: the sentence names the file, the line and what is wrong. */
 DPR_API dpr_status dpr_wisdom_import(const char *path);
 
-/** Writes the process's wisdom to a file, together with what the file has already and the process lacks. The file is
- * written next to its place, forced to the disk, and renamed, while a lock (`path`.lock) keeps other writers out: the
- * file is always whole, and no writer's times are lost.
+/** Writes the process's wisdom to a file, together with what the file has already. Times that this process added take
+ * the place of the file's, and the file's that of those which the process has only read. The file is written next to
+ * its place, forced to the disk, and renamed, while a lock (`path`.lock) keeps other writers out: the file is always
+ * whole, and no writer's times are lost.
  *
  * @param path  the file; NULL: the one that DPR_WISDOM names, or the user's, whose folder is then made.
  *
@@ -1272,12 +1275,14 @@ DPR_API dpr_status dpr_wisdom_import(const char *path);
  * there is refused, in which case it stays. */
 DPR_API dpr_status dpr_wisdom_export(const char *path);
 
-/** Forgets the process's wisdom, also what contexts that are made later would read from files. Files stay. */
+/** Forgets the process's wisdom. Contexts that are made later have none: files are not read again until
+ * dpr_wisdom_import(), or after dpr_shutdown(). Files stay. */
 DPR_API void dpr_wisdom_forget(void);
 
 /** Adds a time that was measured to the process's wisdom.
  *
- * @param machine   a context's, on which it was measured.
+ * @param machine   a context's, on which it was measured (DPR_ERR_INVALID_OPTION for times on a GPU of another
+ * machine).
  * @param problem   as for dpr_decision_create(); its count is the number of elements, at least 1. With
  *                  problem->options, the strategy that was measured is asked for by name. Neither several operations
  *                  nor options->launch.

@@ -9,6 +9,7 @@
 #include "partial.h"
 #include "request.h"
 #include "start.h"
+#include "wisdom.h"
 
 /* A request with its arrays. */
 typedef struct call {
@@ -302,6 +303,7 @@ dpr_status dpr_reduce_fused_async(dpr_ctx *ctx, const void *in, void *const *out
 
 void dpr_shutdown(void) {
     dpr_ctx_drop_defaults();
+    dpr_wisdom_drop();
     if (dpr_pool_shutdown())
         dpr_cores_shutdown();
     dpr_log_shutdown();

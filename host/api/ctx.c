@@ -109,10 +109,13 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
     int all = 1;
     if (atomic_load(done) == home->id)
         return;
-    for (int i = 0; i < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; i++) {
+    /* By prediction, calls in streams and others choose alike. */
+    const int kinds = machine->wisdom && machine->wisdom->times > 0 ? 4 : 2;
+    for (int i = 0; i < DPR_OP_COUNT * DPR_DTYPE_COUNT * kinds; i++) {
         dpr_key key = {.f = {.nan = (uint8_t)(i % 2), .in_memory = DPR_MEMORY_DEVICE}};
-        key.f.op = (uint8_t)(i / 2 / DPR_DTYPE_COUNT);
-        key.f.dtype = (uint8_t)(i / 2 % DPR_DTYPE_COUNT);
+        key.f.gpu_only = i % kinds > 1;
+        key.f.op = (uint8_t)(i / kinds / DPR_DTYPE_COUNT);
+        key.f.dtype = (uint8_t)(i / kinds % DPR_DTYPE_COUNT);
         key.f.ops = UINT32_C(1) << key.f.op;
         if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_candidates(&key, machine, candidates) > 0)
             all &= dpr_choose(&key, machine, &unused) == DPR_OK;
@@ -244,6 +247,8 @@ static dpr_status add(view *v, const dpr_machine *machine, dpr_key key, const en
 /* Finds or makes the choice in a view. `stream` has the view's SMs; it is NULL if these are the context's own. */
 static dpr_status choice_in(const dpr_ctx *ctx, view *v, dpr_key key, dpr_stream stream, const dpr_choice **out) {
     const uint64_t barred = atomic_load_explicit(&v->barred, memory_order_relaxed);
+    if (v != &ctx->own && key.f.effort == DPR_WISDOM_ONLY) /* wisdom is of all SMs */
+        key.f.effort = DPR_EFFORT_DEFAULT;
     const entry *e = find_from(atomic_load_explicit(&v->head[bucket_of(key)], memory_order_acquire), key, barred);
     if (!e) {
         dpr_residence residence = {ctx->gpu, stream, v->sms};
@@ -251,7 +256,7 @@ static dpr_status choice_in(const dpr_ctx *ctx, view *v, dpr_key key, dpr_stream
         machine.barred = barred;
         machine.caps.gpu.sm_count = v->sms;
         machine.user = &residence;
-        if (v != &ctx->own) /* it is of all SMs */
+        if (v != &ctx->own)
             machine.wisdom = NULL;
         const dpr_status status = add(v, &machine, key, &e);
         if (status != DPR_OK)
@@ -300,7 +305,12 @@ static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for a plan");
     if (misfit->too_large)
         atomic_fetch_or(&v->barred, UINT64_C(1) << dpr_strategy_index(strategy));
-    return choice_in(ctx, v, (*choice)->key, v == &ctx->own ? NULL : stream, choice);
+    dpr_key key = (*choice)->key;
+    if (key.f.effort == DPR_MEASURE) { /* the strategy was the quickest, and not asked for */
+        key.f.effort = DPR_EFFORT_DEFAULT;
+        key.f.strategy = 0;
+    }
+    return choice_in(ctx, v, key, v == &ctx->own ? NULL : stream, choice);
 }
 
 dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, const dpr_host_result *result) {
@@ -310,7 +320,7 @@ dpr_status dpr_ctx_run(dpr_ctx *ctx, const dpr_choice *choice, dpr_run *run, con
         run->limits = step->limits;
         run->sms = choice->sms;
         dpr_status status = dpr_start_on_gpu(ctx->gpu, step->strategy, run, result, &misfit);
-        if (misfit.sms == 0 && (!misfit.too_large || choice->key.f.strategy))
+        if (misfit.sms == 0 && (!misfit.too_large || (choice->key.f.strategy && choice->key.f.effort != DPR_MEASURE)))
             return status;
         status = choose_again(ctx, step->strategy, &misfit, run->stream, &choice);
         if (status != DPR_OK)

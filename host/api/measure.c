@@ -9,9 +9,10 @@
 #include "plan/registry.h"
 #include "wisdom.h"
 
-/* A batch has as many runs as take this long, by its first run, but no more than MOST_RUNS. The time of a strategy is
- * that of the quickest of BATCHES: what disturbs a batch makes it slower. */
-enum { BATCHES = 5, MOST_RUNS = 64 };
+/* A batch has as many runs as take this long, by the second run, but no more than MOST_RUNS. The time of a strategy is
+ * that of the quickest of BATCHES: what disturbs a batch makes it slower. A strategy that takes HOPELESS times as long
+ * as the best one so far has no batches. */
+enum { BATCHES = 5, MOST_RUNS = 64, HOPELESS = 4 };
 static const double batch_seconds = 1e-3;
 
 /* The arrays that all candidates work on. */
@@ -55,9 +56,8 @@ static void release(arrays *a) {
     }
 }
 
-/* Runs `n` times, and waits. *seconds is the time of one run. */
+/* Runs `n` times, the last time blocking, which waits for all. *seconds is the time of one run. */
 static dpr_status run(const arrays *a, const dpr_choice *choice, int n, double *seconds) {
-    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(a->ctx), NULL};
     const dpr_choice_step *step = dpr_choice_at(choice, a->request->count);
     void *outs[DPR_FUSED_MOST];
     dpr_status status = DPR_OK;
@@ -69,22 +69,23 @@ static dpr_status run(const arrays *a, const dpr_choice *choice, int n, double *
     for (int i = 0; i < n && status == DPR_OK; i++) {
         dpr_request_run(a->request, &of);
         of.key = choice->key;
+        of.report = of.launch_report = NULL; /* it is for the caller's runs */
+        of.report_size = 0;
         of.in = a->in;
         of.out = a->out;
         of.fused = fused.count > 0 ? &fused : NULL;
         of.limits = step->limits;
         if (step->strategy->side == DPR_ON_GPU)
-            status = dpr_ctx_run(a->ctx, choice, &of, NULL);
+            status = dpr_ctx_run(a->ctx, choice, &of, i + 1 < n ? NULL : &(dpr_host_result){NULL, 0});
         else
             (void)step->strategy->launch(&of);
     }
-    if (status == DPR_OK && step->strategy->side == DPR_ON_GPU)
-        status = dpr_device_wait(on_device);
     *seconds = (now() - began) / n;
     return status;
 }
 
-static dpr_status measure(const arrays *a, const dpr_strategy *strategy, double *least) {
+/* `best` is the time of the best strategy so far; 0: there is none. */
+static dpr_status measure(const arrays *a, const dpr_strategy *strategy, double best, double *least) {
     const dpr_choice *choice = NULL;
     dpr_key key = a->request->key;
     double seconds = 0;
@@ -97,16 +98,17 @@ static dpr_status measure(const arrays *a, const dpr_strategy *strategy, double 
         status = run(a, choice, 1, &seconds);
     *least = seconds;
     const int n = seconds * MOST_RUNS < batch_seconds ? MOST_RUNS : 1 + (int)(batch_seconds / seconds);
-    for (int i = 0; i < BATCHES && status == DPR_OK; i++) {
+    const int batches = best > 0 && seconds > HOPELESS * best ? 0 : BATCHES;
+    for (int i = 0; i < batches && status == DPR_OK; i++) {
         status = run(a, choice, n, &seconds);
         *least = seconds < *least || i == 0 ? seconds : *least;
     }
     return status;
 }
 
-/* Times that are outside of what wisdom holds are not added. */
+/* Times that are outside of what wisdom holds are not added, and those of one NaN policy stand for both. */
 static void learn(const arrays *a, const dpr_strategy *strategy, double seconds) {
-    if (dpr_wise_key(&a->request->key))
+    if (dpr_wise_key(&a->request->key) && a->request->key.f.nan == DPR_NAN_PROPAGATE)
         (void)dpr_wisdom_learn(dpr_ctx_machine(a->ctx), strategy, &a->request->key, a->request->count, seconds);
 }
 
@@ -117,7 +119,9 @@ static dpr_status measure_all(const arrays *a, const dpr_strategy **out) {
     *out = NULL;
     for (int i = 0; i < n; i++) {
         double seconds;
-        const dpr_status status = measure(a, candidates[i], &seconds);
+        const dpr_status status = measure(a, candidates[i], best, &seconds);
+        if (status == DPR_ERR_STRATEGY_UNABLE) /* the device has no room for it after all */
+            continue;
         if (status != DPR_OK)
             return status;
         learn(a, candidates[i], seconds);

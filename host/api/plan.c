@@ -157,7 +157,7 @@ dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, u
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "plan is of an array with segments, axes or gaps, and partial results are of one without");
     dpr_plan other = *plan;
-    if (other.request.key.f.effort == DPR_MEASURE) /* that was of results */
+    if (other.request.key.f.effort != DPR_ESTIMATE) /* what was measured are results */
         other.request.key.f.effort = DPR_EFFORT_DEFAULT;
     status = dpr_request_partial(first_index, &other.request);
     if (status == DPR_OK)

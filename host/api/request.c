@@ -216,9 +216,12 @@ static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_s
     if ((problem->segments && problem->axes) || problem->dimensions != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->%s and problem->%s are both set",
                         problem->dimensions != 0 ? "dimensions" : "axes", name);
-    if (problem->device_count)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "problem->device_count is set; it should be NULL, because problem->%s is set", name);
+    if (problem->device_count || problem->extents || problem->strides)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->%s is set; it should be NULL, because problem->%s is set",
+                        problem->device_count ? "device_count"
+                        : problem->extents    ? "extents"
+                                              : "strides",
+                        name);
     dpr_status status = make(problem, problem->count > 0 ? problem->count : 1, out);
     if (status == DPR_OK)
         status = problem->segments ? dpr_shape_of_segments(problem->segments, shape)

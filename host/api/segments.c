@@ -125,7 +125,7 @@ static dpr_status check_keys(const char *name, const void *keys, dpr_dtype dtype
 /* Reduces the runs; `out` has room for all of them. */
 static dpr_status reduce_runs(dpr_ctx *ctx, dpr_parts *c, const int64_t *begins, uint64_t runs) {
     const dpr_segment_list list = {.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
-    c->shape = (dpr_shape){.results = runs, .segments = list};
+    c->shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
     return dpr_parts_run(ctx, c, count_elements(&list));
 }
 

@@ -55,7 +55,7 @@ dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out) {
         status = dpr_shape_check_pointer("segments->ends", s.ends, s.dtype);
     if (status != DPR_OK)
         return status;
-    *out = (dpr_shape){.results = s.count};
+    *out = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = s.count};
     if (s.count == 0)
         return DPR_OK;
     const void *second = (const unsigned char *)s.begins + dpr_dtypes[DPR_ROW(s.dtype)].size;
@@ -185,7 +185,7 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
     const uint64_t most = PTRDIFF_MAX / DPR_RESULT_BYTES;
     const int is_index = op->result == DPR_RESULT_INDEX;
     dpr_axes axes = DPR_AXES_INIT;
-    *out = (dpr_shape){.results = 0};
+    *out = (dpr_shape){.kind = DPR_SHAPE_AXES};
     dpr_status status = dpr_adopt("axes", "dpr_axes", given, &axes, sizeof axes);
     if (status == DPR_OK)
         status = check_axes(&axes);
@@ -248,7 +248,7 @@ dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, u
     make_layout(&axes, *elements, 1, 1, &at);
     *out = dpr_shape_of_array();
     if (*elements > 0 && !(at.reduced == 1 && at.reduce[0].in == 1))
-        out->axes = at;
+        *out = (dpr_shape){.kind = DPR_SHAPE_AXES, .results = 1, .axes = at};
     return DPR_OK;
 }
 
@@ -262,11 +262,11 @@ void dpr_shape_key(const dpr_shape *shape, dpr_key *key) {
     if (dpr_shape_is_array(shape))
         return;
     key->f.segments = (uint8_t)(1 + logarithm(shape->results > 0 ? shape->results : 1));
-    key->f.strided = shape->axes.reduced > 0;
+    key->f.strided = shape->kind == DPR_SHAPE_AXES;
     key->f.ranges = shape->has_ends ? 1 : 0;
 }
 
 void dpr_shape_run(const dpr_shape *shape, dpr_run *run) {
-    run->segments = shape->segments.begins ? &shape->segments : NULL;
-    run->axes = shape->axes.reduced > 0 ? &shape->axes : NULL;
+    run->segments = shape->kind == DPR_SHAPE_SEGMENTS ? &shape->segments : NULL;
+    run->axes = shape->kind == DPR_SHAPE_AXES ? &shape->axes : NULL;
 }

@@ -5,13 +5,16 @@
 #include "lists.h"
 #include "strategy.h"
 
+typedef enum dpr_shape_kind { DPR_SHAPE_ARRAY, DPR_SHAPE_SEGMENTS, DPR_SHAPE_AXES } dpr_shape_kind;
+
 typedef struct dpr_shape {
-    uint64_t results;          /* 1 for one array; 0: there is nothing to do */
-    dpr_segment_list segments; /* `begins` is NULL if there are no segments */
-    dpr_axes_layout axes;      /* `reduced` is 0 if there are no axes, because elements lie one behind the other */
-    int has_ends;              /* 1: the list of segments has begins and ends; 0: offsets */
-    int check;                 /* dpr_segments.check */
-    int out_has_gaps;          /* 1: results may not lie one behind the other */
+    dpr_shape_kind kind;
+    uint64_t results; /* 1 for one array; 0: there is nothing to do, and the list or the layout is empty */
+    dpr_segment_list segments;
+    dpr_axes_layout axes; /* also of one array whose elements do not lie one behind the other */
+    int has_ends;         /* 1: the list of segments has begins and ends; 0: offsets */
+    int check;            /* dpr_segments.check */
+    int out_has_gaps;     /* 1: results may not lie one behind the other */
 } dpr_shape;
 
 /* The shape of one array without gaps. */
@@ -20,7 +23,7 @@ static inline dpr_shape dpr_shape_of_array(void) {
 }
 
 static inline int dpr_shape_is_array(const dpr_shape *shape) {
-    return !shape->segments.begins && shape->axes.reduced == 0 && shape->results == 1;
+    return shape->kind == DPR_SHAPE_ARRAY;
 }
 
 /* Checks what a caller gives, and makes a shape of it. *elements, of which there may be 0, is set for axes and

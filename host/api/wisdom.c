@@ -10,15 +10,18 @@
 #include "plan/registry.h"
 #include "plan/text.h"
 #include "request.h"
+#include "uncancelled.h"
 #include "wisdom_file.h"
 
 enum { NOTES_BYTES = 2048 };
 
-/* Guarded by `lock`. A child that was forked while a thread held the lock gets a new one: what it guards is changed by
- * a single assignment, after everything else is done. */
+/* Guarded by `lock`. A child that was forked while a thread held the lock gets a new one, and finds both sets of times
+ * whole: they are set by assignments after everything else is done, `known` first. */
 static struct {
     pthread_mutex_t lock;
-    dpr_wisdom *wisdom;      /* NULL: files have not been read */
+    int cancel;              /* of the thread that holds the lock: what dpr_cancel_release() needs */
+    dpr_wisdom *known;       /* all times; NULL: files have not been read */
+    dpr_wisdom *learned;     /* those of them that dpr_wisdom_add() has added; NULL: none */
     char notes[NOTES_BYTES]; /* lines about files */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -41,54 +44,63 @@ static void note(const char *what, const char *about) {
         dpr_log(DPR_LOG_PLAN, "wisdom %s: %s", what, about);
 }
 
-/* Replaces the process's wisdom. */
-static void put(dpr_wisdom *made) {
-    dpr_wisdom *old = process.wisdom;
-    process.wisdom = made;
+static void replace(dpr_wisdom **set, dpr_wisdom *made) {
+    dpr_wisdom *old = *set;
+    *set = made;
     dpr_wisdom_release(old);
 }
 
-/* Adds what `more` has. */
-static dpr_status add(const dpr_wisdom *more) {
+/* Adds what `more` has to a set of times. */
+static dpr_status add(dpr_wisdom **set, const dpr_wisdom *more) {
     dpr_wisdom *joined;
-    const dpr_status status = dpr_wisdom_join(process.wisdom, more, &joined);
+    const dpr_status status = dpr_wisdom_join(*set, more, &joined);
     if (status == DPR_OK)
-        put(joined);
+        replace(set, joined);
     return status;
 }
 
-static dpr_status add_file(const char *path, int *missing) {
+static dpr_status add_file(dpr_wisdom **set, const char *path, int *missing) {
     dpr_wisdom *read = NULL;
     dpr_status status = dpr_wisdom_read(path, &read, missing);
     if (status == DPR_OK)
-        status = add(read);
+        status = add(set, read);
     if (status == DPR_OK)
         note("read", path);
     dpr_wisdom_release(read);
     return status;
 }
 
-/* Locks, and reads the process's files if that has not been done. Their errors are notes. NULL if there is no memory,
- * and then nothing is locked. */
-static dpr_wisdom *begin(void) {
+/* Reads the process's files. Their errors are notes. NULL if there is no memory. */
+static dpr_wisdom *read_files(void) {
     char own[DPR_PATH_BYTES];
     const char *paths[2];
-    (void)pthread_mutex_lock(&process.lock);
-    if (process.wisdom)
-        return process.wisdom;
-    process.wisdom = dpr_wisdom_none();
-    for (int i = 0, n = process.wisdom ? dpr_wisdom_paths(own, paths) : 0; i < n; i++) {
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    process.notes[0] = 0;
+    for (int i = 0, n = wisdom ? dpr_wisdom_paths(own, paths) : 0; i < n; i++) {
         int missing;
-        if (add_file(paths[i], &missing) != DPR_OK && !missing)
+        if (add_file(&wisdom, paths[i], &missing) != DPR_OK && !missing)
             note("refused", dpr_last_error());
     }
-    if (!process.wisdom)
-        (void)pthread_mutex_unlock(&process.lock);
-    return process.wisdom;
+    return wisdom;
 }
 
 static void end(void) {
+    const int cancel = process.cancel;
     (void)pthread_mutex_unlock(&process.lock);
+    dpr_cancel_release(cancel);
+}
+
+/* Locks, and reads the process's files if that has not been done. NULL if there is no memory, and then nothing is
+ * locked. */
+static dpr_wisdom *begin(void) {
+    const int cancel = dpr_cancel_hold();
+    (void)pthread_mutex_lock(&process.lock);
+    process.cancel = cancel;
+    if (!process.known)
+        process.known = read_files();
+    if (!process.known)
+        end();
+    return process.known;
 }
 
 const dpr_wisdom *dpr_wisdom_current(void) {
@@ -109,7 +121,7 @@ dpr_status dpr_wisdom_import(const char *path) {
         return DPR_ERR_OUT_OF_MEMORY;
     for (int i = 0; i < n && status == DPR_OK; i++) {
         int missing;
-        status = add_file(paths[i], &missing);
+        status = add_file(&process.known, paths[i], &missing);
         if (missing && !path)
             status = DPR_OK;
     }
@@ -123,8 +135,18 @@ void dpr_wisdom_forget(void) {
         dpr_wisdom_release(none);
         return;
     }
-    put(none);
+    replace(&process.known, none);
+    replace(&process.learned, NULL);
     process.notes[0] = 0;
+    end();
+}
+
+void dpr_wisdom_drop(void) {
+    const int cancel = dpr_cancel_hold();
+    (void)pthread_mutex_lock(&process.lock);
+    process.cancel = cancel;
+    replace(&process.known, NULL);
+    replace(&process.learned, NULL);
     end();
 }
 
@@ -145,6 +167,8 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->options names no strategy, and times are a strategy's");
     *strategy = dpr_strategies[request.key.f.strategy - 1];
     request.key.f.gpu_only = in_stream && (*strategy)->side == DPR_ON_GPU;
+    if ((*strategy)->side == DPR_ON_GPU && machine->driver == 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "machine is no context's, and times on a GPU belong to a driver");
     const char *refusal = dpr_refusal(*strategy, &request.key, &machine->caps);
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", (*strategy)->name, refusal);
@@ -160,7 +184,13 @@ dpr_status dpr_wisdom_learn(const dpr_machine *machine, const dpr_strategy *stra
     if (status == DPR_OK && !begin())
         status = DPR_ERR_OUT_OF_MEMORY;
     else if (status == DPR_OK) {
-        status = add(one);
+        status = add(&process.known, one);
+        if (status == DPR_OK && process.learned)
+            status = add(&process.learned, one);
+        else if (status == DPR_OK) {
+            dpr_wisdom_hold(one);
+            process.learned = one;
+        }
         end();
     }
     dpr_wisdom_release(one);
@@ -221,11 +251,19 @@ dpr_status dpr_wisdom_status(char *text, size_t *len) {
 }
 
 dpr_status dpr_wisdom_export(const char *path) {
-    const dpr_wisdom *wisdom = dpr_wisdom_current();
-    if (!wisdom)
+    const dpr_wisdom *known = begin();
+    if (!known)
         return DPR_ERR_OUT_OF_MEMORY;
-    const dpr_status status = dpr_wisdom_write(path, wisdom);
-    dpr_wisdom_release(wisdom);
+    const dpr_wisdom *learned = process.learned;
+    dpr_wisdom_hold(known);
+    if (learned)
+        dpr_wisdom_hold(learned);
+    end();
+    const int cancel = dpr_cancel_hold();
+    const dpr_status status = dpr_wisdom_write(path, known, learned);
+    dpr_cancel_release(cancel);
+    dpr_wisdom_release(known);
+    dpr_wisdom_release(learned);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* Files of wisdom: where they are, and how they are read and written. */
-#define _GNU_SOURCE /* mkstemp(), flock(), O_CLOEXEC */
+#define _GNU_SOURCE /* flock(), O_CLOEXEC, O_NOFOLLOW */
 #include "wisdom_file.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ dpr_status dpr_wisdom_read(const char *path, dpr_wisdom **out, int *missing) {
     const int error = errno;
     (void)close(file);
     if (!is_sane)
-        return dpr_fail(DPR_ERR_FILE, "%s is no regular file of at most 64 MiB", path);
+        return dpr_fail(DPR_ERR_FILE, "%s is not a regular file, or has more than 64 MiB", path);
     if (!text)
         return dpr_fail(DPR_ERR_FILE, "%s cannot be read: %s", path, strerror(error));
     const dpr_status status = dpr_wisdom_parse(text, size, out);
@@ -129,7 +129,8 @@ static int lock_file(const char *path) {
             break;
         (void)nanosleep(&pause, NULL);
     }
-    (void)dpr_fail(DPR_ERR_FILE, "%s cannot be locked: %s", name, strerror(errno));
+    (void)dpr_fail(DPR_ERR_FILE, "%s cannot be locked: %s", name,
+                   errno == EWOULDBLOCK ? "another process has held it for 10 seconds" : strerror(errno));
     (void)close(file);
     return -1;
 }
@@ -159,14 +160,17 @@ static void sync_folder(const char *path) {
     }
 }
 
-/* Writes text to a new file next to `path`, and gives it that name. */
+/* Writes text to a new file next to `path`, which is locked, and gives it that name. A file that is there already hands
+ * on its permissions. */
 static dpr_status write_file(const char *path, const char *text, size_t size) {
     char aside[DPR_PATH_BYTES + 8];
-    (void)snprintf(aside, sizeof aside, "%s.XXXXXX", path);
-    const int file = mkstemp(aside);
+    struct stat about;
+    (void)snprintf(aside, sizeof aside, "%s.new", path);
+    const int file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0)
         return dpr_fail(DPR_ERR_FILE, "%s cannot be made: %s", aside, strerror(errno));
-    int failed = fchmod(file, 0644) != 0 || write_all(file, text, size) != 0 || fsync(file) != 0;
+    int failed = (stat(path, &about) == 0 && fchmod(file, about.st_mode & 0777) != 0)
+                 || write_all(file, text, size) != 0 || fsync(file) != 0;
     int error = errno;
     if (close(file) != 0 && !failed) {
         failed = 1;
@@ -184,44 +188,56 @@ static dpr_status write_file(const char *path, const char *text, size_t size) {
     return DPR_OK;
 }
 
-/* Writes wisdom, with what the file has and `wisdom` lacks. The file is locked. */
-static dpr_status update(const char *path, const dpr_wisdom *wisdom) {
-    dpr_wisdom *there = NULL, *joined = NULL;
+static dpr_status write_wisdom(const char *path, const dpr_wisdom *wisdom) {
     size_t size = 0;
+    dpr_status status = dpr_wisdom_format(wisdom, NULL, &size);
+    if (status == DPR_OK && size > FILE_BYTES)
+        status = dpr_fail(DPR_ERR_WISDOM, "the text of all times has more than 64 MiB");
+    char *text = status == DPR_OK ? malloc(size) : NULL;
+    if (status == DPR_OK && !text)
+        status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the text of wisdom");
+    if (status == DPR_OK)
+        status = dpr_wisdom_format(wisdom, text, &size);
+    if (status == DPR_OK)
+        status = write_file(path, text, size - 1);
+    free(text);
+    return status;
+}
+
+/* Writes what the process knows, what the file has, and what the process has learned: of equal times the last of these
+ * is kept, because what the process has only read may be older than the file. The file is locked. */
+static dpr_status update(const char *path, const dpr_wisdom *known, const dpr_wisdom *learned) {
+    dpr_wisdom *there = NULL, *older = NULL, *all = NULL;
     int missing;
     dpr_status status = dpr_wisdom_read(path, &there, &missing);
     if (missing)
         status = (there = dpr_wisdom_none()) ? DPR_OK : DPR_ERR_OUT_OF_MEMORY;
     if (status == DPR_OK)
-        status = dpr_wisdom_join(there, wisdom, &joined);
+        status = dpr_wisdom_join(known, there, &older);
+    if (status == DPR_OK && learned)
+        status = dpr_wisdom_join(older, learned, &all);
     if (status == DPR_OK)
-        status = dpr_wisdom_format(joined, NULL, &size);
-    char *text = status == DPR_OK ? malloc(size) : NULL;
-    if (status == DPR_OK && !text)
-        status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the text of wisdom");
-    if (status == DPR_OK)
-        status = dpr_wisdom_format(joined, text, &size);
-    if (status == DPR_OK)
-        status = write_file(path, text, size - 1);
-    free(text);
+        status = write_wisdom(path, all ? all : older);
     dpr_wisdom_release(there);
-    dpr_wisdom_release(joined);
+    dpr_wisdom_release(older);
+    dpr_wisdom_release(all);
     return status;
 }
 
-dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *wisdom) {
+dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr_wisdom *learned) {
     char own[DPR_PATH_BYTES];
     dpr_status status = path ? DPR_OK : dpr_wisdom_own_path(own, &path);
     if (status == DPR_OK && path == own)
         status = make_folders(path);
-    if (status == DPR_OK && strlen(path) >= DPR_PATH_BYTES)
-        status = dpr_fail(DPR_ERR_FILE, "path has more than %d bytes", DPR_PATH_BYTES - 1);
+    if (status == DPR_OK && (!path[0] || strlen(path) >= DPR_PATH_BYTES))
+        status = dpr_fail(DPR_ERR_FILE, "path is empty, or has more than %d bytes", DPR_PATH_BYTES - 1);
     if (status != DPR_OK)
         return status;
     const int locked = lock_file(path);
     if (locked < 0)
         return DPR_ERR_FILE;
-    status = update(path, wisdom);
+    status = update(path, known, learned);
+    (void)flock(locked, LOCK_UN); /* children that were forked meanwhile have the file open, too */
     (void)close(locked);
     return status;
 }

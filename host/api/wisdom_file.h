@@ -18,7 +18,8 @@ dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path);
  * DPR_ERR_OUT_OF_MEMORY. */
 dpr_status dpr_wisdom_read(const char *path, dpr_wisdom **out, int *missing);
 
-/* Does what dpr_wisdom_export() says. */
-dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *wisdom);
+/* Does what dpr_wisdom_export() says, for what the process knows, of which it has learned a part itself (NULL:
+ * none). */
+dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr_wisdom *learned);
 
 #endif

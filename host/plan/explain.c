@@ -50,7 +50,7 @@ static void explain_launch(dpr_text *text, const dpr_choice_step *step, const ex
     }
     dpr_text_add(text, "launch:    up to %d blocks of %d threads, %zu bytes of scratch memory", step->limits.max_blocks,
                  step->limits.threads, strategy->scratch_bytes);
-    if (strategy->workspace_bytes)
+    if (strategy->workspace_bytes && results_of(of) > 0)
         dpr_text_add(text, ", %zu bytes of workspace", strategy->workspace_bytes(&run));
     dpr_text_add(text, "\n");
 }
@@ -151,5 +151,7 @@ dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, con
     const dpr_status status = dpr_machine_known(machine, 0, &known);
     if (status != DPR_OK)
         return status;
+    if (choice->estimated)
+        known.wisdom = NULL;
     return dpr_text_fill(explain, &(explanation){choice, &known, run}, text, len);
 }

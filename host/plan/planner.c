@@ -1,7 +1,6 @@
 #include "planner.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "cost.h"
 #include "error.h"
@@ -121,7 +120,8 @@ static void keep_measured(candidates *c) {
 int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_strategy **list) {
     candidates c = {.key = key, .machine = machine};
     gather(&c);
-    memcpy(list, c.strategy, (size_t)c.count * sizeof *list);
+    for (int i = 0; i < c.count; i++)
+        list[i] = c.strategy[i];
     return c.count;
 }
 
@@ -151,13 +151,18 @@ double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_ma
                   int *measured) {
     const double predicted = dpr_predict(strategy, key, &machine->caps, size);
     const dpr_wise_curve known = dpr_wise_find(machine, strategy, key);
-    size_t i = 0;
+    size_t i = 0, end = known.n; /* i becomes the first time of more elements */
     if (measured)
         *measured = known.n > 0;
     if (known.n == 0)
         return predicted;
-    while (i < known.n && known.time[i].count <= size.elements)
-        i++;
+    while (i < end) {
+        const size_t middle = i + (end - i) / 2;
+        if (known.time[middle].count <= size.elements)
+            i = middle + 1;
+        else
+            end = middle;
+    }
     const dpr_wise_time *low = &known.time[i > 0 ? i - 1 : 0], *high = &known.time[i < known.n ? i : known.n - 1];
     const double at_low = excess(strategy, key, machine, size.segments, low);
     if (low == high)
@@ -251,8 +256,8 @@ static int runs_most(const dpr_strategy *strategy, const dpr_key *key) {
     return key->f.strided ? strategy->strided : strategy->segmented;
 }
 
-/* Fails because no strategy can run the key. The reason is the block size, the memory, or why a strategy cannot that
- * runs the most calls of this kind. */
+/* Fails because no strategy can run the key. The reason is the block size, the memory, or the refusal of a strategy
+ * that runs the most calls of this kind. */
 static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
     for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++)
         if (key->f.block && !memory_refusal(dpr_strategies[i]->side, key, caps))
@@ -270,7 +275,7 @@ static dpr_status refuse_all(const dpr_key *key, const dpr_caps *caps) {
 }
 
 /* Measured times, which have noise, may change the cheapest strategy more often than a choice has steps. Then the
- * choice is by prediction. */
+ * choice is by prediction, unless measured times alone are asked for. */
 static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice) {
     dpr_machine known;
     dpr_status status = dpr_machine_known(machine, 0, &known);
@@ -290,9 +295,11 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
         return dpr_fail(DPR_ERR_WISDOM, "no strategy was measured for this problem, and options->effort is "
                                         "DPR_WISDOM_ONLY");
     status = envelope(&c, &known, choice);
-    if (status == DPR_OK || choice->steps < DPR_CHOICE_STEPS || !known.wisdom)
+    if (status == DPR_OK || choice->steps < DPR_CHOICE_STEPS || !known.wisdom
+        || choice->key.f.effort == DPR_WISDOM_ONLY)
         return status;
     known.wisdom = NULL;
+    choice->estimated = 1;
     choice->steps = 0;
     return envelope(&c, &known, choice);
 }

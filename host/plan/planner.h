@@ -42,6 +42,7 @@ typedef struct dpr_choice {
     dpr_key key;
     int sms;         /* of the machine's GPU */
     uint64_t barred; /* the machine's */
+    int estimated;   /* 1: it is by prediction, although the machine has wisdom */
     int steps;       /* at least 1 */
     dpr_choice_step step[DPR_CHOICE_STEPS];
 } dpr_choice;

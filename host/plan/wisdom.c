@@ -276,8 +276,9 @@ dpr_status dpr_wisdom_join(const dpr_wisdom *older, const dpr_wisdom *newer, dpr
 dpr_status dpr_wisdom_single(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,
                              uint64_t count, double seconds, dpr_wisdom **out) {
     const double picoseconds = seconds * 1e12;
-    if (count < 1)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "count is 0, and there is wisdom of one element and more");
+    if (count < 1 || count > DPR_WISE_MOST)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "count is %llu; there is wisdom of 1 to 2^53 elements",
+                        (unsigned long long)count);
     if (!(picoseconds >= 1 && picoseconds <= (double)DPR_WISE_LONGEST))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "seconds is %g; it should be from 1e-12 to 1000", seconds);
     if (!dpr_wise_key(key))
@@ -363,7 +364,7 @@ static int take_end(reader *r) {
     return ends;
 }
 
-/* Reads a word of digits only; leading zeros are none of a number's. */
+/* Reads a word of digits only. Leading zeros are refused. */
 static int take_number(const char *word, uint64_t most, uint64_t *out) {
     uint64_t n = 0;
     if (!*word || (word[0] == '0' && word[1]))
@@ -412,8 +413,10 @@ static dpr_status read_head(reader *r) {
         return refuse(r, "it should begin with \"library\" and a version");
     if (!take_signature(r, &signature))
         return refuse(r, "it should have a signature of 16 hexadecimal digits");
-    if (strcmp(word, DPR_VERSION_TEXT) != 0 || signature != sign_registry())
-        return dpr_fail(DPR_ERR_WISDOM, "line 2: it is of another dpr, %s; this is %s", word, DPR_VERSION_TEXT);
+    if (strcmp(word, DPR_VERSION_TEXT) != 0)
+        return dpr_fail(DPR_ERR_WISDOM, "line 2: it was written by dpr %s, and this is dpr %s", word, DPR_VERSION_TEXT);
+    if (signature != sign_registry())
+        return refuse(r, "it was written by a build of dpr with other strategies");
     return take_end(r) ? DPR_OK : refuse(r, "it should end here");
 }
 
@@ -449,18 +452,19 @@ static int read_shape(char *word, place *p) {
     return 1;
 }
 
+/* Find the word in the lists of operations and types, as find_name() does. */
 static int find_op(const char *word) {
-    for (int i = 0; i < DPR_OP_COUNT; i++)
-        if (strcmp(word, dpr_ops[i].name) == 0)
-            return i;
-    return -1;
+    int i = DPR_OP_COUNT - 1;
+    while (i >= 0 && strcmp(word, dpr_ops[i].name) != 0)
+        i--;
+    return i;
 }
 
 static int find_dtype(const char *word) {
-    for (int i = 0; i < DPR_DTYPE_COUNT; i++)
-        if (strcmp(word, dpr_dtypes[i].name) == 0)
-            return i;
-    return -1;
+    int i = DPR_DTYPE_COUNT - 1;
+    while (i >= 0 && strcmp(word, dpr_dtypes[i].name) != 0)
+        i--;
+    return i;
 }
 
 /* Reads the words before the times. */
@@ -502,9 +506,11 @@ static dpr_status read_times(reader *r) {
         char *colon = take_word(r, word, sizeof word) ? strchr(word, ':') : NULL;
         if (colon)
             *colon = 0;
-        if (!colon || !take_number(word, UINT64_MAX / 2, &t.count) || t.count == 0
+        if (!colon || !take_number(word, DPR_WISE_MOST, &t.count) || t.count == 0
             || !take_number(colon + 1, DPR_WISE_LONGEST, &t.picoseconds) || t.picoseconds == 0)
             return refuse(r, "a time should be a number of elements, a colon, and picoseconds, both at least 1");
+        if (r->wisdom->times == DPR_WISE_TIMES)
+            return refuse(r, "there are too many times");
         if (r->wisdom->times > 0 && compare(last - 1, &t) >= 0)
             return refuse(r, "times do not rise by place and by number of elements");
         *last = t;
@@ -553,9 +559,7 @@ dpr_status dpr_wisdom_parse(const char *text, size_t size, dpr_wisdom **out) {
     size_t colons = 0;
     for (size_t i = 0; i < size; i++)
         colons += text[i] == ':';
-    if (colons > DPR_WISE_TIMES)
-        return dpr_fail(DPR_ERR_WISDOM, "there are more than %d times", DPR_WISE_TIMES);
-    r.wisdom = make(colons);
+    r.wisdom = make(colons < DPR_WISE_TIMES ? colons : DPR_WISE_TIMES);
     if (!r.wisdom)
         return DPR_ERR_OUT_OF_MEMORY;
     const dpr_status status = read_lines(&r);

@@ -1,6 +1,6 @@
-/* Wisdom: times of strategies that were measured, which the planner prefers to its predictions. It is of one or more
- * processors, each with a signature, and of one registry. It does not change once it is made, so that any number of
- * machines may refer to it. */
+/* Wisdom is a set of measured times, by which the planner corrects its predictions. Each time belongs to a processor, a
+ * CPU or a GPU, which a signature identifies. Wisdom does not change once it is made, so any number of machines may
+ * share it. */
 #ifndef DPR_HOST_PLAN_WISDOM_H
 #define DPR_HOST_PLAN_WISDOM_H
 
@@ -9,10 +9,11 @@
 /* One time: whole picoseconds, so that its text does not depend on the locale. */
 typedef struct dpr_wise_time {
     uint64_t place;       /* which processor, strategy and kind of call */
-    uint64_t count;       /* elements, at least 1 */
+    uint64_t count;       /* elements, from 1 to DPR_WISE_MOST */
     uint64_t picoseconds; /* of a call, from 1 to DPR_WISE_LONGEST */
 } dpr_wise_time;
 
+#define DPR_WISE_MOST (UINT64_C(1) << 53)           /* whole numbers up to this are exact in F64 */
 #define DPR_WISE_LONGEST UINT64_C(1000000000000000) /* 1000 seconds */
 
 /* A CPU or a GPU. */

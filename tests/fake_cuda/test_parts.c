@@ -124,6 +124,13 @@ PARTS_TEST(plans_have_segments) {
     EXPECT_CONTAINS(text, "flat.ticket");
     EXPECT_CONTAINS(text, "refused: runs one array, not its segments\n");
     dpr_plan_destroy(plan);
+    segments.count = 0;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    size = sizeof text;
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "in 0 segments");
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, NULL, s->stream));
+    dpr_plan_destroy(plan);
 }
 
 /* A plan of an array that measures runs all candidates on memory of its own, and gives it back. */

@@ -42,7 +42,7 @@ static const cli_help help = {
     "  dpr info --capture > this.caps               and elsewhere:\n"
     "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
     list_print_all,
-    "Times are predictions from call to result. A '*' marks the choice.\n"
+    "Times are from call to result: predictions, corrected by what 'dpr tune' has measured. A '*' marks the choice.\n"
     "\n"
     "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).\n"};
 
@@ -181,7 +181,7 @@ static void show_strategies(report_out *out, const dpr_decision *decision, const
         if (p.refusal)
             cJSON_AddStringToObject(row, "refused", p.refusal);
         else if (r->explain)
-            cJSON_AddNumberToObject(row, "seconds", p.seconds);
+            report_add(row, "seconds=%f measured=%i", p.seconds, p.measured);
         if (report_is_text(out))
             add_predictions(row, decision, i);
     }

@@ -90,7 +90,7 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether a strategy's time is not known that can run the case. */
+/* Whether some strategy can run the case and has no time yet. */
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
     const dpr_ctx *ctx = t->walk->ctx;
@@ -175,8 +175,8 @@ static int tune_device(tuning *t, int device, double budget, bench_results *resu
             cli_note("%s: all of this is known; --again measures it anew", on_gpu ? "GPU" : "CPU");
     } else if (code == CLI_OK)
         code = walk_run(&w);
-    if (code == CLI_OK)
-        code = learn_all(t, &w);
+    const int learned = learn_all(t, &w); /* also what was measured before a failure */
+    code = code == CLI_OK ? learned : code;
     walk_close(&w);
     return code;
 }
