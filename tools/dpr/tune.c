@@ -17,13 +17,13 @@ static const cli_help help = {
     "  dpr tune -o all -t all -b 1h                 everything\n"
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
-    "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted or "
-    "ran\n"
-    "out of time goes on where it stopped. Times that were measured on another machine, or with another driver, stay\n"
-    "in the file and are not used.\n"
+    "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted\n"
+    "or ran out of time goes on where it stopped. Times that were measured on another machine, or with another\n"
+    "driver, stay in the file and are not used.\n"
     "\n"
-    "The file is the one in DPR_WISDOM; without that variable $XDG_STATE_HOME/dpr/wisdom (~/.local/state/dpr/wisdom).\n"
-    "Times on a GPU are those of graphs for calls in a stream, and those of calls that block; the CPU's are of calls.\n"
+    "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
+    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
+    "Times on the CPU are of calls.\n"
     "All with cold caches. Numbers and times as in 'dpr bench'.\n"};
 
 typedef struct tuning {
