@@ -631,3 +631,36 @@ TEST(Planner, same_question_same_answer) {
     EXPECT_TRUE(first[0] != '\0');
     EXPECT_EQ_STR(first, again);
 }
+
+/* The workspace that is announced is that of the problem's shape: few long rows are divided among blocks. */
+TEST(Planner, explanations_along_axes_have_workspace) {
+    static const uint64_t extents[] = {4, 1 << 26}, none[] = {0, 4};
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_decision *decision = NULL;
+    dpr_machine machine;
+    char text[8192];
+    size_t size = sizeof text;
+    if (dpr_strategy_find("axes.tiles") < 0) {
+        test_skip("a build without CUDA has no axes.tiles");
+        return;
+    }
+    ASSERT_TRUE(machine_load("h200", &machine));
+    axes.dimensions = 2;
+    axes.reduced = 2;
+    axes.extents = extents;
+    problem.axes = &axes;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+    EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, 1 << 28, text, &size));
+    EXPECT_CONTAINS(text, "along axes, 4 results, in device memory");
+    EXPECT_CONTAINS(text, "strategy:  axes.tiles");
+    EXPECT_CONTAINS(text, " bytes of workspace\n");
+    EXPECT_TRUE(!strstr(text, " 0 bytes of workspace"));
+    dpr_decision_destroy(decision);
+    axes.extents = none;
+    size = sizeof text;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+    EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, 0, text, &size));
+    EXPECT_CONTAINS(text, "along axes, 0 results, in device memory");
+    dpr_decision_destroy(decision);
+}

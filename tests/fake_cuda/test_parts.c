@@ -157,28 +157,6 @@ PARTS_TEST(plans_of_arrays_measure) {
     dpr_wisdom_forget();
 }
 
-/* The workspace that a plan along axes announces is that of its shape. */
-PARTS_TEST(plans_along_axes_explain_themselves) {
-    const scene *s = fixture;
-    static const uint64_t extents[] = {1 << 12, 1 << 14};
-    dpr_axes axes = DPR_AXES_INIT;
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_plan *plan = NULL;
-    char text[8192];
-    size_t size = sizeof text;
-    axes.dimensions = 2;
-    axes.reduced = 2;
-    axes.extents = extents;
-    problem.dtype = DPR_I32;
-    problem.axes = &axes;
-    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
-    EXPECT_EQ_STR("axes.tiles", dpr_plan_strategy(plan));
-    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
-    EXPECT_CONTAINS(text, "along axes, 4096 results, in device memory");
-    EXPECT_CONTAINS(text, "bytes of workspace\n");
-    dpr_plan_destroy(plan);
-}
-
 PARTS_TEST(a_stream_reaches_no_pageable_memory) {
     const scene *s = fixture;
     int64_t results[SEGMENTS] = {0};
