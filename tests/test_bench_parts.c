@@ -392,9 +392,8 @@ TEST(BenchReport, tables) {
         "2^11  8.00 KiB   1.00    1.50*     a       b  50.0 %, 0.50 us\n",
         "2^20  4.00 MiB  12.3?    10.0*     b       b   0.0 %, 0.00 us\n",
         "\nGB/s:\nelements     bytes      a        b\n    1000  3.91 KiB  2.00!  failed*\n",
-        "Regret: 22.5 % as a geometric mean of 2; at worst 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b "
-        "chosen, a quickest); "
-        "more than 5 % and 0.2 us in 1.\n",
+        "Regret: 22.5 % as a geometric mean of 2; at worst 50.0 %, 0.50 us (sum of f32, graph, cold, 2^11 elements: b ",
+        "b chosen, a quickest); more than 5 % and 0.2 us in 1.\n",
         "the median is not certain to 1 %; ? the machine was slower than before, by up to 5 %\n",
         "1000 elements: a gave 2 WRONG results of 7\n",
         "b failed: some fault\n",
