@@ -31,14 +31,14 @@ enum { SEVERAL = 255 };
 
 /* The symbol of a mark. Letters follow where the symbols end. */
 static const char *symbol(const plot *p, int mark, char letter[2]) {
-    static const char *const in_utf8[] = {"\u25cf", "\u25b2", "\u25a0", "\u25c6",
-                                          "\u25cb", "\u25b3", "\u25a1", "\u25c7"};
-    static const char *const in_ascii[] = {"o", "x", "+", "#", "@", "%", "&", "$"};
-    enum { SYMBOLS = sizeof in_utf8 / sizeof *in_utf8, ALPHABET = 26 };
+    enum { SYMBOLS = 8, ALPHABET = 26 };
+    static const char *const symbols[2][SYMBOLS] = {
+        {"o", "x", "+", "#", "@", "%", "&", "$"},
+        {"\u25cf", "\u25b2", "\u25a0", "\u25c6", "\u25cb", "\u25b3", "\u25a1", "\u25c7"}};
     if (mark == SEVERAL)
         return "*";
     if (mark <= SYMBOLS)
-        return (p->style->utf8 ? in_utf8 : in_ascii)[mark - 1];
+        return symbols[p->style->utf8 != 0][mark - 1];
     const int place = (mark - 1 - SYMBOLS) % (2 * ALPHABET);
     letter[0] = (char)(place < ALPHABET ? 'a' + place : 'A' + place - ALPHABET);
     letter[1] = 0;
