@@ -1,5 +1,5 @@
-/* A profiler in place of Nsight Systems: prints the ranges that the library opens and closes, for a test that loads it
- * by NVTX_INJECTION64_PATH. */
+/* A small profiler, which a test loads through NVTX_INJECTION64_PATH instead of Nsight Systems. It prints the ranges
+ * that the library opens and closes. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 

@@ -95,8 +95,8 @@ def tool_problems(source):
 
 
 def environment_problems(source):
-    """Files of the library, of tools/ and of examples/ that read environment variables past the list. Those that tell
-    about the terminal are none of dpr's."""
+    """Files of the library, of tools/ and of examples/ that read environment variables without core/environment.c. Only
+    tools/common/terminal.c may: the variables that describe the terminal are not dpr's."""
     readers = ("core/environment.c", "tools/common/terminal.c")
     for room in (*MAY_USE, "tools", "examples"):
         for file in (source / room).rglob("*"):

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* mkdtemp(), fork() */
 #include "plan/wisdom.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,14 +289,21 @@ TEST(Wisdom, noise_does_not_end_a_call) {
     const dpr_key key = sum_of_f32();
     dpr_wisdom *wisdom = dpr_wisdom_none();
     dpr_choice choice, plain;
+    char text[TEXT];
+    size_t size = sizeof text;
     ASSERT_TRUE(machine_load("cpu-only", &machine));
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &plain));
+    EXPECT_EQ_I64(0, plain.estimated);
     for (uint64_t i = 0; i < 53; i++) {
         learn(&wisdom, &machine, "cpu.serial", UINT64_C(1) << i, i % 2 ? 1e-12 : 9e-12);
         learn(&wisdom, &machine, "cpu.simd", UINT64_C(1) << i, i % 2 ? 9e-12 : 1e-12);
     }
     dpr_wisdom_attach(wisdom, &machine);
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_EQ_I64(1, choice.estimated);
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1024}, text, &size));
+    EXPECT_CONTAINS(text, ", the cheapest by prediction\n");
+    EXPECT_TRUE(!strstr(text, "us, measured"));
     EXPECT_EQ_I64(plain.steps, choice.steps);
     for (int i = 0; i < plain.steps; i++)
         EXPECT_TRUE(choice.step[i].upto == plain.step[i].upto && choice.step[i].strategy == plain.step[i].strategy);
@@ -416,24 +424,37 @@ FILE_TEST(files_are_read_back) {
     dpr_ctx_destroy(later);
 }
 
+static dpr_options measuring(void) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.effort = DPR_MEASURE;
+    return options;
+}
+
+static void fill_with_ones(float *in, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        in[i] = 1;
+}
+
 /* A plan that measures runs the quickest strategy, and what it measured is known. */
 FILE_TEST(plans_measure) {
     static float in[1 << 16];
     char text[TEXT];
     size_t size = sizeof text;
-    float out = 1;
+    float out = 0, finished = 0;
     uint64_t partial[8];
     dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_options options = measuring();
     dpr_plan *plan = NULL;
-    options.effort = DPR_MEASURE;
+    fill_with_ones(in, LENGTH(in));
     problem.options = &options;
     problem.count = LENGTH(in);
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
     EXPECT_TRUE(strcmp(dpr_plan_strategy(plan), "cpu.serial") != 0);
     EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
-    EXPECT_NEAR_F64(0, out, 0);
+    EXPECT_NEAR_F64(LENGTH(in), out, 0);
     EXPECT_STATUS(DPR_OK, dpr_plan_run_partial(plan, in, partial, 0, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(partial, 1, DPR_F32, DPR_SUM, NULL, &finished));
+    EXPECT_NEAR_F64(LENGTH(in), finished, 0);
     EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
     EXPECT_CONTAINS(text, ", the quickest when the plan was made\n");
     EXPECT_CONTAINS(status_text(), "3 times of 1 processor\n");
@@ -457,20 +478,22 @@ FILE_TEST(plans_measure) {
 FILE_TEST(plans_of_several_operations_measure) {
     static const dpr_op ops[] = {DPR_SUM, DPR_MINMAX};
     static float in[1000];
-    float sum = 1, ends[2] = {1, 1};
+    float sum = 0, ends[2] = {0, 0};
     void *const outs[] = {&sum, ends};
     dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
+    const dpr_options options = measuring();
     dpr_plan *plan = NULL;
-    options.effort = DPR_MEASURE;
+    fill_with_ones(in, LENGTH(in));
+    in[7] = -3;
     problem.options = &options;
     problem.count = LENGTH(in);
     problem.ops = ops;
     problem.op_count = LENGTH(ops);
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
     EXPECT_STATUS(DPR_OK, dpr_plan_run_fused(plan, in, outs, NULL));
-    EXPECT_NEAR_F64(0, sum, 0);
-    EXPECT_NEAR_F64(0, ends[1], 0);
+    EXPECT_NEAR_F64(LENGTH(in) - 4.0, sum, 0);
+    EXPECT_NEAR_F64(-3, ends[0], 0);
+    EXPECT_NEAR_F64(1, ends[1], 0);
     EXPECT_CONTAINS(status_text(), "0 times of 0 processors\n");
     dpr_plan_destroy(plan);
 }
@@ -555,6 +578,33 @@ FILE_TEST(stale_times_are_not_written) {
     EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
     EXPECT_NEAR_F64(0.25, seconds, 1e-12);
     EXPECT_CONTAINS(status_text(), "2 times of 1 processor\n");
+}
+
+/* A file that others may not read stays so. */
+FILE_TEST(permissions_of_a_file_stay) {
+    struct stat about;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    EXPECT_TRUE(chmod(fixture->path, 0600) == 0);
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    EXPECT_TRUE(stat(fixture->path, &about) == 0 && (about.st_mode & 0777) == 0600);
+}
+
+static void *export_when_cancelled(void *path) {
+    (void)pthread_cancel(pthread_self());
+    const dpr_status status = dpr_wisdom_export(path);
+    dpr_wisdom_forget();
+    return status == DPR_OK && dpr_wisdom_import(path) == DPR_OK ? path : NULL;
+}
+
+/* A thread that is to be cancelled ends no call half-way, and leaves no lock held. */
+FILE_TEST(calls_are_no_cancellation_points) {
+    pthread_t thread;
+    void *result = NULL;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
+    ASSERT_TRUE(pthread_create(&thread, NULL, export_when_cancelled, fixture->path) == 0);
+    EXPECT_TRUE(pthread_join(thread, &result) == 0 && result == fixture->path);
+    EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
 }
 
 FILE_TEST(shutdown_gives_wisdom_back) {

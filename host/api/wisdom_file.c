@@ -32,28 +32,25 @@ static int user_path(char path[DPR_PATH_BYTES]) {
     return n > 0 && n < DPR_PATH_BYTES;
 }
 
-int dpr_wisdom_paths(char own[DPR_PATH_BYTES], const char *paths[2]) {
+/* Finds the file that DPR_WISDOM names, or the user's. Returns 0 if there is none. */
+static int find_own(char own[DPR_PATH_BYTES], const char **path) {
     const char *named = dpr_env_value(DPR_ENV_WISDOM);
+    *path = named ? named : own;
+    return named ? strcmp(named, "none") != 0 : user_path(own);
+}
+
+int dpr_wisdom_paths(char own[DPR_PATH_BYTES], const char *paths[2]) {
     int n = 0;
-    if (named) {
-        paths[n] = named;
-        return strcmp(named, "none") != 0;
-    }
-    paths[n++] = site_path;
-    if (user_path(own))
-        paths[n++] = own;
-    return n;
+    if (!dpr_env_value(DPR_ENV_WISDOM))
+        paths[n++] = site_path;
+    return n + find_own(own, &paths[n]);
 }
 
 dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
-    const char *named = dpr_env_value(DPR_ENV_WISDOM);
-    if (named ? strcmp(named, "none") != 0 : user_path(own)) {
-        *path = named ? named : own;
+    if (find_own(own, path))
         return DPR_OK;
-    }
-    (void)dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
-                   named ? "DPR_WISDOM is none" : "HOME and XDG_STATE_HOME name no folder");
-    return DPR_ERR_FILE;
+    return dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
+                    *path == own ? "HOME and XDG_STATE_HOME name no folder" : "DPR_WISDOM is none");
 }
 
 /* ---- Reading ---- */

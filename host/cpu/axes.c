@@ -490,7 +490,7 @@ static form form_of(const job *j) {
     return reduce.in == 1 && reduce.extent * j->element >= LEAST_RUN_BYTES ? RUNS_FORM : COPIES_FORM;
 }
 
-/* The results of a tile. Those of columns are fewer if there are too few tiles for the threads. */
+/* The number of results of a tile. A tile of columns has fewer if there would be too few tiles for the threads. */
 static uint64_t width_of(const job *j, uint64_t threads) {
     const uint64_t inner = inner_kept(&j->layout).extent, row = ROW_BYTES / j->element;
     const uint64_t least_row = LEAST_ROW_BYTES / j->element,

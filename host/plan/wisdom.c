@@ -151,7 +151,7 @@ size_t dpr_wise_times_of(const dpr_wisdom *w, int processor) {
 
 void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
     machine->wisdom = wisdom;
-    for (int side = 0; side < 2 && wisdom; side++) {
+    for (int side = 0; side < 2 && wisdom && wisdom->processors > 0; side++) {
         const dpr_wise_processor p = dpr_wise_processor_of(machine, (dpr_side)side);
         const int i = find_processor(wisdom, &p);
         machine->wise[side] = i < wisdom->processors && (side == DPR_ON_CPU || machine->caps.has_gpu) ? i : -1;

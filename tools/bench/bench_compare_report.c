@@ -40,7 +40,7 @@ static void warn_of_member(report_out *out, cJSON *warnings, const char *what, c
 /* Members of an object that are looked at, which are more than any report has. */
 enum { MOST_MEMBERS = 64 };
 
-/* Warns of members of an object that differ. Those that one side lacks come with `lacking`. */
+/* Warns of members of an object that differ; with `lacking`, also of members that only one side has. */
 static void warn_of_members(report_out *out, cJSON *warnings, const compare_results *r, const char *what, int lacking) {
     const cJSON *old = member(r->old->document, what), *new = member(r->new->document, what);
     const cJSON *item = cJSON_IsObject(old) ? old->child : NULL;
@@ -171,7 +171,8 @@ static cJSON *add_pair(const report_out *out, cJSON *list, const compare_pair *p
     return row;
 }
 
-/* Columns of what tells rows apart, in tables. Those that all rows agree on are left out, except for the first. */
+/* The columns of tables that tell rows apart. A column is left out if all rows have the same in it, except the first.
+ */
 static const report_column identities[] = {{"name", "strategy", UNIT_LEFT}, {"segments", "segments", UNIT_LEFT},
                                            {"axes", "axes", UNIT_LEFT},     {"op", "op", UNIT_LEFT},
                                            {"dtype", "type", UNIT_LEFT},    {"mode", "mode", UNIT_LEFT},

@@ -7,7 +7,7 @@
 #include "bench_report.h"
 #include "figures.h"
 
-/* Of the field: its rows, the columns left of it, and rows from one label of the time to the next. */
+/* The field has ROWS rows, MARGIN columns are left of it, and every LABELS rows there is a label of the time. */
 enum { ROWS = 20, MARGIN = 10, LABELS = 4 };
 
 /* A braille character has 2 x 4 dots. */
