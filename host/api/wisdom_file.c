@@ -49,8 +49,9 @@ int dpr_wisdom_paths(char own[DPR_PATH_BYTES], const char *paths[2]) {
 dpr_status dpr_wisdom_own_path(char own[DPR_PATH_BYTES], const char **path) {
     if (find_own(own, path))
         return DPR_OK;
-    return dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
-                    *path == own ? "HOME and XDG_STATE_HOME name no folder" : "DPR_WISDOM is none");
+    (void)dpr_fail(DPR_ERR_FILE, "there is no file of the user's: %s",
+                   *path == own ? "HOME and XDG_STATE_HOME name no folder" : "DPR_WISDOM is none");
+    return DPR_ERR_FILE;
 }
 
 /* ---- Reading ---- */
