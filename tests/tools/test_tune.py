@@ -49,14 +49,21 @@ class Tune(ToolTest):
         self.good(*SMALL, env=self.env)
         self.assertEqual(self.text(), before)
 
-    def test_an_interrupted_tuning_keeps_what_it_has(self):
+    def interrupted(self):
+        """stdout of a tuning that is interrupted after some seconds."""
         with subprocess.Popen([DPR, "tune", "-d", "cpu", "-n", "2^8:2^20:x2", "-b", "60s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env={**os.environ, **self.env}, text=True) as tuning:
             time.sleep(5)
             tuning.send_signal(signal.SIGINT)
             out, err = tuning.communicate(timeout=30)
         self.assertEqual(tuning.returncode, 128 + signal.SIGINT, err)
-        self.assertRegex(out, r"\A\d+ times were measured")
+        return out
+
+    def test_an_interrupted_tuning_keeps_what_it_has(self):
+        for _ in range(10):  # times of a busy machine are doubtful, and left out
+            self.assertRegex(self.interrupted(), r"\A\d+ times were measured")
+            if "\ntime cpu.simd " in self.text():
+                break
         self.assertIn("\ntime cpu.simd sum ", self.text())
 
     def test_a_file_that_is_not_understood_stays(self):
