@@ -43,6 +43,7 @@ struct tree {
         return n;
     }
     static int divide(const dpr::no_data &, const task &t, dpr::children<tree> c) { return divide_for<tree>(t, c); }
+    static uint64_t cost(const dpr::no_data &, const task &t) { return uint64_t{1} << (t.deepest - t.depth); }
     static result base(const dpr::no_data &, const task &t) { return t.seed; }
     static result combine(const dpr::no_data &, const task &t, dpr::results<tree> results, int n) {
         result r = t.depth;
@@ -64,6 +65,7 @@ struct fold_tree {
     }
     static result base(const dpr::no_data &, const task &t) { return t.seed; }
     static result part(const dpr::no_data &, const task &t) { return t.seed; }
+    static uint64_t cost(const dpr::no_data &d, const task &t) { return tree::cost(d, t); }
 };
 
 /* The same tree, by teams. */
@@ -131,6 +133,7 @@ template <class P> struct run {
         args.count = count;
         args.capacity = s.capacity;
         args.frontier = has_teams<P> ? ~0u : s.frontier;
+        args.undivided = seed % 3 == 0 ? 0 : uint64_t{1} << seed % 8;
         args.slots = s.slots;
         args.budget = s.budget;
         args.max_depth = 1000;

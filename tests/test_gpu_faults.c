@@ -264,6 +264,11 @@ static void plan_on_freed_memory(scene *s) {
     expect_stream_fails(s);
 }
 
+/* Whether the strategy reduces an array to one result. */
+static int is_for_arrays(const char *name) {
+    return strncmp(name, "segments", strlen("segments")) != 0 && strncmp(name, "axes", strlen("axes")) != 0;
+}
+
 TEST_GENERATOR(plans_on_freed_memory) {
 #define NONE(ID)
 #define QUOTE(ID) #ID,
@@ -273,6 +278,8 @@ TEST_GENERATOR(plans_on_freed_memory) {
     static fault_test tests[LENGTH(names)];
     for (size_t i = 0; i < LENGTH(names); i++) {
         char name[64], *underscore = strchr(names[i], '_');
+        if (!is_for_arrays(names[i]))
+            continue;
         snprintf(name, sizeof name, "plan_on_freed_memory_%.32s", names[i]);
         if (underscore)
             *underscore = '.';

@@ -311,6 +311,30 @@ TEST(Recursion, one_slow_run_does_not_change_the_choice) {
     end(&s);
 }
 
+static uint64_t cost_of_number(const void *data, const void *task) {
+    (void)data;
+    return *(const uint64_t *)task;
+}
+
+/* Few tasks are done before a thread begins. */
+TEST(Recursion, the_first_engine_is_chosen_by_cost) {
+    static const dpr_recursion numbers = {.cost = cost_of_number, .task_bytes = sizeof(uint64_t)};
+    static const struct {
+        uint64_t root;
+        const dpr_engine *engine;
+    } cases[] = {{1, &dpr_engine_serial}, {1000, &dpr_engine_serial}, {1000000, &dpr_engine_cpu}};
+    scene s = begin(NULL);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        dpr_recursion_call call = {.ctx = s.ctx, .recursion = &numbers, .roots = &cases[i].root, .n = 1};
+        const char *reason;
+        call.options.threads = 2;
+        dpr_engine_size(&call);
+        EXPECT_TRUE(dpr_engine_choose(&call, &reason) == cases[i].engine);
+        EXPECT_CONTAINS(reason, "what the roots cost");
+    }
+    end(&s);
+}
+
 TEST(Recursion, the_library_tries_engines_and_settles) {
     enum { ROOTS = 40 };
     scene s = begin(NULL);

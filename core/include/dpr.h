@@ -939,7 +939,7 @@ typedef struct dpr_recursion_report {
     uint64_t deepest;    /**< depth of the deepest task; roots have depth 0 */
     uint64_t levels;     /**< levels that were divided one after another before lanes began; 0 on the CPU and for
                               `naive` */
-    uint64_t widest;     /**< tasks on the last of these levels; 0 on the CPU */
+    uint64_t widest;     /**< tasks on the widest of these levels; 0 on the CPU */
     uint64_t rounds;     /**< `persistent`: how often lanes shared what was left. `host`, `level`, `graph`, and
                               policies with teams: phases, each of a level or of lanes. 0 for the others */
     uint64_t launches;   /**< kernels and graphs launched by the host, and kernels by kernels. A graph that launches

@@ -43,6 +43,13 @@ namespace cg = cooperative_groups;
 
 constexpr unsigned no_node = ~0u;
 
+/* This thread's number in the grid. The first threads are the first warps of all blocks, not all warps of the first
+ * block: few tasks then have an SM for each warp. */
+__device__ inline unsigned thread_in_grid() {
+    const unsigned warp = blockDim.x < 32 ? blockDim.x : 32;
+    return (threadIdx.x / warp * gridDim.x + blockIdx.x) * warp + threadIdx.x % warp;
+}
+
 /* Values of node.state other than the number of children. */
 enum : unsigned { pending = 0, taken = ~0u - 1, done = ~0u };
 

@@ -1,9 +1,11 @@
 /* The choice of an engine, by what runs have taken.
  *
- * Before a recursion's first run the library knows only that a GPU has more lanes than a CPU has cores, so the first
- * engine that can run it does. Its report says how many tasks there are. Later calls with similar roots run each engine
- * that could be as fast two times, and then stay with the fastest. Two times, because a first run may load kernels,
- * take memory, or move pages of managed memory to where the engine runs; the shorter run counts.
+ * Before a recursion's first run, the costs of its roots stand for the number of tasks, and the engine runs that takes
+ * the least time for tasks of the cheapest kind. Where costs are not known, the first engine runs that can, because a
+ * GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with similar roots run
+ * each engine that could be as fast two times, and then stay with the fastest. Two times, because a first run may load
+ * kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run counts. An engine
+ * that comes close to the fastest runs two times more.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -14,7 +16,10 @@
 #include "api/ctx.h"
 #include "engines.h"
 
-enum { MOST_ENGINES = 16, PLACES = 256 };
+enum { MOST_ENGINES = 16, PLACES = 256, FEW_RUNS = 2, MANY_RUNS = 4 };
+
+/* An engine comes close to the fastest if it takes less than so many times as long. */
+static const double CLOSE = 1.3;
 
 /* An engine is tried if the least time that it could take is below this share of the fastest so far. */
 static const double WORTH_TRYING = 0.9;
@@ -34,7 +39,7 @@ typedef struct seen {
     uint64_t cutoff;   /* of the calls: it decides how many tasks there are */
     uint64_t tasks;
     double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
-    unsigned char runs[MOST_ENGINES]; /* 0, 1, or 2 for two and more, and for an engine that cannot run them */
+    unsigned char runs[MOST_ENGINES]; /* at most MANY_RUNS, which an engine also has that cannot run them */
 } seen;
 
 static struct {
@@ -78,7 +83,8 @@ static int is_comparable(const seen *a, const seen *b) {
 
 void dpr_engine_size(dpr_recursion_call *call) {
     call->by_cost = knows_costs(call);
-    call->size = logarithm(call->by_cost ? sum_costs(call) : call->n);
+    call->cost = call->by_cost ? sum_costs(call) : 0;
+    call->size = logarithm(call->by_cost ? call->cost : call->n);
 }
 
 static seen key_of(const dpr_recursion_call *call) {
@@ -140,9 +146,31 @@ static const dpr_engine *first_that(int (*is)(const dpr_engine *, const dpr_recu
     return NULL;
 }
 
+/* The engine that should be the fastest, if the costs of the roots tell how many tasks there are. NULL: nobody knows.
+ */
+static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
+    const dpr_engine *best = NULL;
+    double least = HUGE_VAL;
+    for (size_t i = 0; call->by_cost && dpr_engines[i]; i++) {
+        const dpr_engine *engine = dpr_engines[i];
+        if (!engine->likely_seconds || !is_candidate(engine, call))
+            continue;
+        const double seconds = engine->likely_seconds(call, call->cost);
+        if (seconds < least) {
+            best = engine;
+            least = seconds;
+        }
+    }
+    return best;
+}
+
 /* `serial` can run every call. */
 static const dpr_engine *first(const dpr_recursion_call *call, const char **reason) {
-    const dpr_engine *engine = first_that(is_candidate, call);
+    const dpr_engine *engine = first_by_cost(call);
+    *reason = "it should be the fastest, by what the roots cost";
+    if (engine)
+        return engine;
+    engine = first_that(is_candidate, call);
     if (!engine)
         engine = first_that(is_able, call);
     if (!engine)
@@ -159,18 +187,21 @@ static size_t fastest(const seen *s) {
     return best;
 }
 
-/* Whether engine i should run, because it may turn out to be the fastest. */
-static int is_worth_trying(const seen *s, size_t i, double best, const dpr_recursion_call *call) {
-    if (s->runs[i] > 1 || (s->runs[i] == 1 && s->seconds[i] > SHORT && s->seconds[i] > HOPELESS * best))
+/* Whether engine i should run, because it may turn out to be the fastest, which now is `best`. */
+static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recursion_call *call) {
+    const double shortest = s->seconds[best];
+    const int enough = i != best && s->seconds[i] < CLOSE * shortest ? MANY_RUNS : FEW_RUNS;
+    if (s->runs[i] >= enough || (s->runs[i] == 1 && s->seconds[i] > SHORT && s->seconds[i] > HOPELESS * shortest))
         return 0;
-    return is_candidate(dpr_engines[i], call) && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * best;
+    return is_candidate(dpr_engines[i], call)
+           && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * shortest;
 }
 
 static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
     const size_t best = fastest(s);
     *reason = "it could be faster than what ran before";
     for (size_t i = 0; dpr_engines[i]; i++)
-        if (is_worth_trying(s, i, s->seconds[best], call))
+        if (is_worth_trying(s, i, best, call))
             return dpr_engines[i];
     *reason = "it was the fastest for similar roots";
     const dpr_engine *engine = dpr_engines[best];
@@ -251,7 +282,8 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
         memset(s->runs, 0, sizeof s->runs);
     }
     s->tasks = report->tasks;
-    s->runs[engine] = s->runs[engine] == 0 ? 1 : 2;
+    if (s->runs[engine] < MANY_RUNS)
+        s->runs[engine]++;
     s->seconds[engine] = s->seconds[engine] == 0 || report->seconds < before
                              ? report->seconds
                              : before + least_of(report->seconds - before, before) / 4;
@@ -274,6 +306,6 @@ void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, c
 void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine) {
     const seen key = key_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    find_or_make(&key)->runs[number_of(engine)] = 2;
+    find_or_make(&key)->runs[number_of(engine)] = MANY_RUNS;
     (void)pthread_mutex_unlock(&memory.lock);
 }

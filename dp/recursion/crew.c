@@ -501,12 +501,18 @@ static double least_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) 
     return 3e-6 + task_seconds(call) * (double)tasks / threads;
 }
 
+/* All of them have begun after some 20 us. */
+static double likely_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    return 17e-6 + least_cpu_seconds(call, tasks);
+}
+
 const dpr_engine dpr_engine_cpu = {
     .name = "cpu",
     .text = "a thread on each core of the CPU; threads without work take tasks from others",
     .refusal = refuse_none,
     .run = run_cpu,
     .least_seconds = least_cpu_seconds,
+    .likely_seconds = likely_cpu_seconds,
 };
 
 const dpr_engine dpr_engine_serial = {
@@ -515,4 +521,5 @@ const dpr_engine dpr_engine_serial = {
     .refusal = refuse_none,
     .run = run_serial,
     .least_seconds = least_serial_seconds,
+    .likely_seconds = least_serial_seconds,
 };

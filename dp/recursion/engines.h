@@ -12,6 +12,7 @@ typedef struct dpr_recursion_call {
     void *out;                /* on the CPU in host memory */
     size_t n;                 /* at least 1 */
     int by_cost, size;        /* what similar calls have, too (choice.c) */
+    uint64_t cost;            /* of all roots, if by_cost is 1 */
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
     uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
     double began;             /* dpr_recursion_now() (clock.h) */
@@ -28,13 +29,15 @@ typedef struct dpr_engine {
     dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
     /* Seconds that a run with so many tasks takes at least. NULL: the engine runs only if it is named. */
     double (*least_seconds)(const dpr_recursion_call *call, uint64_t tasks);
+    /* Seconds that it probably takes, where no run is known. NULL: it is not the first to run. */
+    double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];
 
-/* Sets by_cost and size of a call whose other members but `tasks` are set. Its results may be written over its roots,
- * so this is done once, before the run. */
+/* Sets by_cost, size and cost of a call whose other members but `tasks` are set. Its results may be written over its
+ * roots, so this is done once, before the run. */
 void dpr_engine_size(dpr_recursion_call *call);
 
 /* The engine for a call that names none, and why, a clause (choice.c). */

@@ -164,6 +164,12 @@ static uint32_t choose_frontier(const dpr_job *j, uint64_t lanes) {
     return j->call->tasks == 0 || wanted > most ? most : wanted < LEAST_FRONTIER ? LEAST_FRONTIER : (uint32_t)wanted;
 }
 
+/* The most that a task of the frontier may cost, so that there are as many as the frontier should have: where all that
+ * cost more are divided, those that are left cost some five eighths of it on average. */
+static uint64_t find_undivided(const dpr_job *j) {
+    return j->call->recursion->gpu->teams ? 0 : j->call->cost / j->args.frontier * 8 / 5;
+}
+
 static uint32_t default_arena(const dpr_job *j) {
     const dpr_recursion_call *call = j->call;
     if (dpr_job_is_small(j))
@@ -191,6 +197,7 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     j->args.capacity = j->at_once ? 0 : o->arena_tasks ? (uint32_t)o->arena_tasks : default_arena(j);
     j->args.first_tasks = count_first_tasks(j);
     j->args.frontier = choose_frontier(j, lanes);
+    j->args.undivided = find_undivided(j);
     j->args.budget = BUDGET;
     j->args.chunk_bytes =
         (uint32_t)(CHUNK_HEAD + j->args.slots * (r->gpu->slot_bytes + r->gpu->header_bytes) + 15) / 16 * 16;

@@ -404,16 +404,25 @@ __device__ bool make_children(const nodes<P> &arena, const lane<P> &own, unsigne
     return true;
 }
 
+/* Whether a task is so small that it is not divided for a frontier. */
+template <class P>
+__device__ bool is_left_to_lanes(const nodes<P> &arena, const typename P::task &t, uint64_t undivided) {
+    if constexpr (has_cost<P>)
+        return undivided > 0 && P::cost(arena.data, t) <= undivided;
+    return false;
+}
+
 /* Divides the pending tasks among nodes begin .. end-1: thread `me` of `threads`. Those for whose children there is no
- * room stay pending. All that a task needs is read at once, because narrow levels wait for nothing but memory. */
+ * room stay pending, and those that cost at most `undivided`. All that a task needs is read at once, because narrow
+ * levels wait for nothing but memory. */
 template <class P>
 __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned me,
-                             unsigned threads) {
+                             unsigned threads, uint64_t undivided = 0) {
     for (unsigned i = begin + me; i < end; i += threads) {
         const bool had_room = arena.has_room();
         const typename P::task t = arena[i].at.task;
         const unsigned depth = arena[i].depth;
-        if (arena.state_of(i) != pending)
+        if (arena.state_of(i) != pending || is_left_to_lanes(arena, t, undivided))
             continue;
         const int n = arena.divide(t, children<P>(&own.at(0), own.stride, P::most_children));
         if (!arena.is_count(n))
@@ -432,6 +441,7 @@ __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin
  * none is left to take, after another `budget` steps. All lanes of a warp call it. */
 template <class P>
 __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned budget) {
+    constexpr unsigned steps_at_once = 4; /* between two looks for lanes without a task, which take as long as a step */
     const dpr_recursion_args &args = arena.args;
     const unsigned mine = threadIdx.x % 32;
     bool dry = begin == end;
@@ -450,11 +460,13 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
         } else if (idle == ~0u) {
             return;
         }
-        if (own.busy())
-            own.step();
-        if (dry && ++steps > budget)
+#pragma unroll 1
+        for (unsigned i = 0; i < steps_at_once; ++i)
+            if (own.busy())
+                own.step();
+        if (dry && (steps += steps_at_once) > budget)
             return;
-        if (turn % 1024 == 0) {
+        if (turn % 256 == 0) {
             if (own.tasks > args.max_tasks)
                 arena.fail(DPR_ERR_LIMIT);
             if (__any_sync(~0u, arena.failed()))

@@ -107,6 +107,13 @@ static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     return 9e-6;
 }
 
+/* One warp, one block, or all of them (H200: fib(5), fib(17), and fib(25) to fib(40), about). */
+static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    enum { FEW = 512, SOME = 4096 };
+    (void)call;
+    return tasks <= FEW ? 15e-6 : tasks <= SOME ? 150e-6 : 400e-6 + 20e-12 * (double)tasks;
+}
+
 const dpr_engine dpr_engine_persistent = {
     .name = "persistent",
     .text = "one kernel, whose lanes solve sub-trees in shared memory and share what is left",
@@ -114,4 +121,5 @@ const dpr_engine dpr_engine_persistent = {
     .refusal = refusal,
     .run = run_persistent,
     .least_seconds = least_seconds,
+    .likely_seconds = likely_seconds,
 };

@@ -3,7 +3,8 @@
  * The arena is an array of nodes in global memory. A node is a task, and its result when that is known. The children of
  * a node lie next to each other. The kernel works in rounds of two phases:
  *
- * - Frontier: the grid divides tasks level by level, until enough are pending to keep all lanes busy.
+ * - Frontier: the grid divides tasks level by level, until enough are pending to keep all lanes busy. If it is known
+ *   what all roots cost, tasks that cost little are not divided, so that lanes have tasks of about the same size.
  * - Lanes: each lane takes a pending task, and solves it depth first on a stack in shared memory. In each step a lane
  *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps. Then
  *   each gives the lowest frame of its stack away that has children which are not begun: it writes the frame to the
@@ -69,6 +70,10 @@ template <class Decide> __device__ turn meet(const dpr_recursion_args &args, uns
     return {a.begin, a.end, a.finished != 0, a.few != 0, a.steps};
 }
 
+__device__ inline void note_width(dpr_arena &a) {
+    a.widest = a.end - a.begin > a.widest ? a.end - a.begin : a.widest;
+}
+
 /* The end of a level: the next one is pending. Where the arena is full, tasks of this level may be left. */
 struct end_of_level {
     const dpr_recursion_args &args;
@@ -78,6 +83,7 @@ struct end_of_level {
         a.begin = to < args.capacity ? a.end : a.begin;
         a.end = to;
         ++a.levels;
+        note_width(a);
     }
 };
 
@@ -86,6 +92,7 @@ struct end_of_levels {
     __device__ void operator()(dpr_arena &a) const {
         a.begin = a.ahead_begin;
         a.end = a.ahead_end;
+        note_width(a);
     }
 };
 
@@ -116,13 +123,14 @@ __device__ inline void clear_arena(dpr_arena &a) {
 
 /* Levels from nodes begin .. end-1 on, while a block has a thread for each task: one block alone needs no meetings.
  * Leaves the words for end_of_levels(). */
-template <class P> __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end) {
+template <class P>
+__device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, uint64_t undivided) {
     constexpr unsigned most_levels = 64;
     const dpr_recursion_args &args = arena.args;
     const uint64_t began = begin_span(args);
     unsigned levels = 0;
     while (begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
-        divide_level(arena, own, begin, end, threadIdx.x, blockDim.x);
+        divide_level(arena, own, begin, end, threadIdx.x, blockDim.x, undivided);
         ++levels;
         __threadfence();
         __syncthreads();
@@ -147,31 +155,31 @@ template <class P> __device__ void begin_in_block(const nodes<P> &arena, lane<P>
     place_roots(arena, threadIdx.x, blockDim.x);
     __threadfence();
     __syncthreads();
-    divide_in_block(arena, own, 0, args.count);
+    divide_in_block(arena, own, 0, args.count, args.undivided);
     own.hand_in();
     __syncthreads();
     if (threadIdx.x == 0) {
-        a.begin = a.ahead_begin;
-        a.end = a.ahead_end;
+        end_of_levels()(a);
         a.finished = a.solved == args.count || arena.failed();
     }
 }
 
-/* One frontier: levels of pending tasks, until there are `enough`. */
+/* One frontier: levels of pending tasks, until there are `enough`, or none that costs more than `undivided`. */
 template <class P>
-__device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, unsigned *meetings) {
-    const unsigned me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+__device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, uint64_t undivided,
+                      unsigned *meetings) {
+    const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
     for (int level = 0; level < 64 && now.begin < now.end && now.end - now.begin < enough; ++level) {
         if (now.end == arena.args.capacity)
             return now;
         if (now.end - now.begin <= blockDim.x) {
             if (blockIdx.x == 0)
-                divide_in_block(arena, own, now.begin, now.end);
+                divide_in_block(arena, own, now.begin, now.end, undivided);
             now = meet(arena.args, meetings, end_of_levels());
             continue;
         }
         const uint64_t began = begin_span(arena.args);
-        divide_level(arena, own, now.begin, now.end, me, threads);
+        divide_level(arena, own, now.begin, now.end, me, threads, undivided);
         end_span(arena.args, began, DPR_SPAN_DIVIDE, blockIdx.x);
         now = meet(arena.args, meetings, end_of_level{arena.args});
     }
@@ -197,7 +205,7 @@ template <class P>
 __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dpr_recursion_args args,
                                                       const __grid_constant__ data_of<P> data) {
     extern __shared__ __align__(16) char shared[];
-    const unsigned me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
     const nodes<P> arena = {args, data, nullptr};
     lane<P> own = {arena,
                    shared + threadIdx.x * sizeof(slot<P>),
@@ -227,14 +235,15 @@ __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dp
     }
     turn now = {a.begin, a.end, a.finished != 0, false, a.steps};
     if (!now.finished)
-        now = widen(arena, own, now, args.frontier, &meetings);
-    const unsigned widest = now.end - now.begin;
+        now = widen(arena, own, now, args.frontier, args.undivided, &meetings);
+    if (args.undivided > 0)
+        now.begin = 0; /* tasks of all levels may be pending */
     while (!now.finished) {
         const bool few = now.few;
         solve_round(arena, own, now);
         now = meet(args, &meetings, end_of_round{args});
         if (few && now.few && !now.finished) {
-            now = widen(arena, own, now, threads, &meetings);
+            now = widen(arena, own, now, threads, 0, &meetings);
             now.few = now.end - now.begin < threads / 4;
             now.steps = now.few ? now.steps : args.budget;
         }
@@ -250,7 +259,7 @@ __global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dp
         copy_results(arena, me, threads);
     wait_for_grid();
     if (me == 0)
-        report(arena, a.phases, a.levels, widest);
+        report(arena, a.phases, a.levels, a.widest);
 }
 
 } // namespace recursion

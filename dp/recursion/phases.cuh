@@ -38,7 +38,7 @@ template <class P> struct worker {
               static_cast<unsigned>(lanes() * sizeof(slot<P>)),
               lanes(),
               args.slots},
-          me(blockIdx.x * blockDim.x + threadIdx.x), threads(gridDim.x * blockDim.x) {}
+          me(thread_in_grid()), threads(gridDim.x * blockDim.x) {}
 
     static __device__ unsigned lanes() { return has_teams<P> ? 1 : blockDim.x; }
     static __device__ unsigned lane_number() { return has_teams<P> ? 0 : threadIdx.x; }

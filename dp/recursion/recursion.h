@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, or of the kernels' arguments, takes another number. */
-#define DPR_RECURSION_VERSION 4
+#define DPR_RECURSION_VERSION 5
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -56,6 +56,7 @@ typedef struct dpr_recursion_args {
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
     uint64_t max_tasks;                /* of one lane */
     uint64_t cutoff;                   /* as in dpr_solver */
+    uint64_t undivided;                /* tasks that cost at most this are left to lanes; 0: costs are not known */
     uint32_t tag;                      /* of the mailbox (core/strategy.h) */
     uint32_t count;                    /* roots */
     uint32_t capacity;                 /* nodes: at least `count`, at most 2^31; or none, if first_tasks must do */
@@ -86,7 +87,7 @@ typedef struct dpr_recursion_span {
 /* In device memory, for kernels of the library, which call the policy's functions (phases.cuh) by their addresses. */
 typedef struct dpr_recursion_block {
     dpr_recursion_args args;
-    void *act, *reserved[2]; /* act() of phases.cuh, if the policy's code is relocatable */
+    void *act, *reserved; /* act() of phases.cuh, if the policy's code is relocatable */
     /* the policy's data follow */
 } dpr_recursion_block;
 
@@ -103,7 +104,7 @@ typedef struct dpr_recursion_outcome {
     uint32_t deepest; /* depth of the deepest task */
     uint32_t rounds;
     uint32_t levels;     /* of the frontier */
-    uint32_t widest;     /* tasks on the last of them */
+    uint32_t widest;     /* tasks on the widest of them */
     uint32_t nodes;      /* taken */
     uint32_t serialised; /* stacks that were saved because the arena was full, tasks that could not be launched */
     uint32_t launched;   /* kernels by kernels */
