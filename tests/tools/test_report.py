@@ -147,7 +147,8 @@ class Results(Report):
         rows = [row(s, n, us, chosen=(s == "a") == (n < 3000)) for n, us in ((1024, 1.0), (2048, 2.0), (4096, 3.0))
                 for s in ("a", "b")]
         page, out = self.of(document(rows))
-        self.assertIn("The planner chooses <code>a</code> from 2^10 to 2^11, <code>b</code> at 2^12 elements.", out)
+        self.assertIn("result.json: the planner chooses <code>a</code> from 2^10 to 2^11, "
+                      "<code>b</code> at 2^12 elements.", out)
         self.assertIn(["2^10", "1 *", "1"], page.tables[2])
 
     def test_two_machines(self):

@@ -102,8 +102,12 @@ static int write_png(void *user, FILE *f, int format) {
 static int save(request *r, int (*write)(void *user, FILE *f, int format)) {
     r->file.write = write;
     r->file.user = r;
-    const int code = outfile_try(&r->file);
-    return code == CLI_OK ? outfile_finish(&r->file) : code;
+    int code = outfile_try(&r->file);
+    if (code == CLI_OK)
+        code = outfile_finish(&r->file);
+    if (code != CLI_OK)
+        outfile_abandon(&r->file);
+    return code;
 }
 
 /* ---- The page, and single plots --------------------------------------------------------------------------------- */

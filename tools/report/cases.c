@@ -135,17 +135,22 @@ size_t case_crossovers(const case_choice *choices, size_t n, double places[CASE_
     return n ? n - 1 : 0;
 }
 
-void case_put_choices(html *h, const case_choice *choices, size_t n) {
+void case_put_choices(html *h, const result *one, const case_choice *choices, size_t n) {
     char from[32], to[32];
+    if (n == 0)
+        return;
+    html_put(h, "<p>");
+    html_text(h, result_file(one));
+    html_put(h, ": the planner chooses ");
     for (size_t i = 0; i < n; i++) {
-        html_put(h, "%s<code>", i ? ", " : "<p>The planner chooses ");
+        const int is_range = choices[i].from < choices[i].to;
+        figure_elements((uint64_t)fmax(choices[i].from, 0), from);
+        figure_elements((uint64_t)fmax(choices[i].to, 0), to);
+        html_put(h, "%s<code>", i ? ", " : "");
         html_text(h, choices[i].strategy);
-        html_put(h, "</code> %s %s%s%s", choices[i].from < choices[i].to ? "from" : "at",
-                 figure_elements((uint64_t)fmin(fmax(choices[i].from, 0), 0x1p62), from),
-                 choices[i].from < choices[i].to ? " to " : "",
-                 choices[i].from < choices[i].to ? figure_elements((uint64_t)fmin(choices[i].to, 0x1p62), to) : "");
+        html_put(h, "</code> %s %s%s%s", is_range ? "from" : "at", from, is_range ? " to " : "", is_range ? to : "");
     }
-    html_put(h, "%s", n ? " elements.</p>\n" : "");
+    html_put(h, " elements.</p>\n");
 }
 
 /* ---- Cases of the page ------------------------------------------------------------------------------------------ */

@@ -41,8 +41,8 @@ typedef struct case_choice {
 size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES]);
 size_t case_crossovers(const case_choice *choices, size_t n, double places[CASE_CHOICES]);
 
-/* A sentence with the choices. */
-void case_put_choices(html *h, const case_choice *choices, size_t n);
+/* A sentence with the choices of a result. */
+void case_put_choices(html *h, const result *one, const case_choice *choices, size_t n);
 
 /* Writes the beginning of a case that can be opened and closed, and its end. */
 void case_open(page *p, const result_case *c, int open);

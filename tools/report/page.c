@@ -12,9 +12,9 @@
 
 /* ---- Figures ---------------------------------------------------------------------------------------------------- */
 
-static void put_key(page *p, int series, const char *name) {
+static void put_key(page *p, int series, int line, const char *name) {
     html_put(&p->h, "<li>");
-    svg_key(p->h.f, series);
+    svg_key(p->h.f, series, line);
     html_text(&p->h, name);
 }
 
@@ -26,7 +26,7 @@ static void put_heat_legend(page *p) {
             snprintf(text, sizeof text, "%g to %g %%", plot_levels[level], plot_levels[level + 1]);
         else
             snprintf(text, sizeof text, "%g %% and more", plot_levels[level]);
-        put_key(p, SERIES_LEVEL - level, text);
+        put_key(p, SERIES_LEVEL - level, 0, text);
     }
     html_put(&p->h, "</ul>\n");
 }
@@ -38,13 +38,13 @@ static void put_legend(page *p, const grid *g, const plot_look *look) {
     }
     html_put(&p->h, "<ul class=\"legend\">");
     for (size_t i = 0; i < g->columns && look->form != PLOT_BARS; i++)
-        put_key(p, look->colours ? look->colours[i] : (int)i, g->column[i]);
+        put_key(p, look->colours ? look->colours[i] : (int)i, look->form == PLOT_SIZES, g->column[i]);
     if (look->choice)
-        put_key(p, SERIES_CHOICE, look->choice);
+        put_key(p, SERIES_CHOICE, 0, look->choice);
     if (look->crossover_count)
-        put_key(p, SERIES_CROSSOVERS, "the planner chooses another strategy");
+        put_key(p, SERIES_CROSSOVERS, 1, "the planner chooses another strategy");
     if (isfinite(look->rule))
-        put_key(p, SERIES_RULE, look->rule_name);
+        put_key(p, SERIES_RULE, 1, look->rule_name);
     html_put(&p->h, "</ul>\n");
 }
 
@@ -53,10 +53,15 @@ size_t page_result_number(const page *p, const result *one) {
 }
 
 static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
-    html_put(&p->h, "<p class=\"from\">From <a href=\"#r%zu\">", page_result_number(p, figure->from));
-    html_text(&p->h, result_file(figure->from));
-    html_put(&p->h, "</a>, ");
-    html_text(&p->h, figure->from->device);
+    html_put(&p->h, "<p class=\"from\">From ");
+    if (figure->from) {
+        html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(p, figure->from));
+        html_text(&p->h, result_file(figure->from));
+        html_put(&p->h, "</a>, ");
+        html_text(&p->h, figure->from->device);
+    } else {
+        html_put(&p->h, "the results of this case");
+    }
     if (drawn)
         html_put(&p->h, "; plot <code>%s</code>", drawn->name);
     html_put(&p->h, ".</p>\n");

@@ -28,7 +28,7 @@ void page_free(page *p);
 typedef struct page_figure {
     const char *name, *title; /* the title may have text from files */
     const char *note;         /* of the program's own; NULL: none */
-    const result *from;
+    const result *from;       /* NULL: from several */
     const grid *g;
     plot_look look;
 } page_figure;

@@ -78,11 +78,18 @@ static void put_decades(FILE *f, char axis, double low, double high) {
     fprintf(f, ")\n");
 }
 
+/* Tics from 0 on, in steps of 1, 2 or 5 times a power of ten: some six, whose labels have room next to each other. */
+static void put_steps(FILE *f, char axis, double high) {
+    const double power = pow(10, floor(log10(high / 6)));
+    const double step = power * (high / power <= 6 ? 1 : high / power <= 12 ? 2 : high / power <= 30 ? 5 : 10);
+    fprintf(f, "set %crange [0:%.6g]\nset %ctics %.6g\nset format %c '%%g'\n", axis, high, axis, step, axis);
+}
+
 static void put_value_axis(FILE *f, char axis, const plot_look *look) {
     if (look->logarithmic)
         put_decades(f, axis, look->low, look->high);
     else
-        fprintf(f, "set %crange [0:%.6g]\nset format %c '%%g'\n", axis, look->high, axis);
+        put_steps(f, axis, look->high);
 }
 
 /* Rows from the top; their names at the left. */
@@ -183,7 +190,10 @@ static int level_of(double value) {
 /* One series for each level. */
 static void put_heat(FILE *f, const grid *g) {
     char word[PLOT_WORD];
-    const size_t step = g->columns / 6 + 1;
+    size_t letters = 0;
+    for (size_t i = 0; i < g->columns; i++)
+        letters += strlen(g->column[i]);
+    const size_t step = letters / 20 + 1; /* so that labels have room */
     fprintf(f, "set xrange [-0.5:%zu.5]\nset xtics (", g->columns - 1);
     for (size_t i = 0; i < g->columns; i += step)
         fprintf(f, "%s'%s' %zu", i ? ", " : "", plot_word(g->column[i], 12, word), i);

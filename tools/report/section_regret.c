@@ -1,6 +1,7 @@
 /* How much longer the planner's choices take than the quickest strategy. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "figures.h"
 #include "page.h"
@@ -32,22 +33,36 @@ static void add_sizes(page *p, grid *g, const cJSON *list) {
     free(sizes);
 }
 
-static const char *name_case(const cJSON *row, char text[GRID_NAME]) {
+/* Whether all rows have the same text there. */
+static int is_common(const cJSON *list, const char *key) {
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, list) {
+        if (strcmp(json_text(row, key), json_text(list->child, key)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* "sum of f32, zipf, graph, cold", without the mode and the cache where `is_short`. */
+static const char *name_case(const cJSON *row, int is_short, char text[GRID_NAME]) {
     const char *segments = json_text(row, "segments"), *shape = *segments ? segments : json_text(row, "axes");
-    snprintf(text, GRID_NAME, "%.60s of %.20s%s%.30s, %.16s, %.16s", json_text(row, "op"), json_text(row, "dtype"),
-             *shape ? ", " : "", shape, json_text(row, "mode"), json_text(row, "cache"));
+    int n = snprintf(text, GRID_NAME, "%.60s of %.20s%s%.30s", json_text(row, "op"), json_text(row, "dtype"),
+                     *shape ? ", " : "", shape);
+    if (!is_short)
+        snprintf(text + n, GRID_NAME - (size_t)n, ", %.16s, %.16s", json_text(row, "mode"), json_text(row, "cache"));
     return text;
 }
 
 static void fill(page *p, grid *g, const cJSON *list) {
     const cJSON *row = NULL;
     char text[GRID_NAME];
+    const int is_short = is_common(list, "mode") && is_common(list, "cache");
     add_sizes(p, g, list);
     cJSON_ArrayForEach(row, list) {
         const double count = json_number(row, "count"), percent = json_number(row, "regret_percent");
         if (!(count >= 0 && count < 0x1p63) || !(percent >= 0))
             continue;
-        const int at = grid_row_of(g, name_case(row, text), NAN);
+        const int at = grid_row_of(g, name_case(row, is_short, text), NAN);
         grid_set(g, at, grid_column_of(g, figure_elements((uint64_t)count, text)), (grid_cell){.value = percent});
     }
 }
@@ -75,7 +90,7 @@ static void put_summary(page *p, const result *one, const cJSON *list) {
              ": %d choices, which take %.2f %% longer than the quickest strategy (geometric mean). %d of them "
              "take more than 5 %% and 0.2 us longer. The worst is %.3g %%: ",
              n, 100 * expm1(logarithms / n), past, greatest);
-    html_text(&p->h, name_case(worst, text));
+    html_text(&p->h, name_case(worst, 0, text));
     html_put(&p->h, ", %.0f elements.</p>\n", json_number(worst, "count"));
 }
 

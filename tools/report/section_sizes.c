@@ -30,18 +30,19 @@ static const view ratios = {"peers-ratio-",
                             1,
                             "as fast as dpr"};
 
-static void show(page *p, const result_case *c, const view *v, const result *one, const palette *colours) {
+/* With `several` results of the case, titles have the device. */
+static void show(page *p, const result_case *c, const view *v, const result *one, const palette *colours, int several) {
     double crossovers[CASE_CHOICES];
     int of_columns[GRID_COLUMNS];
     case_choice choices[CASE_CHOICES];
-    char name[RESULT_NAME], title[RESULT_NAME + 64], plot_name[RESULT_NAME + 32];
+    char name[RESULT_NAME], title[RESULT_NAME + 160], plot_name[RESULT_NAME + 32];
     const size_t number = (size_t)(one - p->r->at);
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
     case_fill(&g, c, number, v->value);
     palette_of(colours, &g, of_columns);
     result_case_name(c->rows[0], name);
-    snprintf(title, sizeof title, "%s: %s", v->title, name);
+    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, several ? "; " : "", several ? one->device : "");
     snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
     figure.look = (plot_look){.form = PLOT_SIZES,
                               .title = title,
@@ -73,7 +74,6 @@ static void show_choices(page *p, const result_case *c) {
         snprintf(column, sizeof column, "%.70s, %.70s", one->device, result_file(one));
         snprintf(row_name, sizeof row_name, "%.0f", row->count);
         grid_set(&g, grid_row_of(&g, row_name, row->count), grid_column_of(&g, column), (grid_cell){.value = row->us});
-        figure.from = one;
     }
     grid_sort(&g);
     snprintf(title, sizeof title, "Time of the planner's choice, by result: %s", result_case_name(c->rows[0], name));
@@ -95,19 +95,19 @@ static void show_choices(page *p, const result_case *c) {
 
 static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
     case_choice choices[CASE_CHOICES];
-    size_t shown = 0;
+    size_t several = 0;
+    for (size_t i = 0; i < p->r->count; i++)
+        several += case_has(c, i) != 0;
     html_put(&p->h, "<div class=\"side\">\n");
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < p->r->count; i++)
-            if (case_has(c, i)) {
-                show(p, c, views[k], &p->r->at[i], colours);
-                shown += k == 0;
-            }
-    if (shown > 1)
+            if (case_has(c, i))
+                show(p, c, views[k], &p->r->at[i], colours, several > 1);
+    if (several > 1)
         show_choices(p, c);
     html_put(&p->h, "</div>\n");
     for (size_t i = 0; i < p->r->count; i++)
-        case_put_choices(&p->h, choices, case_choices(c, i, choices));
+        case_put_choices(&p->h, &p->r->at[i], choices, case_choices(c, i, choices));
 }
 
 static void show_cases(page *p, result_kind kind, const view *const views[2]) {

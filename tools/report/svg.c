@@ -41,12 +41,12 @@ void svg_symbols(FILE *f) {
           f);
 }
 
-void svg_key(FILE *f, int series) {
+void svg_key(FILE *f, int series, int line) {
     char class[SVG_CLASS];
     fprintf(f, "<svg class=\"key %s\" viewBox=\"-14 -7 28 14\" aria-hidden=\"true\">", svg_class(series, class));
     if (series <= SERIES_LEVEL)
         fputs("<path d=\"M-7-6H7V6H-7z\"/>", f);
-    else if (series != SERIES_CHOICE)
+    else if (line)
         fputs("<path class=\"l\" d=\"M-14 0H14\"/>", f);
     if (series >= 0 || series == SERIES_CHOICE) {
         fputs("<use href=\"#", f);

@@ -8,8 +8,8 @@
 /* Symbols of series, which all pictures of a page use: once for a page. */
 void svg_symbols(FILE *f);
 
-/* The symbol of a series, for legends. */
-void svg_key(FILE *f, int series);
+/* The symbol of a series, for legends; with `line`, on a piece of its line. */
+void svg_key(FILE *f, int series, int line);
 
 /* The class of a series: "s3" and so on. The text is returned. */
 enum { SVG_CLASS = 16 };
