@@ -52,7 +52,8 @@ static const char *entity(uint32_t character) {
     case '\'':
         return "&#39;";
     default:
-        return is_hostile(character) ? "\xEF\xBF\xBD" : NULL;
+        /* U+FFFE, U+FFFF and their like are no characters, and XML has no place for them. */
+        return is_hostile(character) || (character & 0xFFFE) == 0xFFFE ? "\xEF\xBF\xBD" : NULL;
     }
 }
 
