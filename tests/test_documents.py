@@ -58,7 +58,7 @@ def main():
             problem = problem_of(document, link)
             if problem:
                 bad.append(f"{document.relative_to(source)}: {link}: {problem}")
-    for room in ("core", "coop", "dp", "host/api", "host/plan", "host/cuda", "host/cpu"):
+    for room in ("core", "coop", "dp", "host/api", "host/plan", "host/cuda", "host/cpu", "tools/report"):
         bad += unnamed(source, room)
     print(f"{links} links in {len(documents)} documents")
     if links < 20:

@@ -25,7 +25,7 @@ MAY_USE = {
     "host/plan": {"core", "host/cuda", "host/cpu"},
     "host/api": {"core", "host/plan", "host/cuda", "host/cpu"},
 }
-TOOLS_MAY_USE = {"common": set(), "bench": {"common"}, "dpr": {"common", "bench"}}
+TOOLS_MAY_USE = {"common": set(), "bench": {"common"}, "report": {"common"}, "dpr": {"common", "bench", "report"}}
 # Beside that the registry has the addresses of what strategies.def names.
 REGISTRY = "host/plan/registry.c"
 # Included by names that they have in the build tree and where they are installed.

@@ -27,7 +27,7 @@ class Help(ToolTest):
         top = self.good("--help")
         for args in (["help"], ["-h"], ["help", "help"]):
             self.assertEqual(self.good(*args), top)
-        for command in ("reduce", "plan", "recurse", "info", "env"):
+        for command in ("reduce", "plan", "recurse", "report", "info", "env"):
             self.assertIn(f"  {command} ", top)
             text = self.good("help", command)
             self.assertTrue(text.startswith(f"Usage: dpr {command} "), text)
@@ -53,7 +53,7 @@ class Help(ToolTest):
                      ["help", "info"], ["help", "env"]):
             for line in self.good(*args).splitlines():
                 words = line.strip().split("  ")[0].split()
-                if line.startswith("  dpr ") and not re.search(r"[|>&]|\.npy|\.bin|\.caps", line):
+                if line.startswith("  dpr ") and not re.search(r"[|>&]|\.npy|\.bin|\.caps|\.json", line):
                     quickly = ["-q", "-b", "1s", "-O", "wisdom"] if words[1] == "tune" else []
                     self.good(*words[1:], *quickly, cwd=self.folder)
                     ran += 1
@@ -66,7 +66,7 @@ class Help(ToolTest):
 
     def test_lines_fit_a_terminal(self):
         for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "tune"], ["help", "recurse"],
-                     ["help", "info"], ["help", "env"]):
+                     ["help", "report"], ["help", "info"], ["help", "env"]):
             for line in self.good(*args).splitlines():
                 self.assertLessEqual(len(line), 110, line)
 
@@ -176,7 +176,7 @@ class Usage(ToolTest):
         path = self.file("x.npy", npy("f64", [1]))
         for wanted, *args in (
                 ("no command is named",),
-                ("dpr: 'redcue' is none of reduce, plan, bench, tune, recurse, info, env, help\n", "redcue"),
+                ("dpr: 'redcue' is none of reduce, plan, bench, tune, recurse, report, info, env, help\n", "redcue"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "xyzzy"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),

@@ -57,6 +57,12 @@ class Memory(ToolTest):
         self.check("bench", "--compare", *paths, "-f", "json")
         self.check("bench", "--compare", *paths, read=str)
 
+    def test_report(self):
+        row = {"strategy": "a", "op": "sum", "count": 8, "chosen": True, "median_us": 1, "gb_per_s": 1, "ok": True}
+        rows = [row, {**row, "count": 16}]
+        path = self.file("x.json", json.dumps({"benchmark": "dpr bench", "rows": rows, "regret": rows}).encode())
+        self.check("report", "--list", path, read=str)
+
     def test_info(self):
         self.check("info", "--json", "-d", "cpu", read=keys)
 

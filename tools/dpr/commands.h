@@ -8,6 +8,7 @@ int command_env(int argc, char **argv);
 int command_reduce(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_tune(int argc, char **argv);
+int command_report(int argc, char **argv);
 int command_recurse(int argc, char **argv);
 
 #endif

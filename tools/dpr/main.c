@@ -16,6 +16,7 @@ static const command commands[] = {
     {"bench", "measure strategies on this machine", command_bench},
     {"tune", "measure strategies, so that the planner chooses by their times", command_tune},
     {"recurse", "run an example recursion on one engine or on all", command_recurse},
+    {"report", "make a page with plots and tables from files of results", command_report},
     {"info", "show processors, GPUs, strategies and occupancy", command_info},
     {"env", "show the environment variables, and what is set", command_env},
 };
@@ -37,6 +38,7 @@ static void print_help(void) {
          "  dpr bench -n 2^20 --budget 5s                 measure on this machine\n"
          "  dpr tune                                      measure, and remember which strategies are quick\n"
          "  dpr recurse nqueens --engine all              recursion on the GPU and on the CPU\n"
+         "  dpr report gpu.json -O page.html              a page with plots and tables of what was measured\n"
          "  dpr info                                      what there is to choose from\n"
          "  dpr env                                       environment variables, and what is set\n"
          "\n"

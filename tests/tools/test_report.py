@@ -1,0 +1,503 @@
+"""dpr report: the page from all kinds of results, whole, partial, huge and hostile; its tables, plots and script."""
+import base64
+import glob
+import hashlib
+import html
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from support import DPR, SOURCE, ToolTest, run
+
+RESULTS = sorted(glob.glob(f"{SOURCE}/tests/results/*.json"))
+HAS_GNUPLOT = shutil.which("gnuplot") is not None
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+SECTIONS = ("machines", "sizes", "regret", "peers", "ladder", "nested", "shapes", "recursions", "cpu", "reproduce")
+VOID = {"meta", "link", "br"}
+OPTIONAL_END = {"tr", "td", "th", "thead", "tbody", "li"}
+
+
+def row(strategy="cpu.simd", count=1024, us=1.5, **more):
+    return {"strategy": strategy, "op": "sum", "dtype": "f32", "count": count, "mode": "blocking", "cache": "cold",
+            "samples": 7, "calls": 5, "median_us": us, "low_us": us, "high_us": us, "spread": 0.01, "gb_per_s": 2.0,
+            "chosen": False, "ok": True, "settled": True, "doubtful": False, **more}
+
+
+def document(rows, **more):
+    return {"benchmark": "dpr bench", "version": "0.2.0", "commit": "abc", "device": {"name": "a CPU", "kind": "cpu"},
+            "settings": {"accuracy": 0.01, "budget_seconds": 60}, "rows": rows, "regret": [], "left_out": [], **more}
+
+
+class Page(html.parser.HTMLParser):
+    """What a page has; an error for elements that are not closed, ids that are there twice, and references outside."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.tables, self.problems = [], set(), [], [], [], []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        self.problems += [f"<{tag}> is not closed" for tag in self.open]
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if "id" in attributes:
+            if attributes["id"] in self.ids:
+                self.problems.append(f"id {attributes['id']} is there twice")
+            self.ids.add(attributes["id"])
+        for name, value in attributes.items():
+            if name.startswith("on") or (name in ("src", "href", "xlink:href") and not re.match("#|data:,$", value)):
+                self.problems.append(f"<{tag} {name}={value}>")
+            if name == "href":
+                self.links.append(value)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID | OPTIONAL_END and not self.get_starttag_text().endswith("/>"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        if tag in OPTIONAL_END:
+            return
+        if not self.open or self.open[-1] != tag:
+            self.problems.append(f"</{tag}> closes {self.open[-1:]}")
+        else:
+            self.open.pop()
+
+    def handle_data(self, data):
+        self.text += data
+        if self.open and self.open[-1] == "table" and self.tables[-1] and self.tables[-1][-1]:
+            self.tables[-1][-1][-1] += data.strip()
+
+
+class Report(ToolTest):
+    def save(self, name, value):
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return self.file(name, data)
+
+    def page(self, *files, **kwargs):
+        """The page of files, which must be well-formed. Without gnuplot there is a note."""
+        code, out, err = run("report", *files, **kwargs)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err, "" if HAS_GNUPLOT else "dpr: report: note: the page has no plots: gnuplot is not "
+                         "installed (package gnuplot-nox)\n")
+        page = Page(out)
+        self.assertEqual(page.problems, [])
+        for link in page.links:
+            self.assertTrue(link == "data:," or link[1:] in page.ids, link)
+        return page, out
+
+    def of(self, value, **kwargs):
+        return self.page(self.save("result.json", value), **kwargs)
+
+
+class Results(Report):
+    def test_all_of_the_project(self):
+        page, out = self.page(*RESULTS)
+        self.assertLess(len(out), 1.5e6)
+        self.assertTrue(set(SECTIONS) <= page.ids, page.ids)
+        for file in RESULTS:
+            self.assertIn(os.path.basename(file), out)
+        policy = re.search(r"script-src 'sha256-([^']*)'", out).group(1)
+        script = re.search(r"<script>(.*)</script>", out, re.S).group(1)
+        self.assertEqual(policy, base64.b64encode(hashlib.sha256(script.encode()).digest()).decode())
+        self.assertIn("default-src 'none'", out)
+        self.assertNotRegex(out, r"https?://")
+
+    def test_tables_have_names_and_headings(self):
+        page, out = self.page(*RESULTS)
+        count = len(page.tables)
+        self.assertGreater(count, 100)
+        self.assertEqual(out.count("<caption>"), count)
+        for tag, attributes in page.tags:
+            if tag == "th":
+                self.assertIn(attributes.get("scope"), ("col", "row"))
+        for table in page.tables:
+            self.assertEqual({len(cells) for cells in table}, {len(table[0])}, table[0])
+
+    def test_times_of_a_file_are_in_the_page(self):
+        page, _ = self.page(f"{SOURCE}/tests/results/h200-gpu.json")
+        with open(f"{SOURCE}/tests/results/h200-gpu.json", encoding="utf-8") as f:
+            rows = json.load(f)["rows"]
+        def shown(r):
+            us = r["median_us"]
+            return f"{us:.{3 if us < 10 else 2 if us < 100 else 1}f}" + (" *" if r["chosen"] else "")
+
+        for dtype in ("f32", "u8"):
+            wanted = [r for r in rows if (r["op"], r["dtype"], r["count"]) == ("sum", dtype, 1 << 20)]
+            table = next(t for t in page.tables if t[0][0] == "elements" and any(
+                shown(wanted[0]) in line for line in t if line[0] == "2^20"))
+            line = next(line for line in table if line[0] == "2^20")
+            for r in wanted:
+                self.assertEqual(line[table[0].index(r["strategy"])], shown(r))
+
+    def test_choices_and_crossovers(self):
+        rows = [row(s, n, us, chosen=(s == "a") == (n < 3000)) for n, us in ((1024, 1.0), (2048, 2.0), (4096, 3.0))
+                for s in ("a", "b")]
+        page, out = self.of(document(rows))
+        self.assertIn("result.json: the planner chooses <code>a</code> from 2^10 to 2^11, "
+                      "<code>b</code> at 2^12 elements.", out)
+        self.assertIn(["2^10", "1 *", "1"], page.tables[2])
+
+    def test_two_machines(self):
+        rows = [row("a", n, n / 1000, chosen=True) for n in (1000, 2000)]
+        one = self.save("one.json", document(rows))
+        two = self.save("two.json", document(rows, device={"name": "another CPU", "kind": "cpu"}))
+        page, out = self.page(one, two)
+        self.assertIn(["elements", "a CPU, one.json", "another CPU, two.json"], [t[0] for t in page.tables])
+        self.assertIn(["fact", "a CPU", "another CPU"], [t[0] for t in page.tables])
+        self.assertEqual(out.count("<details class=\"case\""), 1)
+
+    def test_list_and_standard_input(self):
+        _, out = self.of([document([row()]), document([row()])])
+        self.assertIn("cpu.simd", out)
+        code, piped, _ = run("report", "-", stdin=json.dumps(document([row()])).encode())
+        self.assertEqual(code, 0)
+        self.assertIn("standard input", piped)
+
+    def test_every_program(self):
+        """What the commands of this build write."""
+        self.good("bench", "-q", "-d", "cpu", "-n", "1024,4096", "-b", "2s", "-O", f"{self.folder}/bench.json")
+        self.good("bench", "-q", "-d", "cpu", "--segments", "ones", "-n", "4096", "-b", "2s", "-O",
+                  f"{self.folder}/many.json")
+        recursion = self.save("recursion.json", self.good("recurse", "fib", "--size", "9", "--device", "cpu",
+                                                          "--engine", "all", "--json").encode())
+        page, _ = self.page(f"{self.folder}/bench.json", f"{self.folder}/many.json", recursion)
+        self.assertTrue({"sizes", "shapes", "recursions"} <= page.ids)
+
+
+class Partial(Report):
+    def test_no_results(self):
+        for wanted, data in (("is no JSON: line 1 cannot be understood", b""), ("is no JSON", b"{"),
+                             ("has no member 'benchmark'", b"{}"), ("has no results", b"[]"),
+                             ("has no member 'benchmark'", b"[1]"), ("has no member 'benchmark'", b"null"),
+                             ("has no member 'benchmark'", b'{"benchmark": 1}'),
+                             ("its 'benchmark' is 'dpr dance'", b'{"benchmark": "dpr dance"}'),
+                             ("it has a zero byte", b'{"benchmark": "dpr bench"}\0'),
+                             ("cannot be shown: it is nested more than 32 levels deep", b"[" * 100000)):
+            self.bad(wanted, "report", self.save("result.json", data))
+        self.bad("none.json: cannot be read", "report", f"{self.folder}/none.json")
+        self.bad("cannot be read", "report", self.folder)
+
+    def test_one_bad_file_spoils_no_file(self):
+        good, bad = self.save("good.json", document([row()])), self.save("bad.json", b"{}")
+        self.bad("bad.json: is no result", "report", good, bad, "-O", f"{self.folder}/page.html")
+        self.assertFalse(os.path.exists(f"{self.folder}/page.html"))
+
+    def test_cut_off(self):
+        with open(f"{SOURCE}/tests/results/h200-nested.json", "rb") as f:
+            data = f.read()
+        for length in (10, len(data) // 2, len(data) - 3):
+            self.bad("is no JSON: line ", "report", self.save("cut.json", data[:length]))
+
+    def test_nothing_in_it(self):
+        for benchmark in ("dpr bench", "dpr peers", "dpr bench --ladder", "dpr bench --nested", "dpr recurse", "cpu"):
+            _, out = self.of({"benchmark": benchmark})
+            self.assertIn("unknown device", out)
+            self.of({"benchmark": benchmark, "rows": [], "regret": [], "launches": [], "pools": [], "engines": []})
+            self.of({"benchmark": benchmark, "rows": {}, "regret": 1, "launches": "x", "pools": [1], "engines": [[]],
+                     "device": [], "settings": 3, "definitions": [1], "left_out": 7})
+            self.of({"benchmark": benchmark, "rows": [{}, 1, None, [], "x", {"count": {}}], "regret": [{}, 1, None],
+                     "launches": [{}, 3], "pools": [{}, 3], "engines": [{}, None]})
+
+    def test_interrupted(self):
+        _, out = self.of(document([row()], interrupted=True, left_out=[{"op": "sum", "why": "the budget was spent"}]))
+        self.assertIn("the measurement ended early (it was interrupted). 1 case was left out; the first because: the "
+                      "budget was spent.", out)
+        _, out = self.of(document([row()], ended_early="the device is gone"))
+        self.assertIn("ended early (the device is gone)", out)
+
+    def test_failed_rows(self):
+        page, _ = self.of(document([row("a", ok=False), row("b", doubtful=True, settled=False)]))
+        self.assertIn(["2^10", "failed", "1.500~?"], page.tables[2])
+
+
+NUMBERS = ("null", "true", '"1"', "[]", "-1", "0", "-0.0", "1e999", "-1e999", "1e-320", "1e308", "18446744073709551616")
+TEXTS = ("<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</script></style></table>", "]]>", "<!--",
+         "&amp;&lt;", "`touch hacked`", "'; system('touch hacked'); '", "$(touch hacked)", "\\\\\" . system(\"x\")",
+         "a\nset output 'hacked'\n", "@x {/Symbol a} ~b{c} _^", "\u202e\u2028\x1b[31m\x07\x7f\uffff", "x" * 20000, "",
+         "%s%n%d",
+         "\u00fc\u4e2d\U0001f600", "--output=hacked", "E\nE\nplot sin(x)\n")
+
+
+class Hostile(Report):
+    def documents(self, text):
+        """Documents of each kind with the text wherever there can be text."""
+        rows = [{**row(text, n), "op": text, "dtype": text, "mode": text, "cache": text, "subject": text, "text": text,
+                 "limited_by": text, "chosen": True, "share": 0.5, "ratio": 2} for n in (1, 1024, 4096)]
+        shaped = [{**r, "segments": text} for r in rows]
+        regret = [{**rows[0], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 7},
+                  {**rows[1], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 70}]
+        common = {"version": text, "commit": text, "device": {"name": text, "kind": text, "cpu": text},
+                  "ended_early": text, "definitions": {text: text}, "left_out": [{"why": text}], "regret": regret,
+                  "launches": [{"launch": text, "median_us": 1, "text": text}] * 2, "recursion": text, "input": text,
+                  "pools": [{"asked": 1, "pending": 64, "median_us": 1, "error": text},
+                            {"asked": 1, "pending": 128, "median_us": 2}],
+                  "engines": [{"engine": text, "ran": text, "seconds": 1, "right": True, "reason": text},
+                              {"engine": "auto", "ran": text, "seconds": 2, "right": True, "error": text}]}
+        return [{"benchmark": b, "rows": r, **common}
+                for b in ("dpr bench", "dpr peers", "dpr bench --ladder", "dpr bench --nested", "dpr recurse", "cpu")
+                for r in (rows, shaped)]
+
+    def test_texts(self):
+        for text in TEXTS:
+            page, out = self.of(self.documents(text), cwd=self.folder)
+            self.assertEqual([tag for tag, _ in page.tags].count("script"), 1, text)
+            self.assertEqual([tag for tag, _ in page.tags].count("img"), 0, text)
+            for character in "\u202e\u2028\x1b\x07\x7f\uffff":
+                self.assertNotIn(character, out)
+            self.assertEqual(os.listdir(self.folder), ["result.json"], text)
+            if len(text) > 1000:
+                self.assertLess(len(out), 3e6)
+
+    def test_commands_to_reproduce_have_plain_words(self):
+        for text in TEXTS:
+            page, out = self.of(self.documents(text))
+            commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
+            self.assertTrue(commands)
+            for command in commands:
+                self.assertRegex(command, r"\A[-\w ./%:,+^\n]*\Z")
+                self.assertNotIn("hacked", command)
+
+    def test_bytes_that_are_no_text(self):
+        data = json.dumps(self.documents("BYTES")).encode()
+        for wrong in (b"\xff", b"\xc3", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\xbc"):
+            done = subprocess.run([DPR, "report", self.save("result.json", data.replace(b"BYTES", wrong + b"x"))],
+                                  capture_output=True, check=True)
+            self.assertIn("\ufffdx", done.stdout.decode())
+
+    def test_numbers(self):
+        members = ("count", "median_us", "low_us", "gb_per_s", "share", "ratio", "block", "regret_percent", "pending",
+                   "seconds", "size", "sm_count", "memory_clock_khz", "accuracy", "read_gb_per_s")
+        for number in NUMBERS:
+            text = json.dumps(self.documents("x"))
+            for member in members:
+                text = re.sub(rf'"{member}": [^,}}]*', f'"{member}": {number}', text)
+            text = text.replace('"kind": "x"', f'"kind": "x", "sm_count": {number}, "memory_clock_khz": {number}, '
+                                f'"memory_bus_bits": {number}, "cuda_driver_version": {number}')
+            text = text.replace('"version"', f'"read_gb_per_s": {number}, "size": {number}, "settings": {{"accuracy": '
+                                f'{number}, "budget_seconds": {number}}}, "version"')
+            page, _ = self.of(text.encode())
+            for word in ("nan", "inf"):
+                self.assertFalse([c for t in page.tables for line in t for c in line if word in c.lower().split()])
+        for number in ("NaN", "Infinity", "-Infinity", "1e", "0x10"):
+            data = json.dumps(document([row()])).replace("1024", number).encode()
+            self.bad("is no JSON", "report", self.save("result.json", data))
+
+    def test_huge(self):
+        rows = [row(f"s{i % 7}", 1 << i // 7 % 12, 1 + i % 7, op=f"op{i // 84}") for i in range(20000)]
+        page, out = self.of(document(rows))
+        self.assertIn("plots are left out", out)
+        self.assertLess(len(out), 12e6)
+        _, out = self.of(document([row(f"s{i}", i, 1.0 + i) for i in range(20000)]))
+        self.assertIn("more values are left out", out)
+        self.assertLess(len(out), 4e6)
+        _, out = self.of({**document([row(f"s{i}", i) for i in range(20000)]), "benchmark": "dpr bench --ladder"})
+        self.assertIn("The table is cut: 18000 more rows are in the file.", out)
+        self.of([{"benchmark": "cpu", "device": f"d{i}"} for i in range(5000)])
+        self.of([document([row(count=i + 1), row(count=i + 2)], device={"name": f"d{i}"}) for i in range(300)])
+
+
+class Plots(Report):
+    FILE = f"{SOURCE}/tests/results/h200-gpu.json"
+    NAME = "time-sum-of-f32-graph-cold-cache"
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_every_plot_has_a_name_and_a_table(self):
+        page, out = self.page(*RESULTS)
+        names = self.good("report", *RESULTS, "--list").split()
+        plots = [a for tag, a in page.tags if tag == "svg" and a.get("class") == "plot"]
+        self.assertEqual(len(plots), len(names))
+        self.assertEqual(len(set(names)), len(names))
+        for name, plot in zip(names, plots):
+            self.assertEqual(plot["role"], "img")
+            self.assertEqual(plot["aria-labelledby"], f"t-{name} d-{name}")
+            self.assertTrue({f"t-{name}", f"d-{name}"} <= page.ids)
+        for figure in re.findall(r"<figure>.*?</figure>", out, re.S):
+            self.assertIn("<table>", figure)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_one_plot_of_hostile_texts(self):
+        for text in TEXTS:
+            path = self.save("result.json", Hostile.documents(self, text))
+            for name in self.good("report", path, "--list").split()[::5]:
+                svg = ElementTree.fromstring(self.good("report", path, "--svg", name, cwd=self.folder))
+                self.assertFalse({e.tag for e in svg.iter() if "script" in e.tag or "img" in e.tag})
+        self.assertEqual(os.listdir(self.folder), ["result.json"])
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_one_plot(self):
+        svg = self.good("report", self.FILE, "--svg", self.NAME)
+        names = {e.tag.partition("}")[2] for e in ElementTree.fromstring(svg).iter()}
+        self.assertTrue({"title", "desc", "path", "use", "text"} <= names, names)
+        self.assertIn("coop.cluster", svg)
+        path = f"{self.folder}/plot.png"
+        self.good("report", self.FILE, "--png", self.NAME, "-O", path)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(os.listdir(self.folder), ["plot.png"])
+
+    def test_mistakes(self):
+        for wanted, *args in (("no file of results is named", ), ("there is no plot 'x'", self.FILE, "--svg", "x"),
+                              ("there is no plot 'x'", self.FILE, "--png", "x", "-O", "x"),
+                              ("exclude each other", self.FILE, "--svg", "x", "--png", "x"),
+                              ("exclude each other", self.FILE, "--svg", "x", "--list"),
+                              ("is named twice", "-", "-"), ("unknown", self.FILE, "--pdf")):
+            self.bad(wanted, "report", *args, expect=2, cwd=self.folder)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def without_gnuplot(self, script=None):
+        """An environment in which gnuplot is not there, or is the script."""
+        folder = f"{self.folder}/bin"
+        os.makedirs(folder, exist_ok=True)
+        if script:
+            with open(f"{folder}/gnuplot", "w", encoding="utf-8") as f:
+                f.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(f"{folder}/gnuplot", 0o755)
+        return {"PATH": folder}
+
+    def test_without_gnuplot(self):
+        env = self.without_gnuplot()
+        code, out, err = run("report", *RESULTS, env=env)
+        self.assertEqual((code, err), (0, "dpr: report: note: the page has no plots: gnuplot is not installed (package "
+                                          "gnuplot-nox)\n"))
+        page = Page(out)
+        self.assertEqual(page.problems, [])
+        self.assertIn("plots need gnuplot", out)
+        self.assertNotIn("class=\"plot\"", out)
+        self.assertGreater(len(page.tables), 100)
+        for kind in ("svg", "png"):
+            self.bad("plots need gnuplot: gnuplot is not installed", "report", self.FILE, f"--{kind}", self.NAME,
+                     "-O", f"{self.folder}/x", env=env)
+        self.assertFalse(os.path.exists(f"{self.folder}/x"))
+
+    def test_gnuplot_that_fails(self):
+        version = '[ "$1" = --version ] && exit 0'
+        complaint = "line 3: no terminal"
+        for script, wanted in ((f"{version}\necho '{complaint}' >&2; exit 1", f"gnuplot failed: {complaint}"),
+                               (f"{version}\nkill -9 $$", "gnuplot failed"), ("exit 1", "gnuplot failed")):
+            code, out, err = run("report", self.FILE, env=self.without_gnuplot(script))
+            self.assertEqual(code, 0)
+            self.assertIn(f"note: the page has no plots: {wanted}", err)
+            self.assertEqual(Page(out).problems, [])
+            self.bad(wanted, "report", self.FILE, "--svg", self.NAME, env=self.without_gnuplot(script))
+
+    def test_gnuplot_that_writes_something_else(self):
+        """Nothing of it but shapes and texts comes into the page."""
+        picture = ("<svg><script>alert(1)</script><g onload='x'><path d='M1,2\"/><script>' stroke='x'/>"
+                   "<text>a<script>alert(1)</script></text><use xlink:href='http://x/' transform='translate(1,2)'/>"
+                   "<g id='gnuplot_plot_99'></svg>")
+        for output in ("", "<svg", picture, picture * 100, "\\0<svg></svg>"):
+            script = f"[ \"$1\" = --version ] && exit 0\nprintf '%b' \"$(cat <<'E'\n{output}\nE\n)\""
+            env = {"PATH": self.without_gnuplot(script)["PATH"] + ":/bin:/usr/bin"}
+            code, out, _ = run("report", self.FILE, env=env)
+            self.assertEqual(code, 0)
+            page = Page(out)
+            self.assertEqual(page.problems, [])
+            self.assertEqual([tag for tag, _ in page.tags].count("script"), 1)
+
+    def test_full_disk(self):
+        code, _, err = run("report", self.FILE, "-O", "/dev/full")
+        self.assertEqual(code, 1)
+        self.assertIn("/dev/full: cannot be written: No space left on device", err)
+        with open("/dev/full", "wb") as full:
+            code, _, err = run("report", self.FILE, stdout=full)
+        self.assertEqual(code, 1)
+        self.assertIn("standard output cannot be written", err)
+        self.bad("cannot be written", "report", self.FILE, "-O", f"{self.folder}/none/page.html")
+
+    def test_output_is_replaced(self):
+        path = self.save("page.html", b"old")
+        run("report", self.FILE, "-O", path)
+        with open(path, encoding="utf-8") as f:
+            self.assertTrue(f.read().startswith("<!DOCTYPE html>"))
+        self.assertEqual(os.listdir(self.folder), ["page.html"])
+
+
+# Clicks through the page, and leaves what came out in an element. It needs what the page's own script made.
+CLICKS = """
+addEventListener("load", () => {
+  const out = document.createElement("output");
+  const column = (table, i) => Array.from(table.tBodies[0].rows, (row) => row.cells[i].textContent);
+  const say = (name, value) => { out.textContent += name + "=" + JSON.stringify(value) + "\\n"; };
+  const table = Array.from(document.querySelectorAll("table")).find((t) => /Time: sum/.test(t.caption.textContent));
+  const headings = table.tHead.rows[0].cells;
+  const press = (i) => { headings[i].querySelector("button").click(); };
+  say("before", column(table, 0));
+  press(1); say("up", column(table, 1)); say("sort", headings[1].getAttribute("aria-sort"));
+  press(1); say("down", column(table, 1)); say("sort2", headings[1].getAttribute("aria-sort"));
+  press(0); say("sizes", column(table, 0)); say("sort3", headings[1].getAttribute("aria-sort"));
+  const tables = Array.from(document.querySelectorAll("table"));
+  say("buttons", tables.every((t) => Array.from(t.tHead.rows[0].cells).every((c) => c.querySelector("button"))));
+  const all = document.querySelector("button.open");
+  all.click();
+  say("opened", Array.from(document.querySelectorAll("#sizes details.case")).every((d) => d.open));
+  say("width", document.documentElement.scrollWidth <= innerWidth);
+  out.id = "outcome";
+  document.body.append(out);
+});
+"""
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is not installed")
+class Browser(Report):
+    def browse(self, out, script=""):
+        """The page's document as the browser has it, and its messages."""
+        # The policy allows no other script, so the page for this test names this one, too.
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        text = out.replace("script-src '", f"script-src 'sha256-{digest}' '")
+        path = self.save("page.html", text.replace("</body>", f"<script>{script}</script></body>").encode())
+        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                               "--disable-dev-shm-usage",
+                               f"--user-data-dir={self.folder}/profile", "--enable-logging=stderr", "--v=0",
+                               "--virtual-time-budget=5000", "--window-size=600,900", f"file://{path}"],
+                              capture_output=True, timeout=120, check=False)
+        return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+    def outcome(self, out):
+        dom, messages = self.browse(out, CLICKS)
+        self.assertNotIn("CONSOLE", messages)
+        found = re.search(r'<output id="outcome">(.*?)</output>', dom, re.S)
+        self.assertTrue(found, messages[-2000:])
+        return {k: json.loads(v) for k, v in (line.split("=", 1) for line in
+                                              html.unescape(found.group(1)).strip().split("\n"))}
+
+    def test_sorting(self):
+        times = {1024: 9.5, 2048: 100.25, 4096: 0.75, 8192: 20.0}
+        rows = [row("a", n, us, chosen=True) for n, us in times.items()] + [row("b", 16384, 7.0)]
+        _, out = self.of(document(rows + [row("b", 1024, 1.0, op="max"), row("b", 2048, 1.0, op="max")]))
+        got = self.outcome(out)
+        self.assertEqual(got["before"], ["2^10", "2^11", "2^12", "2^13", "2^14"])
+        self.assertEqual(got["up"], ["0.750 *", "9.500 *", "20 *", "100.2 *", "-"])
+        self.assertEqual(got["down"], ["100.2 *", "20 *", "9.500 *", "0.750 *", "-"])
+        self.assertEqual((got["sort"], got["sort2"], got["sort3"]), ("ascending", "descending", None))
+        self.assertEqual(got["sizes"], got["before"])
+        self.assertTrue(got["buttons"] and got["opened"] and got["width"], got)
+
+    def test_all_of_the_project(self):
+        _, out = self.page(*RESULTS)
+        got = self.outcome(out)
+        self.assertTrue(got["buttons"] and got["opened"] and got["width"], got)
+
+    def test_hostile_texts_run_nothing(self):
+        _, out = self.of(Hostile.documents(self, TEXTS[0] + TEXTS[1]))
+        _, messages = self.browse(out)
+        self.assertNotIn("CONSOLE", messages)
+        broken = out.replace("</body>", "<script>document.title = 'x'</script></body>")
+        self.assertIn("CONSOLE", self.browse(broken)[1])  # the policy, and that messages are seen
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,54 @@
+/* Grids of the rows of one case (page_results.h): sizes by subject. */
+#ifndef DPR_TOOLS_CASES_H
+#define DPR_TOOLS_CASES_H
+
+#include "page.h"
+
+/* Names with one colour each on the whole page. */
+typedef struct palette {
+    const char *names[GRID_COLUMNS];
+    size_t count;
+} palette;
+
+/* The subjects of all rows without a shape of a kind, in the order of the files. */
+void palette_fill(palette *colours, const results *r, result_kind kind);
+
+/* The colours of a grid's columns. */
+void palette_of(const palette *colours, const grid *g, int out[GRID_COLUMNS]);
+
+/* Whether the case has rows of the result. */
+int case_has(const result_case *c, size_t number);
+
+/* The value of a row that a grid shows. */
+typedef double (*case_value)(const result_row *row);
+double case_time(const result_row *row);
+double case_rate(const result_row *row);
+double case_ratio(const result_row *row);
+
+/* Values of the rows of one result, by size and subject; with the shape, if they have one, by shape and subject. */
+void case_fill(grid *g, const result_case *c, size_t number, case_value value);
+
+/* The least and the greatest value and size of all results, so that plots side by side have the same axes. NAN: there
+ * is none. */
+void case_ranges(const result_case *c, case_value value, plot_look *look);
+
+/* Where the planner's choice changes between two sizes that were measured: halfway, as its logarithm. */
+enum { CASE_CHOICES = 64 };
+typedef struct case_choice {
+    double from, to; /* numbers of elements, of the first and the last size */
+    const char *strategy;
+} case_choice;
+size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES]);
+size_t case_crossovers(const case_choice *choices, size_t n, double places[CASE_CHOICES]);
+
+/* A sentence with the choices of a result. */
+void case_put_choices(html *h, const result *one, const case_choice *choices, size_t n);
+
+/* Writes the beginning of a case that can be opened and closed, and its end. */
+void case_open(page *p, const result_case *c, int open);
+void case_close(page *p);
+
+/* The case that is open at first: the sum of F32, or the first one. */
+size_t case_main(const result_cases *cases);
+
+#endif

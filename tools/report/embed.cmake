@@ -1,0 +1,12 @@
+# Writes a C file with the bytes of page.css, plot.css and page.js of SOURCE, as page_files.h declares them, to OUTPUT.
+set(text "#include \"page_files.h\"\n")
+foreach(file IN ITEMS page.css plot.css page.js)
+    string(REPLACE "." "_" name ${file})
+    file(READ ${SOURCE}/${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    string(APPEND text "const char ${name}[] = {${bytes}0};\n")
+endforeach()
+file(SHA256 ${SOURCE}/page.js sum)
+string(REGEX REPLACE "(..)" "0x\\1," sum "${sum}")
+string(APPEND text "const unsigned char page_js_sha256[32] = {${sum}};\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,141 @@
+#include "html.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "defuse.h"
+
+int html_begin(html *h) {
+    *h = (html){.f = NULL};
+    h->f = open_memstream(&h->text, &h->length);
+    return h->f ? 0 : -1;
+}
+
+void html_free(html *h) {
+    if (h->f)
+        (void)fclose(h->f);
+    free(h->text);
+    *h = (html){.f = NULL};
+}
+
+size_t html_place(html *h) {
+    (void)fflush(h->f);
+    return h->length;
+}
+
+int html_failed(html *h) {
+    return fflush(h->f) != 0 || ferror(h->f);
+}
+
+void html_put(html *h, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(h->f, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------------------- */
+
+static const char *entity(uint32_t character) {
+    switch (character) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        /* U+FFFE, U+FFFF and their like are no characters, and XML has no place for them. */
+        return is_hostile(character) || (character & 0xFFFE) == 0xFFFE ? "\xEF\xBF\xBD" : NULL;
+    }
+}
+
+void html_text(html *h, const char *text) {
+    uint32_t character;
+    size_t n, characters = 0;
+    for (text = text && *text ? text : "-"; *text && characters < HTML_LONGEST; text += n, characters++) {
+        n = utf8_next(text, &character);
+        const char *instead = entity(character);
+        if (instead)
+            fputs(instead, h->f);
+        else
+            fwrite(text, 1, n, h->f);
+    }
+    if (*text)
+        fputs("...", h->f);
+}
+
+void html_element(html *h, const char *name, const char *text) {
+    html_put(h, "<%s>", name);
+    html_text(h, text);
+    html_put(h, "</%s>\n", name);
+}
+
+/* ---- Tables ----------------------------------------------------------------------------------------------------- */
+
+/* The end tags of rows and cells are optional (HTML, 13.1.2.4), and a page has tens of thousands of them. */
+
+void html_table(html *h, const char *caption, const char *const *headings, size_t n) {
+    h->rows = h->left_out = 0;
+    html_put(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table: ");
+    html_text(h, caption);
+    html_put(h, "\"><table>");
+    html_element(h, "caption", caption);
+    html_put(h, "<thead><tr>");
+    for (size_t i = 0; i < n; i++) {
+        html_put(h, "<th scope=\"col\">");
+        html_text(h, headings[i]);
+    }
+    html_put(h, "</thead>\n<tbody>");
+}
+
+int html_row(html *h, const char *name, double order) {
+    if (h->rows == HTML_ROWS) {
+        h->left_out++;
+        return 0;
+    }
+    h->rows++;
+    html_put(h, "\n<tr>");
+    if (isfinite(order))
+        html_put(h, "<th scope=\"row\" data-v=\"%.9g\">", order);
+    else
+        html_put(h, "<th scope=\"row\">");
+    html_text(h, name);
+    return 1;
+}
+
+void html_cell(html *h, const char *text) {
+    html_put(h, "<td class=\"t\">");
+    html_text(h, text);
+}
+
+void html_number(html *h, double x, const char *mark) {
+    if (!isfinite(x))
+        html_put(h, "<td>-");
+    else if (x == floor(x) && fabs(x) < 1e15)
+        html_put(h, "<td>%.0f", x);
+    else
+        html_put(h, "<td>%.*f", fabs(x) < 0.1 ? 4 : fabs(x) < 10 ? 3 : fabs(x) < 100 ? 2 : fabs(x) < 1000 ? 1 : 0, x);
+    html_put(h, "%s", isfinite(x) && mark ? mark : "");
+}
+
+void html_figure(html *h, double x, const char *text) {
+    if (isfinite(x))
+        html_put(h, "<td data-v=\"%.9g\">", x);
+    else
+        html_put(h, "<td>");
+    html_text(h, text);
+}
+
+void html_table_end(html *h) {
+    html_put(h, "</table></div>\n");
+    if (h->left_out)
+        html_put(h, "<p class=\"note\">The table is cut: %zu more rows are in the file.</p>\n", h->left_out);
+}

@@ -1,0 +1,141 @@
+/* How much longer the planner's choices take than the quickest strategy. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+#include "page.h"
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sizes become columns, in their order. */
+static void add_sizes(page *p, grid *g, const cJSON *list) {
+    const size_t most = (size_t)cJSON_GetArraySize(list);
+    double *sizes = calloc(most + 1, sizeof *sizes);
+    const cJSON *row = NULL;
+    size_t n = 0;
+    char text[32];
+    p->out_of_memory |= !sizes;
+    if (!sizes)
+        return;
+    cJSON_ArrayForEach(row, list) {
+        const double count = json_number(row, "count");
+        if (count >= 0 && count < 0x1p63)
+            sizes[n++] = count;
+    }
+    qsort(sizes, n, sizeof *sizes, compare_numbers);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || sizes[i] != sizes[i - 1])
+            (void)grid_column_of(g, figure_elements((uint64_t)sizes[i], text));
+    free(sizes);
+}
+
+/* Whether all rows have the same text there. */
+static int is_common(const cJSON *list, const char *key) {
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, list) {
+        if (strcmp(json_text(row, key), json_text(list->child, key)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* "sum of f32, zipf, graph, cold", without the mode and the cache where `is_short`. */
+static const char *name_case(const cJSON *row, int is_short, char text[GRID_NAME]) {
+    const char *segments = json_text(row, "segments"), *shape = *segments ? segments : json_text(row, "axes");
+    int n = snprintf(text, GRID_NAME, "%.60s of %.20s%s%.30s", json_text(row, "op"), json_text(row, "dtype"),
+                     *shape ? ", " : "", shape);
+    if (!is_short)
+        snprintf(text + n, GRID_NAME - (size_t)n, ", %.16s, %.16s", json_text(row, "mode"), json_text(row, "cache"));
+    return text;
+}
+
+static void fill(page *p, grid *g, const cJSON *list) {
+    const cJSON *row = NULL;
+    char text[GRID_NAME];
+    const int is_short = is_common(list, "mode") && is_common(list, "cache");
+    add_sizes(p, g, list);
+    cJSON_ArrayForEach(row, list) {
+        const double count = json_number(row, "count"), percent = json_number(row, "regret_percent");
+        if (!(count >= 0 && count < 0x1p63) || !(percent >= 0))
+            continue;
+        const int at = grid_row_of(g, name_case(row, is_short, text), NAN);
+        grid_set(g, at, grid_column_of(g, figure_elements((uint64_t)count, text)), (grid_cell){.value = percent});
+    }
+}
+
+static void put_summary(page *p, const result *one, const cJSON *list) {
+    const cJSON *row = NULL, *worst = NULL;
+    double logarithms = 0, greatest = -1;
+    int n = 0, past = 0;
+    char text[GRID_NAME];
+    cJSON_ArrayForEach(row, list) {
+        const double percent = json_number(row, "regret_percent");
+        if (!(percent >= 0))
+            continue;
+        n++;
+        logarithms += log1p(percent / 100);
+        past += percent > 5 && json_number(row, "regret_us") > 0.2;
+        worst = percent > greatest ? row : worst;
+        greatest = fmax(greatest, percent);
+    }
+    if (n == 0)
+        return;
+    html_put(&p->h, "<p>");
+    html_text(&p->h, result_file(one));
+    html_put(&p->h,
+             ": %d choices, which take %.2f %% longer than the quickest strategy (geometric mean). %d of them "
+             "take more than 5 %% and 0.2 us longer. The worst is %.3g %%: ",
+             n, 100 * expm1(logarithms / n), past, greatest);
+    html_text(&p->h, name_case(worst, 0, text));
+    html_put(&p->h, ", %.0f elements.</p>\n", json_number(worst, "count"));
+}
+
+static void show(page *p, const result *one) {
+    static const page_column columns[] = {{"op", "op", PAGE_TEXT},
+                                          {"dtype", "type", PAGE_TEXT},
+                                          {"segments", "segments", PAGE_TEXT},
+                                          {"axes", "axes", PAGE_TEXT},
+                                          {"count", "elements", PAGE_ELEMENTS},
+                                          {"mode", "mode", PAGE_TEXT},
+                                          {"cache", "cache", PAGE_TEXT},
+                                          {"winner", "quickest", PAGE_TEXT},
+                                          {"winner_us", "its us", PAGE_NUMBER},
+                                          {"chosen", "choice", PAGE_TEXT},
+                                          {"chosen_us", "its us", PAGE_NUMBER},
+                                          {"regret_percent", "longer by %", PAGE_NUMBER},
+                                          {0}};
+    const cJSON *list = json_member(one->document, "regret");
+    grid g = {.heading = "case"};
+    page_figure figure = {.name = "regret", .from = one, .g = &g};
+    char title[160];
+    fill(p, &g, list);
+    snprintf(title, sizeof title, "Regret in percent, by case and number of elements: %.60s", result_file(one));
+    figure.title = title;
+    figure.look = (plot_look){.form = PLOT_HEAT,
+                              .title = title,
+                              .across = "elements",
+                              .upwards = "",
+                              .rule = NAN,
+                              .low = NAN,
+                              .high = NAN,
+                              .left = NAN,
+                              .right = NAN};
+    put_summary(p, one, list);
+    page_show(p, &figure);
+    html_put(&p->h, "<details><summary>Every choice</summary>\n");
+    page_rows(p, "Every choice, with the quickest strategy", list, columns);
+    html_put(&p->h, "</details>\n");
+    grid_free(&g);
+}
+
+void section_regret(page *p) {
+    html_put(&p->h, "<p>Regret is how much longer the planner's choice takes than the quickest strategy that was "
+                    "measured: 0 %% where the choice is the quickest.</p>\n");
+    for (size_t i = 0; i < p->r->count; i++)
+        if (cJSON_GetArraySize(json_member(p->r->at[i].document, "regret")) > 0)
+            show(p, &p->r->at[i]);
+}

@@ -1,0 +1,144 @@
+/* Time and bandwidth against size: of dpr's strategies, and of other libraries next to dpr. */
+#include <math.h>
+
+#include "cases.h"
+
+/* What a plot of a case shows. */
+typedef struct view {
+    const char *name;  /* of plots: "time-" */
+    const char *title; /* "Time" */
+    const char *upwards, *note;
+    case_value value;
+    int logarithmic, has_crossovers;
+    const char *choice; /* NULL: rings are not shown */
+    double rule;        /* NAN: none; 0: the measured rate of reading memory */
+    const char *rule_name;
+} view;
+
+static const view times = {"time-", "Time", "time, us", NULL, case_time, 1, 1, "the choice of the planner", NAN, NULL};
+static const view peers = {"peers-time-", "Time", "time, us", NULL, case_time, 1, 1, NULL, NAN, NULL};
+static const view rates = {"bandwidth-", "Bandwidth", "bandwidth, GB/s",   NULL, case_rate, 0, 0,
+                           NULL,         0,           "measured read rate"};
+static const view ratios = {"peers-ratio-",
+                            "Time compared with dpr's",
+                            "time over the time of dpr",
+                            "Above 1, dpr takes less time. Ratios are of times in the same rounds.",
+                            case_ratio,
+                            1,
+                            0,
+                            NULL,
+                            1,
+                            "as fast as dpr"};
+
+/* With `several` results of the case, titles have the device. */
+static void show(page *p, const result_case *c, const view *v, const result *one, const palette *colours, int several) {
+    double crossovers[CASE_CHOICES];
+    int of_columns[GRID_COLUMNS];
+    case_choice choices[CASE_CHOICES];
+    char name[RESULT_NAME], title[RESULT_NAME + 160], plot_name[RESULT_NAME + 32];
+    const size_t number = (size_t)(one - p->r->at);
+    grid g = {.heading = "elements"};
+    page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
+    case_fill(&g, c, number, v->value);
+    palette_of(colours, &g, of_columns);
+    result_case_name(c->rows[0], name);
+    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, several ? "; " : "", several ? one->device : "");
+    snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
+    figure.look = (plot_look){.form = PLOT_SIZES,
+                              .title = title,
+                              .across = "elements",
+                              .upwards = v->upwards,
+                              .logarithmic = v->logarithmic,
+                              .choice = v->choice,
+                              .rule = v->rule == 0 ? result_read_rate(p->r, one) : v->rule,
+                              .rule_name = v->rule_name,
+                              .crossovers = crossovers,
+                              .colours = of_columns};
+    if (v->has_crossovers)
+        figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices), crossovers);
+    case_ranges(c, v->value, &figure.look);
+    page_show(p, &figure);
+    grid_free(&g);
+}
+
+/* The planner's choice on several machines, or in several files of one. */
+static void show_choices(page *p, const result_case *c) {
+    char name[RESULT_NAME], title[RESULT_NAME + 64], column[GRID_NAME], row_name[32];
+    grid g = {.heading = "elements"};
+    page_figure figure = {.title = title, .g = &g};
+    for (size_t i = 0; i < c->count; i++) {
+        const result_row *row = c->rows[i];
+        const result *one = &p->r->at[row->result];
+        if (!row->chosen || !row->ok || isnan(row->us) || !(row->count >= 0))
+            continue;
+        snprintf(column, sizeof column, "%.70s, %.70s", one->device, result_file(one));
+        snprintf(row_name, sizeof row_name, "%.0f", row->count);
+        grid_set(&g, grid_row_of(&g, row_name, row->count), grid_column_of(&g, column), (grid_cell){.value = row->us});
+    }
+    grid_sort(&g);
+    snprintf(title, sizeof title, "Time of the planner's choice, by result: %s", result_case_name(c->rows[0], name));
+    figure.name = "choices";
+    figure.look = (plot_look){.form = PLOT_SIZES,
+                              .title = title,
+                              .across = "elements",
+                              .upwards = "time, us",
+                              .logarithmic = 1,
+                              .rule = NAN,
+                              .low = NAN,
+                              .high = NAN,
+                              .left = NAN,
+                              .right = NAN};
+    if (g.columns > 1)
+        page_show(p, &figure);
+    grid_free(&g);
+}
+
+static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
+    case_choice choices[CASE_CHOICES];
+    size_t several = 0;
+    for (size_t i = 0; i < p->r->count; i++)
+        several += case_has(c, i) != 0;
+    html_put(&p->h, "<div class=\"side\">\n");
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < p->r->count; i++)
+            if (case_has(c, i))
+                show(p, c, views[k], &p->r->at[i], colours, several > 1);
+    if (several > 1)
+        show_choices(p, c);
+    html_put(&p->h, "</div>\n");
+    for (size_t i = 0; i < p->r->count; i++)
+        case_put_choices(&p->h, &p->r->at[i], choices, case_choices(c, i, choices));
+}
+
+static void show_cases(page *p, result_kind kind, const view *const views[2]) {
+    result_cases cases;
+    palette colours;
+    palette_fill(&colours, p->r, kind);
+    if (result_cases_find(p->r, kind, 0, &cases) != 0)
+        p->out_of_memory = 1;
+    html_put(&p->h, "<p class=\"note\">%s</p>\n", page_marks);
+    if (cases.count > 1)
+        html_put(&p->h, "<button class=\"open\" type=\"button\" hidden>Open or close all %zu cases</button>\n",
+                 cases.count);
+    for (size_t i = 0; i < cases.count && !p->out_of_memory; i++) {
+        case_open(p, &cases.at[i], i == case_main(&cases));
+        show_case(p, &cases.at[i], views, &colours);
+        case_close(p);
+    }
+    result_cases_free(&cases);
+}
+
+void section_sizes(page *p) {
+    static const view *const views[] = {&times, &rates};
+    html_put(&p->h, "<p>Each strategy has a line. Rings are the planner's choices, and a dotted line is where the "
+                    "choice changes, halfway between two measured sizes. The dashed line is the rate at which the "
+                    "device reads memory, if one of the files has measured it.</p>\n");
+    show_cases(p, RESULT_BENCH, views);
+}
+
+void section_peers(page *p) {
+    static const view *const views[] = {&peers, &ratios};
+    html_put(&p->h, "<p>Times of dpr, and of other libraries, copies and empty kernels, which took turns with it. "
+                    "<code>dpr_peers</code> has measured them.</p>\n");
+    show_cases(p, RESULT_PEERS, views);
+}
