@@ -214,30 +214,42 @@ template <class P> struct nodes {
         set_state(i, n);
     }
 
+    /* Counts a solved child of node `up`. Returns whether it was the last one: all children's results are in memory. */
+    __device__ bool was_last_child(unsigned up) const {
+        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> left((*this)[up].left);
+        if (left.fetch_sub(1, cuda::memory_order_release) != 1)
+            return false;
+        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+        return true;
+    }
+
     /* Counts node i, whose result is in memory, at its parent. Returns the parent if all its children are solved,
      * otherwise no_node. */
     __device__ unsigned count_solved(unsigned i) const {
         set_state(i, done);
         const unsigned up = (*this)[i].parent;
-        if (up == no_node) {
+        if (up == no_node)
             atomicAdd(&args.arena->solved, 1);
-            return no_node;
-        }
-        const cuda::atomic_ref<unsigned, cuda::thread_scope_device> left((*this)[up].left);
-        if (left.fetch_sub(1, cuda::memory_order_release) != 1)
-            return no_node;
-        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
-        return up;
+        return up != no_node && was_last_child(up) ? up : no_node;
     }
 
-    /* The same; and who counts the last child combines the parent's results, and goes on with it. */
+    /* The same; and who counts the last child combines the parent's results, and goes on with it. What is known of the
+     * parent is read before the child is counted, because counting takes as long as reading. */
     __device__ void solved(unsigned i) const {
-        while ((i = count_solved(i)) != no_node) {
-            node<P> &parent = (*this)[i];
+        unsigned up = (*this)[i].parent;
+        while (up != no_node) {
+            node<P> &parent = (*this)[up];
             const task t = parent.at.task;
-            parent.at.result =
-                combine(t, results<P>(&(*this)[parent.first].at, sizeof(node<P>)), static_cast<int>(parent.state));
+            const unsigned above = parent.parent, first = parent.first, n = parent.state;
+            set_state(i, done);
+            if (!was_last_child(up))
+                return;
+            parent.at.result = combine(t, results<P>(&(*this)[first].at, sizeof(node<P>)), static_cast<int>(n));
+            i = up;
+            up = above;
         }
+        set_state(i, done);
+        atomicAdd(&args.arena->solved, 1);
     }
 
     __device__ void solve(unsigned i, const result &r) const {

@@ -17,8 +17,6 @@
 
 /* Found on an H200, with fib(40), fib(45) and nqueens(15). */
 enum {
-    LANE_STEP = 128,    /* the threads of large blocks are a multiple of this */
-    SPARE_SLOTS = 24,   /* slots of a stack, at least, with which lanes seldom have to give frames away */
     MOST_SLOTS = 255,   /* more do not help */
     FRONTIER = 1 << 20, /* tasks. With 2^18 or 2^22 fib(40) takes a tenth longer */
     FRONTIER_OF_LANE = 4,
@@ -76,11 +74,11 @@ static size_t stack_bytes(const dpr_recursion_kernels *k, unsigned slots) {
 
 unsigned dpr_job_threads(const dpr_recursion *r, unsigned most_threads, size_t shared, size_t fixed, unsigned *slots) {
     const dpr_recursion_kernels *k = r->gpu;
-    const size_t least = (size_t)r->most_children + 2, wanted = least > SPARE_SLOTS ? least : SPARE_SLOTS;
+    const size_t least = (size_t)r->most_children + 2, wanted = least > DPR_SPARE_SLOTS ? least : DPR_SPARE_SLOTS;
     unsigned threads = most_threads;
     shared = shared > fixed ? shared - fixed : 0;
     while (!k->teams && threads > 32 && threads * stack_bytes(k, (unsigned)wanted) > shared)
-        threads -= threads > LANE_STEP ? LANE_STEP : 32;
+        threads -= threads > DPR_LANE_STEP ? DPR_LANE_STEP : 32;
     const unsigned lanes = lanes_of(r, threads);
     if (lanes * stack_bytes(k, (unsigned)least) > shared)
         return 0;

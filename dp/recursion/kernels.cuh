@@ -44,9 +44,9 @@ constexpr bool relocatable = false;
 #endif
 
 template <class P>
-const dpr_recursion_kernels kernels = {find_persistent<P>, find_phase<P>,     sizeof(node<P>),
-                                       sizeof(slot<P>),    sizeof(header<P>), has_teams<P>,
-                                       team_bytes<P>,      relocatable,       folds<P>};
+const dpr_recursion_kernels kernels = {
+    find_persistent<P>,    find_phase<P>, sizeof(node<P>), sizeof(slot<P>), sizeof(header<P>),
+    count_most_lanes<P>(), has_teams<P>,  team_bytes<P>,   relocatable,     folds<P>};
 
 } // namespace recursion
 } // namespace dpr

@@ -3,7 +3,6 @@
 #include "job.h"
 
 enum {
-    MOST_LANES = 1024, /* in the one block of an SM */
     SMALL_LANES = 128, /* if few tasks are to be expected */
     TINY_LANES = 32,   /* if one warp does them */
     LINK_BYTES = 8,    /* of a node in shared memory, besides its slot (at_once.cuh) */
@@ -86,7 +85,7 @@ static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_r
     if (status != DPR_OK || (j.at_once && !j.unsolved))
         return status;
     j.at_once = 0;
-    return run_sized(&j, dpr_job_is_small(&j) ? SMALL_LANES : MOST_LANES, report);
+    return run_sized(&j, dpr_job_is_small(&j) ? SMALL_LANES : call->recursion->gpu->most_lanes, report);
 }
 
 /* ---- The engine ---- */
@@ -96,7 +95,7 @@ static const char *refusal(const dpr_recursion_call *call) {
     const char *why = dpr_job_refusal(call);
     if (why)
         return why;
-    if (choose_threads(call, MOST_LANES, &slots) == 0)
+    if (choose_threads(call, call->recursion->gpu->most_lanes, &slots) == 0)
         return "has no room in shared memory for a task's children";
     return dpr_ctx_machine(call->ctx)->caps.gpu.cooperative_launch ? NULL : "needs cooperative launches";
 }

@@ -201,9 +201,19 @@ template <class P> __device__ void solve_round(const nodes<P> &arena, lane<P> &o
     end_span(arena.args, began, DPR_SPAN_SOLVE, blockIdx.x);
 }
 
+/* Lanes of a block, at most: as many as fit the shared memory of a block of the GPUs that have most of it, 227 KiB. The
+ * fewer there are, the more registers each may have. */
+template <class P> constexpr unsigned count_most_lanes() {
+    constexpr unsigned shared = 227 << 10, step = DPR_LANE_STEP, most = DPR_MOST_LANES, spare = DPR_SPARE_SLOTS,
+                       least = P::most_children + 2u, slots = least > spare ? least : spare;
+    constexpr size_t bytes = sizeof(slot<P>) + slots * (sizeof(slot<P>) + sizeof(header<P>));
+    constexpr unsigned fitting = static_cast<unsigned>(shared / bytes) / step * step;
+    return fitting < step ? step : fitting < most ? fitting : most;
+}
+
 template <class P>
-__global__ __launch_bounds__(1024, 1) void persistent(const __grid_constant__ dpr_recursion_args args,
-                                                      const __grid_constant__ data_of<P> data) {
+__global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __grid_constant__ dpr_recursion_args args,
+                                                                       const __grid_constant__ data_of<P> data) {
     extern __shared__ __align__(16) char shared[];
     const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
     const nodes<P> arena = {args, data, nullptr};

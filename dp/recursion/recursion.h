@@ -114,11 +114,16 @@ typedef struct dpr_recursion_outcome {
 /* Bytes of results that fit a mailbox behind the report. */
 enum { DPR_RECURSION_LETTER = 64 };
 
+/* The threads of a block of `persistent` are a multiple of DPR_LANE_STEP, if they are more, and so many that each has a
+ * stack of DPR_SPARE_SLOTS slots at least, with which lanes seldom have to give frames away. */
+enum { DPR_MOST_LANES = 1024, DPR_LANE_STEP = 128, DPR_SPARE_SLOTS = 24 };
+
 /* A policy's kernels. Both functions find the CUfunction of a kernel on the current device and return a cudaError_t. */
 typedef struct dpr_recursion_kernels {
     int (*persistent)(unsigned shared_bytes, void **function); /* also permits it the dynamic shared memory */
     int (*phase)(void **function, size_t *stack_bytes);        /* also tells what stack a thread of it takes */
     uint32_t node_bytes, slot_bytes, header_bytes;             /* of a node, and of a lane's stack for each slot */
+    uint32_t most_lanes;                                       /* of a block of `persistent` */
     uint32_t teams;                                            /* 1: a block works on a task */
     uint32_t team_bytes;                                       /* of shared memory, that a block has besides stacks */
     uint32_t relocatable; /* 1: the code is relocatable, so that other modules can call it */

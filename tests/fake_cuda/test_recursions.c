@@ -36,7 +36,8 @@ static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persi
                                               .phase = fake_recursion_phase,
                                               .node_bytes = sizeof(answer) + 20,
                                               .slot_bytes = sizeof(answer),
-                                              .header_bytes = 16};
+                                              .header_bytes = 16,
+                                              .most_lanes = DPR_MOST_LANES};
 
 /* Every task costs the same, so runs with as many roots have as many tasks. */
 static uint64_t cost(const void *data, const void *task) {

@@ -215,7 +215,7 @@ class Refused(CompareTest):
     def test_documents_of_another_kind(self):
         for data in (b"{}", b"[]", b"7", b"null", b"\"x\"", b"{\"rows\": []}", b"{\"rows\": 3}", b"{\"Rows\": [1]}"):
             self.refuse("cannot be compared: it has no list 'rows' with rows in it", data)
-        for name in ("h200-cpu", "xeon-cpu", "h200-recursion"):
+        for name in ("h200-cpu", "xeon-cpu", "h100-recursion"):
             path = os.path.join(RESULTS, name + ".json")
             self.bad("it has no list 'rows'", "bench", "--compare", path, path)
 

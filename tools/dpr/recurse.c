@@ -9,8 +9,9 @@
 #include "example.h"
 #include "report.h"
 
-/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. */
-enum { RUNS = 9 };
+/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. Until
+ * the library has tried its engines, it takes as many as fit four times as long, at most TRIES. */
+enum { RUNS = 9, TRIES = 32 };
 static const double SECONDS = 1.0;
 
 typedef struct request {
@@ -119,12 +120,13 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
     return options;
 }
 
-/* `last` is the report of the run before, or an empty one. */
+/* At most `most` runs, at most TRIES. `last` is the report of the run before, or an empty one. */
 static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
-                        dpr_recursion_report last) {
+                        dpr_recursion_report last, int most) {
     const dpr_recursion_options options = options_of(r, engine);
     recursion_request asked = {.size = r->size, .options = &options, .input = r->input, .picture = r->picture};
-    double seconds[RUNS], all = 0;
+    const double enough = most > RUNS ? 4 * SECONDS : SECONDS;
+    double seconds[TRIES], all = 0;
     int runs = 0;
     measured m = {.report = last};
     do {
@@ -136,7 +138,7 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
         asked.picture = NULL;
         seconds[runs++] = m.report.seconds;
         all += m.report.seconds;
-    } while (runs < RUNS && all < SECONDS);
+    } while (runs < most && all < enough);
     qsort(seconds, (size_t)runs, sizeof *seconds, by_value);
     m.seconds = seconds[runs / 2];
     return m;
@@ -145,8 +147,8 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
 /* The same, after the library has tried its engines if none is named. */
 static measured measure_settled(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine) {
     const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
-    const measured m = measure(ctx, e, r, engine, none);
-    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine, m.report);
+    const measured m = measure(ctx, e, r, engine, none, engine ? RUNS : TRIES);
+    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine, m.report, RUNS);
 }
 
 /* What other engines are compared with; seconds are 0 if it did not run. */
