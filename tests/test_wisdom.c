@@ -244,6 +244,27 @@ TEST(Wisdom, predictions_are_corrected) {
     dpr_wisdom_release(wisdom);
 }
 
+/* Sums of long arrays show how fast memory is; of short ones, or by one of the two strategies alone, they do not. */
+TEST(Wisdom, rates_of_the_cpu_come_from_long_sums) {
+    const size_t elements = (size_t)1 << 30;
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    const dpr_cpu_caps assumed = machine.caps.cpu;
+    learn(&wisdom, &machine, "cpu.simd", elements, 4e-9 * (double)elements / 12.5);
+    learn(&wisdom, &machine, "cpu.threads", 1024, 1e-6);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(!machine.rates_measured);
+    EXPECT_EQ_I64(assumed.core_mb_per_s, machine.caps.cpu.core_mb_per_s);
+    EXPECT_EQ_I64(assumed.total_mb_per_s, machine.caps.cpu.total_mb_per_s);
+    learn(&wisdom, &machine, "cpu.threads", elements, 4e-9 * (double)elements / 100);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(machine.rates_measured);
+    EXPECT_EQ_I64(12500, machine.caps.cpu.core_mb_per_s);
+    EXPECT_EQ_I64(100000, machine.caps.cpu.total_mb_per_s);
+    dpr_wisdom_release(wisdom);
+}
+
 /* The cheapest by measured times is chosen; not if estimates are asked for, or by another machine. */
 TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_machine machine, other;

@@ -111,8 +111,8 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
     if (without_gpu > 0)
         dpr_text_add(text, "  %d more strategies run on a GPU\n", without_gpu);
     if (on_cpu)
-        dpr_text_add(text,
-                     "  assumed, not measured: one core reads %.1f GB/s, and cpu.threads %.1f with %lld threads\n",
+        dpr_text_add(text, "  %s: one core reads %.1f GB/s, and cpu.threads %.1f with %lld threads\n",
+                     of->machine->rates_measured ? "measured" : "assumed, not measured",
                      1e-3 * (double)caps->cpu.core_mb_per_s, 1e-3 * (double)caps->cpu.total_mb_per_s,
                      (long long)caps->cpu.threads);
 }

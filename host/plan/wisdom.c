@@ -11,6 +11,7 @@
  * Words are divided by one space. The last line tells a file that was cut off or changed. */
 #include "wisdom.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,15 +150,6 @@ size_t dpr_wise_times_of(const dpr_wisdom *w, int processor) {
     return lower_bound(w, next, 0) - lower_bound(w, pack(first), 0);
 }
 
-void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
-    machine->wisdom = wisdom;
-    for (int side = 0; side < 2 && wisdom && wisdom->processors > 0; side++) {
-        const dpr_wise_processor p = dpr_wise_processor_of(machine, (dpr_side)side);
-        const int i = find_processor(wisdom, &p);
-        machine->wise[side] = i < wisdom->processors && (side == DPR_ON_CPU || machine->caps.has_gpu) ? i : -1;
-    }
-}
-
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
     const dpr_wisdom *w = machine->wisdom;
     const int processor = machine->wise[strategy->side];
@@ -166,6 +158,47 @@ dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *str
     const uint64_t at = pack(place_of(processor, strategy, key));
     const size_t first = lower_bound(w, at, 0), end = lower_bound(w, at + 1, 0);
     return (dpr_wise_curve){w->time + first, end - first};
+}
+
+/* ---- A machine's wisdom ---- */
+
+/* Bytes a second that a strategy has read in the longest sum known of a type, if that is longer than what caches hold;
+ * else 0. */
+static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_dtype dtype) {
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_MEMORY_HOST}};
+    const dpr_wise_curve known = dpr_wise_find(machine, dpr_strategies[dpr_strategy_find(strategy)], &key);
+    const dpr_wise_time *longest = known.n > 0 ? &known.time[known.n - 1] : NULL;
+    const double bytes = longest ? (double)longest->count * (double)dpr_dtype_size(dtype) : 0;
+    return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest->picoseconds) : 0;
+}
+
+/* In MB/s. The fastest of some sums: arithmetic limits it least. */
+static int64_t rate_of(const dpr_machine *machine, const char *strategy) {
+    static const dpr_dtype dtypes[] = {DPR_F32, DPR_F64, DPR_I32};
+    double best = 0;
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        best = fmax(best, rate_of_sum(machine, strategy, dtypes[i]));
+    return (int64_t)(1e-6 * best);
+}
+
+static void take_rates(dpr_machine *machine) {
+    const int64_t core = rate_of(machine, "cpu.simd"), total = rate_of(machine, "cpu.threads");
+    machine->rates_measured = core > 0 && total > 0;
+    if (!machine->rates_measured)
+        return;
+    machine->caps.cpu.core_mb_per_s = core;
+    machine->caps.cpu.total_mb_per_s = total > core ? total : core;
+}
+
+void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
+    machine->wisdom = wisdom;
+    for (int side = 0; side < 2 && wisdom && wisdom->processors > 0; side++) {
+        const dpr_wise_processor p = dpr_wise_processor_of(machine, (dpr_side)side);
+        const int i = find_processor(wisdom, &p);
+        machine->wise[side] = i < wisdom->processors && (side == DPR_ON_CPU || machine->caps.has_gpu) ? i : -1;
+    }
+    if (wisdom && wisdom->processors > 0)
+        take_rates(machine);
 }
 
 /* ---- Making wisdom ---- */

@@ -23,7 +23,8 @@ static const cli_help help = {
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
-    "Times on the CPU are of calls.\n"
+    "Times on the CPU are of calls; sums of arrays that its caches do not hold also tell how fast it reads memory,\n"
+    "which predictions for everything else assume otherwise.\n"
     "All with cold caches. Numbers and times as in 'dpr bench'.\n"};
 
 typedef struct tuning {
