@@ -167,9 +167,11 @@ dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *str
 static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_dtype dtype) {
     const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_MEMORY_HOST}};
     const dpr_wise_curve known = dpr_wise_find(machine, dpr_strategies[dpr_strategy_find(strategy)], &key);
-    const dpr_wise_time *longest = known.n > 0 ? &known.time[known.n - 1] : NULL;
-    const double bytes = longest ? (double)longest->count * (double)dpr_dtype_size(dtype) : 0;
-    return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest->picoseconds) : 0;
+    if (known.n == 0)
+        return 0;
+    const dpr_wise_time longest = known.time[known.n - 1];
+    const double bytes = (double)longest.count * (double)dpr_dtype_size(dtype);
+    return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest.picoseconds) : 0;
 }
 
 /* In MB/s. The fastest of some sums: arithmetic limits it least. */

@@ -66,6 +66,17 @@ class Tune(ToolTest):
                 break
         self.assertIn("\ntime cpu.simd sum ", self.text())
 
+    def test_a_tuning_that_is_killed_loses_some_seconds(self):
+        with subprocess.Popen([DPR, "tune", "-q", "-d", "cpu", "-n", "2^8:2^20:x2", "-b", "60s"], env={**os.environ, **self.env},
+                              stdout=subprocess.PIPE) as tuning:
+            for _ in range(400):
+                if os.path.exists(self.path) and "\ntime " in self.text():
+                    break
+                time.sleep(0.1)
+            tuning.kill()
+        self.assertIn("\ntime cpu.", self.text())
+        self.good("plan", "-d", "cpu", "-n", "2000", env=self.env)
+
     def test_a_file_that_is_not_understood_stays(self):
         path = self.file("poem", b"a poem\n")
         self.bad(f'tune: {path}: line 1: it should be "dpr wisdom 1"\n', *SMALL, "-O", path)

@@ -311,6 +311,8 @@ static void take_case(bench_walk *w) {
     w->done++;
     if (!w->results->ended)
         outfile_refresh(w->asked->file);
+    if (w->after)
+        w->after(w);
 }
 
 /* ---- All cases -------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@ struct bench_walk {
     /* Is told of a strategy that cannot run a case with many results, which no plan is asked for. NULL: that is a
      * failure. */
     void (*unable)(bench_walk *w, const char *strategy, const char *why);
+    /* Is told that a case is done. NULL: nobody is. */
+    void (*after)(bench_walk *w);
     void *user;
 
     /* From walk_open() on. */

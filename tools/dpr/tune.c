@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "available.h"
 #include "bench_walk.h"
 #include "commands.h"
 #include "defuse.h"
@@ -33,7 +34,10 @@ typedef struct tuning {
     const char *path;         /* NULL: the user's file */
     int quick, again;
     const bench_walk *walk;   /* of the device that is measured */
+    size_t seen;              /* rows of the device that were looked at */
     size_t learned, doubtful; /* times that are kept, and that are not */
+    double saved;             /* when the file was last written */
+    int code;                 /* of writing it meanwhile */
     bench_regrets before;     /* of the choices that the planner made */
 } tuning;
 
@@ -139,21 +143,39 @@ static dpr_status learn(const bench_walk *w, const bench_row *row) {
     return status;
 }
 
-static int learn_all(tuning *t, const bench_walk *w) {
+/* Learns from the rows that are new. */
+static int learn_more(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
-    for (size_t i = 0; i < r->row_count; i++) {
-        if (!results_right(&r->rows[i]))
+    for (; t->seen < r->row_count; t->seen++) {
+        const bench_row *row = &r->rows[t->seen];
+        if (!results_right(row))
             continue;
-        if (results_doubtful(r, &r->rows[i])) {
+        if (results_doubtful(r, row)) {
             t->doubtful++;
             continue;
         }
-        if (learn(w, &r->rows[i]) != DPR_OK)
+        if (learn(w, row) != DPR_OK)
             return cli_error("%s", dpr_last_error());
         t->learned++;
     }
-    results_regrets(r, &t->before);
     return CLI_OK;
+}
+
+static int write_file(const tuning *t) {
+    return dpr_wisdom_export(t->path) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
+}
+
+/* Writes the file once in some seconds, in case that the program is killed or the device hangs. Choices do not change
+ * by that, because a context keeps the wisdom that it began with. */
+static void save(bench_walk *w) {
+    static const double seconds = 5;
+    tuning *t = w->user;
+    if (t->code != CLI_OK || seconds_now() - t->saved < seconds)
+        return;
+    t->code = learn_more(t, w);
+    if (t->code == CLI_OK)
+        t->code = write_file(t);
+    t->saved = seconds_now();
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
@@ -161,7 +183,7 @@ static int learn_all(tuning *t, const bench_walk *w) {
 /* Measures one device within its budget, and learns. */
 static int tune_device(tuning *t, int device, double budget, bench_results *results) {
     bench_asked asked = t->asked;
-    bench_walk w = {.asked = &asked, .results = results, .wants = wants, .prepare = prepare};
+    bench_walk w = {.asked = &asked, .results = results, .wants = wants, .prepare = prepare, .after = save, .user = t};
     const int on_gpu = device != DPR_DEVICE_CPU;
     asked.device = device;
     asked.budget = budget;
@@ -169,16 +191,19 @@ static int tune_device(tuning *t, int device, double budget, bench_results *resu
     if (asked.counts.n == 0)
         (void)axis_parse_counts(on_gpu ? "2^8:2^28:x4" : "2^8:2^24:x4", &asked.counts);
     int code = walk_open(&w);
-    w.user = t;
     t->walk = &w;
+    t->seen = 0;
+    t->saved = seconds_now();
     if (code == CLI_OK && walk_cases(&w) == 0) {
         if (!asked.quiet)
             cli_note("%s: all of this is known; --again measures it anew", on_gpu ? "GPU" : "CPU");
     } else if (code == CLI_OK)
         code = walk_run(&w);
-    const int learned = learn_all(t, &w); /* also what was measured before a failure */
-    code = code == CLI_OK ? learned : code;
+    const int learned = learn_more(t, &w); /* also what was measured before a failure */
+    results_regrets(results, &t->before);
+    code = code != CLI_OK ? code : learned != CLI_OK ? learned : t->code;
     walk_close(&w);
+    t->walk = NULL;
     return code;
 }
 
@@ -207,10 +232,6 @@ static int read_file(const char *path) {
     if (there)
         fclose(there);
     return status == DPR_OK || (status == DPR_ERR_FILE && !there) ? CLI_OK : cli_error("%s", dpr_last_error());
-}
-
-static int write_file(const tuning *t) {
-    return dpr_wisdom_export(t->path) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
 }
 
 static void summarise(const tuning *t, const char *path) {
