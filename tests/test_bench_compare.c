@@ -204,7 +204,7 @@ TEST(BenchCompare, rows_that_make_no_sense_are_refused) {
     refuse("row 1: it is no object", "null");
     refuse("row 2: it is no object", ROW("a", "1", TIMES) ",\"x\"");
     refuse("row 1: it is no object that names a 'strategy'", "{" TIMES "}");
-    refuse("names a 'strategy' or a 'subject'", "{\"strategy\":7," TIMES "}");
+    refuse("names a 'strategy', a 'subject' or an 'engine'", "{\"strategy\":7," TIMES "}");
     refuse("row 1: it has no 'median_us'", ROW("a", "1", "\"low_us\":1"));
     refuse("row 1: it has no 'median_us'", ROW("a", "1", "\"ok\":true"));
     refuse("row 1: its 'median_us' is no finite number above 0", ROW("a", "1", "\"median_us\":0"));
@@ -231,7 +231,7 @@ TEST(BenchCompare, rows_that_make_no_sense_are_refused) {
 }
 
 TEST(BenchCompare, documents_that_are_no_objects_are_refused) {
-    static const char *const texts[] = {"[]", "[{\"rows\": [1]}]", "7", "null", "\"rows\"", "true"};
+    static const char *const texts[] = {"[]", "[{\"rows\": []}]", "[[1]]", "7", "null", "\"rows\"", "true"};
     for (size_t i = 0; i < LENGTH(texts); i++) {
         char why[COMPARE_WHY] = "";
         cJSON *document = cJSON_Parse(texts[i]);
@@ -464,10 +464,11 @@ TEST(BenchCompare, report_as_json) {
 }
 
 TEST(BenchCompare, report_as_csv) {
-    static const char *const parts[] = {
-        "verdict,subject,strategy,segments,axes,op,dtype,count,mode,cache,block,depth,old_us,old_low_us,",
-        "\nslower,,a,,,sum,f32,1024,blocking,cold,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
-        "\nonly in OLD,,gone,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,\n", "\nonly in NEW,,e,,,sum,f32,3,", NULL};
+    static const char *const parts[] = {"verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,"
+                                        "mode,cache,block,depth,old_us,old_low_us,",
+                                        "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
+                                        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,\n",
+                                        "\nonly in NEW,,e,,,,,,sum,f32,3,", NULL};
     compared c;
     compare(&c, old_document, new_document);
     check_report(write_all, &c.r, REPORT_CSV, parts);

@@ -213,11 +213,29 @@ class Refused(CompareTest):
         self.refuse("is no JSON: it has a zero byte", bytes(1000))
 
     def test_documents_of_another_kind(self):
-        for data in (b"{}", b"[]", b"7", b"null", b"\"x\"", b"{\"rows\": []}", b"{\"rows\": 3}", b"{\"Rows\": [1]}"):
-            self.refuse("cannot be compared: it has no list 'rows' with rows in it", data)
-        for name in ("h200-cpu", "xeon-cpu", "h100-recursion"):
+        for data in (b"{}", b"[]", b"7", b"null", b"\"x\"", b"{\"rows\": []}", b"{\"rows\": 3}", b"{\"Rows\": [1]}", b"[[]]", b"[{}]",
+                     b"{\"engines\": {}}"):
+            self.refuse("cannot be compared: it has no list 'rows' or 'engines' with rows in it", data)
+        for name in ("h200-cpu", "xeon-cpu"):
             path = os.path.join(RESULTS, name + ".json")
             self.bad("it has no list 'rows'", "bench", "--compare", path, path)
+
+    def test_recursions(self):
+        """One document of dpr recurse, and a list of several."""
+        fib, both = (os.path.join(self.folder, name) for name in ("fib.json", "both.json"))
+        documents = [self.good("recurse", name, "--size", "5", "--engine", "all", "-d", "cpu", "--json") for name in ("fib", "nqueens")]
+        with open(fib, "w", encoding="utf-8") as f:
+            f.write(documents[0])
+        with open(both, "w", encoding="utf-8") as f:
+            f.write(f"[{documents[0]}, {documents[1]}]")
+        rows = json.loads(self.good("bench", "--compare", both, both, "-f", "json"))["rows"]
+        timed = [r for r in rows if r["verdict"] != "failed"]
+        self.assertEqual({(r["engine"], r["recursion"], r["size"]) for r in timed},
+                         {(e, r, 5) for e in ("cpu", "serial", "auto") for r in ("fib", "nqueens")})
+        self.assertEqual({r["ratio"] for r in timed}, {1})
+        text = self.good("bench", "--compare", fib, both)
+        self.assertRegex(text, r"Only in NEW:\nstrategy +recursion\ncpu +nqueens\n")
+        self.assertNotIn("Warning", text)
 
     def test_rows_that_make_no_sense(self):
         def without(key):

@@ -73,8 +73,9 @@ compare_ratio compare_times(const compare_time *old, const compare_time *new, co
 
 /* What tells a row from others. Properties of the kernel are not here, because a build may change them; bytes and
  * results are, because they tell arrays with many results from others of one name. */
-static const char *const identity_keys[] = {"subject", "strategy", "segments", "axes",  "op",      "dtype", "count",
-                                            "mode",    "cache",    "block",    "depth", "results", "bytes"};
+static const char *const identity_keys[] = {"subject", "strategy", "engine",  "recursion", "size", "segments",
+                                            "axes",    "op",       "dtype",   "count",     "mode", "cache",
+                                            "block",   "depth",    "results", "bytes"};
 enum { IDENTITY_KEYS = sizeof identity_keys / sizeof *identity_keys, IDENTITY_TEXT = 128 };
 
 static const cJSON *member(const cJSON *object, const char *key) {
@@ -86,14 +87,25 @@ static int out_of_memory(char why[COMPARE_WHY]) {
     return -1;
 }
 
+/* The list of a document's rows; those of `dpr recurse` are engines. NULL if it has none. */
+static const cJSON *rows_of(const cJSON *document) {
+    const cJSON *rows = member(document, "rows"), *engines = member(document, "engines");
+    return cJSON_IsArray(rows) ? rows : cJSON_IsArray(engines) ? engines : NULL;
+}
+
+/* A document of one recursion says which it is; its rows do not. */
+static const cJSON *member_of_row(const cJSON *document, const cJSON *row, const char *key) {
+    const int is_common = strcmp(key, "recursion") == 0 || strcmp(key, "size") == 0;
+    return is_common ? member(document, key) : member(row, key);
+}
+
 static int is_whole(const cJSON *item) {
     return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 18446744073709551616.0
            && item->valuedouble == floor(item->valuedouble);
 }
 
-/* Takes a member of the row to its identity. 0, or -1 with a clause in `why`. */
-static int take_identity(cJSON *identity, const cJSON *row, const char *key, char why[COMPARE_WHY]) {
-    const cJSON *item = member(row, key);
+/* Takes a member to the row's identity, if it is there. 0, or -1 with a clause in `why`. */
+static int take_identity(cJSON *identity, const cJSON *item, const char *key, char why[COMPARE_WHY]) {
     char digits[32];
     if (!item)
         return 0;
@@ -112,7 +124,8 @@ static int take_identity(cJSON *identity, const cJSON *row, const char *key, cha
 
 /* The row's identity; of the planner's choice with `choice`. The strategy behind a subject that has a name of its own
  * is the planner's choice, which may change. 0, or -1 with a clause in `why`. */
-static int read_identity(compare_row *row, const cJSON *json, const char *choice, char why[COMPARE_WHY]) {
+static int read_identity(compare_row *row, const cJSON *document, const cJSON *json, const char *choice,
+                         char why[COMPARE_WHY]) {
     row->identity = cJSON_CreateObject();
     row->choice = choice;
     for (size_t i = 0; i < IDENTITY_KEYS; i++) {
@@ -120,7 +133,8 @@ static int read_identity(compare_row *row, const cJSON *json, const char *choice
         const int is_strategy = strcmp(key, "strategy") == 0;
         if (is_strategy && choice)
             cJSON_AddStringToObject(row->identity, key, COMPARE_CHOICE);
-        else if (!(is_strategy && member(json, "subject")) && take_identity(row->identity, json, key, why) != 0)
+        else if (!(is_strategy && member(json, "subject"))
+                 && take_identity(row->identity, member_of_row(document, json, key), key, why) != 0)
             return -1;
     }
     row->key = cJSON_PrintUnformatted(row->identity);
@@ -168,14 +182,28 @@ static int read_time(compare_row *row, const cJSON *json, char why[COMPARE_WHY])
     return 0;
 }
 
-static int read_row(compare_row *row, const cJSON *json, char why[COMPARE_WHY]) {
-    const cJSON *subject = member(json, "subject"), *name = subject ? subject : member(json, "strategy");
+/* What the row is of. */
+static int has_name(const cJSON *row) {
+    static const char *const keys[] = {"subject", "strategy", "engine"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (member(row, keys[i]))
+            return cJSON_IsString(member(row, keys[i]));
+    return 0;
+}
+
+/* Whether the row has a right result. Engines of `dpr recurse` that could not run say nothing of it. */
+static int read_ok(compare_row *row, const cJSON *json, char why[COMPARE_WHY]) {
+    return member(json, "engine") ? read_truth(json, "right", 0, &row->ok, why)
+                                  : read_truth(json, "ok", 1, &row->ok, why);
+}
+
+static int read_row(compare_row *row, const cJSON *document, const cJSON *json, char why[COMPARE_WHY]) {
     const int is_timed = member(json, "median_us") != NULL;
-    if (!cJSON_IsString(name)) {
-        snprintf(why, COMPARE_WHY, "it is no object that names a 'strategy' or a 'subject'");
+    if (!has_name(json)) {
+        snprintf(why, COMPARE_WHY, "it is no object that names a 'strategy', a 'subject' or an 'engine'");
         return -1;
     }
-    if (read_identity(row, json, NULL, why) != 0 || read_truth(json, "ok", 1, &row->ok, why) != 0)
+    if (read_identity(row, document, json, NULL, why) != 0 || read_ok(row, json, why) != 0)
         return -1;
     if (!is_timed && row->ok) {
         snprintf(why, COMPARE_WHY, "it has no 'median_us'");
@@ -185,13 +213,13 @@ static int read_row(compare_row *row, const cJSON *json, char why[COMPARE_WHY]) 
 }
 
 /* A second row for a strategy that is the planner's choice, if it is known by its own name alone. */
-static int add_choice(compare_side *side, const cJSON *json, char why[COMPARE_WHY]) {
+static int add_choice(compare_side *side, const cJSON *document, const cJSON *json, char why[COMPARE_WHY]) {
     const compare_row *row = &side->rows[side->count - 1];
     const char *strategy = cJSON_GetStringValue(member(json, "strategy"));
     if (!cJSON_IsTrue(member(json, "chosen")) || member(json, "subject") || !strategy)
         return 0;
     side->rows[side->count++] = (compare_row){.ok = row->ok, .us = row->us};
-    return read_identity(&side->rows[side->count - 1], json, strategy, why);
+    return read_identity(&side->rows[side->count - 1], document, json, strategy, why);
 }
 
 static int by_key(const void *a, const void *b) {
@@ -216,25 +244,39 @@ static int sort_rows(compare_side *side, char why[COMPARE_WHY]) {
     return 0;
 }
 
-int compare_read(compare_side *side, char why[COMPARE_WHY]) {
-    const cJSON *rows = member(side->document, "rows"), *row = NULL;
+static int read_rows(compare_side *side, const cJSON *document, char why[COMPARE_WHY]) {
+    const cJSON *row = NULL;
     char clause[COMPARE_WHY] = "";
-    const int n = cJSON_IsArray(rows) ? cJSON_GetArraySize(rows) : 0;
-    if (n == 0) {
-        snprintf(why, COMPARE_WHY, "it has no list 'rows' with rows in it");
-        return -1;
-    }
-    side->rows = calloc(2 * (size_t)n, sizeof *side->rows);
-    if (!side->rows)
-        return out_of_memory(why);
-    cJSON_ArrayForEach(row, rows) {
+    cJSON_ArrayForEach(row, rows_of(document)) {
         side->in_file++;
         side->count++;
-        if (read_row(&side->rows[side->count - 1], row, clause) != 0 || add_choice(side, row, clause) != 0) {
+        if (read_row(&side->rows[side->count - 1], document, row, clause) != 0
+            || add_choice(side, document, row, clause) != 0) {
             snprintf(why, COMPARE_WHY, "row %zu: %.400s", side->in_file, clause);
             return -1;
         }
     }
+    return 0;
+}
+
+/* A file is a document, or a list of them, of which the first tells what machine and commit they are of. */
+int compare_read(compare_side *side, char why[COMPARE_WHY]) {
+    const int is_list = cJSON_IsArray(side->document);
+    const cJSON *first = is_list ? side->document->child : side->document;
+    size_t n = 0;
+    for (const cJSON *d = first; d; d = is_list ? d->next : NULL)
+        n += (size_t)cJSON_GetArraySize(rows_of(d));
+    if (n == 0) {
+        snprintf(why, COMPARE_WHY, "it has no list 'rows' or 'engines' with rows in it");
+        return -1;
+    }
+    side->rows = calloc(2 * n, sizeof *side->rows);
+    if (!side->rows)
+        return out_of_memory(why);
+    for (const cJSON *d = first; d; d = is_list ? d->next : NULL)
+        if (read_rows(side, d, why) != 0)
+            return -1;
+    side->document = first;
     return cli_json_failed() ? out_of_memory(why) : sort_rows(side, why);
 }
 
@@ -272,7 +314,9 @@ static void append(char text[COMPARE_NAME], const cJSON *identity, const char *b
 
 const char *compare_name(const compare_row *row, char text[COMPARE_NAME]) {
     const cJSON *of = row->identity;
-    snprintf(text, COMPARE_NAME, "%s%s", text_of(of, "subject"), text_of(of, "strategy"));
+    snprintf(text, COMPARE_NAME, "%s%s%s", text_of(of, "subject"), text_of(of, "strategy"), text_of(of, "engine"));
+    append(text, of, ", ", "recursion", "");
+    append(text, of, " ", "size", "");
     append(text, of, ", ", "op", "");
     append(text, of, " of ", "dtype", "");
     append(text, of, ", ", "segments", "");

@@ -1,5 +1,5 @@
-/* Two results of `dpr bench` or `dpr_peers`, row by row: which times differ, and by how much at least. Pure: it reads
- * parsed documents, and neither files nor the clock. */
+/* Two results of `dpr bench`, `dpr_peers` or `dpr recurse`, row by row: which times differ, and by how much at least.
+ * Pure: it reads parsed documents, and neither files nor the clock. */
 #ifndef DPR_TOOLS_BENCH_COMPARE_H
 #define DPR_TOOLS_BENCH_COMPARE_H
 
@@ -64,7 +64,7 @@ typedef struct compare_row {
 
 typedef struct compare_side {
     const char *name;      /* of the file */
-    const cJSON *document; /* what `dpr bench -f json` has written */
+    const cJSON *document; /* what a program has written, or a list of such documents; then the first of them */
     compare_row *rows;     /* in the file's order, with a second one for each planner's choice behind it */
     size_t count;
     size_t in_file;       /* rows of the file */

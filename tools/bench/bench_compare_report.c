@@ -173,11 +173,11 @@ static cJSON *add_pair(const report_out *out, cJSON *list, const compare_pair *p
 
 /* The columns of tables that tell rows apart. A column is left out if all rows have the same in it, except the first.
  */
-static const report_column identities[] = {{"name", "strategy", UNIT_LEFT}, {"segments", "segments", UNIT_LEFT},
-                                           {"axes", "axes", UNIT_LEFT},     {"op", "op", UNIT_LEFT},
-                                           {"dtype", "type", UNIT_LEFT},    {"mode", "mode", UNIT_LEFT},
-                                           {"cache", "cache", UNIT_LEFT},   {"block", "block", UNIT_NONE},
-                                           {"depth", "depth", UNIT_NONE},   {"count", "elements", UNIT_ELEMENTS}};
+static const report_column identities[] = {
+    {"name", "strategy", UNIT_LEFT},     {"recursion", "recursion", UNIT_LEFT}, {"size", "size", UNIT_NONE},
+    {"segments", "segments", UNIT_LEFT}, {"axes", "axes", UNIT_LEFT},           {"op", "op", UNIT_LEFT},
+    {"dtype", "type", UNIT_LEFT},        {"mode", "mode", UNIT_LEFT},           {"cache", "cache", UNIT_LEFT},
+    {"block", "block", UNIT_NONE},       {"depth", "depth", UNIT_NONE},         {"count", "elements", UNIT_ELEMENTS}};
 enum { IDENTITIES = sizeof identities / sizeof *identities };
 
 static const report_column times[] = {{"old", "OLD us", UNIT_NONE},
@@ -202,9 +202,9 @@ static int is_common(const compare_results *r, const char *key) {
     return 1;
 }
 
-static const char csv[] =
-    "verdict,subject,strategy,segments,axes,op,dtype,count,mode,cache,block,depth,old_us,old_low_us,old_high_us,new_us,"
-    "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why";
+static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,mode,cache,"
+                          "block,depth,old_us,old_low_us,old_high_us,new_us,"
+                          "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why";
 
 /* The columns that rows need; with `has_note` also a note. */
 static void choose_columns(const compare_results *r, int with_times, int has_note,
@@ -236,8 +236,11 @@ static void say_common(report_out *out, const compare_results *r) {
 
 /* The name that a row has in tables. */
 static void add_name(cJSON *row, const compare_row *from) {
-    const cJSON *subject = member(from->identity, "subject");
-    cJSON_AddStringToObject(row, "name", (subject ? subject : member(from->identity, "strategy"))->valuestring);
+    static const char *const keys[] = {"subject", "strategy", "engine"};
+    const cJSON *name = NULL;
+    for (size_t i = 0; !name && i < sizeof keys / sizeof *keys; i++)
+        name = member(from->identity, keys[i]);
+    cJSON_AddItemToObject(row, "name", cJSON_Duplicate(name, 0));
 }
 
 static void write_table(report_out *out, const compare_results *r, compare_verdict verdict) {

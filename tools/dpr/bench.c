@@ -90,7 +90,7 @@ static const cli_help help = {
     "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
     "ends the program. FILE is kept up to date while it runs.\n"
     "\n"
-    "--compare measures nothing. It reads two files that dpr bench or dpr_peers wrote with -f json ('-' is standard\n"
+    "--compare measures nothing. It reads two files that dpr bench, dpr_peers or dpr recurse wrote as JSON ('-' is standard\n"
     "input), compares the times of rows that both have, and names rows that one of them has. A row of NEW is slower\n"
     "or faster if the ratio of the times is beyond the threshold, and its 95 % confidence interval does not contain\n"
     "1. A row is the same if this interval is within the threshold; or if the ratio is, and the interval contains 1\n"

@@ -8,6 +8,7 @@
 #include "dpr_commit.h"
 #include "example.h"
 #include "report.h"
+#include "statistics.h"
 
 /* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. Until
  * the library has tried its engines, it takes as many as fit four times as long, at most TRIES. */
@@ -103,14 +104,9 @@ typedef struct measured {
     dpr_status status;
     dpr_recursion_report report; /* of the last run */
     recursion_answer answer;
-    double seconds;
+    bench_summary seconds;
     char error[256]; /* a sentence, if status is not DPR_OK */
 } measured;
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static dpr_recursion_options options_of(const request *r, const char *engine) {
     dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
@@ -139,8 +135,7 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
         seconds[runs++] = m.report.seconds;
         all += m.report.seconds;
     } while (runs < most && all < enough);
-    qsort(seconds, (size_t)runs, sizeof *seconds, by_value);
-    m.seconds = seconds[runs / 2];
+    m.seconds = bench_summarise(seconds, runs);
     return m;
 }
 
@@ -158,16 +153,19 @@ typedef struct yardsticks {
 
 static void add_row(cJSON *list, const measured *m, const char *engine, yardsticks than) {
     cJSON *row = report_row(list);
-    const double rate = m->seconds > 0 ? (double)m->report.tasks / m->seconds : 0;
+    const bench_summary *s = &m->seconds;
+    const double rate = s->median > 0 ? (double)m->report.tasks / s->median : 0;
     report_add(row, "engine=%s", engine ? engine : "auto");
     if (m->status != DPR_OK) {
         report_add(row, "error=%s", m->error);
         return;
     }
     report_add(row, "answer=%s right=%i seconds=%f tasks=%lu tasks_a_second=%g", m->answer.text, m->answer.right,
-               m->seconds, m->report.tasks, rate);
-    report_known(row, "over_cpu", than.cpu / m->seconds);
-    report_known(row, "over_naive", than.naive / m->seconds);
+               s->median, m->report.tasks, rate);
+    report_add(row, "samples=%d median_us=%g low_us=%g high_us=%g spread=%g", s->n, 1e6 * s->median, 1e6 * s->low,
+               1e6 * s->high, s->spread);
+    report_known(row, "over_cpu", than.cpu / s->median);
+    report_known(row, "over_naive", than.naive / s->median);
     report_add(row, "ran=%s deepest=%lu launches=%lu handed_out=%lu serialised=%lu steals=%lu reason=%s",
                m->report.engine, m->report.deepest, m->report.launches, m->report.handed_out, m->report.serialised,
                m->report.steals, m->report.reason);
@@ -214,9 +212,9 @@ static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, c
         if (!is_left_out(&of[i]) && check(e, &of[i]) != CLI_OK)
             code = CLI_FAILED;
         if (engine && strcmp(engine, "cpu") == 0)
-            than.cpu = of[i].seconds;
+            than.cpu = of[i].seconds.median;
         if (engine && strcmp(engine, "naive") == 0)
-            than.naive = of[i].seconds;
+            than.naive = of[i].seconds.median;
     }
     for (size_t i = 0; of && i <= n; i++)
         add_row(list, &of[i], dpr_engine_name(i), than);
