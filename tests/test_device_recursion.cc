@@ -133,7 +133,8 @@ template <class P> struct run {
         args.count = count;
         args.capacity = s.capacity;
         args.frontier = has_teams<P> ? ~0u : s.frontier;
-        args.undivided = seed % 3 == 0 ? 0 : uint64_t{1} << seed % 8;
+        const uint64_t dice = tree::mixed(seed ^ 0x5eed) >> 8;
+        args.undivided = dice % 3 == 0 ? 0 : uint64_t{1} << dice / 3 % 8;
         args.slots = s.slots;
         args.budget = s.budget;
         args.max_depth = 1000;

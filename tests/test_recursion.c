@@ -322,10 +322,12 @@ TEST(Recursion, the_first_engine_is_chosen_by_cost) {
     static const struct {
         uint64_t root;
         const dpr_engine *engine;
-    } cases[] = {{1, &dpr_engine_serial}, {1000, &dpr_engine_serial}, {1000000, &dpr_engine_cpu}};
+    } cases[] = {
+        {1, &dpr_engine_serial}, {1000, &dpr_engine_serial}, {1000000, &dpr_engine_cpu}, {UINT64_MAX, &dpr_engine_cpu}};
     scene s = begin(NULL);
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        dpr_recursion_call call = {.ctx = s.ctx, .recursion = &numbers, .roots = &cases[i].root, .n = 1};
+        const uint64_t roots[2] = {cases[i].root, cases[i].root}; /* the sum does not wrap around */
+        dpr_recursion_call call = {.ctx = s.ctx, .recursion = &numbers, .roots = roots, .n = LENGTH(roots)};
         const char *reason;
         call.options.threads = 2;
         dpr_engine_size(&call);

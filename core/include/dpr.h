@@ -900,11 +900,11 @@ typedef struct dpr_recursion_event {
 /** Options of a recursion. Start from DPR_RECURSION_OPTIONS_INIT. */
 typedef struct dpr_recursion_options {
     size_t size;          /**< sizeof(dpr_recursion_options), set by DPR_RECURSION_OPTIONS_INIT */
-    const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses. It begins with the first
-                             engine that can run the recursion, or the one that would have been the fastest by what
-                             larger problems took. Later calls with similar roots run each engine that
-                             could be faster two times, and then stay with the fastest. Engines that launch kernels from
-                             kernels run only by name */
+    const char *engine;   /**< an engine's name (dpr_engine_name()). NULL: the library chooses. It begins with the
+                             one that should be the fastest by what the roots cost, or by what larger problems took;
+                             where neither is known, with the first engine that can run the recursion. Later calls with
+                             similar roots run each engine that could be faster two to four times, and then stay with
+                             the fastest. Engines that launch kernels from kernels run only by name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
     uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
                              engine looks now and then, so the run may solve more. 0: no limit */
@@ -937,9 +937,9 @@ typedef struct dpr_recursion_report {
     const char *reason;  /**< why it ran, a clause */
     uint64_t tasks;      /**< tasks divided or solved, roots included */
     uint64_t deepest;    /**< depth of the deepest task; roots have depth 0 */
-    uint64_t levels;     /**< levels that were divided one after another before lanes began; 0 on the CPU and for
-                              `naive` */
-    uint64_t widest;     /**< tasks on the widest of these levels; 0 on the CPU */
+    uint64_t levels;     /**< levels that were divided one after another, before lanes began and where few lanes had
+                              tasks; 0 on the CPU and for `naive` */
+    uint64_t widest;     /**< the most tasks that one of these levels was divided into; 0 on the CPU */
     uint64_t rounds;     /**< `persistent`: how often lanes shared what was left. `host`, `level`, `graph`, and
                               policies with teams: phases, each of a level or of lanes. 0 for the others */
     uint64_t launches;   /**< kernels and graphs launched by the host, and kernels by kernels. A graph that launches

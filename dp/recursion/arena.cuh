@@ -43,8 +43,8 @@ namespace cg = cooperative_groups;
 
 constexpr unsigned no_node = ~0u;
 
-/* This thread's number in the grid. The first threads are the first warps of all blocks, not all warps of the first
- * block: few tasks then have an SM for each warp. */
+/* This thread's number in the grid, whose blocks have less than 32 threads or a multiple of that. The first threads are
+ * the first warps of all blocks, not all warps of the first block: few tasks then have an SM for each warp. */
 __device__ inline unsigned thread_in_grid() {
     const unsigned warp = blockDim.x < 32 ? blockDim.x : 32;
     return (threadIdx.x / warp * gridDim.x + blockIdx.x) * warp + threadIdx.x % warp;
@@ -233,8 +233,8 @@ template <class P> struct nodes {
         return up != no_node && was_last_child(up) ? up : no_node;
     }
 
-    /* The same; and who counts the last child combines the parent's results, and goes on with it. What is known of the
-     * parent is read before the child is counted, because counting takes as long as reading. */
+    /* The same; and who counts the last child combines the parent's results, and goes on with it. What does not
+     * change in the parent is read before the child is counted, so that the last one need not wait for it. */
     __device__ void solved(unsigned i) const {
         unsigned up = (*this)[i].parent;
         while (up != no_node) {

@@ -1,11 +1,11 @@
 /* The choice of an engine, by what runs have taken.
  *
- * Before a recursion's first run, the costs of its roots stand for the number of tasks, and the engine runs that takes
- * the least time for tasks of the cheapest kind. Where costs are not known, the first engine runs that can, because a
- * GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with similar roots run
- * each engine that could be as fast two times, and then stay with the fastest. Two times, because a first run may load
- * kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run counts. An engine
- * that comes close to the fastest runs two times more.
+ * Before a recursion's first run, the costs of its roots stand for the number of tasks: the engine is chosen that takes
+ * the least time for as many of the cheapest kind. Where costs are not known, it is the first one that can run the
+ * call, because a GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with
+ * similar roots run each engine that could be as fast two times, and then stay with the fastest. Two times, because a
+ * first run may load kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run
+ * counts. An engine that comes close to the fastest runs two times more.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -18,7 +18,7 @@
 
 enum { MOST_ENGINES = 16, PLACES = 256, FEW_RUNS = 2, MANY_RUNS = 4 };
 
-/* An engine comes close to the fastest if it takes less than so many times as long. */
+/* The time of an engine that comes close to the fastest, as a multiple of the fastest's, is below this. */
 static const double CLOSE = 1.3;
 
 /* An engine is tried if the least time that it could take is below this share of the fastest so far. */
@@ -39,7 +39,7 @@ typedef struct seen {
     uint64_t cutoff;   /* of the calls: it decides how many tasks there are */
     uint64_t tasks;
     double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
-    unsigned char runs[MOST_ENGINES]; /* at most MANY_RUNS, which an engine also has that cannot run them */
+    unsigned char runs[MOST_ENGINES]; /* at most MANY_RUNS; as many for an engine that cannot run the call */
 } seen;
 
 static struct {
@@ -61,11 +61,14 @@ static int knows_costs(const dpr_recursion_call *call) {
     return call->recursion->cost && call->n > 0 && call->n <= FEW && has_host_roots(call);
 }
 
+/* At most UINT64_MAX. */
 static uint64_t sum_costs(const dpr_recursion_call *call) {
     const dpr_recursion *r = call->recursion;
     uint64_t sum = 0;
-    for (size_t i = 0; i < call->n; i++)
-        sum += r->cost(call->data, (const char *)call->roots + i * r->task_bytes);
+    for (size_t i = 0; i < call->n; i++) {
+        const uint64_t cost = r->cost(call->data, (const char *)call->roots + i * r->task_bytes);
+        sum = cost < UINT64_MAX - sum ? sum + cost : UINT64_MAX;
+    }
     return sum;
 }
 

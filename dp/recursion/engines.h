@@ -29,7 +29,8 @@ typedef struct dpr_engine {
     dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
     /* Seconds that a run with so many tasks takes at least. NULL: the engine runs only if it is named. */
     double (*least_seconds)(const dpr_recursion_call *call, uint64_t tasks);
-    /* Seconds that it probably takes, where no run is known. NULL: it is not the first to run. */
+    /* About how many seconds it takes for tasks of the cheapest kind, where no run is known. NULL: it is not the first
+     * to run. */
     double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
 

@@ -162,10 +162,12 @@ static uint32_t choose_frontier(const dpr_job *j, uint64_t lanes) {
     return j->call->tasks == 0 || wanted > most ? most : wanted < LEAST_FRONTIER ? LEAST_FRONTIER : (uint32_t)wanted;
 }
 
-/* The most that a task of the frontier may cost, so that there are as many as the frontier should have: where all that
- * cost more are divided, those that are left cost some five eighths of it on average. */
+/* The most that a task of the frontier may cost, so that there are about as many as the frontier should have. Where all
+ * that cost more are divided, those that are left cost 0.62 of it on average in trees like fib's, and from 0.72 to 0.34
+ * where tasks have 2 to 15 equal children: (1 - 1 / n) / ln n. */
 static uint64_t find_undivided(const dpr_job *j) {
-    return j->call->recursion->gpu->teams ? 0 : j->call->cost / j->args.frontier * 8 / 5;
+    const uint64_t cost = j->call->cost, n = j->args.frontier;
+    return j->call->recursion->gpu->teams ? 0 : cost / n * 8 / 5 + cost % n * 8 / 5 / n;
 }
 
 static uint32_t default_arena(const dpr_job *j) {

@@ -437,7 +437,8 @@ __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin
     }
 }
 
-/* For how long lanes go on when no task is left to take, at most: steps differ between policies, from 0.3 to 4 us. */
+/* For how long lanes go on when no task is left to take, at most. Steps differ between policies: one of fib takes 1.3
+ * us where all lanes of an SM are busy, one of quadrature 3.5 us (H100). */
 constexpr uint32_t patience_ns = 100000;
 
 /* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. Returns when

@@ -6,10 +6,11 @@
  * - Frontier: the grid divides tasks level by level, until enough are pending to keep all lanes busy. If it is known
  *   what all roots cost, tasks that cost little are not divided, so that lanes have tasks of about the same size.
  * - Lanes: each lane takes a pending task, and solves it depth first on a stack in shared memory. In each step a lane
- *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps. Then
- *   each gives the lowest frame of its stack away that has children which are not begun: it writes the frame to the
- *   arena, where these children are the next round's pending tasks. A lane whose stack is full gives its lower half
- *   away. If few lanes have tasks, the round is short, and they give everything away: the next round has a frontier.
+ *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps, or
+ * for patience_ns. Then each gives the lowest frame of its stack away that has children which are not begun: it writes
+ * the frame to the arena, where these children are the next round's pending tasks. A lane whose stack is full gives its
+ * lower half away. If few lanes have tasks, the round is short, and they give everything away: the next round has a
+ * frontier.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
  * children, and so on upwards.
@@ -70,8 +71,10 @@ template <class Decide> __device__ turn meet(const dpr_recursion_args &args, uns
     return {a.begin, a.end, a.finished != 0, a.few != 0, a.steps};
 }
 
-__device__ inline void note_width(dpr_arena &a) {
-    a.widest = a.end - a.begin > a.widest ? a.end - a.begin : a.widest;
+/* A level was divided into so many tasks. */
+__device__ inline void note_level(dpr_arena &a, unsigned tasks) {
+    ++a.levels;
+    a.widest = tasks > a.widest ? tasks : a.widest;
 }
 
 /* The end of a level: the next one is pending. Where the arena is full, tasks of this level may be left. */
@@ -80,10 +83,9 @@ struct end_of_level {
 
     __device__ void operator()(dpr_arena &a) const {
         const unsigned to = end_of(args);
+        note_level(a, to - a.end);
         a.begin = to < args.capacity ? a.end : a.begin;
         a.end = to;
-        ++a.levels;
-        note_width(a);
     }
 };
 
@@ -92,7 +94,6 @@ struct end_of_levels {
     __device__ void operator()(dpr_arena &a) const {
         a.begin = a.ahead_begin;
         a.end = a.ahead_end;
-        note_width(a);
     }
 };
 
@@ -135,6 +136,8 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
         __threadfence();
         __syncthreads();
         const unsigned to = end_of(args);
+        if (threadIdx.x == 0)
+            note_level(*args.arena, to - end);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
         __syncthreads(); /* all have read end_of() */
@@ -144,7 +147,6 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
         dpr_arena &a = *args.arena;
         a.ahead_begin = begin;
         a.ahead_end = end;
-        a.levels += levels;
     }
 }
 

@@ -5,7 +5,8 @@
  *
  * - Dividing: a thread, or a block if the policy has teams, divides each task of a level.
  * - Solving, when there are enough tasks, or the arena is full: each lane takes tasks and solves them. When no task is
- *   left to take, lanes go on for `budget` steps, and then write out what is left: that is the next phase's.
+ *   left to take, lanes go on for `budget` steps, or for patience_ns, and then write out what is left: that is the next
+ *   phase's.
  * - Writing: the results, and the report.
  *
  * The phases end: each divides or solves every task that is pending at its beginning, and no task twice, so there are

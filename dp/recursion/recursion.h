@@ -56,13 +56,13 @@ typedef struct dpr_recursion_args {
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
     uint64_t max_tasks;                /* of one lane */
     uint64_t cutoff;                   /* as in dpr_solver */
-    uint64_t undivided;                /* tasks that cost at most this are left to lanes; 0: costs are not known */
+    uint64_t undivided;                /* tasks that cost at most this are left to lanes by `persistent`; 0: none */
     uint32_t tag;                      /* of the mailbox (core/strategy.h) */
     uint32_t count;                    /* roots */
     uint32_t capacity;                 /* nodes: at least `count`, at most 2^31; or none, if first_tasks must do */
     uint32_t frontier;                 /* tasks to have before lanes begin */
     uint32_t slots;                    /* of a lane's stack */
-    uint32_t budget;                   /* steps that a lane makes when no task is left to take, before it shares */
+    uint32_t budget;                   /* steps that a lane makes at most, about, when no task is left to take */
     uint32_t chunks;                   /* for stacks that are full while the arena is, too */
     uint32_t chunk_bytes;              /* a multiple of 16 */
     uint32_t max_depth;                /* roots have depth 0 */
@@ -104,7 +104,7 @@ typedef struct dpr_recursion_outcome {
     uint32_t deepest; /* depth of the deepest task */
     uint32_t rounds;
     uint32_t levels;     /* of the frontier */
-    uint32_t widest;     /* tasks on the widest of them */
+    uint32_t widest;     /* the most tasks that one of them was divided into */
     uint32_t nodes;      /* taken */
     uint32_t serialised; /* stacks that were saved because the arena was full, tasks that could not be launched */
     uint32_t launched;   /* kernels by kernels */
@@ -114,8 +114,8 @@ typedef struct dpr_recursion_outcome {
 /* Bytes of results that fit a mailbox behind the report. */
 enum { DPR_RECURSION_LETTER = 64 };
 
-/* The threads of a block of `persistent` are a multiple of DPR_LANE_STEP, if they are more, and so many that each has a
- * stack of DPR_SPARE_SLOTS slots at least, with which lanes seldom have to give frames away. */
+/* A block of `persistent` has as many threads as have room for a stack of DPR_SPARE_SLOTS slots each, with which they
+ * seldom have to give frames away, at most DPR_MOST_LANES. More than DPR_LANE_STEP are a multiple of it. */
 enum { DPR_MOST_LANES = 1024, DPR_LANE_STEP = 128, DPR_SPARE_SLOTS = 24 };
 
 /* A policy's kernels. Both functions find the CUfunction of a kernel on the current device and return a cudaError_t. */

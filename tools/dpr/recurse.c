@@ -10,8 +10,9 @@
 #include "report.h"
 #include "statistics.h"
 
-/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. Until
- * the library has tried its engines, it takes as many as fit four times as long, at most TRIES. */
+/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. If
+ * the library chooses the engine, as many come before as fit four times as long, at most TRIES, in which it tries them.
+ */
 enum { RUNS = 9, TRIES = 32 };
 static const double SECONDS = 1.0;
 

@@ -37,8 +37,9 @@ uint32_t key_of(uint64_t i) {
     return static_cast<uint32_t>((x ^ x >> 33) >> 32);
 }
 
-/* Sorts from `in` to `out`, several times; prints the median. sort(memory, &bytes) is one of CUB's functions. */
-template <class Sort> void measure(const char *name, const uint32_t *out, size_t n, Sort sort) {
+/* Sorts to `out`, several times, and prints the median. Returns whether the keys are sorted. sort(memory, &bytes) is
+ * one of CUB's functions. */
+template <class Sort> bool measure(const char *name, const uint32_t *out, size_t n, Sort sort) {
     constexpr int rounds = 25;
     size_t bytes = 0;
     check(sort(nullptr, &bytes));
@@ -53,14 +54,15 @@ template <class Sort> void measure(const char *name, const uint32_t *out, size_t
     std::sort(ms.begin(), ms.end());
     std::vector<uint32_t> sorted(n);
     check(cudaMemcpy(sorted.data(), out, n * sizeof *out, cudaMemcpyDeviceToHost));
-    std::printf("%-16s %8.3f ms%s\n", name, ms[rounds / 2],
-                std::is_sorted(sorted.begin(), sorted.end()) ? "" : ", and the keys are not sorted");
+    const bool right = std::is_sorted(sorted.begin(), sorted.end());
+    std::printf("%-16s %8.3f ms%s\n", name, ms[rounds / 2], right ? "" : ", and the keys are not sorted");
+    return right;
 }
 
 } // namespace
 
-int main(int argc, char **argv) {
-    const size_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : size_t{1} << 26;
+int main() {
+    constexpr size_t n = 1 << 26;
     std::vector<uint32_t> keys(n);
     for (size_t i = 0; i < n; ++i)
         keys[i] = key_of(i);
@@ -68,9 +70,11 @@ int main(int argc, char **argv) {
     auto *out = static_cast<uint32_t *>(take(n * sizeof *keys.data()));
     check(cudaMemcpy(in, keys.data(), n * sizeof *in, cudaMemcpyHostToDevice));
     std::printf("%zu keys of 32 bits, CUB %d.%d.%d\n", n, CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION);
-    measure("radix sort", out, n,
-            [=](void *memory, size_t *bytes) { return cub::DeviceRadixSort::SortKeys(memory, *bytes, in, out, n); });
-    measure("merge sort", out, n, [=](void *memory, size_t *bytes) {
+    const bool by_radix = measure("radix sort", out, n, [=](void *memory, size_t *bytes) {
+        return cub::DeviceRadixSort::SortKeys(memory, *bytes, in, out, n);
+    });
+    const bool by_merging = measure("merge sort", out, n, [=](void *memory, size_t *bytes) {
         return cub::DeviceMergeSort::SortKeysCopy(memory, *bytes, in, out, n, less());
     });
+    return by_radix && by_merging ? 0 : 1;
 }
