@@ -38,6 +38,12 @@ TEST(BenchAxes, counts) {
     check_counts("2^63:18446744073709551615:x2", "9223372036854775808");
 }
 
+TEST(BenchAxes, factors_close_to_1_are_refused) {
+    axis_counts counts;
+    check_counts("2:4:x1.001", "2 3 4");
+    EXPECT_EQ_I64(CLI_USAGE, axis_parse_counts("1000:2000:x1.00000000000001", &counts));
+}
+
 TEST(BenchAxes, sets) {
     axis_set set;
     ASSERT_EQ_I64(CLI_OK, axis_take_names("sum,max", &(axis_names){cli_op_name, &set}));
