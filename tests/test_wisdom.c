@@ -124,8 +124,8 @@ static void expect_refusal(const char *lines, const char *sentence) {
     for (const char *c = lines; *c; c++)
         count += *c == '\n';
     size_t size = strlen(text);
-    for (size_t i = 0; i < size; i++)
-        text[i] = text[i] == '@' ? '\0' : text[i];
+    for (char *at = text; (at = memchr(at, '@', size - (size_t)(at - text))) != NULL;)
+        *at = 0;
     size += (size_t)snprintf(text + size, TEXT / 4, "end %d %016llx\n", count, sign(text, size));
     EXPECT_STATUS(sentence ? DPR_ERR_WISDOM : DPR_OK, dpr_wisdom_parse(text, size, &read));
     if (sentence)

@@ -10,12 +10,12 @@
 #include "defuse.h"
 
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...) {
-    char text[2048];
     va_list values;
+    (void)dprintf(STDERR_FILENO, "%s:%d: not so: %s\n", file, line, condition);
     va_start(values, format);
-    (void)vsnprintf(text, sizeof text, format, values);
+    (void)vdprintf(STDERR_FILENO, format, values);
     va_end(values);
-    (void)dprintf(STDERR_FILENO, "%s:%d: not so: %s\n%s\n", file, line, condition, text);
+    (void)dprintf(STDERR_FILENO, "\n");
     abort();
 }
 

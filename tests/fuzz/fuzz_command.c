@@ -137,8 +137,9 @@ static void check_word(const char *word) {
 
 /* Words of the text, behind the program's name. Returns how many there are. */
 static int split(char *text, char *words[WORDS + 1]) {
+    static char program[] = "fuzz";
     int n = 0;
-    words[n++] = (char[]){"fuzz"};
+    words[n++] = program;
     for (char *next = text; next && n < WORDS; n++) {
         words[n] = next;
         next = strchr(next, '\n');

@@ -126,8 +126,7 @@ static unsigned long long sign(const char *text, size_t size) {
 static size_t complete(const uint8_t *lines, size_t size, char text[TEXT]) {
     const size_t above = strlen(head);
     int count = 0;
-    memcpy(text, head, above);
-    memcpy(text + above, lines, size);
+    memcpy(strcpy(text, head) + above, lines, size);
     size_t used = above + size;
     for (size_t i = 0; i < used; i++)
         count += text[i] == '\n';
