@@ -9,8 +9,20 @@
 static _Thread_local char last_error[512];
 static _Thread_local int last_cuda_error;
 
+/* A sentence may quote a file or an argument, and a terminal would obey control characters in it. */
+static void replace_controls(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        const int is_c1 = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* U+0080 to U+009F as UTF-8 */
+        if (is_c1 || *c < 0x20 || *c == 0x7F)
+            *c = '?';
+        if (is_c1)
+            *++c = '?';
+    }
+}
+
 static void keep(int error, const char *format, va_list values) {
     vsnprintf(last_error, sizeof last_error, format, values);
+    replace_controls(last_error);
     last_cuda_error = error;
     if (DPR_LOGS(ERROR))
         dpr_log(DPR_LOG_ERROR, "%s", last_error);

@@ -38,6 +38,23 @@ TEST(BenchAxes, counts) {
     check_counts("2^63:18446744073709551615:x2", "9223372036854775808");
 }
 
+TEST(BenchAxes, factors_close_to_1_are_refused) {
+    axis_counts counts;
+    check_counts("2:4:x1.001", "2 3 4");
+    EXPECT_EQ_I64(CLI_USAGE, axis_parse_counts("1000:2000:x1.00000000000001", &counts));
+}
+
+TEST(BenchAxes, a_command_line_is_read_from_its_begin) {
+    static const cli_help help = {"", NULL, ""};
+    int quiet = 0, operands = 0;
+    const cli_option options[] = {{'q', "quiet", NULL, cli_flag, &quiet, ""}, cli_help_option, {0}};
+    char bad[] = "-zq", *refused[] = {bad, bad, NULL}, *good[] = {bad, "operand", NULL};
+    EXPECT_EQ_I64(CLI_USAGE, cli_parse(2, refused, &help, options, &operands)); /* ends at z, before q */
+    EXPECT_EQ_I64(CLI_GO_ON, cli_parse(2, good, &help, options, &operands));
+    EXPECT_EQ_I64(1, operands);
+    EXPECT_EQ_I64(0, quiet);
+}
+
 TEST(BenchAxes, sets) {
     axis_set set;
     ASSERT_EQ_I64(CLI_OK, axis_take_names("sum,max", &(axis_names){cli_op_name, &set}));

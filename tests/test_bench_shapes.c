@@ -110,6 +110,25 @@ TEST(BenchShapes, lists) {
     EXPECT_EQ_I64(2, shapes.n);
 }
 
+/* Leaves no zero bytes in the part of the stack that the next function takes. */
+static __attribute__((noinline)) void fill_stack(void) {
+    volatile char bytes[4096];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 'x';
+}
+
+TEST(BenchShapes, long_words_are_refused) {
+    static bench_shapes shapes;
+    char text[200];
+    memset(text, '1', sizeof text);
+    for (size_t i = 0; i < 2; i++) {
+        text[i ? 70 : sizeof text - 1] = 0; /* longer than a word, and than a name */
+        fill_stack();
+        EXPECT_EQ_I64(CLI_USAGE, shapes_take_axes(text, &shapes));
+        EXPECT_EQ_I64(CLI_USAGE, shapes_take_segments(text, &shapes));
+    }
+}
+
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
 /* The array in memory. */

@@ -93,6 +93,8 @@ TEST(Machine, text_that_is_refused) {
     expect_refused("cpu.cores = 1\ngpu.sm_count = 4\n" CPU_FIELDS_BUT_CORES, "gpu_name is not");
     expect_refused("cpu.cores = 1\ngpu_name = x\n" CPU_FIELDS_BUT_CORES, "is missing");
     expect_refused("\x01\xff = 3\n", "line 1");
+    expect_refused("\x1b[2J\x7f\xc2\x9b = 3\n", "line 1: \"?[2J???\" is no key");
+    expect_refused("\xc3\xa9\xc2\xa0 = 3\n", "line 1: \"\xc3\xa9\xc2\xa0\" is no key");
 }
 
 /* ---- Ranges ----------------------------------------------------------------------------------------------------- */

@@ -105,14 +105,15 @@ TEST(Wisdom, text_that_is_cut_off_or_changed) {
 }
 
 /* FNV-1a, as wisdom.c has it. */
-static unsigned long long sign(const char *text) {
+static unsigned long long sign(const char *text, size_t size) {
     uint64_t signature = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        signature = (signature ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < size; i++)
+        signature = (signature ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
     return signature;
 }
 
-/* Expects text of these lines below the head, rightly signed, to be refused with a sentence. */
+/* Expects text of these lines below the head, rightly signed, to be refused with a sentence. In the text, a zero byte
+ * takes the place of each '@'. */
 static void expect_refusal(const char *lines, const char *sentence) {
     char text[TEXT];
     dpr_wisdom *none = dpr_wisdom_none(), *read = NULL;
@@ -122,9 +123,11 @@ static void expect_refusal(const char *lines, const char *sentence) {
     (void)snprintf(end, TEXT / 2, "%s", lines);
     for (const char *c = lines; *c; c++)
         count += *c == '\n';
-    const unsigned long long signature = sign(text);
-    (void)snprintf(text + strlen(text), TEXT / 4, "end %d %016llx\n", count, signature);
-    EXPECT_STATUS(sentence ? DPR_ERR_WISDOM : DPR_OK, dpr_wisdom_parse(text, strlen(text), &read));
+    size_t size = strlen(text);
+    for (char *at = text; (at = memchr(at, '@', size - (size_t)(at - text))) != NULL;)
+        *at = 0;
+    size += (size_t)snprintf(text + size, TEXT / 4, "end %d %016llx\n", count, sign(text, size));
+    EXPECT_STATUS(sentence ? DPR_ERR_WISDOM : DPR_OK, dpr_wisdom_parse(text, size, &read));
     if (sentence)
         EXPECT_EQ_STR(sentence, dpr_last_error());
     dpr_wisdom_release(read);
@@ -151,6 +154,9 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU TIME "1:1 \n", BAD_TIME);
     expect_refusal(CPU TIME "1:1  2:1\n", BAD_TIME);
     expect_refusal(CPU TIME "\n", BAD_TIME);
+    expect_refusal(CPU TIME "1:5@00\n", BAD_TIME);
+    expect_refusal(CPU "time cpu.simd@ sum f32 host call array 1:1\n", "line 4: the strategy is none of this build");
+    expect_refusal("cpu 0123456789abcdef A@CPU\n", "line 3: the processor's name is too long, or has a zero byte");
     expect_refusal(CPU TIME "2:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1\n" TIME "1:1\n", "line 5: times do not rise by place and by number of elements");
@@ -165,6 +171,9 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU "time cpu.simd sum f32 host call axes:64 1:1\n", "line 4: there is no such shape");
     expect_refusal("gpu 0123456789abcdef A GPU\n" TIME "1:1\n", "line 4: the strategy does not run on this processor");
     expect_refusal(CPU CPU, "line 4: the processor stands there twice");
+    expect_refusal("cpu 0123456789abcdef\n",
+                   "line 3: it should have a space and a name, perhaps an empty one, behind the signature");
+    expect_refusal("cpu 0123456789abcdef \n", NULL);
     expect_refusal("cpu 123 A CPU\n", "line 3: it should have a signature of 16 hexadecimal digits");
     expect_refusal("cpu 0123456789ABCDEF A CPU\n", "line 3: it should have a signature of 16 hexadecimal digits");
     expect_refusal("tpu 0123456789abcdef A TPU\n",
@@ -197,7 +206,7 @@ TEST(Wisdom, large_text) {
             at += snprintf(at, 100, " %d:%d", i * 1000, 1000000 + line);
         at += snprintf(at, 100, "\n");
     }
-    const unsigned long long signature = sign(text);
+    const unsigned long long signature = sign(text, (size_t)(at - text));
     at += snprintf(at, 100, "end %d %016llx\n", 3 + LINES, signature);
     const double began = test_now();
     ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, (size_t)(at - text), &read));

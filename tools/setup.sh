@@ -4,10 +4,10 @@
 
 dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libpng-dev libgtest-dev)
-# Tests from other languages, the example with MPI, plots of `dpr report` and a browser for its pages, and the linters,
-# which are of one version everywhere, because each formats a little differently.
+# Tests from other languages, the example with MPI, plots of `dpr report` and a browser for its pages; the linters, which
+# are of one version everywhere, because each formats a little differently; and the compiler of the fuzzers.
 dpr_test_packages=(gfortran python3-cffi python3-numpy libopenmpi-dev openmpi-bin gnuplot-nox chromium
-                   clang-format-14 clang-tidy-14 shellcheck)
+                   clang-format-14 clang-tidy-14 shellcheck clang-14 libclang-rt-14-dev)
 
 dpr_say() { printf '%s\n' "$*" >&2; }
 

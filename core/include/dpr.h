@@ -92,8 +92,8 @@ DPR_API const char *dpr_status_text(dpr_status status);
 
 /** The sentence that describes the last failure in the calling thread: it names the argument and the value.
  *
- * Returns "" before the first failure; never NULL. Read it right after the call that failed: later calls may change it.
- * The string belongs to the thread. */
+ * Control characters in what it quotes are '?'. Returns "" before the first failure; never NULL. Read it right after
+ * the call that failed: later calls may change it. The string belongs to the thread. */
 DPR_API const char *dpr_last_error(void);
 
 /** The cudaError_t behind the failure that dpr_last_error() describes; 0 (cudaSuccess) if no error of CUDA's caused it,

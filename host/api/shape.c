@@ -120,9 +120,9 @@ static dpr_status check_reach(const char *name, const dpr_axes *axes) {
 static void add_axis(dpr_axis axis, dpr_axis *list, int *n) {
     dpr_axis *last = list + *n - 1;
     int64_t in, out; /* from one beginning of the axis to the next */
-    const int overflow =
-        __builtin_mul_overflow(axis.in, axis.extent, &in) | __builtin_mul_overflow(axis.out, axis.extent, &out);
-    if (*n > 0 && !overflow && last->in == in && last->out == out)
+    const int in_overflows = __builtin_mul_overflow(axis.in, axis.extent, &in);
+    const int out_overflows = __builtin_mul_overflow(axis.out, axis.extent, &out);
+    if (*n > 0 && !in_overflows && !out_overflows && last->in == in && last->out == out)
         *last = (dpr_axis){last->extent * axis.extent, axis.in, axis.out};
     else
         list[(*n)++] = axis;

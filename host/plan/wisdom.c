@@ -378,8 +378,8 @@ static dpr_status refuse(const reader *r, const char *why) {
     return dpr_fail(DPR_ERR_WISDOM, "line %d: %s", r->line, why);
 }
 
-/* Copies the next word, up to a space or the end of the line, and steps over the space. 0 if it is empty or has
- * `size` bytes and more. */
+/* Copies the next word, up to a space or the end of the line, and steps over the space. 0 if it is empty, has `size`
+ * bytes and more, or has a zero byte. */
 static int take_word(reader *r, char *word, size_t size) {
     size_t n = 0;
     for (; r->at < r->end && *r->at != ' ' && *r->at != '\n'; r->at++, n++)
@@ -388,7 +388,7 @@ static int take_word(reader *r, char *word, size_t size) {
     word[n < size ? n : 0] = 0;
     if (r->at < r->end && *r->at == ' ')
         r->at++;
-    return n > 0 && n < size;
+    return n > 0 && n < size && !memchr(word, 0, n);
 }
 
 /* Whether the line ends here. Steps over its end. */
@@ -460,6 +460,8 @@ static dpr_status read_processor(reader *r, int on_gpu) {
     size_t n = 0;
     if (!take_signature(r, &p.signature))
         return refuse(r, "it should have a signature of 16 hexadecimal digits");
+    if (r->at[-1] != ' ')
+        return refuse(r, "it should have a space and a name, perhaps an empty one, behind the signature");
     for (; r->at < r->end && *r->at != '\n'; r->at++, n++) {
         if (n + 1 >= sizeof p.name || *r->at == 0)
             return refuse(r, "the processor's name is too long, or has a zero byte");

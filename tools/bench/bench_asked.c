@@ -38,6 +38,24 @@ static int parse_stride(const char *text, stride *out) {
     return out->factor > 1 ? CLI_OK : cli_usage("the factor '%s' must be more than 1", text);
 }
 
+/* Adds low, and what follows it up to high. The text of the factor is for messages. */
+static int add_steps(axis_counts *c, uint64_t low, uint64_t high, stride s, const char *text) {
+    enum { STEPS = 1 << 16 }; /* at most; small counts rise by less than 1 in many of them */
+    for (int step = 0; step < STEPS; step++) {
+        /* From the begin, so that rounding to whole numbers does not add up. A long double holds any count exactly. */
+        const long double x = s.factor > 0 ? roundl((long double)low * powl((long double)s.factor, step))
+                                           : (long double)low + (long double)s.addend * step;
+        if (x > (long double)high)
+            return CLI_OK;
+        if (step > 0 && (uint64_t)x == c->at[c->n - 1])
+            continue;
+        const int code = add_count(c, (uint64_t)x);
+        if (code != CLI_OK)
+            return code;
+    }
+    return cli_usage("the factor '%s' is too close to 1", text);
+}
+
 static int add_range(axis_counts *c, const char *text) {
     char low_text[CLI_WORD], high_text[CLI_WORD];
     uint64_t low, high;
@@ -57,17 +75,7 @@ static int add_range(axis_counts *c, const char *text) {
         return cli_usage("the range %s:%s goes down", low_text, high_text);
     if (low == 0 && s.factor > 0)
         return cli_usage("a range by a factor cannot begin at 0");
-    for (int step = 0;; step++) {
-        /* From the begin, so that rounding to whole numbers does not add up. A long double holds any count exactly. */
-        const long double x = s.factor > 0 ? roundl((long double)low * powl((long double)s.factor, step))
-                                           : (long double)low + (long double)s.addend * step;
-        if (x > (long double)high)
-            return CLI_OK;
-        if (step > 0 && (uint64_t)x == c->at[c->n - 1])
-            continue;
-        if ((code = add_count(c, (uint64_t)x)) != CLI_OK)
-            return code;
-    }
+    return add_steps(c, low, high, s, text);
 }
 
 static int by_size(const void *a, const void *b) {

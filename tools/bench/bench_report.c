@@ -285,8 +285,8 @@ static void write_sizes(report_out *out, const bench_results *r, size_t first, s
     static const char *const titles[] = {[TABLE_TIME] = "Microseconds a call:",
                                          [TABLE_RATIO] = "Time over that of the first subject:",
                                          [TABLE_RATE] = "GB/s:",
-                                         [TABLE_FLOOR] = "Time over that of reading as many bytes as a call reads "
-                                                         "and writes:"};
+                                         [TABLE_FLOOR] = ("Time over that of reading as many bytes as a call reads "
+                                                          "and writes:")};
     report_column columns[REPORT_COLUMNS] = {{NULL, NULL, UNIT_NONE}};
     static const char *const verdicts[][4] = {{"best", "choice", "regret"}, {"choice"}};
     cJSON *list = cJSON_CreateArray(), *line = NULL;

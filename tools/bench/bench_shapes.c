@@ -124,10 +124,12 @@ int shapes_take_axes(const char *text, void *out) {
     }
     for (const char *left = text; left && code == CLI_OK;) {
         code = cli_next_word(&left, ',', word);
-        if (code == CLI_OK && strlen(whole) + strlen(word) + 2 > sizeof whole)
+        if (code != CLI_OK)
+            return code;
+        if (strlen(whole) + strlen(word) + 2 > sizeof whole)
             return cli_usage("'%s' is too long", word);
         strcat(strcat(whole, *whole ? "," : ""), word);
-        if (code == CLI_OK && !(left && strlen(left) > 0 && (left[1] == 0 || left[1] == ','))) {
+        if (!(left && strlen(left) > 0 && (left[1] == 0 || left[1] == ','))) {
             code = add_array(whole, list);
             whole[0] = 0;
         }

@@ -26,6 +26,9 @@ if(DPR_SANITIZE)
         $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${DPR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
     target_link_options(dpr_options INTERFACE -fsanitize=${DPR_SANITIZE})
 endif()
+if(DPR_FUZZ)
+    target_compile_options(dpr_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+endif()
 
 # What the library needs at link time, whether it is linked here or, as libdpr.a, in a program.
 set(dpr_link_libraries PkgConfig::HWLOC Threads::Threads ${CMAKE_DL_LIBS} m)

@@ -136,7 +136,7 @@ int cli_parse(int argc, char **argv, const cli_help *help, const cli_option *opt
     int code, wants_help = 0;
     describe_options(options, longs, shorts);
     opterr = 0;
-    optind = 1;
+    optind = 0; /* begins anew, also if an earlier call ended within a word of several options */
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (code == '?')
             return bad_option(argv[optind - 1]);

@@ -186,7 +186,7 @@ void report_text(report_out *out, report_place place, const char *format, ...) {
     fputs(markdown ? marks[place] : "", out->f);
     defuse(text);
     fprintf(out->f, "%s%s", text, place != REPORT_HEADING ? "\n" : markdown ? "\n\n" : ":\n");
-    out->last = place;
+    out->last = (int)place;
 }
 
 static void print_cell(char text[REPORT_CELL], const cJSON *item, column_unit unit) {

@@ -114,7 +114,7 @@ static int parse_bool(const char *text, value *out) {
 }
 
 int value_parse(dpr_dtype dtype, const char *text, value *out) {
-    const int kind = value_kind(dtype);
+    const dpr_kind kind = value_kind(dtype);
     value v = {{0}};
     const int bad = kind == DPR_KIND_BOOL                    ? parse_bool(text, &v)
                     : kind & (DPR_KIND_SINT | DPR_KIND_UINT) ? parse_integer(dtype, text, &v)
