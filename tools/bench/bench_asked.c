@@ -40,7 +40,7 @@ static int parse_stride(const char *text, stride *out) {
 
 /* Adds low, and what follows it up to high. The text of the factor is for messages. */
 static int add_steps(axis_counts *c, uint64_t low, uint64_t high, stride s, const char *text) {
-    enum { STEPS = 1 << 16 }; /* at most; small counts rise by less than 1 in many of them */
+    enum { STEPS = 1 << 17 }; /* at most; small counts rise by less than 1 in many of them */
     for (int step = 0; step < STEPS; step++) {
         /* From the begin, so that rounding to whole numbers does not add up. A long double holds any count exactly. */
         const long double x = s.factor > 0 ? roundl((long double)low * powl((long double)s.factor, step))
