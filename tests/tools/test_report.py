@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -268,8 +269,45 @@ class Hostile(Report):
             commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
             self.assertTrue(commands)
             for command in commands:
-                self.assertRegex(command, r"\A[-\w ./%:,+^\n]*\Z")
+                self.assertRegex(command.replace(" # (incomplete)\n", "\n"), r"\A[-\w ./%:,+^\n]*\Z")
                 self.assertNotIn("hacked", command)
+
+    def commands(self, *documents):
+        _, out = self.of(list(documents))
+        return "".join(re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)).splitlines()
+
+    def test_commands_to_reproduce(self):
+        common = "-o sum -t f32"
+        tail = "-m blocking -c cold -a 1% -b 60s -f json"
+        shapes = [row("planner", n, axes=a) for a, n in (("Nx16:1", 4096), ("NxN:0", 3969), ("8x8:1", 64),
+                                                          ("Nx16:1", 1024))]
+        gpu = {"name": "a GPU", "kind": "gpu"}
+        block = [row("basic.tree", block=256, depth=3)]
+        self.assertEqual(self.commands(document([row()])), [f"dpr bench -d cpu {common} -n 2^10 -s cpu.simd {tail}"])
+        self.assertEqual(self.commands(document(shapes, device=gpu)),
+                         [f"dpr bench --axes Nx16:1,NxN:0,8x8:1 {common} -n 2^10,2^12 {tail}"])
+        self.assertEqual(self.commands(document(shapes[2:3], device=gpu)),
+                         [f"dpr bench --axes 8x8:1 {common} {tail}"])
+        self.assertEqual(self.commands(document(block, device=gpu)),
+                         [f"dpr bench {common} -n 2^10 -s basic.tree --block 256 {tail}"])
+        self.assertEqual(self.commands(document(block, device=gpu, benchmark="dpr bench --ladder")),
+                         [f"dpr bench --ladder {common} -n 2^10 --block 256 -a 1% -b 60s -f json"])
+        self.assertEqual(self.commands(document(block, device=gpu, benchmark="dpr bench --nested")),
+                         [f"dpr bench --nested {common} -n 2^10 --block 256 --depth 3 -a 1% -b 60s -f json"])
+        self.assertEqual(self.commands({"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
+                                        "device": {"name": "a CPU", "cpu": "a CPU"}}),
+                         ["dpr recurse fib -d cpu --size 9 --engine all --json"])
+
+    def test_commands_that_lack_something_say_so(self):
+        for rows in ([row(op="rm -rf $HOME"), row()], [row(block=256), row(block=512)]):
+            self.assertRegex(self.commands(document(rows))[0], r"\Adpr bench .* # \(incomplete\)\Z")
+        _, out = self.of(document([row(op="a b")]))
+        self.assertIn("A command with <code>(incomplete)</code> lacks words of its file", out)
+
+    def test_commands_are_grouped_by_commit(self):
+        _, out = self.of([document([row()]), document([row(count=2048)], commit="def"), document([row()], commit="def")])
+        self.assertRegex(out, r"at commit abc:</p>\n<pre><code>dpr bench [^\n]*\n</code>")
+        self.assertRegex(out, r"at commit def:</p>\n<pre><code>dpr bench [^\n]*\ndpr bench [^\n]*\n</code>")
 
     def test_bytes_that_are_no_text(self):
         data = json.dumps(self.documents("BYTES")).encode()
@@ -393,6 +431,36 @@ class Plots(Report):
             self.assertIn(f"note: the page has no plots: {wanted}", err)
             self.assertEqual(Page(out).problems, [])
             self.bad(wanted, "report", self.FILE, "--svg", self.NAME, env=self.without_gnuplot(script))
+
+    def test_gnuplot_that_draws_too_little(self):
+        """Exit status 0 with no picture, or with fewer than are asked for, is a failure."""
+        count = len(self.good("report", self.FILE, "--list").split())
+        for script, drawn in ((":", 0), ("echo '<svg></svg>'", 1)):
+            env = self.without_gnuplot(f'[ "$1" = --version ] && exit 0\n{script}')
+            code, out, err = run("report", self.FILE, env=env)
+            self.assertEqual((code, err),
+                             (0, f"dpr: report: note: the page has no plots: gnuplot drew {drawn} of {count} plots\n"))
+            page = Page(out)
+            self.assertEqual(page.problems, [])
+            self.assertIn(f"plots need gnuplot: gnuplot drew {drawn} of", out)
+            self.assertNotIn("class=\"plot\"", out)
+            self.assertNotIn("class=\"legend\"", out)
+            self.assertIn("<details open><summary>Table", out)
+        for kind in ("svg", "png"):
+            self.bad("the plot cannot be drawn: gnuplot drew 0 of 1 plot", "report", self.FILE, f"--{kind}", self.NAME,
+                     "-O", f"{self.folder}/x", env=self.without_gnuplot(":"))
+        self.assertFalse(os.path.exists(f"{self.folder}/x"))
+
+    def test_gnuplot_that_nobody_can_wait_for(self):
+        done = subprocess.run([DPR, "report", self.FILE], capture_output=True, check=True,
+                              env={**os.environ, **self.without_gnuplot(":")},
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertIn("gnuplot's exit status is unknown: No child processes", done.stderr.decode())
+
+    def test_gnuplot_complains_behind_a_line_of_the_script(self):
+        env = self.without_gnuplot('[ "$1" = --version ] && exit 0\n'
+                                   'printf "\\nset terminal svg\\n     ^\\nline 3: no terminal\\n\\n" >&2; exit 1')
+        self.bad("gnuplot failed: line 3: no terminal", "report", self.FILE, "--svg", self.NAME, env=env)
 
     def test_gnuplot_that_writes_something_else(self):
         """Nothing of it but shapes and texts comes into the page."""

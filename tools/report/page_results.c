@@ -178,7 +178,8 @@ double result_best_rate(const results *r, const char *device) {
 }
 
 static int are_together(const result *a, const result *b) {
-    return a->file == b->file && a->kind == b->kind && strcmp(a->device, b->device) == 0;
+    return a->file == b->file && a->kind == b->kind && strcmp(a->device, b->device) == 0
+           && strcmp(json_text(a->document, "commit"), json_text(b->document, "commit")) == 0;
 }
 
 size_t result_group_begin(const results *r, size_t i) {

@@ -70,7 +70,8 @@ double result_read_rate(const results *r, const result *one);
 /* The best of the device's; NAN: none. */
 double result_best_rate(const results *r, const char *device);
 
-/* Where the results begin and end that are of the same file, kind and device as result i, and next to each other. */
+/* Where the results begin and end that are of the same file, kind, device and commit as result i, and next to each
+ * other. */
 size_t result_group_begin(const results *r, size_t i);
 size_t result_group_end(const results *r, size_t i);
 

@@ -6,11 +6,6 @@
 #include "figures.h"
 #include "page.h"
 
-static int compare_numbers(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The sizes become columns, in their order. */
 static void add_sizes(page *p, grid *g, const cJSON *list) {
     const size_t most = (size_t)cJSON_GetArraySize(list);
@@ -26,7 +21,7 @@ static void add_sizes(page *p, grid *g, const cJSON *list) {
         if (count >= 0 && count < 0x1p63)
             sizes[n++] = count;
     }
-    qsort(sizes, n, sizeof *sizes, compare_numbers);
+    qsort(sizes, n, sizeof *sizes, figure_compare);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || sizes[i] != sizes[i - 1])
             (void)grid_column_of(g, figure_elements((uint64_t)sizes[i], text));
