@@ -161,6 +161,44 @@ class Results(Report):
         self.assertIn(["fact", "a CPU", "another CPU"], [t[0] for t in page.tables])
         self.assertEqual(out.count("<details class=\"case\""), 1)
 
+    def test_files_of_one_name(self):
+        os.makedirs(f"{self.folder}/old")
+        files = [self.save(name, document([row("a", n, us, chosen=True) for n in (1024, 2048)]))
+                 for name, us in (("one.json", 1), ("old/one.json", 2), ("two.json", 3))]
+        page, out = self.page(*files)
+        table = next(t for t in page.tables if t[0][0] == "elements" and t[0][-1] == "a CPU, two.json")
+        self.assertEqual(table[1][1:], ["1", "2", "3"])
+        for file in files[:2]:
+            self.assertIn(f"<th scope=\"row\" data-v=\"{files.index(file)}\">{file}", out)
+
+    def test_results_of_one_file_are_apart(self):
+        page, _ = self.of([document([row("a", n, us, chosen=True) for n in (1024, 2048)]) for us in (1, 2)])
+        table = next(t for t in page.tables if t[0] == ["elements", "a CPU, result.json", "a CPU, result.json (2)"])
+        self.assertEqual(table[1], ["1024", "1", "2"])
+
+    def test_devices_of_one_name(self):
+        """Facts tell them apart. One without facts is the first, and no rate is borrowed from another."""
+        def on(name, read=None, **facts):
+            more = {"read_gb_per_s": read} if read else {}
+            return document([row(n_us[0], n, n_us[1]) for n, n_us in ((1024, ("a", 1)), (2048, ("a", 2)))],
+                            device={"name": name, **facts}, **more)
+        page, out = self.of([on("H", sm_count=1, read=5), on("H", sm_count=2), on("H"), on("H", sm_count=2, kind="gpu")])
+        table = next(t for t in page.tables if t[0][0] == "fact")
+        self.assertEqual(table[0], ["fact", "H", "H (2)"])
+        self.assertIn(["SMs", "1", "2"], table)
+        self.assertIn(["kind", "-", "gpu"], table)
+        self.assertIn(["best measured rate of reading memory, GB/s", "5", "-"], table)
+        self.assertEqual(out.count("measured read rate</ul>"), 2 if HAS_GNUPLOT else 0)
+
+    def test_titles_have_units(self):
+        rows = [row("a", n, 1, chosen=True, subject="dpr", ratio=1) for n in (1024, 2048)]
+        page, out = self.of([document(rows), document(rows), document(rows, benchmark="dpr peers")])
+        for title in ("Time in us: sum of f32", "Bandwidth in GB/s: sum of f32",
+                      "Time of the planner's choice in us, by result: sum of f32"):
+            self.assertIn(f"<caption>{title}".replace("'", "&#39;"), out)
+            self.assertIn(f"<figcaption>{title}".replace("'", "&#39;"), out)
+        self.assertNotRegex(out, "<caption>(Time|Bandwidth):")
+
     def test_list_and_standard_input(self):
         _, out = self.of([document([row()]), document([row()])])
         self.assertIn("cpu.simd", out)
@@ -500,7 +538,7 @@ addEventListener("load", () => {
   const out = document.createElement("output");
   const column = (table, i) => Array.from(table.tBodies[0].rows, (row) => row.cells[i].textContent);
   const say = (name, value) => { out.textContent += name + "=" + JSON.stringify(value) + "\\n"; };
-  const table = Array.from(document.querySelectorAll("table")).find((t) => /Time: sum/.test(t.caption.textContent));
+  const table = Array.from(document.querySelectorAll("table")).find((t) => /Time in us: sum/.test(t.caption.textContent));
   const headings = table.tHead.rows[0].cells;
   const press = (i) => { headings[i].querySelector("button").click(); };
   say("before", column(table, 0));

@@ -6,7 +6,7 @@
 /* What a plot of a case shows. */
 typedef struct view {
     const char *name;  /* of plots: "time-" */
-    const char *title; /* "Time" */
+    const char *title; /* "Time in us" */
     const char *upwards, *note;
     case_value value;
     int logarithmic, has_crossovers;
@@ -15,10 +15,11 @@ typedef struct view {
     const char *rule_name;
 } view;
 
-static const view times = {"time-", "Time", "time, us", NULL, case_time, 1, 1, "the choice of the planner", NAN, NULL};
-static const view peers = {"peers-time-", "Time", "time, us", NULL, case_time, 1, 1, NULL, NAN, NULL};
-static const view rates = {"bandwidth-", "Bandwidth", "bandwidth, GB/s",   NULL, case_rate, 0, 0,
-                           NULL,         0,           "measured read rate"};
+static const view times = {"time-", "Time in us", "time, us", NULL, case_time, 1, 1, "the choice of the planner",
+                           NAN,     NULL};
+static const view peers = {"peers-time-", "Time in us", "time, us", NULL, case_time, 1, 1, NULL, NAN, NULL};
+static const view rates = {"bandwidth-",        "Bandwidth in GB/s", "bandwidth, GB/s", NULL, case_rate, 0, 0, NULL, 0,
+                           "measured read rate"};
 static const view ratios = {"peers-ratio-",
                             "Time compared with dpr's",
                             "time over the time of dpr",
@@ -61,22 +62,40 @@ static void show(page *p, const result_case *c, const view *v, const result *one
     grid_free(&g);
 }
 
+/* A new column for a result. Results of one file and device have numbers. */
+static int add_column(grid *g, const result *one) {
+    char name[GRID_NAME];
+    const size_t before = g->columns;
+    int column = -1;
+    for (int number = 1; g->columns == before && number <= GRID_COLUMNS; number++) {
+        const int n = snprintf(name, sizeof name, "%.70s, %.70s", one->device, result_file(one));
+        if (number > 1)
+            snprintf(name + n, sizeof name - (size_t)n, " (%d)", number);
+        column = grid_column_of(g, name);
+    }
+    return g->columns > before ? column : -1;
+}
+
 /* The planner's choice on several machines, or in several files of one. */
 static void show_choices(page *p, const result_case *c) {
-    char name[RESULT_NAME], title[RESULT_NAME + 64], column[GRID_NAME], row_name[32];
+    char name[RESULT_NAME], title[RESULT_NAME + 64], row_name[32];
     grid g = {.heading = "elements"};
     page_figure figure = {.title = title, .g = &g};
+    const result *last = NULL;
+    int column = -1;
     for (size_t i = 0; i < c->count; i++) {
         const result_row *row = c->rows[i];
         const result *one = &p->r->at[row->result];
         if (!row->chosen || !row->ok || isnan(row->us) || !(row->count >= 0))
             continue;
-        snprintf(column, sizeof column, "%.70s, %.70s", one->device, result_file(one));
+        column = one == last ? column : add_column(&g, one); /* a result's rows are together */
+        last = one;
         snprintf(row_name, sizeof row_name, "%.0f", row->count);
-        grid_set(&g, grid_row_of(&g, row_name, row->count), grid_column_of(&g, column), (grid_cell){.value = row->us});
+        grid_set(&g, grid_row_of(&g, row_name, row->count), column, (grid_cell){.value = row->us});
     }
     grid_sort(&g);
-    snprintf(title, sizeof title, "Time of the planner's choice, by result: %s", result_case_name(c->rows[0], name));
+    snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
+             result_case_name(c->rows[0], name));
     figure.name = "choices";
     figure.look = (plot_look){.form = PLOT_SIZES,
                               .title = title,
