@@ -199,6 +199,43 @@ class Results(Report):
             self.assertIn(f"<figcaption>{title}".replace("'", "&#39;"), out)
         self.assertNotRegex(out, "<caption>(Time|Bandwidth):")
 
+    def test_numbers_keep_their_digits(self):
+        times = (0.00012345678, 0.0045678, 0.056789, 1.2345678, 1234567.891)
+        page, out = self.of(document([row("a", 1 << i, us) for i, us in enumerate(times)]))
+        table = next(t for t in page.tables if t[0] == ["elements", "a"])
+        self.assertEqual([line[1] for line in table[1:]], ["0.000123", "0.00457", "0.0568", "1.235", "1234568"])
+        for us in times:
+            self.assertIn(f'<td data-v="{us:.15g}">', out)
+        self.assertIn("<td>2", out)  # what is whole has no second number
+        pools = [{"asked": n, "pending": n, "median_us": 1} for n in (1234567, 12345678)]
+        page, _ = self.of({"benchmark": "dpr bench --nested", "pools": pools})
+        self.assertIn(["1234567", "1"], [line for t in page.tables for line in t])
+
+    def test_plots_that_are_left_out_are_named(self):
+        steps = [row(f"s{i}", 1024, 1.0, share=0.5) for i in range(61)]
+        shapes = [row(segments=f"s{i}") for i in range(61)]
+        for benchmark, rows in (("dpr bench --ladder", steps), ("dpr bench", shapes)):
+            _, out = self.of(document(rows, benchmark=benchmark))
+            self.assertEqual("The plot is left out, because the table has 61 rows, and a plot has room for 60." in out,
+                             HAS_GNUPLOT)
+
+    def test_choices_that_are_left_out_are_named(self):
+        rows = [row("ab"[i % 2], 1000 + i, 1.0, chosen=True) for i in range(70)]
+        _, out = self.of(document(rows))
+        self.assertIn("<code>b</code> at 1063 elements, and there are 6 larger sizes, whose choices are left out.", out)
+        self.assertIn("The plot has the first dotted lines alone", out)
+        self.assertNotIn("larger sizes", self.of(document(rows[:64]))[1])
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_lines_with_blocks_have_colours_of_their_own(self):
+        rows = [row("a", n, 1.0 + i, block=32 * (i + 1)) for i in range(18) for n in (1024, 2048)]
+        _, out = self.of(document(rows))
+        legend = re.search(r'<ul class="legend">.*?</ul>', out, re.S).group(0)
+        classes = re.findall(r'class="key ([^"]*)"', legend)[:18]
+        self.assertEqual(len(set(classes)), 18, classes)
+        self.assertEqual((classes[0], classes[8], classes[16]), ("s0", "s0 d", "s0 dd"))
+        self.assertIn(".dd .l { stroke-dasharray", out)
+
     def test_list_and_standard_input(self):
         _, out = self.of([document([row()]), document([row()])])
         self.assertIn("cpu.simd", out)

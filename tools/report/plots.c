@@ -152,11 +152,16 @@ static void draw_rules(FILE *f, const plot_look *look) {
         fprintf(f, "  $none using 1:2 with lines notitle, \\\n");
 }
 
+int plot_dash(int colour) {
+    return colour / PLOT_COLOURS < PLOT_DASHES ? colour / PLOT_COLOURS : PLOT_DASHES - 1;
+}
+
 static int colour_of(const plot_look *look, size_t column) {
     return look->colours ? look->colours[column] : (int)column;
 }
 
 static void draw_columns(FILE *f, const grid *g, const plot_look *look) {
+    static const int dashes[PLOT_DASHES] = {1, 2, 4}; /* gnuplot's: whole, dashes, dashes and dots */
     char word[PLOT_WORD];
     for (size_t i = 0; i < g->columns; i++) {
         const int colour = colour_of(look, i);
@@ -167,7 +172,7 @@ static void draw_columns(FILE *f, const grid *g, const plot_look *look) {
         else
             fprintf(f, "1:2 with %s pt %d ps 0.6 lw 1.5 dt %d lc rgb '%s'",
                     look->form == PLOT_SIZES ? "linespoints" : "points", symbols[colour % PLOT_COLOURS],
-                    colour < PLOT_COLOURS ? 1 : 2, rgb);
+                    dashes[plot_dash(colour)], rgb);
         fprintf(f, " title '%s', \\\n", plot_word(g->column[i], 30, word));
     }
 }
@@ -287,13 +292,14 @@ static void describe(plot *p, const grid *g, const plot_look *look) {
              *look->upwards ? "." : "");
 }
 
-/* Rows of dots, bars and squares that a plot has room for. */
-enum { MOST_LINES = 60 };
+int plot_is_too_long(const grid *g, const plot_look *look) {
+    return look->form != PLOT_SIZES && g->rows > PLOT_LINES;
+}
 
 const plot *plot_add(plots *all, const char *name, const grid *g, const plot_look *look, size_t place) {
     plot_look whole = *look;
     const int has_lines = look->form != PLOT_SIZES;
-    if (!complete(g, &whole) || (has_lines && g->rows > MOST_LINES))
+    if (!complete(g, &whole) || plot_is_too_long(g, look))
         return NULL;
     if (all->count == PLOT_MOST) {
         all->left_out++;

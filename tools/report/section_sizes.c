@@ -37,6 +37,7 @@ static void show(page *p, const result_case *c, const view *v, const result *one
     int of_columns[GRID_COLUMNS];
     case_choice choices[CASE_CHOICES];
     char name[RESULT_NAME], title[RESULT_NAME + 160], plot_name[RESULT_NAME + 32];
+    size_t left_out = 0;
     const size_t number = (size_t)(one - p->r->at);
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
@@ -55,8 +56,10 @@ static void show(page *p, const result_case *c, const view *v, const result *one
                               .rule_name = v->rule_name,
                               .crossovers = crossovers,
                               .colours = of_columns};
-    if (v->has_crossovers)
-        figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices), crossovers);
+    if (v->has_crossovers) {
+        figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices, &left_out), crossovers);
+        figure.note = left_out ? "The plot has the first dotted lines alone, because there are too many." : v->note;
+    }
     case_ranges(c, v->value, &figure.look);
     page_show(p, &figure);
     grid_free(&g);
@@ -125,8 +128,11 @@ static void show_case(page *p, const result_case *c, const view *const views[2],
     if (several > 1)
         show_choices(p, c);
     html_put(&p->h, "</div>\n");
-    for (size_t i = 0; i < p->r->count; i++)
-        case_put_choices(&p->h, &p->r->at[i], choices, case_choices(c, i, choices));
+    for (size_t i = 0; i < p->r->count; i++) {
+        size_t left_out;
+        const size_t n = case_choices(c, i, choices, &left_out);
+        case_put_choices(&p->h, &p->r->at[i], choices, n, left_out);
+    }
 }
 
 static void show_cases(page *p, result_kind kind, const view *const views[2]) {

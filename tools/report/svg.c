@@ -10,8 +10,9 @@
 /* ---- Classes and symbols ---------------------------------------------------------------------------------------- */
 
 const char *svg_class(int series, char text[SVG_CLASS]) {
+    static const char *const dashes[PLOT_DASHES] = {"", " d", " dd"};
     if (series >= 0)
-        snprintf(text, SVG_CLASS, series < PLOT_COLOURS ? "s%d" : "s%d d", series % PLOT_COLOURS);
+        snprintf(text, SVG_CLASS, "s%d%s", series % PLOT_COLOURS, dashes[plot_dash(series)]);
     else if (series <= SERIES_LEVEL)
         snprintf(text, SVG_CLASS, "h%d", SERIES_LEVEL - series);
     else
