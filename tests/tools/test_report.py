@@ -96,6 +96,7 @@ class Report(ToolTest):
                          "installed (package gnuplot-nox)\n")
         page = Page(out)
         self.assertEqual(page.problems, [])
+        self.assertNotRegex(page.text, r"(?i)\b(nan|inf)\b")
         for link in page.links:
             self.assertTrue(link == "data:," or link[1:] in page.ids, link)
         return page, out
@@ -107,7 +108,7 @@ class Report(ToolTest):
 class Results(Report):
     def test_all_of_the_project(self):
         page, out = self.page(*RESULTS)
-        self.assertLess(len(out), 1.5e6)
+        self.assertLess(len(out), 1.6e6)
         self.assertTrue(set(SECTIONS) <= page.ids, page.ids)
         for file in RESULTS:
             self.assertIn(os.path.basename(file), out)
@@ -295,6 +296,16 @@ class Partial(Report):
         _, out = self.of(document([row()], ended_early="the device is gone"))
         self.assertIn("ended early (the device is gone)", out)
 
+    def test_state_of_a_group_is_the_worst(self):
+        page, _ = self.of([document([row()]), document([row()], ended_early="the device is gone"), document([row()])])
+        self.assertEqual([line[-1] for line in page.tables[0]], ["state", "the device is gone"])
+
+    def test_regret_without_a_count(self):
+        regret = [{"op": "sum", "dtype": "f32", "winner": "a", "chosen": "b", "regret_percent": 7}]
+        _, out = self.of(document([row()], regret=regret))
+        self.assertIn(": 1 choice, which takes 7.00 %", out)
+        self.assertIn("The worst is 7 %: sum of f32.</p>", out)
+
     def test_failed_rows(self):
         page, _ = self.of(document([row("a", ok=False), row("b", doubtful=True, settled=False)]))
         self.assertIn(["2^10", "failed", "1.500~?"], page.tables[2])
@@ -461,6 +472,56 @@ class Plots(Report):
         with open(path, "rb") as f:
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
         self.assertEqual(os.listdir(self.folder), ["plot.png"])
+
+    def plot(self, path, name, *more, **kwargs):
+        """The texts of a plot, and how many symbols its series have."""
+        svg = ElementTree.fromstring(self.good("report", path, "--svg", name, *more, **kwargs))
+        tag = "{http://www.w3.org/2000/svg}"
+        return ([e.text for e in svg.iter(f"{tag}text")],
+                {g.get("class"): len(g.findall(f"{tag}use")) for g in svg.iter(f"{tag}g")})
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_plots_side_by_side_have_the_same_axes(self):
+        path = self.save("result.json", [
+            document([row("a", n) for n in (1024, 2048)], device={"name": f"d{rate}"}, read_gb_per_s=rate)
+            for rate in (3, 3000)])
+        one, two = (self.plot(path, f"bandwidth-sum-of-f32-blocking-cold-cache{n}")[0] for n in ("", "-2"))
+        self.assertEqual(one, two)
+        self.assertIn("3000", one)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_rows_without_a_count_are_not_drawn(self):
+        path = self.save("result.json", document([row("a", n, chosen=True) for n in (None, -5, 1024, 2048)]))
+        texts, symbols = self.plot(path, "time-sum-of-f32-blocking-cold-cache")
+        self.assertEqual([t for t in texts if "^" in t], ["2^10", "2^11"])
+        self.assertEqual(symbols["s0"], 3)  # with the key
+
+    def test_texts_of_any_length_and_with_attributes(self):
+        env = self.without_gnuplot("[ \"$1\" = --version ] && exit 0\nwhile read -r x; do :; done\n"
+                                   f"echo '<svg><text x=\"1\">{'&gt;' * 90}</text><text>b</text></svg>'")
+        self.assertEqual(self.plot(self.FILE, self.NAME, env=env)[0], [">" * 90, "b"])
+
+    def test_levels_read_without_colours(self):
+        """Each level is darker than the one before, or lighter in dark mode; and the squares have edges."""
+        _, out = self.of(document([row()]))
+        levels = re.findall(r"--h0: (#\w+); --h1: (#\w+); --h2: (#\w+); --h3: (#\w+); --h4: (#\w+);", out)
+        self.assertEqual(len(levels), 3)
+        for colours in levels:
+            light = []
+            for colour in colours:
+                parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+                linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+                light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+            steps = [a / b for a, b in zip(light, light[1:])]
+            self.assertTrue(min(steps) > 1.25 or max(steps) < 1 / 1.25, steps)
+        self.assertIn(".h0, .h1, .h2, .h3, .h4 { stroke:", out)
+
+    def test_print(self):
+        _, out = self.of(document([row()]))
+        printed = out[out.rindex("@media print"):out.index("</style>")]
+        self.assertIn(".side { display: block; }", printed)
+        self.assertIn("closed parts are not printed", printed)
+        self.assertNotIn("details:not([open]) {", printed)
 
     def test_mistakes(self):
         for wanted, *args in (("no file of results is named", ), ("there is no plot 'x'", self.FILE, "--svg", "x"),

@@ -83,11 +83,11 @@ void case_fill(grid *g, const result_case *c, size_t number, case_value value) {
         grid_sort(g);
 }
 
-void case_ranges(const result_case *c, case_value value, plot_look *look) {
+void case_ranges(const result_case *c, case_value value, double rule, plot_look *look) {
     double low = INFINITY, high = -INFINITY, left = INFINITY, right = -INFINITY;
     for (size_t i = 0; i < c->count; i++) {
         const result_row *row = c->rows[i];
-        if (!row->ok || !(value(row) >= 0))
+        if (!row->ok || !(value(row) >= 0) || (!*row->shape && !(row->count >= 0)))
             continue;
         if (value(row) > 0)
             low = fmin(low, value(row));
@@ -97,9 +97,9 @@ void case_ranges(const result_case *c, case_value value, plot_look *look) {
     }
     look->low = !look->logarithmic ? 0 : low <= high ? low / 1.4 : NAN;
     look->high = !(low <= high) ? NAN : look->logarithmic ? high * 1.4 : 1.08 * high;
-    if (isfinite(look->rule) && isfinite(look->high)) {
-        look->high = fmax(look->high, 1.08 * look->rule);
-        look->low = fmin(look->low, look->rule / 1.4);
+    if (isfinite(rule) && isfinite(look->high)) {
+        look->high = fmax(look->high, 1.08 * rule);
+        look->low = fmin(look->low, rule / 1.4);
     }
     look->left = left <= right ? left : NAN;
     look->right = left <= right ? right : NAN;
@@ -117,7 +117,7 @@ size_t case_choices(const result_case *c, size_t number, case_choice choices[CAS
     size_t rows = 0, n = 0;
     *left_out = 0;
     for (size_t i = 0; chosen && i < c->count; i++)
-        if (c->rows[i]->result == number && c->rows[i]->chosen && isfinite(c->rows[i]->count))
+        if (c->rows[i]->result == number && c->rows[i]->chosen && c->rows[i]->count >= 0)
             chosen[rows++] = c->rows[i];
     if (chosen)
         qsort(chosen, rows, sizeof(const result_row *), compare_counts);

@@ -28,9 +28,9 @@ double case_ratio(const result_row *row);
 /* Values of the rows of one result, by size and subject; with the shape, if they have one, by shape and subject. */
 void case_fill(grid *g, const result_case *c, size_t number, case_value value);
 
-/* The least and the greatest value and size of all results, so that plots side by side have the same axes. NAN: there
- * is none. */
-void case_ranges(const result_case *c, case_value value, plot_look *look);
+/* The least and the greatest value and size of all results, so that plots side by side have the same axes. `rule` is
+ * the greatest rule of these plots, which is on the axes, too. NAN: there is none. */
+void case_ranges(const result_case *c, case_value value, double rule, plot_look *look);
 
 /* Where the planner's choice changes between two sizes that were measured: halfway, as its logarithm. */
 enum { CASE_CHOICES = 64 };

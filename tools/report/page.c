@@ -53,7 +53,7 @@ size_t page_result_number(const page *p, const result *one) {
 }
 
 static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
-    html_put(&p->h, "<p class=\"from\">From ");
+    html_put(&p->h, "<p class=\"from\">The values are from ");
     if (figure->from) {
         html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(p, figure->from));
         html_text(&p->h, result_file(figure->from));
@@ -63,7 +63,7 @@ static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
         html_put(&p->h, "the results of this case");
     }
     if (drawn)
-        html_put(&p->h, "; plot <code>%s</code>", drawn->name);
+        html_put(&p->h, ". The plot is called <code>%s</code>", drawn->name);
     html_put(&p->h, ".</p>\n");
 }
 

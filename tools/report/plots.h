@@ -38,6 +38,9 @@ typedef struct plot_look {
     const int *colours; /* numbers of the columns' colours; NULL: as they come */
 } plot_look;
 
+/* A plot without a rule, and with the axes of its grid. */
+plot_look plot_plain(plot_form form, const char *title, const char *across);
+
 /* The dash pattern of a column with that colour, from 0 on, which is a whole line. */
 int plot_dash(int colour);
 

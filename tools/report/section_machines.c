@@ -15,10 +15,19 @@ static size_t count_rows(const results *r, size_t i, size_t end) {
     return n;
 }
 
+/* That of the first document that is not complete. */
+static const char *state_of(const results *r, size_t i, size_t end) {
+    for (; i < end; i++) {
+        const char *ended = json_text(r->at[i].document, "ended_early");
+        if (json_true(r->at[i].document, "interrupted") || *ended)
+            return *ended ? ended : "interrupted";
+    }
+    return "complete";
+}
+
 static void put_result(page *p, size_t i, size_t end) {
     html *h = &p->h;
     const result *one = &p->r->at[i];
-    const char *ended = json_text(one->document, "ended_early");
     if (!html_row(h, result_file(one), (double)i))
         return;
     html_cell(h, result_program(one->kind));
@@ -26,7 +35,7 @@ static void put_result(page *p, size_t i, size_t end) {
     html_cell(h, json_text(one->document, "version"));
     html_cell(h, json_text(one->document, "commit"));
     html_number(h, one->kind == RESULT_CPU ? NAN : (double)count_rows(p->r, i, end), NULL);
-    html_cell(h, json_true(one->document, "interrupted") ? "interrupted" : *ended ? ended : "complete");
+    html_cell(h, state_of(p->r, i, end));
 }
 
 static void put_results(page *p) {

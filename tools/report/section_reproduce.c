@@ -236,9 +236,9 @@ static void show(page *p, size_t i, size_t end) {
     const result *one = &p->r->at[i];
     html_put(h, "<h3 id=\"r%zu\">", page_result_number(p, one));
     html_text(h, result_file(one));
-    html_put(h, "</h3>\n<p>On ");
+    html_put(h, "</h3>\n<p>It was measured on ");
     html_text(h, one->device);
-    html_put(h, ", at commit ");
+    html_put(h, " at commit ");
     html_text(h, json_text(one->document, "commit"));
     html_put(h, ":</p>\n<pre><code>");
     for (; i < end; i++)

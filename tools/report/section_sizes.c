@@ -31,8 +31,20 @@ static const view ratios = {"peers-ratio-",
                             1,
                             "as fast as dpr"};
 
-/* With `several` results of the case, titles have the device. */
-static void show(page *p, const result_case *c, const view *v, const result *one, const palette *colours, int several) {
+/* What the plots of a case have in common. */
+typedef struct together {
+    const result_case *c;
+    const palette *colours;
+    int several; /* results: titles have the device */
+    double rule; /* the greatest one */
+} together;
+
+static double rule_of(const page *p, const view *v, const result *one) {
+    return v->rule == 0 ? result_read_rate(p->r, one) : v->rule;
+}
+
+static void show(page *p, const together *all, const view *v, const result *one) {
+    const result_case *c = all->c;
     double crossovers[CASE_CHOICES];
     int of_columns[GRID_COLUMNS];
     case_choice choices[CASE_CHOICES];
@@ -42,9 +54,10 @@ static void show(page *p, const result_case *c, const view *v, const result *one
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
     case_fill(&g, c, number, v->value);
-    palette_of(colours, &g, of_columns);
+    palette_of(all->colours, &g, of_columns);
     result_case_name(c->rows[0], name);
-    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, several ? "; " : "", several ? one->device : "");
+    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, all->several ? "; " : "",
+             all->several ? one->device : "");
     snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
     figure.look = (plot_look){.form = PLOT_SIZES,
                               .title = title,
@@ -52,7 +65,7 @@ static void show(page *p, const result_case *c, const view *v, const result *one
                               .upwards = v->upwards,
                               .logarithmic = v->logarithmic,
                               .choice = v->choice,
-                              .rule = v->rule == 0 ? result_read_rate(p->r, one) : v->rule,
+                              .rule = rule_of(p, v, one),
                               .rule_name = v->rule_name,
                               .crossovers = crossovers,
                               .colours = of_columns};
@@ -60,7 +73,7 @@ static void show(page *p, const result_case *c, const view *v, const result *one
         figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices, &left_out), crossovers);
         figure.note = left_out ? "The plot has the first dotted lines alone, because there are too many." : v->note;
     }
-    case_ranges(c, v->value, &figure.look);
+    case_ranges(c, v->value, all->rule, &figure.look);
     page_show(p, &figure);
     grid_free(&g);
 }
@@ -100,38 +113,49 @@ static void show_choices(page *p, const result_case *c) {
     snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
              result_case_name(c->rows[0], name));
     figure.name = "choices";
-    figure.look = (plot_look){.form = PLOT_SIZES,
-                              .title = title,
-                              .across = "elements",
-                              .upwards = "time, us",
-                              .logarithmic = 1,
-                              .rule = NAN,
-                              .low = NAN,
-                              .high = NAN,
-                              .left = NAN,
-                              .right = NAN};
+    figure.look = plot_plain(PLOT_SIZES, title, "elements");
+    figure.look.upwards = "time, us";
+    figure.look.logarithmic = 1;
     if (g.columns > 1)
         page_show(p, &figure);
     grid_free(&g);
 }
 
+/* Whether row i is the first one of its result. A result's rows are together. */
+static int is_first(const result_case *c, size_t i) {
+    return i == 0 || c->rows[i - 1]->result != c->rows[i]->result;
+}
+
+static double greatest_rule(const page *p, const result_case *c, const view *v) {
+    double greatest = NAN;
+    for (size_t i = 0; i < c->count; i++)
+        if (is_first(c, i))
+            greatest = fmax(greatest, rule_of(p, v, &p->r->at[c->rows[i]->result]));
+    return greatest;
+}
+
 static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
     case_choice choices[CASE_CHOICES];
-    size_t several = 0;
-    for (size_t i = 0; i < p->r->count; i++)
-        several += case_has(c, i) != 0;
+    together all = {.c = c, .colours = colours};
+    for (size_t i = 1; i < c->count; i++)
+        all.several |= c->rows[i]->result != c->rows[0]->result;
     html_put(&p->h, "<div class=\"side\">\n");
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < p->r->count; i++)
-            if (case_has(c, i))
-                show(p, c, views[k], &p->r->at[i], colours, several > 1);
-    if (several > 1)
+    for (int k = 0; k < 2; k++) {
+        all.rule = greatest_rule(p, c, views[k]);
+        for (size_t i = 0; i < c->count; i++)
+            if (is_first(c, i))
+                show(p, &all, views[k], &p->r->at[c->rows[i]->result]);
+    }
+    if (all.several)
         show_choices(p, c);
     html_put(&p->h, "</div>\n");
-    for (size_t i = 0; i < p->r->count; i++) {
+    for (size_t i = 0; i < c->count; i++) {
+        const size_t number = c->rows[i]->result;
         size_t left_out;
-        const size_t n = case_choices(c, i, choices, &left_out);
-        case_put_choices(&p->h, &p->r->at[i], choices, n, left_out);
+        if (!is_first(c, i))
+            continue;
+        const size_t n = case_choices(c, number, choices, &left_out);
+        case_put_choices(&p->h, &p->r->at[number], choices, n, left_out);
     }
 }
 
@@ -145,8 +169,9 @@ static void show_cases(page *p, result_kind kind, const view *const views[2]) {
     if (cases.count > 1)
         html_put(&p->h, "<button class=\"open\" type=\"button\" hidden>Open or close all %zu cases</button>\n",
                  cases.count);
+    const size_t main = case_main(&cases);
     for (size_t i = 0; i < cases.count && !p->out_of_memory; i++) {
-        case_open(p, &cases.at[i], i == case_main(&cases));
+        case_open(p, &cases.at[i], i == main);
         show_case(p, &cases.at[i], views, &colours);
         case_close(p);
     }

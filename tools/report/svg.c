@@ -197,15 +197,13 @@ static void copy_symbol(const copying *c, const char *tag, const char *end) {
 
 /* The text is of plot_word()'s characters, with gnuplot's entities. */
 static void copy_text(const copying *c, const char *text) {
-    char words[128];
-    const size_t n = strcspn(text, "<");
-    snprintf(words, sizeof words, "%.*s", (int)n, text);
+    const char *end = text + strcspn(text, "<");
     html_put(c->h, "<text%s", c->anchor ? c->anchor : "");
     if (c->turned)
         html_put(c->h, " transform=\"translate(%.1f %.1f) rotate(-90)\">", c->x, c->y);
     else
         html_put(c->h, " x=\"%.1f\" y=\"%.1f\">", c->x, c->y);
-    for (const char *at = words; *at; at++) {
+    for (const char *at = text; at < end; at++) {
         static const char *const entities[] = {"&lt;", "&gt;", "&amp;"};
         size_t i = 0;
         while (i < 3 && strncmp(at, entities[i], strlen(entities[i])) != 0)
@@ -234,7 +232,7 @@ static void copy(copying *c, const char *text) {
             copy_polygon(c, tag, end);
         else if (strncmp(tag, "<use ", 5) == 0)
             copy_symbol(c, tag, end);
-        else if (strncmp(tag, "<text>", 6) == 0)
+        else if (strncmp(tag, "<text>", 6) == 0 || strncmp(tag, "<text ", 6) == 0)
             copy_text(c, end + 1);
     }
 }
