@@ -183,7 +183,8 @@ class Results(Report):
             more = {"read_gb_per_s": read} if read else {}
             return document([row(n_us[0], n, n_us[1]) for n, n_us in ((1024, ("a", 1)), (2048, ("a", 2)))],
                             device={"name": name, **facts}, **more)
-        page, out = self.of([on("H", sm_count=1, read=5), on("H", sm_count=2), on("H"), on("H", sm_count=2, kind="gpu")])
+        page, out = self.of([on("H", sm_count=1, read=5), on("H", sm_count=2), on("H"),
+                             on("H", sm_count=2, kind="gpu")])
         table = next(t for t in page.tables if t[0][0] == "fact")
         self.assertEqual(table[0], ["fact", "H", "H (2)"])
         self.assertIn(["SMs", "1", "2"], table)
@@ -284,6 +285,7 @@ class Partial(Report):
             _, out = self.of({"benchmark": benchmark})
             self.assertIn("unknown device", out)
             self.of({"benchmark": benchmark, "rows": [], "regret": [], "launches": [], "pools": [], "engines": []})
+            self.of({"benchmark": benchmark, "rows": {"a": row()}})
             self.of({"benchmark": benchmark, "rows": {}, "regret": 1, "launches": "x", "pools": [1], "engines": [[]],
                      "device": [], "settings": 3, "definitions": [1], "left_out": 7})
             self.of({"benchmark": benchmark, "rows": [{}, 1, None, [], "x", {"count": {}}], "regret": [{}, 1, None],
@@ -391,7 +393,7 @@ class Hostile(Report):
         self.assertIn("A command with <code>(incomplete)</code> lacks words of its file", out)
 
     def test_commands_are_grouped_by_commit(self):
-        _, out = self.of([document([row()]), document([row(count=2048)], commit="def"), document([row()], commit="def")])
+        _, out = self.of([document([row()])] + [document([row(count=n)], commit="def") for n in (2048, 1024)])
         self.assertRegex(out, r"at commit abc:</p>\n<pre><code>dpr bench [^\n]*\n</code>")
         self.assertRegex(out, r"at commit def:</p>\n<pre><code>dpr bench [^\n]*\ndpr bench [^\n]*\n</code>")
 
@@ -636,7 +638,8 @@ addEventListener("load", () => {
   const out = document.createElement("output");
   const column = (table, i) => Array.from(table.tBodies[0].rows, (row) => row.cells[i].textContent);
   const say = (name, value) => { out.textContent += name + "=" + JSON.stringify(value) + "\\n"; };
-  const table = Array.from(document.querySelectorAll("table")).find((t) => /Time in us: sum/.test(t.caption.textContent));
+  const table = Array.from(document.querySelectorAll("table"))
+    .find((t) => /Time in us: sum/.test(t.caption.textContent));
   const headings = table.tHead.rows[0].cells;
   const press = (i) => { headings[i].querySelector("button").click(); };
   say("before", column(table, 0));

@@ -85,8 +85,10 @@ static result_row row_of(const cJSON *json, size_t number) {
 static int read_rows(result *one, size_t number) {
     const cJSON *list = json_member(one->document, "rows"), *json = NULL;
     const int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    one->rows = n ? calloc((size_t)n, sizeof *one->rows) : NULL;
-    if (n && !one->rows)
+    if (n == 0)
+        return CLI_OK;
+    one->rows = calloc((size_t)n, sizeof *one->rows);
+    if (!one->rows)
         return cli_error("out of memory");
     cJSON_ArrayForEach(json, list) {
         if (cJSON_IsObject(json))
