@@ -43,8 +43,9 @@ static double rule_of(const page *p, const view *v, const result *one) {
     return v->rule == 0 ? result_read_rate(p->r, one) : v->rule;
 }
 
-static void show(page *p, const together *all, const view *v, const result *one) {
-    const result_case *c = all->c;
+/* `own` are the rows of one result of the case. */
+static void show(page *p, const together *all, const view *v, const result_case *own) {
+    const result *one = &p->r->at[own->rows[0]->result];
     double crossovers[CASE_CHOICES];
     int of_columns[GRID_COLUMNS];
     case_choice choices[CASE_CHOICES];
@@ -53,9 +54,9 @@ static void show(page *p, const together *all, const view *v, const result *one)
     const size_t number = (size_t)(one - p->r->at);
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
-    case_fill(&g, c, number, v->value);
+    case_fill(&g, own, number, v->value);
     palette_of(all->colours, &g, of_columns);
-    result_case_name(c->rows[0], name);
+    result_case_name(own->rows[0], name);
     snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, all->several ? "; " : "",
              all->several ? one->device : "");
     snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
@@ -70,10 +71,11 @@ static void show(page *p, const together *all, const view *v, const result *one)
                               .crossovers = crossovers,
                               .colours = of_columns};
     if (v->has_crossovers) {
-        figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices, &left_out), crossovers);
+        figure.look.crossover_count =
+            case_crossovers(choices, case_choices(own, number, choices, &left_out), crossovers);
         figure.note = left_out ? "The plot has the first dotted lines alone, because there are too many." : v->note;
     }
-    case_ranges(c, v->value, all->rule, &figure.look);
+    case_ranges(all->c, v->value, all->rule, &figure.look);
     page_show(p, &figure);
     grid_free(&g);
 }
@@ -126,6 +128,14 @@ static int is_first(const result_case *c, size_t i) {
     return i == 0 || c->rows[i - 1]->result != c->rows[i]->result;
 }
 
+/* The rows of one result, of which row i is the first. */
+static result_case own_rows(const result_case *c, size_t i) {
+    size_t end = i + 1;
+    while (end < c->count && !is_first(c, end))
+        end++;
+    return (result_case){.rows = c->rows + i, .count = end - i};
+}
+
 static double greatest_rule(const page *p, const result_case *c, const view *v) {
     double greatest = NAN;
     for (size_t i = 0; i < c->count; i++)
@@ -143,8 +153,10 @@ static void show_case(page *p, const result_case *c, const view *const views[2],
     for (int k = 0; k < 2; k++) {
         all.rule = greatest_rule(p, c, views[k]);
         for (size_t i = 0; i < c->count; i++)
-            if (is_first(c, i))
-                show(p, &all, views[k], &p->r->at[c->rows[i]->result]);
+            if (is_first(c, i)) {
+                const result_case own = own_rows(c, i);
+                show(p, &all, views[k], &own);
+            }
     }
     if (all.several)
         show_choices(p, c);
@@ -154,7 +166,8 @@ static void show_case(page *p, const result_case *c, const view *const views[2],
         size_t left_out;
         if (!is_first(c, i))
             continue;
-        const size_t n = case_choices(c, number, choices, &left_out);
+        const result_case own = own_rows(c, i);
+        const size_t n = case_choices(&own, number, choices, &left_out);
         case_put_choices(&p->h, &p->r->at[number], choices, n, left_out);
     }
 }
