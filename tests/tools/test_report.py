@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -95,6 +96,7 @@ class Report(ToolTest):
                          "installed (package gnuplot-nox)\n")
         page = Page(out)
         self.assertEqual(page.problems, [])
+        self.assertNotRegex(page.text, r"(?i)\b(nan|inf)\b")
         for link in page.links:
             self.assertTrue(link == "data:," or link[1:] in page.ids, link)
         return page, out
@@ -106,7 +108,7 @@ class Report(ToolTest):
 class Results(Report):
     def test_all_of_the_project(self):
         page, out = self.page(*RESULTS)
-        self.assertLess(len(out), 1.5e6)
+        self.assertLess(len(out), 1.6e6)
         self.assertTrue(set(SECTIONS) <= page.ids, page.ids)
         for file in RESULTS:
             self.assertIn(os.path.basename(file), out)
@@ -160,6 +162,82 @@ class Results(Report):
         self.assertIn(["fact", "a CPU", "another CPU"], [t[0] for t in page.tables])
         self.assertEqual(out.count("<details class=\"case\""), 1)
 
+    def test_files_of_one_name(self):
+        os.makedirs(f"{self.folder}/old")
+        files = [self.save(name, document([row("a", n, us, chosen=True) for n in (1024, 2048)]))
+                 for name, us in (("one.json", 1), ("old/one.json", 2), ("two.json", 3))]
+        page, out = self.page(*files)
+        table = next(t for t in page.tables if t[0][0] == "elements" and t[0][-1] == "a CPU, two.json")
+        self.assertEqual(table[1][1:], ["1", "2", "3"])
+        for file in files[:2]:
+            self.assertIn(f"<th scope=\"row\" data-v=\"{files.index(file)}\">{file}", out)
+
+    def test_results_of_one_file_are_apart(self):
+        page, _ = self.of([document([row("a", n, us, chosen=True) for n in (1024, 2048)]) for us in (1, 2)])
+        table = next(t for t in page.tables if t[0] == ["elements", "a CPU, result.json", "a CPU, result.json (2)"])
+        self.assertEqual(table[1], ["1024", "1", "2"])
+
+    def test_devices_of_one_name(self):
+        """Facts tell them apart. One without facts is the first, and no rate is borrowed from another."""
+        def on(name, read=None, **facts):
+            more = {"read_gb_per_s": read} if read else {}
+            return document([row(n_us[0], n, n_us[1]) for n, n_us in ((1024, ("a", 1)), (2048, ("a", 2)))],
+                            device={"name": name, **facts}, **more)
+        page, out = self.of([on("H", sm_count=1, read=5), on("H", sm_count=2), on("H"),
+                             on("H", sm_count=2, kind="gpu")])
+        table = next(t for t in page.tables if t[0][0] == "fact")
+        self.assertEqual(table[0], ["fact", "H", "H (2)"])
+        self.assertIn(["SMs", "1", "2"], table)
+        self.assertIn(["kind", "-", "gpu"], table)
+        self.assertIn(["best measured rate of reading memory, GB/s", "5", "-"], table)
+        self.assertEqual(out.count("measured read rate</ul>"), 2 if HAS_GNUPLOT else 0)
+
+    def test_titles_have_units(self):
+        rows = [row("a", n, 1, chosen=True, subject="dpr", ratio=1) for n in (1024, 2048)]
+        page, out = self.of([document(rows), document(rows), document(rows, benchmark="dpr peers")])
+        for title in ("Time in us: sum of f32", "Bandwidth in GB/s: sum of f32",
+                      "Time of the planner's choice in us, by result: sum of f32"):
+            self.assertIn(f"<caption>{title}".replace("'", "&#39;"), out)
+            self.assertIn(f"<figcaption>{title}".replace("'", "&#39;"), out)
+        self.assertNotRegex(out, "<caption>(Time|Bandwidth):")
+
+    def test_numbers_keep_their_digits(self):
+        times = (0.00012345678, 0.0045678, 0.056789, 1.2345678, 1234567.891)
+        page, out = self.of(document([row("a", 1 << i, us) for i, us in enumerate(times)]))
+        table = next(t for t in page.tables if t[0] == ["elements", "a"])
+        self.assertEqual([line[1] for line in table[1:]], ["0.000123", "0.00457", "0.0568", "1.235", "1234568"])
+        for us in times:
+            self.assertIn(f'<td data-v="{us:.15g}">', out)
+        self.assertIn("<td>2", out)  # what is whole has no second number
+        pools = [{"asked": n, "pending": n, "median_us": 1} for n in (1234567, 12345678)]
+        page, _ = self.of({"benchmark": "dpr bench --nested", "pools": pools})
+        self.assertIn(["1234567", "1"], [line for t in page.tables for line in t])
+
+    def test_plots_that_are_left_out_are_named(self):
+        steps = [row(f"s{i}", 1024, 1.0, share=0.5) for i in range(61)]
+        shapes = [row(segments=f"s{i}") for i in range(61)]
+        for benchmark, rows in (("dpr bench --ladder", steps), ("dpr bench", shapes)):
+            _, out = self.of(document(rows, benchmark=benchmark))
+            self.assertEqual("The plot is left out, because the table has 61 rows, and a plot has room for 60." in out,
+                             HAS_GNUPLOT)
+
+    def test_choices_that_are_left_out_are_named(self):
+        rows = [row("ab"[i % 2], 1000 + i, 1.0, chosen=True) for i in range(70)]
+        _, out = self.of(document(rows))
+        self.assertIn("<code>b</code> at 1063 elements, and there are 6 larger sizes, whose choices are left out.", out)
+        self.assertIn("The plot has the first dotted lines alone", out)
+        self.assertNotIn("larger sizes", self.of(document(rows[:64]))[1])
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_lines_with_blocks_have_colours_of_their_own(self):
+        rows = [row("a", n, 1.0 + i, block=32 * (i + 1)) for i in range(18) for n in (1024, 2048)]
+        _, out = self.of(document(rows))
+        legend = re.search(r'<ul class="legend">.*?</ul>', out, re.S).group(0)
+        classes = re.findall(r'class="key ([^"]*)"', legend)[:18]
+        self.assertEqual(len(set(classes)), 18, classes)
+        self.assertEqual((classes[0], classes[8], classes[16]), ("s0", "s0 d", "s0 dd"))
+        self.assertIn(".dd .l { stroke-dasharray", out)
+
     def test_list_and_standard_input(self):
         _, out = self.of([document([row()]), document([row()])])
         self.assertIn("cpu.simd", out)
@@ -207,6 +285,7 @@ class Partial(Report):
             _, out = self.of({"benchmark": benchmark})
             self.assertIn("unknown device", out)
             self.of({"benchmark": benchmark, "rows": [], "regret": [], "launches": [], "pools": [], "engines": []})
+            self.of({"benchmark": benchmark, "rows": {"a": row()}})
             self.of({"benchmark": benchmark, "rows": {}, "regret": 1, "launches": "x", "pools": [1], "engines": [[]],
                      "device": [], "settings": 3, "definitions": [1], "left_out": 7})
             self.of({"benchmark": benchmark, "rows": [{}, 1, None, [], "x", {"count": {}}], "regret": [{}, 1, None],
@@ -218,6 +297,16 @@ class Partial(Report):
                       "budget was spent.", out)
         _, out = self.of(document([row()], ended_early="the device is gone"))
         self.assertIn("ended early (the device is gone)", out)
+
+    def test_state_of_a_group_is_the_worst(self):
+        page, _ = self.of([document([row()]), document([row()], ended_early="the device is gone"), document([row()])])
+        self.assertEqual([line[-1] for line in page.tables[0]], ["state", "the device is gone"])
+
+    def test_regret_without_a_count(self):
+        regret = [{"op": "sum", "dtype": "f32", "winner": "a", "chosen": "b", "regret_percent": 7}]
+        _, out = self.of(document([row()], regret=regret))
+        self.assertIn(": 1 choice, which takes 7.00 %", out)
+        self.assertIn("The worst is 7 %: sum of f32.</p>", out)
 
     def test_failed_rows(self):
         page, _ = self.of(document([row("a", ok=False), row("b", doubtful=True, settled=False)]))
@@ -268,8 +357,45 @@ class Hostile(Report):
             commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
             self.assertTrue(commands)
             for command in commands:
-                self.assertRegex(command, r"\A[-\w ./%:,+^\n]*\Z")
+                self.assertRegex(command.replace(" # (incomplete)\n", "\n"), r"\A[-\w ./%:,+^\n]*\Z")
                 self.assertNotIn("hacked", command)
+
+    def commands(self, *documents):
+        _, out = self.of(list(documents))
+        return "".join(re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)).splitlines()
+
+    def test_commands_to_reproduce(self):
+        common = "-o sum -t f32"
+        tail = "-m blocking -c cold -a 1% -b 60s -f json"
+        shapes = [row("planner", n, axes=a) for a, n in (("Nx16:1", 4096), ("NxN:0", 3969), ("8x8:1", 64),
+                                                          ("Nx16:1", 1024))]
+        gpu = {"name": "a GPU", "kind": "gpu"}
+        block = [row("basic.tree", block=256, depth=3)]
+        self.assertEqual(self.commands(document([row()])), [f"dpr bench -d cpu {common} -n 2^10 -s cpu.simd {tail}"])
+        self.assertEqual(self.commands(document(shapes, device=gpu)),
+                         [f"dpr bench --axes Nx16:1,NxN:0,8x8:1 {common} -n 2^10,2^12 {tail}"])
+        self.assertEqual(self.commands(document(shapes[2:3], device=gpu)),
+                         [f"dpr bench --axes 8x8:1 {common} {tail}"])
+        self.assertEqual(self.commands(document(block, device=gpu)),
+                         [f"dpr bench {common} -n 2^10 -s basic.tree --block 256 {tail}"])
+        self.assertEqual(self.commands(document(block, device=gpu, benchmark="dpr bench --ladder")),
+                         [f"dpr bench --ladder {common} -n 2^10 --block 256 -a 1% -b 60s -f json"])
+        self.assertEqual(self.commands(document(block, device=gpu, benchmark="dpr bench --nested")),
+                         [f"dpr bench --nested {common} -n 2^10 --block 256 --depth 3 -a 1% -b 60s -f json"])
+        self.assertEqual(self.commands({"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
+                                        "device": {"name": "a CPU", "cpu": "a CPU"}}),
+                         ["dpr recurse fib -d cpu --size 9 --engine all --json"])
+
+    def test_commands_that_lack_something_say_so(self):
+        for rows in ([row(op="rm -rf $HOME"), row()], [row(block=256), row(block=512)]):
+            self.assertRegex(self.commands(document(rows))[0], r"\Adpr bench .* # \(incomplete\)\Z")
+        _, out = self.of(document([row(op="a b")]))
+        self.assertIn("A command with <code>(incomplete)</code> lacks words of its file", out)
+
+    def test_commands_are_grouped_by_commit(self):
+        _, out = self.of([document([row()])] + [document([row(count=n)], commit="def") for n in (2048, 1024)])
+        self.assertRegex(out, r"at commit abc:</p>\n<pre><code>dpr bench [^\n]*\n</code>")
+        self.assertRegex(out, r"at commit def:</p>\n<pre><code>dpr bench [^\n]*\ndpr bench [^\n]*\n</code>")
 
     def test_bytes_that_are_no_text(self):
         data = json.dumps(self.documents("BYTES")).encode()
@@ -349,6 +475,56 @@ class Plots(Report):
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
         self.assertEqual(os.listdir(self.folder), ["plot.png"])
 
+    def plot(self, path, name, *more, **kwargs):
+        """The texts of a plot, and how many symbols its series have."""
+        svg = ElementTree.fromstring(self.good("report", path, "--svg", name, *more, **kwargs))
+        tag = "{http://www.w3.org/2000/svg}"
+        return ([e.text for e in svg.iter(f"{tag}text")],
+                {g.get("class"): len(g.findall(f"{tag}use")) for g in svg.iter(f"{tag}g")})
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_plots_side_by_side_have_the_same_axes(self):
+        path = self.save("result.json", [
+            document([row("a", n) for n in (1024, 2048)], device={"name": f"d{rate}"}, read_gb_per_s=rate)
+            for rate in (3, 3000)])
+        one, two = (self.plot(path, f"bandwidth-sum-of-f32-blocking-cold-cache{n}")[0] for n in ("", "-2"))
+        self.assertEqual(one, two)
+        self.assertIn("3000", one)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_rows_without_a_count_are_not_drawn(self):
+        path = self.save("result.json", document([row("a", n, chosen=True) for n in (None, -5, 1024, 2048)]))
+        texts, symbols = self.plot(path, "time-sum-of-f32-blocking-cold-cache")
+        self.assertEqual([t for t in texts if "^" in t], ["2^10", "2^11"])
+        self.assertEqual(symbols["s0"], 3)  # with the key
+
+    def test_texts_of_any_length_and_with_attributes(self):
+        env = self.without_gnuplot("[ \"$1\" = --version ] && exit 0\nwhile read -r x; do :; done\n"
+                                   f"echo '<svg><text x=\"1\">{'&gt;' * 90}</text><text>b</text></svg>'")
+        self.assertEqual(self.plot(self.FILE, self.NAME, env=env)[0], [">" * 90, "b"])
+
+    def test_levels_read_without_colours(self):
+        """Each level is darker than the one before, or lighter in dark mode; and the squares have edges."""
+        _, out = self.of(document([row()]))
+        levels = re.findall(r"--h0: (#\w+); --h1: (#\w+); --h2: (#\w+); --h3: (#\w+); --h4: (#\w+);", out)
+        self.assertEqual(len(levels), 3)
+        for colours in levels:
+            light = []
+            for colour in colours:
+                parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+                linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+                light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+            steps = [a / b for a, b in zip(light, light[1:])]
+            self.assertTrue(min(steps) > 1.25 or max(steps) < 1 / 1.25, steps)
+        self.assertIn(".h0, .h1, .h2, .h3, .h4 { stroke:", out)
+
+    def test_print(self):
+        _, out = self.of(document([row()]))
+        printed = out[out.rindex("@media print"):out.index("</style>")]
+        self.assertIn(".side { display: block; }", printed)
+        self.assertIn("closed parts are not printed", printed)
+        self.assertNotIn("details:not([open]) {", printed)
+
     def test_mistakes(self):
         for wanted, *args in (("no file of results is named", ), ("there is no plot 'x'", self.FILE, "--svg", "x"),
                               ("there is no plot 'x'", self.FILE, "--png", "x", "-O", "x"),
@@ -394,6 +570,36 @@ class Plots(Report):
             self.assertEqual(Page(out).problems, [])
             self.bad(wanted, "report", self.FILE, "--svg", self.NAME, env=self.without_gnuplot(script))
 
+    def test_gnuplot_that_draws_too_little(self):
+        """Exit status 0 with no picture, or with fewer than are asked for, is a failure."""
+        count = len(self.good("report", self.FILE, "--list").split())
+        for script, drawn in ((":", 0), ("echo '<svg></svg>'", 1)):
+            env = self.without_gnuplot(f'[ "$1" = --version ] && exit 0\n{script}')
+            code, out, err = run("report", self.FILE, env=env)
+            self.assertEqual((code, err),
+                             (0, f"dpr: report: note: the page has no plots: gnuplot drew {drawn} of {count} plots\n"))
+            page = Page(out)
+            self.assertEqual(page.problems, [])
+            self.assertIn(f"plots need gnuplot: gnuplot drew {drawn} of", out)
+            self.assertNotIn("class=\"plot\"", out)
+            self.assertNotIn("class=\"legend\"", out)
+            self.assertIn("<details open><summary>Table", out)
+        for kind in ("svg", "png"):
+            self.bad("the plot cannot be drawn: gnuplot drew 0 of 1 plot", "report", self.FILE, f"--{kind}", self.NAME,
+                     "-O", f"{self.folder}/x", env=self.without_gnuplot(":"))
+        self.assertFalse(os.path.exists(f"{self.folder}/x"))
+
+    def test_gnuplot_that_nobody_can_wait_for(self):
+        done = subprocess.run([DPR, "report", self.FILE], capture_output=True, check=True,
+                              env={**os.environ, **self.without_gnuplot(":")},
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertIn("gnuplot's exit status is unknown: No child processes", done.stderr.decode())
+
+    def test_gnuplot_complains_behind_a_line_of_the_script(self):
+        env = self.without_gnuplot('[ "$1" = --version ] && exit 0\n'
+                                   'printf "\\nset terminal svg\\n     ^\\nline 3: no terminal\\n\\n" >&2; exit 1')
+        self.bad("gnuplot failed: line 3: no terminal", "report", self.FILE, "--svg", self.NAME, env=env)
+
     def test_gnuplot_that_writes_something_else(self):
         """Nothing of it but shapes and texts comes into the page."""
         picture = ("<svg><script>alert(1)</script><g onload='x'><path d='M1,2\"/><script>' stroke='x'/>"
@@ -432,7 +638,8 @@ addEventListener("load", () => {
   const out = document.createElement("output");
   const column = (table, i) => Array.from(table.tBodies[0].rows, (row) => row.cells[i].textContent);
   const say = (name, value) => { out.textContent += name + "=" + JSON.stringify(value) + "\\n"; };
-  const table = Array.from(document.querySelectorAll("table")).find((t) => /Time: sum/.test(t.caption.textContent));
+  const table = Array.from(document.querySelectorAll("table"))
+    .find((t) => /Time in us: sum/.test(t.caption.textContent));
   const headings = table.tHead.rows[0].cells;
   const press = (i) => { headings[i].querySelector("button").click(); };
   say("before", column(table, 0));

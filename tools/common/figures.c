@@ -40,3 +40,8 @@ const char *figure_elements(uint64_t count, char text[32]) {
         snprintf(text, 32, "%" PRIu64, count);
     return text;
 }
+
+int figure_compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}

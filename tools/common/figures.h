@@ -16,4 +16,7 @@ const char *figure_digits(double x, char text[32]);
 /* A number of elements: "2^20" or "1000". */
 const char *figure_elements(uint64_t count, char text[32]);
 
+/* Orders doubles, for qsort(). */
+int figure_compare(const void *a, const void *b);
+
 #endif

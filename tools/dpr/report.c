@@ -39,7 +39,8 @@ typedef struct request {
     page page;
     char *drawn; /* what gnuplot wrote */
     size_t length;
-    const plot *one; /* the plot that is asked for */
+    const plot *one;       /* the plot that is asked for */
+    char why[GNUPLOT_WHY]; /* why there are no plots; the page refers to it */
 } request;
 
 static int parse(int argc, char **argv, request *r, int *first) {
@@ -112,16 +113,24 @@ static int save(request *r, int (*write)(void *user, FILE *f, int format)) {
 
 /* ---- The page, and single plots --------------------------------------------------------------------------------- */
 
+static int write_text(request *r, const char *no_plots) {
+    return page_write(&r->page, &r->results, no_plots) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
+/* If the plots cannot be drawn, the text is written again: it says why, and its tables are open. */
 static int make_page(request *r) {
-    char why[GNUPLOT_WHY];
     const plots *all = &r->page.plots;
-    if (all->count && !r->page.no_plots)
-        r->drawn = gnuplot_draw(all->at, all->count, PICTURE_SVG, 0, &r->length, why);
+    int code = CLI_OK;
+    if (all->count && !r->page.no_plots) {
+        r->drawn = gnuplot_draw(all->at, all->count, PICTURE_SVG, 0, &r->length, r->why);
+        if (!r->drawn) {
+            page_free(&r->page);
+            code = write_text(r, r->why);
+        }
+    }
     if (r->page.no_plots)
         cli_note("the page has no plots: %s", r->page.no_plots);
-    else if (all->count && !r->drawn)
-        cli_note("the page has no plots: %s", why);
-    return save(r, write_page);
+    return code == CLI_OK ? save(r, write_page) : code;
 }
 
 static int list_plots(const request *r) {
@@ -131,7 +140,6 @@ static int list_plots(const request *r) {
 }
 
 static int make_plot(request *r) {
-    char why[GNUPLOT_WHY];
     const char *name = r->svg ? r->svg : r->png;
     const plots *all = &r->page.plots;
     for (size_t i = 0; i < all->count && !r->one; i++)
@@ -141,17 +149,17 @@ static int make_plot(request *r) {
                          r->svg ? "svg" : "png", name);
     if (r->page.no_plots)
         return cli_error("plots need gnuplot: %s", r->page.no_plots);
-    r->drawn = gnuplot_draw(r->one, 1, r->svg ? PICTURE_SVG : PICTURE_PNG, 1, &r->length, why);
+    r->drawn = gnuplot_draw(r->one, 1, r->svg ? PICTURE_SVG : PICTURE_PNG, 1, &r->length, r->why);
     if (!r->drawn)
-        return cli_error("the plot cannot be drawn: %s", why);
+        return cli_error("the plot cannot be drawn: %s", r->why);
     return save(r, r->svg ? write_svg : write_png);
 }
 
 static int make(request *r) {
-    char why[GNUPLOT_WHY];
-    const int has_gnuplot = r->list || gnuplot_is_there(why);
-    if (page_write(&r->page, &r->results, has_gnuplot ? NULL : why) != 0)
-        return cli_error("out of memory");
+    const int has_gnuplot = r->list || gnuplot_is_there(r->why);
+    const int code = write_text(r, has_gnuplot ? NULL : r->why);
+    if (code != CLI_OK)
+        return code;
     return r->list ? list_plots(r) : r->svg || r->png ? make_plot(r) : make_page(r);
 }
 
@@ -163,6 +171,7 @@ int command_report(int argc, char **argv) {
     code = check(&r, argc - first, argv + first);
     for (int i = first; i < argc && code == CLI_OK; i++)
         code = page_results_read(&r.results, argv[i]);
+    page_results_label(&r.results);
     if (code == CLI_OK)
         code = make(&r);
     page_free(&r.page);

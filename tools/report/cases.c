@@ -8,28 +8,37 @@
 
 /* ---- Colours ---------------------------------------------------------------------------------------------------- */
 
+static const char *name_column(const result_row *row, char text[GRID_NAME]) {
+    if (isfinite(row->block))
+        snprintf(text, GRID_NAME, "%.100s, block %.0f", row->subject, row->block);
+    else
+        snprintf(text, GRID_NAME, "%s", row->subject);
+    return text;
+}
+
 static void add_name(palette *colours, const char *name) {
     for (size_t i = 0; i < colours->count; i++)
         if (strcmp(colours->names[i], name) == 0)
             return;
     if (colours->count < GRID_COLUMNS)
-        colours->names[colours->count++] = name;
+        snprintf(colours->names[colours->count++], GRID_NAME, "%s", name);
 }
 
 void palette_fill(palette *colours, const results *r, result_kind kind) {
-    *colours = (palette){.count = 0};
+    char name[GRID_NAME];
+    colours->count = 0;
     for (size_t i = 0; i < r->count; i++)
         for (size_t k = 0; r->at[i].kind == kind && k < r->at[i].count; k++)
             if (!*r->at[i].rows[k].shape)
-                add_name(colours, r->at[i].rows[k].subject);
+                add_name(colours, name_column(&r->at[i].rows[k], name));
 }
 
 void palette_of(const palette *colours, const grid *g, int out[GRID_COLUMNS]) {
     for (size_t i = 0; i < g->columns; i++) {
-        out[i] = 0;
-        for (size_t k = 0; k < colours->count; k++)
-            if (strncmp(colours->names[k], g->column[i], GRID_NAME - 1) == 0)
-                out[i] = (int)k;
+        size_t k = 0;
+        while (k < colours->count && strcmp(colours->names[k], g->column[i]) != 0)
+            k++;
+        out[i] = (int)(k < colours->count ? k : colours->count + i);
     }
 }
 
@@ -61,14 +70,6 @@ static const char *name_row(const result_row *row, char text[GRID_NAME]) {
     return text;
 }
 
-static const char *name_column(const result_row *row, char text[GRID_NAME]) {
-    if (isfinite(row->block))
-        snprintf(text, GRID_NAME, "%.100s, block %.0f", row->subject, row->block);
-    else
-        snprintf(text, GRID_NAME, "%s", row->subject);
-    return text;
-}
-
 void case_fill(grid *g, const result_case *c, size_t number, case_value value) {
     char name[GRID_NAME];
     for (size_t i = 0; i < c->count; i++) {
@@ -82,11 +83,11 @@ void case_fill(grid *g, const result_case *c, size_t number, case_value value) {
         grid_sort(g);
 }
 
-void case_ranges(const result_case *c, case_value value, plot_look *look) {
+void case_ranges(const result_case *c, case_value value, double rule, plot_look *look) {
     double low = INFINITY, high = -INFINITY, left = INFINITY, right = -INFINITY;
     for (size_t i = 0; i < c->count; i++) {
         const result_row *row = c->rows[i];
-        if (!row->ok || !(value(row) >= 0))
+        if (!row->ok || !(value(row) >= 0) || (!*row->shape && !(row->count >= 0)))
             continue;
         if (value(row) > 0)
             low = fmin(low, value(row));
@@ -96,9 +97,9 @@ void case_ranges(const result_case *c, case_value value, plot_look *look) {
     }
     look->low = !look->logarithmic ? 0 : low <= high ? low / 1.4 : NAN;
     look->high = !(low <= high) ? NAN : look->logarithmic ? high * 1.4 : 1.08 * high;
-    if (isfinite(look->rule) && isfinite(look->high)) {
-        look->high = fmax(look->high, 1.08 * look->rule);
-        look->low = fmin(look->low, look->rule / 1.4);
+    if (isfinite(rule) && isfinite(look->high)) {
+        look->high = fmax(look->high, 1.08 * rule);
+        look->low = fmin(look->low, rule / 1.4);
     }
     look->left = left <= right ? left : NAN;
     look->right = left <= right ? right : NAN;
@@ -111,18 +112,22 @@ static int compare_counts(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES]) {
+size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES], size_t *left_out) {
     const result_row **chosen = calloc(c->count + 1, sizeof(const result_row *));
     size_t rows = 0, n = 0;
+    *left_out = 0;
     for (size_t i = 0; chosen && i < c->count; i++)
-        if (c->rows[i]->result == number && c->rows[i]->chosen && isfinite(c->rows[i]->count))
+        if (c->rows[i]->result == number && c->rows[i]->chosen && c->rows[i]->count >= 0)
             chosen[rows++] = c->rows[i];
     if (chosen)
         qsort(chosen, rows, sizeof(const result_row *), compare_counts);
     for (size_t i = 0; i < rows; i++) {
-        if (n > 0 && strcmp(choices[n - 1].strategy, chosen[i]->strategy) == 0)
+        const int is_larger = n == 0 || choices[n - 1].to < chosen[i]->count;
+        if (n > 0 && *left_out == 0 && strcmp(choices[n - 1].strategy, chosen[i]->strategy) == 0)
             choices[n - 1].to = chosen[i]->count;
-        else if (n < CASE_CHOICES && (n == 0 || choices[n - 1].to < chosen[i]->count))
+        else if (n == CASE_CHOICES)
+            *left_out += (size_t)is_larger;
+        else if (is_larger)
             choices[n++] = (case_choice){chosen[i]->count, chosen[i]->count, chosen[i]->strategy};
     }
     free(chosen);
@@ -135,7 +140,7 @@ size_t case_crossovers(const case_choice *choices, size_t n, double places[CASE_
     return n ? n - 1 : 0;
 }
 
-void case_put_choices(html *h, const result *one, const case_choice *choices, size_t n) {
+void case_put_choices(html *h, const result *one, const case_choice *choices, size_t n, size_t left_out) {
     char from[32], to[32];
     if (n == 0)
         return;
@@ -150,7 +155,10 @@ void case_put_choices(html *h, const result *one, const case_choice *choices, si
         html_text(h, choices[i].strategy);
         html_put(h, "</code> %s %s%s%s", is_range ? "from" : "at", from, is_range ? " to " : "", is_range ? to : "");
     }
-    html_put(h, " elements.</p>\n");
+    html_put(h, " elements");
+    if (left_out)
+        html_put(h, ", and there are %zu larger sizes, whose choices are left out", left_out);
+    html_put(h, ".</p>\n");
 }
 
 /* ---- Cases of the page ------------------------------------------------------------------------------------------ */

@@ -39,14 +39,16 @@ static int spawn(char *const argv[], FILE *streams[STREAMS], pid_t *pid) {
     return error;
 }
 
-/* The first line that the child complained with. */
+/* The last line that the child complained with. gnuplot echoes a line of the script before it. */
 static void read_complaint(FILE *f, char why[GNUPLOT_WHY]) {
-    char line[GNUPLOT_WHY - 32] = "";
+    char line[GNUPLOT_WHY - 32], last[GNUPLOT_WHY - 32] = "";
     rewind(f);
-    while (fgets(line, sizeof line, f) && (line[0] == '\n' || line[0] == '\r'))
-        ;
-    line[strcspn(line, "\r\n")] = 0;
-    snprintf(why, GNUPLOT_WHY, "gnuplot failed%s%s", *line ? ": " : "", line);
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (line[strspn(line, " \t")])
+            snprintf(last, sizeof last, "%s", line);
+    }
+    snprintf(why, GNUPLOT_WHY, "gnuplot failed%s%s", *last ? ": " : "", last);
 }
 
 /* Runs the child on its streams. 0, or -1 with a clause. */
@@ -59,8 +61,13 @@ static int run(char *const argv[], FILE *streams[STREAMS], char why[GNUPLOT_WHY]
                  error == ENOENT ? "gnuplot is not installed (package gnuplot-nox)" : strerror(error));
         return -1;
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    pid_t ended;
+    while ((ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
         ;
+    if (ended < 0) {
+        snprintf(why, GNUPLOT_WHY, "gnuplot's exit status is unknown: %s", strerror(errno));
+        return -1;
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     read_complaint(streams[STDERR_FILENO], why);
@@ -109,6 +116,32 @@ static void put_plot(FILE *f, const plot *p, picture_format format, int key) {
             key ? "set key below left reverse Left samplen 2 maxcols 2" : "unset key", p->script);
 }
 
+/* How many whole pictures there are. PNG has one plot at most. */
+static size_t count_pictures(const char *text, size_t length, picture_format format) {
+    static const char end[] = "</svg>";
+    size_t n = 0;
+    if (format == PICTURE_PNG)
+        return length > 0;
+    for (const char *at = text; (at = strstr(at, end)); at += strlen(end))
+        n++;
+    return n;
+}
+
+/* What gnuplot wrote, if it has all n pictures. */
+static char *read_pictures(FILE *f, size_t n, picture_format format, size_t *length, char why[GNUPLOT_WHY]) {
+    char *text = read_all(f, length);
+    const size_t drawn = text ? count_pictures(text, *length, format) : 0;
+    if (text && drawn >= n)
+        return text;
+    if (text)
+        snprintf(why, GNUPLOT_WHY, "gnuplot drew %zu of %zu plot%s", drawn, n, n == 1 ? "" : "s");
+    else
+        snprintf(why, GNUPLOT_WHY, "gnuplot's pictures cannot be read");
+    free(text);
+    *length = 0;
+    return NULL;
+}
+
 char *gnuplot_draw(const plot *drawn, size_t n, picture_format format, int key, size_t *length, char why[GNUPLOT_WHY]) {
     /* -d: the user's own settings are not read. */
     static char name[] = "gnuplot", option[] = "-d";
@@ -120,12 +153,12 @@ char *gnuplot_draw(const plot *drawn, size_t n, picture_format format, int key, 
     if (open_streams(streams)) {
         for (size_t i = 0; i < n; i++)
             put_plot(streams[STDIN_FILENO], &drawn[i], format, key);
-        const int bad = fflush(streams[STDIN_FILENO]) != 0;
+        const int bad = ferror(streams[STDIN_FILENO]) | (fflush(streams[STDIN_FILENO]) != 0);
         rewind(streams[STDIN_FILENO]);
         if (bad)
             snprintf(why, GNUPLOT_WHY, "no room for gnuplot's file: %s", strerror(errno));
         else if (run(argv, streams, why) == 0)
-            text = read_all(streams[STDOUT_FILENO], length);
+            text = read_pictures(streams[STDOUT_FILENO], n, format, length, why);
     }
     close_streams(streams);
     return text;

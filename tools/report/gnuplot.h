@@ -14,7 +14,8 @@ int gnuplot_is_there(char why[GNUPLOT_WHY]);
 int gnuplot_height(const plot *p, int key);
 
 /* Draws n plots, one after another, in the given format; with `key`, names of series are in the picture. Returns what
- * gnuplot wrote, with a zero behind it, which the caller frees; NULL with a clause if it failed. */
+ * gnuplot wrote, with a zero behind it, which the caller frees; NULL with a clause if it failed, or drew
+ * fewer than n. */
 char *gnuplot_draw(const plot *drawn, size_t n, picture_format format, int key, size_t *length, char why[GNUPLOT_WHY]);
 
 #endif

@@ -104,7 +104,7 @@ int html_row(html *h, const char *name, double order) {
     h->rows++;
     html_put(h, "\n<tr>");
     if (isfinite(order))
-        html_put(h, "<th scope=\"row\" data-v=\"%.9g\">", order);
+        html_put(h, "<th scope=\"row\" data-v=\"%.15g\">", order);
     else
         html_put(h, "<th scope=\"row\">");
     html_text(h, name);
@@ -116,19 +116,35 @@ void html_cell(html *h, const char *text) {
     html_text(h, text);
 }
 
-void html_number(html *h, double x, const char *mark) {
-    if (!isfinite(x))
-        html_put(h, "<td>-");
-    else if (x == floor(x) && fabs(x) < 1e15)
-        html_put(h, "<td>%.0f", x);
+/* At least three digits that are not leading zeros. */
+static void round_number(double x, char text[32]) {
+    const double size = fabs(x);
+    if (x == floor(x) && size < 1e15)
+        snprintf(text, 32, "%.0f", x);
+    else if (size < 0.01 || size >= 1e15)
+        snprintf(text, 32, "%.3g", x);
     else
-        html_put(h, "<td>%.*f", fabs(x) < 0.1 ? 4 : fabs(x) < 10 ? 3 : fabs(x) < 100 ? 2 : fabs(x) < 1000 ? 1 : 0, x);
-    html_put(h, "%s", isfinite(x) && mark ? mark : "");
+        snprintf(text, 32, "%.*f", size < 0.1 ? 4 : size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0, x);
+}
+
+/* Rows are sorted by the whole value, and not by what is left after rounding. */
+void html_number(html *h, double x, const char *mark) {
+    char shown[32], whole[32];
+    if (!isfinite(x)) {
+        html_put(h, "<td>-");
+        return;
+    }
+    round_number(x, shown);
+    snprintf(whole, sizeof whole, "%.15g", x);
+    if (strtod(shown, NULL) == strtod(whole, NULL))
+        html_put(h, "<td>%s%s", shown, mark ? mark : "");
+    else
+        html_put(h, "<td data-v=\"%s\">%s%s", whole, shown, mark ? mark : "");
 }
 
 void html_figure(html *h, double x, const char *text) {
     if (isfinite(x))
-        html_put(h, "<td data-v=\"%.9g\">", x);
+        html_put(h, "<td data-v=\"%.15g\">", x);
     else
         html_put(h, "<td>");
     html_text(h, text);

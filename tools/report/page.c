@@ -53,7 +53,7 @@ size_t page_result_number(const page *p, const result *one) {
 }
 
 static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
-    html_put(&p->h, "<p class=\"from\">From ");
+    html_put(&p->h, "<p class=\"from\">The values are from ");
     if (figure->from) {
         html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(p, figure->from));
         html_text(&p->h, result_file(figure->from));
@@ -63,12 +63,24 @@ static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
         html_put(&p->h, "the results of this case");
     }
     if (drawn)
-        html_put(&p->h, "; plot <code>%s</code>", drawn->name);
+        html_put(&p->h, ". The plot is called <code>%s</code>", drawn->name);
     html_put(&p->h, ".</p>\n");
+}
+
+/* Why a figure has no plot, unless there is nothing that a plot could show. */
+static void put_left_out(page *p, const page_figure *figure, size_t left_out_before) {
+    if (plot_is_too_long(figure->g, &figure->look))
+        html_put(&p->h,
+                 "<p class=\"note\">The plot is left out, because the table has %zu rows, and a plot has room for "
+                 "%d.</p>\n",
+                 figure->g->rows, PLOT_LINES);
+    else if (p->plots.left_out > left_out_before)
+        html_put(&p->h, "<p class=\"note\">The plot is left out, because a page has at most %d.</p>\n", PLOT_MOST);
 }
 
 void page_show(page *p, const page_figure *figure) {
     const plot *drawn = NULL;
+    const size_t left_out = p->plots.left_out;
     html_put(&p->h, "<figure><figcaption>");
     html_text(&p->h, figure->title);
     html_put(&p->h, "</figcaption>\n");
@@ -76,6 +88,8 @@ void page_show(page *p, const page_figure *figure) {
     if (drawn && !p->no_plots)
         put_legend(p, figure->g, &figure->look);
     put_origin(p, figure, drawn);
+    if (!drawn && !p->no_plots)
+        put_left_out(p, figure, left_out);
     if (figure->note)
         html_put(&p->h, "<p class=\"note\">%s</p>\n", figure->note);
     html_put(&p->h, "<details%s><summary>Table</summary>\n", drawn && !p->no_plots ? "" : " open");
@@ -177,7 +191,7 @@ void page_rows(page *p, const char *caption, const cJSON *list, const page_colum
         const cJSON *first = find_member(row, used[0]->key);
         const double x = json_value(first);
         char digits[32];
-        snprintf(digits, sizeof digits, "%g", x);
+        snprintf(digits, sizeof digits, "%.15g", x);
         if (!html_row(&p->h, isfinite(x) ? digits : cJSON_GetStringValue(first), x))
             continue;
         for (size_t i = 1; i < n; i++)

@@ -85,8 +85,10 @@ static result_row row_of(const cJSON *json, size_t number) {
 static int read_rows(result *one, size_t number) {
     const cJSON *list = json_member(one->document, "rows"), *json = NULL;
     const int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    one->rows = n ? calloc((size_t)n, sizeof *one->rows) : NULL;
-    if (n && !one->rows)
+    if (n == 0)
+        return CLI_OK;
+    one->rows = calloc((size_t)n, sizeof *one->rows);
+    if (!one->rows)
         return cli_error("out of memory");
     cJSON_ArrayForEach(json, list) {
         if (cJSON_IsObject(json))
@@ -100,6 +102,69 @@ static const char *device_of(const cJSON *document) {
     const cJSON *device = json_member(document, "device");
     const char *name = cJSON_IsString(device) ? device->valuestring : json_text(device, "name");
     return *name ? name : "unknown device";
+}
+
+const device_fact device_facts[DEVICE_FACTS] = {
+    {"kind", "kind", FACT_TEXT},
+    {"cpu", "processor of the host", FACT_TEXT},
+    {"sm_count", "SMs", FACT_NUMBER},
+    {"sm_clock_khz", "clock of the SMs, MHz", FACT_MHZ},
+    {"cache_bytes", "L2 cache, or last-level caches", FACT_BYTES},
+    {"memory_bytes", "memory", FACT_BYTES},
+    {"memory_clock_khz", "clock of the memory, MHz", FACT_MHZ},
+    {"memory_bus_bits", "width of the memory bus, bits", FACT_NUMBER},
+    {"cuda_driver_version", "CUDA version of the driver", FACT_VERSION},
+    {"cuda_runtime_version", "CUDA version of the runtime", FACT_VERSION},
+};
+
+const cJSON *device_fact_of(const result *one, const char *key) {
+    return json_member(json_member(one->document, "device"), key);
+}
+
+/* Whether no fact that both have is different. */
+static int is_same_device(const result *a, const result *b) {
+    for (int i = 0; i < DEVICE_FACTS; i++) {
+        const cJSON *x = device_fact_of(a, device_facts[i].key), *y = device_fact_of(b, device_facts[i].key);
+        if (x && y && !cJSON_Compare(x, y, 1))
+            return 0;
+    }
+    return 1;
+}
+
+static int count_facts(const result *one) {
+    int n = 0;
+    for (int i = 0; i < DEVICE_FACTS; i++)
+        n += device_fact_of(one, device_facts[i].key) != NULL;
+    return n;
+}
+
+static int number_device(result *one, int number) {
+    enum { LONGEST = 160 };
+    one->numbered = malloc(LONGEST);
+    if (!one->numbered)
+        return cli_error("out of memory");
+    snprintf(one->numbered, LONGEST, "%.140s (%d)", one->device, number);
+    one->device = one->numbered;
+    return CLI_OK;
+}
+
+/* Gives a document the device of those before it that has its name and its facts, or the next number. */
+static int name_device(const results *r, result *one) {
+    int others = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        result *model = &r->at[i];
+        if (!model->is_model || strcmp(device_of(model->document), one->device) != 0)
+            continue;
+        others++;
+        if (!is_same_device(model, one))
+            continue;
+        one->is_model = count_facts(one) > count_facts(model);
+        model->is_model = !one->is_model;
+        const char *end = model->numbered ? strrchr(model->numbered, '(') : NULL;
+        return end ? number_device(one, (int)strtol(end + 1, NULL, 10)) : CLI_OK;
+    }
+    one->is_model = 1;
+    return others ? number_device(one, others + 1) : CLI_OK;
 }
 
 static int kind_of(const cJSON *document) {
@@ -123,8 +188,9 @@ static int add_document(results *r, const char *file, const cJSON *document) {
     r->at = more;
     r->at[r->count] = (result){
         .file = document_name(file), .kind = (result_kind)kind, .document = document, .device = device_of(document)};
+    const int code = name_device(r, &r->at[r->count]);
     r->count++;
-    return read_rows(&r->at[r->count - 1], r->count - 1);
+    return code == CLI_OK ? read_rows(&r->at[r->count - 1], r->count - 1) : code;
 }
 
 /* Keeps the document until page_results_free(). */
@@ -154,9 +220,27 @@ int page_results_read(results *r, const char *file) {
     return code;
 }
 
+static const char *base_of(const char *file) {
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+void page_results_label(results *r) {
+    for (size_t i = 0; i < r->count; i++) {
+        result *one = &r->at[i];
+        const char *base = base_of(one->file);
+        size_t k = 0;
+        while (k < r->count && (r->at[k].file == one->file || strcmp(base_of(r->at[k].file), base) != 0))
+            k++;
+        one->label = k < r->count ? one->file : base;
+    }
+}
+
 void page_results_free(results *r) {
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count; i++) {
         free(r->at[i].rows);
+        free(r->at[i].numbered);
+    }
     for (size_t i = 0; i < r->file_count; i++)
         cJSON_Delete(r->files[i]);
     free(r->at);
@@ -178,7 +262,8 @@ double result_best_rate(const results *r, const char *device) {
 }
 
 static int are_together(const result *a, const result *b) {
-    return a->file == b->file && a->kind == b->kind && strcmp(a->device, b->device) == 0;
+    return a->file == b->file && a->kind == b->kind && strcmp(a->device, b->device) == 0
+           && strcmp(json_text(a->document, "commit"), json_text(b->document, "commit")) == 0;
 }
 
 size_t result_group_begin(const results *r, size_t i) {
@@ -200,8 +285,7 @@ double result_read_rate(const results *r, const result *one) {
 }
 
 const char *result_file(const result *one) {
-    const char *slash = strrchr(one->file, '/');
-    return slash ? slash + 1 : one->file;
+    return one->label;
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */

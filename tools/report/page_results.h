@@ -33,12 +33,17 @@ typedef struct result_row {
 
 /* One document. */
 typedef struct result {
-    const char *file; /* as messages call it */
+    const char *file;  /* as messages call it */
+    const char *label; /* without the folders, unless another file has the same name */
     result_kind kind;
     const cJSON *document;
-    const char *device;
+    const char *device; /* with a number behind it, if another device has the same name and other facts */
     result_row *rows;
     size_t count;
+
+    /* Private. */
+    char *numbered; /* the memory of `device`; NULL: it belongs to the document */
+    int is_model;   /* 1: of the device's documents, the one with the most facts */
 } result;
 
 typedef struct results {
@@ -53,6 +58,9 @@ typedef struct results {
 /* Reads the documents of a file, and adds them. CLI_OK, or CLI_FAILED after a message. page_results_free() is due in
  * any case. */
 int page_results_read(results *r, const char *file);
+
+/* Gives the results their labels. Due once, when all files are read. */
+void page_results_label(results *r);
 void page_results_free(results *r);
 
 /* Members of an object; NULL, "" or NAN where there is none of that kind. Numbers from 1e18 on, which no program
@@ -70,12 +78,23 @@ double result_read_rate(const results *r, const result *one);
 /* The best of the device's; NAN: none. */
 double result_best_rate(const results *r, const char *device);
 
-/* Where the results begin and end that are of the same file, kind and device as result i, and next to each other. */
+/* Where the results begin and end that are of the same file, kind, device and commit as result i, and next to each
+ * other. */
 size_t result_group_begin(const results *r, size_t i);
 size_t result_group_end(const results *r, size_t i);
 
-/* "h200-gpu.json", without the folders. */
+/* "h200-gpu.json"; with the folders, if there are several files of that name. */
 const char *result_file(const result *one);
+
+/* A fact of a device, by which documents of one device are known. NULL: the document does not have it. */
+typedef enum fact_unit { FACT_TEXT, FACT_NUMBER, FACT_BYTES, FACT_MHZ, FACT_VERSION } fact_unit;
+typedef struct device_fact {
+    const char *key, *name;
+    fact_unit unit;
+} device_fact;
+enum { DEVICE_FACTS = 10 };
+extern const device_fact device_facts[DEVICE_FACTS];
+const cJSON *device_fact_of(const result *one, const char *key);
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 

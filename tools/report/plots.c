@@ -11,7 +11,7 @@ const double plot_levels[PLOT_LEVELS] = {0, 1, 5, 20, 50};
 /* Colours in pictures without style sheets: Okabe and Ito's, which people with any colour vision tell apart. */
 static const char *const colours[PLOT_COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#b8860b", "#56b4e9", "#7a4fbf", "#555555"};
-static const char *const levels[PLOT_LEVELS] = {"#e6f2e6", "#fdf0c0", "#fbc77b", "#ef7f4d", "#b0203a"};
+static const char *const levels[PLOT_LEVELS] = {"#eaf5ea", "#f0cc62", "#f0a04b", "#d35a35", "#861530"};
 /* gnuplot's symbols: crosses, squares, circles and triangles, empty and filled. */
 static const int symbols[PLOT_COLOURS] = {7, 5, 9, 11, 1, 4, 6, 8};
 
@@ -52,6 +52,23 @@ static void make_name(const plots *all, const char *text, char name[PLOT_NAME]) 
 }
 
 /* ---- Axes ------------------------------------------------------------------------------------------------------- */
+
+plot_look plot_plain(plot_form form, const char *title, const char *across) {
+    return (plot_look){.form = form,
+                       .title = title,
+                       .across = across,
+                       .upwards = "",
+                       .rule = NAN,
+                       .low = NAN,
+                       .high = NAN,
+                       .left = NAN,
+                       .right = NAN};
+}
+
+/* Whether a plot has a place for the row. */
+static int has_place(const grid *g, size_t row, const plot_look *look) {
+    return look->form != PLOT_SIZES || g->row[row].at >= 0;
+}
 
 static double log2_of(double count) {
     return count > 0 ? log2(count) : -1; /* an array without elements is left of one with one */
@@ -113,7 +130,7 @@ static void put_column(FILE *f, const grid *g, const plot_look *look, size_t col
     for (size_t i = 0; i < g->rows; i++)
         for (size_t k = chosen ? 0 : column; k < (chosen ? g->columns : column + 1); k++) {
             const grid_cell *cell = grid_at(g, i, k);
-            if (!is_drawn(look, cell) || (chosen && !cell->chosen))
+            if (!has_place(g, i, look) || !is_drawn(look, cell) || (chosen && !cell->chosen))
                 continue;
             any = 1;
             if (look->form == PLOT_SIZES)
@@ -152,11 +169,16 @@ static void draw_rules(FILE *f, const plot_look *look) {
         fprintf(f, "  $none using 1:2 with lines notitle, \\\n");
 }
 
+int plot_dash(int colour) {
+    return colour / PLOT_COLOURS < PLOT_DASHES ? colour / PLOT_COLOURS : PLOT_DASHES - 1;
+}
+
 static int colour_of(const plot_look *look, size_t column) {
     return look->colours ? look->colours[column] : (int)column;
 }
 
 static void draw_columns(FILE *f, const grid *g, const plot_look *look) {
+    static const int dashes[PLOT_DASHES] = {1, 2, 4}; /* gnuplot's: whole, dashes, dashes and dots */
     char word[PLOT_WORD];
     for (size_t i = 0; i < g->columns; i++) {
         const int colour = colour_of(look, i);
@@ -167,7 +189,7 @@ static void draw_columns(FILE *f, const grid *g, const plot_look *look) {
         else
             fprintf(f, "1:2 with %s pt %d ps 0.6 lw 1.5 dt %d lc rgb '%s'",
                     look->form == PLOT_SIZES ? "linespoints" : "points", symbols[colour % PLOT_COLOURS],
-                    colour < PLOT_COLOURS ? 1 : 2, rgb);
+                    dashes[plot_dash(colour)], rgb);
         fprintf(f, " title '%s', \\\n", plot_word(g->column[i], 30, word));
     }
 }
@@ -242,6 +264,8 @@ static int complete(const grid *g, plot_look *look) {
         look->high = look->logarithmic ? high * 1.4 : 1.08 * (isfinite(look->rule) ? fmax(high, look->rule) : high);
     look->high = look->high > look->low ? look->high : look->low + 1;
     for (size_t i = 0; i < g->rows; i++) {
+        if (!has_place(g, i, look))
+            continue;
         left = fmin(left, log2_of(g->row[i].at));
         right = fmax(right, log2_of(g->row[i].at));
     }
@@ -281,19 +305,22 @@ static void describe(plot *p, const grid *g, const plot_look *look) {
                                         [PLOT_DOTS] = "Dots",
                                         [PLOT_BARS] = "Bars",
                                         [PLOT_HEAT] = "Squares, coloured by level,"};
-    snprintf(p->description, sizeof p->description,
-             "%s of %zu rows and %zu columns of values. Across: %s.%s%s%s The table of this figure has all values.",
-             forms[look->form], g->rows, g->columns, look->across, *look->upwards ? " Upwards: " : "", look->upwards,
-             *look->upwards ? "." : "");
+    snprintf(
+        p->description, sizeof p->description,
+        "%s show %zu row%s and %zu column%s of values. The horizontal axis shows: %s.%s%s%s The table of this figure "
+        "has all values.",
+        forms[look->form], g->rows, g->rows == 1 ? "" : "s", g->columns, g->columns == 1 ? "" : "s", look->across,
+        *look->upwards ? " The vertical axis shows: " : "", look->upwards, *look->upwards ? "." : "");
 }
 
-/* Rows of dots, bars and squares that a plot has room for. */
-enum { MOST_LINES = 60 };
+int plot_is_too_long(const grid *g, const plot_look *look) {
+    return look->form != PLOT_SIZES && g->rows > PLOT_LINES;
+}
 
 const plot *plot_add(plots *all, const char *name, const grid *g, const plot_look *look, size_t place) {
     plot_look whole = *look;
     const int has_lines = look->form != PLOT_SIZES;
-    if (!complete(g, &whole) || (has_lines && g->rows > MOST_LINES))
+    if (!complete(g, &whole) || plot_is_too_long(g, look))
         return NULL;
     if (all->count == PLOT_MOST) {
         all->left_out++;

@@ -19,8 +19,9 @@ typedef enum plot_form {
 enum { PLOT_LEVELS = 5 };
 extern const double plot_levels[PLOT_LEVELS];
 
-/* Series of one plot: columns, and what is added to them. The colours of columns repeat after PLOT_COLOURS. */
-enum { PLOT_COLOURS = 8, PLOT_NAME = 96, PLOT_MOST = 240 };
+/* Series of one plot: columns, and what is added to them. The colours of columns repeat after PLOT_COLOURS, with
+ * another dash pattern each time, of which there are PLOT_DASHES. */
+enum { PLOT_COLOURS = 8, PLOT_DASHES = 3, PLOT_NAME = 96, PLOT_MOST = 240 };
 
 typedef struct plot_look {
     plot_form form;
@@ -36,6 +37,12 @@ typedef struct plot_look {
     double left, right; /* the axis of sizes; NAN: likewise */
     const int *colours; /* numbers of the columns' colours; NULL: as they come */
 } plot_look;
+
+/* A plot without a rule, and with the axes of its grid. */
+plot_look plot_plain(plot_form form, const char *title, const char *across);
+
+/* The dash pattern of a column with that colour, from 0 on, which is a whole line. */
+int plot_dash(int colour);
 
 /* What a series of a plot is. Numbers from 0 on are colours of columns. */
 enum { SERIES_CROSSOVERS = -1, SERIES_RULE = -2, SERIES_CHOICE = -3, SERIES_LEVEL = -10 /* and less by the level */ };
@@ -60,6 +67,11 @@ typedef struct plots {
 
 /* Adds a plot of the grid, whose name is made of `name`. NULL if there are too many, or there is nothing to draw. */
 const plot *plot_add(plots *all, const char *name, const grid *g, const plot_look *look, size_t place);
+
+/* Whether the grid has more rows of dots, bars or squares than a plot has room for. */
+enum { PLOT_LINES = 60 };
+int plot_is_too_long(const grid *g, const plot_look *look);
+
 void plots_free(plots *all);
 
 /* A copy of the text, cut to `most` characters, in which everything is '?' but letters, digits and a few marks that

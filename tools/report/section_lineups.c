@@ -4,20 +4,6 @@
 #include "figures.h"
 #include "page.h"
 
-/* A plot without a rule and with the axes of its grid. */
-static plot_look plain(plot_form form, const char *title, const char *across, int logarithmic) {
-    return (plot_look){.form = form,
-                       .title = title,
-                       .across = across,
-                       .upwards = "",
-                       .logarithmic = logarithmic,
-                       .rule = NAN,
-                       .low = NAN,
-                       .high = NAN,
-                       .left = NAN,
-                       .right = NAN};
-}
-
 static void show(page *p, const result *one, const grid *g, const char *name, const plot_look *look) {
     const page_figure figure = {.name = name, .title = look->title, .from = one, .g = g, .look = *look};
     page_show(p, &figure);
@@ -57,7 +43,7 @@ static void show_ladder(page *p, const result *one) {
             figure_elements((uint64_t)row->count, size);
     }
     snprintf(title, sizeof title, "Share of the bandwidth: %s elements, %.100s", size, one->device);
-    plot_look look = plain(PLOT_BARS, title, "percent of the measured rate", 0);
+    plot_look look = plot_plain(PLOT_BARS, title, "percent of the measured rate");
     look.rule = 100;
     look.rule_name = "measured read rate";
     html_put(&p->h, "<div>");
@@ -95,7 +81,7 @@ static void show_launches(page *p, const result *one) {
                  (grid_cell){.value = json_number(row, "median_us")});
     }
     snprintf(title, sizeof title, "Time of one launch: %.100s", one->device);
-    const plot_look look = plain(PLOT_BARS, title, "us", 0);
+    const plot_look look = plot_plain(PLOT_BARS, title, "us");
     html_put(&p->h, "<div>");
     show(p, one, &g, "launches", &look);
     html_put(&p->h, "<details><summary>What the launches are</summary>\n");
@@ -124,7 +110,7 @@ static void show_pools(page *p, const result *one) {
     }
     grid_sort(&g);
     snprintf(title, sizeof title, "Time of a tail launch by the size of the launch pool: %.80s", one->device);
-    plot_look look = plain(PLOT_SIZES, title, "pending launches that the pool has room for", 0);
+    plot_look look = plot_plain(PLOT_SIZES, title, "pending launches that the pool has room for");
     look.upwards = "us";
     html_put(&p->h, "<div>");
     show(p, one, &g, "pools", &look);
@@ -158,7 +144,8 @@ static void show_strategies(page *p, const result *one) {
                  grid_column_of(&g, figure_elements((uint64_t)row->count, size)), page_cell(row, row->us));
     }
     snprintf(title, sizeof title, "Strategies with nested launches, us by number of elements: %.80s", one->device);
-    const plot_look look = plain(PLOT_DOTS, title, "us", 1);
+    plot_look look = plot_plain(PLOT_DOTS, title, "us");
+    look.logarithmic = 1;
     html_put(&p->h, "<div>");
     show(p, one, &g, "nested", &look);
     show_rows(p, one, title, columns);

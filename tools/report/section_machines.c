@@ -15,10 +15,19 @@ static size_t count_rows(const results *r, size_t i, size_t end) {
     return n;
 }
 
+/* That of the first document that is not complete. */
+static const char *state_of(const results *r, size_t i, size_t end) {
+    for (; i < end; i++) {
+        const char *ended = json_text(r->at[i].document, "ended_early");
+        if (json_true(r->at[i].document, "interrupted") || *ended)
+            return *ended ? ended : "interrupted";
+    }
+    return "complete";
+}
+
 static void put_result(page *p, size_t i, size_t end) {
     html *h = &p->h;
     const result *one = &p->r->at[i];
-    const char *ended = json_text(one->document, "ended_early");
     if (!html_row(h, result_file(one), (double)i))
         return;
     html_cell(h, result_program(one->kind));
@@ -26,7 +35,7 @@ static void put_result(page *p, size_t i, size_t end) {
     html_cell(h, json_text(one->document, "version"));
     html_cell(h, json_text(one->document, "commit"));
     html_number(h, one->kind == RESULT_CPU ? NAN : (double)count_rows(p->r, i, end), NULL);
-    html_cell(h, json_true(one->document, "interrupted") ? "interrupted" : *ended ? ended : "complete");
+    html_cell(h, state_of(p->r, i, end));
 }
 
 static void put_results(page *p) {
@@ -41,28 +50,11 @@ static void put_results(page *p) {
 
 /* ---- Devices ---------------------------------------------------------------------------------------------------- */
 
-typedef enum fact_unit { FACT_TEXT, FACT_NUMBER, FACT_BYTES, FACT_MHZ, FACT_VERSION } fact_unit;
-
-static const struct {
-    const char *key, *name;
-    fact_unit unit;
-} facts[] = {
-    {"kind", "kind", FACT_TEXT},
-    {"cpu", "processor of the host", FACT_TEXT},
-    {"sm_count", "SMs", FACT_NUMBER},
-    {"sm_clock_khz", "clock of the SMs, MHz", FACT_MHZ},
-    {"cache_bytes", "L2 cache, or last-level caches", FACT_BYTES},
-    {"memory_bytes", "memory", FACT_BYTES},
-    {"memory_clock_khz", "clock of the memory, MHz", FACT_MHZ},
-    {"memory_bus_bits", "width of the memory bus, bits", FACT_NUMBER},
-    {"cuda_driver_version", "CUDA version of the driver", FACT_VERSION},
-    {"cuda_runtime_version", "CUDA version of the runtime", FACT_VERSION},
-};
-enum { FACTS = sizeof facts / sizeof *facts, MOST_DEVICES = 12 };
+enum { MOST_DEVICES = 12 };
 
 static const cJSON *fact_of(const results *r, const char *device, const char *key) {
     for (size_t i = 0; i < r->count; i++) {
-        const cJSON *item = json_member(json_member(r->at[i].document, "device"), key);
+        const cJSON *item = device_fact_of(&r->at[i], key);
         if (item && strcmp(r->at[i].device, device) == 0)
             return item;
     }
@@ -110,15 +102,15 @@ static void put_devices(page *p) {
     for (size_t i = 0; i < n; i++)
         headings[i + 1] = devices[i]->device;
     html_table(&p->h, "Facts of the devices", headings, n + 1);
-    for (size_t k = 0; k < FACTS; k++) {
-        (void)html_row(&p->h, facts[k].name, (double)k);
+    for (size_t k = 0; k < DEVICE_FACTS; k++) {
+        (void)html_row(&p->h, device_facts[k].name, (double)k);
         for (size_t i = 0; i < n; i++)
-            put_fact(&p->h, fact_of(p->r, devices[i]->device, facts[k].key), facts[k].unit);
+            put_fact(&p->h, fact_of(p->r, devices[i]->device, device_facts[k].key), device_facts[k].unit);
     }
-    (void)html_row(&p->h, "memory rate by clock and bus, GB/s", FACTS);
+    (void)html_row(&p->h, "memory rate by clock and bus, GB/s", DEVICE_FACTS);
     for (size_t i = 0; i < n; i++)
         html_number(&p->h, peak_rate(p->r, devices[i]->device), NULL);
-    (void)html_row(&p->h, "best measured rate of reading memory, GB/s", FACTS + 1);
+    (void)html_row(&p->h, "best measured rate of reading memory, GB/s", DEVICE_FACTS + 1);
     for (size_t i = 0; i < n; i++)
         html_number(&p->h, result_best_rate(p->r, devices[i]->device), NULL);
     html_table_end(&p->h);

@@ -70,22 +70,14 @@ static void show_file(page *p, size_t i, size_t end) {
     for (size_t k = i; k < end; k++)
         fill(&g, &p->r->at[k]);
     snprintf(title, sizeof title, "Time of recursions in ms, by engine: %.100s", one->device);
-    const page_figure figure = {.name = "recursions",
-                                .title = title,
-                                .note = "An asterisk is behind the engine that runs where none is asked for.",
-                                .from = one,
-                                .g = &g,
-                                .look = {.form = PLOT_DOTS,
-                                         .title = title,
-                                         .across = "ms",
-                                         .upwards = "",
-                                         .logarithmic = 1,
-                                         .choice = "the engine that runs where none is asked for",
-                                         .rule = NAN,
-                                         .low = NAN,
-                                         .high = NAN,
-                                         .left = NAN,
-                                         .right = NAN}};
+    page_figure figure = {.name = "recursions",
+                          .title = title,
+                          .note = "An asterisk is behind the engine that runs where none is asked for.",
+                          .from = one,
+                          .g = &g,
+                          .look = plot_plain(PLOT_DOTS, title, "ms")};
+    figure.look.logarithmic = 1;
+    figure.look.choice = "the engine that runs where none is asked for";
     page_show(p, &figure);
     html_put(&p->h, "<details><summary>All that was measured</summary>\n");
     for (size_t k = i; k < end; k++)

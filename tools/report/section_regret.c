@@ -6,11 +6,6 @@
 #include "figures.h"
 #include "page.h"
 
-static int compare_numbers(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The sizes become columns, in their order. */
 static void add_sizes(page *p, grid *g, const cJSON *list) {
     const size_t most = (size_t)cJSON_GetArraySize(list);
@@ -26,7 +21,7 @@ static void add_sizes(page *p, grid *g, const cJSON *list) {
         if (count >= 0 && count < 0x1p63)
             sizes[n++] = count;
     }
-    qsort(sizes, n, sizeof *sizes, compare_numbers);
+    qsort(sizes, n, sizeof *sizes, figure_compare);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || sizes[i] != sizes[i - 1])
             (void)grid_column_of(g, figure_elements((uint64_t)sizes[i], text));
@@ -48,8 +43,9 @@ static const char *name_case(const cJSON *row, int is_short, char text[GRID_NAME
     const char *segments = json_text(row, "segments"), *shape = *segments ? segments : json_text(row, "axes");
     int n = snprintf(text, GRID_NAME, "%.60s of %.20s%s%.30s", json_text(row, "op"), json_text(row, "dtype"),
                      *shape ? ", " : "", shape);
+    const char *mode = json_text(row, "mode"), *cache = json_text(row, "cache");
     if (!is_short)
-        snprintf(text + n, GRID_NAME - (size_t)n, ", %.16s, %.16s", json_text(row, "mode"), json_text(row, "cache"));
+        snprintf(text + n, GRID_NAME - (size_t)n, "%s%.16s%s%.16s", *mode ? ", " : "", mode, *cache ? ", " : "", cache);
     return text;
 }
 
@@ -87,11 +83,14 @@ static void put_summary(page *p, const result *one, const cJSON *list) {
     html_put(&p->h, "<p>");
     html_text(&p->h, result_file(one));
     html_put(&p->h,
-             ": %d choices, which take %.2f %% longer than the quickest strategy (geometric mean). %d of them "
+             ": %d choice%s, which take%s %.2f %% longer than the quickest strategy (geometric mean). %d of them "
              "take more than 5 %% and 0.2 us longer. The worst is %.3g %%: ",
-             n, 100 * expm1(logarithms / n), past, greatest);
+             n, n == 1 ? "" : "s", n == 1 ? "s" : "", 100 * expm1(logarithms / n), past, greatest);
     html_text(&p->h, name_case(worst, 0, text));
-    html_put(&p->h, ", %.0f elements.</p>\n", json_number(worst, "count"));
+    const double count = json_number(worst, "count");
+    if (isfinite(count))
+        html_put(&p->h, ", %.0f elements", count);
+    html_put(&p->h, ".</p>\n");
 }
 
 static void show(page *p, const result *one) {
@@ -115,15 +114,7 @@ static void show(page *p, const result *one) {
     fill(p, &g, list);
     snprintf(title, sizeof title, "Regret in percent, by case and number of elements: %.60s", result_file(one));
     figure.title = title;
-    figure.look = (plot_look){.form = PLOT_HEAT,
-                              .title = title,
-                              .across = "elements",
-                              .upwards = "",
-                              .rule = NAN,
-                              .low = NAN,
-                              .high = NAN,
-                              .left = NAN,
-                              .right = NAN};
+    figure.look = plot_plain(PLOT_HEAT, title, "elements");
     put_summary(p, one, list);
     page_show(p, &figure);
     html_put(&p->h, "<details><summary>Every choice</summary>\n");

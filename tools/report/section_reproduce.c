@@ -41,114 +41,178 @@ static void add_word(words *w, const char *word) {
         snprintf(w->text + used, sizeof w->text - used, "%s%s", used ? "," : "", word);
 }
 
-static void put_words(html *h, const char *option, const words *w) {
+/* ---- Options ---------------------------------------------------------------------------------------------------- */
+
+/* The command line of a result, while it is written. */
+typedef struct command {
+    html *h;
+    const result *one;
+    int incomplete; /* 1: the file has more than the command asks for */
+} command;
+
+static void put_words(command *c, const char *option, const words *w) {
+    c->incomplete |= w->incomplete;
     if (*w->text) {
-        html_put(h, " %s ", option);
-        fputs(w->text, h->f); /* as is_plain() has it */
+        html_put(c->h, " %s ", option);
+        fputs(w->text, c->h->f); /* as is_plain() has it */
     }
 }
 
-/* ---- Options ---------------------------------------------------------------------------------------------------- */
-
-static void put_list(html *h, const result *one, const char *option, const char *key) {
+static void put_list(command *c, const char *option, const char *key) {
     words w = {.text = ""};
-    for (size_t i = 0; i < one->count; i++)
-        add_word(&w, json_text(one->rows[i].json, key));
-    put_words(h, option, &w);
+    for (size_t i = 0; i < c->one->count; i++)
+        add_word(&w, json_text(c->one->rows[i].json, key));
+    put_words(c, option, &w);
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+static const char *axes_of(const result_row *row) {
+    return json_text(row->json, "axes");
 }
 
-static void put_counts(html *h, const result *one) {
+/* The array whose counts are what -n asked for, or nearest to it: that of the largest count. Only arrays with an N have
+ * a size to ask for, and those with several N stay below the count. NULL: no array has an N. */
+static const char *main_axes(const result *one) {
+    const result_row *largest = NULL;
+    for (size_t i = 0; i < one->count; i++) {
+        const result_row *row = &one->rows[i];
+        if (strchr(axes_of(row), 'N') && row->count < 0x1p63 && (!largest || row->count > largest->count))
+            largest = row;
+    }
+    return largest ? axes_of(largest) : NULL;
+}
+
+/* Whether -n asked for the row's count. */
+static int is_asked(const result_row *row, const char *axes) {
+    return row->count >= 0 && row->count < 0x1p63 && (!*axes_of(row) || (axes && strcmp(axes_of(row), axes) == 0));
+}
+
+static void put_counts(command *c) {
     words w = {.text = ""};
     char text[32];
+    const result *one = c->one;
+    const char *axes = main_axes(one);
     double *counts = calloc(one->count + 1, sizeof *counts);
     size_t n = 0;
     for (size_t i = 0; counts && i < one->count; i++)
-        if (one->rows[i].count >= 0 && one->rows[i].count < 0x1p63)
+        if (is_asked(&one->rows[i], axes))
             counts[n++] = one->rows[i].count;
     if (counts)
-        qsort(counts, n, sizeof *counts, compare_numbers);
+        qsort(counts, n, sizeof *counts, figure_compare);
     for (size_t i = 0; i < n; i++) {
         w.last = NULL;
         if (i == 0 || counts[i] != counts[i - 1])
             add_word(&w, figure_elements((uint64_t)counts[i], text));
     }
+    c->incomplete |= !counts;
     free(counts);
-    put_words(h, "-n", &w);
+    put_words(c, "-n", &w);
 }
 
 /* "planner" is a subject, and no strategy to ask for. */
-static void put_strategies(html *h, const result *one) {
+static void put_strategies(command *c) {
     words w = {.text = ""};
-    for (size_t i = 0; i < one->count; i++)
-        if (strcmp(one->rows[i].strategy, "planner") != 0)
-            add_word(&w, one->rows[i].strategy);
-    put_words(h, "-s", &w);
+    for (size_t i = 0; i < c->one->count; i++)
+        if (strcmp(c->one->rows[i].strategy, "planner") != 0)
+            add_word(&w, c->one->rows[i].strategy);
+    put_words(c, "-s", &w);
 }
 
-static void put_settings(html *h, const result *one) {
-    const cJSON *settings = json_member(one->document, "settings");
+/* An option that takes one number, which is a member of the rows that it concerns. */
+static void put_number(command *c, const char *option, const char *key) {
+    double first = NAN;
+    for (size_t i = 0; i < c->one->count; i++) {
+        const double x = json_number(c->one->rows[i].json, key);
+        if (!(x >= 0 && x < 1e9))
+            continue;
+        c->incomplete |= isfinite(first) && x != first;
+        first = isfinite(first) ? first : x;
+    }
+    if (isfinite(first))
+        html_put(c->h, " %s %.0f", option, first);
+}
+
+static void put_settings(const command *c) {
+    const cJSON *settings = json_member(c->one->document, "settings");
     const double accuracy = json_number(settings, "accuracy"), budget = json_number(settings, "budget_seconds");
     if (accuracy > 0 && accuracy < 1)
-        html_put(h, " -a %g%%", 100 * accuracy);
+        html_put(c->h, " -a %g%%", 100 * accuracy);
     if (budget > 0 && budget < 1e9)
-        html_put(h, " -b %.0fs", ceil(budget));
+        html_put(c->h, " -b %.0fs", ceil(budget));
 }
 
-static void put_pools(html *h, const result *one) {
+static void put_pools(const command *c) {
     const char *between = " --pools ";
     const cJSON *row = NULL;
-    cJSON_ArrayForEach(row, json_member(one->document, "pools")) {
+    cJSON_ArrayForEach(row, json_member(c->one->document, "pools")) {
         const double asked = json_number(row, "asked");
         if (!(asked > 0 && asked < 1e9))
             continue;
-        html_put(h, "%s%.0f", between, asked);
+        html_put(c->h, "%s%.0f", between, asked);
         between = ",";
     }
 }
 
-static void put_problem(html *h, const result *one) {
-    put_list(h, one, "--segments", "segments");
-    put_list(h, one, "--axes", "axes");
-    put_list(h, one, "-o", "op");
-    put_list(h, one, "-t", "dtype");
-    put_counts(h, one);
+static void put_problem(command *c) {
+    put_list(c, "--segments", "segments");
+    put_list(c, "--axes", "axes");
+    put_list(c, "-o", "op");
+    put_list(c, "-t", "dtype");
+    put_counts(c);
 }
 
 /* ---- Commands --------------------------------------------------------------------------------------------------- */
 
-static void put_recursion(html *h, const result *one) {
-    const char *name = json_text(one->document, "recursion");
-    const double size = json_number(one->document, "size");
-    html_put(h, "dpr recurse %s", is_plain(name) ? name : "NAME");
+/* dpr recurse names the processor in both members when no GPU took part. */
+static int is_of_cpu(const result *one) {
+    const cJSON *device = json_member(one->document, "device");
+    const char *kind = json_text(device, "kind"), *cpu = json_text(device, "cpu");
+    if (one->kind == RESULT_RECURSION && *cpu)
+        return strcmp(json_text(device, "name"), cpu) == 0;
+    return strcmp(kind, "cpu") == 0;
+}
+
+static void put_recursion(command *c) {
+    const char *name = json_text(c->one->document, "recursion");
+    const double size = json_number(c->one->document, "size");
+    const int is_known = is_plain(name);
+    c->incomplete |= !is_known;
+    html_put(c->h, "dpr recurse %s%s", is_known ? name : "NAME", is_of_cpu(c->one) ? " -d cpu" : "");
     if (size >= 0)
-        html_put(h, " --size %.0f", size);
-    html_put(h, " --engine all --json");
+        html_put(c->h, " --size %.0f", size);
+    html_put(c->h, " --engine all --json");
+}
+
+static void put_options(command *c) {
+    const result_kind kind = c->one->kind;
+    if (kind == RESULT_BENCH && is_of_cpu(c->one))
+        html_put(c->h, " -d cpu");
+    put_problem(c);
+    if (kind == RESULT_BENCH)
+        put_strategies(c);
+    if (kind != RESULT_PEERS)
+        put_number(c, "--block", "block");
+    if (kind == RESULT_BENCH || kind == RESULT_PEERS) {
+        put_list(c, "-m", "mode");
+        put_list(c, "-c", "cache");
+    }
+    if (kind == RESULT_NESTED) {
+        put_number(c, "--depth", "depth");
+        put_pools(c);
+    }
+    put_settings(c);
+    html_put(c->h, " -f json");
 }
 
 static void put_command(html *h, const result *one) {
+    command c = {.h = h, .one = one};
     if (one->kind == RESULT_RECURSION) {
-        put_recursion(h, one);
-        return;
+        put_recursion(&c);
+    } else {
+        html_put(h, "%s", result_program(one->kind));
+        if (one->kind != RESULT_CPU)
+            put_options(&c);
     }
-    html_put(h, "%s", result_program(one->kind));
-    if (one->kind == RESULT_CPU)
-        return;
-    put_problem(h, one);
-    if (one->kind == RESULT_BENCH)
-        put_strategies(h, one);
-    if (one->kind == RESULT_BENCH || one->kind == RESULT_PEERS) {
-        put_list(h, one, "-m", "mode");
-        put_list(h, one, "-c", "cache");
-    }
-    if (one->kind == RESULT_NESTED)
-        put_pools(h, one);
-    put_settings(h, one);
-    html_put(h, " -f json");
+    html_put(h, "%s\n", c.incomplete ? " # (incomplete)" : "");
 }
 
 static void put_definitions(html *h, const result *one) {
@@ -172,25 +236,27 @@ static void show(page *p, size_t i, size_t end) {
     const result *one = &p->r->at[i];
     html_put(h, "<h3 id=\"r%zu\">", page_result_number(p, one));
     html_text(h, result_file(one));
-    html_put(h, "</h3>\n<p>On ");
+    html_put(h, "</h3>\n<p>It was measured on ");
     html_text(h, one->device);
-    html_put(h, ", at commit ");
+    html_put(h, " at commit ");
     html_text(h, json_text(one->document, "commit"));
     html_put(h, ":</p>\n<pre><code>");
-    for (; i < end; i++) {
+    for (; i < end; i++)
         put_command(h, &p->r->at[i]);
-        html_put(h, "\n");
-    }
     html_put(h, "</code></pre>\n");
     put_definitions(h, one);
 }
 
 void section_reproduce(page *p) {
-    html_put(&p->h, "<p>Each figure names its file and its plot. These commands measure what is in the files, with the "
-                    "operations, types, sizes and settings that the files name; a file that several calls were put "
-                    "together for has what all of them measured. <code>dpr report FILE... -O page.html</code> makes "
-                    "the page, and <code>dpr report FILE... --svg PLOT</code> or <code>--png PLOT</code> one "
-                    "plot.</p>\n");
+    html_put(
+        &p->h,
+        "<p>Each figure names its file and its plot. These commands measure what is in the files, with the "
+        "operations, types, sizes and settings that the files name; a file that several calls were put "
+        "together for has what all of them measured. A command with <code>(incomplete)</code> lacks words of its file "
+        "that a shell could misunderstand, or that one call cannot have. <code>dpr report FILE... -O page.html</code> "
+        "makes "
+        "the page, and <code>dpr report FILE... --svg PLOT</code> or <code>--png PLOT</code> one "
+        "plot.</p>\n");
     for (size_t i = 0, end; i < p->r->count; i = end) {
         end = result_group_end(p->r, i);
         show(p, i, end);

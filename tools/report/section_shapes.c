@@ -12,16 +12,9 @@ static void show(page *p, const result_case *c, size_t number) {
     result_case_name(c->rows[0], name);
     snprintf(title, sizeof title, "Bandwidth in GB/s: %s", name);
     snprintf(plot_name, sizeof plot_name, "bandwidth-%s", name);
-    figure.look = (plot_look){.form = PLOT_DOTS,
-                              .title = title,
-                              .across = "GB/s",
-                              .upwards = "",
-                              .rule = result_read_rate(p->r, one),
-                              .rule_name = "measured read rate",
-                              .low = NAN,
-                              .high = NAN,
-                              .left = NAN,
-                              .right = NAN};
+    figure.look = plot_plain(PLOT_DOTS, title, "GB/s");
+    figure.look.rule = result_read_rate(p->r, one);
+    figure.look.rule_name = "measured read rate";
     page_show(p, &figure);
     grid_free(&g);
 }

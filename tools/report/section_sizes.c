@@ -6,7 +6,7 @@
 /* What a plot of a case shows. */
 typedef struct view {
     const char *name;  /* of plots: "time-" */
-    const char *title; /* "Time" */
+    const char *title; /* "Time in us" */
     const char *upwards, *note;
     case_value value;
     int logarithmic, has_crossovers;
@@ -15,10 +15,11 @@ typedef struct view {
     const char *rule_name;
 } view;
 
-static const view times = {"time-", "Time", "time, us", NULL, case_time, 1, 1, "the choice of the planner", NAN, NULL};
-static const view peers = {"peers-time-", "Time", "time, us", NULL, case_time, 1, 1, NULL, NAN, NULL};
-static const view rates = {"bandwidth-", "Bandwidth", "bandwidth, GB/s",   NULL, case_rate, 0, 0,
-                           NULL,         0,           "measured read rate"};
+static const view times = {"time-", "Time in us", "time, us", NULL, case_time, 1, 1, "the choice of the planner",
+                           NAN,     NULL};
+static const view peers = {"peers-time-", "Time in us", "time, us", NULL, case_time, 1, 1, NULL, NAN, NULL};
+static const view rates = {"bandwidth-",        "Bandwidth in GB/s", "bandwidth, GB/s", NULL, case_rate, 0, 0, NULL, 0,
+                           "measured read rate"};
 static const view ratios = {"peers-ratio-",
                             "Time compared with dpr's",
                             "time over the time of dpr",
@@ -30,19 +31,34 @@ static const view ratios = {"peers-ratio-",
                             1,
                             "as fast as dpr"};
 
-/* With `several` results of the case, titles have the device. */
-static void show(page *p, const result_case *c, const view *v, const result *one, const palette *colours, int several) {
+/* What the plots of a case have in common. */
+typedef struct together {
+    const result_case *c;
+    const palette *colours;
+    int several; /* results: titles have the device */
+    double rule; /* the greatest one */
+} together;
+
+static double rule_of(const page *p, const view *v, const result *one) {
+    return v->rule == 0 ? result_read_rate(p->r, one) : v->rule;
+}
+
+/* `own` are the rows of one result of the case. */
+static void show(page *p, const together *all, const view *v, const result_case *own) {
+    const result *one = &p->r->at[own->rows[0]->result];
     double crossovers[CASE_CHOICES];
     int of_columns[GRID_COLUMNS];
     case_choice choices[CASE_CHOICES];
     char name[RESULT_NAME], title[RESULT_NAME + 160], plot_name[RESULT_NAME + 32];
+    size_t left_out = 0;
     const size_t number = (size_t)(one - p->r->at);
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
-    case_fill(&g, c, number, v->value);
-    palette_of(colours, &g, of_columns);
-    result_case_name(c->rows[0], name);
-    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, several ? "; " : "", several ? one->device : "");
+    case_fill(&g, own, number, v->value);
+    palette_of(all->colours, &g, of_columns);
+    result_case_name(own->rows[0], name);
+    snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, all->several ? "; " : "",
+             all->several ? one->device : "");
     snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
     figure.look = (plot_look){.form = PLOT_SIZES,
                               .title = title,
@@ -50,64 +66,110 @@ static void show(page *p, const result_case *c, const view *v, const result *one
                               .upwards = v->upwards,
                               .logarithmic = v->logarithmic,
                               .choice = v->choice,
-                              .rule = v->rule == 0 ? result_read_rate(p->r, one) : v->rule,
+                              .rule = rule_of(p, v, one),
                               .rule_name = v->rule_name,
                               .crossovers = crossovers,
                               .colours = of_columns};
-    if (v->has_crossovers)
-        figure.look.crossover_count = case_crossovers(choices, case_choices(c, number, choices), crossovers);
-    case_ranges(c, v->value, &figure.look);
+    if (v->has_crossovers) {
+        figure.look.crossover_count =
+            case_crossovers(choices, case_choices(own, number, choices, &left_out), crossovers);
+        figure.note = left_out ? "The plot has the first dotted lines alone, because there are too many." : v->note;
+    }
+    case_ranges(all->c, v->value, all->rule, &figure.look);
     page_show(p, &figure);
     grid_free(&g);
 }
 
+/* A new column for a result. Results of one file and device have numbers. */
+static int add_column(grid *g, const result *one) {
+    char name[GRID_NAME];
+    const size_t before = g->columns;
+    int column = -1;
+    for (int number = 1; g->columns == before && number <= GRID_COLUMNS; number++) {
+        const int n = snprintf(name, sizeof name, "%.70s, %.70s", one->device, result_file(one));
+        if (number > 1)
+            snprintf(name + n, sizeof name - (size_t)n, " (%d)", number);
+        column = grid_column_of(g, name);
+    }
+    return g->columns > before ? column : -1;
+}
+
 /* The planner's choice on several machines, or in several files of one. */
 static void show_choices(page *p, const result_case *c) {
-    char name[RESULT_NAME], title[RESULT_NAME + 64], column[GRID_NAME], row_name[32];
+    char name[RESULT_NAME], title[RESULT_NAME + 64], row_name[32];
     grid g = {.heading = "elements"};
     page_figure figure = {.title = title, .g = &g};
+    const result *last = NULL;
+    int column = -1;
     for (size_t i = 0; i < c->count; i++) {
         const result_row *row = c->rows[i];
         const result *one = &p->r->at[row->result];
         if (!row->chosen || !row->ok || isnan(row->us) || !(row->count >= 0))
             continue;
-        snprintf(column, sizeof column, "%.70s, %.70s", one->device, result_file(one));
+        column = one == last ? column : add_column(&g, one); /* a result's rows are together */
+        last = one;
         snprintf(row_name, sizeof row_name, "%.0f", row->count);
-        grid_set(&g, grid_row_of(&g, row_name, row->count), grid_column_of(&g, column), (grid_cell){.value = row->us});
+        grid_set(&g, grid_row_of(&g, row_name, row->count), column, (grid_cell){.value = row->us});
     }
     grid_sort(&g);
-    snprintf(title, sizeof title, "Time of the planner's choice, by result: %s", result_case_name(c->rows[0], name));
+    snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
+             result_case_name(c->rows[0], name));
     figure.name = "choices";
-    figure.look = (plot_look){.form = PLOT_SIZES,
-                              .title = title,
-                              .across = "elements",
-                              .upwards = "time, us",
-                              .logarithmic = 1,
-                              .rule = NAN,
-                              .low = NAN,
-                              .high = NAN,
-                              .left = NAN,
-                              .right = NAN};
+    figure.look = plot_plain(PLOT_SIZES, title, "elements");
+    figure.look.upwards = "time, us";
+    figure.look.logarithmic = 1;
     if (g.columns > 1)
         page_show(p, &figure);
     grid_free(&g);
 }
 
+/* Whether row i is the first one of its result. A result's rows are together. */
+static int is_first(const result_case *c, size_t i) {
+    return i == 0 || c->rows[i - 1]->result != c->rows[i]->result;
+}
+
+/* The rows of one result, of which row i is the first. */
+static result_case own_rows(const result_case *c, size_t i) {
+    size_t end = i + 1;
+    while (end < c->count && !is_first(c, end))
+        end++;
+    return (result_case){.rows = c->rows + i, .count = end - i};
+}
+
+static double greatest_rule(const page *p, const result_case *c, const view *v) {
+    double greatest = NAN;
+    for (size_t i = 0; i < c->count; i++)
+        if (is_first(c, i))
+            greatest = fmax(greatest, rule_of(p, v, &p->r->at[c->rows[i]->result]));
+    return greatest;
+}
+
 static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
     case_choice choices[CASE_CHOICES];
-    size_t several = 0;
-    for (size_t i = 0; i < p->r->count; i++)
-        several += case_has(c, i) != 0;
+    together all = {.c = c, .colours = colours};
+    for (size_t i = 1; i < c->count; i++)
+        all.several |= c->rows[i]->result != c->rows[0]->result;
     html_put(&p->h, "<div class=\"side\">\n");
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < p->r->count; i++)
-            if (case_has(c, i))
-                show(p, c, views[k], &p->r->at[i], colours, several > 1);
-    if (several > 1)
+    for (int k = 0; k < 2; k++) {
+        all.rule = greatest_rule(p, c, views[k]);
+        for (size_t i = 0; i < c->count; i++)
+            if (is_first(c, i)) {
+                const result_case own = own_rows(c, i);
+                show(p, &all, views[k], &own);
+            }
+    }
+    if (all.several)
         show_choices(p, c);
     html_put(&p->h, "</div>\n");
-    for (size_t i = 0; i < p->r->count; i++)
-        case_put_choices(&p->h, &p->r->at[i], choices, case_choices(c, i, choices));
+    for (size_t i = 0; i < c->count; i++) {
+        const size_t number = c->rows[i]->result;
+        size_t left_out;
+        if (!is_first(c, i))
+            continue;
+        const result_case own = own_rows(c, i);
+        const size_t n = case_choices(&own, number, choices, &left_out);
+        case_put_choices(&p->h, &p->r->at[number], choices, n, left_out);
+    }
 }
 
 static void show_cases(page *p, result_kind kind, const view *const views[2]) {
@@ -120,8 +182,9 @@ static void show_cases(page *p, result_kind kind, const view *const views[2]) {
     if (cases.count > 1)
         html_put(&p->h, "<button class=\"open\" type=\"button\" hidden>Open or close all %zu cases</button>\n",
                  cases.count);
+    const size_t main = case_main(&cases);
     for (size_t i = 0; i < cases.count && !p->out_of_memory; i++) {
-        case_open(p, &cases.at[i], i == case_main(&cases));
+        case_open(p, &cases.at[i], i == main);
         show_case(p, &cases.at[i], views, &colours);
         case_close(p);
     }

@@ -10,8 +10,9 @@
 /* ---- Classes and symbols ---------------------------------------------------------------------------------------- */
 
 const char *svg_class(int series, char text[SVG_CLASS]) {
+    static const char *const dashes[PLOT_DASHES] = {"", " d", " dd"};
     if (series >= 0)
-        snprintf(text, SVG_CLASS, series < PLOT_COLOURS ? "s%d" : "s%d d", series % PLOT_COLOURS);
+        snprintf(text, SVG_CLASS, "s%d%s", series % PLOT_COLOURS, dashes[plot_dash(series)]);
     else if (series <= SERIES_LEVEL)
         snprintf(text, SVG_CLASS, "h%d", SERIES_LEVEL - series);
     else
@@ -196,15 +197,13 @@ static void copy_symbol(const copying *c, const char *tag, const char *end) {
 
 /* The text is of plot_word()'s characters, with gnuplot's entities. */
 static void copy_text(const copying *c, const char *text) {
-    char words[128];
-    const size_t n = strcspn(text, "<");
-    snprintf(words, sizeof words, "%.*s", (int)n, text);
+    const char *end = text + strcspn(text, "<");
     html_put(c->h, "<text%s", c->anchor ? c->anchor : "");
     if (c->turned)
         html_put(c->h, " transform=\"translate(%.1f %.1f) rotate(-90)\">", c->x, c->y);
     else
         html_put(c->h, " x=\"%.1f\" y=\"%.1f\">", c->x, c->y);
-    for (const char *at = words; *at; at++) {
+    for (const char *at = text; at < end; at++) {
         static const char *const entities[] = {"&lt;", "&gt;", "&amp;"};
         size_t i = 0;
         while (i < 3 && strncmp(at, entities[i], strlen(entities[i])) != 0)
@@ -233,7 +232,7 @@ static void copy(copying *c, const char *text) {
             copy_polygon(c, tag, end);
         else if (strncmp(tag, "<use ", 5) == 0)
             copy_symbol(c, tag, end);
-        else if (strncmp(tag, "<text>", 6) == 0)
+        else if (strncmp(tag, "<text>", 6) == 0 || strncmp(tag, "<text ", 6) == 0)
             copy_text(c, end + 1);
     }
 }
