@@ -170,7 +170,7 @@ static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_
     if (known.n == 0)
         return 0;
     const dpr_wise_time longest = known.time[known.n - 1];
-    const double bytes = (double)longest.count * (double)dpr_dtype_size(dtype);
+    const double bytes = (double)longest.count * (double)dpr_dtypes[DPR_ROW(dtype)].size;
     return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest.picoseconds) : 0;
 }
 
