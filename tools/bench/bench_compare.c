@@ -191,7 +191,12 @@ static int has_name(const cJSON *row) {
     return 0;
 }
 
-/* Whether the row has a right result. Engines of `dpr recurse` that could not run say nothing of it. */
+/* Whether the row is of an engine that cannot run there, and has nothing to compare. */
+static int is_unable(const cJSON *row) {
+    return cJSON_IsTrue(member(row, "unable"));
+}
+
+/* Whether the row has a right result. An engine of `dpr recurse` that failed says nothing of it. */
 static int read_ok(compare_row *row, const cJSON *json, char why[COMPARE_WHY]) {
     return member(json, "engine") ? read_truth(json, "right", 0, &row->ok, why)
                                   : read_truth(json, "ok", 1, &row->ok, why);
@@ -248,6 +253,8 @@ static int read_rows(compare_side *side, const cJSON *document, char why[COMPARE
     const cJSON *row = NULL;
     char clause[COMPARE_WHY] = "";
     cJSON_ArrayForEach(row, rows_of(document)) {
+        if (is_unable(row))
+            continue;
         side->in_file++;
         side->count++;
         if (read_row(&side->rows[side->count - 1], document, row, clause) != 0

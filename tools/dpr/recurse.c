@@ -158,7 +158,7 @@ static void add_row(cJSON *list, const measured *m, const char *engine, yardstic
     const double rate = s->median > 0 ? (double)m->report.tasks / s->median : 0;
     report_add(row, "engine=%s", engine ? engine : "auto");
     if (m->status != DPR_OK) {
-        report_add(row, "error=%s", m->error);
+        report_add(row, "error=%s unable=%i", m->error, m->status == DPR_ERR_STRATEGY_UNABLE);
         return;
     }
     report_add(row, "answer=%s right=%i seconds=%f tasks=%lu tasks_a_second=%g", m->answer.text, m->answer.right,
