@@ -464,11 +464,12 @@ TEST(BenchCompare, report_as_json) {
 }
 
 TEST(BenchCompare, report_as_csv) {
-    static const char *const parts[] = {"verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,"
-                                        "mode,cache,block,depth,old_us,old_low_us,",
+    static const char *const parts[] = {"verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,",
+                                        ",mode,cache,block,depth,old_us,old_low_us,",
                                         "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
                                         "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,\n",
-                                        "\nonly in NEW,,e,,,,,,sum,f32,3,", NULL};
+                                        "\nonly in NEW,,e,,,,,,sum,f32,3,",
+                                        NULL};
     compared c;
     compare(&c, old_document, new_document);
     check_report(write_all, &c.r, REPORT_CSV, parts);
