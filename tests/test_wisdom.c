@@ -271,6 +271,9 @@ TEST(Wisdom, rates_of_the_cpu_come_from_long_sums) {
     EXPECT_TRUE(machine.rates_measured);
     EXPECT_EQ_I64(12500, machine.caps.cpu.core_mb_per_s);
     EXPECT_EQ_I64(100000, machine.caps.cpu.total_mb_per_s);
+    learn(&wisdom, &machine, "cpu.threads", (size_t)1 << 53, 1e-9); /* no memory is so fast */
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(!machine.rates_measured);
     dpr_wisdom_release(wisdom);
 }
 

@@ -174,13 +174,15 @@ static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_
     return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest.picoseconds) : 0;
 }
 
-/* In MB/s. The fastest of some sums: arithmetic limits it least. */
+/* In MB/s; 0 if it is not known, or no rate that a machine may have. The fastest of some sums: arithmetic limits it
+ * least. */
 static int64_t rate_of(const dpr_machine *machine, const char *strategy) {
     static const dpr_dtype dtypes[] = {DPR_F32, DPR_F64, DPR_I32};
+    static const double most = 1e9; /* that of core/caps.h */
     double best = 0;
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        best = fmax(best, rate_of_sum(machine, strategy, dtypes[i]));
-    return (int64_t)(1e-6 * best);
+        best = fmax(best, 1e-6 * rate_of_sum(machine, strategy, dtypes[i]));
+    return best <= most ? (int64_t)best : 0;
 }
 
 static void take_rates(dpr_machine *machine) {
