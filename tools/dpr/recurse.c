@@ -152,13 +152,18 @@ typedef struct yardsticks {
     double cpu, naive;
 } yardsticks;
 
+/* Whether the engine runs in a context of a GPU alone, which the request does not have. */
+static int is_left_out(const measured *m) {
+    return m->status == DPR_ERR_STRATEGY_UNABLE;
+}
+
 static void add_row(cJSON *list, const measured *m, const char *engine, yardsticks than) {
     cJSON *row = report_row(list);
     const bench_summary *s = &m->seconds;
     const double rate = s->median > 0 ? (double)m->report.tasks / s->median : 0;
     report_add(row, "engine=%s", engine ? engine : "auto");
     if (m->status != DPR_OK) {
-        report_add(row, "error=%s unable=%i", m->error, m->status == DPR_ERR_STRATEGY_UNABLE);
+        report_add(row, "error=%s unable=%i", m->error, is_left_out(m));
         return;
     }
     report_add(row, "answer=%s right=%i seconds=%f tasks=%lu tasks_a_second=%g", m->answer.text, m->answer.right,
@@ -183,11 +188,6 @@ static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
                                         {"handed_out", "handed out", UNIT_NONE},
                                         {"deepest", "deepest", UNIT_NONE},
                                         {0}};
-
-/* Whether the engine runs in a context of a GPU alone, which the request does not have. */
-static int is_left_out(const measured *m) {
-    return m->status == DPR_ERR_STRATEGY_UNABLE;
-}
 
 /* Complains of a failed run, and of a wrong answer. */
 static int check(const recursion_example *e, const measured *m) {

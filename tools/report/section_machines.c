@@ -15,7 +15,7 @@ static size_t count_rows(const results *r, size_t i, size_t end) {
     return n;
 }
 
-/* That of the first document that is not complete. */
+/* Says how the documents i .. end-1 ended: as the first of them that is not complete, or "complete". */
 static const char *state_of(const results *r, size_t i, size_t end) {
     for (; i < end; i++) {
         const char *ended = json_text(r->at[i].document, "ended_early");
