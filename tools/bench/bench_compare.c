@@ -182,13 +182,12 @@ static int read_time(compare_row *row, const cJSON *json, char why[COMPARE_WHY])
     return 0;
 }
 
-/* What the row is of. */
-static int has_name(const cJSON *row) {
+const char *compare_subject(const cJSON *row) {
     static const char *const keys[] = {"subject", "strategy", "engine"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (member(row, keys[i]))
-            return cJSON_IsString(member(row, keys[i]));
-    return 0;
+            return cJSON_GetStringValue(member(row, keys[i]));
+    return NULL;
 }
 
 /* Whether the row is of an engine that cannot run there, and has nothing to compare. */
@@ -204,7 +203,7 @@ static int read_ok(compare_row *row, const cJSON *json, char why[COMPARE_WHY]) {
 
 static int read_row(compare_row *row, const cJSON *document, const cJSON *json, char why[COMPARE_WHY]) {
     const int is_timed = member(json, "median_us") != NULL;
-    if (!has_name(json)) {
+    if (!compare_subject(json)) {
         snprintf(why, COMPARE_WHY, "it is no object that names a 'strategy', a 'subject' or an 'engine'");
         return -1;
     }
@@ -321,7 +320,7 @@ static void append(char text[COMPARE_NAME], const cJSON *identity, const char *b
 
 const char *compare_name(const compare_row *row, char text[COMPARE_NAME]) {
     const cJSON *of = row->identity;
-    snprintf(text, COMPARE_NAME, "%s%s%s", text_of(of, "subject"), text_of(of, "strategy"), text_of(of, "engine"));
+    snprintf(text, COMPARE_NAME, "%s", compare_subject(of));
     append(text, of, ", ", "recursion", "");
     append(text, of, " ", "size", "");
     append(text, of, ", ", "op", "");

@@ -77,6 +77,9 @@ typedef struct compare_side {
 int compare_read(compare_side *side, char why[COMPARE_WHY]);
 void compare_free_side(compare_side *side);
 
+/* What a row, or its identity, is of: its subject, strategy or engine. NULL if none of them is a text. */
+const char *compare_subject(const cJSON *row);
+
 /* Names a row, as in "cpu.simd, sum of f32, 2^20 elements, blocking, cold". The text is returned. */
 const char *compare_name(const compare_row *row, char text[COMPARE_NAME]);
 

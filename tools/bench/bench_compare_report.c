@@ -236,11 +236,7 @@ static void say_common(report_out *out, const compare_results *r) {
 
 /* The name that a row has in tables. */
 static void add_name(cJSON *row, const compare_row *from) {
-    static const char *const keys[] = {"subject", "strategy", "engine"};
-    const cJSON *name = NULL;
-    for (size_t i = 0; !name && i < sizeof keys / sizeof *keys; i++)
-        name = member(from->identity, keys[i]);
-    cJSON_AddItemToObject(row, "name", cJSON_Duplicate(name, 0));
+    cJSON_AddStringToObject(row, "name", compare_subject(from->identity));
 }
 
 static void write_table(report_out *out, const compare_results *r, compare_verdict verdict) {
