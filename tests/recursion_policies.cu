@@ -176,6 +176,57 @@ struct team_fold {
     DPR_POLICY result part(const data &, const task &t) { return fold_value<result>(t); }
 };
 
+/* ---- Costs ---- */
+
+struct parts {
+    using task = parts_task;
+    using result = tree_result;
+    static constexpr int most_children = PARTS_MOST;
+
+    template <class Children> DPR_BOTH static int make(const task &t, Children &&children) {
+        const uint64_t hash = mixed(t.seed), wanted = 2 + hash % (PARTS_MOST - 1);
+        if (t.size < 2)
+            return 0;
+        const int n = static_cast<int>(wanted < t.size ? wanted : t.size);
+        uint64_t left = t.size - static_cast<uint64_t>(n);
+        for (int i = 0; i < n; ++i) {
+            const uint64_t seed = mixed(hash + static_cast<uint64_t>(i)), more = i < n - 1 ? seed % (left + 1) : left;
+            children[i] = {seed, 1 + more};
+            left -= more;
+        }
+        return n;
+    }
+    DPR_POLICY int divide(const dpr::no_data &, const task &t, dpr::children<parts> children) {
+        return make(t, children);
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &t) { return {1, static_cast<double>(t.seed % 1000) / 7}; }
+    template <class Results> DPR_BOTH static result join(Results &&results, int n) {
+        result r = {1, 0};
+        for (int i = 0; i < n; ++i) {
+            r.nodes += results[i].nodes;
+            r.order = r.order / 3 + results[i].order;
+        }
+        return r;
+    }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<parts> results, int n) {
+        return join(results, n);
+    }
+    DPR_POLICY uint64_t cost(const dpr::no_data &, const task &t) { return t.size; }
+};
+
+struct parts_sum {
+    using task = parts_task;
+    using result = uint64_t;
+    static constexpr int most_children = PARTS_MOST;
+    static constexpr dpr_op fold = DPR_SUM;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &t, dpr::children<parts_sum> children) {
+        return parts::make(t, children);
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &t) { return mixed(t.seed); }
+    DPR_POLICY uint64_t cost(const dpr::no_data &, const task &t) { return t.size; }
+};
+
 /* ---- Others ---- */
 
 struct star {
@@ -225,6 +276,8 @@ DPR_RECURSION(cut_ladder, cut_ladder)
     DPR_RECURSION(fold_##OP, folding_##OP)
 FOLDS(FOLD_DEFINE)
 DPR_RECURSION(team_fold, team_fold)
+DPR_RECURSION(parts, parts)
+DPR_RECURSION(parts_sum, parts_sum)
 DPR_RECURSION(star, star)
 DPR_RECURSION(endless, endless)
 
@@ -282,4 +335,22 @@ tree_result tree_reference(const tree_shape *shape, tree_task task) {
         r.order = r.order / 3 + of_child.order;
     }
     return r;
+}
+
+tree_result parts_reference(parts_task task) {
+    parts_task children[PARTS_MOST];
+    tree_result results[PARTS_MOST];
+    const int n = parts::make(task, children);
+    for (int i = 0; i < n; ++i)
+        results[i] = parts_reference(children[i]);
+    return n == 0 ? parts::base({}, task) : parts::join(results, n);
+}
+
+uint64_t parts_sum_reference(parts_task task) {
+    parts_task children[PARTS_MOST];
+    const int n = parts::make(task, children);
+    uint64_t sum = n == 0 ? mixed(task.seed) : 0;
+    for (int i = 0; i < n; ++i)
+        sum += parts_sum_reference(children[i]);
+    return sum;
 }

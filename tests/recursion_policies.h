@@ -64,6 +64,20 @@ DPR_RECURSION_DECLARE(team_fold, tree_task, tree_shape, uint64_t);
 /* Whether the folded result of a tree, cast to int64_t, is right. `op` is an entry of FOLDS. */
 int is_folded(const tree_shape *shape, tree_task root, dpr_op op, int64_t result);
 
+/* A task of several units is divided into 2 to PARTS_MOST parts of uneven sizes, which a hash describes, and costs as
+ * many units as it has. `order` depends on the order of the children. parts_sum folds a value of each unit. */
+typedef struct parts_task {
+    uint64_t seed, size;
+} parts_task;
+
+enum { PARTS_MOST = 4 };
+DPR_RECURSION_DECLARE(parts, parts_task, void, tree_result);
+DPR_RECURSION_DECLARE(parts_sum, parts_task, void, uint64_t);
+
+/* The same, by plain recursive functions. */
+tree_result parts_reference(parts_task task);
+uint64_t parts_sum_reference(parts_task task);
+
 /* Task n > 0 has n children 0, at most STAR_MOST; the result is the number of tasks. */
 enum { STAR_MOST = 1000000 };
 DPR_RECURSION_DECLARE(star, uint64_t, void, uint64_t);

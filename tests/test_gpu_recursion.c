@@ -219,6 +219,28 @@ GPU_TEST(folds) {
     }
 }
 
+/* The costs of few roots in host memory are known, and then tasks that cost little are left undivided for lanes. */
+GPU_TEST(tasks_that_cost_little) {
+    enum { MOST = 40 };
+    static const size_t counts[] = {1, 7, MOST};
+    static const uint64_t sizes[] = {1, 8000, 60000}, arenas[] = {0, MOST, 1000, 20000};
+    for (size_t i = 0; i < LENGTH(counts) * LENGTH(sizes) * LENGTH(arenas); i++) {
+        const size_t n = counts[i % LENGTH(counts)];
+        const uint64_t size = sizes[i / LENGTH(counts) % LENGTH(sizes)];
+        parts_task roots[MOST];
+        tree_result joined[MOST];
+        uint64_t sums[MOST], wrong = 0;
+        for (size_t k = 0; k < n; k++)
+            roots[k] = (parts_task){1000 * (uint64_t)i + k, k % 3 == 0 ? size : size / 100};
+        s->options.arena_tasks = arenas[i / LENGTH(counts) / LENGTH(sizes)];
+        ASSERT_STATUS(DPR_OK, parts_run(s->ctx, roots, n, NULL, joined, &s->options, &s->report, NULL));
+        ASSERT_STATUS(DPR_OK, parts_sum_run(s->ctx, roots, n, NULL, sums, &s->options, &s->report, NULL));
+        for (size_t k = 0; k < n; k++)
+            wrong += !same(parts_reference(roots[k]), joined[k]) || parts_sum_reference(roots[k]) != sums[k];
+        EXPECT_EQ_U64(0, wrong);
+    }
+}
+
 GPU_TEST(tasks_that_serial_solves) {
     static const uint64_t cutoffs[] = {0, 1, 100, 1000, 2000, DPR_NO_CUTOFF};
     static const uint64_t tasks[] = {1991, 1999, 1801, 1, 1, 2001};

@@ -16,6 +16,7 @@
 #include "lists.h"
 #include "machines.h"
 #include "plan/registry.h"
+#include "recursion/engines.h"
 #include "support.h"
 
 enum { TEXT = 1 << 14 };
@@ -250,6 +251,23 @@ TEST(Wisdom, predictions_are_corrected) {
     EXPECT_NEAR_F64(
         high, expect_seconds(&machine, "cpu.simd", SIZE_MAX / 128, 1) / predicted(&machine, "cpu.simd", SIZE_MAX / 128),
         1e-6);
+    dpr_wisdom_release(wisdom);
+}
+
+/* Engines of recursions take the time of launches: of the 8.4 us of an H200, or of what wisdom has, here twice that. */
+TEST(Wisdom, engines_take_as_long_as_launches) {
+    dpr_key key = sum_of_f32();
+    dpr_machine machine;
+    dpr_wisdom *wisdom;
+    key.f.in_memory = DPR_MEMORY_DEVICE;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    EXPECT_NEAR_F64(9e-6, dpr_engine_seconds_on(&machine, 9e-6), 0);
+    if (dpr_strategy_find("flat.block") < 0) /* a build without GPUs knows no times of theirs */
+        return;
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_single(&machine, strategy_of("flat.block"), &key, 1, 16.8e-6, &wisdom));
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_NEAR_F64(18e-6, dpr_engine_seconds_on(&machine, 9e-6), 1e-11);
+    dpr_wisdom_attach(NULL, &machine);
     dpr_wisdom_release(wisdom);
 }
 

@@ -2,6 +2,7 @@
 #ifndef DPR_DP_ENGINES_H
 #define DPR_DP_ENGINES_H
 
+#include "plan/planner.h"
 #include "recursion.h"
 
 /* A checked call of dpr_recursion_run(). */
@@ -33,6 +34,10 @@ typedef struct dpr_engine {
      * to run. */
     double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
+
+/* Seconds that something takes on the machine's GPU that takes `on_h200` seconds on an H200 and consists of launches
+ * above all. If the machine's wisdom knows what a launch takes, it is as many times as long as a launch. */
+double dpr_engine_seconds_on(const dpr_machine *machine, double on_h200);
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];

@@ -100,18 +100,18 @@ static const char *refusal(const dpr_recursion_call *call) {
     return dpr_ctx_machine(call->ctx)->caps.gpu.cooperative_launch ? NULL : "needs cooperative launches";
 }
 
-/* A launch, and one warp for few tasks; H200. */
+/* A launch, and one warp for few tasks. */
 static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)call, (void)tasks;
-    return 9e-6;
+    (void)tasks;
+    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 9e-6);
 }
 
 /* A first run is by a whole grid. The grid's first warp solves up to 64 tasks alone; for more, the grid takes about 0.6
  * ms (fib(30)) to 3.4 ms (fib(40)) on an H100. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     enum { FEW = 64 };
-    (void)call;
-    return tasks <= FEW ? 15e-6 : 400e-6 + 10e-12 * (double)tasks;
+    const double launch = dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 15e-6);
+    return tasks <= FEW ? launch : launch + 385e-6 + 10e-12 * (double)tasks;
 }
 
 const dpr_engine dpr_engine_persistent = {

@@ -275,16 +275,15 @@ static const char *refuse_nested(const dpr_recursion_call *call) {
     return call->recursion->gpu->relocatable ? NULL : "needs a policy that nvcc has compiled with -rdc=true";
 }
 
-/* Ten launches (H200). */
+/* Ten launches. */
 static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)call, (void)tasks;
-    return 25e-6;
+    (void)tasks;
+    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 25e-6);
 }
 
-/* H200. */
 static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)call, (void)tasks;
-    return 150e-6;
+    (void)tasks;
+    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 150e-6);
 }
 
 /* ---- The engines ---- */
