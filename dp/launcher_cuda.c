@@ -1,5 +1,6 @@
 #include "launcher.h"
 
+#include "apart.h"
 #include "api/ctx.h"
 #include "cuda/home.h"
 #include "cuda/module.h"
@@ -58,6 +59,8 @@ dpr_status dpr_find_launch_table(dpr_ctx *ctx, void **table, size_t *pending) {
         return status;
     status = find_table(dpr_ctx_device(ctx), table, pending);
     dpr_home_leave(&visit);
+    if (status == DPR_OK)
+        dpr_apart_nested_forever();
     return status;
 }
 

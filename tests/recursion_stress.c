@@ -36,10 +36,8 @@ static uint64_t random_below(worker *w, uint64_t n) {
     return (w->state >> 33) % n;
 }
 
-/* An engine by name, or by the library's choice. */
 static const char *random_engine(worker *w) {
-    const size_t i = random_below(w, w->engine_count + 1);
-    return i < w->engine_count ? w->engines[i] : NULL;
+    return w->engines[random_below(w, w->engine_count)];
 }
 
 static job random_job(worker *w) {
@@ -122,25 +120,29 @@ static void *work(void *argument) {
 
 /* ---- Threads ---- */
 
-/* Lists the engines that can run in the context. */
-static void find_engines(worker *w) {
+/* Lists the engines among `names` that can run in the context. If that is NULL, all that can, and NULL for the
+ * library's choice. */
+static void find_engines(worker *w, const char *names) {
     const uint64_t root = 1;
+    if (!names)
+        w->engines[w->engine_count++] = NULL;
     for (size_t i = 0; dpr_engine_name(i) && w->engine_count < MOST_ENGINES; i++) {
         dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
         uint64_t result;
         options.engine = dpr_engine_name(i);
-        if (chain_run(w->ctx, &root, 1, NULL, &result, &options, NULL, NULL) == DPR_OK)
+        if ((!names || strstr(names, options.engine))
+            && chain_run(w->ctx, &root, 1, NULL, &result, &options, NULL, NULL) == DPR_OK)
             w->engines[w->engine_count++] = options.engine;
     }
 }
 
-void stress_recursions(int device, dpr_stream (*make_stream)(void)) {
+void stress_recursions(int device, const char *engines, dpr_stream (*make_stream)(void)) {
     static worker workers[THREADS];
     pthread_t threads[THREADS];
     worker first = {.engine_count = 0};
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(device, &first.ctx));
-    find_engines(&first);
-    EXPECT_TRUE(first.engine_count >= 2);
+    find_engines(&first, engines);
+    EXPECT_TRUE(first.engine_count >= 3);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = first;
         workers[i].state = (uint64_t)i;

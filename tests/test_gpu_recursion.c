@@ -337,7 +337,7 @@ TEST(GpuRecursion, no_engine_named) {
     for (int i = 0; i < 16; i++) {
         expect_trees_by(s, 0, &large, 7, 3);
         EXPECT_TRUE(strlen(s->report.reason) > 0);
-        EXPECT_TRUE(strcmp(s->report.engine, "naive") != 0 && strcmp(s->report.engine, "level") != 0);
+        EXPECT_TRUE(strstr("naive level graph", s->report.engine) == NULL);
         if (i > 10)
             EXPECT_EQ_STR(last, s->report.engine);
         last = s->report.engine;
@@ -349,7 +349,13 @@ TEST(GpuRecursion, no_engine_named) {
 
 TEST(GpuRecursion, threads_at_once) {
     NEED_GPU();
-    stress_recursions(0, gpu_stream_create);
+    stress_recursions(0, NULL, gpu_stream_create);
+}
+
+/* Graphs that launch themselves and nested launches must not be in flight together (dp/apart.h). */
+TEST(GpuRecursion, threads_with_graphs_and_nested_launches) {
+    NEED_GPU();
+    stress_recursions(0, "graph naive level", gpu_stream_create);
 }
 
 /* Sums of numbers in device memory, in a stream of their own. */
@@ -381,6 +387,6 @@ TEST(GpuRecursion, threads_beside_reductions) {
     pthread_t thread;
     NEED_GPU();
     ASSERT_EQ_I64(0, pthread_create(&thread, NULL, reduce_meanwhile, NULL));
-    stress_recursions(0, gpu_stream_create);
+    stress_recursions(0, NULL, gpu_stream_create);
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
 }

@@ -311,6 +311,19 @@ TEST(Recursion, one_slow_run_does_not_change_the_choice) {
     end(&s);
 }
 
+/* Whoever runs after another engine may have to fetch its memory, which says nothing about later runs. */
+TEST(Recursion, a_slow_run_after_another_engine_does_not_count) {
+    static const dpr_recursion none;
+    scene s = begin(NULL);
+    const dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = 1};
+    (void)choice_after(&call, &dpr_engine_serial, 1e-6, 4);
+    for (int i = 0; i < 40; i++) {
+        EXPECT_TRUE(choice_after(&call, &dpr_engine_cpu, 20e-6, 1) == &dpr_engine_serial);
+        EXPECT_TRUE(choice_after(&call, &dpr_engine_serial, 1.0, 1) == &dpr_engine_serial);
+    }
+    end(&s);
+}
+
 static uint64_t cost_of_number(const void *data, const void *task) {
     (void)data;
     return *(const uint64_t *)task;
@@ -391,5 +404,5 @@ TEST(Recursion, results_in_place_of_roots) {
 /* ---- All at once ---- */
 
 TEST(Recursion, threads_at_once) {
-    stress_recursions(DPR_DEVICE_CPU, NULL);
+    stress_recursions(DPR_DEVICE_CPU, NULL, NULL);
 }

@@ -72,6 +72,9 @@
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
+ * `graph`, `level` and `naive` run only if they are named. Do not run `graph` while kernels of your own launch kernels:
+ * an H100 then lost the CUDA context. The library keeps its own launches apart from it.
+ *
  * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture: no engine can
  * be captured, also not `host`, which launches a kernel for each level.
  *

@@ -30,6 +30,7 @@ typedef struct dpr_job {
     int unsolved;      /* 1: it tried in vain, and nothing is written */
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     void *spans;       /* host memory for args.most_spans spans, or NULL */
+    int graphs;        /* 1: graphs may launch themselves (apart.h) */
     unsigned launches; /* by the host */
 } dpr_job;
 

@@ -4,6 +4,7 @@
  * the results. Engines `host`, `level` and `graph` do phases. Whatever launches of `level` and `graph` leave undone,
  * because a launch was refused or a limit of depth was reached, the host launches: all phases are done when the outcome
  * is in the mailbox. */
+#include "apart.h"
 #include "api/ctx.h"
 #include "args.h"
 #include "cuda/device.h"
@@ -154,6 +155,8 @@ static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
 
 static cudaError_t run_graph(scene *s) {
     dpr_kept_graph *graph;
+    if (!s->job->graphs)
+        return launch_phases(s);
     cudaError_t error = take_graph(s, &graph);
     if (error != cudaSuccess)
         return error;
@@ -240,8 +243,29 @@ static unsigned count_blocks(const dpr_job *j) {
     return least < 1 ? 1 : (unsigned)(least < gpu->max_blocks_per_sm ? least : gpu->max_blocks_per_sm);
 }
 
+/* A kind of runs, as dpr_job_run(). */
+typedef dpr_status (*runner)(const dpr_recursion_call *, dpr_job *, const dpr_strategy *, dpr_recursion_report *);
+
+static dpr_status with_nested_launches(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
+                                       dpr_recursion_report *report) {
+    dpr_apart_begin_nested();
+    const dpr_status status = dpr_job_run(call, j, strategy, report);
+    dpr_apart_end_nested();
+    return status;
+}
+
+/* Where no graph may launch itself, the host launches all phases. */
+static dpr_status with_graphs(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
+                              dpr_recursion_report *report) {
+    j->graphs = dpr_apart_begin_graph();
+    const dpr_status status = dpr_job_run(call, j, strategy, report);
+    if (j->graphs)
+        dpr_apart_end_graph();
+    return status;
+}
+
 static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
-                          dpr_recursion_report *report) {
+                          runner run, dpr_recursion_report *report) {
     dpr_job j = {.call = call, .blocks = 1};
     dpr_status status = dpr_job_places(&j);
     if (status == DPR_OK && strategy->role == DPR_ROLE_NESTED)
@@ -252,7 +276,7 @@ static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *st
     dpr_job_size(&j, fixed_bytes(call->recursion));
     j.blocks = count_blocks(&j);
     dpr_job_size(&j, fixed_bytes(call->recursion));
-    return dpr_job_run(call, &j, strategy, report);
+    return run(call, &j, strategy, report);
 }
 
 static const char *refuse_host(const dpr_recursion_call *call) {
@@ -281,14 +305,9 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
     return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 25e-6);
 }
 
-static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)tasks;
-    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 150e-6);
-}
-
 /* ---- The engines ---- */
 
-#define ENGINE(NAME, ROLE, THREADS, REFUSAL, LEAST, TEXT)                                                              \
+#define ENGINE(NAME, ROLE, THREADS, RUN, REFUSAL, LEAST, TEXT)                                                              \
     static int launch_##NAME(const dpr_run *run) {                                                                     \
         return (int)launch_all(run, run_##NAME);                                                                       \
     }                                                                                                                  \
@@ -302,7 +321,7 @@ static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks
         .workspace_bytes = dpr_job_workspace_bytes,                                                                    \
     };                                                                                                                 \
     static dpr_status run_engine_##NAME(const dpr_recursion_call *call, dpr_recursion_report *report) {                \
-        return run_job(call, &NAME, THREADS, report);                                                                  \
+        return run_job(call, &NAME, THREADS, RUN, report);                                                                  \
     }                                                                                                                  \
     const dpr_engine dpr_engine_##NAME = {.name = #NAME,                                                               \
                                           .text = TEXT,                                                                \
@@ -311,9 +330,11 @@ static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks
                                           .run = run_engine_##NAME,                                                    \
                                           .least_seconds = LEAST};
 
-ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, refuse_host, least_host_seconds,
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, dpr_job_run, refuse_host, least_host_seconds,
        "a launch by the host for each level of the recursion")
-ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, refuse_nested, NULL, "a nested launch for each level")
-ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, refuse_graph, least_graph_seconds,
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, with_nested_launches, refuse_nested, NULL,
+       "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, with_graphs, refuse_graph, NULL,
        "a graph that launches itself again for each level")
-ENGINE(naive, DPR_ROLE_NESTED, 1, refuse_nested, NULL, "a nested launch for each task, to learn from")
+ENGINE(naive, DPR_ROLE_NESTED, 1, with_nested_launches, refuse_nested, NULL,
+       "a nested launch for each task, to learn from")

@@ -217,7 +217,8 @@ def recursion(results, _):
         ran = rows["auto"].get("ran")
         cells.append([f"{r['recursion']} {r['size']}", f"{tasks:.3g}", *(milliseconds(rows[e]) for e in engines[:-1]),
                       f"{milliseconds(rows['auto'])} ({ran})" if ran else "-"])
-    return heading(results[0], "medians from call to result in milliseconds") + table(
+    commits = " or ".join(dict.fromkeys(r["commit"] for r in results))
+    return heading({**results[0], "commit": commits}, "medians from call to result in milliseconds") + table(
         ["recursion", "tasks", *map(code, engines)], cells)
 
 
