@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../fnv.h"
 #include "api/wisdom_file.h"
 #include "fuzz.h"
 #include "plan/caps_text.h"
@@ -116,14 +117,6 @@ static void check_text(const char *text, size_t size) {
 
 /* ---- Inputs ----------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a, as host/plan/wisdom.c has it. */
-static unsigned long long sign(const char *text, size_t size) {
-    uint64_t signature = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        signature = (signature ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return signature;
-}
-
 /* Puts the head before the lines, and the last line behind them. Returns the size. */
 static size_t complete(const uint8_t *lines, size_t size, char text[TEXT]) {
     const size_t above = strlen(head);
@@ -132,7 +125,7 @@ static size_t complete(const uint8_t *lines, size_t size, char text[TEXT]) {
     size_t used = above + size;
     for (size_t i = 0; i < used; i++)
         count += text[i] == '\n';
-    used += (size_t)snprintf(text + used, 64, "end %d %016llx\n", count, sign(text, used));
+    used += (size_t)snprintf(text + used, 64, "end %d %016llx\n", count, fnv_1a(text, used));
     return used;
 }
 
