@@ -1,4 +1,5 @@
-/* Nested launches and graphs that launch themselves are not in flight together. */
+/* Nested launches and graphs that launch themselves are not in flight together. What nested launches do forever is not
+ * undone, so each test is for a process of its own, as ctest runs it. */
 #include "apart.h"
 
 #include <pthread.h>
@@ -9,59 +10,129 @@
 
 enum { THREADS = 8, RUNS = 2000 };
 
-/* Runs in flight. */
-static atomic_int nested, graphs, wrong;
+/* Runs in flight, and what was found wrong. */
+static atomic_int running[DPR_APART_KINDS], wrong;
+
+static void run_once(dpr_apart kind) {
+    const dpr_apart other = kind == DPR_APART_GRAPH ? DPR_APART_NESTED : DPR_APART_GRAPH;
+    if (!dpr_apart_begin(kind))
+        return;
+    running[kind]++;
+    sched_yield();
+    wrong += running[other] != 0;
+    running[kind]--;
+    dpr_apart_end(kind);
+}
 
 static void *run_nested(void *unused) {
-    for (int i = 0; i < RUNS; i++) {
-        dpr_apart_begin_nested();
-        atomic_fetch_add(&nested, 1);
-        sched_yield();
-        wrong += atomic_load(&graphs) != 0;
-        atomic_fetch_sub(&nested, 1);
-        dpr_apart_end_nested();
-    }
+    for (int i = 0; i < RUNS; i++)
+        run_once(DPR_APART_NESTED);
     return unused;
 }
 
 static void *run_graphs(void *unused) {
-    for (int i = 0; i < RUNS && dpr_apart_begin_graph(); i++) {
-        atomic_fetch_add(&graphs, 1);
-        sched_yield();
-        wrong += atomic_load(&nested) != 0;
-        atomic_fetch_sub(&graphs, 1);
-        dpr_apart_end_graph();
-    }
+    for (int i = 0; i < RUNS; i++)
+        run_once(DPR_APART_GRAPH);
     return unused;
 }
 
-static void *nested_forever(void *unused) {
-    dpr_apart_nested_forever();
-    wrong += atomic_load(&graphs) != 0;
-    return unused;
-}
-
-/* All of it in one test, because what is done forever is not undone. */
-TEST(Apart, graphs_and_nested_launches) {
-    pthread_t threads[THREADS], other;
+TEST(Apart, never_both) {
+    pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         ASSERT_EQ_I64(0, pthread_create(&threads[i], NULL, i % 2 ? run_nested : run_graphs, NULL));
     for (int i = 0; i < THREADS; i++)
         ASSERT_EQ_I64(0, pthread_join(threads[i], NULL));
     EXPECT_EQ_I64(0, wrong);
+}
 
-    ASSERT_TRUE(dpr_apart_begin_graph());
-    EXPECT_EQ_I64(0, dpr_apart_launches(7)); /* a graph runs */
-    atomic_fetch_add(&graphs, 1);
-    ASSERT_EQ_I64(0, pthread_create(&other, NULL, nested_forever, NULL));
+TEST(Apart, runs_of_one_kind_go_together) {
+    for (int kind = DPR_APART_NONE; kind < DPR_APART_KINDS; kind++) {
+        EXPECT_TRUE(dpr_apart_begin((dpr_apart)kind));
+        EXPECT_TRUE(dpr_apart_begin((dpr_apart)kind));
+        dpr_apart_end((dpr_apart)kind);
+        dpr_apart_end((dpr_apart)kind);
+    }
+}
+
+static atomic_int has_begun, is_over;
+
+/* Begins a graph, and says so. */
+static void *begin_graph(void *unused) {
+    has_begun = dpr_apart_begin(DPR_APART_GRAPH) ? 1 : -1;
+    if (has_begun == 1)
+        dpr_apart_end(DPR_APART_GRAPH);
+    return unused;
+}
+
+static void *run_nested_on_and_on(void *unused) {
+    while (!is_over)
+        run_once(DPR_APART_NESTED);
+    return unused;
+}
+
+/* Threads that never pause do not keep others out: a lost turn shows as the time limit of the test. */
+TEST(Apart, kinds_take_turns) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_EQ_I64(0, pthread_create(&threads[i], NULL, run_nested_on_and_on, NULL));
+    for (int i = 0; i < 100; i++)
+        (void)begin_graph(NULL);
+    is_over = 1;
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_EQ_I64(0, pthread_join(threads[i], NULL));
+    EXPECT_EQ_I64(0, wrong);
+}
+
+/* A thread that waits to begin a graph while a nested run is in flight. */
+static pthread_t wait_for_nested(void) {
+    pthread_t thread;
+    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    EXPECT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph, NULL));
     for (int i = 0; i < 1000; i++)
         sched_yield();
-    atomic_fetch_sub(&graphs, 1);
-    dpr_apart_end_graph();
-    ASSERT_EQ_I64(0, pthread_join(other, NULL));
-    EXPECT_EQ_I64(0, wrong);
+    EXPECT_EQ_I64(0, has_begun);
+    return thread;
+}
+
+TEST(Apart, cancelled_threads_keep_nobody_out) {
+    const pthread_t thread = wait_for_nested();
+    EXPECT_EQ_I64(0, pthread_cancel(thread));
+    dpr_apart_end(DPR_APART_NESTED);
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    dpr_apart_end(DPR_APART_NESTED);
+}
+
+TEST(Apart, nested_launches_that_nobody_ends_let_graphs_go) {
+    const pthread_t thread = wait_for_nested();
+    EXPECT_EQ_I64(0, dpr_apart_launches(0)); /* none, so nothing is pending */
+    EXPECT_EQ_I64(0, has_begun);
     EXPECT_EQ_I64(7, dpr_apart_launches(7));
-    EXPECT_TRUE(!dpr_apart_begin_graph());
-    dpr_apart_begin_nested();
-    dpr_apart_end_nested();
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    EXPECT_EQ_I64(-1, has_begun);
+    dpr_apart_end(DPR_APART_NESTED);
+    EXPECT_TRUE(!dpr_apart_begin(DPR_APART_GRAPH));
+    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    dpr_apart_end(DPR_APART_NESTED);
+}
+
+static void *nested_forever(void *unused) {
+    dpr_apart_nested_forever();
+    wrong += running[DPR_APART_GRAPH] != 0;
+    return unused;
+}
+
+TEST(Apart, nested_launches_wait_for_graphs) {
+    pthread_t thread;
+    ASSERT_TRUE(dpr_apart_begin(DPR_APART_GRAPH));
+    running[DPR_APART_GRAPH]++;
+    EXPECT_EQ_I64(0, pthread_create(&thread, NULL, nested_forever, NULL));
+    for (int i = 0; i < 1000; i++)
+        sched_yield();
+    EXPECT_EQ_I64(0, dpr_apart_launches(7)); /* in a stream, where nobody waits */
+    running[DPR_APART_GRAPH]--;
+    dpr_apart_end(DPR_APART_GRAPH);
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    EXPECT_EQ_I64(0, wrong);
+    EXPECT_TRUE(!dpr_apart_begin(DPR_APART_GRAPH));
 }

@@ -354,25 +354,34 @@ TEST(GpuRecursion, threads_at_once) {
 
 /* Graphs that launch themselves and nested launches must not be in flight together (dp/apart.h). */
 TEST(GpuRecursion, threads_with_graphs_and_nested_launches) {
+    const uint64_t root = 100;
+    uint64_t result;
+    scene with_gpu, *s = &with_gpu;
     NEED_GPU();
+    set_up(s, "graph");
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_U64(3, s->report.launches); /* the graph launches itself: the host would launch ten phases and more */
+    tear_down(s);
     stress_recursions(0, "graph naive level", gpu_stream_create);
 }
 
-/* Sums of numbers in device memory, in a stream of their own. */
-static void *reduce_meanwhile(void *unused) {
+/* Sums of numbers in device memory, in a stream of their own, by a strategy, or by the library's choice. */
+static void *reduce_meanwhile(void *strategy) {
     enum { COUNT = 1 << 22 };
     const double end = test_now() + stress_seconds();
     const int32_t two = 2;
+    dpr_options options = DPR_OPTIONS_INIT;
     dpr_ctx *ctx;
     int32_t *x = gpu_alloc(DPR_MEMORY_DEVICE, COUNT * sizeof *x);
     int64_t *sum = gpu_alloc(DPR_MEMORY_PINNED, sizeof *sum);
     dpr_stream stream = gpu_stream_create();
     if (!EXPECT_THAT(x && sum && stream && gpu_repeat(x, COUNT * sizeof *x, &two, sizeof two), "%s", gpu_error()))
         return NULL;
+    options.strategy = strategy;
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
     while (test_now() < end && !test_failed()) {
         *sum = 0;
-        EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, x, sum, COUNT, DPR_I32, DPR_SUM, NULL, stream));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_async(ctx, x, sum, COUNT, DPR_I32, DPR_SUM, &options, stream));
         EXPECT_TRUE(gpu_stream_wait(stream));
         EXPECT_EQ_I64(2 * (int64_t)COUNT, *sum);
     }
@@ -380,13 +389,23 @@ static void *reduce_meanwhile(void *unused) {
     gpu_free(DPR_MEMORY_DEVICE, x);
     gpu_free(DPR_MEMORY_PINNED, sum);
     dpr_ctx_destroy(ctx);
-    return unused;
+    return NULL;
+}
+
+static void stress_beside(const char *strategy) {
+    pthread_t thread;
+    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, reduce_meanwhile, (void *)strategy));
+    stress_recursions(0, NULL, gpu_stream_create);
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
 }
 
 TEST(GpuRecursion, threads_beside_reductions) {
-    pthread_t thread;
     NEED_GPU();
-    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, reduce_meanwhile, NULL));
-    stress_recursions(0, NULL, gpu_stream_create);
-    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    stress_beside(NULL);
+}
+
+/* No graph launches itself any more, because nobody says when these nested launches are done. */
+TEST(GpuRecursion, threads_beside_reductions_with_nested_launches) {
+    NEED_GPU();
+    stress_beside("dp.tree");
 }

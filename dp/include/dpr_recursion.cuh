@@ -73,7 +73,9 @@
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
  * `graph`, `level` and `naive` run only if they are named. Do not run `graph` while kernels of your own launch kernels:
- * an H100 then lost the CUDA context. The library keeps its own launches apart from it.
+ * an H100 then lost the CUDA context. Of the library's launches, runs of `level` and `naive` wait for runs of `graph`
+ * in other threads, and the reverse, so the stream of such a run must not wait for another one of them. After a
+ * strategy dp.* or a launcher has been used, the host launches the levels of `graph`.
  *
  * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture: no engine can
  * be captured, also not `host`, which launches a kernel for each level.

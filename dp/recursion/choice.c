@@ -38,9 +38,10 @@ typedef struct seen {
     int by_cost, size; /* the logarithm of the roots' costs together (by_cost is 1), or of their number */
     uint64_t cutoff;   /* of the calls: it decides how many tasks there are */
     uint64_t tasks;
-    size_t last;                      /* engine that ran */
-    double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
-    unsigned char runs[MOST_ENGINES]; /* at most MANY_RUNS; as many for an engine that cannot run the call */
+    size_t last;                         /* engine that ran */
+    double seconds[MOST_ENGINES];        /* of the shortest run, about; 0: there was none */
+    unsigned char runs[MOST_ENGINES];    /* at most MANY_RUNS; as many for an engine that cannot run the call */
+    unsigned char excused[MOST_ENGINES]; /* 1: the latest run was slow, and did not count */
 } seen;
 
 static struct {
@@ -278,8 +279,8 @@ static double least_of(double a, double b) {
 }
 
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: by a quarter at most, because one run
- * that was interrupted may have taken a hundred times as long. A run after one of another engine counts only if it is
- * shorter, because it may move pages of managed memory back. */
+ * that was interrupted may have taken a hundred times as long. A slow run after one of another engine is excused once,
+ * because it may have moved pages of managed memory back. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
     if (s->tasks > 0 && (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)) {
@@ -289,9 +290,11 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     s->tasks = report->tasks;
     if (s->runs[engine] < MANY_RUNS)
         s->runs[engine]++;
-    if (s->seconds[engine] == 0 || report->seconds < before)
+    const int first = s->seconds[engine] == 0, slow = !first && report->seconds > before;
+    s->excused[engine] = slow && s->last != engine && !s->excused[engine];
+    if (first || !slow)
         s->seconds[engine] = report->seconds;
-    else if (s->last == engine)
+    else if (!s->excused[engine])
         s->seconds[engine] = before + least_of(report->seconds - before, before) / 4;
     s->last = engine;
 }

@@ -35,8 +35,8 @@ typedef struct dpr_engine {
     double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
 
-/* Seconds that something takes on the machine's GPU that takes `on_h200` seconds on an H200 and consists of launches
- * above all. If the machine's wisdom knows what a launch takes, it is as many times as long as a launch. */
+/* Seconds on the machine's GPU of what takes `on_h200` seconds on an H200, above all with launches: if the machine's
+ * wisdom has the time of a launch, on_h200 times the ratio of that to an H200's. */
 double dpr_engine_seconds_on(const dpr_machine *machine, double on_h200);
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */

@@ -295,8 +295,7 @@ static void copy_spans(const dpr_run *run, const dpr_job *j, const dpr_recursion
         forget_spans(j);
 }
 
-/* Waits until nothing of the run is in flight. */
-static cudaError_t wait_for_all(const dpr_run *run) {
+cudaError_t dpr_job_wait(const dpr_run *run) {
     return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
 }
 
@@ -309,7 +308,7 @@ cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursio
     if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
     /* The mailbox may be full before copies are done; and after an error other runs may get it. */
-    const cudaError_t waited = wait_for_all(run);
+    const cudaError_t waited = dpr_job_wait(run);
     if (waited != cudaSuccess && j->spans)
         forget_spans(j);
     return error != cudaSuccess ? error : j->results ? waited : cudaSuccess;
@@ -331,6 +330,15 @@ static dpr_status run_on_device(const dpr_recursion_call *call, dpr_job *j, cons
         run.sms = misfit.sms;
         status = dpr_device_run_blocking(gpu, strategy, &run, from, sizeof *from, &misfit);
     }
+    return status;
+}
+
+static dpr_status run_apart(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy, letter *from) {
+    const int begun = dpr_apart_begin(j->apart);
+    j->may_relaunch = begun && j->apart == DPR_APART_GRAPH;
+    const dpr_status status = run_on_device(call, j, strategy, from);
+    if (begun)
+        dpr_apart_end(j->apart);
     return status;
 }
 
@@ -406,7 +414,7 @@ dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_str
     letter from;
     dpr_status status = make_room(j);
     if (status == DPR_OK)
-        status = dpr_job_explain(call, run_on_device(call, j, strategy, &from));
+        status = dpr_job_explain(call, run_apart(call, j, strategy, &from));
     j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
     if (j->unsolved)
         return DPR_OK;

@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "apart.h"
 #include "engines.h"
 #include "strategy.h"
 
@@ -30,7 +31,8 @@ typedef struct dpr_job {
     int unsolved;      /* 1: it tried in vain, and nothing is written */
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     void *spans;       /* host memory for args.most_spans spans, or NULL */
-    int graphs;        /* 1: graphs may launch themselves (apart.h) */
+    dpr_apart apart;   /* what its launches are */
+    int may_relaunch;  /* 1: a graph of it may launch itself */
     unsigned launches; /* by the host */
 } dpr_job;
 
@@ -66,6 +68,9 @@ cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *job, dpr_recursion_
 /* Puts a kernel into the run's stream, with `params` as its parameters. */
 cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *function, unsigned blocks, int cooperative,
                            void **params);
+
+/* Waits until nothing of the run is in flight. */
+cudaError_t dpr_job_wait(const dpr_run *run);
 
 /* Copies results that fit no mailbox, and spans, to the host. Returns the error of the first copy, after which nothing
  * of the run is in flight. */

@@ -4,7 +4,6 @@
  * the results. Engines `host`, `level` and `graph` do phases. Whatever launches of `level` and `graph` leave undone,
  * because a launch was refused or a limit of depth was reached, the host launches: all phases are done when the outcome
  * is in the mailbox. */
-#include "apart.h"
 #include "api/ctx.h"
 #include "args.h"
 #include "cuda/device.h"
@@ -14,6 +13,7 @@
 #include "error.h"
 #include "graphs.h"
 #include "job.h"
+#include "log.h"
 #include "nested_host.h"
 
 enum {
@@ -155,8 +155,12 @@ static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
 
 static cudaError_t run_graph(scene *s) {
     dpr_kept_graph *graph;
-    if (!s->job->graphs)
+    if (!s->job->may_relaunch) {
+        if (DPR_LOGS(RECURSION))
+            dpr_log(DPR_LOG_RECURSION, "%s: nested launches may be pending, so the host launches the phases of graph",
+                    s->job->call->recursion->name);
         return launch_phases(s);
+    }
     cudaError_t error = take_graph(s, &graph);
     if (error != cudaSuccess)
         return error;
@@ -193,7 +197,10 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
         error = launch_policy(&s, DPR_LAUNCH_BEGIN);
     if (error == cudaSuccess)
         error = engine(&s);
-    return error == cudaSuccess ? dpr_job_end(run, s.job, &s.args) : error;
+    if (error == cudaSuccess)
+        return dpr_job_end(run, s.job, &s.args);
+    (void)dpr_job_wait(run); /* launches may be in flight, and others must not begin beside them */
+    return error;
 }
 
 /* Checks that the policy's functions have room on the stack, and loads the kernels that call them. */
@@ -243,30 +250,9 @@ static unsigned count_blocks(const dpr_job *j) {
     return least < 1 ? 1 : (unsigned)(least < gpu->max_blocks_per_sm ? least : gpu->max_blocks_per_sm);
 }
 
-/* A kind of runs, as dpr_job_run(). */
-typedef dpr_status (*runner)(const dpr_recursion_call *, dpr_job *, const dpr_strategy *, dpr_recursion_report *);
-
-static dpr_status with_nested_launches(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
-                                       dpr_recursion_report *report) {
-    dpr_apart_begin_nested();
-    const dpr_status status = dpr_job_run(call, j, strategy, report);
-    dpr_apart_end_nested();
-    return status;
-}
-
-/* Where no graph may launch itself, the host launches all phases. */
-static dpr_status with_graphs(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
-                              dpr_recursion_report *report) {
-    j->graphs = dpr_apart_begin_graph();
-    const dpr_status status = dpr_job_run(call, j, strategy, report);
-    if (j->graphs)
-        dpr_apart_end_graph();
-    return status;
-}
-
 static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
-                          runner run, dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1};
+                          dpr_apart apart, dpr_recursion_report *report) {
+    dpr_job j = {.call = call, .blocks = 1, .apart = apart};
     dpr_status status = dpr_job_places(&j);
     if (status == DPR_OK && strategy->role == DPR_ROLE_NESTED)
         status = prepare_nested(call, strategy->name);
@@ -276,7 +262,7 @@ static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *st
     dpr_job_size(&j, fixed_bytes(call->recursion));
     j.blocks = count_blocks(&j);
     dpr_job_size(&j, fixed_bytes(call->recursion));
-    return run(call, &j, strategy, report);
+    return dpr_job_run(call, &j, strategy, report);
 }
 
 static const char *refuse_host(const dpr_recursion_call *call) {
@@ -307,7 +293,7 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
 
 /* ---- The engines ---- */
 
-#define ENGINE(NAME, ROLE, THREADS, RUN, REFUSAL, LEAST, TEXT)                                                              \
+#define ENGINE(NAME, ROLE, THREADS, APART, REFUSAL, LEAST, TEXT)                                                       \
     static int launch_##NAME(const dpr_run *run) {                                                                     \
         return (int)launch_all(run, run_##NAME);                                                                       \
     }                                                                                                                  \
@@ -321,7 +307,7 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
         .workspace_bytes = dpr_job_workspace_bytes,                                                                    \
     };                                                                                                                 \
     static dpr_status run_engine_##NAME(const dpr_recursion_call *call, dpr_recursion_report *report) {                \
-        return run_job(call, &NAME, THREADS, RUN, report);                                                                  \
+        return run_job(call, &NAME, THREADS, APART, report);                                                           \
     }                                                                                                                  \
     const dpr_engine dpr_engine_##NAME = {.name = #NAME,                                                               \
                                           .text = TEXT,                                                                \
@@ -330,11 +316,9 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
                                           .run = run_engine_##NAME,                                                    \
                                           .least_seconds = LEAST};
 
-ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, dpr_job_run, refuse_host, least_host_seconds,
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, least_host_seconds,
        "a launch by the host for each level of the recursion")
-ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, with_nested_launches, refuse_nested, NULL,
-       "a nested launch for each level")
-ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, with_graphs, refuse_graph, NULL,
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL,
        "a graph that launches itself again for each level")
-ENGINE(naive, DPR_ROLE_NESTED, 1, with_nested_launches, refuse_nested, NULL,
-       "a nested launch for each task, to learn from")
+ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, "a nested launch for each task, to learn from")
