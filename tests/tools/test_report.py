@@ -652,6 +652,16 @@ addEventListener("load", () => {
   all.click();
   say("opened", Array.from(document.querySelectorAll("#sizes details.case")).every((d) => d.open));
   say("width", document.documentElement.scrollWidth <= innerWidth);
+  document.body.style.width = "360px"; // a phone: no window is as narrow
+  say("phone", document.body.scrollWidth <= 360);
+  const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255)
+    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + [0.2126, 0.7152, 0.0722][i] * c, 0.05);
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  const contrast = (e) => { const ink = light(getComputedStyle(e).color); return Math.max(ink / paper, paper / ink); };
+  say("contrast", Math.min(...["p", "td", "th button", "summary", ".note", "a", "caption"]
+    .flatMap((name) => Array.from(document.querySelectorAll(name)).slice(0, 50)).map(contrast)));
+  say("dark", paper < 0.2);
   out.id = "outcome";
   document.body.append(out);
 });
@@ -660,7 +670,7 @@ addEventListener("load", () => {
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
 class Browser(Report):
-    def browse(self, out, script=""):
+    def browse(self, out, script="", *flags):
         """The page's document as the browser has it, and its messages."""
         # The policy allows no other script, so the page for this test names this one, too.
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -669,12 +679,12 @@ class Browser(Report):
         done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
                                "--disable-dev-shm-usage",
                                f"--user-data-dir={self.folder}/profile", "--enable-logging=stderr", "--v=0",
-                               "--virtual-time-budget=5000", "--window-size=600,900", f"file://{path}"],
+                               "--virtual-time-budget=5000", "--window-size=600,900", *flags, f"file://{path}"],
                               capture_output=True, timeout=120, check=False)
         return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
-    def outcome(self, out):
-        dom, messages = self.browse(out, CLICKS)
+    def outcome(self, out, *flags):
+        dom, messages = self.browse(out, CLICKS, *flags)
         self.assertNotIn("CONSOLE", messages)
         found = re.search(r'<output id="outcome">(.*?)</output>', dom, re.S)
         self.assertTrue(found, messages[-2000:])
@@ -695,8 +705,13 @@ class Browser(Report):
 
     def test_all_of_the_project(self):
         _, out = self.page(*RESULTS)
-        got = self.outcome(out)
-        self.assertTrue(got["buttons"] and got["opened"] and got["width"], got)
+        for flags, dark in (((), False), (("--window-size=1400,900",), False),
+                            (("--blink-settings=preferredColorScheme=0",), True)):
+            with self.subTest(flags):
+                got = self.outcome(out, *flags)
+                self.assertTrue(got["buttons"] and got["opened"] and got["width"] and got["phone"], got)
+                self.assertGreaterEqual(got["contrast"], 4.5, got)  # WCAG 2.2, level AA
+                self.assertEqual(got["dark"], dark, got)
 
     def test_hostile_texts_run_nothing(self):
         _, out = self.of(Hostile.documents(self, TEXTS[0] + TEXTS[1]))
