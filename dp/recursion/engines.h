@@ -2,7 +2,6 @@
 #ifndef DPR_DP_ENGINES_H
 #define DPR_DP_ENGINES_H
 
-#include "plan/planner.h"
 #include "recursion.h"
 
 /* A checked call of dpr_recursion_run(). */
@@ -35,9 +34,9 @@ typedef struct dpr_engine {
     double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
 } dpr_engine;
 
-/* Seconds on the machine's GPU of what takes `on_h200` seconds on an H200, above all with launches: if the machine's
- * wisdom has the time of a launch, on_h200 times the ratio of that to an H200's. */
-double dpr_engine_seconds_on(const dpr_machine *machine, double on_h200);
+/* Seconds on the context's GPU of what takes `on_h200` seconds on an H200, above all with launches: if wisdom has the
+ * time of a launch, on_h200 times the ratio of that to an H200's. */
+double dpr_engine_seconds_here(const dpr_recursion_call *call, double on_h200);
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];

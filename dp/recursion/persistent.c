@@ -103,14 +103,14 @@ static const char *refusal(const dpr_recursion_call *call) {
 /* A launch, and one warp for few tasks. */
 static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     (void)tasks;
-    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 9e-6);
+    return dpr_engine_seconds_here(call, 9e-6);
 }
 
 /* A first run is by a whole grid. The grid's first warp solves up to 64 tasks alone; for more, the grid takes about 0.6
  * ms (fib(30)) to 3.4 ms (fib(40)) on an H100. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     enum { FEW = 64 };
-    const double launch = dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 15e-6);
+    const double launch = dpr_engine_seconds_here(call, 15e-6);
     return tasks <= FEW ? launch : launch + 385e-6 + 10e-12 * (double)tasks;
 }
 

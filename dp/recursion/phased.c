@@ -288,7 +288,7 @@ static const char *refuse_nested(const dpr_recursion_call *call) {
 /* Ten launches. */
 static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     (void)tasks;
-    return dpr_engine_seconds_on(dpr_ctx_machine(call->ctx), 25e-6);
+    return dpr_engine_seconds_here(call, 25e-6);
 }
 
 /* ---- The engines ---- */

@@ -56,6 +56,10 @@ void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine);
  * estimates. */
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key);
 
+/* Seconds of a launch on the machine's GPU and of the way of its answer to the host: of a sum of few I32 in a call that
+ * blocks, by flat.block. 0 if that is not known. */
+double dpr_wise_launch_seconds(const dpr_machine *machine);
+
 /* The number of a processor's times. */
 size_t dpr_wise_times_of(const dpr_wisdom *wisdom, int processor);
 
