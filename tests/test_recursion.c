@@ -311,9 +311,7 @@ TEST(Recursion, one_slow_run_does_not_change_the_choice) {
     end(&s);
 }
 
-/* Whoever runs after another engine may have to fetch its memory. That happens once, or it belongs to the engine's
- * time.
- */
+/* Whoever runs after another engine may have to fetch its memory. What happens once is excused, and no more. */
 TEST(Recursion, one_slow_run_after_another_engine_does_not_count) {
     static const dpr_recursion none;
     scene s = begin(NULL);
@@ -366,12 +364,15 @@ TEST(Recursion, the_library_tries_engines_and_settles) {
     for (int i = 0; i < ROOTS; i++)
         roots[i] = 2;
     s.options.threads = 2;
-    for (int i = 0; i < 8; i++) {
+    int runs_of_serial = 0;
+    for (int i = 0; i < 12; i++) { /* two of each engine, or four if both take about as long */
         EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, ROOTS, NULL, results, &s.options, &s.report, NULL));
         EXPECT_EQ_U64(3, results[ROOTS - 1]);
-        if (i < 4) /* twice each, because a first run may take longer */
-            EXPECT_EQ_STR(i < 2 ? "cpu" : "serial", s.report.engine);
+        if (i < 2)
+            EXPECT_EQ_STR("cpu", s.report.engine);
+        runs_of_serial += strcmp("serial", s.report.engine) == 0;
     }
+    EXPECT_TRUE(runs_of_serial >= 2);
     EXPECT_TRUE(strstr(s.report.reason, "fastest") != NULL);
     roots[0] = 1000000; /* the number of tasks tells that these are not similar, so that all begins anew */
     for (int i = 0; i < 3; i++)
