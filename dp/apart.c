@@ -57,17 +57,9 @@ void dpr_apart_end(dpr_apart kind) {
     (void)pthread_mutex_unlock(&runs.lock);
 }
 
-/* The caller has the lock. */
-static void begin_forever(void) {
-    runs.forever = 1;
-    (void)pthread_cond_broadcast(&runs.changed);
-}
-
 void dpr_apart_nested_forever(void) {
     (void)dpr_apart_begin(DPR_APART_NESTED);
-    (void)pthread_mutex_lock(&runs.lock);
-    begin_forever();
-    (void)pthread_mutex_unlock(&runs.lock);
+    (void)dpr_apart_launches(1);
     dpr_apart_end(DPR_APART_NESTED);
 }
 
@@ -75,7 +67,8 @@ unsigned dpr_apart_launches(unsigned launches) {
     if (launches == 0)
         return 0;
     (void)pthread_mutex_lock(&runs.lock);
-    begin_forever();
+    runs.forever = 1;
+    (void)pthread_cond_broadcast(&runs.changed); /* graphs that wait are refused */
     const unsigned may = runs.running[DPR_APART_GRAPH] > 0 ? 0 : launches;
     (void)pthread_mutex_unlock(&runs.lock);
     return may;

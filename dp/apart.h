@@ -5,7 +5,7 @@
 #ifndef DPR_DP_APART_H
 #define DPR_DP_APART_H
 
-/* Kinds of runs. Those of DPR_APART_NONE are not kept apart from any. */
+/* Kinds of runs. A run of DPR_APART_NONE waits for nobody, and nobody waits for it. */
 typedef enum dpr_apart { DPR_APART_NONE, DPR_APART_NESTED, DPR_APART_GRAPH, DPR_APART_KINDS } dpr_apart;
 
 /* Begins a run whose launches are done before dpr_apart_end(), and returns 1. Waits for runs of the other kind to end.

@@ -276,7 +276,7 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces 
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
-    dpr_apart_nested_forever(); /* beside a graph the runs would make no launches */
+    dpr_apart_nested_forever(); /* while a graph runs, these runs could make no launches to be timed */
     pthread_mutex_lock(&measuring);
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);

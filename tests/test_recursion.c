@@ -331,6 +331,38 @@ TEST(Recursion, one_slow_run_after_another_engine_does_not_count) {
     end(&s);
 }
 
+/* What runs next, again and again, if `cpu` takes so many seconds and `serial` as many: "c" or "s" for each. */
+static const char *order_of_engines(const dpr_recursion_call *call, double cpu, double serial, char order[11]) {
+    const char *reason;
+    for (int i = 0; i < 10; i++) {
+        const dpr_engine *engine = dpr_engine_choose(call, &reason);
+        const dpr_recursion_report report = {.tasks = 15, .seconds = engine == &dpr_engine_cpu ? cpu : serial};
+        order[i] = engine->name[0];
+        dpr_engine_note(call, engine, &report);
+    }
+    order[10] = 0;
+    return order;
+}
+
+/* Two runs of each engine, four of one that comes close to the fastest. */
+TEST(Recursion, the_order_in_which_engines_are_tried) {
+    static const dpr_recursion none;
+    static const struct {
+        double cpu, serial;
+        const char *order;
+    } cases[] = {{1e-3, 5e-3, "ccsscccccc"},
+                 {5e-3, 1e-3, "ccssssssss"},
+                 {1e-3, 1.1e-3, "ccsssscccc"},
+                 {1.1e-3, 1e-3, "ccsccsssss"}};
+    scene s = begin(NULL);
+    for (int i = 0; i < (int)LENGTH(cases); i++) {
+        const dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
+        char order[11];
+        EXPECT_EQ_STR(cases[i].order, order_of_engines(&call, cases[i].cpu, cases[i].serial, order));
+    }
+    end(&s);
+}
+
 static uint64_t cost_of_number(const void *data, const void *task) {
     (void)data;
     return *(const uint64_t *)task;

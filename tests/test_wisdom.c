@@ -250,14 +250,14 @@ TEST(Wisdom, the_time_of_a_launch) {
     key.f.dtype = DPR_ROW(DPR_I32);
     key.f.in_memory = DPR_MEMORY_DEVICE;
     ASSERT_TRUE(machine_load("h200", &machine));
-    EXPECT_NEAR_F64(0, dpr_wise_launch_seconds(&machine), 0);
+    EXPECT_NEAR_F64(0, machine.launch_seconds, 0);
     if (dpr_strategy_find("flat.block") >= 0) { /* a build without GPUs knows no times of theirs */
         learn_of(key, &wisdom, &machine, "flat.block", 4097, 17e-6);
         dpr_wisdom_attach(wisdom, &machine);
-        EXPECT_NEAR_F64(0, dpr_wise_launch_seconds(&machine), 0);
+        EXPECT_NEAR_F64(0, machine.launch_seconds, 0);
         learn_of(key, &wisdom, &machine, "flat.block", 256, 7e-6);
         dpr_wisdom_attach(wisdom, &machine);
-        EXPECT_NEAR_F64(7e-6, dpr_wise_launch_seconds(&machine), 1e-12);
+        EXPECT_NEAR_F64(7e-6, machine.launch_seconds, 1e-12);
     }
     dpr_wisdom_attach(NULL, &machine);
     dpr_wisdom_release(wisdom);

@@ -73,9 +73,10 @@
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
  * `graph`, `level` and `naive` run only if they are named. Do not run `graph` while kernels of your own launch kernels:
- * an H100 then lost the CUDA context. Of the library's launches, runs of `level` and `naive` wait for runs of `graph`
- * in other threads, and the reverse, so the stream of such a run must not wait for another one of them. After a
- * strategy dp.* or a launcher has been used, the host launches the levels of `graph`.
+ * an H100 then lost the CUDA context. For the same reason a run of `level` or `naive` begins only when no run of
+ * `graph` is in flight in another thread, and a run of `graph` only when no run of these is. So no such run may be in a
+ * stream that waits for another thread's. After a strategy dp.* or a launcher has been used, the host launches the
+ * levels of `graph`.
  *
  * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture: no engine can
  * be captured, also not `host`, which launches a kernel for each level.

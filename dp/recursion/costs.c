@@ -6,6 +6,6 @@
 static const double launch_on_h200 = 8.6e-6;
 
 double dpr_engine_seconds_here(const dpr_recursion_call *call, double on_h200) {
-    const double launch = dpr_ctx_launch_seconds(call->ctx);
+    const double launch = dpr_ctx_machine(call->ctx)->launch_seconds;
     return launch > 0 ? on_h200 * (launch / launch_on_h200) : on_h200;
 }

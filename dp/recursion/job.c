@@ -334,10 +334,9 @@ static dpr_status run_on_device(const dpr_recursion_call *call, dpr_job *j, cons
 }
 
 static dpr_status run_apart(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy, letter *from) {
-    const int begun = dpr_apart_begin(j->apart);
-    j->may_relaunch = begun && j->apart == DPR_APART_GRAPH;
+    j->begun = dpr_apart_begin(j->apart);
     const dpr_status status = run_on_device(call, j, strategy, from);
-    if (begun)
+    if (j->begun)
         dpr_apart_end(j->apart);
     return status;
 }

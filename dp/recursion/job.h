@@ -32,7 +32,7 @@ typedef struct dpr_job {
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     void *spans;       /* host memory for args.most_spans spans, or NULL */
     dpr_apart apart;   /* what its launches are */
-    int may_relaunch;  /* 1: a graph of it may launch itself */
+    int begun;         /* what dpr_apart_begin() returned: 0 if a graph must not launch itself */
     unsigned launches; /* by the host */
 } dpr_job;
 

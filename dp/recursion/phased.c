@@ -155,7 +155,7 @@ static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
 
 static cudaError_t run_graph(scene *s) {
     dpr_kept_graph *graph;
-    if (!s->job->may_relaunch) {
+    if (!s->job->begun) {
         if (DPR_LOGS(RECURSION))
             dpr_log(DPR_LOG_RECURSION, "%s: nested launches may be pending, so the host launches the phases of graph",
                     s->job->call->recursion->name);
@@ -199,7 +199,7 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
         error = engine(&s);
     if (error == cudaSuccess)
         return dpr_job_end(run, s.job, &s.args);
-    (void)dpr_job_wait(run); /* launches may be in flight, and others must not begin beside them */
+    (void)dpr_job_wait(run); /* what was launched must end before a run of the other kind begins (apart.h) */
     return error;
 }
 

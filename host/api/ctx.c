@@ -194,10 +194,6 @@ dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx) {
     return ctx->gpu;
 }
 
-double dpr_ctx_launch_seconds(const dpr_ctx *ctx) {
-    return dpr_wise_launch_seconds(&ctx->machine);
-}
-
 dpr_status dpr_ctx_reaches(const dpr_ctx *ctx, const char *argument, dpr_place place) {
     const int device = dpr_ctx_device(ctx);
     if (place.memory != DPR_MEMORY_DEVICE || place.device == device)

@@ -162,11 +162,17 @@ dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *str
 
 /* ---- A machine's wisdom ---- */
 
+/* Times of sums in calls that block. */
+static dpr_wise_curve find_sums(const dpr_machine *machine, const char *strategy, dpr_dtype dtype, dpr_memory memory) {
+    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_ROW(memory)}};
+    const int i = dpr_strategy_find(strategy);
+    return i < 0 ? (dpr_wise_curve){NULL, 0} : dpr_wise_find(machine, dpr_strategies[i], &key);
+}
+
 /* Bytes a second that a strategy has read in the longest sum known of a type, if that is longer than what caches hold;
  * else 0. */
 static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_dtype dtype) {
-    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_MEMORY_HOST}};
-    const dpr_wise_curve known = dpr_wise_find(machine, dpr_strategies[dpr_strategy_find(strategy)], &key);
+    const dpr_wise_curve known = find_sums(machine, strategy, dtype, DPR_MEMORY_HOST);
     if (known.n == 0)
         return 0;
     const dpr_wise_time longest = known.time[known.n - 1];
@@ -194,6 +200,12 @@ static void take_rates(dpr_machine *machine) {
     machine->caps.cpu.total_mb_per_s = total > core ? total : core;
 }
 
+static double find_launch(const dpr_machine *machine) {
+    enum { FEW = 4096 }; /* as many take an H200 0.3 us longer than one */
+    const dpr_wise_curve known = find_sums(machine, "flat.block", DPR_I32, DPR_MEMORY_DEVICE);
+    return known.n > 0 && known.time[0].count <= FEW ? 1e-12 * (double)known.time[0].picoseconds : 0;
+}
+
 void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
     machine->wisdom = wisdom;
     for (int side = 0; side < 2 && wisdom && wisdom->processors > 0; side++) {
@@ -203,16 +215,7 @@ void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
     }
     if (wisdom && wisdom->processors > 0)
         take_rates(machine);
-}
-
-double dpr_wise_launch_seconds(const dpr_machine *machine) {
-    enum { FEW = 4096 }; /* as many take an H200 0.3 us longer than one */
-    const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_I32), .in_memory = DPR_MEMORY_DEVICE}};
-    const int sum = dpr_strategy_find("flat.block");
-    if (sum < 0)
-        return 0;
-    const dpr_wise_curve known = dpr_wise_find(machine, dpr_strategies[sum], &key);
-    return known.n > 0 && known.time[0].count <= FEW ? 1e-12 * (double)known.time[0].picoseconds : 0;
+    machine->launch_seconds = find_launch(machine);
 }
 
 /* ---- Making wisdom ---- */

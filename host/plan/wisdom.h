@@ -48,17 +48,14 @@ typedef struct dpr_wise_curve {
 } dpr_wise_curve;
 
 /* Lets the machine know the wisdom (NULL: none), which must live as long as the machine and its copies. If sums of long
- * arrays by one core and by all of them are known, the rates that they show replace those of the machine's CPU. The
+ * arrays by one core and by all of them are known, the rates that they show replace those of the machine's CPU. Sets
+ * launch_seconds. The
  * machine's capabilities do not change later, except those of nested launches. */
 void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine);
 
 /* Finds the times of a strategy on the machine, which need not have wisdom. Nothing is found for a key that asks for
  * estimates. */
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key);
-
-/* Seconds of a launch on the machine's GPU and of the way of its answer to the host: of a sum of few I32 in a call that
- * blocks, by flat.block. 0 if that is not known. */
-double dpr_wise_launch_seconds(const dpr_machine *machine);
 
 /* The number of a processor's times. */
 size_t dpr_wise_times_of(const dpr_wisdom *wisdom, int processor);
