@@ -348,6 +348,64 @@ TEST(BenchResults, regret) {
     EXPECT_EQ_I64(0, results_regret(rows, 3, &regret));
 }
 
+/* Two rows of a case in a stream with these spreads, at the end of *r. */
+static void add_pair(bench_results *r, double one, double other) {
+    for (int i = 0; i < 2; i++) {
+        bench_row *added = results_add_row(r);
+        *added = row(i ? "b" : "a", 1, 2);
+        added->at.mode = BENCH_STREAM;
+        added->us.spread = i ? other : one;
+    }
+}
+
+TEST(BenchResults, what_scatters_is_disturbed) {
+    bench_results r = {.commit = ""};
+    add_pair(&r, 0.02, 0.03);
+    add_pair(&r, 0.02, 0.05);
+    EXPECT_TRUE(!results_disturbed(&r, 0, 2));
+    EXPECT_TRUE(results_disturbed(&r, 2, 2));
+    r.rows[3].state = BENCH_REFUSED; /* its spread is none */
+    EXPECT_TRUE(!results_disturbed(&r, 2, 2));
+    r.rows[2].us.spread = 0.5;
+    EXPECT_TRUE(results_disturbed(&r, 2, 2));
+    r.rows[2].wrong = 1; /* it fails the whole, and another try may not hide it */
+    EXPECT_TRUE(!results_disturbed(&r, 2, 2));
+    r.rows[2].wrong = 0;
+    r.rows[2].at.mode = BENCH_GRAPH; /* the host's programs do not disturb that */
+    EXPECT_TRUE(!results_disturbed(&r, 2, 2));
+    results_free(&r);
+}
+
+/* Whether the rows of a second visit with these spreads, of which row `wrong` is wrong (-1: none), take the place of
+ * the first's, 0.2 and 0.1. */
+static int takes_place(double one, double other, int wrong) {
+    bench_results r = {.commit = ""};
+    add_pair(&r, 0.2, 0.1);
+    add_pair(&r, one, other);
+    r.rows[2].us.median = r.rows[3].us.median = 1000; /* which is slower, and does not matter */
+    if (wrong >= 0)
+        r.rows[2 + wrong].wrong = 1;
+    results_keep_calmer(&r, 0, 2, 2);
+    EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_EQ_I64(r.rows[0].us.median == 1000, r.rows[1].us.median == 1000); /* both, or none */
+    const int takes = r.rows[0].us.median == 1000;
+    results_free(&r);
+    return takes;
+}
+
+TEST(BenchResults, the_calmer_visit_is_kept) {
+    EXPECT_TRUE(takes_place(0.01, 0.28, -1));
+    EXPECT_TRUE(!takes_place(0.01, 0.3, -1));
+    EXPECT_TRUE(takes_place(0.4, 0.4, 1)); /* what is wrong shows */
+    bench_results r = {.commit = ""};
+    add_pair(&r, 0.2, 0.1);
+    *results_add_row(&r) = row("a", 1, 2); /* the second visit was cut off */
+    results_keep_calmer(&r, 0, 2, 2);
+    EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    results_free(&r);
+}
+
 TEST(BenchResults, tables_are_of_rows_alike) {
     bench_results r = {.commit = ""};
     const bench_row rows[] = {row("a", 1, 2), row("b", 1, 3), row("b", 2, 1), row("c", 2, 1), row("a", 1, 1)};

@@ -1,5 +1,6 @@
 /* From case to case: what dpr bench and dpr_peers have in common, on the CPU. */
 #include <string.h>
+#include <time.h>
 
 #include "bench_walk.h"
 #include "support.h"
@@ -102,6 +103,35 @@ TEST(BenchWalk, an_interrupt_leaves_out_the_rest) {
     EXPECT_EQ_STR("interrupted", r.omissions[0].why);
     EXPECT_EQ_STR("interrupted", r.ended);
     EXPECT_TRUE(r.interrupted);
+    results_free(&r);
+}
+
+/* Every other call takes a millisecond. */
+static int call_that_scatters(void *user, const void *in, void *host_out) {
+    static unsigned calls;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (calls++ % 2)
+        (void)nanosleep(&pause, NULL);
+    return caller_call(user, in, host_out);
+}
+
+TEST(BenchWalk, what_scatters_is_measured_again) {
+    pair p = {.call = call_that_scatters};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "sum", "2^20", NULL, &r));
+    EXPECT_TRUE(p.prepared >= 2);
+    ASSERT_EQ_U64(2, r.row_count);
+    EXPECT_TRUE(results_right(&r.rows[0]) && results_right(&r.rows[1]));
+    EXPECT_EQ_I64(r.rows[0].visit, r.rows[1].visit);
+    EXPECT_TRUE(r.rows[0].visit >= 1 && r.rows[0].visit <= p.prepared);
+    EXPECT_TRUE(!r.ended);
+    results_free(&r);
+    p = (pair){.call = call_that_scatters, .stops_at = 2};
+    EXPECT_EQ_I64(CLI_OK, measure(&p, "sum", "2^20", NULL, &r));
+    EXPECT_EQ_I64(2, p.prepared);
+    EXPECT_EQ_U64(2, r.row_count); /* of the first visit */
+    EXPECT_EQ_U64(0, r.omission_count);
+    EXPECT_TRUE(r.interrupted && r.rows[0].visit == 1);
     results_free(&r);
 }
 

@@ -95,6 +95,12 @@ class Recurse(ToolTest):
                 self.assertTrue(row["right"], row)
                 self.assertEqual(row["tasks"], ran[0]["tasks"])
 
+    def test_auto_is_the_default(self):
+        for args in ([], ["--engine", "auto"]):
+            row, = json.loads(self.good("recurse", "fib", "--size", 5, "--json", "--device", "cpu", *args))["engines"]
+            self.assertEqual(row["engine"], "auto")
+            self.assertIn(row["ran"], ("cpu", "serial"))
+
     def test_edges(self):
         """Sizes at which a recursion begins to divide, and odd ones."""
         for name, sizes in self.EDGES.items():

@@ -48,6 +48,7 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"interval", "low_us to high_us is a confidence interval of the median, 95 %"},
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
+        {"visit", "1; more if samples scattered and the case, measured again later, was calmer: that is this row"},
         {"reference", "the best rates of a fixed piece of work, which was repeated during the measurement"},
         {NULL, NULL}};
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");
@@ -109,7 +110,7 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
     bench_json_case(object, &row->at);
     if (row->block || out->format == REPORT_CSV)
         cJSON_AddNumberToObject(object, "block", row->block);
-    report_add(object, "samples=%d calls=%d", row->us.n, row->calls);
+    report_add(object, "samples=%d calls=%d visit=%d", row->us.n, row->calls, row->visit);
     if (results_timed(row)) {
         bench_json_times(object, &row->us);
         report_add(object, "gb_per_s=%g", row->gb_per_s);

@@ -93,6 +93,40 @@ int results_right(const bench_row *row) {
     return results_timed(row) && row->wrong == 0;
 }
 
+/* The mean spread of the n rows from `first` on: subjects take turns, so what disturbs one disturbs all. */
+static double mean_spread(const bench_results *r, size_t first, size_t n) {
+    double sum = 0;
+    size_t timed = 0;
+    for (size_t i = first; i < first + n; i++)
+        if (results_timed(&r->rows[i])) {
+            sum += r->rows[i].us.spread;
+            timed++;
+        }
+    return timed ? sum / (double)timed : 0;
+}
+
+static int has_trouble(const bench_results *r, size_t first, size_t n) {
+    char text[RESULTS_TEXT];
+    for (size_t i = first; i < first + n; i++)
+        if (*results_trouble(&r->rows[i], text))
+            return 1;
+    return 0;
+}
+
+/* tools/bench/README.md has the measurements behind the limit. */
+int results_disturbed(const bench_results *r, size_t first, size_t n) {
+    static const double calm = 0.03;
+    return r->rows[first].at.mode != BENCH_GRAPH && mean_spread(r, first, n) > calm && !has_trouble(r, first, n);
+}
+
+void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
+    const int is_whole = r->row_count - again == n, failed = has_trouble(r, again, r->row_count - again);
+    const int calmer = is_whole && mean_spread(r, again, n) < mean_spread(r, first, n);
+    if (is_whole && (calmer || failed))
+        memcpy(&r->rows[first], &r->rows[again], n * sizeof *r->rows);
+    r->row_count = again;
+}
+
 /* Other programs disturb the reference of the CPU more than that of a GPU. */
 int results_doubtful(const bench_results *r, const bench_row *row) {
     static const double on_cpu = 0.15, on_gpu = 0.03;

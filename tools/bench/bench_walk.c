@@ -1,5 +1,6 @@
 #include "bench_walk.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +28,18 @@ static double elapsed(const bench_walk *w) {
     return seconds_now() - w->began;
 }
 
+static int is_over(const bench_walk *w) {
+    return asked_stopped(w->asked) || elapsed(w) >= w->most_seconds;
+}
+
 static void end_if_over(bench_walk *w) {
-    if (asked_stopped(w->asked))
-        end(w, "interrupted");
-    else if (elapsed(w) >= w->asked->budget)
-        end(w, "the budget was spent");
+    if (is_over(w))
+        end(w, asked_stopped(w->asked) ? "interrupted" : "the budget was spent");
 }
 
 /* Seconds until the end: as the cases so far took, and no more than the budget has. */
 static double time_left(const bench_walk *w) {
-    const double spent = elapsed(w), budget = w->asked->budget - spent;
+    const double spent = elapsed(w), budget = w->most_seconds - spent;
     const double left = w->done ? spent / (double)w->done * (double)(w->cases - w->done) : budget;
     return left < budget ? left : budget > 0 ? budget : 0;
 }
@@ -91,6 +94,7 @@ static void keep(bench_walk *w, int i) {
                        .state = o->state,
                        .verdict = o->verdict,
                        .calls = o->calls,
+                       .visit = w->visit,
                        .late = o->late,
                        .checked = o->checked,
                        .wrong = o->wrong,
@@ -187,7 +191,7 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
 
 static bench_rule rule_of(const bench_walk *w) {
     bench_rule rule = w->results->rule;
-    rule.seconds = (w->asked->budget - elapsed(w)) / (double)(w->cases - w->done);
+    rule.seconds = (w->most_seconds - elapsed(w)) / (double)(w->cases - w->done);
     return rule;
 }
 
@@ -229,7 +233,7 @@ static void say_stopped(bench_walk *w) {
     int missing = 0;
     for (int i = 0; i < w->n; i++)
         missing += w->outcomes[i].state == BENCH_INTERRUPTED;
-    if (missing == 0)
+    if (missing == 0 || w->visit > 1)
         return;
     end_if_over(w);
     end(w, "the budget was spent");
@@ -368,6 +372,37 @@ static int next_case(bench_walk *w, size_t *next) {
     return 0;
 }
 
+/* ---- Once more -------------------------------------------------------------------------------------------------- */
+
+/* Measures the case again whose n rows begin at `first`. */
+static void measure_again(bench_walk *w, size_t first, size_t n) {
+    bench_results *r = w->results;
+    const size_t rows = r->row_count, omissions = r->omission_count;
+    w->at = r->rows[first].at;
+    show_progress(w);
+    make_data(w);
+    if (!r->ended)
+        measure(w);
+    w->done++;
+    results_keep_calmer(r, first, n, rows);
+    r->omission_count = omissions;
+}
+
+/* Measures all disturbed cases again, while there is time. How many there were. */
+static size_t visit_disturbed(bench_walk *w) {
+    bench_results *r = w->results;
+    size_t found = 0;
+    for (size_t i = 0; i < r->row_count; i += results_alike(r, i, 0))
+        found += (size_t)results_disturbed(r, i, results_alike(r, i, 0));
+    w->cases = w->done + found;
+    for (size_t i = 0, n; i < r->row_count && !r->ended && !is_over(w); i += n) {
+        n = results_alike(r, i, 0);
+        if (results_disturbed(r, i, n))
+            measure_again(w, i, n);
+    }
+    return found;
+}
+
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 int walk_open(bench_walk *w) {
@@ -425,6 +460,13 @@ static int check_sets(const bench_asked *a) {
     return CLI_OK;
 }
 
+static void set_end(bench_walk *w, double seconds) {
+    w->most_seconds = seconds;
+    bench_timer_watch(w->timer)->end = w->began + seconds;
+}
+
+enum { MOST_VISITS = 4 }; /* of a case that is disturbed each time */
+
 int walk_run(bench_walk *w) {
     char why[BENCH_WHY] = "";
     const int code = check_sets(w->asked);
@@ -437,9 +479,15 @@ int walk_run(bench_walk *w) {
         return cli_error("%s", why);
     w->results->device = *bench_timer_device(w->timer);
     w->began = seconds_now();
-    *bench_timer_watch(w->timer) = (bench_watch){w->asked->stop, w->began + w->asked->budget, show_progress, w};
+    *bench_timer_watch(w->timer) = (bench_watch){w->asked->stop, 0, show_progress, w};
+    set_end(w, w->asked->budget);
+    w->visit = 1;
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);
+    set_end(w, fmin(w->asked->budget, 2 * elapsed(w)));
+    do
+        w->visit++;
+    while (w->visit <= MOST_VISITS && !w->results->ended && visit_disturbed(w) > 0);
     progress_clear();
     if (asked_stopped(w->asked))
         end(w, "interrupted");

@@ -46,8 +46,9 @@ struct bench_walk {
     bench_timer *timer;
     bench_outcome *outcomes; /* BENCH_SUBJECTS of them */
     size_t cases, done;
-    size_t most; /* bytes that may fit the device */
-    double began;
+    int visit;                  /* 1; then cases that were disturbed are measured once more */
+    size_t most;                /* bytes that may fit the device */
+    double began, most_seconds; /* when the first case began, and how long all may take */
     int code;
 };
 
@@ -74,9 +75,10 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
 /* Adds a row that says why a strategy cannot run the case. */
 void walk_refuse(bench_walk *w, const char *strategy, const char *why);
 
-/* Measures the cases. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
- * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong
- * result; CLI_USAGE after a message, if there is no case. */
+/* Measures the cases; those whose times scatter, because something disturbed the host, up to three times more, as long
+ * as the budget lasts, and keeps the calmest. What is measured when asked->stop becomes not 0, or the budget is spent,
+ * holds. CLI_OK; CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or
+ * gave a wrong result; CLI_USAGE after a message, if there is no case. */
 int walk_run(bench_walk *w);
 
 void walk_close(bench_walk *w);

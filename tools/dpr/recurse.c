@@ -53,14 +53,17 @@ static const cli_help help = {"Usage: dpr recurse NAME [OPTION]...\n"
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
 static const char *engine_name(size_t i) {
-    return i < dpr_engine_count() ? dpr_engine_name(i) : i == dpr_engine_count() ? "all" : NULL;
+    static const char *const others[] = {"all", "auto", NULL};
+    const size_t n = dpr_engine_count();
+    return i < n ? dpr_engine_name(i) : others[i - n];
 }
 
 static int take_engine(const char *text, void *out) {
     int i = 0;
     const int code = cli_choice(text, engine_name, &i);
-    if (code == CLI_OK)
-        *(const char **)out = engine_name((size_t)i);
+    const char *name = code == CLI_OK ? engine_name((size_t)i) : NULL;
+    if (name)
+        *(const char **)out = strcmp(name, "auto") == 0 ? NULL : name;
     return code;
 }
 
@@ -76,7 +79,7 @@ static int take_threads(const char *text, void *out) {
 static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
         {'e', "engine", "NAME", take_engine, &r->engine,
-         "an engine, or 'all' to compare them\n(default: the library chooses)"},
+         "an engine, 'all' to compare them, or 'auto'\n(default): the library chooses"},
         {'n', "size", "N", cli_count, &r->size, "the size of the problem (see below)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},

@@ -33,12 +33,11 @@ typedef struct tuning {
     bench_results results[2]; /* of the GPU, then of the CPU */
     const char *path;         /* NULL: the user's file */
     int quick, again;
-    const bench_walk *walk;   /* of the device that is measured */
-    size_t seen;              /* rows of the device that were looked at */
-    size_t learned, doubtful; /* times that are kept, and that are not */
-    double saved;             /* when the file was last written */
-    int code;                 /* of writing it meanwhile */
-    bench_regrets before;     /* of the choices that the planner made */
+    const bench_walk *walk; /* of the device that is measured */
+    size_t seen;            /* rows of the device that were looked at */
+    double saved;           /* when the file was last written */
+    int code;               /* of writing it meanwhile */
+    bench_regrets before;   /* of the choices that the planner made */
 } tuning;
 
 static int parse(int argc, char **argv, tuning *t) {
@@ -148,17 +147,21 @@ static int learn_more(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
     for (; t->seen < r->row_count; t->seen++) {
         const bench_row *row = &r->rows[t->seen];
-        if (!results_right(row))
-            continue;
-        if (results_doubtful(r, row)) {
-            t->doubtful++;
-            continue;
-        }
-        if (learn(w, row) != DPR_OK)
+        if (results_right(row) && !results_doubtful(r, row) && learn(w, row) != DPR_OK)
             return cli_error("%s", dpr_last_error());
-        t->learned++;
     }
     return CLI_OK;
+}
+
+/* How many times of both devices are right, and are doubtful or not. */
+static size_t count_times(const tuning *t, int doubtful) {
+    size_t n = 0;
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < t->results[i].row_count; k++) {
+            const bench_row *row = &t->results[i].rows[k];
+            n += results_right(row) && results_doubtful(&t->results[i], row) == doubtful;
+        }
+    return n;
 }
 
 static int write_file(const tuning *t) {
@@ -199,6 +202,7 @@ static int tune_device(tuning *t, int device, double budget, bench_results *resu
             cli_note("%s: all of this is known; --again measures it anew", on_gpu ? "GPU" : "CPU");
     } else if (code == CLI_OK)
         code = walk_run(&w);
+    t->seen = 0;                           /* rows may have been measured again */
     const int learned = learn_more(t, &w); /* also what was measured before a failure */
     results_regrets(results, &t->before);
     code = code != CLI_OK ? code : learned != CLI_OK ? learned : t->code;
@@ -235,21 +239,22 @@ static int read_file(const char *path) {
 }
 
 static void summarise(const tuning *t, const char *path) {
+    const size_t doubtful = count_times(t, 1);
     size_t left_out = t->results[0].omission_count + t->results[1].omission_count;
     char name[RESULTS_TEXT];
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", path);
     defuse(shown);
-    printf("%zu times were measured, and are in %s\n", t->learned, shown);
+    printf("%zu times were measured, and are in %s\n", count_times(t, 0), shown);
     if (t->before.cases > 0)
         printf(
             "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %d, and "
             "at worst %.1f %% (%s).\n",
             100 * results_mean_regret(&t->before), t->before.cases, 100 * t->before.worst.fraction,
             results_name(&t->before.worst.at, name));
-    if (t->doubtful > 0 && !t->asked.quiet)
+    if (doubtful > 0 && !t->asked.quiet)
         cli_note("%zu times are not kept, because the machine became slower meanwhile: other programs, or heat",
-                 t->doubtful);
+                 doubtful);
     if (left_out > 0 && !t->asked.quiet)
         cli_note("%zu combination%s left out, the first because %s; run it again to go on", left_out,
                  left_out == 1 ? " was" : "s were",
@@ -274,7 +279,7 @@ int command_tune(int argc, char **argv) {
         return code;
     asked_catch_signals(&t.asked);
     code = measure(&t);
-    if (t.learned > 0 && write_file(&t) != CLI_OK)
+    if (count_times(&t, 0) > 0 && write_file(&t) != CLI_OK)
         code = CLI_FAILED;
     else if (code == CLI_OK)
         summarise(&t, path);
