@@ -607,9 +607,11 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * @param runs         in: the room in `unique_keys` and `out`, in runs; `count` is always enough. Out: how many runs
  *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
- * So far the CPU alone does this; the rules are those of dpr_reduce_segments(), and `unique_keys` and `out`
- * must not overlap the other arrays. Keys are compared on all threads, whatever the strategy. It takes 8 bytes of host
- * memory for each run. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * The rules are those of dpr_reduce_segments(); `unique_keys` and `out` must not overlap the other arrays. If `in` is
+ * in device memory, the GPU runs the call, and takes device memory meanwhile: 4 bytes for each run (8 from 2^32
+ * elements on), and as many as `unique_keys` and what lies in pageable memory. On the CPU keys are compared on all
+ * threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(),
+ * and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);

@@ -90,12 +90,12 @@ static dpr_status create_in(const dpr_home *home, const dpr_ctx_options *options
  * take that place, and the first one's kernels are then asked for again. */
 static _Atomic uint64_t loaded[64];
 
-/* Loads the kernel that merges partial results. Returns 0 if that cannot be done. */
-static int load_merging(const dpr_machine *machine) {
+/* Loads the kernel of a strategy that is not in the registry. Returns 0 if that cannot be done. */
+static int load_kernel_of(const dpr_strategy *strategy, const dpr_machine *machine) {
     dpr_residency unused;
-    if (!dpr_this_build.partials || !machine->resident)
+    if (!strategy || !machine->resident)
         return 1;
-    const dpr_kernel kernel = dpr_this_build.partials->kernel(NULL);
+    const dpr_kernel kernel = strategy->kernel(NULL);
     return machine->resident(machine->user, &kernel, &unused) == DPR_OK;
 }
 
@@ -120,7 +120,9 @@ static void load_kernels(const dpr_machine *machine, const dpr_home *home) {
         if (dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key)) && dpr_candidates(&key, machine, candidates) > 0)
             all &= dpr_choose(&key, machine, &unused) == DPR_OK;
     }
-    if (load_merging(machine) && all)
+    all &= load_kernel_of(dpr_this_build.partials, machine);
+    all &= load_kernel_of(dpr_this_build.key_runs, machine);
+    if (all)
         atomic_store(done, home->id);
 }
 

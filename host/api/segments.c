@@ -1,10 +1,9 @@
-/* dpr_reduce_segments() and dpr_reduce_by_key(): check the call and its numbers or keys, and run it. */
+/* dpr_reduce_segments(): checks the call and its numbers, and runs it. */
 #include "cpu/segments.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/runs.h"
 #include "error.h"
 #include "parts.h"
 
@@ -111,68 +110,4 @@ dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, si
         return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
     status = dpr_parts_reach_stream(&c);
     return status == DPR_OK ? dpr_parts_enqueue(ctx, &c, stream) : status;
-}
-
-/* ---- Runs of equal keys ---- */
-
-static dpr_status check_keys(const char *name, const void *keys, dpr_dtype dtype) {
-    if ((unsigned)dtype - DPR_FIRST_DTYPE >= DPR_DTYPE_COUNT || !(dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS))
-        return dpr_fail(DPR_ERR_INVALID_DTYPE, "key_dtype is %d; it should be DPR_BOOL or a type of integers",
-                        (int)dtype);
-    return dpr_shape_check_pointer(name, keys, dtype);
-}
-
-/* Reduces the runs; `out` has room for all of them. */
-static dpr_status reduce_runs(dpr_ctx *ctx, dpr_parts *c, const int64_t *begins, uint64_t runs) {
-    const dpr_segment_list list = {.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
-    c->shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
-    return dpr_parts_run(ctx, c, count_elements(&list));
-}
-
-static dpr_status by_key(dpr_ctx *ctx, dpr_parts *c, const void *keys, size_t key_bytes, void *unique_keys,
-                         uint64_t *runs) {
-    uint64_t found;
-    int64_t *begins = dpr_runs_find(keys, key_bytes, c->request.count, &found);
-    dpr_status status;
-    if (!begins)
-        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
-                        (unsigned long long)found);
-    if (found > *runs) {
-        status = dpr_fail(DPR_ERR_BUFFER_TOO_SMALL, "*runs is %llu, and keys has %llu runs", (unsigned long long)*runs,
-                          (unsigned long long)found);
-        *runs = found;
-    } else {
-        status = reduce_runs(ctx, c, begins, found);
-        if (status == DPR_OK && unique_keys)
-            dpr_runs_keys(keys, key_bytes, begins, found, unique_keys);
-        if (status == DPR_OK)
-            *runs = found;
-    }
-    free(begins);
-    return status;
-}
-
-dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in, void *unique_keys,
-                             void *out, uint64_t *runs, size_t count, dpr_dtype dtype, dpr_op op,
-                             const dpr_options *options) {
-    static const char *const names[] = {"keys", "unique_keys"};
-    dpr_parts c;
-    if (!runs)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "runs is NULL");
-    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK && count > 0)
-        status = check_keys("keys", keys, key_dtype);
-    if (status == DPR_OK && count > 0 && unique_keys)
-        status = check_keys("unique_keys", unique_keys, key_dtype);
-    if (status == DPR_OK && count > 0 && *runs > 0)
-        status = dpr_request_check(&c.request, in, &out);
-    if (status == DPR_OK && count > 0)
-        status = dpr_parts_place(ctx, &c, names, (const void *const[]){keys, unique_keys});
-    if (status == DPR_OK && count > 0)
-        status = dpr_parts_reach(ctx, &c);
-    if (status == DPR_OK && count > 0)
-        return by_key(ctx, &c, keys, dpr_dtype_size(key_dtype), unique_keys, runs);
-    if (status == DPR_OK)
-        *runs = 0;
-    return status;
 }

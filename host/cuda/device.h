@@ -67,7 +67,9 @@ dpr_status dpr_device_wait(dpr_place place);
 typedef struct dpr_build {
     const dpr_strategy *any; /* any GPU strategy: all kernels are compiled for the same architectures as its own */
     const struct dpr_hook *hook;
-    const dpr_strategy *partials; /* merges partial results; it is not in the registry */
+    /* Not in the registry: */
+    const dpr_strategy *partials; /* merges partial results */
+    const dpr_strategy *key_runs; /* finds runs of equal keys (key_runs.h) */
 } dpr_build;
 
 /* A device with its scratch memory and mailboxes. Any number of threads may use one at once. */

@@ -59,7 +59,7 @@ dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t 
         return status;
     void *memory = NULL;
     cudaError_t error = cudaMalloc(&memory, room);
-    if (error == cudaSuccess) {
+    if (error == cudaSuccess && bytes > 0) {
         error = dpr_home_copy_apart(memory, host, bytes);
         if (error != cudaSuccess)
             (void)cudaFree(memory);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/runs.h"
 #include "cuda/device.h"
 #include "fake_cuda.h"
 #include "fake_device.h"
@@ -53,7 +54,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
 
 static void learn(void) {
     const size_t most =
-        (dpr_strategy_count() + 2) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+        (dpr_strategy_count() + 3) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
@@ -67,6 +68,7 @@ static void learn(void) {
     }
     add_kernels_of(&test_workspace_strategy, 0);
     add_kernels_of(dpr_this_build.partials, 0);
+    add_kernels_of(dpr_this_build.key_runs, 0);
 }
 
 static void learn_once(void) {
@@ -324,6 +326,14 @@ static const char *prepare_merge(const cudaLaunchConfig_t *config, const dpr_mer
     return check_declared(config, &declared);
 }
 
+/* So is the kernel that finds runs of keys. */
+static const char *prepare_key_runs(const cudaLaunchConfig_t *config, const dpr_key_runs_args *args, fake_launch *out) {
+    out->key_runs = *args;
+    out->strategy = dpr_this_build.key_runs;
+    const dpr_kernel declared = out->strategy->kernel(&out->key);
+    return check_declared(config, &declared);
+}
+
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const int of_module = fake_module_gave(entry), of_recursion = fake_recursion_has(entry);
@@ -348,6 +358,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         return wrong;
     if (kernel && kernel->strategy == dpr_this_build.partials)
         return prepare_merge(config, arguments[0], out);
+    if (kernel && kernel->strategy == dpr_this_build.key_runs)
+        return prepare_key_runs(config, arguments[0], out);
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
@@ -559,6 +571,40 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
     return NULL;
 }
 
+/* Counts runs of keys, or writes them. */
+static const char *run_key_runs(const dpr_key_runs_args *args) {
+    static const char out_of_reach[] = "the kernel that finds runs of keys uses memory it cannot reach";
+    uint64_t runs, *const counts = args->counts;
+    if (!fake_find(args->run.in, args->run.count * args->key_bytes)
+        || !fake_find(counts, DPR_RUNS_WORDS * sizeof *counts))
+        return out_of_reach;
+    if (dpr_key_runs_type(args->run.count) != DPR_U32)
+        return "so many keys are not for a test";
+    if (counts[0] != 0)
+        return "the ticket of the kernel that finds runs of keys is not 0";
+    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, args->run.count, &runs);
+    const char *wrong = begins ? NULL : "there is no memory for runs of keys";
+    if (begins && !args->begins) {
+        counts[1] = runs;
+        if (args->run.tag != 0)
+            post(&args->run, (const unsigned char *)&runs, sizeof runs);
+        else
+            wrong = "the number of runs is to go to no mailbox";
+    } else if (begins && counts[1] != runs) {
+        wrong = "runs of keys are written that were not counted";
+    } else if (begins && fake_find(args->begins, (runs + 1) * sizeof(uint32_t))
+               && (!args->unique || fake_find(args->unique, runs * args->key_bytes))) {
+        for (uint64_t i = 0; i <= runs; i++)
+            ((uint32_t *)args->begins)[i] = (uint32_t)begins[i];
+        if (args->unique)
+            dpr_runs_keys(args->run.in, args->key_bytes, begins, runs, args->unique);
+    } else if (begins) {
+        wrong = out_of_reach;
+    }
+    free(begins);
+    return wrong;
+}
+
 const char *fake_kernel_run(const fake_launch *launch) {
     if (launch->recursion.kernel)
         return fake_recursion_run(&launch->recursion);
@@ -569,6 +615,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     const dpr_dtype dtype = dpr_key_dtype(&launch->key);
     if (launch->strategy == dpr_this_build.partials)
         return run_merge(args, launch->label, op, dtype);
+    if (launch->strategy == dpr_this_build.key_runs)
+        return run_key_runs(&launch->key_runs);
     dpr_wanted wanted = {0, 0};
     if (args->init.present == DPR_PARTIAL_WANTED)
         memcpy(&wanted, args->init.bytes, sizeof wanted);

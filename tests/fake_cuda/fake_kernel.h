@@ -5,18 +5,20 @@
 #include <cuda_runtime_api.h>
 
 #include "fake_recursion.h"
+#include "key_runs.h"
 #include "nested_args.h"
 
 /* One launch. */
 typedef struct fake_launch {
     const dpr_strategy *strategy; /* NULL: one that only follows up on the launch before, which did it all */
     dpr_key key;
-    dpr_nested_args args;      /* of a kernel that is of no module, args.run and args.workspace alone */
-    dpr_fused_args fused;      /* of a kernel that runs any operations */
-    uint64_t label;            /* of a kernel that merges partial results */
-    dpr_segment_list segments; /* of a kernel of segments, whose key has some */
-    int of_module;             /* it may launch others */
-    int to_come;               /* further kernels of this run; the last gives the result */
+    dpr_nested_args args;       /* of a kernel that is of no module, args.run and args.workspace alone */
+    dpr_fused_args fused;       /* of a kernel that runs any operations */
+    uint64_t label;             /* of a kernel that merges partial results */
+    dpr_key_runs_args key_runs; /* of the kernel that finds runs of keys */
+    dpr_segment_list segments;  /* of a kernel of segments, whose key has some */
+    int of_module;              /* it may launch others */
+    int to_come;                /* further kernels of this run; the last gives the result */
     cudaStream_t stream;
     size_t workspace_bytes;
     fake_recursion_launch recursion; /* of a recursion's kernel, which is of no strategy */

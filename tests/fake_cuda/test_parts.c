@@ -187,6 +187,36 @@ PARTS_TEST(no_elements) {
     gpu_free(DPR_MEMORY_PINNED, zeros);
 }
 
+/* Keys whose runs are the segments that are not empty, on the device as in pageable memory. */
+static dpr_status run_by_key(const scene *s, int keys_on_device, int64_t *out, int32_t *unique, uint64_t *runs) {
+    int32_t keys[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        keys[i] = i < 10 ? 5 : i < 1000 ? -7 : 5;
+    int32_t *const of_device = gpu_alloc(DPR_MEMORY_DEVICE, sizeof keys);
+    if (!of_device || !gpu_copy(of_device, keys, sizeof keys))
+        return DPR_ERR_OUT_OF_MEMORY;
+    const dpr_status status = dpr_reduce_by_key(s->ctx, keys_on_device ? of_device : keys, DPR_I32, s->in, unique, out,
+                                                runs, COUNT, DPR_I32, DPR_SUM, NULL);
+    gpu_free(DPR_MEMORY_DEVICE, of_device);
+    return status;
+}
+
+PARTS_TEST(runs_of_keys) {
+    const scene *s = fixture;
+    for (int i = 0; i < 4; i++) {
+        int32_t unique[3] = {0};
+        int64_t pageable[4] = {77, 77, 77, 77}, *const out = i & 1 ? s->out : pageable;
+        uint64_t runs = 2;
+        memcpy(out, canaries, sizeof canaries);
+        EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_by_key(s, i / 2, out, unique, &runs));
+        EXPECT_EQ_U64(3, runs);
+        EXPECT_TRUE(unique[0] == 0 && memcmp(out, canaries, sizeof canaries) == 0);
+        EXPECT_STATUS(DPR_OK, run_by_key(s, i / 2, out, i == 3 ? NULL : unique, &runs));
+        EXPECT_TRUE(out[0] == 10 && out[1] == 990 && out[2] == COUNT - 1000 && out[3] == 77);
+        EXPECT_TRUE(i == 3 || (unique[0] == 5 && unique[1] == -7 && unique[2] == 5));
+    }
+}
+
 /* ---- Order ---- */
 
 /* Numbers that a stream is still to write are checked and read after that. */
@@ -259,6 +289,24 @@ static dpr_status run_staged(const scene *s, int64_t *out) {
 static dpr_status run_in_stream(const scene *s, int64_t *out) {
     const dpr_segments segments = segments_at(s->offsets);
     return enqueue(s, &segments, out);
+}
+
+/* The empty segment is no run; its result is filled in. */
+static dpr_status run_keys(const scene *s, int64_t *out) {
+    int32_t unique[SEGMENTS];
+    int64_t results[SEGMENTS];
+    uint64_t runs = SEGMENTS;
+    memcpy(results, canaries, sizeof canaries);
+    const dpr_status status = run_by_key(s, 0, results, unique, &runs);
+    if (status == DPR_OK)
+        memcpy(out, (const int64_t[]){results[0], 0, results[1], results[2]}, sizeof known);
+    else
+        EXPECT_TRUE(runs == SEGMENTS && memcmp(results, canaries, sizeof canaries) == 0);
+    return status;
+}
+
+PARTS_TEST(calls_that_fail_in_a_run_of_keys) {
+    fail_every_call(fixture, run_keys, 0);
 }
 
 PARTS_TEST(calls_that_fail_in_a_blocking_run) {

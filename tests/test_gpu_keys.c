@@ -1,0 +1,175 @@
+/* Runs of equal keys on a GPU: types of keys, numbers of keys, lengths of runs and places of arrays against the CPU's
+ * results. */
+#include <string.h>
+
+#include "data.h"
+#include "gpu_memory.h"
+#include "support.h"
+
+enum { MOST = 3 << 20, MOST_KEY = 8, SHIFT = 1 }; /* elements; bytes of a key; elements that come before the arrays */
+
+typedef struct scene {
+    dpr_ctx *gpu, *cpu;
+    dpr_stream stream;
+    unsigned char *keys, *unique, *keys_device, *unique_device, *unique_known, *unique_got;
+    int32_t *in, *in_device;
+    int64_t *known, *got, *out_device;
+} scene;
+
+static void open_scene(void *state) {
+    scene *s = state;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->gpu));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->cpu));
+    s->stream = gpu_stream_create();
+    s->keys = gpu_alloc(DPR_MEMORY_HOST, (MOST + SHIFT) * MOST_KEY);
+    s->unique_known = gpu_alloc(DPR_MEMORY_HOST, MOST * MOST_KEY);
+    s->unique_got = gpu_alloc(DPR_MEMORY_HOST, (MOST + SHIFT) * MOST_KEY);
+    s->in = gpu_alloc(DPR_MEMORY_HOST, MOST * sizeof *s->in);
+    s->known = gpu_alloc(DPR_MEMORY_HOST, MOST * sizeof *s->known);
+    s->got = gpu_alloc(DPR_MEMORY_HOST, MOST * sizeof *s->got);
+    s->keys_device = gpu_alloc(DPR_MEMORY_DEVICE, (MOST + SHIFT) * MOST_KEY);
+    s->unique_device = gpu_alloc(DPR_MEMORY_DEVICE, (MOST + SHIFT) * MOST_KEY);
+    s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *s->in);
+    s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *s->got);
+    ASSERT_TRUE(s->stream && s->keys && s->unique_known && s->unique_got && s->in && s->known && s->got);
+    ASSERT_TRUE(s->keys_device && s->unique_device && s->in_device && s->out_device);
+    data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
+    ASSERT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
+}
+
+static void close_scene(void *state) {
+    scene *s = state;
+    void *const host[] = {s->keys, s->unique_known, s->unique_got, s->in, s->known, s->got};
+    void *const device[] = {s->keys_device, s->unique_device, s->in_device, s->out_device};
+    for (size_t i = 0; i < LENGTH(host); i++)
+        gpu_free(DPR_MEMORY_HOST, host[i]);
+    for (size_t i = 0; i < LENGTH(device); i++)
+        gpu_free(DPR_MEMORY_DEVICE, device[i]);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream));
+    dpr_ctx_destroy(s->gpu);
+    dpr_ctx_destroy(s->cpu);
+}
+
+#define KEYS_TEST(NAME) TEST_FIXTURE(GpuKeys, NAME, scene, open_scene, close_scene)
+
+/* One call. */
+typedef struct call {
+    dpr_dtype dtype; /* of the keys */
+    dpr_op op;
+    size_t count, shift; /* keys; those before them and before the unique keys, so that arrays begin anywhere */
+    int keys_in_host, results_in_host, in_stream;
+} call;
+
+/* Keys differ in one byte alone, the uppermost. Of a hundred, `chance` begin a run. */
+static void make_keys(const scene *s, const call *c, uint32_t chance) {
+    const size_t bytes = dpr_dtype_size(c->dtype);
+    uint64_t seed = bytes + c->count + chance, key = 200;
+    memset(s->keys, 0, (MOST + SHIFT) * bytes);
+    for (size_t i = 0; i < c->count; i++) {
+        key = data_below(&seed, 100) < chance ? key ^ (1 + data_below(&seed, 255)) : key;
+        s->keys[(c->shift + i) * bytes + bytes - 1] = (unsigned char)key;
+    }
+    EXPECT_TRUE(gpu_copy(s->keys_device, s->keys, (MOST + SHIFT) * bytes));
+}
+
+/* Reduces on the GPU. Results come to s->got and s->unique_got, which have 0x5a in other places. */
+static dpr_status run_on_gpu(const scene *s, const call *c, uint64_t *runs) {
+    const size_t before = c->shift * dpr_dtype_size(c->dtype), unique_bytes = (MOST + SHIFT) * MOST_KEY;
+    unsigned char *const unique = c->results_in_host ? s->unique_got : s->unique_device;
+    int64_t *const out = c->results_in_host ? s->got : s->out_device;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.stream = c->in_stream ? s->stream : NULL;
+    memset(s->unique_got, 0x5a, unique_bytes);
+    memset(s->got, 0x5a, MOST * sizeof *s->got);
+    EXPECT_TRUE(gpu_copy(s->unique_device, s->unique_got, unique_bytes));
+    EXPECT_TRUE(gpu_copy(s->out_device, s->got, MOST * sizeof *s->got));
+    const dpr_status status =
+        dpr_reduce_by_key(s->gpu, (c->keys_in_host ? s->keys : s->keys_device) + before, c->dtype, s->in_device,
+                          unique + before, out, runs, c->count, DPR_I32, c->op, &options);
+    EXPECT_TRUE(gpu_copy(s->unique_got, unique, unique_bytes));
+    EXPECT_TRUE(gpu_copy(s->got, out, MOST * sizeof *s->got));
+    return status;
+}
+
+/* Whether `bytes` bytes from `at` on are 0x5a. */
+static int is_untouched(const void *at, size_t bytes) {
+    const unsigned char *p = at;
+    size_t i = 0;
+    while (i < bytes && p[i] == 0x5a)
+        i++;
+    return i == bytes;
+}
+
+static void expect_same(const scene *s, const call *c, uint32_t chance) {
+    const size_t bytes = dpr_dtype_size(c->dtype), before = c->shift * bytes;
+    const size_t result_bytes = dpr_dtype_size(dpr_result_dtype(c->op, DPR_I32));
+    uint64_t known = c->count, runs;
+    make_keys(s, c, chance);
+    ASSERT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys + before, c->dtype, s->in, s->unique_known, s->known,
+                                            &known, c->count, DPR_I32, c->op, NULL));
+    runs = known; /* room for no more */
+    EXPECT_STATUS(DPR_OK, run_on_gpu(s, c, &runs));
+    ASSERT_EQ_U64(known, runs);
+    EXPECT_TRUE(memcmp(s->known, s->got, runs * result_bytes) == 0);
+    EXPECT_TRUE(memcmp(s->unique_known, s->unique_got + before, runs * bytes) == 0);
+    EXPECT_TRUE(
+        is_untouched((unsigned char *)s->got + runs * result_bytes, MOST * sizeof *s->got - runs * result_bytes));
+    EXPECT_TRUE(is_untouched(s->unique_got, before));
+    EXPECT_TRUE(is_untouched(s->unique_got + before + runs * bytes, MOST * MOST_KEY - runs * bytes));
+    runs = known - 1;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_on_gpu(s, c, &runs));
+    EXPECT_EQ_U64(known, runs);
+    EXPECT_TRUE(is_untouched(s->got, MOST * sizeof *s->got) && is_untouched(s->unique_got, MOST * MOST_KEY));
+    EXPECT_THAT(!test_failed(), "%zu keys of %s, %u of a hundred begin a run, shift %zu, places %d%d%d", c->count,
+                dpr_dtype_name(c->dtype), chance, c->shift, c->keys_in_host, c->results_in_host, c->in_stream);
+}
+
+/* Around the 256 keys that a warp looks at, and the keys of a block and of the whole grid at a time. */
+KEYS_TEST(numbers_and_types_of_keys) {
+    static const dpr_dtype types[] = {DPR_BOOL, DPR_I8, DPR_U16, DPR_I32, DPR_U64};
+    static const size_t counts[] = {1, 2, 31, 255, 256, 257, 2047, 2049, 65536, (2 << 20) - 1, (2 << 20) + 1, MOST};
+    static const uint32_t chances[] = {0, 1, 30, 100};
+    const scene *s = fixture;
+    for (size_t i = 0; i < LENGTH(types); i++)
+        for (size_t k = 0; k < LENGTH(counts) * LENGTH(chances) && !test_failed(); k++) {
+            const call c = {.dtype = types[i], .op = DPR_SUM, .count = counts[k / LENGTH(chances)], .shift = k % 2};
+            expect_same(s, &c, chances[k % LENGTH(chances)]);
+        }
+}
+
+KEYS_TEST(places_and_operations) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX, DPR_MIN, DPR_BXOR};
+    const scene *s = fixture;
+    for (int i = 0; i < 32 && !test_failed(); i++) {
+        const call c = {.dtype = DPR_U32,
+                        .op = ops[i / 8],
+                        .count = 100000,
+                        .keys_in_host = i & 1,
+                        .results_in_host = i >> 1 & 1,
+                        .in_stream = i >> 2 & 1};
+        expect_same(s, &c, 10);
+    }
+}
+
+/* The next call works after each of these. */
+KEYS_TEST(mistakes) {
+    const scene *s = fixture;
+    const call good = {.dtype = DPR_I32, .op = DPR_SUM, .count = 1000};
+    uint64_t runs = MOST;
+    make_keys(s, &good, 50);
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in, NULL, s->got, &runs,
+                                                         1000, DPR_I32, DPR_SUM, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "keys is in memory of device ");
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
+                                                             s->out_device, &runs, 1000, DPR_I32, DPR_VAR, NULL));
+    EXPECT_EQ_U64(MOST, runs);
+    ASSERT_TRUE(gpu_capture_begin(s->stream));
+    const call captured = {.dtype = DPR_I32, .op = DPR_SUM, .count = 1000, .in_stream = 1};
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.stream = s->stream;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
+                                                            s->out_device, &runs, 1000, DPR_I32, DPR_SUM, &options));
+    gpu_graph_destroy(gpu_capture_end(s->stream));
+    expect_same(s, &good, 50);
+    expect_same(s, &captured, 50);
+}
