@@ -1,5 +1,5 @@
-/* Runs of equal consecutive keys. Each warp has a part of the keys: it counts the runs that begin there, and in a
- * second launch, when it is known how many begin before, it writes them. */
+/* Runs of equal consecutive keys. Each warp has a part of the keys: it counts the runs that begin there. A second
+ * launch writes them, because only then each warp knows how many runs begin before its part. */
 #include "key_runs.h"
 
 #include "finish.cuh"
@@ -23,7 +23,8 @@ struct keys_part {
     }
 };
 
-/* Has take(i, key, begins) look at 32 keys at a time: whether a run begins at key i, or false beyond the part. */
+/* Calls take(i, key, begins) in all lanes of the warp for 32 neighbouring keys at a time. `begins` says whether a run
+ * begins at key i; it is false beyond the part, where `key` is 0. */
 template <class Key, class Take> __device__ void look_at_keys(const Key *keys, keys_part part, Take take) {
     using word = cuda::std::conditional_t<sizeof(Key) == 8, unsigned long long, unsigned>;
     const unsigned lane = threadIdx.x % 32;
@@ -51,7 +52,7 @@ template <class Key> __device__ uint64_t count_part(const dpr_key_runs_args &arg
     return n;
 }
 
-/* Writes number `at` of args.begins. */
+/* Sets number `at` of args.begins to i. */
 __device__ void write_begin(const dpr_key_runs_args &args, uint64_t at, uint64_t i) {
     if (dpr_key_runs_type(args.run.count) == DPR_U32)
         static_cast<uint32_t *>(args.begins)[at] = static_cast<uint32_t>(i);
@@ -73,8 +74,8 @@ template <class Key> __device__ void write_part(const dpr_key_runs_args &args, k
     });
 }
 
-/* The block that comes last turns the counts of parts into numbers of runs before them, and writes how many there are.
- */
+/* The last block replaces each part's count by the number of runs that begin before the part, and writes the number of
+ * all runs as the result. */
 __device__ void add_up(const dpr_key_runs_args &args, unsigned parts) {
     __shared__ uint64_t sums[runs_threads];
     uint64_t *const counts = args.counts + 1;
@@ -97,6 +98,8 @@ __device__ void add_up(const dpr_key_runs_args &args, unsigned parts) {
         counts[i] = before;
         before += of_part;
     }
+    __threadfence(); /* whoever sees the number may launch the kernel that writes, in any stream */
+    __syncthreads();
     if (threadIdx.x == runs_threads - 1) {
         counts[parts] = sums[threadIdx.x];
         result_writer{args.run}.write(sums[threadIdx.x]);

@@ -364,11 +364,11 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     add_pair(&r, 0.02, 0.05);
     EXPECT_TRUE(!results_disturbed(&r, 0, 2));
     EXPECT_TRUE(results_disturbed(&r, 2, 2));
-    r.rows[3].state = BENCH_REFUSED; /* its spread is none */
+    r.rows[3].state = BENCH_REFUSED; /* it has no spread */
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rows[2].us.spread = 0.5;
     EXPECT_TRUE(results_disturbed(&r, 2, 2));
-    r.rows[2].wrong = 1; /* it fails the whole, and another try may not hide it */
+    r.rows[2].wrong = 1; /* which must be reported, so it is not measured again */
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rows[2].wrong = 0;
     r.rows[2].at.mode = BENCH_GRAPH; /* the host's programs do not disturb that */
@@ -376,13 +376,13 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     results_free(&r);
 }
 
-/* Whether the rows of a second visit with these spreads, of which row `wrong` is wrong (-1: none), take the place of
- * the first's, 0.2 and 0.1. */
+/* Whether a second measurement with spreads `one` and `other` replaces the first, whose spreads are 0.2 and 0.1. Row
+ * `wrong` of the second is wrong (-1: none is). */
 static int takes_place(double one, double other, int wrong) {
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     add_pair(&r, one, other);
-    r.rows[2].us.median = r.rows[3].us.median = 1000; /* which is slower, and does not matter */
+    r.rows[2].us.median = r.rows[3].us.median = 1000; /* the second is slower, which must not matter */
     if (wrong >= 0)
         r.rows[2 + wrong].wrong = 1;
     results_keep_calmer(&r, 0, 2, 2);
@@ -402,6 +402,14 @@ TEST(BenchResults, the_calmer_visit_is_kept) {
     *results_add_row(&r) = row("a", 1, 2); /* the second visit was cut off */
     results_keep_calmer(&r, 0, 2, 2);
     EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    add_pair(&r, 0, 0); /* so was this, after a sample of each row */
+    r.rows[3].verdict = BENCH_MORE;
+    results_keep_calmer(&r, 0, 2, 2);
+    EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    add_pair(&r, 0, 0);
+    r.rows[2].slowdown = 0.5; /* the machine was slower */
+    results_keep_calmer(&r, 0, 2, 2);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     results_free(&r);
 }

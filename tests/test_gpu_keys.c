@@ -56,18 +56,20 @@ static void close_scene(void *state) {
 typedef struct call {
     dpr_dtype dtype; /* of the keys */
     dpr_op op;
-    size_t count, shift; /* keys; those before them and before the unique keys, so that arrays begin anywhere */
+    size_t count, shift; /* keys; keys before both arrays of keys, which then begin at an odd element */
     int keys_in_host, results_in_host, in_stream;
 } call;
 
-/* Keys differ in one byte alone, the uppermost. Of a hundred, `chance` begin a run. */
+/* Keys of neighbouring runs differ in one of their bytes. Some `chance` of a hundred keys begin a run. */
 static void make_keys(const scene *s, const call *c, uint32_t chance) {
     const size_t bytes = dpr_dtype_size(c->dtype);
-    uint64_t seed = bytes + c->count + chance, key = 200;
+    uint64_t seed = bytes + c->count + chance;
+    unsigned char key[MOST_KEY] = {0};
     memset(s->keys, 0, (MOST + SHIFT) * bytes);
     for (size_t i = 0; i < c->count; i++) {
-        key = data_below(&seed, 100) < chance ? key ^ (1 + data_below(&seed, 255)) : key;
-        s->keys[(c->shift + i) * bytes + bytes - 1] = (unsigned char)key;
+        if (data_below(&seed, 100) < chance)
+            key[data_below(&seed, (uint32_t)bytes)] ^= (unsigned char)(1 + data_below(&seed, 255));
+        memcpy(s->keys + (c->shift + i) * bytes, key, bytes);
     }
     EXPECT_TRUE(gpu_copy(s->keys_device, s->keys, (MOST + SHIFT) * bytes));
 }
@@ -124,7 +126,7 @@ static void expect_same(const scene *s, const call *c, uint32_t chance) {
                 dpr_dtype_name(c->dtype), chance, c->shift, c->keys_in_host, c->results_in_host, c->in_stream);
 }
 
-/* Around the 256 keys that a warp looks at, and the keys of a block and of the whole grid at a time. */
+/* The numbers of keys are near 256, which a warp loads at a time, 2048 (a block) and 2^21 (the whole grid). */
 KEYS_TEST(numbers_and_types_of_keys) {
     static const dpr_dtype types[] = {DPR_BOOL, DPR_I8, DPR_U16, DPR_I32, DPR_U64};
     static const size_t counts[] = {1, 2, 31, 255, 256, 257, 2047, 2049, 65536, (2 << 20) - 1, (2 << 20) + 1, MOST};
@@ -163,13 +165,22 @@ KEYS_TEST(mistakes) {
     EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
                                                              s->out_device, &runs, 1000, DPR_I32, DPR_VAR, NULL));
     EXPECT_EQ_U64(MOST, runs);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL, s->out_device, &runs,
+                                            1000, DPR_I32, DPR_SUM, NULL)); /* the keys are not wanted */
+    EXPECT_TRUE(runs > 300 && runs < 700);
+    runs = 0;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL, NULL,
+                                                              &runs, 1000, DPR_I32, DPR_SUM, NULL));
+    EXPECT_TRUE(runs > 300 && runs < 700);
     ASSERT_TRUE(gpu_capture_begin(s->stream));
     const call captured = {.dtype = DPR_I32, .op = DPR_SUM, .count = 1000, .in_stream = 1};
     dpr_options options = DPR_OPTIONS_INIT;
     options.stream = s->stream;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
                                                             s->out_device, &runs, 1000, DPR_I32, DPR_SUM, &options));
-    gpu_graph_destroy(gpu_capture_end(s->stream));
+    gpu_graph *const graph = gpu_capture_end(s->stream);
+    EXPECT_TRUE(graph != NULL); /* the capture was not spoilt */
+    gpu_graph_destroy(graph);
     expect_same(s, &good, 50);
     expect_same(s, &captured, 50);
 }

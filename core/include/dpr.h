@@ -608,10 +608,11 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
  * The rules are those of dpr_reduce_segments(); `unique_keys` and `out` must not overlap the other arrays. If `in` is
- * in device memory, the GPU runs the call, and takes device memory meanwhile: 4 bytes for each run (8 from 2^32
- * elements on), and as many as `unique_keys` and what lies in pageable memory. On the CPU keys are compared on all
- * threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(),
- * and DPR_ERR_BUFFER_TOO_SMALL. */
+ * in device memory, the GPU runs the call. It takes device memory from the context's pool, which keeps it for later
+ * calls: 64 KiB, 4 bytes for each run (8 from 2^32 elements on), and as many as the unique keys have if they are
+ * wanted. `keys` and `out` in pageable memory have copies on the device until the call returns. On the CPU keys are
+ * compared on all threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of
+ * dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);

@@ -91,10 +91,18 @@ void *dpr_device_hooked(const dpr_device *device);
 /* Whether the device's CUDA context is gone. */
 int dpr_device_is_gone(const dpr_device *device);
 
-/* Allocates `room` bytes of device memory, and copies `bytes` bytes from host memory to their beginning. The copy is
- * done on return, for all streams. The caller frees the memory with dpr_device_free(). */
+/* Allocates `room` bytes of device memory, and copies `bytes` bytes from host memory to their beginning; `host` may be
+ * NULL if that is 0. The copy is done on return, for all streams. The caller frees the memory with dpr_device_free().
+ */
 dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out);
 void dpr_device_free(const dpr_device *device, void *memory);
+
+/* Takes `bytes` bytes of device memory, at least 1, from the pool of workspace, for a call that waits for its runs. The
+ * first `zeros` bytes are 0. On return all streams may use the memory. Unlike dpr_device_upload() and
+ * dpr_device_free(), this does not wait for other work of the CUDA context. The caller gives the memory back when its
+ * runs are done; the pool keeps it for others. */
+dpr_status dpr_device_borrow(dpr_device *device, size_t bytes, size_t zeros, void **out);
+void dpr_device_give_back(dpr_device *device, void *memory);
 
 /* Sets how many nested launches may be pending on the device, until it is closed. */
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);

@@ -326,7 +326,7 @@ static const char *prepare_merge(const cudaLaunchConfig_t *config, const dpr_mer
     return check_declared(config, &declared);
 }
 
-/* So is the kernel that finds runs of keys. */
+/* One kernel finds runs of keys of all types. */
 static const char *prepare_key_runs(const cudaLaunchConfig_t *config, const dpr_key_runs_args *args, fake_launch *out) {
     out->key_runs = *args;
     out->strategy = dpr_this_build.key_runs;
@@ -579,7 +579,7 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
         || !fake_find(counts, DPR_RUNS_WORDS * sizeof *counts))
         return out_of_reach;
     if (dpr_key_runs_type(args->run.count) != DPR_U32)
-        return "so many keys are not for a test";
+        return "the fake kernel takes fewer than 2^32 keys";
     if (counts[0] != 0)
         return "the ticket of the kernel that finds runs of keys is not 0";
     int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, args->run.count, &runs);
@@ -589,9 +589,9 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
         if (args->run.tag != 0)
             post(&args->run, (const unsigned char *)&runs, sizeof runs);
         else
-            wrong = "the number of runs is to go to no mailbox";
+            wrong = "the launch that counts runs has no mailbox for their number";
     } else if (begins && counts[1] != runs) {
-        wrong = "runs of keys are written that were not counted";
+        wrong = "the number of runs written is not the number counted";
     } else if (begins && fake_find(args->begins, (runs + 1) * sizeof(uint32_t))
                && (!args->unique || fake_find(args->unique, runs * args->key_bytes))) {
         for (uint64_t i = 0; i <= runs; i++)

@@ -187,34 +187,90 @@ PARTS_TEST(no_elements) {
     gpu_free(DPR_MEMORY_PINNED, zeros);
 }
 
-/* Keys whose runs are the segments that are not empty, on the device as in pageable memory. */
-static dpr_status run_by_key(const scene *s, int keys_on_device, int64_t *out, int32_t *unique, uint64_t *runs) {
-    int32_t keys[COUNT];
+/* Keys whose runs are the segments that are not empty. */
+static void make_keys(int32_t keys[COUNT]) {
     for (int i = 0; i < COUNT; i++)
         keys[i] = i < 10 ? 5 : i < 1000 ? -7 : 5;
-    int32_t *const of_device = gpu_alloc(DPR_MEMORY_DEVICE, sizeof keys);
-    if (!of_device || !gpu_copy(of_device, keys, sizeof keys))
-        return DPR_ERR_OUT_OF_MEMORY;
-    const dpr_status status = dpr_reduce_by_key(s->ctx, keys_on_device ? of_device : keys, DPR_I32, s->in, unique, out,
-                                                runs, COUNT, DPR_I32, DPR_SUM, NULL);
-    gpu_free(DPR_MEMORY_DEVICE, of_device);
-    return status;
+}
+
+/* All arrays of a call but `in`. */
+typedef struct keyed {
+    int32_t keys[COUNT], unique[SEGMENTS];
+    int64_t results[SEGMENTS];
+    uint64_t runs;
+} keyed;
+
+static const int64_t known_of_runs[SEGMENTS] = {10, 990, COUNT - 1000, 77};
+static const int32_t known_keys[SEGMENTS] = {5, -7, 5, 77}, key_canaries[SEGMENTS] = {77, 77, 77, 77};
+
+static int are_of_runs(const int64_t *results, const int32_t *unique) {
+    return memcmp(results, known_of_runs, sizeof known_of_runs) == 0
+           && memcmp(unique, known_keys, sizeof known_keys) == 0;
+}
+
+static void start_keyed(keyed *k, uint64_t room) {
+    make_keys(k->keys);
+    memcpy(k->unique, key_canaries, sizeof k->unique);
+    memcpy(k->results, canaries, sizeof k->results);
+    k->runs = room;
+}
+
+static int is_as_started(const keyed *k) {
+    return memcmp(k->results, canaries, sizeof canaries) == 0 && memcmp(k->unique, key_canaries, sizeof k->unique) == 0;
+}
+
+/* Reduces the runs of arrays in any memory; their number is in the host's. */
+static dpr_status run_keyed(const scene *s, keyed *k, uint64_t *runs, const dpr_options *options) {
+    return dpr_reduce_by_key(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, runs, COUNT, DPR_I32, DPR_SUM,
+                             options);
 }
 
 PARTS_TEST(runs_of_keys) {
+    static const dpr_memory kinds[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_DEVICE, DPR_MEMORY_MANAGED};
     const scene *s = fixture;
-    for (int i = 0; i < 4; i++) {
-        int32_t unique[3] = {0};
-        int64_t pageable[4] = {77, 77, 77, 77}, *const out = i & 1 ? s->out : pageable;
+    for (size_t i = 0; i < 2 * LENGTH(kinds); i++) {
+        keyed k, *const there = gpu_alloc(kinds[i / 2], sizeof k);
+        dpr_options options = DPR_OPTIONS_INIT;
         uint64_t runs = 2;
-        memcpy(out, canaries, sizeof canaries);
-        EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_by_key(s, i / 2, out, unique, &runs));
+        ASSERT_TRUE(there);
+        options.stream = i % 2 ? s->stream : NULL;
+        start_keyed(&k, 0);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_keyed(s, there, &runs, &options));
         EXPECT_EQ_U64(3, runs);
-        EXPECT_TRUE(unique[0] == 0 && memcmp(out, canaries, sizeof canaries) == 0);
-        EXPECT_STATUS(DPR_OK, run_by_key(s, i / 2, out, i == 3 ? NULL : unique, &runs));
-        EXPECT_TRUE(out[0] == 10 && out[1] == 990 && out[2] == COUNT - 1000 && out[3] == 77);
-        EXPECT_TRUE(i == 3 || (unique[0] == 5 && unique[1] == -7 && unique[2] == 5));
+        EXPECT_TRUE(gpu_copy(&k, there, sizeof k) && is_as_started(&k));
+        EXPECT_STATUS(DPR_OK, run_keyed(s, there, &runs, &options));
+        EXPECT_TRUE(gpu_copy(&k, there, sizeof k));
+        EXPECT_THAT(are_of_runs(k.results, k.unique), "memory of kind %d", (int)kinds[i / 2]);
+        gpu_free(kinds[i / 2], there);
     }
+}
+
+/* The host finds the runs, and the GPU reduces them, if it is asked for by the name of a strategy. */
+PARTS_TEST(runs_of_keys_in_pinned_memory_by_name) {
+    static const char *const strategies[] = {"segments.merge", "segments.group"};
+    const scene *s = fixture;
+    int32_t keys[COUNT], *const pinned = gpu_alloc(DPR_MEMORY_PINNED, COUNT * sizeof *pinned);
+    ASSERT_TRUE(pinned);
+    make_keys(keys);
+    for (int i = 0; i < COUNT; i++)
+        pinned[i] = 1;
+    for (size_t i = 0; i < LENGTH(strategies); i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        int32_t unique[SEGMENTS] = {77, 77, 77, 77};
+        int64_t results[SEGMENTS] = {77, 77, 77, 77};
+        uint64_t runs = 3;
+        options.strategy = strategies[i];
+        const dpr_status status =
+            dpr_reduce_by_key(s->ctx, keys, DPR_I32, pinned, unique, results, &runs, COUNT, DPR_I32, DPR_SUM, &options);
+        if (i == 0) { /* it copies from device memory alone */
+            EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
+        } else {
+            EXPECT_STATUS(DPR_OK, status);
+            EXPECT_TRUE(are_of_runs(results, unique));
+        }
+    }
+    gpu_free(DPR_MEMORY_PINNED, pinned);
 }
 
 /* ---- Order ---- */
@@ -239,6 +295,26 @@ PARTS_TEST(numbers_are_read_after_the_work_in_the_stream) {
     EXPECT_STATUS(DPR_ERR_SEGMENT, run(s, &segments, results, &options));
     EXPECT_CONTAINS(dpr_last_error(), "segment 3 ends at 5001");
     gpu_free(DPR_MEMORY_PINNED, of_later);
+}
+
+/* So are keys that a stream is still to write. */
+PARTS_TEST(keys_are_read_after_the_work_in_the_stream) {
+    const scene *s = fixture;
+    const size_t bytes = COUNT * sizeof(int32_t);
+    int32_t *const later = gpu_alloc(DPR_MEMORY_PINNED, bytes), *const keys = gpu_alloc(DPR_MEMORY_DEVICE, bytes);
+    dpr_options options = DPR_OPTIONS_INIT;
+    int32_t unique[SEGMENTS] = {77, 77, 77, 77};
+    int64_t results[SEGMENTS] = {77, 77, 77, 77};
+    uint64_t runs = 3;
+    ASSERT_TRUE(later && keys);
+    make_keys(later);
+    options.stream = s->stream;
+    EXPECT_TRUE(gpu_fill_async(keys, 0, bytes, s->stream) && gpu_copy_async(keys, later, bytes, s->stream));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->ctx, keys, DPR_I32, s->in, unique, results, &runs, COUNT, DPR_I32,
+                                            DPR_SUM, &options));
+    EXPECT_TRUE(runs == 3 && are_of_runs(results, unique));
+    gpu_free(DPR_MEMORY_PINNED, later);
+    gpu_free(DPR_MEMORY_DEVICE, keys);
 }
 
 PARTS_TEST(a_captured_call_runs_with_each_launch) {
@@ -291,22 +367,30 @@ static dpr_status run_in_stream(const scene *s, int64_t *out) {
     return enqueue(s, &segments, out);
 }
 
-/* The empty segment is no run; its result is filled in. */
+/* Arrays that the host reaches without CUDA, for run_keys(). */
+static keyed *of_keys;
+
+/* After an error nothing has changed. The empty segment is no run; its result is filled in. */
 static dpr_status run_keys(const scene *s, int64_t *out) {
-    int32_t unique[SEGMENTS];
-    int64_t results[SEGMENTS];
-    uint64_t runs = SEGMENTS;
-    memcpy(results, canaries, sizeof canaries);
-    const dpr_status status = run_by_key(s, 0, results, unique, &runs);
-    if (status == DPR_OK)
-        memcpy(out, (const int64_t[]){results[0], 0, results[1], results[2]}, sizeof known);
-    else
-        EXPECT_TRUE(runs == SEGMENTS && memcmp(results, canaries, sizeof canaries) == 0);
+    start_keyed(of_keys, SEGMENTS);
+    const dpr_status status = run_keyed(s, of_keys, &of_keys->runs, NULL);
+    if (status == DPR_OK) {
+        EXPECT_TRUE(of_keys->runs == 3 && are_of_runs(of_keys->results, of_keys->unique));
+        memcpy(out, known, sizeof known);
+    } else {
+        EXPECT_TRUE(of_keys->runs == SEGMENTS && is_as_started(of_keys));
+    }
     return status;
 }
 
 PARTS_TEST(calls_that_fail_in_a_run_of_keys) {
-    fail_every_call(fixture, run_keys, 0);
+    static const dpr_memory kinds[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED};
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        of_keys = gpu_alloc(kinds[i], sizeof *of_keys);
+        ASSERT_TRUE(of_keys);
+        fail_every_call(fixture, run_keys, 0);
+        gpu_free(kinds[i], of_keys);
+    }
 }
 
 PARTS_TEST(calls_that_fail_in_a_blocking_run) {

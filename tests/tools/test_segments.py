@@ -149,7 +149,6 @@ class Segments(ToolTest):
                 (1, "whose number must be known here", "-", "-t", "i16", "--offsets", self.o),
                 (2, "not '-'", self.x, "--offsets", "-"),
                 (2, "not '-'", self.x, "--offsets", self.o, "-O", "-"),
-                (2, "strategies of the CPU", self.x, "--by", self.x, "-d", "0"),
                 (1, "axis 1 is none of its 1 dimensions", self.x, "--axis", "1"),
                 (1, "axis -1 is named twice", self.x, "--axis", "0,-1"),
                 (2, "'x' is no dimension", self.x, "--axis", "x"),

@@ -48,7 +48,8 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"interval", "low_us to high_us is a confidence interval of the median, 95 %"},
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
-        {"visit", "1; more if samples scattered and the case, measured again later, was calmer: that is this row"},
+        {"visit", "number of the measurement that the row is of: 1, or 2 to 4 if its case was measured again, because "
+                  "samples scattered"},
         {"reference", "the best rates of a fixed piece of work, which was repeated during the measurement"},
         {NULL, NULL}};
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");

@@ -119,10 +119,18 @@ int results_disturbed(const bench_results *r, size_t first, size_t n) {
     return r->rows[first].at.mode != BENCH_GRAPH && mean_spread(r, first, n) > calm && !has_trouble(r, first, n);
 }
 
+/* Whether the rows from `from` on have enough samples, taken while the machine was as fast as before. */
+static int is_complete(const bench_results *r, size_t from) {
+    for (size_t i = from; i < r->row_count; i++)
+        if (results_timed(&r->rows[i]) && (r->rows[i].verdict == BENCH_MORE || results_doubtful(r, &r->rows[i])))
+            return 0;
+    return 1;
+}
+
 void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
-    const int is_whole = r->row_count - again == n, failed = has_trouble(r, again, r->row_count - again);
-    const int calmer = is_whole && mean_spread(r, again, n) < mean_spread(r, first, n);
-    if (is_whole && (calmer || failed))
+    const int is_whole = r->row_count - again == n && is_complete(r, again),
+              failed = has_trouble(r, again, r->row_count - again);
+    if (is_whole && (failed || mean_spread(r, again, n) < mean_spread(r, first, n)))
         memcpy(&r->rows[first], &r->rows[again], n * sizeof *r->rows);
     r->row_count = again;
 }

@@ -35,7 +35,7 @@ typedef struct bench_row {
     bench_verdict verdict;
     char why[256]; /* when it failed or cannot run */
     bench_kernels kernels;
-    int visit; /* 1; more if the case was disturbed, and this later measurement of it was calmer */
+    int visit; /* number of the measurement: 1, or more if the case was disturbed (results_disturbed()) */
     int calls, late;
     long checked, wrong;
     double slowdown;
@@ -94,13 +94,13 @@ size_t results_alike(const bench_results *r, size_t first, int any_count);
 /* The row of a subject at a case, or of the planner's choice (NULL); NULL if there is none. */
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
-/* Whether the n rows from `first` on, which are of one case, are right but scatter, and the host's clock timed them.
- * What disturbs a host lasts for seconds, and a case takes less: its samples agree, and another run's differ. */
+/* Whether the n rows from `first` on, which are of one case, are right, were timed by the host's clock (not in a
+ * graph), and have a mean spread of more than 3 %: then the times of another run would differ. */
 int results_disturbed(const bench_results *r, size_t first, size_t n);
 
-/* The rows from `again` on, the last ones, are of the case of the n rows from `first` on, measured once more. The
- * calmer ones stay in the place of the first, whichever are faster, and the last are gone. Rows of which one failed or
- * is wrong stay in any case; fewer than n do not. */
+/* The n rows from `first` on are of a case; those from `again` on, the last ones, of a later measurement of it. If
+ * these are n, and their mean spread is smaller or one of them failed or is wrong, they take the place of the first.
+ * They do not if the measurement was cut off, or if one is doubtful. Removes the rows from `again` on in any case. */
 void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again);
 
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */

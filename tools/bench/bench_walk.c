@@ -119,7 +119,8 @@ void walk_refuse(bench_walk *w, const char *strategy, const char *why) {
         out_of_memory(w);
         return;
     }
-    *row = (bench_row){.at = w->at, .subject = strategy, .strategy = strategy, .state = BENCH_REFUSED};
+    *row =
+        (bench_row){.at = w->at, .subject = strategy, .strategy = strategy, .state = BENCH_REFUSED, .visit = w->visit};
     snprintf(row->why, sizeof row->why, "%.250s", why);
 }
 
@@ -374,7 +375,7 @@ static int next_case(bench_walk *w, size_t *next) {
 
 /* ---- Once more -------------------------------------------------------------------------------------------------- */
 
-/* Measures the case again whose n rows begin at `first`. */
+/* Measures again the case whose n rows begin at `first`. */
 static void measure_again(bench_walk *w, size_t first, size_t n) {
     bench_results *r = w->results;
     const size_t rows = r->row_count, omissions = r->omission_count;
@@ -386,6 +387,8 @@ static void measure_again(bench_walk *w, size_t first, size_t n) {
     w->done++;
     results_keep_calmer(r, first, n, rows);
     r->omission_count = omissions;
+    if (!r->ended)
+        outfile_refresh(w->asked->file);
 }
 
 /* Measures all disturbed cases again, while there is time. How many there were. */

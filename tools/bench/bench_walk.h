@@ -24,7 +24,7 @@ struct bench_walk {
     /* Is told of a strategy that cannot run a case with many results, which no plan is asked for. NULL: that is a
      * failure. */
     void (*unable)(bench_walk *w, const char *strategy, const char *why);
-    /* Is told that a case is done. NULL: nobody is. */
+    /* Is told that a case has been measured for the first time. NULL: nobody is. */
     void (*after)(bench_walk *w);
     void *user;
 
@@ -46,7 +46,7 @@ struct bench_walk {
     bench_timer *timer;
     bench_outcome *outcomes; /* BENCH_SUBJECTS of them */
     size_t cases, done;
-    int visit;                  /* 1; then cases that were disturbed are measured once more */
+    int visit;                  /* number of the pass: 1 has all cases, later ones the disturbed cases */
     size_t most;                /* bytes that may fit the device */
     double began, most_seconds; /* when the first case began, and how long all may take */
     int code;
@@ -75,10 +75,10 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
 /* Adds a row that says why a strategy cannot run the case. */
 void walk_refuse(bench_walk *w, const char *strategy, const char *why);
 
-/* Measures the cases; those whose times scatter, because something disturbed the host, up to three times more, as long
- * as the budget lasts, and keeps the calmest. What is measured when asked->stop becomes not 0, or the budget is spent,
- * holds. CLI_OK; CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or
- * gave a wrong result; CLI_USAGE after a message, if there is no case. */
+/* Measures all cases, and disturbed ones (results_disturbed()) up to three times more, within the budget and at most as
+ * long as the first pass took. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
+ * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong
+ * result; CLI_USAGE after a message, if there is no case. */
 int walk_run(bench_walk *w);
 
 void walk_close(bench_walk *w);

@@ -79,7 +79,7 @@ static int take_threads(const char *text, void *out) {
 static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
         {'e', "engine", "NAME", take_engine, &r->engine,
-         "an engine, 'all' to compare them, or 'auto'\n(default): the library chooses"},
+         "an engine, 'all' to compare them, or 'auto' to let\nthe library choose (default)"},
         {'n', "size", "N", cli_count, &r->size, "the size of the problem (see below)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},

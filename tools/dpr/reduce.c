@@ -52,7 +52,7 @@ static const cli_help help = {
     "the segment. With --by, elements with the same key next to each other have a result; the file has a key for\n"
     "each element, an integer or a truth value, and -O also writes the keys, to a file with '.keys' in its name.\n"
     "All files and results must fit in memory. The CPU does the work, whose time includes starting threads, unless\n"
-    "--device or --strategy asks for a GPU; --by is the CPU's alone.\n"
+    "--device or --strategy asks for a GPU.\n"
     "\n"
     "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
     "ran, the bytes of the array over the time the reduction took, and this time. The time does not include\n"
@@ -262,10 +262,6 @@ static int check_parts(const request *r, int count) {
         return cli_usage("%s goes with one operation", option);
     if (r->asked.every_strategy)
         return cli_usage("%s goes with one strategy", option);
-    if (s->by
-        && ((r->device != CLI_NO_DEVICE && r->device != DPR_DEVICE_CPU)
-            || (r->asked.strategy && cli_strategy_info(r->asked.strategy).on_gpu)))
-        return cli_usage("--by goes with strategies of the CPU and the device 'cpu', where alone it runs so far");
     return CLI_OK;
 }
 

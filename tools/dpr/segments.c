@@ -196,9 +196,9 @@ static int set_options(const work *w, value *init, dpr_options *options) {
     return CLI_OK;
 }
 
-static dpr_status by_key(work *w, const dpr_options *options) {
-    return dpr_reduce_by_key(w->ctx, w->given, w->numbers.dtype, w->elements, w->unique, w->results, &w->result_count,
-                             w->count, dtype_of(w), w->a->ops[0], options);
+static dpr_status by_key(work *w, const void *in, const void *keys, void *out, const dpr_options *options) {
+    return dpr_reduce_by_key(w->ctx, keys, w->numbers.dtype, in, w->unique, out, &w->result_count, w->count,
+                             dtype_of(w), w->a->ops[0], options);
 }
 
 static dpr_status by_segment(const work *w, const dpr_options *options) {
@@ -217,7 +217,7 @@ static dpr_status count_results(work *w, const dpr_options *options) {
         return DPR_OK;
     w->result_count = w->s->by ? 0 : w->numbers.count - 1;
     if (w->s->by)
-        status = by_key(w, options);
+        status = by_key(w, w->elements, w->given, NULL, options);
     w->shape[0] = w->result_count;
     w->dims = 1;
     return status == DPR_ERR_BUFFER_TOO_SMALL ? DPR_OK : status;
@@ -226,13 +226,12 @@ static dpr_status count_results(work *w, const dpr_options *options) {
 static dpr_status run(work *w, const dpr_options *options) {
     if (w->s->axis_count > 0)
         return dpr_reduce_axes(w->ctx, w->in, w->out, dtype_of(w), w->a->ops[0], &w->axes, options);
-    return w->s->by ? by_key(w, options) : by_segment(w, options);
+    return w->s->by ? by_key(w, w->in, w->begins, w->out, options) : by_segment(w, options);
 }
 
-/* Runs of equal keys are found by the CPU. */
 static int is_on_gpu(const work *w) {
     const asked *a = w->a;
-    return a->gpu && (a->strategy ? cli_strategy_info(a->strategy).on_gpu : a->prefer_gpu && !w->s->by);
+    return a->gpu && (a->strategy ? cli_strategy_info(a->strategy).on_gpu : a->prefer_gpu);
 }
 
 /* Copies an array to the device, as number i of the copies. NULL after a message. */

@@ -153,7 +153,7 @@ static int learn_more(tuning *t, const bench_walk *w) {
     return CLI_OK;
 }
 
-/* How many times of both devices are right, and are doubtful or not. */
+/* The number of right times of both devices that are doubtful (1) or not (0). */
 static size_t count_times(const tuning *t, int doubtful) {
     size_t n = 0;
     for (int i = 0; i < 2; i++)

@@ -23,7 +23,7 @@ template <dpr_dtype D> const element_of<D> *elements(const void *in) {
     return static_cast<const element_of<D> *>(in);
 }
 
-/* Call::run<D>, where Call::exists<D>; else nullptr. */
+/* Returns &Call::run<D> if Call::exists<D>, otherwise nullptr. */
 template <typename Call, dpr_dtype D> constexpr auto entry() {
     if constexpr (Call::template exists<D>)
         return &Call::template run<D>;
