@@ -26,7 +26,7 @@ static const cli_help help = {
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
     "Times on the CPU are of calls; sums of arrays that its caches do not hold also tell how fast it reads memory,\n"
     "which predictions for everything else assume otherwise.\n"
-    "All with cold caches. Numbers and times as in 'dpr bench'.\n"};
+    "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
 
 typedef struct tuning {
     bench_asked asked;
