@@ -95,6 +95,15 @@ void dpr_device_free(const dpr_device *device, void *memory) {
     (void)device, (void)memory;
 }
 
+dpr_status dpr_device_borrow(dpr_device *device, size_t bytes, size_t zeros, void **out) {
+    (void)device, (void)bytes, (void)zeros, (void)out;
+    return absent();
+}
+
+void dpr_device_give_back(dpr_device *device, void *memory) {
+    (void)device, (void)memory;
+}
+
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
     (void)device, (void)pending;
     return absent();
