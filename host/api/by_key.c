@@ -131,8 +131,8 @@ static dpr_status put_keys(dpr_ctx *ctx, const keyed *k, dpr_place place, void *
                   : dpr_device_put(place, to, from, bytes);
 }
 
-/* The same to memory of the call's own. From there they go to the caller's host memory by a copy that cannot fail,
- * after the results, of which the call can fail. */
+/* The same to memory of the call's own, before the results change. Afterwards the keys go to the caller's host memory
+ * by a copy that cannot fail. */
 static dpr_status fetch_keys(dpr_ctx *ctx, const keyed *k, const void *from, size_t bytes, void **out) {
     const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
     *out = malloc(bytes);
