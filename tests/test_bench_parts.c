@@ -510,14 +510,14 @@ TEST(BenchReport, json) {
         keys_of(member_of(document, "device")));
     EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes",
                   keys_of(member_of(document, "settings")));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,reference",
+    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,visit,reference",
                   keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,block,samples,calls,median_us,low_us,high_us,spread,gb_per_s,chosen,"
+        "strategy,op,dtype,count,mode,cache,block,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,"
         "ok,settled,doubtful,checked,wrong,late",
         keys_of(member_of(document, "rows.4")));
     EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,samples,calls,chosen,ok,settled,doubtful,checked,wrong,late,error",
+        "strategy,op,dtype,count,mode,cache,samples,calls,visit,chosen,ok,settled,doubtful,checked,wrong,late,error",
         keys_of(member_of(document, "rows.1")));
     EXPECT_EQ_STR("op,dtype,count,mode,cache,winner,winner_us,chosen,chosen_us,regret_us,regret_percent",
                   keys_of(member_of(document, "regret.0")));
