@@ -595,7 +595,7 @@ class Time(BenchTest):
         began = time.monotonic()
         count = self.large()
         code, out, err = run("bench", "-d", "cpu", "-t", "u8", "-n", str(count), "-b", "300ms", "-f", "json")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 10)  # a sanitizer takes seconds to free such an array
         (left_out,) = json.loads(out)["left_out"]
         wanted = "the budget was spent when [0-9]+ of [0-9]+ MiB of memory were filled"
         self.assertEqual((code, left_out["count"]), (0, count))
