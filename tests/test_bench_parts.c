@@ -411,6 +411,13 @@ TEST(BenchResults, the_calmer_visit_is_kept) {
     r.rows[2].slowdown = 0.5; /* the machine was slower */
     results_keep_calmer(&r, 0, 2, 2);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    add_pair(&r, 0, 0);
+    r.rows[2].slowdown = 0.5;
+    r.rows[2].verdict = BENCH_MORE;
+    r.rows[3].wrong = 1; /* it shows all the same */
+    results_keep_calmer(&r, 0, 2, 2);
+    EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_EQ_I64(1, r.rows[1].wrong);
     results_free(&r);
 }
 

@@ -128,9 +128,9 @@ static int is_complete(const bench_results *r, size_t from) {
 }
 
 void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
-    const int is_whole = r->row_count - again == n && is_complete(r, again),
-              failed = has_trouble(r, again, r->row_count - again);
-    if (is_whole && (failed || mean_spread(r, again, n) < mean_spread(r, first, n)))
+    const int is_whole = r->row_count - again == n;
+    const int is_calmer = is_whole && is_complete(r, again) && mean_spread(r, again, n) < mean_spread(r, first, n);
+    if (is_calmer || (is_whole && has_trouble(r, again, n)))
         memcpy(&r->rows[first], &r->rows[again], n * sizeof *r->rows);
     r->row_count = again;
 }

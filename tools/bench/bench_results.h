@@ -99,8 +99,8 @@ const bench_row *results_find(const bench_results *r, const bench_case *at, cons
 int results_disturbed(const bench_results *r, size_t first, size_t n);
 
 /* The n rows from `first` on are of a case; those from `again` on, the last ones, of a later measurement of it. If
- * these are n, and their mean spread is smaller or one of them failed or is wrong, they take the place of the first.
- * They do not if the measurement was cut off, or if one is doubtful. Removes the rows from `again` on in any case. */
+ * these are n, they take the place of the first if one of them failed or is wrong; or if their mean spread is smaller,
+ * the measurement was not cut off, and none is doubtful. Removes the rows from `again` on in any case. */
 void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again);
 
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */

@@ -61,9 +61,8 @@ static const char *engine_name(size_t i) {
 static int take_engine(const char *text, void *out) {
     int i = 0;
     const int code = cli_choice(text, engine_name, &i);
-    const char *name = code == CLI_OK ? engine_name((size_t)i) : NULL;
-    if (name)
-        *(const char **)out = strcmp(name, "auto") == 0 ? NULL : name;
+    if (code == CLI_OK)
+        *(const char **)out = strcmp(engine_name((size_t)i), "auto") == 0 ? NULL : engine_name((size_t)i);
     return code;
 }
 
