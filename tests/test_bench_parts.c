@@ -368,6 +368,10 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rows[2].us.spread = 0.5;
     EXPECT_TRUE(results_disturbed(&r, 2, 2));
+    r.rule.half_width = 0.5; /* no better was asked for */
+    EXPECT_TRUE(!results_disturbed(&r, 2, 2));
+    r.rule.half_width = 0.4;
+    EXPECT_TRUE(results_disturbed(&r, 2, 2));
     r.rows[2].wrong = 1; /* which must be reported, so it is not measured again */
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rows[2].wrong = 0;

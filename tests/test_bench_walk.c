@@ -12,6 +12,7 @@ typedef struct pair {
     volatile sig_atomic_t stop;
     int stops_at; /* `stop` is set when so many cases are prepared; 0: never */
     int (*call)(void *user, const void *in, void *host_out); /* theirs; NULL: as ours */
+    double accuracy;                                         /* 0: 50 % */
 } pair;
 
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
@@ -39,8 +40,12 @@ static int is_odd(void *user, const bench_case *at) {
 static int measure(pair *p, const char *ops, const char *counts, int (*wants)(void *user, const bench_case *at),
                    bench_results *out) {
     outfile file = {.name = NULL};
-    bench_asked asked = {
-        .device = DPR_DEVICE_CPU, .budget = 60, .accuracy = 0.5, .commit = "abc", .file = &file, .stop = &p->stop};
+    bench_asked asked = {.device = DPR_DEVICE_CPU,
+                         .budget = 60,
+                         .accuracy = p->accuracy > 0 ? p->accuracy : 0.5,
+                         .commit = "abc",
+                         .file = &file,
+                         .stop = &p->stop};
     bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
     asked.dtypes = axis_one(DPR_ROW(DPR_F32));
     asked.modes = axis_one(BENCH_BLOCKING);
@@ -116,7 +121,7 @@ static int call_that_scatters(void *user, const void *in, void *host_out) {
 }
 
 TEST(BenchWalk, what_scatters_is_measured_again) {
-    pair p = {.call = call_that_scatters};
+    pair p = {.call = call_that_scatters, .accuracy = 0.1};
     bench_results r = {.row_count = 0};
     EXPECT_EQ_I64(CLI_OK, measure(&p, "sum", "2^20", NULL, &r));
     EXPECT_TRUE(p.prepared >= 2 && p.prepared <= 4);
@@ -126,7 +131,7 @@ TEST(BenchWalk, what_scatters_is_measured_again) {
     EXPECT_TRUE(r.rows[0].visit >= 1 && r.rows[0].visit <= p.prepared);
     EXPECT_TRUE(!r.ended);
     results_free(&r);
-    p = (pair){.call = call_that_scatters, .stops_at = 2};
+    p = (pair){.call = call_that_scatters, .accuracy = 0.1, .stops_at = 2};
     EXPECT_EQ_I64(CLI_OK, measure(&p, "sum", "2^20", NULL, &r));
     EXPECT_EQ_I64(2, p.prepared);
     EXPECT_EQ_U64(2, r.row_count); /* of the first visit */

@@ -19,6 +19,10 @@ DTYPES = {
 }
 
 
+# A measurement on the CPU that is soon over.
+QUICK = ("bench", "--device", "cpu", "--accuracy", "50%")
+
+
 def pack(dtype, values, order="<"):
     """Elements as bytes; complex numbers as Python has them."""
     if dtype == "bf16":
@@ -54,6 +58,12 @@ def run(*args, stdin=b"", env=None, **kwargs):
                           stderr=subprocess.PIPE, timeout=120, env={**os.environ, **(env or {})},
                           cwd=kwargs.get("cwd"), check=False)
     return done.returncode, (done.stdout or b"").decode(), done.stderr.decode("utf-8", "replace")
+
+
+def available():
+    """Bytes of memory that can be taken."""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return [int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:")][0]
 
 
 class ToolTest(unittest.TestCase):
@@ -92,6 +102,14 @@ class ToolTest(unittest.TestCase):
     def document(self, *args, **kwargs):
         """What --json prints. Numbers stay text, so that no digit is lost."""
         return json.loads(self.good(*args, "--json", **kwargs), parse_int=str, parse_float=str)
+
+
+class BenchTest(ToolTest):
+    def measured(self, *args, expect=0, quiet=True):
+        """The JSON document of a measurement."""
+        code, out, err = run(*QUICK, "--format", "json", *(["-q"] if quiet else []), *args)
+        self.assertEqual(code, expect, err)
+        return json.loads(out)
 
 
 if __name__ == "__main__":

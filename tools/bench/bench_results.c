@@ -115,7 +115,7 @@ static int has_trouble(const bench_results *r, size_t first, size_t n) {
 
 /* tools/bench/README.md has the measurements behind the limit. */
 int results_disturbed(const bench_results *r, size_t first, size_t n) {
-    static const double calm = 0.03;
+    const double calm = fmax(0.03, r->rule.half_width);
     return r->rows[first].at.mode != BENCH_GRAPH && mean_spread(r, first, n) > calm && !has_trouble(r, first, n);
 }
 

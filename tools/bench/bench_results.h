@@ -95,7 +95,8 @@ size_t results_alike(const bench_results *r, size_t first, int any_count);
 const bench_row *results_find(const bench_results *r, const bench_case *at, const char *subject);
 
 /* Whether the n rows from `first` on, which are of one case, are right, were timed by the host's clock (not in a
- * graph), and have a mean spread of more than 3 %: then the times of another run would differ. */
+ * graph), and have a mean spread of more than 3 % and more than the accuracy that was asked for: then the times of
+ * another run would differ. */
 int results_disturbed(const bench_results *r, size_t first, size_t n);
 
 /* The n rows from `first` on are of a case; those from `again` on, the last ones, of a later measurement of it. If

@@ -1,0 +1,126 @@
+"""dpr bench on the CPU: budget, interrupts, and the line that shows how far it is."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+import unittest
+
+from support import DPR, BenchTest, available, run
+
+
+class Time(BenchTest):
+    def test_budget(self):
+        began = time.monotonic()
+        code, out, err = run("bench", "-d", "cpu", "-n", "2^10:2^24:x2", "-o", "all", "-t", "all", "-b", "3s", "-f",
+                             "json")
+        spent = time.monotonic() - began
+        document = json.loads(out)
+        self.assertEqual(code, 0)
+        self.assertLess(spent, 20)
+        self.assertTrue(document["rows"])
+        self.assertTrue(all(o["why"].startswith("the budget was spent") for o in document["left_out"]))
+        self.assertRegex(err, rf"(?m)^dpr: bench: note: {len(document['left_out'])} combinations were left out; the first: "
+                              r"the budget was spent( when .*)?$")
+
+    def interrupt(self, number, path):
+        """Exit code and output after a signal, sent when something has been measured."""
+        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "1000:1000000:+1000", "-a", "0.001%", "-b", "10m", "-q",
+                               "-O", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            began = time.monotonic()
+            while (not os.path.exists(path) or os.path.getsize(path) == 0) and time.monotonic() - began < 60:
+                time.sleep(0.1)
+            p.send_signal(number)
+            out, err = p.communicate(timeout=60)
+        return p.returncode, out, err
+
+    def test_interrupt_keeps_what_was_measured(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            path = f"{self.folder}/{number}.json"
+            code, out, err = self.interrupt(number, path)
+            self.assertEqual((code, out, err), (128 + number, b"", b""))
+            with open(path, encoding="utf-8") as f:
+                document = json.load(f)
+            self.assertEqual(document["interrupted"], True)
+            self.assertTrue(document["rows"])
+            self.assertEqual({o["why"] for o in document["left_out"]}, {"interrupted"})
+
+    def test_the_file_is_whole_when_the_program_is_killed(self):
+        path = self.folder + "/x.json"
+        code, _, _ = self.interrupt(signal.SIGKILL, path)
+        self.assertEqual(code, -signal.SIGKILL)
+        with open(path, encoding="utf-8") as f:
+            self.assertTrue(json.load(f)["rows"])
+
+    def large(self):
+        """Bytes of an array whose data takes seconds to make, of which a part will be."""
+        if available() < 2**32:
+            self.skipTest("there is little memory")
+        return min(available() // 2, 2**33)
+
+    def test_making_data_is_in_the_budget(self):
+        began = time.monotonic()
+        count = self.large()
+        code, out, err = run("bench", "-d", "cpu", "-t", "u8", "-n", str(count), "-b", "300ms", "-f", "json")
+        self.assertLess(time.monotonic() - began, 5)
+        (left_out,) = json.loads(out)["left_out"]
+        wanted = "the budget was spent when [0-9]+ of [0-9]+ MiB of memory were filled"
+        self.assertEqual((code, left_out["count"]), (0, count))
+        self.assertRegex(left_out["why"], f"^{wanted}$")
+        self.assertRegex(err, f"^dpr: bench: note: 1 combination was left out; the first: {wanted}\n$")
+
+    def test_making_data_can_be_interrupted(self):
+        """Long before all of it is there."""
+        count = self.large()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([DPR, "bench", "-d", "cpu", "-t", "u8", "-n", str(count), "-b", "10m", "-f", "json"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+                resident = 0
+                while resident < 2**28:
+                    with open(f"/proc/{p.pid}/statm", encoding="ascii") as f:
+                        resident = int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+                p.send_signal(number)
+                out, err = p.stdout.read(), p.stderr.read()
+                _, status, usage = os.wait4(p.pid, 0)
+                p.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+            self.assertEqual(p.returncode, 128 + number, err)
+            self.assertLess(usage.ru_maxrss * 1024, count * 3 / 4)
+            document = json.loads(out)
+            self.assertEqual((document["interrupted"], document["rows"]), (True, []))
+            self.assertEqual([o["why"] for o in document["left_out"]], ["interrupted"])
+
+    def test_second_interrupt_ends_the_program(self):
+        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^26", "-s", "cpu.serial", "-b", "10m"],
+                              stdout=subprocess.PIPE) as p:
+            began = time.monotonic()
+            while p.poll() is None and time.monotonic() - began < 60:
+                p.send_signal(signal.SIGINT)
+                time.sleep(0.001)
+            p.communicate(timeout=60)
+        self.assertEqual(p.returncode, -signal.SIGINT)
+
+    def test_live_line_only_on_a_terminal(self):
+        for quiet in ([], ["-q"]):
+            terminal, other = pty.openpty()
+            shown = b""
+            with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^10:2^20:x2", "-a", "0.001%", "-b", "4s", *quiet],
+                                  stderr=other, stdout=subprocess.DEVNULL) as p:
+                os.close(other)
+                while p.poll() is None:
+                    if select.select([terminal], [], [], 0.2)[0]:
+                        try:
+                            shown += os.read(terminal, 4096)
+                        except OSError:  # the other end is closed
+                            break
+            os.close(terminal)
+            if quiet:
+                self.assertEqual(shown, b"")
+            else:
+                self.assertRegex(shown.decode(), r"\d+ of 11  sum of f32, blocking, cold, [\d^]+ elements  \d+ s left")
+
+
+if __name__ == "__main__":
+    unittest.main()
