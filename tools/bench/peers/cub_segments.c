@@ -1,4 +1,4 @@
-/* CUB's functions for segments, and for runs of equal keys. */
+/* CUB's functions for segments and for runs of equal keys, and dpr's for these runs. */
 #include <stdlib.h>
 
 #include "peer_set.h"
@@ -48,6 +48,16 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
+/* It blocks until the number of runs is known on the host. */
+static int call_our_by_key(void *user, const void *in, void *out) {
+    peer *p = user;
+    const peer_set *s = p->set;
+    const shape_array *a = p->caller.array;
+    uint64_t runs = a->results;
+    return caller_note(&p->caller, dpr_reduce_by_key(p->caller.ctx, s->keys, DPR_I32, in, s->unique_keys, out, &runs,
+                                                     (size_t)a->elements, p->caller.dtype, p->caller.ops.at[0], NULL));
+}
+
 /* ---- Subjects --------------------------------------------------------------------------------------------------- */
 
 /* Each element's key is the number of its segment. 0, or -1 if there is no memory. */
@@ -73,7 +83,10 @@ void peer_cub_segments(peer_set *s) {
     peers_cub_by_key_call *by_key = a->empty == 0 && a->results <= INT32_MAX ? by_key_function(at) : NULL;
     if (segments)
         peer_add(s, (bench_subject){.name = PEERS_CUB, .enqueue = enqueue, .call = call})->segments = segments;
-    if (by_key && make_keys(s) == 0)
-        peer_add(s, (bench_subject){.name = PEERS_CUB ".bykey", .enqueue = enqueue_by_key, .call = call_by_key})
-            ->by_key = by_key;
+    if (!by_key || make_keys(s) != 0)
+        return;
+    peer_add(s, (bench_subject){.name = PEERS_CUB ".bykey", .enqueue = enqueue_by_key, .call = call_by_key})->by_key =
+        by_key;
+    if (at->mode == BENCH_BLOCKING)
+        (void)peer_add(s, (bench_subject){.name = PEERS_OURS ".bykey", .call = call_our_by_key});
 }

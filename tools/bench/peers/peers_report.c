@@ -25,6 +25,7 @@ static const bench_definition of_segments[] = {
     {"cub", "cub::DeviceSegmentedReduce, accumulated as dpr does"},
     {"cub.bykey", "cub::DeviceReduce::ReduceByKey with the number of its segment as an element's key, which is read "
                   "in addition; not of empty segments"},
+    {"dpr.bykey", "dpr_reduce_by_key() with the same keys, in blocking mode: with the number of runs on the host"},
     {"cusparse", "product of a sparse matrix, whose rows the segments are, and a vector of ones; indices of columns "
                  "are read in addition"},
     {"bytes", "elements, offsets and results of one call; gb_per_s are of these"},
