@@ -1,108 +1,16 @@
-"""dpr report: the page from all kinds of results, whole, partial, huge and hostile; its tables, plots and script."""
+"""dpr report: the page from all kinds of results, whole, partial, huge and hostile, and its tables."""
 import base64
-import glob
 import hashlib
-import html
-import html.parser
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import unittest
-import xml.etree.ElementTree as ElementTree
 
-from support import DPR, SOURCE, ToolTest, run
+from report_support import HAS_GNUPLOT, RESULTS, TEXTS, Report, document, hostile_documents, row
+from support import DPR, SOURCE, run
 
-RESULTS = sorted(glob.glob(f"{SOURCE}/tests/results/*.json"))
-HAS_GNUPLOT = shutil.which("gnuplot") is not None
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SECTIONS = ("machines", "sizes", "regret", "peers", "ladder", "nested", "shapes", "recursions", "cpu", "reproduce")
-VOID = {"meta", "link", "br"}
-OPTIONAL_END = {"tr", "td", "th", "thead", "tbody", "li"}
-
-
-def row(strategy="cpu.simd", count=1024, us=1.5, **more):
-    return {"strategy": strategy, "op": "sum", "dtype": "f32", "count": count, "mode": "blocking", "cache": "cold",
-            "samples": 7, "calls": 5, "median_us": us, "low_us": us, "high_us": us, "spread": 0.01, "gb_per_s": 2.0,
-            "chosen": False, "ok": True, "settled": True, "doubtful": False, **more}
-
-
-def document(rows, **more):
-    return {"benchmark": "dpr bench", "version": "0.2.0", "commit": "abc", "device": {"name": "a CPU", "kind": "cpu"},
-            "settings": {"accuracy": 0.01, "budget_seconds": 60}, "rows": rows, "regret": [], "left_out": [], **more}
-
-
-class Page(html.parser.HTMLParser):
-    """What a page has; an error for elements that are not closed, ids that are there twice, and references outside."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.ids, self.links, self.tags, self.tables, self.problems = [], set(), [], [], [], []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        self.problems += [f"<{tag}> is not closed" for tag in self.open]
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
-        if "id" in attributes:
-            if attributes["id"] in self.ids:
-                self.problems.append(f"id {attributes['id']} is there twice")
-            self.ids.add(attributes["id"])
-        for name, value in attributes.items():
-            if name.startswith("on") or (name in ("src", "href", "xlink:href") and not re.match("#|data:,$", value)):
-                self.problems.append(f"<{tag} {name}={value}>")
-            if name == "href":
-                self.links.append(value)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-        if tag not in VOID | OPTIONAL_END and not self.get_starttag_text().endswith("/>"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag):
-        if tag in OPTIONAL_END:
-            return
-        if not self.open or self.open[-1] != tag:
-            self.problems.append(f"</{tag}> closes {self.open[-1:]}")
-        else:
-            self.open.pop()
-
-    def handle_data(self, data):
-        self.text += data
-        if self.open and self.open[-1] == "table" and self.tables[-1] and self.tables[-1][-1]:
-            self.tables[-1][-1][-1] += data.strip()
-
-
-class Report(ToolTest):
-    def save(self, name, value):
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        return self.file(name, data)
-
-    def page(self, *files, **kwargs):
-        """The page of files, which must be well-formed. Without gnuplot there is a note."""
-        code, out, err = run("report", *files, **kwargs)
-        self.assertEqual(code, 0, err)
-        self.assertEqual(err, "" if HAS_GNUPLOT else "dpr: report: note: the page has no plots: gnuplot is not "
-                         "installed (package gnuplot-nox)\n")
-        page = Page(out)
-        self.assertEqual(page.problems, [])
-        self.assertNotRegex(page.text, r"(?i)\b(nan|inf)\b")
-        for link in page.links:
-            self.assertTrue(link == "data:," or link[1:] in page.ids, link)
-        return page, out
-
-    def of(self, value, **kwargs):
-        return self.page(self.save("result.json", value), **kwargs)
 
 
 class Results(Report):
@@ -314,35 +222,10 @@ class Partial(Report):
 
 
 NUMBERS = ("null", "true", '"1"', "[]", "-1", "0", "-0.0", "1e999", "-1e999", "1e-320", "1e308", "18446744073709551616")
-TEXTS = ("<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</script></style></table>", "]]>", "<!--",
-         "&amp;&lt;", "`touch hacked`", "'; system('touch hacked'); '", "$(touch hacked)", "\\\\\" . system(\"x\")",
-         "a\nset output 'hacked'\n", "@x {/Symbol a} ~b{c} _^", "\u202e\u2028\x1b[31m\x07\x7f\uffff", "x" * 20000, "",
-         "%s%n%d",
-         "\u00fc\u4e2d\U0001f600", "--output=hacked", "E\nE\nplot sin(x)\n")
-
-
 class Hostile(Report):
-    def documents(self, text):
-        """Documents of each kind with the text wherever there can be text."""
-        rows = [{**row(text, n), "op": text, "dtype": text, "mode": text, "cache": text, "subject": text, "text": text,
-                 "limited_by": text, "chosen": True, "share": 0.5, "ratio": 2} for n in (1, 1024, 4096)]
-        shaped = [{**r, "segments": text} for r in rows]
-        regret = [{**rows[0], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 7},
-                  {**rows[1], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 70}]
-        common = {"version": text, "commit": text, "device": {"name": text, "kind": text, "cpu": text},
-                  "ended_early": text, "definitions": {text: text}, "left_out": [{"why": text}], "regret": regret,
-                  "launches": [{"launch": text, "median_us": 1, "text": text}] * 2, "recursion": text, "input": text,
-                  "pools": [{"asked": 1, "pending": 64, "median_us": 1, "error": text},
-                            {"asked": 1, "pending": 128, "median_us": 2}],
-                  "engines": [{"engine": text, "ran": text, "seconds": 1, "right": True, "reason": text},
-                              {"engine": "auto", "ran": text, "seconds": 2, "right": True, "error": text}]}
-        return [{"benchmark": b, "rows": r, **common}
-                for b in ("dpr bench", "dpr peers", "dpr bench --ladder", "dpr bench --nested", "dpr recurse", "cpu")
-                for r in (rows, shaped)]
-
     def test_texts(self):
         for text in TEXTS:
-            page, out = self.of(self.documents(text), cwd=self.folder)
+            page, out = self.of(hostile_documents(text), cwd=self.folder)
             self.assertEqual([tag for tag, _ in page.tags].count("script"), 1, text)
             self.assertEqual([tag for tag, _ in page.tags].count("img"), 0, text)
             for character in "\u202e\u2028\x1b\x07\x7f\uffff":
@@ -353,7 +236,7 @@ class Hostile(Report):
 
     def test_commands_to_reproduce_have_plain_words(self):
         for text in TEXTS:
-            page, out = self.of(self.documents(text))
+            page, out = self.of(hostile_documents(text))
             commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
             self.assertTrue(commands)
             for command in commands:
@@ -398,7 +281,7 @@ class Hostile(Report):
         self.assertRegex(out, r"at commit def:</p>\n<pre><code>dpr bench [^\n]*\ndpr bench [^\n]*\n</code>")
 
     def test_bytes_that_are_no_text(self):
-        data = json.dumps(self.documents("BYTES")).encode()
+        data = json.dumps(hostile_documents("BYTES")).encode()
         for wrong in (b"\xff", b"\xc3", b"\xe4\xb8", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\xbc"):
             done = subprocess.run([DPR, "report", self.save("result.json", data.replace(b"BYTES", wrong + b"x"))],
                                   capture_output=True, check=True)
@@ -408,7 +291,7 @@ class Hostile(Report):
         members = ("count", "median_us", "low_us", "gb_per_s", "share", "ratio", "block", "regret_percent", "pending",
                    "seconds", "size", "sm_count", "memory_clock_khz", "accuracy", "read_gb_per_s")
         for number in NUMBERS:
-            text = json.dumps(self.documents("x"))
+            text = json.dumps(hostile_documents("x"))
             for member in members:
                 text = re.sub(rf'"{member}": [^,}}]*', f'"{member}": {number}', text)
             text = text.replace('"kind": "x"', f'"kind": "x", "sm_count": {number}, "memory_clock_khz": {number}, '
@@ -434,291 +317,6 @@ class Hostile(Report):
         self.assertIn("The table is cut: 18000 more rows are in the file.", out)
         self.of([{"benchmark": "cpu", "device": f"d{i}"} for i in range(5000)])
         self.of([document([row(count=i + 1), row(count=i + 2)], device={"name": f"d{i}"}) for i in range(300)])
-
-
-class Plots(Report):
-    FILE = f"{SOURCE}/tests/results/h200-gpu.json"
-    NAME = "time-sum-of-f32-graph-cold-cache"
-
-    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
-    def test_every_plot_has_a_name_and_a_table(self):
-        page, out = self.page(*RESULTS)
-        names = self.good("report", *RESULTS, "--list").split()
-        plots = [a for tag, a in page.tags if tag == "svg" and a.get("class") == "plot"]
-        self.assertEqual(len(plots), len(names))
-        self.assertEqual(len(set(names)), len(names))
-        for name, plot in zip(names, plots):
-            self.assertEqual(plot["role"], "img")
-            self.assertEqual(plot["aria-labelledby"], f"t-{name} d-{name}")
-            self.assertTrue({f"t-{name}", f"d-{name}"} <= page.ids)
-        for figure in re.findall(r"<figure>.*?</figure>", out, re.S):
-            self.assertIn("<table>", figure)
-
-    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
-    def test_one_plot_of_hostile_texts(self):
-        for text in TEXTS:
-            path = self.save("result.json", Hostile.documents(self, text))
-            for name in self.good("report", path, "--list").split()[::5]:
-                svg = ElementTree.fromstring(self.good("report", path, "--svg", name, cwd=self.folder))
-                self.assertFalse({e.tag for e in svg.iter() if "script" in e.tag or "img" in e.tag})
-        self.assertEqual(os.listdir(self.folder), ["result.json"])
-
-    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
-    def test_one_plot(self):
-        svg = self.good("report", self.FILE, "--svg", self.NAME)
-        names = {e.tag.partition("}")[2] for e in ElementTree.fromstring(svg).iter()}
-        self.assertTrue({"title", "desc", "path", "use", "text"} <= names, names)
-        self.assertIn("coop.cluster", svg)
-        path = f"{self.folder}/plot.png"
-        self.good("report", self.FILE, "--png", self.NAME, "-O", path)
-        with open(path, "rb") as f:
-            self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
-        self.assertEqual(os.listdir(self.folder), ["plot.png"])
-
-    def plot(self, path, name, *more, **kwargs):
-        """The texts of a plot, and how many symbols its series have."""
-        svg = ElementTree.fromstring(self.good("report", path, "--svg", name, *more, **kwargs))
-        tag = "{http://www.w3.org/2000/svg}"
-        return ([e.text for e in svg.iter(f"{tag}text")],
-                {g.get("class"): len(g.findall(f"{tag}use")) for g in svg.iter(f"{tag}g")})
-
-    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
-    def test_plots_side_by_side_have_the_same_axes(self):
-        path = self.save("result.json", [
-            document([row("a", n) for n in (1024, 2048)], device={"name": f"d{rate}"}, read_gb_per_s=rate)
-            for rate in (3, 3000)])
-        one, two = (self.plot(path, f"bandwidth-sum-of-f32-blocking-cold-cache{n}")[0] for n in ("", "-2"))
-        self.assertEqual(one, two)
-        self.assertIn("3000", one)
-
-    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
-    def test_rows_without_a_count_are_not_drawn(self):
-        path = self.save("result.json", document([row("a", n, chosen=True) for n in (None, -5, 1024, 2048)]))
-        texts, symbols = self.plot(path, "time-sum-of-f32-blocking-cold-cache")
-        self.assertEqual([t for t in texts if "^" in t], ["2^10", "2^11"])
-        self.assertEqual(symbols["s0"], 3)  # with the key
-
-    def test_texts_of_any_length_and_with_attributes(self):
-        env = self.without_gnuplot("[ \"$1\" = --version ] && exit 0\nwhile read -r x; do :; done\n"
-                                   f"echo '<svg><text x=\"1\">{'&gt;' * 90}</text><text>b</text></svg>'")
-        self.assertEqual(self.plot(self.FILE, self.NAME, env=env)[0], [">" * 90, "b"])
-
-    def test_levels_read_without_colours(self):
-        """Each level is darker than the one before, or lighter in dark mode; and the squares have edges."""
-        _, out = self.of(document([row()]))
-        levels = re.findall(r"--h0: (#\w+); --h1: (#\w+); --h2: (#\w+); --h3: (#\w+); --h4: (#\w+);", out)
-        self.assertEqual(len(levels), 3)
-        for colours in levels:
-            light = []
-            for colour in colours:
-                parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-                linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-                light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
-            steps = [a / b for a, b in zip(light, light[1:])]
-            self.assertTrue(min(steps) > 1.25 or max(steps) < 1 / 1.25, steps)
-        self.assertIn(".h0, .h1, .h2, .h3, .h4 { stroke:", out)
-
-    def test_print(self):
-        _, out = self.of(document([row()]))
-        printed = out[out.rindex("@media print"):out.index("</style>")]
-        self.assertIn(".side { display: block; }", printed)
-        self.assertIn("closed parts are not printed", printed)
-        self.assertNotIn("details:not([open]) {", printed)
-
-    def test_mistakes(self):
-        for wanted, *args in (("no file of results is named", ), ("there is no plot 'x'", self.FILE, "--svg", "x"),
-                              ("there is no plot 'x'", self.FILE, "--png", "x", "-O", "x"),
-                              ("exclude each other", self.FILE, "--svg", "x", "--png", "x"),
-                              ("exclude each other", self.FILE, "--svg", "x", "--list"),
-                              ("is named twice", "-", "-"), ("unknown", self.FILE, "--pdf")):
-            self.bad(wanted, "report", *args, expect=2, cwd=self.folder)
-        self.assertEqual(os.listdir(self.folder), [])
-
-    def without_gnuplot(self, script=None):
-        """An environment in which gnuplot is not there, or is the script."""
-        folder = f"{self.folder}/bin"
-        os.makedirs(folder, exist_ok=True)
-        if script:
-            with open(f"{folder}/gnuplot", "w", encoding="utf-8") as f:
-                f.write(f"#!/bin/sh\n{script}\n")
-            os.chmod(f"{folder}/gnuplot", 0o755)
-        return {"PATH": folder}
-
-    def test_without_gnuplot(self):
-        env = self.without_gnuplot()
-        code, out, err = run("report", *RESULTS, env=env)
-        self.assertEqual((code, err), (0, "dpr: report: note: the page has no plots: gnuplot is not installed (package "
-                                          "gnuplot-nox)\n"))
-        page = Page(out)
-        self.assertEqual(page.problems, [])
-        self.assertIn("plots need gnuplot", out)
-        self.assertNotIn("class=\"plot\"", out)
-        self.assertGreater(len(page.tables), 100)
-        for kind in ("svg", "png"):
-            self.bad("plots need gnuplot: gnuplot is not installed", "report", self.FILE, f"--{kind}", self.NAME,
-                     "-O", f"{self.folder}/x", env=env)
-        self.assertFalse(os.path.exists(f"{self.folder}/x"))
-
-    def test_gnuplot_that_fails(self):
-        version = '[ "$1" = --version ] && exit 0'
-        complaint = "line 3: no terminal"
-        for script, wanted in ((f"{version}\necho '{complaint}' >&2; exit 1", f"gnuplot failed: {complaint}"),
-                               (f"{version}\nkill -9 $$", "gnuplot failed"), ("exit 1", "gnuplot failed")):
-            code, out, err = run("report", self.FILE, env=self.without_gnuplot(script))
-            self.assertEqual(code, 0)
-            self.assertIn(f"note: the page has no plots: {wanted}", err)
-            self.assertEqual(Page(out).problems, [])
-            self.bad(wanted, "report", self.FILE, "--svg", self.NAME, env=self.without_gnuplot(script))
-
-    def test_gnuplot_that_draws_too_little(self):
-        """Exit status 0 with no picture, or with fewer than are asked for, is a failure."""
-        count = len(self.good("report", self.FILE, "--list").split())
-        for script, drawn in ((":", 0), ("echo '<svg></svg>'", 1)):
-            env = self.without_gnuplot(f'[ "$1" = --version ] && exit 0\n{script}')
-            code, out, err = run("report", self.FILE, env=env)
-            self.assertEqual((code, err),
-                             (0, f"dpr: report: note: the page has no plots: gnuplot drew {drawn} of {count} plots\n"))
-            page = Page(out)
-            self.assertEqual(page.problems, [])
-            self.assertIn(f"plots need gnuplot: gnuplot drew {drawn} of", out)
-            self.assertNotIn("class=\"plot\"", out)
-            self.assertNotIn("class=\"legend\"", out)
-            self.assertIn("<details open><summary>Table", out)
-        for kind in ("svg", "png"):
-            self.bad("the plot cannot be drawn: gnuplot drew 0 of 1 plot", "report", self.FILE, f"--{kind}", self.NAME,
-                     "-O", f"{self.folder}/x", env=self.without_gnuplot(":"))
-        self.assertFalse(os.path.exists(f"{self.folder}/x"))
-
-    def test_gnuplot_that_nobody_can_wait_for(self):
-        done = subprocess.run([DPR, "report", self.FILE], capture_output=True, check=True,
-                              env={**os.environ, **self.without_gnuplot(":")},
-                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-        self.assertIn("gnuplot's exit status is unknown: No child processes", done.stderr.decode())
-
-    def test_gnuplot_complains_behind_a_line_of_the_script(self):
-        env = self.without_gnuplot('[ "$1" = --version ] && exit 0\n'
-                                   'printf "\\nset terminal svg\\n     ^\\nline 3: no terminal\\n\\n" >&2; exit 1')
-        self.bad("gnuplot failed: line 3: no terminal", "report", self.FILE, "--svg", self.NAME, env=env)
-
-    def test_gnuplot_that_writes_something_else(self):
-        """Nothing of it but shapes and texts comes into the page."""
-        picture = ("<svg><script>alert(1)</script><g onload='x'><path d='M1,2\"/><script>' stroke='x'/>"
-                   "<text>a<script>alert(1)</script></text><use xlink:href='http://x/' transform='translate(1,2)'/>"
-                   "<g id='gnuplot_plot_99'></svg>")
-        for output in ("", "<svg", picture, picture * 100, "\\0<svg></svg>"):
-            script = f"[ \"$1\" = --version ] && exit 0\nprintf '%b' \"$(cat <<'E'\n{output}\nE\n)\""
-            env = {"PATH": self.without_gnuplot(script)["PATH"] + ":/bin:/usr/bin"}
-            code, out, _ = run("report", self.FILE, env=env)
-            self.assertEqual(code, 0)
-            page = Page(out)
-            self.assertEqual(page.problems, [])
-            self.assertEqual([tag for tag, _ in page.tags].count("script"), 1)
-
-    def test_full_disk(self):
-        code, _, err = run("report", self.FILE, "-O", "/dev/full")
-        self.assertEqual(code, 1)
-        self.assertIn("/dev/full: cannot be written: No space left on device", err)
-        with open("/dev/full", "wb") as full:
-            code, _, err = run("report", self.FILE, stdout=full)
-        self.assertEqual(code, 1)
-        self.assertIn("standard output cannot be written", err)
-        self.bad("cannot be written", "report", self.FILE, "-O", f"{self.folder}/none/page.html")
-
-    def test_output_is_replaced(self):
-        path = self.save("page.html", b"old")
-        run("report", self.FILE, "-O", path)
-        with open(path, encoding="utf-8") as f:
-            self.assertTrue(f.read().startswith("<!DOCTYPE html>"))
-        self.assertEqual(os.listdir(self.folder), ["page.html"])
-
-
-# Clicks through the page, and leaves what came out in an element. It needs what the page's own script made.
-CLICKS = """
-addEventListener("load", () => {
-  const out = document.createElement("output");
-  const column = (table, i) => Array.from(table.tBodies[0].rows, (row) => row.cells[i].textContent);
-  const say = (name, value) => { out.textContent += name + "=" + JSON.stringify(value) + "\\n"; };
-  const table = Array.from(document.querySelectorAll("table"))
-    .find((t) => /Time in us: sum/.test(t.caption.textContent));
-  const headings = table.tHead.rows[0].cells;
-  const press = (i) => { headings[i].querySelector("button").click(); };
-  say("before", column(table, 0));
-  press(1); say("up", column(table, 1)); say("sort", headings[1].getAttribute("aria-sort"));
-  press(1); say("down", column(table, 1)); say("sort2", headings[1].getAttribute("aria-sort"));
-  press(0); say("sizes", column(table, 0)); say("sort3", headings[1].getAttribute("aria-sort"));
-  const tables = Array.from(document.querySelectorAll("table"));
-  say("buttons", tables.every((t) => Array.from(t.tHead.rows[0].cells).every((c) => c.querySelector("button"))));
-  const all = document.querySelector("button.open");
-  all.click();
-  say("opened", Array.from(document.querySelectorAll("#sizes details.case")).every((d) => d.open));
-  say("width", document.documentElement.scrollWidth <= innerWidth);
-  document.body.style.width = "360px"; // a phone: no window is as narrow
-  say("phone", document.body.scrollWidth <= 360);
-  const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255)
-    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + [0.2126, 0.7152, 0.0722][i] * c, 0.05);
-  const paper = light(getComputedStyle(document.body).backgroundColor);
-  const contrast = (e) => { const ink = light(getComputedStyle(e).color); return Math.max(ink / paper, paper / ink); };
-  say("contrast", Math.min(...["p", "td", "th button", "summary", ".note", "a", "caption"]
-    .flatMap((name) => Array.from(document.querySelectorAll(name)).slice(0, 50)).map(contrast)));
-  say("dark", paper < 0.2);
-  out.id = "outcome";
-  document.body.append(out);
-});
-"""
-
-
-@unittest.skipUnless(CHROMIUM, "chromium is not installed")
-class Browser(Report):
-    def browse(self, out, script="", *flags):
-        """The page's document as the browser has it, and its messages."""
-        # The policy allows no other script, so the page for this test names this one, too.
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        text = out.replace("script-src '", f"script-src 'sha256-{digest}' '")
-        path = self.save("page.html", text.replace("</body>", f"<script>{script}</script></body>").encode())
-        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
-                               "--disable-dev-shm-usage",
-                               f"--user-data-dir={self.folder}/profile", "--enable-logging=stderr", "--v=0",
-                               "--virtual-time-budget=5000", "--window-size=600,900", *flags, f"file://{path}"],
-                              capture_output=True, timeout=120, check=False)
-        return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-
-    def outcome(self, out, *flags):
-        dom, messages = self.browse(out, CLICKS, *flags)
-        self.assertNotIn("CONSOLE", messages)
-        found = re.search(r'<output id="outcome">(.*?)</output>', dom, re.S)
-        self.assertTrue(found, messages[-2000:])
-        return {k: json.loads(v) for k, v in (line.split("=", 1) for line in
-                                              html.unescape(found.group(1)).strip().split("\n"))}
-
-    def test_sorting(self):
-        times = {1024: 9.5, 2048: 100.25, 4096: 0.75, 8192: 20.0}
-        rows = [row("a", n, us, chosen=True) for n, us in times.items()] + [row("b", 16384, 7.0)]
-        _, out = self.of(document(rows + [row("b", 1024, 1.0, op="max"), row("b", 2048, 1.0, op="max")]))
-        got = self.outcome(out)
-        self.assertEqual(got["before"], ["2^10", "2^11", "2^12", "2^13", "2^14"])
-        self.assertEqual(got["up"], ["0.750 *", "9.500 *", "20 *", "100.2 *", "-"])
-        self.assertEqual(got["down"], ["100.2 *", "20 *", "9.500 *", "0.750 *", "-"])
-        self.assertEqual((got["sort"], got["sort2"], got["sort3"]), ("ascending", "descending", None))
-        self.assertEqual(got["sizes"], got["before"])
-        self.assertTrue(got["buttons"] and got["opened"] and got["width"], got)
-
-    def test_all_of_the_project(self):
-        _, out = self.page(*RESULTS)
-        for flags, dark in (((), False), (("--window-size=1400,900",), False),
-                            (("--blink-settings=preferredColorScheme=0",), True)):
-            with self.subTest(flags):
-                got = self.outcome(out, *flags)
-                self.assertTrue(got["buttons"] and got["opened"] and got["width"] and got["phone"], got)
-                self.assertGreaterEqual(got["contrast"], 4.5, got)  # WCAG 2.2, level AA
-                self.assertEqual(got["dark"], dark, got)
-
-    def test_hostile_texts_run_nothing(self):
-        _, out = self.of(Hostile.documents(self, TEXTS[0] + TEXTS[1]))
-        _, messages = self.browse(out)
-        self.assertNotIn("CONSOLE", messages)
-        broken = out.replace("</body>", "<script>document.title = 'x'</script></body>")
-        self.assertIn("CONSOLE", self.browse(broken)[1])  # the policy, and that messages are seen
 
 
 if __name__ == "__main__":
