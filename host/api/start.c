@@ -6,6 +6,7 @@
 #include "lists.h"
 #include "log.h"
 #include "plan/choice_log.h"
+#include "plan/registry.h"
 
 /* ---- Lines in the log ------------------------------------------------------------------------------------------- */
 
@@ -19,9 +20,11 @@ static void add_array(dpr_log_line *line, const char *before, const void *at) {
 
 static void add_problem(dpr_log_line *line, const dpr_strategy *strategy, const dpr_run *run) {
     dpr_log_add(line, "%s: ", strategy->name);
-    dpr_log_add_ops(line, &run->key);
-    dpr_log_add(line, " of %s%zu %s", run->device_count ? "at most " : "", run->count,
-                dpr_dtypes[run->key.f.dtype].name);
+    if (strategy != dpr_this_build.key_runs) { /* which looks at keys, and reduces nothing */
+        dpr_log_add_ops(line, &run->key);
+        dpr_log_add(line, " of ");
+    }
+    dpr_log_add(line, "%s%zu %s", run->device_count ? "at most " : "", run->count, dpr_dtypes[run->key.f.dtype].name);
     if (run->segments)
         dpr_log_add(line, " in %" PRIu64 " segments", run->segments->count);
     if (run->axes)

@@ -95,6 +95,16 @@ LOG_TEST(of_runs_and_kernels) {
     EXPECT_CONTAINS(text, ", launch: a kernel of ");
 }
 
+LOG_TEST(of_runs_of_keys) {
+    uint64_t runs = 1;
+    begin_log(fixture, "launch");
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(fixture->ctx, fixture->in, DPR_I32, fixture->in, NULL, fixture->out, &runs,
+                                            COUNT, DPR_I32, DPR_MAX, NULL));
+    const char *text = end_log(fixture);
+    EXPECT_CONTAINS(text, ", launch: runs of keys: 5000 i32, from device memory at 0x");
+    EXPECT_CONTAINS(text, ": max of 5000 i32 in 1 segments, from device memory at 0x");
+}
+
 LOG_TEST(of_memory_and_modules) {
     begin_log(fixture, "memory");
     enqueue(fixture, "flat.ticket");
