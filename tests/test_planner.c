@@ -200,6 +200,15 @@ static void check_partial(const dpr_key *key, const dpr_machine *machine) {
     check_table(&partial, machine);
 }
 
+/* The reference is for a few elements. */
+static void check_vectors(const dpr_key *key, const dpr_machine *machine) {
+    dpr_choice choice;
+    if (key->f.in_memory != DPR_MEMORY_HOST || key->f.gpu_only)
+        return;
+    ASSERT_STATUS(DPR_OK, dpr_choose(key, machine, &choice));
+    EXPECT_THAT(strcmp("cpu.serial", dpr_choice_at(&choice, 64)->strategy->name) != 0, "%s", describe(key));
+}
+
 #define CHECK_ALL(ID, NAME)                                                                                            \
     TEST(Planner, table_##ID) {                                                                                        \
         dpr_machine machine;                                                                                           \
@@ -220,6 +229,11 @@ static void check_partial(const dpr_key *key, const dpr_machine *machine) {
         dpr_machine machine;                                                                                           \
         ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
         for_all_keys(&machine, check_partial);                                                                         \
+    }                                                                                                                  \
+    TEST(Planner, vectors_##ID) {                                                                                      \
+        dpr_machine machine;                                                                                           \
+        ASSERT_TRUE(machine_load(NAME, &machine));                                                                     \
+        for_all_keys(&machine, check_vectors);                                                                         \
     }                                                                                                                  \
     TEST(Planner, explanation_##ID) {                                                                                  \
         dpr_machine machine;                                                                                           \
@@ -375,6 +389,21 @@ TEST(Planner, one_core_uses_no_threads) {
     ASSERT_TRUE(machine_load("one-core", &machine));
     for (size_t count = 1; count < (size_t)1 << 40; count *= 2)
         EXPECT_TRUE(strcmp("cpu.threads", decide(&machine, "host", DPR_SUM, DPR_F32, count)) != 0);
+}
+
+TEST(Planner, sets_use_vectors_whatever_their_order) {
+    static const dpr_op ops[] = {DPR_SUM, DPR_VAR, DPR_MIN, DPR_MAX, DPR_NORM2};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("one-core", &machine));
+    for (size_t first = 0; first < LENGTH(ops); first++) {
+        dpr_key key = key_of(&places[0], ops[first], DPR_F64);
+        dpr_choice choice;
+        key.f.fused = 1;
+        for (size_t i = 0; i < LENGTH(ops); i++)
+            key.f.ops |= UINT32_C(1) << DPR_ROW(ops[i]);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_EQ_STR("cpu.simd", dpr_choice_at(&choice, 64)->strategy->name);
+    }
 }
 
 #ifdef DPR_WITH_CUDA
