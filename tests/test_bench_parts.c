@@ -368,7 +368,7 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rows[2].us.spread = 0.5;
     EXPECT_TRUE(results_disturbed(&r, 2, 2));
-    r.rule.half_width = 0.5; /* no better was asked for */
+    r.rule.half_width = 0.5; /* the spread is within the accuracy */
     EXPECT_TRUE(!results_disturbed(&r, 2, 2));
     r.rule.half_width = 0.4;
     EXPECT_TRUE(results_disturbed(&r, 2, 2));

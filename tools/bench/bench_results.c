@@ -113,7 +113,8 @@ static int has_trouble(const bench_results *r, size_t first, size_t n) {
     return 0;
 }
 
-/* tools/bench/README.md has the measurements behind the limit. */
+/* tools/bench/README.md has the measurements behind the 3 %. Samples that scatter by less than the accuracy cannot make
+ * their median less certain than that. */
 int results_disturbed(const bench_results *r, size_t first, size_t n) {
     const double calm = fmax(0.03, r->rule.half_width);
     return r->rows[first].at.mode != BENCH_GRAPH && mean_spread(r, first, n) > calm && !has_trouble(r, first, n);

@@ -48,7 +48,7 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
-/* It blocks until the number of runs is known on the host. */
+/* There is no asynchronous form: the number of runs goes to the host. */
 static int call_our_by_key(void *user, const void *in, void *out) {
     peer *p = user;
     const peer_set *s = p->set;

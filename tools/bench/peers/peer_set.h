@@ -103,7 +103,7 @@ typedef struct peer_group_calls {
 
 extern const peer_group_calls peer_cub, peer_cublas, peer_launch, peer_cusparse;
 
-/* CUB's for segments. */
+/* CUB's for segments and for runs of keys, and dpr's for these. */
 void peer_cub_segments(peer_set *s);
 
 #endif
