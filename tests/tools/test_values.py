@@ -121,8 +121,9 @@ class Values(ToolTest):
                     self.check(dtype, values, {"sum": "nan", "prod": "nan", "min": "nan", "max": "nan",
                                                "argmin": str(at), "argmax": str(at), "all": "true",
                                                "count": str(len(values))})
-                self.check(dtype, [NAN, 3, 1, NAN, NAN, NAN, -5, NAN, 9],
-                           {"sum": "8", "prod": "-135", "min": "-5", "max": "9", "argmin": "6", "argmax": "8",
+                # Windows of 7 hold two numbers each, so that no mean of theirs is rounded.
+                self.check(dtype, [NAN, 3, 1, NAN, NAN, NAN, NAN, -5, 9],
+                           {"sum": "8", "prod": "-135", "min": "-5", "max": "9", "argmin": "7", "argmax": "8",
                             "count": "4", "sumsq": "116", "mean": "2", "var": "25", "minmax": "-5 9"}, "--nan", "ignore")
                 self.check(dtype, [NAN] * 5, {"sum": "0", "prod": "1", "min": "inf", "max": "-inf", "argmin": "-1",
                                               "argmax": "-1", "all": "true", "any": "false", "count": "0"},
