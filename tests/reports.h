@@ -19,6 +19,11 @@ void check_report(report_writer *write, const void *what, report_format format, 
 /* The keys of an object in their order, with commas between them: in static memory, until the next call. */
 const char *keys_of(const cJSON *object);
 
+/* Keys that reports of measurements share: their definitions, and the figures of a row with a time. */
+#define DEFINITION_KEYS "graph,stream,blocking,cold,hot,interval,spread,block,visit,reference"
+#define FIGURE_KEYS                                                                                                    \
+    "samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,settled,doubtful,checked,wrong,late"
+
 /* The member of a path such as "rows.0.nested.launched". */
 const cJSON *member_of(const cJSON *document, const char *path);
 double number_of(const cJSON *document, const char *path);

@@ -332,19 +332,13 @@ LADDER_TEST(json) {
     EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,read_gb_per_s,read,rows,"
                   "without_time,left_out",
                   keys_of(document));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,visit,reference,read_gb_per_s,share,speedup,"
-                  "ratio,threads,"
-                  "blocks_per_sm,blocks,occupancy,limited_by",
+    EXPECT_EQ_STR(DEFINITION_KEYS
+                  ",read_gb_per_s,share,speedup,ratio,threads,blocks_per_sm,blocks,occupancy,limited_by",
                   keys_of(member_of(document, "definitions")));
-    EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
-        "settled,doubtful,checked,wrong,late,best_us",
-        keys_of(member_of(document, "read")));
-    EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
-        "settled,doubtful,checked,wrong,late,share,speedup,ratio,threads,registers,shared_bytes,blocks_per_sm,blocks,"
-        "occupancy,limited_by,text",
-        keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache," FIGURE_KEYS ",best_us", keys_of(member_of(document, "read")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache," FIGURE_KEYS
+                  ",share,speedup,ratio,threads,registers,shared_bytes,blocks_per_sm,blocks,occupancy,limited_by,text",
+                  keys_of(member_of(document, "rows.1")));
     EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,why,text", keys_of(member_of(document, "without_time.0")));
     EXPECT_EQ_I64(3, cJSON_GetArraySize(member_of(document, "rows")));
     EXPECT_NEAR_F64(4194.3, number_of(document, "read_gb_per_s"), 1e-9);
@@ -547,9 +541,7 @@ NESTED_TEST(json) {
         "benchmark,version,commit,device,settings,interrupted,definitions,pending,loaded_bytes,reserved_bytes,"
         "device_bytes,length,fan,launches,pools,rows,without_time,left_out",
         keys_of(document));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,visit,reference,pending,launches,pools,length,"
-                  "fan,loaded_bytes,"
-                  "reserved_bytes,ratio,nested,depth",
+    EXPECT_EQ_STR(DEFINITION_KEYS ",pending,launches,pools,length,fan,loaded_bytes,reserved_bytes,ratio,nested,depth",
                   keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR("pending,device_bytes,launch,samples,median_us,low_us,high_us,spread,settled,text",
                   keys_of(member_of(document, "launches.0")));
@@ -557,10 +549,8 @@ NESTED_TEST(json) {
     EXPECT_EQ_STR("pending,device_bytes,launch,samples,median_us,low_us,high_us,spread,settled,text,asked",
                   keys_of(member_of(document, "pools.0")));
     EXPECT_EQ_STR("launch,why,asked", keys_of(member_of(document, "pools.1")));
-    EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
-        "settled,doubtful,checked,wrong,late,ratio,nested,depth,text",
-        keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache," FIGURE_KEYS ",ratio,nested,depth,text",
+                  keys_of(member_of(document, "rows.1")));
     EXPECT_EQ_STR("launched,refused,failed,in_line,deepest,error,error_depth,error_block",
                   keys_of(member_of(document, "rows.1.nested")));
     EXPECT_EQ_STR("launched,refused,failed,in_line,deepest", keys_of(member_of(document, "rows.2.nested")));

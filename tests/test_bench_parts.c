@@ -418,7 +418,7 @@ TEST(BenchResults, the_calmer_visit_is_kept) {
     add_pair(&r, 0, 0);
     r.rows[2].slowdown = 0.5;
     r.rows[2].verdict = BENCH_MORE;
-    r.rows[3].wrong = 1; /* it shows all the same */
+    r.rows[3].wrong = 1; /* a wrong result is kept although the measurement was cut off */
     results_keep_calmer(&r, 0, 2, 2);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_EQ_I64(1, r.rows[1].wrong);
@@ -521,12 +521,8 @@ TEST(BenchReport, json) {
         keys_of(member_of(document, "device")));
     EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes",
                   keys_of(member_of(document, "settings")));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,visit,reference",
-                  keys_of(member_of(document, "definitions")));
-    EXPECT_EQ_STR(
-        "strategy,op,dtype,count,mode,cache,block,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,"
-        "ok,settled,doubtful,checked,wrong,late",
-        keys_of(member_of(document, "rows.4")));
+    EXPECT_EQ_STR(DEFINITION_KEYS, keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,block," FIGURE_KEYS, keys_of(member_of(document, "rows.4")));
     EXPECT_EQ_STR(
         "strategy,op,dtype,count,mode,cache,samples,calls,visit,chosen,ok,settled,doubtful,checked,wrong,late,error",
         keys_of(member_of(document, "rows.1")));

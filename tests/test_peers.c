@@ -113,18 +113,12 @@ TEST(PeersReport, json) {
         "benchmark,version,commit,device,settings,interrupted,definitions,libraries,ended_early,rows,left_out",
         keys_of(document));
     EXPECT_EQ_STR("dpr,cub", keys_of(member_of(document, "libraries")));
-    EXPECT_EQ_STR("graph,stream,blocking,cold,hot,interval,spread,block,visit,reference,ratio,dpr,dpr.async,cub,cub."
-                  "memcpy,cub.pinned,"
-                  "cub.native,cub.transform,cublas.dot,copy,launch",
+    EXPECT_EQ_STR(DEFINITION_KEYS
+                  ",ratio,dpr,dpr.async,cub,cub.memcpy,cub.pinned,cub.native,cub.transform,cublas.dot,copy,launch",
                   keys_of(member_of(document, "definitions")));
-    EXPECT_EQ_STR(
-        "subject,strategy,op,dtype,count,mode,cache,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,"
-        "chosen,ok,settled,doubtful,checked,wrong,late",
-        keys_of(member_of(document, "rows.0")));
-    EXPECT_EQ_STR(
-        "subject,op,dtype,count,mode,cache,samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,"
-        "settled,doubtful,checked,wrong,late,ratio,ratio_low,ratio_high",
-        keys_of(member_of(document, "rows.1")));
+    EXPECT_EQ_STR("subject,strategy,op,dtype,count,mode,cache," FIGURE_KEYS, keys_of(member_of(document, "rows.0")));
+    EXPECT_EQ_STR("subject,op,dtype,count,mode,cache," FIGURE_KEYS ",ratio,ratio_low,ratio_high",
+                  keys_of(member_of(document, "rows.1")));
     EXPECT_TRUE(cJSON_IsNull(member_of(document, "ended_early")));
     EXPECT_EQ_I64(6, cJSON_GetArraySize(member_of(document, "rows")));
     EXPECT_NEAR_F64(1.5, number_of(document, "rows.1.ratio"), 1e-9);

@@ -115,6 +115,11 @@ void dpr_accs_finish(const dpr_run *run, dpr_acc *accs);
 /* Writes the partial result of a run that has a label. */
 void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);
 
+/* The operations of a key: bit i is row i of dpr_ops. */
+static inline uint32_t dpr_cpu_ops(const dpr_key *key) {
+    return key->f.ops | UINT32_C(1) << key->f.op;
+}
+
 /* Bytes a second that one core reads from memory and reduces: the core's bandwidth for most pairs, less if arithmetic
  * is the limit. For cost functions. */
 double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu);

@@ -28,10 +28,10 @@ DPR_PAIRS
 
 static void (*const reduce_pair[2][DPR_OP_COUNT][DPR_DTYPE_COUNT])(const dpr_run *run) = DPR_PAIRS_TABLE;
 
-/* Seconds for an element of an operation (a row of dpr_ops): for each part, one pass of a loop with a dependent
- * addition or comparison. On an EPYC 7003, with 4096 elements in the cache, that takes 0.4 to 1.4 ns; sums of doubles,
- * which have two parts themselves, take 2.2 to 2.8, 16-bit floats, which are converted, 1.6 to 5, and VAR, which
- * divides, 18 to 34. From memory, F64 takes 2.6 and 16-bit floats 4 to 5.5. */
+/* Seconds for an element of an operation (a row of dpr_ops). An EPYC 7003 takes, for elements in its cache: 0.4 to 1.4
+ * ns for most pairs; 2.2 to 2.8 for sums of F64; 1.6 to 5 for 16-bit floats, which it converts; and 18 to 34 for VAR,
+ * which divides. For elements in memory it takes up to 2.7 ns for most pairs, and 4 to 5.5 for 16-bit floats. Complex
+ * elements have two parts, each of which takes that. */
 static double element_seconds(size_t op, const dpr_dtype_row *type) {
     const int is_complex = type->kind == DPR_KIND_COMPLEX, is_real = is_complex || type->kind == DPR_KIND_FLOAT;
     const size_t part = is_complex ? type->size / 2 : type->size;
@@ -42,11 +42,11 @@ static double element_seconds(size_t op, const dpr_dtype_row *type) {
     return is_complex ? 2 * seconds : seconds;
 }
 
-/* Several operations take one pass each. What vectors do is at least a tenth faster. */
+/* Several operations take one pass each. cpu.simd is predicted to be faster on long arrays, however slow memory is. */
 static double rate_of(const dpr_key *key, const dpr_cpu_caps *cpu) {
     const dpr_dtype_row *type = &dpr_dtypes[key->f.dtype];
     double seconds = 0;
-    for (uint32_t left = key->f.ops ? key->f.ops : UINT32_C(1) << key->f.op; left != 0; left &= left - 1)
+    for (uint32_t left = dpr_cpu_ops(key); left != 0; left &= left - 1)
         seconds += element_seconds((size_t)__builtin_ctz(left), type);
     return fmin(type->size / seconds, 0.9 * dpr_cpu_rate(key, cpu));
 }

@@ -92,10 +92,11 @@ double dpr_cpu_rate(const dpr_key *key, const dpr_cpu_caps *cpu) {
     return further > 0 ? rate / (1 + 0.5 * further) : rate;
 }
 
-/* 15 ns is the time of a call before the first element. VAR also merges its lanes with divisions at the end: 0.1 us on
- * an EPYC 7003 for an array. The same for each long segment is left out, because all strategies do it. */
+/* 15 ns is the time of a call before the first element. VAR also merges its lanes with divisions at the end, which
+ * takes 0.1 us on an EPYC 7003. Long segments merge theirs, too, which is not counted: one thread and several do the
+ * same. */
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    const double latency = dpr_key_op(key) == DPR_VAR ? 115e-9 : 15e-9;
+    const double latency = dpr_cpu_ops(key) >> DPR_ROW(DPR_VAR) & 1 ? 115e-9 : 15e-9;
     return (dpr_cost){.latency = latency + dpr_cpu_segment_seconds(key, size),
                       .bytes = dpr_array_bytes(key, size),
                       .rate = dpr_cpu_rate(key, &caps->cpu)};

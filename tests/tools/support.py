@@ -60,10 +60,15 @@ def run(*args, stdin=b"", env=None, **kwargs):
     return done.returncode, (done.stdout or b"").decode(), done.stderr.decode("utf-8", "replace")
 
 
+def memory(name):
+    """Bytes of the machine's memory, as /proc/meminfo names them."""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return [int(line.split()[1]) * 1024 for line in f if line.startswith(name + ":")][0]
+
+
 def available():
     """Bytes of memory that can be taken."""
-    with open("/proc/meminfo", encoding="ascii") as f:
-        return [int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:")][0]
+    return memory("MemAvailable")
 
 
 class ToolTest(unittest.TestCase):

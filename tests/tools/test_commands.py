@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support import DPR, SOURCE, ToolTest, npy, run
+from support import DPR, SOURCE, ToolTest, memory, npy, run
 
 
 def names_of(list_file):
@@ -246,9 +246,7 @@ class Usage(ToolTest):
 
     def test_more_memory_than_there_is(self):
         """Of the machine's memory, what is in use is none to take."""
-        with open("/proc/meminfo", encoding="ascii") as f:
-            kib = {line.split()[0]: int(line.split()[1]) for line in f}
-        for size, text in (("1PiB", "1.00 PiB"), (f"{kib['MemTotal:'] - 4}KiB", r"[0-9.]+ [MGT]iB")):
+        for size, text in (("1PiB", "1.00 PiB"), (f"{memory('MemTotal') // 1024 - 4}KiB", r"[0-9.]+ [MGT]iB")):
             err = self.bad("there is no memory for", "reduce", "--generate", size)
             self.assertRegex(err, rf"no memory for {text} of generated data: [0-9.]+ [KMGT]iB are available$")
 
