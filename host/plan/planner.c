@@ -85,12 +85,18 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
     return strategy->probe(key, caps);
 }
 
+/* A strategy, and its measured times for the key. */
+typedef struct candidate {
+    const dpr_strategy *strategy;
+    dpr_wise_curve known;
+} candidate;
+
 /* Strategies among which the planner chooses, in the registry's order. */
 typedef struct candidates {
     const dpr_key *key;
     const dpr_machine *machine;
     int count;
-    const dpr_strategy *strategy[DPR_STRATEGY_COUNT];
+    candidate list[DPR_STRATEGY_COUNT];
 } candidates;
 
 /* Whether the planner may choose the strategy without its name. If a block size is asked for, those that take it may be
@@ -104,7 +110,7 @@ static void gather(candidates *c) {
         const dpr_strategy *strategy = dpr_strategies[i];
         if (!(c->machine->barred >> i & 1) && is_eligible(strategy, c->key)
             && !dpr_refusal(strategy, c->key, &c->machine->caps))
-            c->strategy[c->count++] = strategy;
+            c->list[c->count++] = (candidate){strategy, dpr_wise_find(c->machine, strategy, c->key)};
     }
 }
 
@@ -112,8 +118,8 @@ static void gather(candidates *c) {
 static void keep_measured(candidates *c) {
     int kept = 0;
     for (int i = 0; i < c->count; i++)
-        if (dpr_wise_find(c->machine, c->strategy[i], c->key).n > 0)
-            c->strategy[kept++] = c->strategy[i];
+        if (c->list[i].known.n > 0)
+            c->list[kept++] = c->list[i];
     c->count = kept;
 }
 
@@ -121,7 +127,7 @@ int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_str
     candidates c = {.key = key, .machine = machine};
     gather(&c);
     for (int i = 0; i < c.count; i++)
-        list[i] = c.strategy[i];
+        list[i] = c.list[i].strategy;
     return c.count;
 }
 
@@ -133,9 +139,9 @@ double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_c
 }
 
 /* How much longer a run took than was predicted. */
-static double excess(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, uint64_t segments,
+static double excess(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, uint64_t segments,
                      const dpr_wise_time *t) {
-    return 1e-12 * (double)t->picoseconds / dpr_predict(strategy, key, &machine->caps, (dpr_size){t->count, segments});
+    return 1e-12 * (double)t->picoseconds / dpr_predict(strategy, key, caps, (dpr_size){t->count, segments});
 }
 
 /* Of n > 0 to the base 2, by straight lines between powers of two: no library's rounding decides a choice. */
@@ -147,41 +153,46 @@ static double logarithm(uint64_t n) {
 
 /* Between two numbers of elements, the excess is taken to change evenly with the logarithm of the number; beyond the
  * first and the last, not to change. */
-double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
-                  int *measured) {
-    const double predicted = dpr_predict(strategy, key, &machine->caps, size);
-    const dpr_wise_curve known = dpr_wise_find(machine, strategy, key);
-    size_t i = 0, end = known.n; /* i becomes the first time of more elements */
-    if (measured)
-        *measured = known.n > 0;
-    if (known.n == 0)
+static double expect(const candidate *c, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
+    const double predicted = dpr_predict(c->strategy, key, caps, size);
+    const dpr_wise_time *const time = c->known.time;
+    size_t i = 0, end = c->known.n; /* i becomes the first time of more elements */
+    if (end == 0)
         return predicted;
     while (i < end) {
         const size_t middle = i + (end - i) / 2;
-        if (known.time[middle].count <= size.elements)
+        if (time[middle].count <= size.elements)
             i = middle + 1;
         else
             end = middle;
     }
-    const dpr_wise_time *low = &known.time[i > 0 ? i - 1 : 0], *high = &known.time[i < known.n ? i : known.n - 1];
-    const double at_low = excess(strategy, key, machine, size.segments, low);
+    const dpr_wise_time *low = &time[i > 0 ? i - 1 : 0], *high = &time[i < c->known.n ? i : c->known.n - 1];
+    const double at_low = excess(c->strategy, key, caps, size.segments, low);
     if (low == high)
         return predicted * at_low;
     const double from = logarithm(low->count);
     const double share = (logarithm(size.elements) - from) / (logarithm(high->count) - from);
-    return predicted * (at_low + share * (excess(strategy, key, machine, size.segments, high) - at_low));
+    return predicted * (at_low + share * (excess(c->strategy, key, caps, size.segments, high) - at_low));
+}
+
+double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
+                  int *measured) {
+    const candidate c = {strategy, dpr_wise_find(machine, strategy, key)};
+    if (measured)
+        *measured = c.known.n > 0;
+    return expect(&c, key, &machine->caps, size);
 }
 
 /* The cheapest for `count` elements; the first of equals. */
 static const dpr_strategy *cheapest(const candidates *c, size_t count) {
     const dpr_size size = {count, dpr_key_segments(c->key)};
-    const dpr_strategy *best = c->strategy[0];
-    double least = dpr_expect(best, c->key, c->machine, size, NULL);
+    const dpr_strategy *best = c->list[0].strategy;
+    double least = expect(&c->list[0], c->key, &c->machine->caps, size);
     for (int i = 1; i < c->count; i++) {
-        const double seconds = dpr_expect(c->strategy[i], c->key, c->machine, size, NULL);
+        const double seconds = expect(&c->list[i], c->key, &c->machine->caps, size);
         if (seconds < least) {
             least = seconds;
-            best = c->strategy[i];
+            best = c->list[i].strategy;
         }
     }
     return best;
@@ -298,7 +309,8 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
     if (status == DPR_OK || choice->steps < DPR_CHOICE_STEPS || !known.wisdom
         || choice->key.f.effort == DPR_WISDOM_ONLY)
         return status;
-    known.wisdom = NULL;
+    for (int i = 0; i < c.count; i++)
+        c.list[i].known = (dpr_wise_curve){NULL, 0};
     choice->estimated = 1;
     choice->steps = 0;
     return envelope(&c, &known, choice);

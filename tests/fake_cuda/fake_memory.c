@@ -1,7 +1,8 @@
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise() */
 #include "fake_memory.h"
 
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "fake_contexts.h"
@@ -66,6 +67,14 @@ size_t fake_taken(int device) {
         if (blocks[i].kind == FAKE_DEVICE && blocks[i].device == device)
             bytes += blocks[i].size;
     return bytes;
+}
+
+void fake_fill(void *to, int byte, size_t size) {
+    const size_t whole = size / PAGE * PAGE;
+    size_t done = 0;
+    if (byte == 0 && (uintptr_t)to % PAGE == 0 && whole && madvise(to, whole, MADV_DONTNEED) == 0)
+        done = whole;
+    memset((unsigned char *)to + done, byte, size - done);
 }
 
 int fake_blocks(void) {

@@ -28,6 +28,10 @@ const fake_block *fake_find(const void *memory, size_t size);
 /* Gives back all blocks of a context. */
 void fake_give_all_of(CUcontext context);
 
+/* Sets the bytes of a block's part, which is visible. Whole pages of zeros are made when they are touched next, which
+ * saves most of the time of a large block that is hardly used. */
+void fake_fill(void *to, int byte, size_t size);
+
 int fake_blocks(void);
 
 /* Bytes of device memory that is taken on the device. */

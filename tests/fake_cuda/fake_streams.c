@@ -172,7 +172,7 @@ static void run_first(fake_queue *q) {
     else if (w->type == FAKE_COPY)
         memmove(w->to, w->from, w->size);
     else if (w->type == FAKE_FILL)
-        memset(w->to, w->byte, w->size);
+        fake_fill(w->to, w->byte, w->size);
     else if (w->type == FAKE_REACH)
         reach(w->event, w->turn);
     else if (w->type == FAKE_GIVE)

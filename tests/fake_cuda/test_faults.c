@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fake_cuda.h"
+#include "fake_kernel.h"
 #include "gpu_memory.h"
 #include "support.h"
 
@@ -492,6 +493,7 @@ static int in_child(const attempt *a) {
 
 static void fail_every_call(void *context) {
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
+    (void)fake_kernel_known(NULL); /* makes the fake's list of kernels, which each child would make anew */
     for (int i = 0; i < 2 * (int)LENGTH(errors); i++) {
         attempt a = {.of = context, .fail = 1, .error = errors[i / 2], .loaded = i % 2};
         int outcome = RIGHT;
