@@ -1,0 +1,37 @@
+/* What wisdom.c and the text of wisdom (wisdom_text.c) share. */
+#ifndef DPR_HOST_PLAN_WISDOM_PARTS_H
+#define DPR_HOST_PLAN_WISDOM_PARTS_H
+
+#include "wisdom.h"
+
+/* A signature is FNV-1a of 64 bits. It begins with DPR_SIGNATURE_START, and each call gives that of what was signed
+ * before and of the bytes that follow. A word is signed with its terminating zero, so that "ab", "c" and "a", "bc"
+ * differ. */
+#define DPR_SIGNATURE_START UINT64_C(0xcbf29ce484222325)
+uint64_t dpr_sign(uint64_t signature, const void *bytes, size_t size);
+uint64_t dpr_sign_word(uint64_t signature, const char *word);
+
+enum { DPR_WISE_ARRAY, DPR_WISE_OFFSETS, DPR_WISE_RANGES, DPR_WISE_AXES, DPR_WISE_SHAPES };
+
+/* What dpr_wise_time.place has in its bytes, the highest first. `memory` is of dpr_memory, `shape` of the list above;
+ * strategies, operations and types are indices of their lists. */
+typedef struct dpr_wise_place {
+    uint8_t processor, strategy, op, dtype, memory, in_stream, shape, segments;
+} dpr_wise_place;
+
+uint64_t dpr_wise_pack(dpr_wise_place place);
+dpr_wise_place dpr_wise_unpack(uint64_t packed);
+
+/* The order of times, of type dpr_wise_time, as qsort() takes it. */
+int dpr_wise_compare(const void *a, const void *b);
+
+/* Makes wisdom that has room for so many times, and none yet. NULL if there is no memory. */
+dpr_wisdom *dpr_wisdom_make(size_t times);
+
+/* The processor's number; that of processors if it is not there. */
+int dpr_wise_find_processor(const dpr_wisdom *w, const dpr_wise_processor *p);
+
+/* Adds the processor if it is not there yet. Returns its number, or -1 if there is no room. */
+int dpr_wise_add_processor(dpr_wisdom *w, const dpr_wise_processor *p);
+
+#endif
