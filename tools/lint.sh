@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tools/lint.sh format       reports what clang-format would change in any source file
 # tools/lint.sh reformat     changes it
-# tools/lint.sh tidy BUILD   clang-tidy on the C files that BUILD/compile_commands.json knows
+# tools/lint.sh tidy BUILD [FOLDER]
+#                            clang-tidy on the C files, of the folder, that BUILD/compile_commands.json knows
 # tools/lint.sh shell        shellcheck on the scripts
 #
 # Exit code 0: clean. 1: findings, on stdout. 77: the linter is not installed in the version that the sources follow.
@@ -39,10 +40,10 @@ clang_format() {
 }
 
 clang_tidy() {
-    local tool database=$1 file
+    local tool database=$1 only=$PWD/${2-} file
     tool=$(find_tool clang-tidy)
     sources -name '*.c' | while IFS= read -r -d '' file; do
-        if grep -qF "\"file\": \"$PWD/$file\"" "$database/compile_commands.json"; then
+        if [[ $PWD/$file == "$only"* ]] && grep -qF "\"file\": \"$PWD/$file\"" "$database/compile_commands.json"; then
             printf '%s\0' "$file"
         fi
     done | xargs -0 -r -n 1 -P "$(nproc)" "$tool" --quiet -p "$database" 2>/dev/null
@@ -51,13 +52,13 @@ clang_tidy() {
 case ${1-} in
 format) clang_format --dry-run -Werror ;;
 reformat) clang_format -i ;;
-tidy) clang_tidy "${2:?tools/lint.sh tidy needs a build directory}" ;;
+tidy) clang_tidy "${2:?tools/lint.sh tidy needs a build directory}" "${3-}" ;;
 shell)
     command -v shellcheck >/dev/null || { echo "skipped: shellcheck is not installed" >&2; exit 77; }
     shellcheck -x tools/*.sh tests/*/*.sh .ci/run
     ;;
 *)
-    sed -n '2,7s/^# \{0,1\}//p' tools/lint.sh >&2
+    sed -n '2,8s/^# \{0,1\}//p' tools/lint.sh >&2
     exit 2
     ;;
 esac
