@@ -40,13 +40,18 @@ clang_format() {
 }
 
 clang_tidy() {
-    local tool database=$1 only=$PWD/${2-} file
+    local tool database=$1 file known=()
     tool=$(find_tool clang-tidy)
-    sources -name '*.c' | while IFS= read -r -d '' file; do
-        if [[ $PWD/$file == "$only"* ]] && grep -qF "\"file\": \"$PWD/$file\"" "$database/compile_commands.json"; then
-            printf '%s\0' "$file"
+    while IFS= read -r -d '' file; do
+        if grep -qF "\"file\": \"$PWD/$file\"" "$database/compile_commands.json"; then
+            known+=("$file")
         fi
-    done | xargs -0 -r -n 1 -P "$(nproc)" "$tool" --quiet -p "$database" 2>/dev/null
+    done < <(sources -path "${2:+$2/}*" -name '*.c')
+    if [ ${#known[@]} = 0 ]; then
+        echo "$database/compile_commands.json has no C file${2:+ of $2}"
+        return 1
+    fi
+    printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tool" --quiet -p "$database" 2>/dev/null
 }
 
 case ${1-} in

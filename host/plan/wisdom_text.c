@@ -31,7 +31,6 @@ static uint64_t sign_registry(void) {
 
 static const char *const shape_names[DPR_WISE_SHAPES] = {"array", "offsets", "ranges", "axes"};
 static const char *const call_names[2] = {"call", "stream"};
-static const char *const memory_names[4] = {"host", "pinned", "managed", "device"}; /* from DPR_MEMORY_HOST on */
 
 /* ---- Writing ---- */
 
@@ -40,7 +39,7 @@ static size_t write_line(dpr_text *text, const dpr_wisdom *w, size_t first) {
     const dpr_wise_place p = dpr_wise_unpack(w->time[first].place);
     size_t i = first;
     dpr_text_add(text, "time %s %s %s %s %s %s", dpr_strategies[p.strategy]->name, dpr_ops[p.op].name,
-                 dpr_dtypes[p.dtype].name, memory_names[p.memory - DPR_MEMORY_HOST], call_names[p.in_stream],
+                 dpr_dtypes[p.dtype].name, dpr_memory_name((dpr_memory)p.memory), call_names[p.in_stream],
                  shape_names[p.shape]);
     if (p.shape != DPR_WISE_ARRAY)
         dpr_text_add(text, ":%d", p.segments - 1);
@@ -209,6 +208,14 @@ static int find_dtype(const char *word) {
     return i;
 }
 
+/* The same for kinds of memory, of which DPR_MEMORY_AUTO is none. */
+static int find_memory(const char *word) {
+    int i = DPR_MEMORY_DEVICE;
+    while (i > DPR_MEMORY_AUTO && strcmp(word, dpr_memory_name((dpr_memory)i)) != 0)
+        i--;
+    return i > DPR_MEMORY_AUTO ? i : -1;
+}
+
 /* Reads the words before the times. */
 static dpr_status read_place(reader *r, dpr_wise_place *p) {
     char word[64];
@@ -224,9 +231,9 @@ static dpr_status read_place(reader *r, dpr_wise_place *p) {
     if (!take_word(r, word, sizeof word) || (i = find_dtype(word)) < 0 || !(dpr_ops[p->op].domain & dpr_dtypes[i].kind))
         return refuse(r, "there is no such element type, or the operation has no meaning for it");
     p->dtype = (uint8_t)i;
-    if (!take_word(r, word, sizeof word) || (i = find_name(word, memory_names, 4)) < 0)
+    if (!take_word(r, word, sizeof word) || (i = find_memory(word)) < 0)
         return refuse(r, "there is no such memory");
-    p->memory = (uint8_t)(DPR_MEMORY_HOST + i);
+    p->memory = (uint8_t)i;
     if (!take_word(r, word, sizeof word) || (i = find_name(word, call_names, 2)) < 0)
         return refuse(r, "it should say \"call\" or \"stream\"");
     p->in_stream = (uint8_t)i;
