@@ -44,9 +44,10 @@
  *
  * Environment variables: dpr_env_describe() and the command `dpr env` list them, and say what is set. Among them are
  * DPR_NUM_THREADS, the number of threads of cpu.threads, and DPR_LOG, which makes the library write lines about what it
- * does. Values that are not understood are ignored, and empty ones count as not set. A variable is read once, at the
- * first call that depends on it; DPR_LOG and DPR_LOG_FILE are read again after dpr_shutdown(). In a program that runs
- * with more rights than its user, none is read.
+ * does. Values that are not understood are ignored, and empty ones count as not set. DPR_CPU_ISA is read once, at the
+ * first call that depends on it. DPR_NUM_THREADS is read when a context is made or a machine is read, and in
+ * dpr_reduce_by_key() on the CPU; DPR_WISDOM whenever a file is to be read or written; DPR_LOG and DPR_LOG_FILE once,
+ * and again after dpr_shutdown(). In a program that runs with more rights than its user, none is read.
  */
 #ifndef DPR_H
 #define DPR_H
@@ -337,12 +338,14 @@ enum {
  * that has seen more than 4096 streams waits for the device before it takes more, and reuses the scratch memory of idle
  * streams.
  *
- * Loads the kernels that its calls may choose, once for each CUDA context: on an H200 30 to 45 ms and 10 MiB. CUDA
- * loads a kernel at its first use at the latest, and then waits for all work on the device. If the program loads no
- * other code, only these calls wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type
- * in a CUDA context without a dpr_ctx_create(); the first call that names a strategy which the planner does not choose
- * by itself; the first use of nested launches; blocking calls while a stream that waits for the legacy default stream
- * is captured; and dpr_ctx_destroy() and dpr_shutdown(), which give memory back.
+ * Loads the kernels that its calls may choose for one array, once for each CUDA context: on an H200 30 to 45 ms and
+ * 10 MiB. Kernels for segments and axes are loaded when they are first planned or run. CUDA loads a kernel at its first
+ * use at the latest, and then waits for all work on the device. If the program loads no other code, only these calls
+ * wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type in a CUDA context without a
+ * dpr_ctx_create(); the first calls and plans of each operation and type that take kernels for segments or axes; the
+ * first call that names a strategy which the planner does not choose by itself; the first use of nested launches;
+ * blocking calls while a stream that waits for the legacy default stream is captured; and dpr_ctx_destroy() and
+ * dpr_shutdown(), which give memory back.
  *
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
  * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must belong
@@ -462,9 +465,11 @@ typedef enum dpr_effort {
     DPR_ESTIMATE = 1,       /**< predictions alone */
     DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps in host or device memory: it runs every
-                         candidate on an array of its own, 2 to some 300 times and for at least 5 ms in all, takes the
-                         quickest, and adds the times to the process's wisdom. The array stays in the caches if it fits;
-                         `dpr tune` measures with cold caches */
+                         candidate on an array of its own, takes the quickest, and adds the times to the process's
+                         wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
+                         shorter, but of at least one run; there are no batches if it takes more than four times as
+                         long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with
+                         cold caches */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -579,10 +584,11 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * results are bitwise reproducible for the same strategy and number of threads.
  *
  * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
- * from the device. Otherwise the CPU does, and `out` and the numbers must be in memory that the host reaches.
- * options->launch->report must be NULL. `out` must not overlap `in` or the numbers. The GPU does not run the operations
- * that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes long for
- * them.
+ * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
+ * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
+ * reaches. options->launch->report must be NULL. `out` must not overlap `in` or the numbers. The GPU does not run the
+ * operations that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes
+ * long for them.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
@@ -651,8 +657,9 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * number of threads, extents and strides.
  *
  * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
- * Otherwise cpu.simd or cpu.threads does, and `out` must be in memory that the host reaches. options->launch->report
- * must be NULL. Errors: those of dpr_reduce_ex(). */
+ * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
+ * memory, and `out` must be in memory that the host reaches. The GPU does not run the operations that only flat.fused
+ * has kernels for (sumsq to minmax). options->launch->report must be NULL. Errors: those of dpr_reduce_ex(). */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 
@@ -697,7 +704,8 @@ typedef struct dpr_problem {
     const uint64_t *extents;
     /** The distance, in elements, between neighbours in each dimension; may be negative or 0. NULL: the array has no
      * gaps. Copied. Strides of dimensions with one element are ignored. Arrays with gaps or in another order are run by
-     * the strategies for axes, and have one operation, no partial results and no nested launches. */
+     * the strategies for axes, and have one operation, no partial results and no nested launches. The GPU does not run
+     * the operations on them that only flat.fused has kernels for (sumsq to minmax). */
     const int64_t *strides;
     /** NULL, or segments, each with a result of its own: a run is then dpr_reduce_segments_async(). Copied; the numbers
      * are not: every run reads them, when its turn in the stream comes, so they must stay valid and be where the
@@ -907,7 +915,7 @@ typedef struct dpr_recursion_options {
                              one that should be the fastest by what the roots cost, or by what larger problems took;
                              where neither is known, with the first engine that can run the recursion. Later calls with
                              similar roots run each engine that could be faster two to four times, and then stay with
-                             the fastest. Engines that launch kernels from kernels run only by name */
+                             the fastest. `graph`, `level` and `naive` run only by name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
     uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
                              engine looks now and then, so the run may solve more. 0: no limit */
@@ -916,7 +924,8 @@ typedef struct dpr_recursion_options {
                              has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many.
                              Without room, threads and lanes solve their tasks alone, which is slower, with the same
                              results. 0: on the GPU as many as fit 512 MiB, at most 2^23, but at least
-                             twice as many as roots; for `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
+                             twice as many as roots; far fewer if similar runs had at most 2048 tasks. For `cpu` 2^22.
+                             Full stacks of lanes take up to 256 MiB more */
     int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves

@@ -132,7 +132,7 @@ static int parse(int argc, char **argv, request *r) {
          "calls that reduce along axes: arrays such as\n16384x16384:1, or 'all'"},
         {0, "offsets", "TYPE", asked_take_offsets, &a->offsets, "with --segments: i32 (default), u32, i64 or u64"},
         {0, "ladder", NULL, cli_flag, &a->ladder,
-         "all strategies of the GPU but dp.*, in the order of\nteaching (default: sum of i32, 2^24 elements)"},
+         "the GPU's strategies for one array but dp.*, in the\norder of teaching (default: sum of i32, 2^24 elements)"},
         {0, "nested", NULL, cli_flag, &a->nested,
          "what launches from kernels cost, and strategies that make\nthem (default: sum of i32, 2^20 and 2^24 "
          "elements)"},
