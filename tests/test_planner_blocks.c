@@ -1,0 +1,101 @@
+/* Block sizes that callers choose, on a captured machine: which strategies take them, and for which pairs. In builds
+ * with CUDA. */
+#include <string.h>
+
+#include "lists.h"
+#include "machines.h"
+#include "plan/registry.h"
+#include "planner_keys.h"
+#include "support.h"
+
+static dpr_key block_key(int op, int block) {
+    dpr_key key = key_of(&places[5], op, DPR_I32);
+    key.f.block = (uint8_t)block;
+    return key;
+}
+
+static void check_block_by_name(const dpr_machine *machine, size_t strategy, int block) {
+    dpr_choice choice;
+    dpr_key key = block_key(DPR_SUM, block);
+    key.f.strategy = (uint8_t)(strategy + 1);
+    const dpr_status status = dpr_choose(&key, machine, &choice);
+    if (!dpr_strategies[strategy]->takes_block) {
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
+    } else if (EXPECT_STATUS(DPR_OK, status)) {
+        const int pairs = strcmp(dpr_strategies[strategy]->name, "dp.recursive2") == 0; /* of words, each a thread's */
+        const int threads = pairs && block > 5 ? 1 << (block - 1) : 1 << block;
+        EXPECT_EQ_I64(threads, choice.step[0].limits.threads);
+        EXPECT_EQ_I64(threads, dpr_strategies[strategy]->kernel(&key).threads);
+    }
+}
+
+TEST(Planner, a_block_size_leaves_those_that_take_it) {
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (int block = 5; block <= 10; block++) {
+        dpr_choice choice;
+        const dpr_key sum = block_key(DPR_SUM, block), argmax = block_key(DPR_ARGMAX, block);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
+        for (int s = 0; s < choice.steps; s++) {
+            EXPECT_TRUE(choice.step[s].strategy->takes_block);
+            EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
+        }
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
+        EXPECT_CONTAINS(dpr_last_error(), "options->launch->block");
+        for (size_t i = 0; i < dpr_strategy_count(); i++)
+            check_block_by_name(&machine, i, block);
+    }
+}
+
+static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machine) {
+    size_t taken = 0;
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+            const dpr_key key = key_of(&places[5], op, dtype);
+            taken += dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype))
+                     && !dpr_refusal(strategy, &key, &machine->caps);
+        }
+    return taken;
+}
+
+/* Sums, minima and maxima of four types; atomics without sums of floats; coop.tile with three operations on the bits of
+ * integers beside. So none of them passes the tests of its pairs by refusing them. */
+TEST(Planner, demonstrations_take_their_pairs) {
+    const struct {
+        const char *family; /* what their names begin with */
+        size_t strategies, pairs;
+    } of[] = {{"ladder.", 9, 12},    {"atomic.", 5, 10},      {"coop.tile", 1, 24},
+              {"coop.async", 1, 12}, {"dp.recursive", 2, 12}, {"dp.nosync", 1, 12}};
+    size_t seen[LENGTH(of)] = {0}, of_families = 0, all = 0;
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        all += dpr_strategies[i]->takes_block != 0;
+        for (size_t f = 0; f < LENGTH(of); f++)
+            if (strncmp(dpr_strategies[i]->name, of[f].family, strlen(of[f].family)) == 0) {
+                EXPECT_THAT(pairs_taken(dpr_strategies[i], &machine) == of[f].pairs, "%s takes %zu pairs, not %zu",
+                            dpr_strategies[i]->name, pairs_taken(dpr_strategies[i], &machine), of[f].pairs);
+                seen[f]++;
+            }
+    }
+    for (size_t f = 0; f < LENGTH(of); f++) {
+        EXPECT_THAT(seen[f] == of[f].strategies, "%zu strategies are %s*, not %zu", seen[f], of[f].family,
+                    of[f].strategies);
+        of_families += seen[f];
+    }
+    EXPECT_EQ_U64(of_families, all);
+}
+
+/* Compute capability 7.5 has 64 KiB, for what a kernel has of its own too. */
+TEST(Planner, blocks_whose_stages_do_not_fit_are_refused) {
+    dpr_machine machine;
+    dpr_choice choice;
+    dpr_key key = block_key(DPR_SUM, 10);
+    ASSERT_TRUE(machine_load("h200", &machine));
+    machine.caps.gpu.shared_per_block_optin = 64 * 1024;
+    key.f.strategy = (uint8_t)(dpr_strategy_find("coop.async") + 1);
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&key, &machine, &choice));
+    EXPECT_CONTAINS(dpr_last_error(), "shared memory");
+    key.f.block = 9;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+}
