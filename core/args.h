@@ -43,13 +43,10 @@ typedef struct dpr_merge_args {
     uint64_t label;
 } dpr_merge_args;
 
-/* The arguments of kernels of segments, as in dpr_segment_list. */
+/* The arguments of kernels of segments. */
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
-    const void *begins, *ends;
-    uint64_t segments;
-    dpr_dtype numbers; /* the type of begins and ends */
-    dpr_index index;
+    dpr_segment_list list;
     uint32_t log_group; /* segments.group: logarithm of the threads for a segment, to the base 2 */
 } dpr_segment_args;
 

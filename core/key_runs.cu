@@ -17,7 +17,7 @@ struct keys_part {
 
     __device__ keys_part(uint64_t count, unsigned part, unsigned parts) {
         constexpr uint64_t step = 32 * keys_ahead;
-        const uint64_t share = ((count - 1) / parts / step + 1) * step;
+        const uint64_t share = (count > 0 ? (count - 1) / parts / step + 1 : 1) * step;
         from = min(part * share, count);
         to = min(from + share, count);
     }
@@ -78,7 +78,7 @@ template <class Key> __device__ void write_part(const dpr_key_runs_args &args, k
  * all runs as the result. */
 __device__ void add_up(const dpr_key_runs_args &args, unsigned parts) {
     __shared__ uint64_t sums[runs_threads];
-    uint64_t *const counts = args.counts + 1;
+    uint64_t *const counts = args.counts + DPR_RUNS_PARTS;
     const unsigned each = (parts + runs_threads - 1) / runs_threads;
     const unsigned from = min(threadIdx.x * each, parts), to = min(from + each, parts);
     uint64_t sum = 0;
@@ -98,35 +98,33 @@ __device__ void add_up(const dpr_key_runs_args &args, unsigned parts) {
         counts[i] = before;
         before += of_part;
     }
+    const uint64_t all = sums[runs_threads - 1];
+    if (threadIdx.x == 0)
+        args.counts[DPR_RUNS_WRITTEN] = all <= args.room ? all : 0;
     __threadfence(); /* whoever sees the number may launch the kernel that writes, in any stream */
     __syncthreads();
-    if (threadIdx.x == runs_threads - 1) {
-        counts[parts] = sums[threadIdx.x];
-        result_writer{args.run}.write(sums[threadIdx.x]);
+    if (threadIdx.x == 0) {
+        *static_cast<unsigned *>(args.run.scratch) = 0;
+        result_writer{args.run}.write(all);
     }
 }
 
 template <class Key> __device__ void count_runs(const dpr_key_runs_args &args, unsigned part, unsigned parts) {
-    __shared__ bool last;
     const uint64_t n = count_part<Key>(args, {args.run.count, part, parts});
     if (threadIdx.x % 32 == 0)
-        args.counts[1 + part] = n;
+        args.counts[DPR_RUNS_PARTS + part] = n;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        auto *const ticket = reinterpret_cast<unsigned *>(args.counts);
-        last = take_ticket(ticket, gridDim.x);
-        if (last)
-            *ticket = 0;
-    }
-    __syncthreads();
-    if (last)
+    if (last_to_arrive(static_cast<unsigned *>(args.run.scratch)))
         add_up(args, parts);
 }
 
 template <class Key> __device__ void write_runs(const dpr_key_runs_args &args, unsigned part, unsigned parts) {
-    write_part<Key>(args, {args.run.count, part, parts}, args.counts[1 + part]);
+    const uint64_t written = args.counts[DPR_RUNS_WRITTEN];
+    if (written == 0)
+        return;
+    write_part<Key>(args, {args.run.count, part, parts}, args.counts[DPR_RUNS_PARTS + part]);
     if (part == 0 && threadIdx.x == 0)
-        write_begin(args, args.counts[1 + parts], args.run.count);
+        write_begin(args, written, args.run.count);
 }
 
 template <class Key> __device__ void find_runs(const dpr_key_runs_args &args) {
@@ -158,7 +156,7 @@ dpr_kernel kernel(const dpr_key *) {
 
 int launch(const dpr_run *run) {
     const dpr_keys_run *const runs = reinterpret_cast<const dpr_keys_run *>(run); /* whose first member it is */
-    const size_t wanted = (run->count - 1) / (runs_threads * keys_ahead) + 1;
+    const size_t wanted = run->count > 0 ? (run->count - 1) / (runs_threads * keys_ahead) + 1 : 1;
     dpr_launch launch = {};
     launch.entry = reinterpret_cast<const void *>(&runs_kernel);
     launch.blocks = wanted < most_blocks ? static_cast<unsigned>(wanted) : most_blocks;
@@ -166,6 +164,7 @@ int launch(const dpr_run *run) {
     dpr_key_runs_args args = {};
     args.run = dpr_args_of(&launch, run);
     args.counts = runs->counts;
+    args.room = runs->room;
     args.begins = runs->begins;
     args.unique = runs->unique;
     args.key_bytes = static_cast<uint32_t>(dpr_dtypes[run->key.f.dtype].size);
@@ -180,6 +179,7 @@ const dpr_strategy dpr_key_runs = {
     .name = "runs of keys",
     .text = "each warp counts and writes the runs that begin in its part of the keys",
     .side = DPR_ON_GPU,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .kernel = dpr::kernel,
     .launch = dpr::launch,
 };

@@ -6,15 +6,22 @@
 #include "args.h"
 #include "words.h"
 
-/* 64-bit words of `counts`: the ticket, which is 0 between launches; for each part of the keys, the number of runs that
- * begin before it; the number of all runs. */
-enum { DPR_RUNS_BLOCKS = 1024, DPR_RUNS_WARPS = 8, DPR_RUNS_WORDS = 2 + DPR_RUNS_BLOCKS * DPR_RUNS_WARPS };
+/* 64-bit words of `counts`: the number of runs that are written, which is 0 if there are more than there is room for;
+ * for each part of the keys, the number of runs that begin before it. */
+enum {
+    DPR_RUNS_BLOCKS = 1024,
+    DPR_RUNS_WARPS = 8,
+    DPR_RUNS_WRITTEN = 0,
+    DPR_RUNS_PARTS = 1,
+    DPR_RUNS_WORDS = DPR_RUNS_PARTS + DPR_RUNS_BLOCKS * DPR_RUNS_WARPS
+};
 
 /* The run, and where it writes in device memory. */
 typedef struct dpr_keys_run {
-    dpr_run run;      /* the first member. `in` has `count` keys (at least 1) of the key's type; if runs are counted,
-                         `out` receives their number, a uint64_t */
+    dpr_run run;      /* the first member. `in` has `count` keys of the key's type; if runs are counted, `out` receives
+                         their number, a uint64_t */
     uint64_t *counts; /* DPR_RUNS_WORDS words, which the launch that counts writes and the one that writes reads */
+    uint64_t room;    /* the most runs that are written */
     void *begins;     /* NULL: the launch counts. Otherwise it writes the index at which each run begins, and then
                          `count`: numbers of type dpr_key_runs_type(), one more than there are runs */
     void *unique;     /* NULL, or receives the key of each */
@@ -29,6 +36,7 @@ DPR_INLINE dpr_dtype dpr_key_runs_type(uint64_t count) {
 typedef struct dpr_key_runs_args {
     dpr_kernel_args run;
     uint64_t *counts;
+    uint64_t room;
     void *begins;
     void *unique;
     uint32_t key_bytes;

@@ -106,15 +106,10 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
 
 /* The same for a kernel of segments. In that of segments.group, 2^log_group threads reduce one. */
 static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run, unsigned log_group) {
-    const dpr_segment_list *list = run->segments;
     dpr_segment_args args;
     memset(&args, 0, sizeof args);
     args.run = dpr_args_of(launch, run);
-    args.begins = list->begins;
-    args.ends = list->ends;
-    args.segments = list->count;
-    args.numbers = list->dtype;
-    args.index = list->index;
+    args.list = *run->segments;
     args.log_group = log_group;
     return run->enqueue(run, launch, &args.run);
 }

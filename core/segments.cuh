@@ -68,7 +68,7 @@ template <class M>
 __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t begin, uint64_t count,
                               typename M::acc a) {
     if constexpr (M::holds_index) {
-        if (args.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
+        if (args.list.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
             a.index -= begin;
     }
     if constexpr (!M::has_neutral) {

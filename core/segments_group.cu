@@ -15,9 +15,9 @@ __global__ void __launch_bounds__(group_threads) group_kernel(const __grid_const
     let_next_launch();
     wait_for_work_before();
     const auto *in = static_cast<const typename M::storage *>(args.run.in);
-    const segment_numbers begins(args.begins, args.numbers), ends(args.ends, args.numbers);
+    const segment_numbers begins(args.list.begins, args.list.dtype), ends(args.list.ends, args.list.dtype);
     const unsigned size = 1u << args.log_group, group = threadIdx.x / size, lane = threadIdx.x % size;
-    const uint64_t segments = args.segments, groups = group_threads / size;
+    const uint64_t segments = dpr_segment_count(&args.list), groups = group_threads / size;
     /* All threads of a block take part in each round, because shuffles and barriers need them. */
     for (uint64_t first = blockIdx.x * groups; first < segments; first += gridDim.x * groups) {
         const uint64_t i = first + group;

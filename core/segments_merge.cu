@@ -138,8 +138,10 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     let_next_launch();
     open_block(s);
     wait_for_work_before();
-    const uint64_t segments = args.segments;
-    const segment_numbers numbers(args.begins, args.numbers);
+    const uint64_t segments = dpr_segment_count(&args.list);
+    if (segments == 0)
+        return;
+    const segment_numbers numbers(args.list.begins, args.list.dtype);
     const merge_arrays arrays = {static_cast<const unsigned char *>(args.run.in),
                                  elements(args.run),
                                  segments,

@@ -381,7 +381,7 @@ __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &arg
     using X = partial<M>;
     const tile_offsets<Words> offsets = w.template offsets<Words>();
     const unsigned end = offsets[0].end;
-    const bool is_signed = args.numbers == DPR_I32;
+    const bool is_signed = args.list.dtype == DPR_I32;
     const typename M::acc a = end == 0                 ? w.s.carry[at]
                               : end <= w.tile.elements ? X::unpack(w.value_at(w.first + end - 1))
                                                        : M::identity();
@@ -398,7 +398,7 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
     using X = partial<M>;
     const tile_offsets<Words> offsets = w.template offsets<Words>();
     auto *out = static_cast<typename M::result *>(args.run.out) + w.tile.end;
-    const bool is_plain = has_plain_results<M> && !args.run.init.present, is_signed = args.numbers == DPR_I32;
+    const bool is_plain = has_plain_results<M> && !args.run.init.present, is_signed = args.list.dtype == DPR_I32;
     if (threadIdx.x == 0)
         write_first<Words>(w, args, at, keep);
 #pragma unroll 2

@@ -12,6 +12,7 @@
 
 #include "caps.h"
 #include "lists.h"
+#include "words.h"
 
 /* Everything that a choice depends on, except the number of elements: sixteen bytes, compared and hashed as two words.
  */
@@ -80,7 +81,15 @@ typedef struct dpr_segment_list {
     const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
     dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
+    const uint64_t *device_count; /* NULL, or the number of segments, of which `count` is the most, in memory that the
+                                     device can read */
 } dpr_segment_list;
+
+/* The number of segments, by a processor that reaches device_count. */
+DPR_INLINE uint64_t dpr_segment_count(const dpr_segment_list *list) {
+    const uint64_t n = list->device_count ? *list->device_count : list->count;
+    return n < list->count ? n : list->count;
+}
 
 /* An axis of an array: how many indices it has, and the distances of neighbours in the array and in the results. */
 typedef struct dpr_axis {

@@ -51,7 +51,7 @@ TEST(Abi, layout_of_options) {
 }
 
 TEST(Abi, layout_of_segments) {
-    EXPECT_SIZE(dpr_segments, 48);
+    EXPECT_SIZE(dpr_segments, 56);
     EXPECT_AT(dpr_segments, size, 0);
     EXPECT_AT(dpr_segments, count, 8);
     EXPECT_AT(dpr_segments, begins, 16);
@@ -59,6 +59,7 @@ TEST(Abi, layout_of_segments) {
     EXPECT_AT(dpr_segments, dtype, 32);
     EXPECT_AT(dpr_segments, index, 36);
     EXPECT_AT(dpr_segments, check, 40);
+    EXPECT_AT(dpr_segments, device_count, 48);
 }
 
 TEST(Abi, layout_of_axes) {

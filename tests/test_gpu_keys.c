@@ -14,6 +14,7 @@ typedef struct scene {
     unsigned char *keys, *unique, *keys_device, *unique_device, *unique_known, *unique_got;
     int32_t *in, *in_device;
     int64_t *known, *got, *out_device;
+    uint64_t *runs_device;
 } scene;
 
 static void open_scene(void *state) {
@@ -33,8 +34,9 @@ static void open_scene(void *state) {
     s->unique_device = gpu_alloc(DPR_MEMORY_DEVICE, (MOST + SHIFT) * MOST_KEY);
     s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *s->in);
     s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *s->got);
+    s->runs_device = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *s->runs_device);
     ASSERT_TRUE(s->stream && s->keys && s->unique_known && s->unique_got && s->in && s->known && s->got);
-    ASSERT_TRUE(s->keys_device && s->unique_device && s->in_device && s->out_device);
+    ASSERT_TRUE(s->keys_device && s->unique_device && s->in_device && s->out_device && s->runs_device);
     data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
     ASSERT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
 }
@@ -42,7 +44,7 @@ static void open_scene(void *state) {
 static void close_scene(void *state) {
     scene *s = state;
     void *const host[] = {s->keys, s->unique_known, s->unique_got, s->in, s->known, s->got};
-    void *const device[] = {s->keys_device, s->unique_device, s->in_device, s->out_device};
+    void *const device[] = {s->keys_device, s->unique_device, s->in_device, s->out_device, s->runs_device};
     if (gpu_unavailable())
         return;
     for (size_t i = 0; i < LENGTH(host); i++)
@@ -78,23 +80,38 @@ static void make_keys(const scene *s, const call *c, uint32_t chance) {
     EXPECT_TRUE(gpu_copy(s->keys_device, s->keys, (MOST + SHIFT) * bytes));
 }
 
+/* Fills the arrays of results with 0x5a. */
+static void clear_results(const scene *s) {
+    memset(s->unique_got, 0x5a, (MOST + SHIFT) * MOST_KEY);
+    memset(s->got, 0x5a, MOST * sizeof *s->got);
+    EXPECT_TRUE(gpu_copy(s->unique_device, s->unique_got, (MOST + SHIFT) * MOST_KEY));
+    EXPECT_TRUE(gpu_copy(s->out_device, s->got, MOST * sizeof *s->got));
+}
+
+static void fetch_results(const scene *s, const unsigned char *unique, const int64_t *out) {
+    EXPECT_TRUE(gpu_copy(s->unique_got, unique, (MOST + SHIFT) * MOST_KEY));
+    EXPECT_TRUE(gpu_copy(s->got, out, MOST * sizeof *s->got));
+}
+
 /* Reduces on the GPU. Results come to s->got and s->unique_got, which have 0x5a in other places. */
 static dpr_status run_on_gpu(const scene *s, const call *c, uint64_t *runs) {
-    const size_t before = c->shift * dpr_dtype_size(c->dtype), unique_bytes = (MOST + SHIFT) * MOST_KEY;
+    const size_t before = c->shift * dpr_dtype_size(c->dtype);
     unsigned char *const unique = c->results_in_host ? s->unique_got : s->unique_device;
     int64_t *const out = c->results_in_host ? s->got : s->out_device;
     dpr_options options = DPR_OPTIONS_INIT;
     options.stream = c->in_stream ? s->stream : NULL;
-    memset(s->unique_got, 0x5a, unique_bytes);
-    memset(s->got, 0x5a, MOST * sizeof *s->got);
-    EXPECT_TRUE(gpu_copy(s->unique_device, s->unique_got, unique_bytes));
-    EXPECT_TRUE(gpu_copy(s->out_device, s->got, MOST * sizeof *s->got));
+    clear_results(s);
     const dpr_status status =
         dpr_reduce_by_key(s->gpu, (c->keys_in_host ? s->keys : s->keys_device) + before, c->dtype, s->in_device,
                           unique + before, out, runs, c->count, DPR_I32, c->op, &options);
-    EXPECT_TRUE(gpu_copy(s->unique_got, unique, unique_bytes));
-    EXPECT_TRUE(gpu_copy(s->got, out, MOST * sizeof *s->got));
+    fetch_results(s, unique, out);
     return status;
+}
+
+static dpr_status enqueue(const scene *s, const call *c, uint64_t room) {
+    const size_t before = c->shift * dpr_dtype_size(c->dtype);
+    return dpr_reduce_by_key_async(s->gpu, s->keys_device + before, c->dtype, s->in_device, s->unique_device + before,
+                                   s->out_device, s->runs_device, room, c->count, DPR_I32, c->op, NULL, s->stream);
 }
 
 /* Whether `bytes` bytes from `at` on are 0x5a. */
@@ -106,26 +123,52 @@ static int is_untouched(const void *at, size_t bytes) {
     return i == bytes;
 }
 
-static void expect_same(const scene *s, const call *c, uint32_t chance) {
+/* Results of the CPU, for keys that make_keys() makes. Returns the number of runs. */
+static uint64_t know(const scene *s, const call *c, uint32_t chance) {
+    const size_t before = c->shift * dpr_dtype_size(c->dtype);
+    uint64_t known = c->count;
+    make_keys(s, c, chance);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys + before, c->dtype, s->in, s->unique_known, s->known,
+                                            &known, c->count, DPR_I32, c->op, NULL));
+    return known;
+}
+
+/* Whether the first `runs` results and keys are those of the CPU, and the others untouched. */
+static void expect_results(const scene *s, const call *c, uint64_t runs) {
     const size_t bytes = dpr_dtype_size(c->dtype), before = c->shift * bytes;
     const size_t result_bytes = dpr_dtype_size(dpr_result_dtype(c->op, DPR_I32));
-    uint64_t known = c->count, runs;
-    make_keys(s, c, chance);
-    ASSERT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys + before, c->dtype, s->in, s->unique_known, s->known,
-                                            &known, c->count, DPR_I32, c->op, NULL));
-    runs = known; /* room for no more */
-    EXPECT_STATUS(DPR_OK, run_on_gpu(s, c, &runs));
-    ASSERT_EQ_U64(known, runs);
     EXPECT_TRUE(memcmp(s->known, s->got, runs * result_bytes) == 0);
     EXPECT_TRUE(memcmp(s->unique_known, s->unique_got + before, runs * bytes) == 0);
     EXPECT_TRUE(
         is_untouched((unsigned char *)s->got + runs * result_bytes, MOST * sizeof *s->got - runs * result_bytes));
     EXPECT_TRUE(is_untouched(s->unique_got, before));
     EXPECT_TRUE(is_untouched(s->unique_got + before + runs * bytes, MOST * MOST_KEY - runs * bytes));
+}
+
+/* After work of the stream: the number of runs, of which `written` have results. */
+static void expect_enqueued(const scene *s, const call *c, uint64_t known, uint64_t written) {
+    uint64_t runs = 0;
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&runs, s->runs_device, sizeof runs));
+    EXPECT_EQ_U64(known, runs);
+    fetch_results(s, s->unique_device, s->out_device);
+    expect_results(s, c, written);
+}
+
+static void expect_same(const scene *s, const call *c, uint32_t chance) {
+    const uint64_t known = know(s, c, chance);
+    uint64_t runs = known; /* room for no more */
+    EXPECT_STATUS(DPR_OK, run_on_gpu(s, c, &runs));
+    ASSERT_EQ_U64(known, runs);
+    expect_results(s, c, known);
     runs = known - 1;
     EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_on_gpu(s, c, &runs));
     EXPECT_EQ_U64(known, runs);
-    EXPECT_TRUE(is_untouched(s->got, MOST * sizeof *s->got) && is_untouched(s->unique_got, MOST * MOST_KEY));
+    expect_results(s, c, 0);
+    for (int less = 0; less < 2 && !c->keys_in_host && !c->results_in_host; less++) {
+        clear_results(s);
+        EXPECT_STATUS(DPR_OK, enqueue(s, c, known - (uint64_t)less));
+        expect_enqueued(s, c, known, less ? 0 : known);
+    }
     EXPECT_THAT(!test_failed(), "%zu keys of %s, %u of a hundred begin a run, shift %zu, places %d%d%d", c->count,
                 dpr_dtype_name(c->dtype), chance, c->shift, c->keys_in_host, c->results_in_host, c->in_stream);
 }
@@ -157,6 +200,44 @@ KEYS_TEST(places_and_operations) {
                         .in_stream = i >> 2 & 1};
         expect_same(s, &c, 10);
     }
+}
+
+/* A graph follows the keys, whose runs are more or fewer than there is room for. */
+KEYS_TEST(graphs) {
+    NEED_GPU();
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN};
+    static const uint32_t chances[] = {10, 30, 100, 0, 29};
+    const scene *s = fixture;
+    for (size_t i = 0; i < 2 * LENGTH(ops); i++) {
+        const call c = {.dtype = DPR_I64, .op = ops[i / 2], .count = i % 2 ? 3000 : 1 << 20};
+        const uint64_t room = c.count / 3;
+        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room)); /* the workspace and the kernels are there afterwards */
+        ASSERT_TRUE(gpu_stream_wait(s->stream) && gpu_capture_begin(s->stream));
+        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));
+        gpu_graph *const graph = gpu_capture_end(s->stream);
+        ASSERT_TRUE(graph != NULL);
+        for (size_t k = 0; k < LENGTH(chances); k++) {
+            const uint64_t known = know(s, &c, chances[k]);
+            clear_results(s);
+            EXPECT_TRUE(gpu_graph_launch(graph, s->stream));
+            expect_enqueued(s, &c, known, known <= room ? known : 0);
+            EXPECT_THAT(!test_failed(), "%s of %zu keys, %u of a hundred begin a run", dpr_op_name(c.op), c.count,
+                        chances[k]);
+        }
+        gpu_graph_destroy(graph);
+    }
+}
+
+KEYS_TEST(no_keys_in_a_stream) {
+    NEED_GPU();
+    const scene *s = fixture;
+    const uint64_t canary = 77;
+    uint64_t runs = canary;
+    EXPECT_TRUE(gpu_copy(s->runs_device, &canary, sizeof canary));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, NULL, DPR_I32, NULL, NULL, NULL, s->runs_device, 5, 0,
+                                                  DPR_I32, DPR_SUM, NULL, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&runs, s->runs_device, sizeof runs));
+    EXPECT_EQ_U64(0, runs);
 }
 
 /* The next call works after each of these. */

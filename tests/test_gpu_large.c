@@ -1,6 +1,7 @@
 /* Arrays of 2^29 to 2^33 elements, whose results have a closed form. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cycle.h"
 #include "gpu_memory.h"
@@ -246,4 +247,37 @@ TEST(GpuLarge, i32_past_2_to_32) {
 
 TEST(GpuLarge, f32_past_2_to_32) {
     words_past(32, DPR_F32);
+}
+
+/* The array holds the keys and the elements: 100 ones, a two, ones up to element 2^32, and four twos. */
+LARGE_TEST(keys_past_2_to_32) {
+    NEED_MEMORY();
+    enum { RUNS = 4 };
+    static const int64_t sums[RUNS] = {100, 2, ((int64_t)1 << 32) - 100, 8};
+    static const unsigned char one = 1, twos[] = {2, 2, 2, 2}, keys[RUNS] = {1, 2, 1, 2};
+    const size_t count = ((size_t)1 << 32) + 5;
+    struct {
+        int64_t sums[RUNS];
+        uint64_t runs;
+        unsigned char keys[RUNS];
+    } got = {{0}, 0, {0}}, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *there);
+    dpr_stream stream = gpu_stream_create();
+    uint64_t runs = RUNS;
+    ASSERT_TRUE(there && stream && gpu_repeat(fixture->in, fixture->bytes, &one, 1));
+    ASSERT_TRUE(gpu_copy(fixture->in + 100, twos, 1) && gpu_copy(fixture->in + count - 4, twos, sizeof twos));
+    for (int in_stream = 0; in_stream < 2; in_stream++) {
+        EXPECT_TRUE(gpu_copy(there, &(unsigned char[sizeof got]){0}, sizeof got));
+        if (in_stream)
+            EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
+                                                          there->sums, &there->runs, RUNS, count, DPR_U8, DPR_SUM, NULL,
+                                                          stream));
+        else
+            EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
+                                                    there->sums, &runs, count, DPR_U8, DPR_SUM, NULL));
+        EXPECT_TRUE(gpu_stream_wait(stream) && gpu_copy(&got, there, sizeof got));
+        EXPECT_EQ_U64(RUNS, in_stream ? got.runs : runs);
+        EXPECT_TRUE(memcmp(got.sums, sums, sizeof sums) == 0 && memcmp(got.keys, keys, sizeof keys) == 0);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    gpu_free(DPR_MEMORY_DEVICE, there);
 }

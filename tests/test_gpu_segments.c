@@ -263,3 +263,85 @@ TEST(GpuSegments, memory_checks_and_graphs) {
     EXPECT_TRUE(gpu_stream_destroy(stream));
     close_scene(&s);
 }
+
+/* Where a number of segments lies, and the calls that read it there. */
+typedef struct counted {
+    scene *scene;
+    dpr_segments segments;
+    dpr_options options;
+    dpr_memory memory; /* of `number` */
+    uint64_t *number;
+    gpu_graph *graph;
+    dpr_stream stream;
+} counted;
+
+static void set_number(const counted *c, uint64_t number) {
+    if (c->memory == DPR_MEMORY_DEVICE)
+        EXPECT_TRUE(gpu_copy(c->number, &number, sizeof number));
+    else
+        *c->number = number;
+}
+
+/* Sums of ones in `out`, which is in memory that the host reaches, or in device memory: `number` of them. */
+static void expect_sums(const counted *c, const int64_t *out, uint64_t number) {
+    const scene *s = c->scene;
+    int64_t *const got = (int64_t *)(void *)s->got;
+    size_t wrong = 0;
+    EXPECT_TRUE(gpu_copy(got, out, MOST_SEGMENTS * sizeof *got));
+    for (size_t i = 0; i < MOST_SEGMENTS; i++)
+        wrong += got[i] != (i < number && i < c->segments.count ? s->ends[i] - s->begins[i] : 0x5a5a5a5a5a5a5a5a);
+    EXPECT_THAT(wrong == 0, "%s, %llu of %llu segments: %zu results are wrong", c->options.strategy,
+                (unsigned long long)number, (unsigned long long)c->segments.count, wrong);
+}
+
+/* Launches the graph, and calls that wait with results in device and in pageable memory. */
+static void run_counted(const counted *c, uint64_t number) {
+    scene *s = c->scene;
+    int64_t *const on_device = (int64_t *)(void *)s->out_device, *const pageable = (int64_t *)(void *)s->known;
+    set_number(c, number);
+    for (int way = 0; way < 3; way++) {
+        int64_t *const out = way == 2 ? pageable : on_device;
+        memset(pageable, 0x5a, MOST_SEGMENTS * sizeof *pageable);
+        EXPECT_TRUE(gpu_copy(on_device, pageable, MOST_SEGMENTS * sizeof *pageable));
+        if (way == 0)
+            EXPECT_TRUE(gpu_graph_launch(c->graph, c->stream) && gpu_stream_wait(c->stream));
+        else
+            EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, out, s->count, DPR_I32, DPR_SUM,
+                                                      &c->segments, &c->options));
+        expect_sums(c, out, number);
+    }
+}
+
+/* The number of segments is in device or pinned memory, and changes between launches of one graph. */
+TEST(GpuSegments, offsets_whose_number_the_device_has) {
+    NEED_GPU();
+    static const char *const strategies[] = {"segments.merge", "segments.group"};
+    static const dpr_memory memories[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED};
+    const int32_t one = 1;
+    scene s;
+    open_scene(&s);
+    s.count = MOST_ELEMENTS - 1;
+    EXPECT_TRUE(gpu_repeat(s.in_device, MOST_ELEMENTS * sizeof one, &one, sizeof one));
+    for (size_t k = 0; k < 2 * LENGTH(memories) * LENGTH(lengths) && !test_failed(); k++) {
+        counted c = {.scene = &s, .segments = DPR_SEGMENTS_INIT, .options = DPR_OPTIONS_INIT};
+        c.memory = memories[k / 2 % LENGTH(memories)];
+        c.number = gpu_alloc(c.memory, sizeof *c.number);
+        c.options.strategy = strategies[k % 2];
+        c.segments.count = make_segments(&s, lengths[k / 2 / LENGTH(memories)], 0, 0);
+        c.segments.begins = s.numbers_device;
+        c.segments.device_count = c.number;
+        convert_numbers(&s, c.segments.dtype);
+        c.stream = gpu_stream_create();
+        EXPECT_TRUE(gpu_capture_begin(c.stream));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s.gpu, s.in_device, s.out_device, s.count, DPR_I32, DPR_SUM,
+                                                        &c.segments, &c.options, c.stream));
+        c.graph = gpu_capture_end(c.stream);
+        const uint64_t most = c.segments.count, numbers[] = {most, 0, 1, most / 2, most - 1, most + 1, UINT64_MAX, 0};
+        for (size_t i = 0; i < LENGTH(numbers); i++)
+            run_counted(&c, numbers[i]);
+        gpu_graph_destroy(c.graph);
+        EXPECT_TRUE(gpu_stream_destroy(c.stream));
+        gpu_free(c.memory, c.number);
+    }
+    close_scene(&s);
+}

@@ -375,6 +375,37 @@ TEST(Segments, none_of_them_and_none_of_elements) {
     dpr_ctx_destroy(ctx);
 }
 
+/* The number of segments is read when the run begins, by calls and by plans. */
+TEST(Segments, number_in_memory) {
+    static const int32_t in[] = {1, 2, 3, 4};
+    static const int64_t offsets[] = {0, 1, 2, 4};
+    static const uint64_t numbers[] = {2, 0, 3, 1000, 1};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    uint64_t number = 0;
+    segments.count = 3;
+    segments.begins = offsets;
+    segments.device_count = &number;
+    problem.dtype = DPR_I32;
+    problem.segments = &segments;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    for (size_t k = 0; k < 3 * LENGTH(numbers); k++) {
+        static const int64_t sums[] = {1, 2, 7};
+        int64_t out[3] = {-1, -1, -1};
+        number = numbers[k / 3];
+        EXPECT_STATUS(DPR_OK, k % 3 == 0 ? dpr_reduce_segments(ctx, in, out, 4, DPR_I32, DPR_SUM, &segments, NULL)
+                              : k % 3 == 1
+                                  ? dpr_reduce_segments_async(ctx, in, out, 4, DPR_I32, DPR_SUM, &segments, NULL, NULL)
+                                  : dpr_plan_run(plan, in, out, NULL));
+        for (size_t i = 0; i < LENGTH(sums); i++)
+            EXPECT_EQ_I64(i < number ? sums[i] : -1, out[i]);
+    }
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}
+
 /* ---- Mistakes ---- */
 
 TEST(Segments, outside_of_the_array) {
@@ -417,6 +448,7 @@ TEST(Segments, outside_of_the_array) {
 TEST(Segments, mistakes) {
     static const float in[4] = {1};
     static const int64_t offsets[] = {0, 2, 4};
+    static const uint64_t number = 2;
     dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
     dpr_launch_report report;
     dpr_ctx *ctx = cpu_ctx();
@@ -448,7 +480,13 @@ TEST(Segments, mistakes) {
     segments.index = DPR_INDEX_IN_SEGMENT;
     segments.check = 2;
     EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->check is 2", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.check = 1;
+    segments.device_count = &number;
+    EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "segments->check is 1", ctx, in, out, DPR_F32, DPR_SUM, &segments);
     segments.check = 0;
+    segments.device_count = (const uint64_t *)((const char *)&number + 4);
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "segments->device_count is", ctx, in, out, DPR_F32, DPR_SUM, &segments);
+    segments.device_count = NULL;
     segments.count = UINT64_MAX;
     EXPECT_REFUSED(DPR_ERR_SIZE, "segments->count is 18446744073709551615", ctx, in, out, DPR_F32, DPR_SUM, &segments);
     segments.count = 2;
@@ -555,6 +593,53 @@ TEST(ByKey, little_room) {
     EXPECT_TRUE(out[0] == 3 && out[1] == 3 && out[2] == 4);
     EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, 0, DPR_F64, DPR_ARGMIN, NULL));
     EXPECT_EQ_U64(0, runs);
+    dpr_ctx_destroy(ctx);
+}
+
+/* In the CPU's context the call is done on return. */
+TEST(ByKey, in_no_stream) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    for (uint64_t room = 0; room < 6; room++) {
+        uint8_t unique[4] = {9, 9, 9, 9};
+        double out[4] = {9, 9, 9, 9};
+        uint64_t runs = 77;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, unique, out, &runs, room, 4, DPR_F64,
+                                                      DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(3, runs);
+        if (room < 3)
+            EXPECT_TRUE(unique[0] == 9 && out[0] == 9);
+        else
+            EXPECT_TRUE(unique[0] == 1 && unique[1] == 2 && unique[2] == 3 && out[0] == 3 && out[1] == 3
+                        && out[2] == 4);
+        EXPECT_TRUE(unique[3] == 9 && out[3] == 9);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, room, 0, DPR_F64,
+                                                      DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(0, runs);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, mistakes_in_no_stream) {
+    static const int32_t keys[] = {1, 1, 2, 3};
+    static const float in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    int32_t unique[4] = {9};
+    double out[4] = {9};
+    uint64_t runs = 77;
+#define EXPECT_NONE(STATUS, SENTENCE, KEYS, UNIQUE, OUT, RUNS, STREAM)                                                 \
+    EXPECT_STATUS(STATUS, dpr_reduce_by_key_async(ctx, KEYS, DPR_I32, in, UNIQUE, OUT, RUNS, 4, 4, DPR_F32, DPR_SUM,   \
+                                                  NULL, STREAM));                                                      \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 77)
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "keys is NULL", NULL, unique, out, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "out is NULL", keys, unique, NULL, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", keys, unique, out, NULL, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", keys, (char *)unique + 2, out, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "runs is", keys, unique, out, (uint64_t *)(void *)((char *)out + 4), NULL);
+    EXPECT_NONE(DPR_ERR_INVALID_OPTION, "stream", keys, unique, out, &runs, (dpr_stream)&runs);
+#undef EXPECT_NONE
     dpr_ctx_destroy(ctx);
 }
 

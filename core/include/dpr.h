@@ -11,8 +11,9 @@
  *   After any other status the objects passed in are as they were and the next call works, except on a device that CUDA
  *   can no longer use in this process. There are three exceptions. A function that writes a text sets *len when it
  *   returns DPR_ERR_BUFFER_TOO_SMALL, and dpr_reduce_by_key() sets *runs. A launch report (dpr_launch_options.report)
- * may have changed after any status. A call that waits for its result may have changed it in device or managed memory
- * when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0).
+ *   may have changed after any status. A call that waits for its result may have changed it in device or managed memory
+ *   when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0), and dpr_reduce_by_key_async() may have
+ *   written what it writes.
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
@@ -570,10 +571,14 @@ typedef struct dpr_segments {
                              DPR_ERR_SEGMENT, before a result is written. 0: not checked; such a segment is then
                              undefined behaviour */
     int reserved;       /**< 0 */
+    /** NULL, or where the number of segments is when the run begins, if that is not known before. `count` is then the
+     * most: so many numbers and results have room, and a greater number counts as `count`. Results beyond the number
+     * stay as they are. On the GPU in memory that its streams reach; then also `check` is 0. */
+    const uint64_t *device_count;
 } dpr_segments;
 
 #define DPR_SEGMENTS_INIT                                                                                              \
-    { sizeof(dpr_segments), 0, NULL, NULL, DPR_I64, DPR_INDEX_IN_SEGMENT, 0, 0 }
+    { sizeof(dpr_segments), 0, NULL, NULL, DPR_I64, DPR_INDEX_IN_SEGMENT, 0, 0, NULL }
 DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
 
 /** Reduces each segment of in[0 .. count-1], and writes its result to out[i], where `out` has room for
@@ -622,6 +627,17 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
+
+/** As dpr_reduce_by_key(), but enqueues the call in `stream` and returns at once: all arrays must be where the stream
+ * reaches them, and stay valid until the run is done. It can be captured in a CUDA graph, and allocates nothing after
+ * the first run in a stream. It takes 64 KiB of device memory, and 4 bytes for each run that there is room for (8 from
+ * 2^32 elements on). In the CPU's context `stream` is NULL, and the call is done on return.
+ *
+ * @param runs  receives how many runs there are.
+ * @param room  the room in `unique_keys` and `out`, in runs. If there are more, only *runs is written. */
+DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
+                                           void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
+                                           dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream);
 
 /* ---- Axes ------------------------------------------------------------------------------------------------------- */
 

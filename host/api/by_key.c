@@ -1,4 +1,4 @@
-/* dpr_reduce_by_key(): checks the call, finds the runs, and reduces them as segments. */
+/* dpr_reduce_by_key() and its form for streams: they check the call, find the runs, and reduce them as segments. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,17 +35,15 @@ static dpr_status check_room(const keyed *k, uint64_t found) {
                     (unsigned long long)found);
 }
 
-/* Reduces the runs, which together are all elements; `out` has room for them. From now on the call's further arrays are
- * those of segments: where the runs begin, at `place`. */
-static dpr_status reduce_runs(dpr_ctx *ctx, keyed *k, const void *begins, dpr_dtype type, uint64_t runs,
-                              dpr_place place) {
+/* Makes the runs, which together are all elements, the segments of the call; `out` has room for them. From now on the
+ * call's further arrays are those of segments: where the runs begin, at `place`. */
+static void use_runs(keyed *k, const void *begins, dpr_dtype type, uint64_t runs, dpr_place place) {
     const void *const ends = (const char *)begins + dpr_dtype_size(type);
     const dpr_segment_list list = {.count = runs, .begins = begins, .ends = ends, .dtype = type};
     dpr_parts_array *const more = &k->parts.array[DPR_PARTS_MORE];
     more[0] = (dpr_parts_array){.name = "keys", .at = begins, .place = place};
     more[1] = (dpr_parts_array){.name = "keys", .at = NULL, .place = in_host_memory};
     k->parts.shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
-    return dpr_parts_run(ctx, &k->parts, k->parts.request.count);
 }
 
 /* ---- On the CPU ---- */
@@ -59,8 +57,10 @@ static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);
     status = check_room(k, *found);
-    if (status == DPR_OK)
-        status = reduce_runs(ctx, k, begins, DPR_I64, *found, in_host_memory);
+    if (status == DPR_OK) {
+        use_runs(k, begins, DPR_I64, *found, in_host_memory);
+        status = dpr_parts_run(ctx, &k->parts, k->parts.request.count);
+    }
     if (status == DPR_OK && k->unique)
         dpr_runs_keys(k->keys, k->key_bytes, begins, *found, k->unique);
     free(begins);
@@ -69,20 +69,20 @@ static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
 
 /* ---- On the GPU ---- */
 
-/* Device memory of a call. */
-typedef struct held {
-    void *keys;   /* a copy of keys in pageable memory; otherwise NULL */
-    void *counts; /* as in dpr_keys_run */
-    void *runs;   /* where the runs begin, and then their keys, if these are wanted */
-} held;
+static dpr_status pass_once(dpr_ctx *ctx, dpr_keys_run *r, int sms, const dpr_host_result *count, dpr_misfit *misfit) {
+    r->run.sms = sms;
+    return dpr_start_on_gpu(dpr_ctx_gpu(ctx), dpr_this_build.key_runs, &r->run, count, misfit);
+}
 
-static void free_held(dpr_device *device, const held *h) {
-    if (h->keys)
-        dpr_device_free(device, h->keys);
-    if (h->counts)
-        dpr_device_give_back(device, h->counts);
-    if (h->runs)
-        dpr_device_give_back(device, h->runs);
+/* Enqueues a pass over the keys at r.run.in. It counts the runs, for *r.run.out; or, if r.begins is not NULL, writes
+ * where they begin, and their keys. With `count` the call waits for the number of runs instead. */
+static dpr_status pass(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_host_result *count) {
+    dpr_misfit misfit = {0, 0};
+    r.room = k->room;
+    r.run.count = k->parts.request.count;
+    r.run.key.f.dtype = DPR_ROW(k->dtype);
+    const dpr_status status = pass_once(ctx, &r, (int)dpr_ctx_machine(ctx)->caps.gpu.sm_count, count, &misfit);
+    return misfit.sms ? pass_once(ctx, &r, misfit.sms, count, &misfit) : status;
 }
 
 /* Bytes of where the runs begin, a multiple of 8, because keys of up to 8 bytes may follow. */
@@ -91,18 +91,28 @@ static size_t begins_bytes(const keyed *k, uint64_t found) {
     return (bytes + 7) / 8 * 8;
 }
 
-/* Counts the runs, whose number is then in *count, if h->runs is NULL. Otherwise writes where the `found` runs begin,
- * and their keys if they are wanted. Blocking. */
-static dpr_status find_runs(dpr_ctx *ctx, const keyed *k, const held *h, const dpr_host_result *count, uint64_t found) {
-    dpr_misfit misfit = {0, 0};
-    dpr_keys_run r = {.counts = h->counts, .begins = h->runs};
-    r.run.in = h->keys ? h->keys : k->keys;
-    r.run.count = k->parts.request.count;
-    r.run.key.f.dtype = DPR_ROW(k->dtype);
-    r.run.stream = k->parts.request.stream;
-    if (h->runs && k->unique)
-        r.unique = (char *)h->runs + begins_bytes(k, found);
-    return dpr_start_on_gpu(dpr_ctx_gpu(ctx), dpr_this_build.key_runs, &r.run, count, &misfit);
+static dpr_place on_device(const dpr_ctx *ctx) {
+    return (dpr_place){DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+}
+
+/* ---- On the GPU, waiting ---- */
+
+/* What a call has of the device. */
+typedef struct held {
+    dpr_stream stream; /* what follows the counting is done in it */
+    void *keys;        /* a copy of keys in pageable memory; otherwise NULL */
+    dpr_loan counts;   /* as in dpr_keys_run */
+    dpr_loan runs;     /* where the runs begin, and then their keys, if these are wanted */
+} held;
+
+static void give_back(dpr_ctx *ctx, const held *h) {
+    dpr_device *const device = dpr_ctx_gpu(ctx);
+    if (h->counts.memory)
+        dpr_device_take_back(device, h->counts, h->stream);
+    if (h->runs.memory)
+        dpr_device_take_back(device, h->runs, h->stream);
+    if (h->keys)
+        dpr_device_free(device, h->keys);
 }
 
 /* Copies keys in pageable memory to the device, after the work that the call comes after. */
@@ -115,81 +125,132 @@ static dpr_status copy_keys(dpr_ctx *ctx, const keyed *k, held *h) {
     return status == DPR_OK ? dpr_device_upload(device, k->keys, bytes, bytes, &h->keys) : status;
 }
 
+/* Counts the runs after the work that the call comes after. So the rest of the call may be done in any stream: in the
+ * device's own if the caller has named none. */
 static dpr_status count_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t *found) {
-    dpr_status status = DPR_OK;
-    if (k->parts.array[DPR_PARTS_MORE].place.memory == DPR_MEMORY_HOST)
+    dpr_device *const device = dpr_ctx_gpu(ctx);
+    dpr_status status = dpr_device_own_stream(device, &h->stream);
+    if (status == DPR_OK)
+        status = dpr_device_lend(device, DPR_RUNS_WORDS * sizeof(uint64_t), h->stream, &h->counts);
+    if (status == DPR_OK) /* the counting is done in another stream */
+        status = dpr_device_wait_for_stream(device, h->stream);
+    if (status == DPR_OK && k->parts.array[DPR_PARTS_MORE].place.memory == DPR_MEMORY_HOST)
         status = copy_keys(ctx, k, h);
-    if (status == DPR_OK)
-        status = dpr_device_borrow(dpr_ctx_gpu(ctx), DPR_RUNS_WORDS * sizeof(uint64_t), sizeof(uint64_t), &h->counts);
-    return status == DPR_OK ? find_runs(ctx, k, h, &(dpr_host_result){found, sizeof *found}, 0) : status;
+    if (status != DPR_OK)
+        return status;
+    dpr_keys_run r = {.counts = h->counts.memory};
+    r.run.in = h->keys ? h->keys : k->keys;
+    r.run.stream = k->parts.request.stream;
+    status = pass(ctx, k, r, &(dpr_host_result){found, sizeof *found});
+    if (status == DPR_OK && r.run.stream)
+        h->stream = r.run.stream;
+    return status;
 }
 
-/* Copies keys of runs from the device. */
-static dpr_status put_keys(dpr_ctx *ctx, const keyed *k, dpr_place place, void *to, const void *from, size_t bytes) {
-    const dpr_stream stream = k->parts.request.stream;
-    return stream ? dpr_device_put_in_stream(dpr_ctx_gpu(ctx), stream, to, from, bytes)
-                  : dpr_device_put(place, to, from, bytes);
+/* Writes where the runs begin, and their keys if they are wanted, behind them. */
+static dpr_status write_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t found) {
+    const size_t bytes = begins_bytes(k, found);
+    const dpr_status status =
+        dpr_device_lend(dpr_ctx_gpu(ctx), bytes + (k->unique ? (size_t)found * k->key_bytes : 0), h->stream, &h->runs);
+    if (status != DPR_OK)
+        return status;
+    dpr_keys_run r = {.counts = h->counts.memory, .begins = h->runs.memory};
+    r.unique = k->unique ? (char *)h->runs.memory + bytes : NULL;
+    r.run.in = h->keys ? h->keys : k->keys;
+    r.run.stream = h->stream;
+    return pass(ctx, k, r, NULL);
 }
 
-/* The same to memory of the call's own, before the results change. Afterwards the keys go to the caller's host memory
+/* Reduces the runs that have been written, copies their keys from h->runs to `to`, unless that is NULL, and waits. */
+static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found, void *to) {
+    const int is_pageable = k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
+    const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
+    use_runs(k, h->runs.memory, dpr_key_runs_type(k->parts.request.count), found, on_device(ctx));
+    k->parts.request.stream = h->stream;
+    const dpr_status status = is_pageable ? dpr_parts_run(ctx, &k->parts, k->parts.request.count)
+                                          : dpr_parts_enqueue(ctx, &k->parts, h->stream);
+    if (status != DPR_OK || (is_pageable && !to))
+        return status;
+    return dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, to, unique, (size_t)found * k->key_bytes);
+}
+
+/* The same for unique keys in host memory: they are fetched before the results change, and afterwards go to the caller
  * by a copy that cannot fail. */
-static dpr_status fetch_keys(dpr_ctx *ctx, const keyed *k, const void *from, size_t bytes, void **out) {
-    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
-    *out = malloc(bytes);
-    if (!*out)
-        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of keys", bytes);
-    return put_keys(ctx, k, on_device, *out, from, bytes);
-}
-
-/* Reduces the runs that have been written, and gives the caller their keys. */
-static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found) {
-    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
-    const dpr_place place = k->parts.array[DPR_PARTS_MORE + 1].place; /* of the unique keys */
-    const int in_host = place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
-    const void *const unique = (const char *)h->runs + begins_bytes(k, found);
+static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found) {
+    const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
     const size_t bytes = (size_t)found * k->key_bytes;
-    void *fetched = NULL;
-    dpr_status status = k->unique && in_host ? fetch_keys(ctx, k, unique, bytes, &fetched) : DPR_OK;
+    void *const fetched = malloc(bytes);
+    if (!fetched)
+        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of keys", bytes);
+    dpr_status status = dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, fetched, unique, bytes);
     if (status == DPR_OK)
-        status = reduce_runs(ctx, k, h->runs, dpr_key_runs_type(k->parts.request.count), found, on_device);
-    if (status == DPR_OK && fetched)
+        status = reduce_written(ctx, k, h, found, NULL);
+    if (status == DPR_OK)
         memcpy(k->unique, fetched, bytes);
-    else if (status == DPR_OK && k->unique)
-        status = put_keys(ctx, k, place, k->unique, unique, bytes);
     free(fetched);
     return status;
 }
 
-static dpr_status reduce_on_gpu(dpr_ctx *ctx, keyed *k, held *h, uint64_t found) {
-    const size_t bytes = begins_bytes(k, found) + (k->unique ? (size_t)found * k->key_bytes : 0);
-    dpr_status status = dpr_device_borrow(dpr_ctx_gpu(ctx), bytes, 0, &h->runs);
-    if (status == DPR_OK)
-        status = find_runs(ctx, k, h, &(dpr_host_result){NULL, 0}, found);
-    return status == DPR_OK ? reduce_written(ctx, k, h, found) : status;
-}
-
 static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
-    held h = {NULL, NULL, NULL};
+    const dpr_memory place = k->parts.array[DPR_PARTS_MORE + 1].place.memory; /* of the unique keys */
+    const int for_host = k->unique && (place == DPR_MEMORY_HOST || place == DPR_MEMORY_PINNED);
+    held h = {.stream = NULL};
     dpr_status status = count_on_gpu(ctx, k, &h, found);
     if (status == DPR_OK)
         status = check_room(k, *found);
     if (status == DPR_OK)
-        status = reduce_on_gpu(ctx, k, &h, *found);
-    free_held(dpr_ctx_gpu(ctx), &h);
+        status = write_on_gpu(ctx, k, &h, *found);
+    if (status == DPR_OK)
+        status = for_host ? reduce_for_host(ctx, k, &h, *found) : reduce_written(ctx, k, &h, *found, k->unique);
+    give_back(ctx, &h);
+    return status;
+}
+
+/* ---- On the GPU, in a stream ---- */
+
+/* Enqueues all passes. `memory` has room for the counts, and behind them for where the runs begin. */
+static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint64_t *runs, dpr_stream stream) {
+    dpr_keys_run r = {.counts = memory};
+    r.run.in = k->keys;
+    r.run.out = runs;
+    r.run.stream = stream;
+    dpr_status status = pass(ctx, k, r, NULL);
+    if (status != DPR_OK || k->room == 0)
+        return status;
+    r.begins = memory + DPR_RUNS_WORDS;
+    r.unique = k->unique;
+    status = pass(ctx, k, r, NULL);
+    if (status != DPR_OK)
+        return status;
+    use_runs(k, r.begins, dpr_key_runs_type(k->parts.request.count), k->room, on_device(ctx));
+    k->parts.shape.segments.device_count = memory + DPR_RUNS_WRITTEN;
+    return dpr_parts_enqueue(ctx, &k->parts, stream);
+}
+
+static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream stream) {
+    const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + begins_bytes(k, k->room);
+    dpr_loan loan;
+    dpr_status status = dpr_device_lend(dpr_ctx_gpu(ctx), bytes, stream, &loan);
+    if (status != DPR_OK)
+        return status;
+    status = enqueue_passes(ctx, k, loan.memory, runs, stream);
+    dpr_device_take_back(dpr_ctx_gpu(ctx), loan, stream);
     return status;
 }
 
 /* ---- The call ---- */
 
-/* Checks what a call with keys needs beyond dpr_parts_make(). */
-static dpr_status prepare(dpr_ctx *ctx, keyed *k) {
-    static const char *const names[] = {"keys", "unique_keys"};
-    dpr_status status = check_keys("keys", k->keys, k->dtype);
-    if (status == DPR_OK && k->unique)
+/* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
+ * that a stream reaches. */
+static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
+    static const char *const names[] = {"keys", "unique_keys", "runs"};
+    const int has_keys = k->parts.request.count > 0;
+    dpr_status status = has_keys ? check_keys("keys", k->keys, k->dtype) : DPR_OK;
+    if (status == DPR_OK && has_keys && k->unique)
         status = check_keys("unique_keys", k->unique, k->dtype);
     if (status == DPR_OK && k->room > 0)
         status = dpr_request_check(&k->parts.request, k->parts.in, &k->parts.out);
-    return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, (const void *const[]){k->keys, k->unique})
+    return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, (const void *const[]){k->keys, k->unique, runs})
                             : status;
 }
 
@@ -203,10 +264,39 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     k.room = *runs;
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK && count > 0)
-        status = prepare(ctx, &k);
+        status = prepare(ctx, &k, NULL);
     if (status == DPR_OK && count > 0)
         status = dpr_parts_on_device(&k.parts) ? run_on_gpu(ctx, &k, &found) : run_on_cpu(ctx, &k, &found);
     if (status == DPR_OK || status == DPR_ERR_BUFFER_TOO_SMALL)
         *runs = found;
     return status;
+}
+
+/* The call in the CPU's context. */
+static dpr_status run_at_once(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
+    uint64_t found = 0;
+    const dpr_status status = k->parts.request.count > 0 ? run_on_cpu(ctx, k, &found) : DPR_OK;
+    if (status != DPR_OK && status != DPR_ERR_BUFFER_TOO_SMALL)
+        return status;
+    *runs = found;
+    return DPR_OK;
+}
+
+dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
+                                   void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
+                                   dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream) {
+    keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .key_bytes = dpr_dtype_size(key_dtype)};
+    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
+    if (status == DPR_OK)
+        status = dpr_parts_no_stream(ctx, &k.parts, stream);
+    if (status == DPR_OK)
+        status = dpr_shape_check_pointer("runs", runs, DPR_U64);
+    k.room = room < count ? room : count;
+    if (status == DPR_OK)
+        status = prepare(ctx, &k, runs);
+    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
+        return run_at_once(ctx, &k, runs);
+    if (status == DPR_OK)
+        status = dpr_parts_reach_stream(&k.parts);
+    return status == DPR_OK ? enqueue(ctx, &k, runs, stream) : status;
 }

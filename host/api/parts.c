@@ -34,10 +34,10 @@ dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *c, dpr_strea
 
 /* ---- Where the arrays lie ---- */
 
-dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[2], const void *const more[2]) {
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[3], const void *const more[3]) {
     c->array[DPR_PARTS_IN] = (dpr_parts_array){.name = "in", .at = c->request.count > 0 ? c->in : NULL};
     c->array[DPR_PARTS_OUT] = (dpr_parts_array){.name = "out", .at = c->out};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < DPR_PARTS_ARRAYS - DPR_PARTS_MORE; i++)
         c->array[DPR_PARTS_MORE + i] = (dpr_parts_array){.name = names[i], .at = more[i]};
     for (dpr_parts_array *a = c->array; a < c->array + DPR_PARTS_ARRAYS; a++) {
         a->place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
@@ -92,7 +92,7 @@ dpr_status dpr_parts_reach_stream(const dpr_parts *c) {
 
 /* ---- Copies on the device ---- */
 
-/* What the GPU uses instead of arrays in pageable memory: the two last ones and the results. */
+/* What the GPU uses instead of arrays in pageable memory: numbers of segments, and the results. */
 typedef struct staged {
     void *more[2], *out;
     size_t out_bytes;
@@ -103,7 +103,7 @@ static int is_pageable(const dpr_parts_array *a) {
     return a->at && a->place.memory == DPR_MEMORY_HOST;
 }
 
-/* Bytes of one of the two last arrays: `count` numbers, or one more for offsets. */
+/* Bytes of an array of numbers of segments: `count` of them, or one more for offsets. */
 static size_t number_bytes(const dpr_parts *c) {
     const dpr_segment_list *list = &c->shape.segments;
     return (size_t)(list->count + !c->shape.has_ends) * dpr_dtypes[DPR_ROW(list->dtype)].size;
@@ -127,9 +127,9 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s)
             status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, number_bytes(c), number_bytes(c),
                                        &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
-    if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
-        status = dpr_device_upload(device, NULL, 0, s->out_bytes, &s->out);
     s->segments = c->shape.segments;
+    if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT])) /* results that there turn out not to be stay */
+        status = dpr_device_upload(device, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
     if (status != DPR_OK || !s->segments.begins)
         return status;
     if (s->more[0]) {

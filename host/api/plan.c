@@ -91,6 +91,8 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
         status = check_reach(&plan, plan.shape.segments.begins, "segments->begins");
     if (status == DPR_OK && plan.shape.has_ends)
         status = check_reach(&plan, plan.shape.segments.ends, "segments->ends");
+    if (status == DPR_OK)
+        status = check_reach(&plan, plan.shape.segments.device_count, "segments->device_count");
     if (status != DPR_OK)
         return status;
     dpr_plan *made = malloc(sizeof *made);
@@ -121,6 +123,14 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     if (run.device_count && *run.device_count < run.count)
         run.count = (size_t)*run.device_count;
     run.device_count = NULL;
+    dpr_segment_list segments = plan->shape.segments;
+    if (segments.device_count) {
+        segments.count = dpr_segment_count(&segments);
+        segments.device_count = NULL;
+        run.segments = &segments;
+    }
+    if (run.segments && run.segments->count == 0)
+        return DPR_OK;
     dpr_start_on_cpu(plan->step->strategy, &run);
     if (run.launch_report)
         memset(run.launch_report, 0, run.report_size);

@@ -38,7 +38,7 @@ static size_t count_elements(const dpr_segment_list *list) {
 
 /* The checks before segments are reduced. */
 static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c) {
-    static const char *const names[] = {"segments->begins", "segments->ends"};
+    static const char *const names[] = {"segments->begins", "segments->ends", "segments->device_count"};
     dpr_status status = dpr_shape_of_segments(segments, &c->shape);
     if (status != DPR_OK || c->shape.results == 0)
         return status;
@@ -46,7 +46,18 @@ static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts 
     if (status != DPR_OK)
         return status;
     const dpr_segment_list *list = &c->shape.segments;
-    return dpr_parts_place(ctx, c, names, (const void *const[]){list->begins, c->shape.has_ends ? list->ends : NULL});
+    return dpr_parts_place(
+        ctx, c, names, (const void *const[]){list->begins, c->shape.has_ends ? list->ends : NULL, list->device_count});
+}
+
+/* Reads the number of segments if it need not be read by the GPU: if the CPU runs the call, or if it is in pageable
+ * memory. */
+static void take_count(dpr_parts *c, int on_device) {
+    dpr_segment_list *const list = &c->shape.segments;
+    if (!list->device_count || (on_device && c->array[DPR_PARTS_NUMBER].place.memory != DPR_MEMORY_HOST))
+        return;
+    c->shape.results = list->count = dpr_segment_count(list);
+    list->device_count = NULL;
 }
 
 /* Checks the segments of a call that the GPU runs: copies numbers to the host, after the work that writes them. */
@@ -89,7 +100,9 @@ dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t c
         status = dpr_parts_reach(ctx, &c);
     if (status == DPR_OK && c.shape.check)
         status = on_device ? check_on_device(ctx, &c) : check_ranges(&c.shape.segments, count);
-    if (status != DPR_OK)
+    if (status == DPR_OK)
+        take_count(&c, on_device);
+    if (status != DPR_OK || c.shape.results == 0)
         return status;
     return dpr_parts_run(ctx, &c, on_device ? count : count_elements(&c.shape.segments));
 }

@@ -29,6 +29,12 @@ static dpr_status check_options(const dpr_segments *s) {
         return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is %d; it should be 0 or 1", s->check);
     if (s->reserved != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->reserved is %d; it should be 0", s->reserved);
+    if (s->device_count && s->check)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1; it should be 0 with segments->device_count");
+    if ((uintptr_t)s->device_count % sizeof *s->device_count != 0)
+        return dpr_fail(DPR_ERR_MISALIGNED,
+                        "segments->device_count is %p, which is not aligned to the %zu bytes of u64",
+                        (const void *)s->device_count, sizeof *s->device_count);
     return DPR_OK;
 }
 
@@ -59,8 +65,12 @@ dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out) {
     if (s.count == 0)
         return DPR_OK;
     const void *second = (const unsigned char *)s.begins + dpr_dtypes[DPR_ROW(s.dtype)].size;
-    out->segments = (dpr_segment_list){
-        .count = s.count, .begins = s.begins, .ends = s.ends ? s.ends : second, .dtype = s.dtype, .index = s.index};
+    out->segments = (dpr_segment_list){.count = s.count,
+                                       .begins = s.begins,
+                                       .ends = s.ends ? s.ends : second,
+                                       .dtype = s.dtype,
+                                       .index = s.index,
+                                       .device_count = s.device_count};
     out->has_ends = s.ends != NULL;
     out->check = s.check;
     return DPR_OK;

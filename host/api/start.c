@@ -26,7 +26,8 @@ static void add_problem(dpr_log_line *line, const dpr_strategy *strategy, const 
     }
     dpr_log_add(line, "%s%zu %s", run->device_count ? "at most " : "", run->count, dpr_dtypes[run->key.f.dtype].name);
     if (run->segments)
-        dpr_log_add(line, " in %" PRIu64 " segments", run->segments->count);
+        dpr_log_add(line, " in %s%" PRIu64 " segments", run->segments->device_count ? "at most " : "",
+                    run->segments->count);
     if (run->axes)
         dpr_log_add(line, " to %" PRIu64 " results", run->axes->outputs);
 }

@@ -97,12 +97,21 @@ int dpr_device_is_gone(const dpr_device *device);
 dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out);
 void dpr_device_free(const dpr_device *device, void *memory);
 
-/* Takes `bytes` bytes of device memory, at least 1, from the pool of workspace, for a call that waits for its runs. The
- * first `zeros` bytes are 0. On return all streams may use the memory. Unlike dpr_device_upload() and
- * dpr_device_free(), this does not wait for other work of the CUDA context. The caller gives the memory back when its
- * runs are done; the pool keeps it for others. */
-dpr_status dpr_device_borrow(dpr_device *device, size_t bytes, size_t zeros, void **out);
-void dpr_device_give_back(dpr_device *device, void *memory);
+/* Device memory from the pool of workspace, for several runs. */
+typedef struct dpr_loan {
+    void *memory;
+    void *graph; /* a cudaGraph_t: to which the stream was being captured, or NULL */
+} dpr_loan;
+
+/* Takes `bytes` bytes of device memory, at least 1, in the order of `stream`, which may be being captured, and returns
+ * at once: work in the stream may use the memory, and other work when the stream has come so far. Unlike
+ * dpr_device_upload(), this does not wait for other work of the CUDA context. The caller gives the memory back in a
+ * stream, in which all work that uses it comes before. The pool keeps it for others. */
+dpr_status dpr_device_lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out);
+void dpr_device_take_back(dpr_device *device, dpr_loan loan, dpr_stream stream);
+
+/* Finds a stream of the device's own, which does not wait for the legacy default stream. Threads share it. */
+dpr_status dpr_device_own_stream(dpr_device *device, dpr_stream *out);
 
 /* Sets how many nested launches may be pending on the device, until it is closed. */
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending);

@@ -95,13 +95,18 @@ void dpr_device_free(const dpr_device *device, void *memory) {
     (void)device, (void)memory;
 }
 
-dpr_status dpr_device_borrow(dpr_device *device, size_t bytes, size_t zeros, void **out) {
-    (void)device, (void)bytes, (void)zeros, (void)out;
+dpr_status dpr_device_lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out) {
+    (void)device, (void)bytes, (void)stream, (void)out;
     return absent();
 }
 
-void dpr_device_give_back(dpr_device *device, void *memory) {
-    (void)device, (void)memory;
+void dpr_device_take_back(dpr_device *device, dpr_loan loan, dpr_stream stream) {
+    (void)device, (void)loan, (void)stream;
+}
+
+dpr_status dpr_device_own_stream(dpr_device *device, dpr_stream *out) {
+    (void)device, (void)out;
+    return absent();
 }
 
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {

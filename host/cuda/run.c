@@ -99,6 +99,19 @@ dpr_status dpr_device_launch(dpr_device *device, const dpr_strategy *strategy, d
     return error == cudaSuccess ? DPR_OK : launch_failed(device, strategy, run, error, misfit);
 }
 
+/* Called in the home. */
+static cudaError_t lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out) {
+    unsigned long long id;
+    cudaGraph_t graph = NULL;
+    void *memory = NULL;
+    cudaError_t error = dpr_home_identify(stream, &id, &graph);
+    if (error == cudaSuccess)
+        error = dpr_workspaces_take(device->work, bytes, stream, graph, &memory);
+    if (error == cudaSuccess)
+        *out = (dpr_loan){memory, graph};
+    return error;
+}
+
 /* The legacy default stream may not be used while a stream that waits for it is captured: CUDA would refuse, and spoil
  * that capture. */
 dpr_status dpr_device_check_usable(dpr_stream stream) {
@@ -119,4 +132,27 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
         status = dpr_device_launch(device, strategy, run, misfit);
     dpr_home_leave(&visit);
     return status;
+}
+
+dpr_status dpr_device_lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out) {
+    dpr_visit visit;
+    dpr_status status = dpr_home_enter(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    status = dpr_device_check_usable(stream);
+    const cudaError_t error = status == DPR_OK ? lend(device, bytes, stream, out) : cudaSuccess;
+    if (error == cudaErrorInvalidResourceHandle && stream)
+        status = dpr_device_wrong_stream(device, stream);
+    else if (error != cudaSuccess)
+        status = dpr_cuda_failed(error, "taking device memory for a call");
+    dpr_home_leave(&visit);
+    return status;
+}
+
+void dpr_device_take_back(dpr_device *device, dpr_loan loan, dpr_stream stream) {
+    dpr_visit visit;
+    if (dpr_home_enter(&device->home, &visit) != DPR_OK)
+        return;
+    dpr_workspaces_give_back(loan.memory, stream, loan.graph);
+    dpr_home_leave(&visit);
 }

@@ -84,43 +84,14 @@ static cudaError_t own_stream(dpr_device *device, cudaStream_t *out) {
     return cudaSuccess;
 }
 
-/* Called in the home. */
-static cudaError_t borrow(dpr_device *device, size_t bytes, size_t zeros, void **out) {
-    cudaStream_t own;
-    cudaError_t error = own_stream(device, &own);
-    if (error == cudaSuccess)
-        error = dpr_workspaces_take(device->work, bytes, own, NULL, out);
-    if (error != cudaSuccess)
-        return error;
-    if (zeros > 0)
-        error = cudaMemsetAsync(*out, 0, zeros, own);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(own);
-    if (error != cudaSuccess)
-        dpr_workspaces_give_back(*out, own, NULL);
-    return error;
-}
-
-dpr_status dpr_device_borrow(dpr_device *device, size_t bytes, size_t zeros, void **out) {
+dpr_status dpr_device_own_stream(dpr_device *device, dpr_stream *out) {
     dpr_visit visit;
     const dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
-    void *memory = NULL;
     if (status != DPR_OK)
         return status;
-    const cudaError_t error = borrow(device, bytes, zeros, &memory);
+    const cudaError_t error = own_stream(device, out);
     dpr_home_leave(&visit);
-    if (error != cudaSuccess)
-        return dpr_cuda_failed(error, "taking device memory for a call");
-    *out = memory;
-    return DPR_OK;
-}
-
-void dpr_device_give_back(dpr_device *device, void *memory) {
-    dpr_visit visit;
-    if (dpr_home_enter_relaxed(&device->home, &visit) != DPR_OK)
-        return;
-    dpr_workspaces_give_back(memory, atomic_load(&device->own), NULL);
-    dpr_home_leave(&visit);
+    return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, "making a stream");
 }
 
 /* Finds the stream for a blocking run: the legacy default stream, because blocking calls come after the work in it and

@@ -198,19 +198,16 @@ cudaError_t dpr_workspaces_allocate(dpr_workspaces *work, size_t bytes, cudaStre
 /* As dpr_workspaces_allocate(), while the run's stream is being captured to `graph`. */
 static cudaError_t allocate_captured(dpr_workspaces *work, size_t bytes, cudaGraph_t graph, void **out) {
     cudaMemPool_t pool = NULL;
-    cudaError_t error = pool_of(work, &pool);
-    if (error != cudaSuccess)
-        return error;
-    const int mode = dpr_capture_relax();
-    error = allocate_for_graph(work, pool, bytes, graph, out);
-    dpr_capture_restore(mode);
-    return error;
+    const cudaError_t error = pool_of(work, &pool);
+    return error == cudaSuccess ? allocate_for_graph(work, pool, bytes, graph, out) : error;
 }
 
 cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t stream, cudaGraph_t graph,
                                 void **out) {
+    const int mode = dpr_capture_relax();
     const cudaError_t error =
         graph ? allocate_captured(work, bytes, graph, out) : dpr_workspaces_allocate(work, bytes, stream, out);
+    dpr_capture_restore(mode);
     if (error == cudaSuccess && DPR_LOGS(MEMORY))
         dpr_log(DPR_LOG_MEMORY, "%zu bytes of workspace at %p for a run in stream %p%s", bytes, *out, (void *)stream,
                 graph ? ", which is being captured" : "");
@@ -220,6 +217,8 @@ cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t
 void dpr_workspaces_give_back(void *memory, cudaStream_t stream, cudaGraph_t graph) {
     if (!graph && DPR_LOGS(MEMORY))
         dpr_log(DPR_LOG_MEMORY, "the workspace at %p goes back in stream %p", memory, (void *)stream);
+    const int mode = dpr_capture_relax();
     if (!graph && cudaFreeAsync(memory, stream) != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
+    dpr_capture_restore(mode);
 }

@@ -284,6 +284,9 @@ CALLS = {
     "dpr_reduce_segments_async": lambda d, f: (
         d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null, d.null)), [10, 45]),
     "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
+    "dpr_reduce_by_key_async": lambda d, f: (d.sums_of_runs(
+        lambda keys, dtype, x, unique, out, runs, *rest: f(d.context, keys, dtype, x, unique, out, runs, 2, *rest,
+                                                           d.null, d.null)), [2, 10, 45]),
     "dpr_reduce_axes": lambda d, f: (d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null)), [25, 30]),
     "dpr_reduce_axes_async": lambda d, f: (
         d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null, d.null)), [25, 30]),

@@ -282,15 +282,6 @@ static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
     return NULL;
 }
 
-/* The arguments of a kernel of segments. */
-static void take_segments(fake_launch *out, const dpr_segment_args *args) {
-    out->segments = (dpr_segment_list){.count = args->segments,
-                                       .begins = args->begins,
-                                       .ends = args->ends,
-                                       .dtype = args->numbers,
-                                       .index = args->index};
-}
-
 /* Whether a run in the stream that is of no module lacks kernels. */
 static int is_open(cudaStream_t stream) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
@@ -371,7 +362,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (out->strategy->fuses)
         wrong = take_fused(out, arguments[0]);
     if (out->key.f.segments)
-        take_segments(out, arguments[0]);
+        out->segments = ((const dpr_segment_args *)arguments[0])->list;
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     if (!wrong)
         wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
@@ -416,15 +407,14 @@ static void post(const dpr_kernel_args *args, const unsigned char *result, size_
     }
 }
 
-/* The number of elements, from device memory where it is there. */
-static const char *find_count(const dpr_kernel_args *args, uint64_t *count) {
-    *count = args->count;
-    if (!args->device_count)
+/* The number that the device has at `there`, if it has any; at most *count. */
+static const char *find_count(const uint64_t *there, uint64_t *count) {
+    if (!there)
         return NULL;
-    if (!fake_find(args->device_count, sizeof *args->device_count))
+    if (!fake_find(there, sizeof *there))
         return "a kernel reads its count from memory it cannot reach";
-    if (*args->device_count < *count)
-        *count = *args->device_count;
+    if (*there < *count)
+        *count = *there;
     return NULL;
 }
 
@@ -575,29 +565,36 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
 static const char *run_key_runs(const dpr_key_runs_args *args) {
     static const char out_of_reach[] = "the kernel that finds runs of keys uses memory it cannot reach";
     uint64_t runs, *const counts = args->counts;
-    if (!fake_find(args->run.in, args->run.count * args->key_bytes)
+    if ((args->run.count > 0 && !fake_find(args->run.in, args->run.count * args->key_bytes))
         || !fake_find(counts, DPR_RUNS_WORDS * sizeof *counts))
         return out_of_reach;
     if (dpr_key_runs_type(args->run.count) != DPR_U32)
         return "the fake kernel takes fewer than 2^32 keys";
-    if (counts[0] != 0)
-        return "the ticket of the kernel that finds runs of keys is not 0";
+    if (!args->run.scratch)
+        return "the kernel that finds runs of keys has no scratch memory";
+    const char *wrong = check_scratch(args->run.scratch);
     int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, args->run.count, &runs);
-    const char *wrong = begins ? NULL : "there is no memory for runs of keys";
+    if (args->run.count == 0)
+        runs = 0;
+    if (!wrong && !begins)
+        wrong = "there is no memory for runs of keys";
+    const uint64_t written = runs <= args->room ? runs : 0;
     if (begins && !args->begins) {
-        counts[1] = runs;
+        counts[DPR_RUNS_WRITTEN] = written;
         if (args->run.tag != 0)
             post(&args->run, (const unsigned char *)&runs, sizeof runs);
+        else if (fake_find(args->run.out, sizeof runs))
+            memcpy(args->run.out, &runs, sizeof runs);
         else
-            wrong = "the launch that counts runs has no mailbox for their number";
-    } else if (begins && counts[1] != runs) {
+            wrong = out_of_reach;
+    } else if (begins && counts[DPR_RUNS_WRITTEN] != written) {
         wrong = "the number of runs written is not the number counted";
-    } else if (begins && fake_find(args->begins, (runs + 1) * sizeof(uint32_t))
-               && (!args->unique || fake_find(args->unique, runs * args->key_bytes))) {
-        for (uint64_t i = 0; i <= runs; i++)
+    } else if (begins && fake_find(args->begins, (written + 1) * sizeof(uint32_t))
+               && (!args->unique || written == 0 || fake_find(args->unique, written * args->key_bytes))) {
+        for (uint64_t i = 0; i <= written; i++)
             ((uint32_t *)args->begins)[i] = (uint32_t)begins[i];
         if (args->unique)
-            dpr_runs_keys(args->run.in, args->key_bytes, begins, runs, args->unique);
+            dpr_runs_keys(args->run.in, args->key_bytes, begins, written, args->unique);
     } else if (begins) {
         wrong = out_of_reach;
     }
@@ -626,8 +623,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
     const size_t results = launch->key.f.segments ? launch->segments.count : 1;
     const size_t size = wanted.label ? dpr_partial_size(op, dtype) : results * dpr_pair_size(op, dtype);
     _Alignas(16) unsigned char result[sizeof(uint64_t) * DPR_PARTIAL_WORDS] = {0};
-    uint64_t count;
-    const char *wrong = find_count(args, &count);
+    uint64_t count = args->count;
+    const char *wrong = find_count(args->device_count, &count);
     if (!wrong)
         wrong = check_memory(launch, count, size);
     if (wrong || launch->to_come > 0)
@@ -639,7 +636,11 @@ const char *fake_kernel_run(const fake_launch *launch) {
         run.init = args->init;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (launch->key.f.segments) { /* these have no mailbox */
-        run.segments = &launch->segments;
+        dpr_segment_list list = launch->segments;
+        wrong = find_count(list.device_count, &list.count);
+        if (wrong)
+            return wrong;
+        run.segments = &list;
         run.out = args->out;
         return dpr_cpu_serial.launch(&run) == 0 ? NULL : serial_failed;
     }

@@ -115,6 +115,8 @@ cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_
     stream = stream_for_memory(stream);
     if (!stream)
         return fake_end(cudaErrorInvalidResourceHandle);
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     if (!link_to(pool))
         return fake_end(cudaErrorInvalidValue);
     handed *one = malloc(sizeof *one);
@@ -136,6 +138,8 @@ cudaError_t __wrap_cudaFreeAsync(void *memory, cudaStream_t stream) {
     stream = stream_for_memory(stream);
     if (!stream)
         return fake_end(cudaErrorInvalidResourceHandle);
+    if (fake_capture_spoilt())
+        return fake_end(cudaErrorStreamCaptureUnsupported);
     handed *one = *link_to_handed(memory);
     if (!one || one->going) {
         fake_violate("memory is given back that no pool has handed out, or twice");

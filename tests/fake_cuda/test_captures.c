@@ -6,23 +6,29 @@
 #include "gpu_memory.h"
 #include "support.h"
 
-enum { COUNT = 1000 };
-static const int64_t expected_sum = (int64_t)COUNT * (COUNT + 1) / 2, canary = 0x5a5a5a5a;
+enum { COUNT = 1000, SUM = COUNT * (COUNT + 1) / 2 };
+static const int64_t expected_sum = SUM, canary = 0x5a5a5a5a;
 
-/* The array 1, 2, ... COUNT on device 0, and a place for a result there. */
+/* The array 1, 2, ... COUNT on device 0 with equal keys, and places for a result and the number of runs there. */
 typedef struct scene {
     int32_t *in;
+    uint8_t *keys;
     int64_t *device_out;
+    uint64_t *runs;
     dpr_stream stream, blocking, own; /* the first two are captured, and calls use the third */
 } scene;
 
 static void scene_open(void *state) {
     scene *s = state;
     int32_t host[COUNT];
+    const uint8_t keys[COUNT] = {0};
     for (int i = 0; i < COUNT; i++)
         host[i] = i + 1;
     s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof host);
     s->device_out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *s->device_out);
+    s->keys = gpu_alloc(DPR_MEMORY_DEVICE, sizeof keys);
+    s->runs = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *s->runs);
+    ASSERT_TRUE(s->keys && s->runs && gpu_copy(s->keys, keys, sizeof keys));
     s->stream = gpu_stream_create();
     s->blocking = gpu_blocking_stream_create();
     s->own = gpu_stream_create();
@@ -34,6 +40,8 @@ static void scene_close(void *state) {
     dpr_shutdown();
     gpu_free(DPR_MEMORY_DEVICE, s->in);
     gpu_free(DPR_MEMORY_DEVICE, s->device_out);
+    gpu_free(DPR_MEMORY_DEVICE, s->keys);
+    gpu_free(DPR_MEMORY_DEVICE, s->runs);
     EXPECT_TRUE(gpu_stream_destroy(s->stream) && gpu_stream_destroy(s->blocking) && gpu_stream_destroy(s->own));
     EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
 }
@@ -109,6 +117,28 @@ static dpr_status call_in_a_stream(const scene *s) {
     return status;
 }
 
+static dpr_status reduce_runs(const scene *s) {
+    dpr_ctx *ctx = NULL;
+    uint64_t runs = 1;
+    dpr_status status = dpr_ctx_create(0, &ctx);
+    if (status == DPR_OK)
+        status =
+            dpr_reduce_by_key(ctx, s->keys, DPR_U8, s->in, NULL, s->device_out, &runs, COUNT, DPR_I32, DPR_SUM, NULL);
+    EXPECT_EQ_U64(1, runs);
+    dpr_ctx_destroy(ctx);
+    return status;
+}
+
+static dpr_status enqueue_runs(const scene *s) {
+    dpr_ctx *ctx = NULL;
+    dpr_status status = dpr_ctx_create(0, &ctx);
+    if (status == DPR_OK)
+        status = dpr_reduce_by_key_async(ctx, s->keys, DPR_U8, s->in, NULL, s->device_out, s->runs, 1, COUNT, DPR_I32,
+                                         DPR_SUM, NULL, s->own);
+    dpr_ctx_destroy(ctx);
+    return status;
+}
+
 static dpr_status shut_down(const scene *s) {
     const dpr_status status = call_simply(s);
     dpr_shutdown();
@@ -119,10 +149,9 @@ static const struct {
     dpr_status (*run)(const scene *s);
     int64_t device_sum; /* what it leaves in device memory; 0: nothing */
     int no_legacy;      /* 1: it does not use the legacy default stream */
-} works[] = {{call_simply, 0, 0},    {call_for_device_memory, (int64_t)COUNT *(COUNT + 1) / 2, 0},
-             {put_a_result, 10, 0},  {use_a_context, 0, 0},
-             {use_a_launcher, 0, 0}, {call_in_a_stream, 10, 1},
-             {shut_down, 0, 0}};
+} works[] = {{call_simply, 0, 0},   {call_for_device_memory, SUM, 0}, {put_a_result, 10, 0},
+             {use_a_context, 0, 0}, {use_a_launcher, 0, 0},           {call_in_a_stream, 10, 1},
+             {reduce_runs, SUM, 0}, {enqueue_runs, SUM, 1},           {shut_down, 0, 0}};
 
 /* ---- The moments ---- */
 
@@ -137,7 +166,7 @@ static const char *work_at(const scene *s, size_t i, int call, dpr_stream stream
     const char *began = fake_captured_call();
     fake_capture_at(0, NULL);
     *graph = began ? gpu_capture_end(stream) : NULL;
-    EXPECT_TRUE(gpu_copy(&sum, s->device_out, sizeof sum));
+    EXPECT_TRUE(gpu_stream_wait(s->own) && gpu_copy(&sum, s->device_out, sizeof sum));
     if (works[i].device_sum != 0 && *status == DPR_OK)
         EXPECT_EQ_I64(works[i].device_sum, sum);
     return began;
@@ -162,9 +191,10 @@ CAPTURES_TEST(may_begin_at_any_time) {
 
 /* Whether the call is one that uses the legacy default stream, or one between the look at that stream and its use. */
 static int precedes_default_stream(const char *call) {
-    static const char *const calls[] = {"cuLaunchKernelEx",        "cudaStreamSynchronize", "cudaMemcpyAsync",
-                                        "cudaGetFuncBySymbol",     "cuStreamGetCtx",        "cuCtxGetDevResource",
-                                        "cudaMallocFromPoolAsync", "cudaDeviceGetLimit"};
+    static const char *const calls[] = {
+        "cuLaunchKernelEx",        "cudaStreamSynchronize", "cudaMemcpyAsync",
+        "cudaGetFuncBySymbol",     "cuStreamGetCtx",        "cuCtxGetDevResource",
+        "cudaMallocFromPoolAsync", "cudaDeviceGetLimit",    "cuThreadExchangeStreamCaptureMode"};
     for (size_t i = 0; i < LENGTH(calls); i++)
         if (strcmp(call, calls[i]) == 0)
             return 1;

@@ -48,7 +48,15 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
-/* There is no asynchronous form: the number of runs goes to the host. */
+static int enqueue_our_by_key(void *user, const void *in, void *out, dpr_stream stream) {
+    peer *p = user;
+    const peer_set *s = p->set;
+    const shape_array *a = p->caller.array;
+    return caller_note(&p->caller, dpr_reduce_by_key_async(p->caller.ctx, s->keys, DPR_I32, in, s->unique_keys, out,
+                                                           s->result, a->results, (size_t)a->elements, p->caller.dtype,
+                                                           p->caller.ops.at[0], NULL, stream));
+}
+
 static int call_our_by_key(void *user, const void *in, void *out) {
     peer *p = user;
     const peer_set *s = p->set;
@@ -87,6 +95,6 @@ void peer_cub_segments(peer_set *s) {
         return;
     peer_add(s, (bench_subject){.name = PEERS_CUB ".bykey", .enqueue = enqueue_by_key, .call = call_by_key})->by_key =
         by_key;
-    if (at->mode == BENCH_BLOCKING)
-        (void)peer_add(s, (bench_subject){.name = PEERS_OURS ".bykey", .call = call_our_by_key});
+    (void)peer_add(
+        s, (bench_subject){.name = PEERS_OURS ".bykey", .enqueue = enqueue_our_by_key, .call = call_our_by_key});
 }
