@@ -125,6 +125,15 @@ check_cmake_consumer() {
     "$work/build/recursion"
 }
 
+check_recursion_cmake() {
+    "$CMAKE" -G "$GENERATOR" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION" -DCONSUMER_CUDA=ON \
+        -DCMAKE_CUDA_STANDARD=17 -DCMAKE_CUDA_COMPILER="${NVCC%% *}" -DCMAKE_CUDA_ARCHITECTURES=OFF \
+        -DCMAKE_CUDA_FLAGS="${NVCC#* } -maxrregcount=64" -DCMAKE_CUDA_SEPARABLE_COMPILATION=ON
+    "$CMAKE" --build "$work/build" --target recursion
+    "$work/build/recursion"
+}
+
 check_recursion() {
     # shellcheck disable=SC2046
     "$CXX" "${cxx17[@]}" $(pc --cflags) -x c++ "$here/consumer/recursion.cu" -x none -o "$work/recursion" $(pc --libs)

@@ -1,7 +1,8 @@
-/* A recursion of a project's own, with an installed dpr: on the CPU, where every machine can run it. */
+/* A recursion of a project's own, with an installed dpr: on the CPU, and where there is a GPU on that. */
 #include <dpr_recursion.cuh>
 
 #include <cstdio>
+#include <cstring>
 
 namespace {
 
@@ -27,18 +28,54 @@ struct fib {
 
 DPR_RECURSION(fib, fib)
 
-int main() {
-    dpr_ctx *ctx;
+static bool is(const char *engine, const char *name) {
+    return std::strcmp(engine, name) == 0;
+}
+
+#ifdef __CUDACC__
+static constexpr bool for_gpus = true;
+#else
+static constexpr bool for_gpus = false;
+#endif
+#ifdef __CUDACC_RDC__
+static constexpr bool is_relocatable = true;
+#else
+static constexpr bool is_relocatable = false;
+#endif
+
+/* Whether the engine should run what this compiler makes of the policy, by the rules of dpr_recursion.cuh. */
+static bool should_run(const char *engine, bool has_gpu) {
+    if (is(engine, "cpu") || is(engine, "serial"))
+        return true;
+    const bool is_nested = is(engine, "level") || is(engine, "naive");
+    return has_gpu && for_gpus && (is_relocatable || !is_nested);
+}
+
+/* Runs by the engine, NULL: by the one that the library chooses. */
+static bool is_right(dpr_ctx *ctx, const char *engine, bool runs) {
+    dpr_recursion_options options = DPR_RECURSION_OPTIONS_INIT;
+    dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
     const int32_t root = 25;
     uint64_t result = 0;
-    dpr_status status = dpr_ctx_create(DPR_DEVICE_CPU, &ctx);
+    options.engine = engine;
+    const dpr_status status = fib_run(ctx, &root, 1, nullptr, &result, &options, &report, nullptr);
     if (status == DPR_OK)
-        status = fib_run(ctx, &root, 1, nullptr, &result, nullptr, nullptr, nullptr);
-    if (status != DPR_OK) {
+        std::printf("fib(%d) by %s: %llu\n", root, report.engine, static_cast<unsigned long long>(result));
+    else
+        std::printf("%s: %s\n", engine ? engine : "the library's choice", dpr_last_error());
+    return runs ? status == DPR_OK && result == 75025 : status == DPR_ERR_STRATEGY_UNABLE;
+}
+
+int main() {
+    dpr_ctx *ctx;
+    if (dpr_ctx_create(DPR_DEVICE_AUTO, &ctx) != DPR_OK) {
         std::fprintf(stderr, "%s\n", dpr_last_error());
         return 1;
     }
+    const bool has_gpu = dpr_ctx_device(ctx) != DPR_DEVICE_CPU;
+    int wrong = !is_right(ctx, nullptr, true);
+    for (size_t i = 0; i < dpr_engine_count(); i++)
+        wrong += !is_right(ctx, dpr_engine_name(i), should_run(dpr_engine_name(i), has_gpu));
     dpr_ctx_destroy(ctx);
-    std::printf("fib(%d) = %llu\n", root, static_cast<unsigned long long>(result));
-    return result != 75025;
+    return wrong;
 }
