@@ -262,15 +262,15 @@ LARGE_TEST(keys_past_2_to_32) {
         unsigned char keys[RUNS];
     } got = {{0}, 0, {0}}, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *there);
     dpr_stream stream = gpu_stream_create();
-    uint64_t runs = RUNS;
+    uint64_t runs = RUNS + 1;
     ASSERT_TRUE(there && stream && gpu_repeat(fixture->in, fixture->bytes, &one, 1));
     ASSERT_TRUE(gpu_copy(fixture->in + 100, twos, 1) && gpu_copy(fixture->in + count - 4, twos, sizeof twos));
     for (int in_stream = 0; in_stream < 2; in_stream++) {
         EXPECT_TRUE(gpu_copy(there, &(unsigned char[sizeof got]){0}, sizeof got));
         if (in_stream)
             EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
-                                                          there->sums, &there->runs, RUNS, count, DPR_U8, DPR_SUM, NULL,
-                                                          stream));
+                                                          there->sums, &there->runs, RUNS + 1, count, DPR_U8, DPR_SUM,
+                                                          NULL, stream));
         else
             EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
                                                     there->sums, &runs, count, DPR_U8, DPR_SUM, NULL));

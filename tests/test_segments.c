@@ -661,6 +661,8 @@ TEST(ByKey, mistakes) {
     EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", ctx, keys, DPR_I32, in, unique, out, NULL);
     EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is", ctx, keys, DPR_F32, in, unique, out, &runs);
     EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is 3", ctx, keys, (dpr_dtype)3, in, unique, out, &runs);
+    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE,
+                  dpr_reduce_by_key(ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL, &runs, 0, DPR_F32, DPR_SUM, NULL));
     EXPECT_NONE(DPR_ERR_MISALIGNED, "keys is", ctx, (const char *)keys + 1, DPR_I32, in, unique, out, &runs);
     EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", ctx, keys, DPR_I32, in, (char *)unique + 2, out, &runs);
     dpr_ctx_destroy(ctx);

@@ -9,11 +9,10 @@
  * Rules that hold for every function here:
  * - A function that returns a dpr_status changes what its pointer arguments point to only when it returns DPR_OK.
  *   After any other status the objects passed in are as they were and the next call works, except on a device that CUDA
- *   can no longer use in this process. There are three exceptions. A function that writes a text sets *len when it
- *   returns DPR_ERR_BUFFER_TOO_SMALL, and dpr_reduce_by_key() sets *runs. A launch report (dpr_launch_options.report)
- *   may have changed after any status. A call that waits for its result may have changed it in device or managed memory
- *   when an error of CUDA's ends the call (dpr_last_cuda_error() is not 0), and dpr_reduce_by_key_async() may have
- *   written what it writes.
+ *   can no longer use in this process. Exceptions: a function that writes a text sets *len when it returns
+ *   DPR_ERR_BUFFER_TOO_SMALL, and dpr_reduce_by_key() sets *runs; a launch report (dpr_launch_options.report) may have
+ *   changed after any status; when an error of CUDA's ends a call (dpr_last_cuda_error() is not 0), results of a call
+ *   that waits may have changed in device or managed memory, and all that dpr_reduce_by_key_async() writes.
  * - A struct whose first member is `size` starts from its ..._INIT macro, or from its ..._init() function in a language
  *   without macros, which gets the struct's size. Both set `size` to the number of bytes that the struct has in the
  *   caller's header, so that programs and libraries of different versions work together. Functions read and write at
@@ -571,9 +570,11 @@ typedef struct dpr_segments {
                              DPR_ERR_SEGMENT, before a result is written. 0: not checked; such a segment is then
                              undefined behaviour */
     int reserved;       /**< 0 */
-    /** NULL, or where the number of segments is when the run begins, if that is not known before. `count` is then the
-     * most: so many numbers and results have room, and a greater number counts as `count`. Results beyond the number
-     * stay as they are. On the GPU in memory that its streams reach; then also `check` is 0. */
+    /** NULL, or where the number of segments is when the run begins, if that is not known before; each run of a plan
+     * reads it. `count` is then the most: so many numbers and results have room, and a greater number counts as
+     * `count`. The choice is made for `count`, so one far above the number makes the run slow. Results beyond the
+     * number stay as they are. `check` must be 0. Where the GPU runs the call, the number is in memory that its streams
+     * reach; or in pageable memory, if the call waits. */
     const uint64_t *device_count;
 } dpr_segments;
 
@@ -634,7 +635,8 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
  * 2^32 elements on). In the CPU's context `stream` is NULL, and the call is done on return.
  *
  * @param runs  receives how many runs there are.
- * @param room  the room in `unique_keys` and `out`, in runs. If there are more, only *runs is written. */
+ * @param room  the room in `unique_keys` and `out`, in runs, for which the strategy is chosen: far more than there are
+ *              makes the run slow. If there are more runs, only *runs is written, and the status is DPR_OK as well. */
 DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                            void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                            dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream);

@@ -21,11 +21,10 @@ typedef struct keyed {
 
 static const dpr_place in_host_memory = {DPR_MEMORY_HOST, -1, NULL};
 
-static dpr_status check_keys(const char *name, const void *keys, dpr_dtype dtype) {
-    if ((unsigned)dtype - DPR_FIRST_DTYPE >= DPR_DTYPE_COUNT || !(dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS))
-        return dpr_fail(DPR_ERR_INVALID_DTYPE, "key_dtype is %d; it should be DPR_BOOL or a type of integers",
-                        (int)dtype);
-    return dpr_shape_check_pointer(name, keys, dtype);
+static dpr_status check_type(dpr_dtype dtype) {
+    if ((unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT && dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_INVALID_DTYPE, "key_dtype is %d; it should be DPR_BOOL or a type of integers", (int)dtype);
 }
 
 static dpr_status check_room(const keyed *k, uint64_t found) {
@@ -44,6 +43,14 @@ static void use_runs(keyed *k, const void *begins, dpr_dtype type, uint64_t runs
     more[0] = (dpr_parts_array){.name = "keys", .at = begins, .place = place};
     more[1] = (dpr_parts_array){.name = "keys", .at = NULL, .place = in_host_memory};
     k->parts.shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
+}
+
+/* Fails if no strategy of the GPU can reduce the runs, before any work is enqueued. */
+static dpr_status check_strategy(dpr_ctx *ctx, keyed *k, int in_stream) {
+    const uint64_t count = k->parts.request.count, room = k->room < count ? k->room : count, runs = room > 0 ? room : 1;
+    const dpr_segment_list list = {.count = runs, .dtype = dpr_key_runs_type(count)};
+    k->parts.shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
+    return dpr_parts_check(ctx, &k->parts, in_stream);
 }
 
 /* ---- On the CPU ---- */
@@ -82,6 +89,7 @@ static dpr_status pass(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_h
     r.run.count = k->parts.request.count;
     r.run.key.f.dtype = DPR_ROW(k->dtype);
     const dpr_status status = pass_once(ctx, &r, (int)dpr_ctx_machine(ctx)->caps.gpu.sm_count, count, &misfit);
+    /* A stream may have fewer SMs, which its scratch memory must know. The kernel runs on any number. */
     return misfit.sms ? pass_once(ctx, &r, misfit.sms, count, &misfit) : status;
 }
 
@@ -169,6 +177,8 @@ static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t
     k->parts.request.stream = h->stream;
     const dpr_status status = is_pageable ? dpr_parts_run(ctx, &k->parts, k->parts.request.count)
                                           : dpr_parts_enqueue(ctx, &k->parts, h->stream);
+    if (status != DPR_OK) /* the keys are still being read */
+        dpr_device_drain(dpr_ctx_gpu(ctx), h->stream);
     if (status != DPR_OK || (is_pageable && !to))
         return status;
     return dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, to, unique, (size_t)found * k->key_bytes);
@@ -179,10 +189,13 @@ static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t
 static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found) {
     const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
     const size_t bytes = (size_t)found * k->key_bytes;
+    dpr_device *const device = dpr_ctx_gpu(ctx);
     void *const fetched = malloc(bytes);
-    if (!fetched)
+    if (!fetched) {
+        dpr_device_drain(device, h->stream); /* the keys are still being read */
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of keys", bytes);
-    dpr_status status = dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, fetched, unique, bytes);
+    }
+    dpr_status status = dpr_device_put_in_stream(device, h->stream, fetched, unique, bytes);
     if (status == DPR_OK)
         status = reduce_written(ctx, k, h, found, NULL);
     if (status == DPR_OK)
@@ -194,8 +207,11 @@ static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_
 static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
     const dpr_memory place = k->parts.array[DPR_PARTS_MORE + 1].place.memory; /* of the unique keys */
     const int for_host = k->unique && (place == DPR_MEMORY_HOST || place == DPR_MEMORY_PINNED);
+    const int out_in_host = k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
     held h = {.stream = NULL};
-    dpr_status status = count_on_gpu(ctx, k, &h, found);
+    dpr_status status = check_strategy(ctx, k, !out_in_host);
+    if (status == DPR_OK)
+        status = count_on_gpu(ctx, k, &h, found);
     if (status == DPR_OK)
         status = check_room(k, *found);
     if (status == DPR_OK)
@@ -230,7 +246,9 @@ static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint6
 static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream stream) {
     const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + begins_bytes(k, k->room);
     dpr_loan loan;
-    dpr_status status = dpr_device_lend(dpr_ctx_gpu(ctx), bytes, stream, &loan);
+    dpr_status status = check_strategy(ctx, k, 1);
+    if (status == DPR_OK)
+        status = dpr_device_lend(dpr_ctx_gpu(ctx), bytes, stream, &loan);
     if (status != DPR_OK)
         return status;
     status = enqueue_passes(ctx, k, loan.memory, runs, stream);
@@ -245,9 +263,11 @@ static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream str
 static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
     static const char *const names[] = {"keys", "unique_keys", "runs"};
     const int has_keys = k->parts.request.count > 0;
-    dpr_status status = has_keys ? check_keys("keys", k->keys, k->dtype) : DPR_OK;
+    dpr_status status = check_type(k->dtype);
+    if (status == DPR_OK && has_keys)
+        status = dpr_shape_check_pointer("keys", k->keys, k->dtype);
     if (status == DPR_OK && has_keys && k->unique)
-        status = check_keys("unique_keys", k->unique, k->dtype);
+        status = dpr_shape_check_pointer("unique_keys", k->unique, k->dtype);
     if (status == DPR_OK && k->room > 0)
         status = dpr_request_check(&k->parts.request, k->parts.in, &k->parts.out);
     return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, (const void *const[]){k->keys, k->unique, runs})
@@ -263,8 +283,8 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
         return dpr_fail(DPR_ERR_NULL_POINTER, "runs is NULL");
     k.room = *runs;
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
-    if (status == DPR_OK && count > 0)
-        status = prepare(ctx, &k, NULL);
+    if (status == DPR_OK)
+        status = count > 0 ? prepare(ctx, &k, NULL) : check_type(key_dtype);
     if (status == DPR_OK && count > 0)
         status = dpr_parts_on_device(&k.parts) ? run_on_gpu(ctx, &k, &found) : run_on_cpu(ctx, &k, &found);
     if (status == DPR_OK || status == DPR_ERR_BUFFER_TOO_SMALL)

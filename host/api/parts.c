@@ -128,7 +128,8 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s)
                                        &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     s->segments = c->shape.segments;
-    if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT])) /* results that there turn out not to be stay */
+    /* Results beyond the number of segments keep their values, so these come along. */
+    if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
         status = dpr_device_upload(device, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
     if (status != DPR_OK || !s->segments.begins)
         return status;
@@ -185,6 +186,13 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice 
         status = bring_results(ctx, c, &s);
     unstage(device, &s);
     return status;
+}
+
+dpr_status dpr_parts_check(dpr_ctx *ctx, dpr_parts *c, int in_stream) {
+    const dpr_choice *choice = NULL;
+    dpr_run run;
+    c->request.key.f.gpu_only = in_stream ? 1 : 0;
+    return choose(ctx, c, &choice, &run);
 }
 
 dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *c, size_t elements) {

@@ -44,6 +44,9 @@ dpr_status dpr_parts_reach(const dpr_ctx *ctx, const dpr_parts *call);
 /* Fails unless a stream reaches all arrays. */
 dpr_status dpr_parts_reach_stream(const dpr_parts *call);
 
+/* Fails if no strategy can run the call, in a stream or blocking. */
+dpr_status dpr_parts_check(dpr_ctx *ctx, dpr_parts *call, int in_stream);
+
 /* Chooses a strategy for at least one result of `elements` elements in total, and runs it; blocking. If the GPU runs
  * it, arrays in pageable memory other than `in` are copied to the device, and results from it. */
 dpr_status dpr_parts_run(dpr_ctx *ctx, dpr_parts *call, size_t elements);

@@ -97,16 +97,16 @@ int dpr_device_is_gone(const dpr_device *device);
 dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out);
 void dpr_device_free(const dpr_device *device, void *memory);
 
-/* Device memory from the pool of workspace, for several runs. */
+/* Device memory from the pool of workspace that several runs use. */
 typedef struct dpr_loan {
     void *memory;
     void *graph; /* a cudaGraph_t: to which the stream was being captured, or NULL */
 } dpr_loan;
 
-/* Takes `bytes` bytes of device memory, at least 1, in the order of `stream`, which may be being captured, and returns
- * at once: work in the stream may use the memory, and other work when the stream has come so far. Unlike
- * dpr_device_upload(), this does not wait for other work of the CUDA context. The caller gives the memory back in a
- * stream, in which all work that uses it comes before. The pool keeps it for others. */
+/* Lends `bytes` bytes of device memory, at least 1. Work in `stream`, which may be being captured, may use them at
+ * once, and work in other streams when it comes after `stream`. Unlike dpr_device_upload(), this does not wait for
+ * other work of the CUDA context. The caller gives the memory back in a stream in which all its uses come before. The
+ * pool keeps it for others. Errors for `stream` are those of dpr_device_run(). */
 dpr_status dpr_device_lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out);
 void dpr_device_take_back(dpr_device *device, dpr_loan loan, dpr_stream stream);
 
@@ -153,6 +153,10 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
 /* Waits for the work in `stream`, which is not NULL. DPR_ERR_WRONG_DEVICE if the stream does not belong to the device's
  * home, DPR_ERR_INVALID_OPTION if it is being captured, DPR_ERR_CUDA. */
 dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream);
+
+/* Waits for the work in `stream`, which is not NULL and not being captured, after another error, which stays the last
+ * one. */
+void dpr_device_drain(dpr_device *device, dpr_stream stream);
 
 /* Copies `bytes` bytes from host memory to device or managed memory in such a stream. The copy is done on return. */
 dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes);

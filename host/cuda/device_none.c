@@ -109,6 +109,10 @@ dpr_status dpr_device_own_stream(dpr_device *device, dpr_stream *out) {
     return absent();
 }
 
+void dpr_device_drain(dpr_device *device, dpr_stream stream) {
+    (void)device, (void)stream;
+}
+
 dpr_status dpr_device_allow_pending(dpr_device *device, size_t pending) {
     (void)device, (void)pending;
     return absent();

@@ -104,7 +104,10 @@ static cudaError_t lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr
     unsigned long long id;
     cudaGraph_t graph = NULL;
     void *memory = NULL;
-    cudaError_t error = dpr_home_identify(stream, &id, &graph);
+    int sms;
+    cudaError_t error = dpr_home_stream_sms(&device->home, stream, &sms);
+    if (error == cudaSuccess)
+        error = dpr_home_identify(stream, &id, &graph);
     if (error == cudaSuccess)
         error = dpr_workspaces_take(device->work, bytes, stream, graph, &memory);
     if (error == cudaSuccess)

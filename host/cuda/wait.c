@@ -64,6 +64,15 @@ dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream) {
     return dpr_device_put_in_stream(device, stream, NULL, NULL, 0);
 }
 
+void dpr_device_drain(dpr_device *device, dpr_stream stream) {
+    dpr_visit visit;
+    if (dpr_home_enter_relaxed(&device->home, &visit) != DPR_OK)
+        return;
+    if (cudaStreamSynchronize(stream) != cudaSuccess)
+        (void)cudaGetLastError();
+    dpr_home_leave(&visit);
+}
+
 /* ---- Runs ---- */
 
 /* Finds the device's own stream, or makes it on first use. */

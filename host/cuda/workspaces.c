@@ -204,7 +204,7 @@ static cudaError_t allocate_captured(dpr_workspaces *work, size_t bytes, cudaGra
 
 cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t stream, cudaGraph_t graph,
                                 void **out) {
-    const int mode = dpr_capture_relax();
+    const int mode = dpr_capture_relax(); /* this stream or another one may be being captured */
     const cudaError_t error =
         graph ? allocate_captured(work, bytes, graph, out) : dpr_workspaces_allocate(work, bytes, stream, out);
     dpr_capture_restore(mode);
@@ -214,11 +214,24 @@ cudaError_t dpr_workspaces_take(dpr_workspaces *work, size_t bytes, cudaStream_t
     return error;
 }
 
+/* In the order of the stream; or, if that is the legacy default stream and a capture forbids it, after all work. */
+static cudaError_t free_in(cudaStream_t stream, void *memory) {
+    if ((stream && stream != cudaStreamLegacy) || dpr_home_has_legacy())
+        return cudaFreeAsync(memory, stream);
+    const cudaError_t error = dpr_home_wait();
+    return error == cudaSuccess ? cudaFree(memory) : error;
+}
+
 void dpr_workspaces_give_back(void *memory, cudaStream_t stream, cudaGraph_t graph) {
-    if (!graph && DPR_LOGS(MEMORY))
+    if (graph)
+        return;
+    if (DPR_LOGS(MEMORY))
         dpr_log(DPR_LOG_MEMORY, "the workspace at %p goes back in stream %p", memory, (void *)stream);
-    const int mode = dpr_capture_relax();
-    if (!graph && cudaFreeAsync(memory, stream) != cudaSuccess)
+    const int mode = dpr_capture_relax(); /* other streams may be being captured */
+    cudaError_t error = free_in(stream, memory);
+    if (error == cudaErrorStreamCaptureImplicit) /* the capture has begun after free_in() had looked */
+        error = free_in(stream, memory);
+    if (error != cudaSuccess)
         (void)cudaGetLastError(); /* a run that leaks its memory still gives its result */
     dpr_capture_restore(mode);
 }

@@ -112,6 +112,8 @@ static int has_room(size_t size) {
 WRAP(cudaMallocFromPoolAsync);
 cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
     FAKE_BEGIN();
+    if (fake_legacy_spoils(stream))
+        return fake_end(cudaErrorStreamCaptureImplicit);
     stream = stream_for_memory(stream);
     if (!stream)
         return fake_end(cudaErrorInvalidResourceHandle);
@@ -135,6 +137,8 @@ cudaError_t __wrap_cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_
 WRAP(cudaFreeAsync);
 cudaError_t __wrap_cudaFreeAsync(void *memory, cudaStream_t stream) {
     FAKE_BEGIN();
+    if (fake_legacy_spoils(stream))
+        return fake_end(cudaErrorStreamCaptureImplicit);
     stream = stream_for_memory(stream);
     if (!stream)
         return fake_end(cudaErrorInvalidResourceHandle);

@@ -293,6 +293,13 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
             EXPECT_EQ_U64(3, k.runs);
             EXPECT_TRUE(room < 3 ? is_as_started(&k) : are_of_runs(k.results, k.unique));
         }
+        start_keyed(&k, 77);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->ctx, there->keys, DPR_I32, s->in, NULL, there->results,
+                                                      &there->runs, SEGMENTS, 3, DPR_I32, DPR_SUM, NULL, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        EXPECT_TRUE(k.runs == 1 && k.results[0] == 3 && k.results[1] == 77);
+        EXPECT_TRUE(memcmp(k.unique, key_canaries, sizeof key_canaries) == 0);
         EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->ctx, NULL, DPR_I32, NULL, NULL, NULL, &there->runs, 1, 0,
                                                       DPR_I32, DPR_SUM, NULL, s->stream));
         EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
@@ -301,12 +308,37 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
     }
 }
 
+/* Nothing is enqueued, so not even the number of runs changes. */
+PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
+    const scene *s = fixture;
+    keyed *const k = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *k);
+    keyed got, before;
+    ASSERT_TRUE(k);
+    start_keyed(&before, 77);
+    EXPECT_TRUE(gpu_copy(k, &before, sizeof before));
+    for (uint64_t room = 0; room <= SEGMENTS; room += 2) {
+        uint64_t runs = room;
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE,
+                      dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, room,
+                                              COUNT, DPR_I32, DPR_VAR, NULL, s->stream));
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results,
+                                                                 &runs, COUNT, DPR_I32, DPR_VAR, NULL));
+        EXPECT_EQ_U64(room, runs);
+    }
+    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL,
+                                                                 &k->runs, 0, 0, DPR_I32, DPR_SUM, NULL, s->stream));
+    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, DPR_F32, NULL, NULL, NULL, &k->runs, 0,
+                                                                 0, DPR_I32, DPR_SUM, NULL, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&got, k, sizeof got));
+    EXPECT_TRUE(memcmp(&got, &before, sizeof got) == 0);
+    gpu_free(DPR_MEMORY_DEVICE, k);
+}
+
 PARTS_TEST(keys_that_a_stream_does_not_reach) {
     const scene *s = fixture;
-    keyed k, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);
-    ASSERT_TRUE(there);
+    keyed k, got = {.runs = 0}, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);
     start_keyed(&k, 77);
-    start_keyed(there, 77);
+    ASSERT_TRUE(there && gpu_copy(there, &k, sizeof k));
 #define EXPECT_OUT_OF_REACH(NAME, KEYS, UNIQUE, OUT, RUNS)                                                             \
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_reduce_by_key_async(s->ctx, KEYS, DPR_I32, s->in, UNIQUE, OUT, RUNS, 4,     \
                                                                COUNT, DPR_I32, DPR_SUM, NULL, s->stream));             \
@@ -316,9 +348,11 @@ PARTS_TEST(keys_that_a_stream_does_not_reach) {
     EXPECT_OUT_OF_REACH("unique_keys", there->keys, k.unique, there->results, &there->runs);
     EXPECT_OUT_OF_REACH("out", there->keys, there->unique, k.results, &there->runs);
     EXPECT_OUT_OF_REACH("runs", there->keys, there->unique, there->results, &k.runs);
-    EXPECT_TRUE(is_as_started(&k) && is_as_started(there) && k.runs == 77 && there->runs == 77);
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&got, there, sizeof got));
+    EXPECT_TRUE(is_as_started(&k) && is_as_started(&got) && k.runs == 77 && got.runs == 77);
     EXPECT_STATUS(DPR_OK, enqueue_keyed(s, there, 4));
-    EXPECT_TRUE(gpu_stream_wait(s->stream) && are_of_runs(there->results, there->unique));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&got, there, sizeof got));
+    EXPECT_TRUE(are_of_runs(got.results, got.unique));
     gpu_free(DPR_MEMORY_PINNED, there);
 }
 
@@ -385,23 +419,22 @@ PARTS_TEST(a_captured_call_runs_with_each_launch) {
 /* The graph follows the keys. */
 PARTS_TEST(a_captured_call_with_keys) {
     const scene *s = fixture;
-    keyed *const k = gpu_alloc(DPR_MEMORY_PINNED, sizeof *k);
-    ASSERT_TRUE(k);
-    start_keyed(k, 77);
-    ASSERT_TRUE(gpu_capture_begin(s->stream));
-    EXPECT_STATUS(DPR_OK, enqueue_keyed(s, k, 3));
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+    ASSERT_TRUE(there && gpu_capture_begin(s->stream));
+    EXPECT_STATUS(DPR_OK, enqueue_keyed(s, there, 3));
     gpu_graph *const graph = gpu_capture_end(s->stream);
-    ASSERT_TRUE(graph != NULL && is_as_started(k));
+    ASSERT_TRUE(graph != NULL);
     for (int i = 0; i < 4; i++) {
-        start_keyed(k, 77);
+        start_keyed(&k, 77);
         if (i % 2)
-            k->keys[500] = 1; /* five runs */
-        EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
-        EXPECT_EQ_U64(i % 2 ? 5 : 3, k->runs);
-        EXPECT_TRUE(i % 2 ? is_as_started(k) : are_of_runs(k->results, k->unique));
+            k.keys[500] = 1; /* five runs */
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k) && gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream)
+                    && gpu_copy(&k, there, sizeof k));
+        EXPECT_EQ_U64(i % 2 ? 5 : 3, k.runs);
+        EXPECT_TRUE(i % 2 ? is_as_started(&k) : are_of_runs(k.results, k.unique));
     }
     gpu_graph_destroy(graph);
-    gpu_free(DPR_MEMORY_PINNED, k);
+    gpu_free(DPR_MEMORY_DEVICE, there);
 }
 
 /* ---- Failing calls ---- */

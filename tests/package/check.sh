@@ -125,6 +125,7 @@ check_cmake_consumer() {
     "$work/build/recursion"
 }
 
+# 64 registers are the most that `level` and `naive` can call.
 check_recursion_cmake() {
     "$CMAKE" -G "$GENERATOR" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION" -DCONSUMER_CUDA=ON \

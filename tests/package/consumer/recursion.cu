@@ -1,4 +1,4 @@
-/* A recursion of a project's own, with an installed dpr: on the CPU, and where there is a GPU on that. */
+/* A recursion of a project's own, with an installed dpr: on the CPU, and on a GPU where there is one. */
 #include <dpr_recursion.cuh>
 
 #include <cstdio>
@@ -63,7 +63,9 @@ static bool is_right(dpr_ctx *ctx, const char *engine, bool runs) {
         std::printf("fib(%d) by %s: %llu\n", root, report.engine, static_cast<unsigned long long>(result));
     else
         std::printf("%s: %s\n", engine ? engine : "the library's choice", dpr_last_error());
-    return runs ? status == DPR_OK && result == 75025 : status == DPR_ERR_STRATEGY_UNABLE;
+    if (!runs)
+        return status == DPR_ERR_STRATEGY_UNABLE;
+    return status == DPR_OK && result == 75025 && (!engine || is(engine, report.engine));
 }
 
 int main() {
