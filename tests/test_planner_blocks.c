@@ -58,8 +58,9 @@ static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machi
     return taken;
 }
 
-/* Sums, minima and maxima of four types; atomics without sums of floats; coop.tile with three operations on the bits of
- * integers beside. So none of them passes the tests of its pairs by refusing them. */
+/* Demonstrations take sums, minima and maxima of four types. atomic.* takes no sums of floats, and coop.tile also takes
+ * three operations on the bits of integers. A family that refused its pairs would pass the tests that skip what is
+ * refused, so here they are counted. */
 TEST(Planner, demonstrations_take_their_pairs) {
     const struct {
         const char *family; /* what their names begin with */

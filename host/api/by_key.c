@@ -27,6 +27,11 @@ static dpr_status check_type(dpr_dtype dtype) {
     return dpr_fail(DPR_ERR_INVALID_DTYPE, "key_dtype is %d; it should be DPR_BOOL or a type of integers", (int)dtype);
 }
 
+/* Whether results go to the caller by way of the device. */
+static int has_pageable_out(const keyed *k) {
+    return k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
+}
+
 static dpr_status check_room(const keyed *k, uint64_t found) {
     if (found <= k->room)
         return DPR_OK;
@@ -171,7 +176,7 @@ static dpr_status write_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t f
 
 /* Reduces the runs that have been written, copies their keys from h->runs to `to`, unless that is NULL, and waits. */
 static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found, void *to) {
-    const int is_pageable = k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
+    const int is_pageable = has_pageable_out(k);
     const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
     use_runs(k, h->runs.memory, dpr_key_runs_type(k->parts.request.count), found, on_device(ctx));
     k->parts.request.stream = h->stream;
@@ -207,9 +212,8 @@ static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_
 static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
     const dpr_memory place = k->parts.array[DPR_PARTS_MORE + 1].place.memory; /* of the unique keys */
     const int for_host = k->unique && (place == DPR_MEMORY_HOST || place == DPR_MEMORY_PINNED);
-    const int out_in_host = k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
     held h = {.stream = NULL};
-    dpr_status status = check_strategy(ctx, k, !out_in_host);
+    dpr_status status = check_strategy(ctx, k, !has_pageable_out(k));
     if (status == DPR_OK)
         status = count_on_gpu(ctx, k, &h, found);
     if (status == DPR_OK)

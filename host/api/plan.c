@@ -125,12 +125,11 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     run.device_count = NULL;
     dpr_segment_list segments = plan->shape.segments;
     if (segments.device_count) {
-        segments.count = dpr_segment_count(&segments);
-        segments.device_count = NULL;
+        dpr_shape_take_number(&segments);
         run.segments = &segments;
+        if (segments.count == 0)
+            return DPR_OK;
     }
-    if (run.segments && run.segments->count == 0)
-        return DPR_OK;
     dpr_start_on_cpu(plan->step->strategy, &run);
     if (run.launch_report)
         memset(run.launch_report, 0, run.report_size);

@@ -56,8 +56,8 @@ static void take_count(dpr_parts *c, int on_device) {
     dpr_segment_list *const list = &c->shape.segments;
     if (!list->device_count || (on_device && c->array[DPR_PARTS_NUMBER].place.memory != DPR_MEMORY_HOST))
         return;
-    c->shape.results = list->count = dpr_segment_count(list);
-    list->device_count = NULL;
+    dpr_shape_take_number(list);
+    c->shape.results = list->count;
 }
 
 /* Checks the segments of a call that the GPU runs: copies numbers to the host, after the work that writes them. */

@@ -17,6 +17,11 @@ dpr_status dpr_shape_check_pointer(const char *name, const void *at, dpr_dtype d
     return DPR_OK;
 }
 
+void dpr_shape_take_number(dpr_segment_list *list) {
+    list->count = dpr_segment_count(list);
+    list->device_count = NULL;
+}
+
 static dpr_status check_options(const dpr_segments *s) {
     if (s->dtype != DPR_I32 && s->dtype != DPR_U32 && s->dtype != DPR_I64 && s->dtype != DPR_U64)
         return dpr_fail(DPR_ERR_INVALID_OPTION,

@@ -34,6 +34,9 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
 /* The same for problem->dimensions, of which there is at least one. All of them are reduced. */
 dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements);
 
+/* Sets the list's count to the number of segments that is in memory which the host reaches. */
+void dpr_shape_take_number(dpr_segment_list *list);
+
 /* Checks the pointer to an argument's elements for NULL and alignment. */
 dpr_status dpr_shape_check_pointer(const char *name, const void *at, dpr_dtype dtype);
 

@@ -591,7 +591,7 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
         wrong = "the number of runs written is not the number counted";
     } else if (begins && fake_find(args->begins, (written + 1) * sizeof(uint32_t))
                && (!args->unique || written == 0 || fake_find(args->unique, written * args->key_bytes))) {
-        for (uint64_t i = 0; i <= written; i++)
+        for (uint64_t i = 0; i <= written && written > 0; i++)
             ((uint32_t *)args->begins)[i] = (uint32_t)begins[i];
         if (args->unique)
             dpr_runs_keys(args->run.in, args->key_bytes, begins, written, args->unique);

@@ -26,8 +26,7 @@ static const bench_definition of_segments[] = {
     {"cub.bykey", "cub::DeviceReduce::ReduceByKey with the number of its segment as an element's key, which is read "
                   "in addition; not of empty segments"},
     {"dpr.bykey", "dpr_reduce_by_key_async(), and dpr_reduce_by_key() in blocking mode, with the keys of cub.bykey, "
-                  "which are read in "
-                  "addition. Its ratio is to dpr, which is given the offsets"},
+                  "which are read in addition. Its ratio is to dpr, which is given the offsets"},
     {"cusparse", "product of a sparse matrix, whose rows the segments are, and a vector of ones; indices of columns "
                  "are read in addition"},
     {"bytes", "elements, offsets and results of one call; gb_per_s are of these"},
