@@ -86,6 +86,47 @@ struct team_tree {
     }
 };
 
+/* The same tree; divide() also writes children out of range, before and after the others. */
+struct wild_tree {
+    using task = tree::task;
+    using result = uint64_t;
+    static constexpr int most_children = 5;
+
+    static int divide(const dpr::no_data &, const task &t, dpr::children<wild_tree> c) {
+        c[-1] = c[INT32_MIN] = {1, 2, 3};
+        const int n = tree::divide_for<wild_tree>(t, c);
+        c[most_children] = c[most_children + 1] = c[INT32_MAX] = {4, 5, 6};
+        return n;
+    }
+    static result base(const dpr::no_data &d, const task &t) { return tree::base(d, t); }
+    static result combine(const dpr::no_data &, const task &t, dpr::results<wild_tree> results, int n) {
+        result r = t.depth;
+        for (int i = 0; i < n; ++i)
+            r = tree::mixed(r) + results[i];
+        return r;
+    }
+};
+
+/* Task t > 0 has 256 + t children: some t - 1, and zeros. Slots have two bytes, and numbers of children need four. */
+struct wide_tree {
+    using task = uint16_t;
+    using result = uint16_t;
+    static constexpr int most_children = 300;
+
+    static int divide(const dpr::no_data &, const task &t, dpr::children<wide_tree> c) {
+        for (int i = 0; t > 0 && i < 256 + t; ++i)
+            c[i] = static_cast<task>(i % 97 == 5 ? t - 1 : 0);
+        return t > 0 ? 256 + t : 0;
+    }
+    static result base(const dpr::no_data &, const task &) { return 1; }
+    static result combine(const dpr::no_data &, const task &, dpr::results<wide_tree> results, int n) {
+        uint32_t r = 0;
+        for (int i = 0; i < n; ++i)
+            r = 3 * r + results[i];
+        return static_cast<result>(r);
+    }
+};
+
 /* By a plain recursive function: the result, or the sum, and how many tasks there are. */
 uint64_t reference(const tree::task &t, bool folds, uint64_t *tasks) {
     std::vector<tree::task> children(tree::most_children);
@@ -99,6 +140,23 @@ uint64_t reference(const tree::task &t, bool folds, uint64_t *tasks) {
     return r;
 }
 
+uint16_t reference(uint16_t t, bool, uint64_t *tasks) {
+    std::vector<uint16_t> children(wide_tree::most_children + size_t{1}), results;
+    const int n = wide_tree::divide({}, t, {children.data(), sizeof t, wide_tree::most_children});
+    ++*tasks;
+    for (int i = 0; i < n; ++i)
+        results.push_back(reference(children[static_cast<size_t>(i)], false, tasks));
+    return n == 0 ? wide_tree::base({}, t) : wide_tree::combine({}, t, {results.data(), sizeof t}, n);
+}
+
+/* Root i of a run with a seed. */
+tree::task root_of(uint64_t seed, unsigned i, const tree::task *) {
+    return {tree::mixed(seed + 1000 * i), 0, 2 + static_cast<uint32_t>(seed % 9)};
+}
+uint16_t root_of(uint64_t seed, unsigned i, const uint16_t *) {
+    return static_cast<uint16_t>((seed + i) % 4);
+}
+
 struct sizes {
     unsigned blocks, slots, frontier, budget, capacity, first_tasks;
 };
@@ -108,14 +166,15 @@ template <class P> struct run {
     dpr_arena arena = {};
     dpr_recursion_args args = {};
     std::vector<node<P>> nodes;
-    std::vector<uint64_t> chunks, mail = std::vector<uint64_t>(64), sums, out;
+    std::vector<uint64_t> chunks, mail = std::vector<uint64_t>(64);
+    std::vector<typename P::result> sums, out;
     std::vector<typename P::task> roots;
     std::vector<uint64_t> block = std::vector<uint64_t>(sizeof(dpr_recursion_block) / 8 + 2);
 
     run(const sizes &s, uint64_t seed, unsigned count) : nodes(s.capacity), sums(count), out(count) {
         constexpr unsigned many = 4096;
         for (unsigned i = 0; i < count; ++i)
-            roots.push_back({tree::mixed(seed + 1000 * i), 0, 2 + static_cast<uint32_t>(seed % 9)});
+            roots.push_back(root_of(seed, i, static_cast<const typename P::task *>(nullptr)));
         if (s.capacity > 0)
             std::memset(static_cast<void *>(nodes.data()), 0x5a, nodes.size() * sizeof nodes[0]);
         args.arena = &arena;
@@ -187,9 +246,9 @@ template <class P> struct run {
         uint64_t tasks = 0;
         EXPECT_EQ(0u, l.outcome.error);
         for (size_t i = 0; i < roots.size(); ++i) {
-            const uint64_t wanted = reference(roots[i], folds<P>, &tasks);
+            const typename P::result wanted = reference(roots[i], folds<P>, &tasks);
             EXPECT_EQ(wanted, out[i]);
-            EXPECT_EQ(0, std::memcmp(&wanted, l.results + 8 * i, 8));
+            EXPECT_EQ(0, std::memcmp(&wanted, l.results + i * sizeof wanted, sizeof wanted));
         }
         EXPECT_EQ(tasks, l.outcome.tasks);
         EXPECT_TRUE(is_clean());
@@ -310,6 +369,48 @@ TEST(DeviceRecursion, a_warp_that_solves_at_once_keeps_to_limits) {
     EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 0, sizeof shared));
     EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 1000, 0));
     EXPECT_FALSE(run_tiny<tree>(s, seed, ~0ull, 1000, 400));
+}
+
+/* Children that divide() writes out of range change nothing. */
+TEST(DeviceRecursion, children_out_of_range_are_written_nowhere) {
+    expect_tiny<wild_tree>();
+    for (uint64_t seed = 1; seed < 40; ++seed)
+        for (const unsigned slots : {7u, 20u})
+            for (const unsigned capacity : {3u, 40u, 5000u}) {
+                expect_persistent<wild_tree>({2, slots, 6, 8, capacity, 0}, seed, 2);
+                expect_phases<wild_tree>({2, slots, 6, 8, capacity, 0}, seed, 2);
+            }
+}
+
+TEST(DeviceRecursion, many_children_of_two_bytes) {
+    for (const unsigned slots : {302u, 303u, 601u})
+        for (const unsigned capacity : {4u, 400u, 50000u})
+            for (uint64_t seed = 0; seed < 4; ++seed) {
+                expect_persistent<wide_tree>({2, slots, 6, 8, capacity, 0}, seed, 4);
+                expect_phases<wide_tree>({2, slots, 6, 8, capacity, 0}, seed, 4);
+            }
+}
+
+/* Lanes that solve sub-trees alone, as those of engine `naive` do, use the same chunks again and again. */
+TEST(DeviceRecursion, chunks_come_back) {
+    constexpr unsigned roots = 3, levels = 12, times = 100;
+    for (uint64_t seed = 0; seed < 30; ++seed) {
+        run<tree> r({roots, 7, 1, 1, roots, 0}, seed, roots);
+        r.args.chunks = roots * levels;
+        r.args.keeps = 1;
+        r.launch(seed, [&] {
+            for (unsigned i = 0; i < times; ++i) {
+                worker<tree> w(r.args, none, shared);
+                place_roots(w.arena, blockIdx.x, roots);
+                w.solve_alone(blockIdx.x);
+            }
+        });
+        uint64_t tasks = 0;
+        EXPECT_EQ(0u, r.arena.error);
+        EXPECT_LE(r.arena.chunks, roots * levels);
+        for (unsigned i = 0; i < roots; ++i)
+            EXPECT_EQ(reference(r.roots[i], false, &tasks), r.nodes[i].at.result);
+    }
 }
 
 TEST(DeviceRecursion, persistent_joins) {

@@ -124,6 +124,25 @@ GPU_TEST(any_arena_gives_the_same_bits) {
     }
 }
 
+/* In a full arena each chain is solved by one lane, which saves its stack several times: all together far more often
+ * than there is room for at a time. */
+GPU_TEST(saved_stacks_make_room_for_others) {
+    enum { CHAINS = 100000, LENGTH_OF_CHAIN = 1000 };
+    uint64_t *roots = calloc(CHAINS, sizeof *roots), *results = calloc(CHAINS, sizeof *results), wrong = 0;
+    ASSERT_TRUE(roots && results);
+    for (int i = 0; i < CHAINS; i++)
+        roots[i] = LENGTH_OF_CHAIN;
+    s->options.arena_tasks = CHAINS;
+    s->options.max_pending = DPR_NO_LAUNCHES;
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, roots, CHAINS, NULL, results, &s->options, &s->report, NULL));
+    for (int i = 0; i < CHAINS; i++)
+        wrong += results[i] != LENGTH_OF_CHAIN + 1;
+    EXPECT_EQ_U64(0, wrong);
+    EXPECT_TRUE(s->report.serialised >= CHAINS);
+    free(roots);
+    free(results);
+}
+
 GPU_TEST(chains) {
     static const uint64_t lengths[] = {0, 1, 30, 31, 32, 33, 1000, 100000};
     for (size_t i = 0; i < 2 * LENGTH(lengths); i++) {

@@ -19,6 +19,7 @@ RIGHT = {
 COST = "DPR_POLICY uint64_t cost(const dpr::no_data &, const task &) { return 1; }"
 SERIAL = "DPR_POLICY result serial(const dpr::no_data &, const task &) { return 1; }"
 PART = "DPR_POLICY result part(const dpr::no_data &, const task &) { return 1; }"
+CUTOFF = "static constexpr uint64_t cutoff = 1;"
 FOLD = "static constexpr dpr_op fold = DPR_SUM;"
 
 
@@ -36,7 +37,9 @@ def compile_policy(**parts):
 
 class Policies(unittest.TestCase):
     def test_right_ones(self):
-        for parts in ({}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD}):
+        for parts in ({}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD},
+                      {"combine": None, "more": FOLD.replace("dpr_op", "int")},
+                      {"more": COST + SERIAL + CUTOFF}):
             code, messages = compile_policy(**parts)
             self.assertEqual(code, 0, messages)
 
@@ -55,6 +58,10 @@ class Policies(unittest.TestCase):
                 ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
                 ("serial() must be ", {"more": SERIAL}),
                 ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
+                ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
+                ("the policy has no serial()", {"more": CUTOFF}),
+                ("the policy has no serial()", {"more": COST + CUTOFF}),
+                ("`data` may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
                 ("part() must be ", {"more": PART}),
                 ("`team_bytes` may be 32768", {"more": "static constexpr size_t team_bytes = 32769;"})):
             code, messages = compile_policy(**parts)

@@ -1,4 +1,6 @@
 /* Recursions on the CPU: engines `cpu` and `serial`, against plain recursive functions. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +229,11 @@ TEST(Recursion, limits_of_depth_and_tasks) {
         s.options.max_tasks = 100000;
         EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
         EXPECT_EQ_U64(101, result);
+        for (s.options.max_tasks = UINT64_MAX - 300; s.options.max_tasks != 0; s.options.max_tasks++) {
+            root = 2000;
+            EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+            EXPECT_EQ_U64(2001, result);
+        }
         end(&s);
     }
 }
@@ -244,6 +251,10 @@ TEST(Recursion, bad_arguments) {
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_recursion_run(s.ctx, NULL, &root, 1, NULL, &result, NULL, NULL, NULL));
     EXPECT_STATUS(DPR_ERR_MISALIGNED,
                   chain_run(s.ctx, (const uint64_t *)((const char *)&root + 1), 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  tree_run(s.ctx, &task, 1, (const tree_shape *)((const char *)&large + 1), &tree, NULL, NULL, NULL));
+    EXPECT_TRUE(strncmp(dpr_last_error(), "data is ", 8) == 0);
+    EXPECT_STATUS(DPR_OK, tree_run(s.ctx, NULL, 0, NULL, NULL, NULL, NULL, NULL));
     EXPECT_STATUS(DPR_ERR_SIZE, chain_run(s.ctx, &root, SIZE_MAX, NULL, &result, NULL, NULL, NULL));
     s.options.engine = "steam";
     EXPECT_STATUS(DPR_ERR_UNKNOWN_ENGINE, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
@@ -267,6 +278,53 @@ TEST(Recursion, bad_arguments) {
     EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, NULL, NULL, NULL));
     EXPECT_EQ_U64(4, result);
     end(&s);
+}
+
+/* ---- Cancelled threads ---- */
+
+static void pass_cancellation_point(void *user, const dpr_recursion_event *e) {
+    (void)e;
+    pthread_testcancel();
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+typedef struct cancelled_run {
+    const char *engine;
+    atomic_int events, completed, survived;
+    uint64_t result;
+} cancelled_run;
+
+static void *run_with_pending_request(void *user) {
+    cancelled_run *r = user;
+    scene s = begin(r->engine);
+    const uint64_t root = 1000;
+    s.options.threads = 2;
+    s.options.trace = pass_cancellation_point;
+    s.options.trace_user = &r->events;
+    (void)pthread_cancel(pthread_self());
+    if (chain_run(s.ctx, &root, 1, NULL, &r->result, &s.options, NULL, NULL) == DPR_OK)
+        atomic_store(&r->completed, 1);
+    int unused;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
+    end(&s);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &unused);
+    pthread_testcancel();
+    atomic_store(&r->survived, 1);
+    return NULL;
+}
+
+/* The caller's functions may be cancellation points; the request takes effect after the run. */
+TEST(Recursion, a_cancelled_thread_completes_its_run) {
+    for (int e = 0; e < 2; e++) {
+        cancelled_run r = {.engine = engines[e]};
+        pthread_t thread;
+        ASSERT_TRUE(pthread_create(&thread, NULL, run_with_pending_request, &r) == 0);
+        EXPECT_TRUE(pthread_join(thread, NULL) == 0);
+        EXPECT_TRUE(atomic_load(&r.events) > 0);
+        EXPECT_EQ_I64(1, atomic_load(&r.completed));
+        EXPECT_EQ_I64(0, atomic_load(&r.survived));
+        EXPECT_EQ_U64(1001, r.result);
+    }
 }
 
 TEST(Recursion, engines_have_names) {

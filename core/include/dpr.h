@@ -939,7 +939,10 @@ typedef struct dpr_recursion_options {
                              engine looks now and then, so the run may solve more. 0: no limit */
     uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
                              of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
-                             has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many.
+                             has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many,
+                             and, where the recursion is deep or the children of a task take more than about 8 KiB, for
+                             each thread besides about 16 times as many divided tasks, with their children, as the
+                             recursion is deep.
                              Without room, threads and lanes solve their tasks alone, which is slower, with the same
                              results. 0: on the GPU as many as fit 512 MiB, at most 2^23, but at least
                              twice as many as roots; far fewer if similar runs had at most 2048 tasks. For `cpu` 2^22.
@@ -991,7 +994,7 @@ DPR_API void dpr_recursion_report_init(dpr_recursion_report *out, size_t size);
  * @param roots      `n` tasks in memory of any kind that `ctx` reaches.
  * @param n          0 to 2^30; 0 does nothing.
  * @param data       the policy's data, in host memory; NULL if it has none. Pointers in it must be valid where the
- *                   engine runs: of device or managed memory for engines on the GPU.
+ *                   engine runs: of device or managed memory for engines on the GPU. Not looked at if `n` is 0.
  * @param out        receives `n` results, in the order of the roots; memory like that of `roots`.
  * @param options    or NULL.
  * @param report     or NULL.

@@ -37,7 +37,8 @@
  * - task, result: types of plain data (trivially copyable and constructible), aligned to at most 16 bytes. Smaller ones
  *   are faster: a lane of the GPU keeps them in shared memory.
  * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
- *   copied to the kernels; its pointers must be valid where the engine runs. Without it, data is dpr::no_data.
+ *   copied to the kernels, so it has at most 3072 bytes; its pointers must be valid where the engine runs. Without it,
+ *   data is dpr::no_data.
  * - most_children: a constant from 1.
  * - divide(data, task, children): writes the children, from children[0] on, and returns how many; 0 for a base case.
  *   Another number than 0 to most_children ends the run with DPR_ERR_DIVIDE; a child with an index outside of that
@@ -138,6 +139,7 @@ template <class P> dpr_recursion make(const char *name) {
         r.result_align = alignof(typename P::result);
         r.slot_bytes = sizeof(slot<P>);
         r.data_bytes = has_no_data<P> ? 0 : sizeof(data_of<P>);
+        r.data_align = alignof(data_of<P>);
         r.most_children = P::most_children;
         r.solve = solving<P>::solve;
         r.combine = solving<P>::combine;

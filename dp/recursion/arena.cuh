@@ -19,7 +19,7 @@
 struct dpr_arena {
     unsigned nodes;  /* taken, and more where the arena is full */
     unsigned taken;  /* tasks that lanes have taken from the frontier */
-    unsigned chunks; /* taken */
+    unsigned chunks; /* taken, also if they were given back */
     unsigned solved; /* roots. If the policy folds: tasks less the children of tasks, modulo 2^32, which are as many as
                         roots when no task is left */
     unsigned error;  /* a dpr_status */
@@ -34,6 +34,8 @@ struct dpr_arena {
     unsigned spans;           /* written */
     dpr_launch_report nested; /* of these launches */
     unsigned long long tasks;
+    uint64_t free_chunks; /* a list of those given back, by chunk.below (lane.cuh): the first, plus 1, in the lower half
+                             (0: none), and a number that each change of the list increases in the upper half */
 };
 
 namespace dpr {

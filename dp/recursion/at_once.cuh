@@ -28,7 +28,7 @@ template <class P> struct small_tree {
 
     nodes<P> arena; /* of which only the policy's functions are used */
     letter *mail;   /* where `room` and `links` were, when they are not needed any more */
-    slot<P> *room;  /* for the children of the task that a lane divides */
+    slot<P> *room;  /* for the children of the task that a lane divides, and for one that is out of range */
     link *links;
     slot<P> *at;
     unsigned most; /* nodes */
@@ -37,7 +37,7 @@ template <class P> struct small_tree {
     /* After room for children come links, and then nodes, of which none lies where the letter will. */
     __device__ small_tree(const nodes<P> &of, char *shared) : arena(of) {
         const dpr_recursion_args &args = arena.args;
-        const unsigned bytes = round_up(P::most_children * blockDim.x * sizeof(slot<P>));
+        const unsigned bytes = round_up((size_t{P::most_children} + 1) * blockDim.x * sizeof(slot<P>));
         const unsigned left = args.shared_bytes > bytes + sizeof(letter) + 32 ? args.shared_bytes - bytes : 0;
         const unsigned fitting = left == 0 ? 0 : (left - sizeof(letter) - 32) / (sizeof(slot<P>) + sizeof(link));
         mail = reinterpret_cast<letter *>(shared);

@@ -198,7 +198,7 @@ static int refuel(dpr_solver *solver) {
     crew *c = t->crew;
     t->tasks += (uint64_t)(FUEL - solver->fuel);
     solver->fuel = FUEL;
-    if (c->call->options.max_tasks != 0 && t->tasks > c->call->options.max_tasks + FUEL)
+    if (c->call->options.max_tasks != 0 && t->tasks - FUEL > c->call->options.max_tasks) /* at least FUEL were added */
         fail(c, DPR_ERR_LIMIT, -1);
     if (atomic_load_explicit(&c->status, memory_order_relaxed) != DPR_OK)
         return 0;

@@ -24,14 +24,14 @@ enum {
     BUDGET = 256,           /* steps */
     ARENA = 1 << 23,        /* nodes, if no arena_tasks are given. fib(40) takes 3 million */
     ARENA_BYTES = 1 << 29,  /* of these, at most */
-    LEAST_CHUNKS = 1 << 16, /* for stacks that find the arena full */
+    LEAST_CHUNKS = 1 << 16, /* for stacks that find the arena full, if so many fit CHUNK_BYTES */
     SMALL_ARENA = 1 << 14,  /* nodes, and chunks, for few tasks */
     SMALL_CHUNKS = 1 << 12,
     TINY = 512,            /* tasks, which one warp does sooner than a block */
     TINY_BYTES = 60 << 10, /* of shared memory, for twice as many of them */
     FIRST_TASKS = 64,      /* that a warp tries to do first, if nobody knows how many there are */
     LANE_CHUNKS = 8,
-    CHUNK_BYTES = 1 << 28, /* of all chunks, at most, if they are more than LEAST_CHUNKS */
+    CHUNK_BYTES = 1 << 28, /* of all chunks, at most */
     CHUNK_HEAD = 32,       /* bytes of a chunk before its slots */
     MOST_SPANS = 1 << 16,  /* dpr_recursion_options.trace */
 };
@@ -129,7 +129,7 @@ int dpr_job_is_small(const dpr_job *j) {
 
 int dpr_job_is_tiny(const dpr_job *j) {
     const dpr_recursion_call *call = j->call;
-    const size_t nodes = (size_t)call->recursion->most_children * 32 + 2 * call->tasks;
+    const size_t nodes = ((size_t)call->recursion->most_children + 1) * 32 + 2 * call->tasks;
     if (!dpr_job_is_small(j) || call->tasks > TINY || call->options.trace
         || nodes > TINY_BYTES / (call->recursion->gpu->slot_bytes + 8))
         return 0;
@@ -180,10 +180,11 @@ static uint32_t default_arena(const dpr_job *j) {
 
 /* A lane needs several chunks where recursions are deep, but in a small arena few lanes have work. */
 static uint32_t count_chunks(const dpr_job *j, uint64_t lanes) {
+    const uint32_t fitting = CHUNK_BYTES / j->args.chunk_bytes;
     if (dpr_job_is_small(j))
-        return SMALL_CHUNKS;
-    const uint32_t wanted = least_of(LANE_CHUNKS * lanes, CHUNK_BYTES / j->args.chunk_bytes);
-    return wanted > LEAST_CHUNKS && j->args.capacity > lanes ? wanted : LEAST_CHUNKS;
+        return least_of(SMALL_CHUNKS, fitting);
+    const uint64_t wanted = LANE_CHUNKS * lanes;
+    return least_of(wanted > LEAST_CHUNKS && j->args.capacity > lanes ? wanted : LEAST_CHUNKS, fitting);
 }
 
 void dpr_job_size(dpr_job *j, size_t fixed) {

@@ -43,6 +43,8 @@ constexpr bool relocatable = true;
 constexpr bool relocatable = false;
 #endif
 
+static_assert(sizeof(dpr_recursion_args) + most_data_bytes + sizeof(unsigned) + 16 <= 4096, "they fit parameters");
+
 template <class P>
 const dpr_recursion_kernels kernels = {
     find_persistent<P>,    find_phase<P>, sizeof(node<P>), sizeof(slot<P>), sizeof(header<P>),

@@ -8,15 +8,14 @@ namespace dpr {
 namespace recursion {
 
 /* What a lane's stack keeps of the frames below the topmost: how many children, and the number of the next one. */
-template <class P> struct header {
-    using word = std::conditional_t<P::most_children <= 254, uint8_t, uint32_t>;
-    word n, next;
-};
+template <class P> struct header { header_word<P> n, next; };
 
 /* A saved stack, in a chunk. */
 struct chunk {
-    unsigned below; /* the chunk that was saved before, or no_node */
-    unsigned frames, base, n, next;
+    unsigned below; /* the chunk that was saved before, or the next one of a list of free ones; or no_node */
+    struct {
+        unsigned frames, base, n, next;
+    } kept;
 };
 
 /* What a lane has folded. Nothing, if the policy joins results. */
@@ -293,17 +292,65 @@ template <class P> struct lane {
         }
     }
 
-    /* Saves the stack in a chunk, and goes on with the topmost frame's next child on an empty one. */
-    __device__ void save() {
-        const dpr_recursion_args &args = arena.args;
-        const unsigned i = spare != no_node ? spare : atomicAdd(&args.arena->chunks, 1);
-        if (i >= args.chunks) {
+    /* ---- Chunks ---- */
+
+    __device__ unsigned &below(unsigned i) const { return reinterpret_cast<chunk *>(chunk_at(i))->below; }
+    /* Lanes that try to take a chunk may read the word. */
+    __device__ void set_below(unsigned i, unsigned other) const {
+        cuda::atomic_ref<unsigned, cuda::thread_scope_device>(below(i)).store(other, cuda::memory_order_relaxed);
+    }
+    /* dpr_arena.free_chunks, when it was `before`, with another first chunk. */
+    static __device__ uint64_t list_from(unsigned first, uint64_t before) {
+        return ((before >> 32) + 1) << 32 | (first + 1);
+    }
+
+    /* Makes a chunk spare that another lane has given back, or else a new one. */
+    __device__ void take_chunk() {
+        const cuda::atomic_ref<uint64_t, cuda::thread_scope_device> list(arena.args.arena->free_chunks);
+        uint64_t before = list.load(cuda::memory_order_acquire);
+        for (unsigned i; (i = static_cast<unsigned>(before) - 1) != no_node;) {
+            /* If another lane takes the chunk meanwhile, its word is of no use, but then the list has changed. */
+            if (!list.compare_exchange_weak(before, list_from(now_of(below(i)), before), cuda::memory_order_acquire))
+                continue;
+            set_below(i, no_node);
+            spare = i;
+            return;
+        }
+        const unsigned i = atomicAdd(&arena.args.arena->chunks, 1);
+        if (i >= arena.args.chunks) {
             arena.fail(DPR_ERR_OUT_OF_MEMORY);
             return;
         }
+        set_below(i, no_node);
+        spare = i;
+    }
+
+    /* Gives the spare chunks back, for lanes of other launches. */
+    __device__ void give_chunks() {
+        if (spare == no_node)
+            return;
+        unsigned last = spare;
+        while (below(last) != no_node)
+            last = below(last);
+        const cuda::atomic_ref<uint64_t, cuda::thread_scope_device> list(arena.args.arena->free_chunks);
+        uint64_t before = list.load(cuda::memory_order_relaxed);
+        do
+            set_below(last, static_cast<unsigned>(before) - 1);
+        while (!list.compare_exchange_weak(before, list_from(spare, before), cuda::memory_order_release));
+        spare = no_node;
+    }
+
+    /* Saves the stack in a chunk, and goes on with the topmost frame's next child on an empty one. */
+    __device__ void save() {
+        if (spare == no_node)
+            take_chunk();
+        if (spare == no_node)
+            return;
+        const unsigned i = spare;
         char *to = chunk_at(i);
-        spare = spare != no_node ? reinterpret_cast<chunk *>(to)->below : no_node;
-        *reinterpret_cast<chunk *>(to) = {saved, frames, base, n, next};
+        spare = below(i);
+        set_below(i, saved);
+        reinterpret_cast<chunk *>(to)->kept = {frames, base, n, next};
         auto *slots_to = reinterpret_cast<recursion::slot<P> *>(to + 32);
         for (unsigned k = 0; k < base + n; ++k)
             slots_to[k] = at(k);
@@ -320,7 +367,7 @@ template <class P> struct lane {
     /* Goes on with the stack that was saved last: its topmost frame's next child is solved, in slot 0. */
     __device__ void restore() {
         char *from = chunk_at(saved);
-        const auto c = *reinterpret_cast<const chunk *>(from);
+        const auto c = reinterpret_cast<const chunk *>(from)->kept;
         const auto *slots_from = reinterpret_cast<const recursion::slot<P> *>(from + 32);
         const auto *headers_from = reinterpret_cast<const header<P> *>(slots_from + room);
         const recursion::slot<P> solved = at(0);
@@ -328,9 +375,10 @@ template <class P> struct lane {
             at(k) = slots_from[k];
         for (unsigned k = 0; k < c.frames; ++k)
             header_of(k) = headers_from[k];
-        reinterpret_cast<chunk *>(from)->below = spare;
-        spare = saved;
-        saved = c.below;
+        const unsigned i = saved;
+        saved = below(i);
+        set_below(i, spare);
+        spare = i;
         depth -= c.frames;
         frames = c.frames;
         base = c.base;

@@ -55,11 +55,11 @@ static unsigned count_blocks(const dpr_job *j) {
     return fitting < MOST_TEAMS ? (unsigned)fitting : MOST_TEAMS;
 }
 
-/* Slots of each stack of a warp whose memory is to have DPR_TINY_NODES nodes, and a letter, besides a task's children.
- */
+/* Slots of each stack of a warp whose memory is to have DPR_TINY_NODES nodes, and a letter, besides a task's children
+ * and a row for one that is out of range. */
 static unsigned tiny_slots(const dpr_recursion *r) {
     const unsigned row = TINY_LANES * r->gpu->slot_bytes;
-    return (unsigned)r->most_children + (DPR_TINY_NODES * (r->gpu->slot_bytes + LINK_BYTES) + 256) / row + 1;
+    return (unsigned)r->most_children + 1 + (DPR_TINY_NODES * (r->gpu->slot_bytes + LINK_BYTES) + 256) / row + 1;
 }
 
 static dpr_status run_sized(dpr_job *j, unsigned most_lanes, dpr_recursion_report *report) {

@@ -123,7 +123,7 @@ template <class P> struct worker {
         }
     }
 
-    /* Solves node i and all below it, by this thread alone. */
+    /* Solves node i and all below it, by this thread alone. Afterwards the lane has no chunks. */
     __device__ void solve_alone(unsigned i) {
         own.start(i);
         for (unsigned turn = 1; own.busy(); ++turn) {
@@ -133,6 +133,7 @@ template <class P> struct worker {
             if (turn % 64 == 0 && arena.failed())
                 return;
         }
+        own.give_chunks();
     }
 
     /* Divides node i, or solves it, by this block, which is one thread if the policy has no teams. */
@@ -242,6 +243,7 @@ __device__ inline void decide(const dpr_recursion_args &args) {
     const unsigned to = end_of(args);
     const bool full = to == args.capacity;
     a.taken = a.chunks = a.ticket = 0;
+    a.free_chunks = 0;
     ++a.phases;
     a.levels += a.phase == phase_dividing;
     if (a.phase == phase_solving || !full)

@@ -97,8 +97,11 @@ template <class P> constexpr bool has_no_data = std::is_same_v<data_of<P>, no_da
 /* What name_run() takes a pointer to. */
 template <class P> using data_given = std::conditional_t<has_no_data<P>, void, data_of<P>>;
 
-/* Memory for a task, and for its result when that is known. */
-template <class P> union slot {
+/* How many children a task has, in a lane's stack. */
+template <class P> using header_word = std::conditional_t<P::most_children <= 254, uint8_t, uint32_t>;
+
+/* Memory for a task, and for its result when that is known. Headers may lie behind slots. */
+template <class P> union alignas(typename P::task) alignas(typename P::result) alignas(header_word<P>) slot {
     typename P::task task;
     typename P::result result;
 };
@@ -143,7 +146,7 @@ template <class P> constexpr bool has_combine = team_combines<P> || gives<typena
 
 /* The operation that folds the results of base cases, if there is one. */
 template <class P, class = void> constexpr dpr_op fold_of = DPR_OP_NONE;
-template <class P> constexpr dpr_op fold_of<P, std::void_t<decltype(P::fold)>> = P::fold;
+template <class P> constexpr dpr_op fold_of<P, std::void_t<decltype(P::fold)>> = static_cast<dpr_op>(P::fold);
 template <class P> constexpr bool folds = fold_of<P> != DPR_OP_NONE;
 
 /* What a divided task adds to the fold. */
@@ -157,6 +160,8 @@ template <class P> constexpr bool has_part = folds<P> &&gives<typename P::result
 template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
 
 /* The policy's estimate of a task. */
+template <class P, class = void> constexpr bool names_cost = false;
+template <class P> constexpr bool names_cost<P, std::void_t<decltype(&P::cost)>> = true;
 template <class P>
 using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
 template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>;
@@ -165,6 +170,8 @@ template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>
 template <class P, class = void> constexpr bool names_serial = false;
 template <class P> constexpr bool names_serial<P, std::void_t<decltype(&P::serial)>> = true;
 template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;
+template <class P, class = void> constexpr bool names_cutoff = false;
+template <class P> constexpr bool names_cutoff<P, std::void_t<decltype(P::cutoff)>> = true;
 template <class P, class = void> constexpr uint64_t cutoff_of = 0;
 template <class P> constexpr uint64_t cutoff_of<P, std::void_t<decltype(P::cutoff)>> = P::cutoff;
 
@@ -175,6 +182,10 @@ template <class P> constexpr bool host_data<P, std::void_t<decltype(P::host_data
 /* Bytes of memory that a team shares. */
 template <class P, class = void> constexpr size_t team_bytes = 0;
 template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_bytes)>> = P::team_bytes;
+
+/* Bytes of a policy's data, at most. Of the 4096 that a kernel's parameters may have on any device, the library takes
+ * some hundreds. */
+constexpr size_t most_data_bytes = 3072;
 
 template <class T>
 constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T>;
@@ -196,6 +207,8 @@ template <class P> constexpr bool check() {
         static_assert(is_plain<typename P::result>, "the policy's `result` must be plain data: it is copied");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
         static_assert(alignof(data_of<P>) <= 16, "the policy's `data` may be aligned to 16 bytes at most");
+        static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's `data` may have 3072 bytes at most, because "
+                                                             "kernels take them as a parameter: let it have pointers");
         static_assert(alignof(slot<P>) <= 16, "the policy's `task` and `result` may be aligned to 16 bytes at most");
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
@@ -213,6 +226,10 @@ template <class P> constexpr bool check() {
         static_assert(!names_part<P> || has_part<P>,
                       "part() must be `DPR_POLICY result part(const data &, const task &)`, and the policy must have "
                       "`fold`");
+        static_assert(!names_cost<P> || has_cost<P>,
+                      "cost() must be `DPR_POLICY uint64_t cost(const data &, const task &)`");
+        static_assert(!names_cutoff<P> || has_serial<P>,
+                      "`cutoff` is the greatest cost of tasks that serial() solves, and the policy has no serial()");
         static_assert(!names_serial<P> || has_serial<P>,
                       "serial() must be `DPR_POLICY result serial(const data &, const task &)`, and the policy must "
                       "have cost()");

@@ -11,6 +11,7 @@
 #include "engines.h"
 #include "error.h"
 #include "log.h"
+#include "uncancelled.h"
 
 enum { FIRST_MAX_DEPTH = 1 << 22 };
 static const size_t MOST_ROOTS = (size_t)1 << 30;
@@ -97,8 +98,8 @@ static dpr_status check(dpr_recursion_call *call, const dpr_recursion_options *o
         status = check_pointer("roots", call->roots, call->recursion->task_align);
     if (status == DPR_OK && call->n > 0)
         status = check_pointer("out", call->out, call->recursion->result_align);
-    if (status == DPR_OK && !call->data && call->recursion->data_bytes > 0)
-        status = dpr_fail(DPR_ERR_NULL_POINTER, "data is NULL, and recursion \"%s\" has data", call->recursion->name);
+    if (status == DPR_OK && call->n > 0 && call->recursion->data_bytes > 0)
+        status = check_pointer("data", call->data, call->recursion->data_align);
     return status == DPR_OK ? adopt(options, call) : status;
 }
 
@@ -233,17 +234,7 @@ static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **
     return status;
 }
 
-dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
-                             const void *data, void *out, const dpr_recursion_options *options,
-                             dpr_recursion_report *report, dpr_stream stream) {
-    dpr_recursion_call call = {.ctx = ctx,
-                               .recursion = recursion,
-                               .roots = roots,
-                               .data = data,
-                               .out = out,
-                               .n = n,
-                               .stream = stream,
-                               .began = dpr_recursion_now()};
+static dpr_status run(dpr_recursion_call call, const dpr_recursion_options *options, dpr_recursion_report *report) {
     dpr_recursion_report found = DPR_RECURSION_REPORT_INIT;
     const dpr_engine *engine = NULL;
     static const long long no_data = 0;
@@ -259,13 +250,32 @@ dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const
     if (!engine)
         return status;
     call.tasks = dpr_engine_tasks(&call);
-    if (n > 0)
+    if (call.n > 0)
         status = run_engine(&call, &engine, &found);
     if (status != DPR_OK)
         return status;
     found.engine = engine->name;
     found.seconds = dpr_recursion_now() - call.began;
-    if (n > 0 && !call.options.trace) /* a traced run takes longer */
+    if (call.n > 0 && !call.options.trace) /* a traced run takes longer */
         dpr_engine_note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
+}
+
+/* The policy's functions and trace() may have cancellation points, at which the thread must not end: the run's memory,
+ * and threads that work for it, would be left behind. */
+dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
+                             const void *data, void *out, const dpr_recursion_options *options,
+                             dpr_recursion_report *report, dpr_stream stream) {
+    const dpr_recursion_call call = {.ctx = ctx,
+                                     .recursion = recursion,
+                                     .roots = roots,
+                                     .data = data,
+                                     .out = out,
+                                     .n = n,
+                                     .stream = stream,
+                                     .began = dpr_recursion_now()};
+    const int held = dpr_cancel_hold();
+    const dpr_status status = run(call, options, report);
+    dpr_cancel_release(held);
+    return status;
 }

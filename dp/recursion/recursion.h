@@ -5,8 +5,8 @@
 
 #include <dpr.h>
 
-/* Another layout of what follows, or of the kernels' arguments, takes another number. */
-#define DPR_RECURSION_VERSION 5
+/* Another layout of what follows, of the kernels' arguments or of the arena takes another number. */
+#define DPR_RECURSION_VERSION 6
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -137,8 +137,9 @@ struct dpr_recursion {
     uint32_t version;
     int32_t most_children;
     const char *name;
-    size_t task_bytes, task_align, result_bytes, result_align, data_bytes; /* data_bytes is 0 without data */
-    size_t slot_bytes;                                                     /* of a slot on the CPU */
+    size_t task_bytes, task_align, result_bytes, result_align;
+    size_t data_bytes, data_align; /* data_bytes is 0 without data */
+    size_t slot_bytes;             /* of a slot on the CPU */
 
     /* Solves the task in the slot and puts the result there: NULL. Otherwise returns the outermost of the frames that
      * it wrote out, or `unsolved` or `stop`; the slot still has the task. */

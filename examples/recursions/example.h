@@ -31,14 +31,16 @@ typedef struct recursion_request {
     const char *picture; /* where to write a picture of the result, outside of the run's time; NULL: nowhere */
 } recursion_request;
 
+/* Runs an example once, in time that report->seconds has. Before, the report is that of the run before, or empty. Sets
+ * the answer if it returns DPR_OK. Otherwise dpr_last_error() is why, unless the answer has failed. */
+typedef dpr_status recursion_run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
+                                 recursion_answer *answer);
+
 typedef struct recursion_example {
     const char *name, *text;
     const char *size_text;      /* what the size is */
     uint64_t size, least, most; /* if none is given; what is possible */
-    /* Runs the recursion once, in time that report->seconds has. Before, the report is that of the run before, or
-     * empty. Sets the answer if it returns DPR_OK. Otherwise dpr_last_error() is why, unless the answer has failed. */
-    dpr_status (*run)(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
-                      recursion_answer *answer);
+    recursion_run *run;
     const char *input_text; /* what a file of input has; NULL: the example reads none */
     int draws;              /* 1: it can write a picture */
 } recursion_example;

@@ -263,14 +263,10 @@ dpr_status find_text(const recursion_request *request, std::string *text, recurs
 }
 
 template <class T>
-T *copy(const dpr_ctx *ctx, const recursion_request *request, const dpr_recursion_report *last,
-        const std::vector<T> &from) {
-    T *to = allocate<T>(ctx, from.size() + 1);
-    if (to) {
-        std::copy(from.begin(), from.end(), to);
-        prefetch(ctx, request->options, last, to, from.size() + 1);
-    }
-    return to;
+void copy(const dpr_ctx *ctx, const recursion_request *request, const dpr_recursion_report *last,
+          const std::vector<T> &from, const array<T> &to) {
+    std::copy(from.begin(), from.end(), to.get());
+    prefetch(ctx, request->options, last, to.get(), from.size() + 1);
 }
 
 } // namespace
@@ -287,21 +283,17 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     const uint32_t whole = from.read(text);
     if (!from.error.empty())
         return recursion_fail(answer, "this is no expression: %.70s", from.error.c_str());
-    node *nodes = copy(ctx, request, report, from.nodes);
-    term *terms = copy(ctx, request, report, from.terms);
-    status = DPR_ERR_OUT_OF_MEMORY;
-    if (nodes && terms) {
-        const expression::data data = {nodes, terms};
-        const expression::task root = {whole, 0, from.nodes[whole].first, from.nodes[whole].count};
-        uint64_t value = 0;
-        status = expression_run(ctx, &root, 1, &data, &value, request->options, report, nullptr);
-        if (status == DPR_OK)
-            recursion_set_answer(answer, value == calculator::value_of(text),
-                                 "%zu nodes; the value is %lld modulo 2^64", from.nodes.size(),
-                                 static_cast<long long>(value));
-    }
-    release(ctx, nodes);
-    release(ctx, terms);
+    const array<node> nodes(ctx, from.nodes.size() + 1);
+    const array<term> terms(ctx, from.terms.size() + 1);
+    copy(ctx, request, report, from.nodes, nodes);
+    copy(ctx, request, report, from.terms, terms);
+    const expression::data data = {nodes.get(), terms.get()};
+    const expression::task root = {whole, 0, from.nodes[whole].first, from.nodes[whole].count};
+    uint64_t value = 0;
+    status = expression_run(ctx, &root, 1, &data, &value, request->options, report, nullptr);
+    if (status == DPR_OK)
+        recursion_set_answer(answer, value == calculator::value_of(text), "%zu nodes; the value is %lld modulo 2^64",
+                             from.nodes.size(), static_cast<long long>(value));
     return status;
 }
 
@@ -311,6 +303,6 @@ extern "C" const recursion_example recursion_expression = {"expression",
                                                            1000000,
                                                            1,
                                                            1 << 26,
-                                                           run,
+                                                           within_memory<run>,
                                                            "an expression of whole numbers, + - * ( )",
                                                            0};

@@ -139,21 +139,19 @@ __global__ void check_pixels(mandelbrot::data d, uint32_t *wrong) {
 }
 
 uint32_t count_wrong_on_gpu(const dpr_ctx *ctx, const mandelbrot::data &d, float *milliseconds) {
-    uint32_t *wrong = allocate<uint32_t>(ctx, 1), n = 1;
+    const array<uint32_t> wrong(ctx, 1);
+    uint32_t n = 1;
     cudaEvent_t begin, end;
-    if (!wrong)
-        return n;
-    *wrong = 0;
+    wrong[0] = 0;
     (void)cudaEventCreate(&begin);
     (void)cudaEventCreate(&end);
     (void)cudaEventRecord(begin);
-    check_pixels<<<dim3((d.side + 127) / 128, d.side), 128>>>(d, wrong);
+    check_pixels<<<dim3((d.side + 127) / 128, d.side), 128>>>(d, wrong.get());
     (void)cudaEventRecord(end);
     if (cudaDeviceSynchronize() == cudaSuccess && cudaEventElapsedTime(milliseconds, begin, end) == cudaSuccess)
-        n = *wrong;
+        n = wrong[0];
     (void)cudaEventDestroy(begin);
     (void)cudaEventDestroy(end);
-    release(ctx, wrong);
     return n;
 }
 #endif
@@ -192,13 +190,11 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     const uint64_t size = request->size;
     const uint32_t side = static_cast<uint32_t>(size);
     const size_t pixels = size * size;
-    uint16_t *image = allocate<uint16_t>(ctx, pixels);
-    if (!image)
-        return DPR_ERR_OUT_OF_MEMORY;
-    const mandelbrot::data data = {image, side, -2.0f, 1.5f, 3.0f / static_cast<float>(side)};
+    const array<uint16_t> image(ctx, pixels);
+    const mandelbrot::data data = {image.get(), side, -2.0f, 1.5f, 3.0f / static_cast<float>(side)};
     const mandelbrot::task root = {0, 0, side, side};
     uint32_t filled = 0;
-    prefetch(ctx, request->options, report, image, pixels);
+    prefetch(ctx, request->options, report, image.get(), pixels);
     dpr_status status = mandelbrot_run(ctx, &root, 1, &data, &filled, request->options, report, nullptr);
     if (status == DPR_OK) {
         float milliseconds;
@@ -211,7 +207,6 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     }
     if (status == DPR_OK && request->picture)
         status = draw(request, data, answer);
-    release(ctx, image);
     return status;
 }
 
@@ -221,6 +216,6 @@ extern "C" const recursion_example recursion_mandelbrot = {"mandelbrot",
                                                            1024,
                                                            1,
                                                            16384,
-                                                           run,
+                                                           within_memory<run>,
                                                            nullptr,
                                                            1};

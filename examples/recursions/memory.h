@@ -2,35 +2,63 @@
 #ifndef DPR_EXAMPLES_RECURSION_MEMORY_H
 #define DPR_EXAMPLES_RECURSION_MEMORY_H
 
-#include <dpr.h>
-
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #ifdef __CUDACC__
 #include <cuda_runtime_api.h>
 #endif
 
-/* Room for `count` elements, aligned to 16 bytes; NULL if there is none. */
-template <class T> T *allocate(const dpr_ctx *ctx, size_t count) {
-    void *memory = nullptr;
-#ifdef __CUDACC__
-    if (dpr_ctx_device(ctx) != DPR_DEVICE_CPU)
-        return cudaMallocManaged(&memory, count * sizeof(T)) == cudaSuccess ? static_cast<T *>(memory) : nullptr;
-#endif
-    (void)ctx;
-    memory = std::malloc(count * sizeof(T));
-    return static_cast<T *>(memory);
-}
+#include "example.h"
 
-template <class T> void release(const dpr_ctx *ctx, T *memory) {
+/* `count` elements, aligned to 16 bytes. Throws std::bad_alloc if there is no room for them. */
+template <class T> class array {
+  public:
+    array(const dpr_ctx *ctx, size_t count) : on_gpu_(dpr_ctx_device(ctx) != DPR_DEVICE_CPU) {
+        void *memory = nullptr;
 #ifdef __CUDACC__
-    if (dpr_ctx_device(ctx) != DPR_DEVICE_CPU) {
-        (void)cudaFree(memory);
-        return;
-    }
+        if (on_gpu_ && cudaMallocManaged(&memory, count * sizeof(T)) != cudaSuccess)
+            (void)cudaGetLastError(); /* nobody else is to take it for its own */
 #endif
-    (void)ctx;
-    std::free(memory);
+        if (!on_gpu_)
+            memory = std::malloc(count * sizeof(T));
+        if (!memory)
+            throw std::bad_alloc();
+        first_ = static_cast<T *>(memory);
+    }
+    array(const array &) = delete;
+    array &operator=(const array &) = delete;
+    ~array() {
+#ifdef __CUDACC__
+        if (on_gpu_)
+            (void)cudaFree(first_);
+#endif
+        if (!on_gpu_)
+            std::free(first_);
+    }
+
+    T *get() const {
+        return first_;
+    }
+    T &operator[](size_t i) const {
+        return first_[i];
+    }
+
+  private:
+    bool on_gpu_;
+    T *first_;
+};
+
+/* Runs an example. If there is no memory for it, the answer says so. */
+template <recursion_run Run>
+dpr_status within_memory(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
+                         recursion_answer *answer) {
+    try {
+        return Run(ctx, request, report, answer);
+    } catch (const std::bad_alloc &) {
+        (void)recursion_fail(answer, "there is not enough memory");
+        return DPR_ERR_OUT_OF_MEMORY;
+    }
 }
 
 /* Moves managed memory to where the engine runs that is asked for, or else to where the last run was. Otherwise the run

@@ -289,9 +289,8 @@ uint64_t sum_of_mixed(const key *keys, size_t n) {
 static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
     const uint64_t size = request->size;
-    key *keys = allocate<key>(ctx, 2 * size);
-    if (!keys)
-        return DPR_ERR_OUT_OF_MEMORY;
+    const array<key> buffers(ctx, 2 * size);
+    key *keys = buffers.get();
     for (uint64_t i = 0; i < size; ++i)
         keys[i] = static_cast<key>(mix(i + 1) >> 32);
     const uint64_t known = sum_of_mixed(keys, size);
@@ -302,9 +301,8 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     if (status == DPR_OK)
         recursion_set_answer(answer, std::is_sorted(sorted, sorted + size) && sum_of_mixed(sorted, size) == known,
                              "the median is %u", sorted[size / 2]);
-    release(ctx, keys);
     return status;
 }
 
 extern "C" const recursion_example recursion_mergesort = {
-    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, run, nullptr, 0};
+    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, within_memory<run>, nullptr, 0};

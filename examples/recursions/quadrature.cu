@@ -83,21 +83,18 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     const uint64_t size = request->size;
     std::vector<quadrature::task> roots(size);
     std::vector<double> results(size);
-    peak *peaks = allocate<peak>(ctx, size);
-    if (!peaks)
-        return DPR_ERR_OUT_OF_MEMORY;
+    const array<peak> peaks(ctx, size);
     for (uint64_t i = 0; i < size; ++i) {
         roots[i] = {0, 1, static_cast<uint32_t>(i)};
         peaks[i] = problem(i);
     }
-    const quadrature::data data = {peaks};
-    prefetch(ctx, request->options, report, peaks, size);
+    const quadrature::data data = {peaks.get()};
+    prefetch(ctx, request->options, report, peaks.get(), size);
     const dpr_status status =
         quadrature_run(ctx, roots.data(), size, &data, results.data(), request->options, report, nullptr);
     double worst = 0;
     for (uint64_t i = 0; i < size; ++i)
         worst = std::fmax(worst, std::fabs(results[i] - known(problem(i))));
-    release(ctx, peaks);
     recursion_set_answer(answer, worst < 1e-8, "largest error of %llu integrals: %.1e",
                          static_cast<unsigned long long>(size), worst);
     return status;
@@ -109,6 +106,6 @@ extern "C" const recursion_example recursion_quadrature = {"quadrature",
                                                            10000,
                                                            1,
                                                            1 << 24,
-                                                           run,
+                                                           within_memory<run>,
                                                            nullptr,
                                                            0};

@@ -215,31 +215,32 @@ DPR_RECURSION(quadtree, quadtree)
 static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
     const uint32_t n = static_cast<uint32_t>(request->size);
-    body *bodies = allocate<body>(ctx, n);
-    cell *cells = allocate<cell>(ctx, n), whole = {};
-    dpr_status status = bodies && cells ? DPR_OK : DPR_ERR_OUT_OF_MEMORY;
-    if (status == DPR_OK) {
-        const quadtree::data data = {bodies, cells, 8};
-        const quadtree::task root = {0, n};
-        place_bodies(bodies, n);
-        std::fill(cells, cells + n, cell{});
-        prefetch(ctx, request->options, report, bodies, n);
-        prefetch(ctx, request->options, report, cells, n);
-        status = quadtree_run(ctx, &root, 1, &data, &whole, request->options, report, nullptr);
-        uint32_t count = 0;
-        if (status == DPR_OK) {
-            const bool right = is_right(data, n, &count) && count == count_cells(data, root) && whole.count == n;
-            recursion_set_answer(answer, right, "%u cells; the centre of mass of all is (%.4f, %.4f)", count,
-                                 static_cast<double>(whole.x) / static_cast<double>(whole.mass) / 65535,
-                                 static_cast<double>(whole.y) / static_cast<double>(whole.mass) / 65535);
-        }
-        if (status == DPR_OK && request->picture)
-            status = draw(request, data, n, answer);
-    }
-    release(ctx, bodies);
-    release(ctx, cells);
-    return status;
+    const array<body> bodies(ctx, n);
+    const array<cell> cells(ctx, n);
+    const quadtree::data data = {bodies.get(), cells.get(), 8};
+    const quadtree::task root = {0, n};
+    cell whole = {};
+    place_bodies(bodies.get(), n);
+    std::fill_n(cells.get(), n, cell{});
+    prefetch(ctx, request->options, report, bodies.get(), n);
+    prefetch(ctx, request->options, report, cells.get(), n);
+    const dpr_status status = quadtree_run(ctx, &root, 1, &data, &whole, request->options, report, nullptr);
+    if (status != DPR_OK)
+        return status;
+    uint32_t count = 0;
+    const bool right = is_right(data, n, &count) && count == count_cells(data, root) && whole.count == n;
+    recursion_set_answer(answer, right, "%u cells; the centre of mass of all is (%.4f, %.4f)", count,
+                         static_cast<double>(whole.x) / static_cast<double>(whole.mass) / 65535,
+                         static_cast<double>(whole.y) / static_cast<double>(whole.mass) / 65535);
+    return request->picture ? draw(request, data, n, answer) : DPR_OK;
 }
 
-extern "C" const recursion_example recursion_quadtree = {
-    "quadtree", "mass and centre of each cell of a quadtree", "how many bodies", 1000000, 1, 1 << 26, run, nullptr, 1};
+extern "C" const recursion_example recursion_quadtree = {"quadtree",
+                                                         "mass and centre of each cell of a quadtree",
+                                                         "how many bodies",
+                                                         1000000,
+                                                         1,
+                                                         1 << 26,
+                                                         within_memory<run>,
+                                                         nullptr,
+                                                         1};

@@ -367,20 +367,20 @@ dpr_status find_median(const problem &p, recursion_answer *answer) {
 
 static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
-    const uint64_t size = request->size;
     const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
-    problem p = {ctx, request->options, report, nullptr, nullptr, nullptr, static_cast<uint32_t>(size), 0};
-    p.in = allocate<vector>(ctx, size / 4 + 1);
-    p.room = static_cast<uint32_t>(size / 32);
-    p.kept = allocate<vector>(ctx, p.room / 4 + 1);
-    p.all = allocate<counters>(ctx, 1);
+    const uint32_t n = static_cast<uint32_t>(request->size), room = n / 32;
+    const array<vector> in(ctx, n / 4 + 1), kept(ctx, room / 4 + 1);
+    const array<counters> all(ctx, 1);
     *report = none;
-    const dpr_status status = p.in && p.kept && p.all ? find_median(p, answer) : DPR_ERR_OUT_OF_MEMORY;
-    release(ctx, p.in);
-    release(ctx, p.kept);
-    release(ctx, p.all);
-    return status;
+    return find_median({ctx, request->options, report, in.get(), kept.get(), all.get(), n, room}, answer);
 }
 
-extern "C" const recursion_example recursion_select = {
-    "select", "the median of floats, without sorting them", "how many elements", 1 << 20, 1, 1 << 28, run, nullptr, 0};
+extern "C" const recursion_example recursion_select = {"select",
+                                                       "the median of floats, without sorting them",
+                                                       "how many elements",
+                                                       1 << 20,
+                                                       1,
+                                                       1 << 28,
+                                                       within_memory<run>,
+                                                       nullptr,
+                                                       0};

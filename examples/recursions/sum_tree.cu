@@ -47,19 +47,23 @@ DPR_RECURSION(sum_tree, sum_tree)
 static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recursion_report *report,
                       recursion_answer *answer) {
     const uint64_t size = request->size;
-    int32_t *x = allocate<int32_t>(ctx, size);
-    if (!x)
-        return DPR_ERR_OUT_OF_MEMORY;
+    const array<int32_t> x(ctx, size);
     int64_t known = 0, result = 0;
     for (uint64_t i = 0; i < size; ++i)
         known += x[i] = static_cast<int32_t>(i * 2654435761u >> 12 & 1023) - 500;
-    const sum_tree::data data = {x, 64};
+    const sum_tree::data data = {x.get(), 64};
     const sum_tree::task root = {0, static_cast<uint32_t>(size)};
     const dpr_status status = sum_tree_run(ctx, &root, 1, &data, &result, request->options, report, nullptr);
-    release(ctx, x);
     recursion_set_answer(answer, result == known, "the sum is %lld", static_cast<long long>(result));
     return status;
 }
 
-extern "C" const recursion_example recursion_sum_tree = {
-    "sum_tree", "the sum of an array, divided into halves", "how many elements", 1 << 20, 1, 1 << 30, run, nullptr, 0};
+extern "C" const recursion_example recursion_sum_tree = {"sum_tree",
+                                                         "the sum of an array, divided into halves",
+                                                         "how many elements",
+                                                         1 << 20,
+                                                         1,
+                                                         1 << 30,
+                                                         within_memory<run>,
+                                                         nullptr,
+                                                         0};

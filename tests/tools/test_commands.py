@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import struct
 import subprocess
@@ -113,12 +114,30 @@ class Recurse(ToolTest):
                               ("'fob' is none of sum_tree, fib, nqueens, quadrature", "recurse", "fob"),
                               ("--engine: 'steam' is none of ", "recurse", "fib", "--engine", "steam"),
                               ("--size: fib has sizes from 0 to 47", "recurse", "fib", "--size", "48"),
+                              ("--size: sum_tree has sizes from 1 to", "recurse", "sum_tree", "--size", "0"),
                               ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0"),
                               ("--input: fib reads no file", "recurse", "fib", "--input", "x"),
                               ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (2, ""), args)
             self.assertIn(wanted, err)
+
+    def test_smallest_size(self):
+        self.assertIn("fib(0) = 0", self.good("recurse", "fib", "--size", 0, "--device", "cpu"))
+
+    def test_too_little_memory(self):
+        """Sizes that need more address space than there is."""
+        if b"__asan_init" in Path(DPR).read_bytes() or b"__tsan_init" in Path(DPR).read_bytes():
+            self.skipTest("sanitizers reserve more address space than the test leaves")
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+        for name, size in (("sum_tree", 1 << 30), ("mergesort", 1 << 28), ("select", 1 << 28), ("quadtree", 1 << 26),
+                           ("quadrature", 1 << 24), ("mandelbrot", 16384)):
+            done = subprocess.run([DPR, "recurse", name, "--size", str(size), "--device", "cpu", "--engine", "serial"],
+                                  preexec_fn=limit, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+            self.assertEqual(done.stderr, f"dpr: {name}: there is not enough memory\n")
 
     def test_expressions(self):
         path = os.path.join(self.folder, "x.txt")

@@ -19,7 +19,7 @@ static const double SECONDS = 1.0;
 typedef struct request {
     const char *engine;                  /* a name, "all", or NULL: the library chooses */
     const char *input, *picture, *trace; /* files, or NULL */
-    uint64_t size;                       /* 0: the example's own */
+    uint64_t size;                       /* UINT64_MAX: the example's own */
     uint64_t cutoff;
     int device, threads, list, json;
 } request;
@@ -337,7 +337,7 @@ static int show(const recursion_example *e, const request *r) {
 }
 
 int command_recurse(int argc, char **argv) {
-    request r = {.device = DPR_DEVICE_AUTO};
+    request r = {.device = DPR_DEVICE_AUTO, .size = UINT64_MAX};
     int first = 0, i = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;
@@ -352,7 +352,7 @@ int command_recurse(int argc, char **argv) {
     if (code != CLI_OK)
         return code;
     const recursion_example *e = recursion_example_at((size_t)i);
-    r.size = r.size ? r.size : e->size;
+    r.size = r.size == UINT64_MAX ? e->size : r.size;
     if (r.size < e->least || r.size > e->most)
         return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
     if (r.input && !e->input_text)
