@@ -2,6 +2,7 @@
 #ifndef DPR_DP_POLICY_H
 #define DPR_DP_POLICY_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -100,8 +101,11 @@ template <class P> using data_given = std::conditional_t<has_no_data<P>, void, d
 /* How many children a task has, in a lane's stack. */
 template <class P> using header_word = std::conditional_t<P::most_children <= 254, uint8_t, uint32_t>;
 
-/* Memory for a task, and for its result when that is known. Headers may lie behind slots. */
-template <class P> union alignas(typename P::task) alignas(typename P::result) alignas(header_word<P>) slot {
+/* Memory for a task, and for its result when that is known. Numbers of children may lie behind slots. */
+template <class P>
+constexpr size_t slot_align = std::max({alignof(typename P::task), alignof(typename P::result),
+                                        alignof(header_word<P>)});
+template <class P> union alignas(slot_align<P>) slot {
     typename P::task task;
     typename P::result result;
 };

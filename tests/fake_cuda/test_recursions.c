@@ -50,7 +50,8 @@ static uint64_t cost(const void *data, const void *task) {
         .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = MOST_CHILDREN,               \
         .name = "successor", .task_bytes = sizeof(uint64_t), .task_align = sizeof(uint64_t),                           \
         .result_bytes = sizeof(answer), .result_align = _Alignof(answer), .data_bytes = sizeof(uint64_t),              \
-        .slot_bytes = sizeof(answer), .solve = solve, .cost = (COST), .host_data = (HOST_DATA), .gpu = (KERNELS)       \
+        .data_align = sizeof(uint64_t), .slot_bytes = sizeof(answer), .solve = solve, .cost = (COST),                  \
+        .host_data = (HOST_DATA), .gpu = (KERNELS)                                                                     \
     }
 
 static const dpr_recursion successor = RECURSION(&kernels, 0, NULL), with_host_data = RECURSION(&kernels, 1, NULL),
