@@ -48,6 +48,7 @@ typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
     dpr_segment_list list;
     uint32_t log_group; /* segments.group: logarithm of the threads for a segment, to the base 2 */
+    uint32_t op;        /* the operation, a row of dpr_ops, for kernels that run several (segments_measures.h) */
 } dpr_segment_args;
 
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words

@@ -286,13 +286,14 @@ static void take_vectors(lists *all, int may_have_edges, dpr_axes_plan *plan) {
     *row = (dpr_axes_axis){divisor((row->extent.n - head) / in_vector), in_vector, VECTOR_BYTES, 0};
 }
 
-static void plan_rows(lists *all, dpr_axes_plan *plan) {
+static void plan_rows(lists *all, int by_elements, dpr_axes_plan *plan) {
     const int inner = all->reduced - 1, other = longest(all);
     const uint64_t length = all->reduce[inner].extent.n, in_vector = VECTOR_BYTES / all->element;
     const int walks_inner = other == inner || length >= all->reduce[other].extent.n * in_vector || length >= 4096;
     const dpr_axes_axis column = kept_axis(all, 0);
     plan->form = DPR_AXES_ELEMENTS;
-    take_vectors(all, walks_inner, plan);
+    if (!by_elements)
+        take_vectors(all, walks_inner, plan);
     set_walk(all, walks_inner ? inner : other, plan);
     const uint64_t units = all->reduce[inner].extent.n, fewest = plan->form == DPR_AXES_VECTORS ? 4 : 32;
     const uint64_t total = plan->walk_axis.extent.n * plan->rest_extent;
@@ -323,7 +324,6 @@ static void plan_rows(lists *all, dpr_axes_plan *plan) {
 /* Takes the innermost kept axis by words, if that is possible. */
 static void take_words(const lists *all, dpr_axes_axis *column, dpr_axes_plan *plan) {
     const uint64_t in_word = all->element < 4 ? 4 / all->element : 1;
-    plan->form = DPR_AXES_ELEMENTS;
     if (in_word == 1 || column->in != (int64_t)all->element || column->extent.n % in_word > 0 || all->base % 4 > 0
         || !is_even(all, 1, 0, 4))
         return;
@@ -332,12 +332,14 @@ static void take_words(const lists *all, dpr_axes_axis *column, dpr_axes_plan *p
     column->in = 4;
 }
 
-static void plan_columns(const lists *all, dpr_axes_plan *plan) {
+static void plan_columns(const lists *all, int by_elements, dpr_axes_plan *plan) {
     const int inner = all->reduced - 1, other = longest(all);
     const uint64_t length = all->reduce[inner].extent.n;
     const int walks_inner = length >= NARROW || length >= all->reduce[other].extent.n;
     dpr_axes_axis column = kept_axis(all, 0);
-    take_words(all, &column, plan);
+    plan->form = DPR_AXES_ELEMENTS;
+    if (!by_elements)
+        take_words(all, &column, plan);
     set_walk(all, walks_inner ? inner : other, plan);
     /* Few elements of a result are better read by few threads, and more results by a block. */
     const uint64_t wanted = most(divide_up(plan->each, IN_FLIGHT), 1);
@@ -359,17 +361,18 @@ static void plan_columns(const lists *all, dpr_axes_plan *plan) {
 }
 
 void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan) {
+    const int by_elements = dpr_ops[run->key.f.op].fused_only;
     lists all;
     list_axes(run, &all);
     *plan = (dpr_axes_plan){.each = run->axes->each, .in_first = all.in_first, .out_first = all.out_first};
     plan->other_count = all.kept > 2 ? all.kept - 2 : 0;
     const dpr_axes_axis column = kept_axis(&all, 0);
-    if (plan_stages(&all, run->axes->outputs, blocks, plan))
+    if (!by_elements && plan_stages(&all, run->axes->outputs, blocks, plan))
         return;
     if (column.extent.n == 1 || is_nearer(&all.reduce[all.reduced - 1], &column))
-        plan_rows(&all, plan);
+        plan_rows(&all, by_elements, plan);
     else
-        plan_columns(&all, plan);
+        plan_columns(&all, by_elements, plan);
     plan->walk_lanes = divisor(plan->walk.count);
     set_parts(plan, count_parts(plan, all.element, blocks));
 }

@@ -1,8 +1,10 @@
 /* axes.tiles: reduces along axes. The form of the array decides how threads read it (axes.h). Results of few elements
- * go by way of shared memory, by a kernel of its own (axes_stages.cu). If there are few results, several blocks share
- * each. */
+ * go by way of shared memory, by a kernel of its own (axes_stages.cu). The operations of measures.cuh have kernels of
+ * their own, too (axes_measures.cu). If there are few results, several blocks share each. */
 #include "axes.cuh"
 
+#include "acc.h"
+#include "axes_measures.h"
 #include "axes_stages.h"
 #include "cost.h"
 #include "family.cuh"
@@ -27,14 +29,25 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
     return {DPR_LAUNCH_SECONDS + 2e-6, dpr_array_bytes(key, size) + dpr_results_bytes(key, size), 0};
 }
 
+const void *entry_of(const dpr_key *key) {
+    return dpr_ops[key->f.op].fused_only ? dpr_axes_measures(key) : tiles_instances::of(key);
+}
+
+/* Bytes of a value that threads and blocks exchange. */
+int value_bytes(const dpr_key *key) {
+    const int words = dpr_acc_words(dpr_key_op(key), dpr_key_dtype(key));
+    return dpr_ops[key->f.op].fused_only ? words * static_cast<int>(sizeof(uint64_t)) : largest_small;
+}
+
 /* Shared memory of a block: a value for each result of each thread's unit. */
 int shared_bytes(const dpr_key *key) {
     const int element = dpr_dtypes[key->f.dtype].size;
-    return DPR_AXES_THREADS * largest_small * (element < 4 ? 4 / element : 1);
+    const int results = dpr_ops[key->f.op].fused_only || element >= 4 ? 1 : 4 / element;
+    return DPR_AXES_THREADS * value_bytes(key) * results;
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {tiles_instances::of(key), DPR_AXES_THREADS, shared_bytes(key), 2, 0, nullptr};
+    return {entry_of(key), DPR_AXES_THREADS, shared_bytes(key), 2, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -54,7 +67,9 @@ dpr_axes_plan plan_of(const dpr_run *run) {
 size_t workspace_bytes(const dpr_run *run) {
     const dpr_axes_plan plan = plan_of(run);
     const uint64_t results = dpr_axes_tile_results(&plan, dpr_dtypes[run->key.f.dtype].size);
-    return plan.parts > 1 ? static_cast<size_t>(plan.tiles.n * plan.parts * results * largest_small) : 0;
+    return plan.parts > 1 ? static_cast<size_t>(plan.tiles.n * plan.parts * results
+                                                * static_cast<uint64_t>(value_bytes(&run->key)))
+                          : 0;
 }
 
 /* Most blocks of a grid that is started as others end: far from the limit, and enough that its end is even. */
@@ -64,8 +79,9 @@ int launch(const dpr_run *run) {
     dpr_axes_args args = {};
     dpr_launch launch = {};
     args.plan = plan_of(run);
+    args.op = run->key.f.op;
     const uint64_t items = args.plan.tiles.n * args.plan.parts;
-    launch.entry = tiles_instances::of(&run->key);
+    launch.entry = entry_of(&run->key);
     launch.blocks = static_cast<unsigned>(items < most_blocks ? items : most_blocks);
     launch.threads = DPR_AXES_THREADS;
     launch.shared_bytes = shared_bytes(&run->key);
@@ -84,6 +100,7 @@ const dpr_strategy dpr_axes_tiles = {
     .text = "along axes: tiles of neighbouring results",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
+    .measures = 1,
     .strided = 1,
     .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,

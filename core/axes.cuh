@@ -83,6 +83,17 @@ struct axes_lane {
     }
 };
 
+/* Calls f(at, walk_part) for the thread's indices of the rest, where `at` is their place and `walk_part` the block's
+ * part of the walk. */
+template <class F> __device__ void for_each_of_rest(const dpr_axes_plan &p, const axes_lane &lane, unsigned part, F f) {
+    const unsigned rest_part = part / p.walk_parts, walk_part = part - rest_part * p.walk_parts;
+    const uint64_t begin = rest_part * p.rest_share;
+    const uint64_t end = begin + p.rest_share < p.rest_extent ? begin + p.rest_share : p.rest_extent;
+#pragma unroll 1
+    for (uint64_t i = begin + lane.rest(); i < end; i += p.rest.count)
+        f(offset_along(p.axes + p.other_count, p.rest_count, i), walk_part);
+}
+
 /* ---- Results ---- */
 
 /* Writes one result. `first` is its first element, if it has any. */
@@ -296,16 +307,11 @@ template <class M> struct axes_thread {
     }
 
     __device__ void read(typename M::acc *a, const char *first, unsigned part) const {
-        const unsigned rest_part = part / p.walk_parts, walk_part = part - rest_part * p.walk_parts;
-        const uint64_t begin = rest_part * p.rest_share;
-        const uint64_t end = begin + p.rest_share < p.rest_extent ? begin + p.rest_share : p.rest_extent;
-#pragma unroll 1
-        for (uint64_t i = begin + lane.rest(); i < end; i += p.rest.count) {
-            const axes_offset at = offset_along(rest_axes(), p.rest_count, i);
+        for_each_of_rest(p, lane, part, [&](const axes_offset &at, unsigned walk_part) {
             read_walk(a, first + at.in + p.head * sizeof(storage), p.head + at.index, walk_part);
             if (walk_part == 0)
                 read_edges(a, first + at.in, at.index);
-        }
+        });
     }
 
     /* Finds the best element of the vector that ARGMIN or ARGMAX have found. */

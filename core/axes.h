@@ -75,9 +75,11 @@ typedef struct dpr_axes_plan {
 typedef struct dpr_axes_args {
     dpr_kernel_args run;
     dpr_axes_plan plan;
+    uint32_t op; /* the operation, a row of dpr_ops, for kernels that run several (axes_measures.h) */
 } dpr_axes_args;
 
-/* Divides a run for `blocks` blocks at a time. */
+/* Divides a run for `blocks` blocks at a time. The form of operations that are FUSED (ops.def) is always
+ * DPR_AXES_ELEMENTS. */
 void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan);
 
 /* Results of a tile, counted up to its edge. */

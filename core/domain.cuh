@@ -15,7 +15,7 @@ constexpr bool domain_has(dpr_op op, int kind) {
     return domains[DPR_ROW(op)] & kind;
 }
 
-/* True if the strategies have kernels for the operation. */
+/* True if the strategies have kernels for the operation (column `kernel` of ops.def). */
 constexpr bool has_own_kernels(dpr_op op) {
     constexpr int kernels[] = {
 #define DPR_KERNEL(A, NAME, number, name, domain, result, values, init, KERNEL, text) DPR_KERNEL_##KERNEL,

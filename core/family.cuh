@@ -78,6 +78,28 @@ template <class Family, class Entry = kernel_entry> struct instances {
     static unsigned in_flight(const dpr_key *key) { return static_cast<unsigned>(number_of<vectors_in_flight>(key)); }
 };
 
+/* A table of Family::of<D, N>(), of type Family::instance, for every element type and NaN policy: of kernels that get
+ * their operations as arguments. Both policies of types without NaN have the same. */
+template <class Family> class type_instances {
+    using instance = typename Family::instance;
+
+    template <int I> static constexpr instance instance_of() {
+        constexpr dpr_dtype dtype = static_cast<dpr_dtype>(DPR_FIRST_DTYPE + I / 2);
+        constexpr bool has_nan = element<dtype>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
+        return Family::template of < dtype, has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE > ();
+    }
+
+    template <int... I> static const instance *table(std::integer_sequence<int, I...>, int at) {
+        static const instance all[] = {instance_of<I>()...};
+        return &all[at];
+    }
+
+  public:
+    static const instance *of(const dpr_key *key) {
+        return table(std::make_integer_sequence<int, 2 * DPR_DTYPE_COUNT>(), 2 * key->f.dtype + key->f.nan);
+    }
+};
+
 /* Threads of the largest block. An SM of every device has room for one. */
 constexpr int most_threads = 1024;
 

@@ -8,7 +8,7 @@
 #include "cost.h"
 #include "family.cuh"
 #include "finish.cuh"
-#include "measures.cuh"
+#include "operation.cuh"
 #include "partial.h"
 
 namespace dpr {
@@ -27,72 +27,6 @@ template <dpr_dtype D> struct reading {
 };
 
 /* ---- Operations ---- */
-
-template <dpr_op O, dpr_dtype D> constexpr bool is_valid = domain_has(O, element<D>::kind);
-
-/* One operation of the kernel. The accumulator of a thread is in shared memory: `words` words that are 32 apart,
- * because the words of the other threads of its warp lie between them. */
-template <dpr_op O, dpr_dtype D, dpr_nan N> struct operation {
-    using M = monoid<O, D, N>;
-    using A = typename M::acc;
-    static constexpr dpr_op op = O;
-    static constexpr int words = (sizeof(A) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
-    static_assert(M::words == dpr_acc_words(O, D));
-
-    static __device__ A load(const uint64_t *own) {
-        uint64_t w[words];
-        A a;
-#pragma unroll
-        for (int i = 0; i < words; ++i)
-            w[i] = own[i * 32];
-        memcpy(&a, w, sizeof a);
-        return a;
-    }
-
-    static __device__ void store(uint64_t *own, const A &a) {
-        uint64_t w[words] = {};
-        memcpy(w, &a, sizeof a);
-#pragma unroll
-        for (int i = 0; i < words; ++i)
-            own[i * 32] = w[i];
-    }
-
-    static __device__ tile_of<M> tile_after(const A &a) {
-        if constexpr (M::takes_all)
-            return tile_of<M>(a);
-        else
-            return {};
-    }
-
-    static __device__ A with_element(const A &a, typename M::storage x, uint64_t index) {
-        if constexpr (M::takes_all)
-            return M::add(a, x);
-        else
-            return M::merge(a, partial<M>::unpack(partial<M>::of_element(x, index)));
-    }
-
-    /* False if no element of these K vectors can take the place of the one that ARGMIN or ARGMAX has found. That is so
-     * for most tiles, and the best element alone takes fewer instructions than its index. `first` is the lowest index
-     * of the vectors. */
-    template <int K>
-    static __device__ bool may_change(const A &a, const packet<typename M::storage> *p, uint64_t first) {
-        using extremum = monoid<O == DPR_ARGMIN ? DPR_MIN : DPR_MAX, D, N>;
-        tile_of<extremum> tile;
-        add_vectors<K, extremum>(tile, p, 0);
-        const A best = {tile.fold_into(extremum::identity(), 0), first};
-        return M::merge(a, best).index != a.index;
-    }
-
-    /* The accumulator in the form of acc.h. An index is still that of a vector's first element (locate()). */
-    static __device__ dpr_acc general(const A &a) {
-        uint64_t w[M::words];
-        if constexpr (M::holds_index)
-            M::store(a, w, 0);
-        else
-            M::store(a, w);
-        return dpr_acc_load(O, D, 1, w);
-    }
-};
 
 /* True if the result of `other` follows from the accumulator of `op`, so that a run of both has only this one. */
 constexpr bool holds(dpr_op op, dpr_op other, dpr_dtype dtype) {
@@ -117,24 +51,11 @@ uint32_t needed(uint32_t ops, dpr_dtype dtype) {
 
 /* The operations of a type. */
 template <dpr_dtype D, dpr_nan N> struct operations {
-    /* Calls f(operation) for the operation of this row. It jumps to the code, because with branches the SM would load
-     * the code of all other operations, too. */
-    template <class F> static __device__ void at(unsigned row, F f) {
-        switch (row) {
-#define DPR_CASE_CALL(A, NAME, ...)                                                                                    \
-    case DPR_ROW(DPR_##NAME):                                                                                          \
-        call<DPR_##NAME>(f);                                                                                           \
-        break;
-            DPR_OP_LIST(DPR_CASE_CALL, _)
-#undef DPR_CASE_CALL
-        }
-    }
-
     /* Calls f(operation, own) for each operation that the kernel runs; `own` is where the thread's accumulator lies. */
     template <class F> static __device__ void each(const dpr_fused_args &args, uint64_t *own, F f) {
 #pragma unroll 1
         for (unsigned k = 0; k < args.running; ++k)
-            at(args.run_op[k].row, [&](auto o) { f(o, own + 32 * args.run_op[k].state); });
+            call_operation<false, D, N>(args.run_op[k].row, [&](auto o) { f(o, own + 32 * args.run_op[k].state); });
     }
 
     /* The same with branches, which are quicker in a loop that runs several operations many times. */
@@ -145,7 +66,7 @@ template <dpr_dtype D, dpr_nan N> struct operations {
         };
 #define DPR_CALL(A, NAME, ...)                                                                                         \
     if (args.ops >> DPR_ROW(DPR_##NAME) & 1)                                                                           \
-        call<DPR_##NAME>(next);
+        call_valid<DPR_##NAME, D, N>(next);
         DPR_OP_LIST(DPR_CALL, _)
 #undef DPR_CALL
     }
@@ -161,11 +82,6 @@ template <dpr_dtype D, dpr_nan N> struct operations {
     }
 
   private:
-    template <dpr_op O, class F> static __device__ void call(F &f) {
-        if constexpr (is_valid<O, D>)
-            f(operation<O, D, N>());
-    }
-
     template <dpr_op O> static constexpr int words_of_operation() {
         if constexpr (is_valid<O, D>)
             return operation<O, D, N>::words;
@@ -312,38 +228,6 @@ __device__ void read(const dpr_fused_args &args, const thread_slice<reading<D>> 
     read_vectors<D, N>(args, mine, own);
 }
 
-/* ---- Merging ---- */
-
-template <dpr_op O, dpr_dtype D, class At> __device__ dpr_acc merge_as_tree(unsigned n, unsigned lanes, At at) {
-    constexpr int words = dpr_acc_words(O, D);
-    dpr_acc a = dpr_acc_neutral(O, D);
-#pragma unroll 1
-    for (unsigned i = 0; i < n; ++i) {
-        const dpr_acc next = at(i);
-        dpr_acc_combine(O, D, &a, &next);
-    }
-#pragma unroll 1
-    for (unsigned delta = lanes / 2; delta > 0; delta /= 2) {
-        uint64_t w[words];
-        dpr_acc_store(O, D, &a, w);
-#pragma unroll
-        for (int i = 0; i < words; ++i)
-            w[i] = __shfl_down_sync(~0u, w[i], delta);
-        const dpr_acc next = dpr_acc_load(O, D, 1, w);
-        dpr_acc_combine(O, D, &a, &next);
-    }
-    return a;
-}
-
-/* Merges accumulators in a warp in an order that depends only on their number: each lane has `n`, which at(i) returns,
- * and the first `lanes` lanes (a power of two) have all of them. The result is valid in lane 0. */
-template <dpr_op O, dpr_dtype D, class At> __device__ dpr_acc merge_lanes(unsigned n, unsigned lanes, At at) {
-    if constexpr (O == DPR_VAR)
-        return merge_variances<D>(n, lanes, at);
-    else
-        return merge_as_tree<O, D>(n, lanes, at);
-}
-
 /* ---- Finishing ---- */
 
 /* The index of the element that an accumulator of ARGMIN or ARGMAX has found: the first of those in the vector which
@@ -364,17 +248,14 @@ __device__ void locate(const reader_of<reading<D>> &from, uint64_t count, dpr_ac
     }
 }
 
-/* Completes the accumulator of the whole array: finds the element of an index, counts the elements of a mean, makes the
- * variance of infinities NaN, and takes the product of one complex element from the array. */
+/* Completes the accumulator of the whole array: also finds the element of an index, and takes the product of one
+ * complex element from the array. */
 template <dpr_op O, dpr_dtype D, dpr_nan N>
-__device__ void complete(const dpr_fused_args &args, uint64_t count, dpr_acc &acc) {
+__device__ void complete_array(const dpr_fused_args &args, uint64_t count, dpr_acc &acc) {
     const reader_of<reading<D>> from(args.run);
     if constexpr (monoid<O, D, N>::holds_index)
         locate<O, D, N>(from, count, acc);
-    if (O == DPR_MEAN && (N == DPR_NAN_PROPAGATE || is_whole<D>))
-        acc.present = count;
-    if (O == DPR_VAR && is_narrow<D> && !isfinite(acc.squares))
-        acc.squares = NAN;
+    complete<O, D, N>(count, acc);
     if (O == DPR_PROD && is_complex<D> && count <= 1) {
         /* There is no neutral element: (1 + 0i) times an infinity has a part that is NaN. */
         acc = dpr_acc_neutral(O, D);
@@ -424,10 +305,8 @@ __device__ void give_partial(const dpr_fused_args &args, unsigned i, uint64_t co
 
 template <dpr_op O, dpr_dtype D, dpr_nan N>
 __device__ void give_result(const dpr_fused_args &args, unsigned i, uint64_t count, dpr_acc acc) {
-    struct {
-        storage_of<dpr_pair_result(O, D)> value[dpr_op_values(O)];
-    } result;
-    complete<O, D, N>(args, count, acc);
+    result_values<O, D> result;
+    complete_array<O, D, N>(args, count, acc);
     if (args.run.init.present == DPR_PARTIAL_WANTED) {
         give_partial<O, D>(args, i, count, acc);
         return;
@@ -523,7 +402,7 @@ __device__ void finish_all(const dpr_fused_args &args, uint64_t count, uint64_t 
 #pragma unroll 1
         for (unsigned k = threadIdx.x / 32 >> log_warps; k < args.running; k += blockDim.x / 32 >> log_warps) {
             const dpr_fused_op op = args.run_op[k];
-            operations<D, N>::at(op.row, [&](auto o) {
+            call_operation<false, D, N>(op.row, [&](auto o) {
                 using O = decltype(o);
                 const dpr_acc a = merge_round<O, D>(args, r, op, states, rows, warp, log_warps);
                 __syncwarp();
@@ -565,28 +444,19 @@ __global__ void __launch_bounds__(reading<D>::threads, 1) fused_kernel(const __g
 /* ---- The strategy ---- */
 
 /* The kernels, and the words of a thread's accumulator of each operation. */
-struct instance {
-    const void *entry;
-    int threads; /* of the largest block */
-    int (*words)(int row);
+struct fused_family {
+    struct instance {
+        const void *entry;
+        int threads; /* of the largest block */
+        int (*words)(int row);
+    };
+
+    template <dpr_dtype D, dpr_nan N> static constexpr instance of() {
+        return {reinterpret_cast<const void *>(&fused_kernel<D, N>), reading<D>::threads, operations<D, N>::words};
+    }
 };
-
-template <int I> constexpr instance instance_of() {
-    constexpr dpr_dtype dtype = static_cast<dpr_dtype>(DPR_FIRST_DTYPE + I / 2);
-    constexpr bool has_nan = element<dtype>::kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-    constexpr dpr_nan nan = has_nan && I % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
-    return {reinterpret_cast<const void *>(&fused_kernel<dtype, nan>), reading<dtype>::threads,
-            operations<dtype, nan>::words};
-}
-
-template <int... I> const instance *instances_at(std::integer_sequence<int, I...>, int at) {
-    static const instance all[] = {instance_of<I>()...};
-    return &all[at];
-}
-
-const instance *find(const dpr_key *key) {
-    return instances_at(std::make_integer_sequence<int, 2 * DPR_DTYPE_COUNT>(), 2 * key->f.dtype + key->f.nan);
-}
+using instance = fused_family::instance;
+using kernels = type_instances<fused_family>;
 
 /* Estimates. On an H200, a run on 2^28 elements of F32 reads with 0.96 to 0.98 of the rate of a sum if it has one
  * operation, and with 0.92 to 0.95 if it has five. A run on 2^10 to 2^20 elements takes 3 to 8 us longer than a sum
@@ -611,7 +481,7 @@ struct plan {
 
 plan plan_of(const dpr_key *key) {
     const dpr_dtype dtype = dpr_key_dtype(key);
-    const instance *found = find(key);
+    const instance *found = kernels::of(key);
     plan p = {};
     p.ops = needed(key->f.ops, dtype);
     for (uint32_t ops = p.ops; ops != 0; ops &= ops - 1) {
@@ -626,7 +496,7 @@ plan plan_of(const dpr_key *key) {
 
 /* The largest block that has room for the accumulators. */
 dpr_kernel kernel_of(const dpr_key *key, const plan &p) {
-    const instance *found = find(key);
+    const instance *found = kernels::of(key);
     const int bytes = static_cast<int>(sizeof(uint64_t) * p.state_words);
     int threads = found->threads;
     while (threads * bytes > room_for_states)

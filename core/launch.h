@@ -111,6 +111,7 @@ static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *r
     args.run = dpr_args_of(launch, run);
     args.list = *run->segments;
     args.log_group = log_group;
+    args.op = run->key.f.op;
     return run->enqueue(run, launch, &args.run);
 }
 

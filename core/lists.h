@@ -51,7 +51,7 @@ typedef struct dpr_op_row {
     dpr_result_rule result;
     int values;     /* of the result */
     int takes_init; /* 1: it may start from an initial value */
-    int fused_only; /* 1: only kernels that run any operations together run it */
+    int fused_only; /* 1: only kernels that get operations as arguments run it (ops.def) */
 } dpr_op_row;
 
 typedef struct dpr_dtype_row {

@@ -1,5 +1,7 @@
-/* SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX as device functors (monoid.cuh). Only the kernels of flat_fused.cu run
- * them, and finish them with the algebra of acc.h, so they have no finish() and no lift(). */
+/* SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX as device functors (monoid.cuh). Only kernels that get their operations as
+ * arguments (operation.cuh) run them, and finish them with the algebra of acc.h, so they have no finish() and no
+ * lift().
+ */
 #ifndef DPR_CORE_MEASURES_CUH
 #define DPR_CORE_MEASURES_CUH
 

@@ -1,14 +1,13 @@
 /* segments.group: a group of neighbouring threads reduces a segment: a few lanes, a warp or a block, by the average
  * length. It runs everything that segments.merge does not: segments given by begins and ends, in any memory and on any
- * GPU. One long segment among short ones takes it long. */
+ * GPU, and the operations of measures.cuh (segments_measures.cu). One long segment among short ones takes it long. */
 #include "family.cuh"
 #include "segments.cuh"
 #include "segments_cost.h"
+#include "segments_measures.h"
 
 namespace dpr {
 namespace {
-
-constexpr unsigned group_threads = 256; /* 2^8 */
 
 template <class M>
 __global__ void __launch_bounds__(group_threads) group_kernel(const __grid_constant__ dpr_segment_args args) {
@@ -40,6 +39,10 @@ struct group_family {
 };
 using kernels = instances<group_family, segment_entry>;
 
+const void *entry_of(const dpr_key *key) {
+    return dpr_ops[key->f.op].fused_only ? dpr_segments_measures(key) : kernels::of(key);
+}
+
 const char *probe(const dpr_key *key, const dpr_caps *) {
     return key->f.segments ? nullptr : "reduces segments alone";
 }
@@ -50,7 +53,7 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), group_threads, 0, 1, 0, nullptr};
+    return {entry_of(key), group_threads, 0, 1, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -76,7 +79,7 @@ int launch(const dpr_run *run) {
     const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks), groups = group_threads >> log_group,
                    wanted = (run->segments->count + groups - 1) / groups;
     dpr_launch launch = {};
-    launch.entry = kernels::of(&run->key);
+    launch.entry = entry_of(&run->key);
     launch.blocks = static_cast<unsigned>(wanted < most ? wanted : most);
     launch.threads = group_threads;
     return dpr_launch_segments(&launch, run, log_group);
@@ -91,6 +94,7 @@ const dpr_strategy dpr_segments_group = {
     .text = "a few threads, a warp or a block for each segment, by the average length",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
+    .measures = 1,
     .segmented = 1,
     .probe = dpr::probe,
     .cost = dpr::cost,

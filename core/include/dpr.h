@@ -592,9 +592,9 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
  * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
  * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
- * reaches. options->launch->report must be NULL. `out` must not overlap `in` or the numbers. The GPU does not run the
- * operations that only flat.fused has kernels for (sumsq to minmax). Offsets that decrease are allowed; the GPU takes
- * long for them.
+ * reaches. options->launch->report must be NULL. `out` must not overlap `in` or the numbers. On a GPU, segments.group
+ * alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that decrease are allowed; segments.merge takes long
+ * for them.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
@@ -676,8 +676,8 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  *
  * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
  * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
- * memory, and `out` must be in memory that the host reaches. The GPU does not run the operations that only flat.fused
- * has kernels for (sumsq to minmax). options->launch->report must be NULL. Errors: those of dpr_reduce_ex(). */
+ * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. Errors: those of
+ * dpr_reduce_ex(). */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 
@@ -722,8 +722,7 @@ typedef struct dpr_problem {
     const uint64_t *extents;
     /** The distance, in elements, between neighbours in each dimension; may be negative or 0. NULL: the array has no
      * gaps. Copied. Strides of dimensions with one element are ignored. Arrays with gaps or in another order are run by
-     * the strategies for axes, and have one operation, no partial results and no nested launches. The GPU does not run
-     * the operations on them that only flat.fused has kernels for (sumsq to minmax). */
+     * the strategies for axes, and have one operation, no partial results and no nested launches. */
     const int64_t *strides;
     /** NULL, or segments, each with a result of its own: a run is then dpr_reduce_segments_async(). Copied; the numbers
      * are not: every run reads them, when its turn in the stream comes, so they must stay valid and be where the

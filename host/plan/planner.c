@@ -74,8 +74,10 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
         refusal = "runs one array without gaps";
     if (!refusal && key->f.segments && !key->f.strided && !strategy->segmented)
         refusal = "runs one array, not its segments";
-    if (!refusal && (key->f.fused || dpr_ops[key->f.op].fused_only) && !strategy->fuses)
-        refusal = "has no kernels for this operation, or for several at a time";
+    if (!refusal && key->f.fused && !strategy->fuses)
+        refusal = "runs one operation at a time";
+    if (!refusal && dpr_ops[key->f.op].fused_only && !strategy->fuses && !strategy->measures)
+        refusal = "has no kernels for this operation";
     if (!refusal && key->f.block && !strategy->takes_block)
         refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
     if (!refusal && strategy->workspace_bytes && !caps->gpu.memory_pools)

@@ -282,6 +282,13 @@ static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
     return NULL;
 }
 
+/* Some kernels of segments run several operations. */
+static void take_segments(fake_launch *out, const dpr_segment_args *args) {
+    out->segments = args->list;
+    if (dpr_ops[out->key.f.op].fused_only)
+        out->key.f.op = (uint8_t)args->op;
+}
+
 /* Whether a run in the stream that is of no module lacks kernels. */
 static int is_open(cudaStream_t stream) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
@@ -362,7 +369,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (out->strategy->fuses)
         wrong = take_fused(out, arguments[0]);
     if (out->key.f.segments)
-        out->segments = ((const dpr_segment_args *)arguments[0])->list;
+        take_segments(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     if (!wrong)
         wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);
