@@ -213,7 +213,7 @@ static void set_pair(scene *s, dpr_op op, dpr_dtype dtype) {
     s->run.key.f.dtype = DPR_ROW(dtype);
     s->element = (int64_t)dpr_dtype_size(dtype);
     s->seeks_index = op == DPR_ARGMAX;
-    s->result = (int64_t)dpr_dtype_size(dpr_result_dtype(op, dtype));
+    s->result = (int64_t)(dpr_result_values(op) * dpr_dtype_size(dpr_result_dtype(op, dtype)));
 }
 
 static void start(scene *s) {
@@ -286,6 +286,25 @@ TEST(AxesDivision, every_element_is_read_once) {
     for (int form = 0; form < 4; form++)
         EXPECT_THAT(forms[form] > 10, "form %d was divided %d times", form, forms[form]);
     EXPECT_TRUE(segments > 10 && rows > 10 && parts > 10 && edges > 10);
+    end(&s);
+}
+
+/* Operations that are FUSED (ops.def) have kernels that read by elements alone. */
+TEST(AxesDivision, measures_are_read_by_elements) {
+    static const dpr_op ops[] = {DPR_VAR, DPR_MINMAX};
+    static const dpr_dtype types[] = {DPR_U8, DPR_F16, DPR_F64};
+    int parts = 0;
+    uint64_t seed = 21;
+    scene s;
+    start(&s);
+    for (int round = 0; round < 600; round++) {
+        set_pair(&s, ops[round % 2], types[round / 2 % 3]);
+        choose_layout(&s, round % 20 == 0 ? 200000 : 10000, &seed);
+        expect_divided(&s, UINT64_C(1) << data_below(&seed, 11));
+        EXPECT_EQ_I64(DPR_AXES_ELEMENTS, s.plan.form);
+        parts += s.plan.parts > 1;
+    }
+    EXPECT_TRUE(parts > 10);
     end(&s);
 }
 

@@ -136,7 +136,7 @@ static uint64_t know(const scene *s, const call *c, uint32_t chance) {
 /* Whether the first `runs` results and keys are those of the CPU, and the others untouched. */
 static void expect_results(const scene *s, const call *c, uint64_t runs) {
     const size_t bytes = dpr_dtype_size(c->dtype), before = c->shift * bytes;
-    const size_t result_bytes = dpr_dtype_size(dpr_result_dtype(c->op, DPR_I32));
+    const size_t result_bytes = dpr_result_values(c->op) * dpr_dtype_size(dpr_result_dtype(c->op, DPR_I32));
     EXPECT_TRUE(memcmp(s->known, s->got, runs * result_bytes) == 0);
     EXPECT_TRUE(memcmp(s->unique_known, s->unique_got + before, runs * bytes) == 0);
     EXPECT_TRUE(
@@ -189,9 +189,9 @@ KEYS_TEST(numbers_and_types_of_keys) {
 
 KEYS_TEST(places_and_operations) {
     NEED_GPU();
-    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX, DPR_MIN, DPR_BXOR};
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX, DPR_MIN, DPR_BXOR, DPR_SUMSQ, DPR_MEAN, DPR_MINMAX};
     const scene *s = fixture;
-    for (int i = 0; i < 32 && !test_failed(); i++) {
+    for (int i = 0; i < 8 * (int)LENGTH(ops) && !test_failed(); i++) {
         const call c = {.dtype = DPR_U32,
                         .op = ops[i / 8],
                         .count = 100000,
@@ -205,7 +205,7 @@ KEYS_TEST(places_and_operations) {
 /* A graph follows the keys, whose runs are more or fewer than there is room for. */
 KEYS_TEST(graphs) {
     NEED_GPU();
-    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN};
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN, DPR_MEAN};
     static const uint32_t chances[] = {10, 30, 100, 0, 29};
     const scene *s = fixture;
     for (size_t i = 0; i < 2 * LENGTH(ops); i++) {
@@ -250,8 +250,10 @@ KEYS_TEST(mistakes) {
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in, NULL, s->got, &runs,
                                                          1000, DPR_I32, DPR_SUM, NULL));
     EXPECT_CONTAINS(dpr_last_error(), "keys is in memory of device ");
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "segments.merge";
     EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
-                                                             s->out_device, &runs, 1000, DPR_I32, DPR_VAR, NULL));
+                                                             s->out_device, &runs, 1000, DPR_I32, DPR_VAR, &options));
     EXPECT_EQ_U64(MOST, runs);
     EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL, s->out_device, &runs,
                                             1000, DPR_I32, DPR_SUM, NULL)); /* the keys are not wanted */
@@ -262,7 +264,7 @@ KEYS_TEST(mistakes) {
     EXPECT_TRUE(runs > 300 && runs < 700);
     ASSERT_TRUE(gpu_capture_begin(s->stream));
     const call captured = {.dtype = DPR_I32, .op = DPR_SUM, .count = 1000, .in_stream = 1};
-    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = NULL;
     options.stream = s->stream;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL,
                                                             s->out_device, &runs, 1000, DPR_I32, DPR_SUM, &options));

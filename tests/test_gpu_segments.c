@@ -1,4 +1,5 @@
-/* Segments on a GPU: every pair, strategy and distribution of lengths against the CPU's results. */
+/* Segments on a GPU: every pair, strategy and distribution of lengths against the CPU's results, or those of the
+ * reference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,32 @@ static void use_numbers(dpr_segments *segments, const unsigned char *numbers, in
     segments->ends = has_ends ? numbers + MOST_SEGMENTS * dpr_dtype_size(segments->dtype) : NULL;
 }
 
+/* Operations that one strategy has kernels for. Their results are compared with the reference, which has bounds for
+ * their errors. */
+static int is_measure(dpr_op op) {
+    return op >= DPR_SUMSQ;
+}
+
+/* Returns how many results of the device are not what the reference says. */
+static size_t count_wrong_measures(const scene *s, size_t segments, int has_ends, const dpr_options *options) {
+    const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
+    size_t wrong = 0;
+    for (size_t i = 0; i < segments; i++) {
+        const int64_t begin = s->begins[i], end = has_ends ? s->ends[i] : s->begins[i + 1];
+        const size_t n = begin < end ? (size_t)(end - begin) : 0;
+        char why[256] = "";
+        ref_state state;
+        ref_reduce(&state, s->op, s->dtype, options->nan, s->in + s->shift + (n > 0 ? (size_t)begin * element : 0), n);
+        if (options->init)
+            ref_add_init(&state, options->init);
+        state.sample = options->divisor == DPR_DIVISOR_SAMPLE;
+        const int is_right = ref_check(&state, s->got + GUARD + i * size, why, sizeof why);
+        EXPECT_THAT(is_right || wrong > 0, "segment %zu of %zu elements: %s", i, n, why);
+        wrong += !is_right;
+    }
+    return wrong;
+}
+
 /* Compares a call on the device with the same call on the CPU, and looks at what lies around the results. */
 static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
     const size_t size = ref_result_size(s->op, s->dtype), n = (size_t)segments->count;
@@ -91,7 +118,9 @@ static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dp
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
                                               s->dtype, s->op, segments, options));
     EXPECT_TRUE(gpu_copy(s->got, s->out_device, n * size + 2 * GUARD));
-    for (size_t i = 0; i < n; i++)
+    if (is_measure(s->op))
+        wrong = count_wrong_measures(s, n, has_ends, options);
+    for (size_t i = 0; i < n && !is_measure(s->op); i++)
         wrong += !results_are_close(s->op, dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size,
                                     s->known + i * size, size, s->count, magnitude_at(s->dtype, s->magnitudes, i));
     for (size_t i = 0; i < GUARD; i++)
@@ -114,10 +143,6 @@ static void make_elements(scene *s, size_t shift) {
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
 }
 
-static int takes_init(dpr_op op) {
-    return op != DPR_ARGMIN && op != DPR_ARGMAX;
-}
-
 static void run_pair(scene *s) {
     for (size_t l = 0; l < LENGTH(lengths); l++)
         for (int has_ends = 0; has_ends < 2; has_ends++) {
@@ -130,16 +155,17 @@ static void run_pair(scene *s) {
             segments.dtype = types[(l + (size_t)has_ends) % LENGTH(types)];
             segments.index = l % 2 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
             options.nan = l % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+            options.divisor = l % 3 == 1 ? DPR_DIVISOR_SAMPLE : DPR_DIVISOR_POPULATION;
             convert_numbers(s, segments.dtype);
             options.strategy = "segments.group";
             expect_same(s, &segments, has_ends, &options);
-            if (l == 2 && takes_init(s->op)) {
+            if (l == 2 && ref_takes_init(s->op)) {
                 memcpy(init, s->known + 8 * ref_result_size(s->op, s->dtype), ref_result_size(s->op, s->dtype));
                 options.init = init;
                 expect_same(s, &segments, has_ends, &options);
             }
             options.strategy = "segments.merge";
-            if (!has_ends)
+            if (!has_ends && !is_measure(s->op))
                 expect_same(s, &segments, has_ends, &options);
         }
 }
@@ -185,7 +211,7 @@ TEST(GpuSegments, every_pair_and_distribution) {
         for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
             s.op = dpr_op_at(o);
             s.dtype = dpr_dtype_at(t);
-            if (s.op < DPR_SUMSQ && dpr_supported(s.op, s.dtype))
+            if (dpr_supported(s.op, s.dtype))
                 run_pair(&s);
         }
     close_scene(&s);
@@ -241,8 +267,14 @@ TEST(GpuSegments, memory_checks_and_graphs) {
                                                            &segments, NULL));
         EXPECT_CONTAINS(dpr_last_error(), "segment 3 ends at");
     }
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "segments.merge";
     EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE,
+                  dpr_reduce_segments(s.gpu, s.in_device, got, MOST_ELEMENTS, DPR_F32, DPR_MEAN, &segments, &options));
+    EXPECT_CONTAINS(dpr_last_error(), "has no kernels for this operation");
+    EXPECT_STATUS(DPR_OK,
                   dpr_reduce_segments(s.gpu, s.in_device, got, MOST_ELEMENTS, DPR_F32, DPR_MEAN, &segments, NULL));
+    EXPECT_TRUE(got[0] == 1 && got[1] != got[1] && got[2] == 1 && got[3] == 1);
     segments.check = 0;
     dpr_stream stream = gpu_stream_create();
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s.gpu, s.in_device, s.out_device, MOST_ELEMENTS, DPR_F32, DPR_SUM,
@@ -267,6 +299,7 @@ TEST(GpuSegments, memory_checks_and_graphs) {
 /* Where a number of segments lies, and the calls that read it there. */
 typedef struct counted {
     scene *scene;
+    dpr_op op; /* sums, whose results are those of SUM */
     dpr_segments segments;
     dpr_options options;
     dpr_memory memory; /* of `number` */
@@ -306,8 +339,8 @@ static void run_counted(const counted *c, uint64_t number) {
         if (way == 0)
             EXPECT_TRUE(gpu_graph_launch(c->graph, c->stream) && gpu_stream_wait(c->stream));
         else
-            EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, out, s->count, DPR_I32, DPR_SUM,
-                                                      &c->segments, &c->options));
+            EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, out, s->count, DPR_I32, c->op, &c->segments,
+                                                      &c->options));
         expect_sums(c, out, number);
     }
 }
@@ -315,25 +348,29 @@ static void run_counted(const counted *c, uint64_t number) {
 /* The number of segments is in device or pinned memory, and changes between launches of one graph. */
 TEST(GpuSegments, offsets_whose_number_the_device_has) {
     NEED_GPU();
-    static const char *const strategies[] = {"segments.merge", "segments.group"};
+    static const struct {
+        const char *strategy;
+        dpr_op op;
+    } ways[] = {{"segments.merge", DPR_SUM}, {"segments.group", DPR_SUM}, {"segments.group", DPR_NORM1}};
     static const dpr_memory memories[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED};
     const int32_t one = 1;
     scene s;
     open_scene(&s);
     s.count = MOST_ELEMENTS - 1;
     EXPECT_TRUE(gpu_repeat(s.in_device, MOST_ELEMENTS * sizeof one, &one, sizeof one));
-    for (size_t k = 0; k < 2 * LENGTH(memories) * LENGTH(lengths) && !test_failed(); k++) {
+    for (size_t k = 0; k < LENGTH(ways) * LENGTH(memories) * LENGTH(lengths) && !test_failed(); k++) {
         counted c = {.scene = &s, .segments = DPR_SEGMENTS_INIT, .options = DPR_OPTIONS_INIT};
-        c.memory = memories[k / 2 % LENGTH(memories)];
+        c.op = ways[k % LENGTH(ways)].op;
+        c.memory = memories[k / LENGTH(ways) % LENGTH(memories)];
         c.number = gpu_alloc(c.memory, sizeof *c.number);
-        c.options.strategy = strategies[k % 2];
-        c.segments.count = make_segments(&s, lengths[k / 2 / LENGTH(memories)], 0, 0);
+        c.options.strategy = ways[k % LENGTH(ways)].strategy;
+        c.segments.count = make_segments(&s, lengths[k / LENGTH(ways) / LENGTH(memories)], 0, 0);
         c.segments.begins = s.numbers_device;
         c.segments.device_count = c.number;
         convert_numbers(&s, c.segments.dtype);
         c.stream = gpu_stream_create();
         EXPECT_TRUE(gpu_capture_begin(c.stream));
-        EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s.gpu, s.in_device, s.out_device, s.count, DPR_I32, DPR_SUM,
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s.gpu, s.in_device, s.out_device, s.count, DPR_I32, c.op,
                                                         &c.segments, &c.options, c.stream));
         c.graph = gpu_capture_end(c.stream);
         const uint64_t most = c.segments.count, numbers[] = {most, 0, 1, most / 2, most - 1, most + 1, UINT64_MAX, 0};

@@ -419,6 +419,31 @@ TEST(Planner, lost_capabilities_are_refused_with_a_reason) {
     EXPECT_CONTAINS(dpr_last_error(), "no strategy can run this; flat.fused: needs blocks of 512 threads");
 }
 
+/* Operations that are FUSED (ops.def), on segments and along axes: one strategy each runs them, and the others say
+ * why not. */
+TEST(Planner, measures_of_many_results_have_one_strategy) {
+    dpr_machine machine;
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (int op = 0; op < DPR_OP_COUNT; op++)
+        for (int strided = 0; strided < 2; strided++) {
+            dpr_key key = key_of(&places[5], op, DPR_F32);
+            const char *name = strided ? "axes.tiles" : "segments.group";
+            if (!dpr_supported(dpr_op_at((size_t)op), DPR_F32) || !dpr_ops[op].fused_only)
+                continue;
+            key.f.segments = 10;
+            key.f.strided = (unsigned)strided;
+            EXPECT_EQ_I64(1, count_able(&key, &machine));
+            ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+            EXPECT_EQ_STR(name, choice.step[0].strategy->name);
+            key.f.strategy = (uint8_t)(dpr_strategy_find("segments.merge") + 1);
+            EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&key, &machine, &choice));
+            if (!strided)
+                EXPECT_CONTAINS(dpr_last_error(),
+                                "\"segments.merge\" cannot run this: has no kernels for this operation");
+        }
+}
+
 static int chooses(const dpr_choice *choice, const char *name) {
     int found = 0;
     for (int s = 0; s < choice->steps; s++)

@@ -83,6 +83,25 @@ PARTS_TEST(arrays_may_lie_in_pageable_memory) {
         }
 }
 
+/* Of operations that share kernels, each runs its own. */
+PARTS_TEST(operations_that_share_kernels) {
+    static const dpr_op ops[] = {DPR_SUMSQ, DPR_NORM1}; /* of ones: the same as their sum */
+    const scene *s = fixture;
+    const dpr_segments segments = segments_at(s->offsets);
+    double means[SEGMENTS] = {0};
+    int32_t both[SEGMENTS][2] = {{0}};
+    for (size_t i = 0; i < LENGTH(ops); i++) {
+        int64_t results[SEGMENTS] = {0};
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->ctx, s->in, results, COUNT, DPR_I32, ops[i], &segments, NULL));
+        EXPECT_TRUE(are_known(results));
+    }
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->ctx, s->in, means, COUNT, DPR_I32, DPR_MEAN, &segments, NULL));
+    EXPECT_TRUE(means[0] == 1 && means[1] != means[1] && means[2] == 1 && means[3] == 1);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->ctx, s->in, both, COUNT, DPR_I32, DPR_MINMAX, &segments, NULL));
+    for (size_t i = 0; i < SEGMENTS; i++)
+        EXPECT_TRUE(both[i][0] == (i == 1 ? INT32_MAX : 1) && both[i][1] == (i == 1 ? INT32_MIN : 1));
+}
+
 PARTS_TEST(begins_and_ends_may_lie_apart) {
     const scene *s = fixture;
     for (int both = 0; both < 2; both++) {
@@ -313,16 +332,18 @@ PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
     const scene *s = fixture;
     keyed *const k = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *k);
     keyed got, before;
+    dpr_options options = DPR_OPTIONS_INIT;
     ASSERT_TRUE(k);
+    options.strategy = "segments.merge";
     start_keyed(&before, 77);
     EXPECT_TRUE(gpu_copy(k, &before, sizeof before));
     for (uint64_t room = 0; room <= SEGMENTS; room += 2) {
         uint64_t runs = room;
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE,
                       dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, room,
-                                              COUNT, DPR_I32, DPR_VAR, NULL, s->stream));
+                                              COUNT, DPR_I32, DPR_VAR, &options, s->stream));
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results,
-                                                                 &runs, COUNT, DPR_I32, DPR_VAR, NULL));
+                                                                 &runs, COUNT, DPR_I32, DPR_VAR, &options));
         EXPECT_EQ_U64(room, runs);
     }
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL,
