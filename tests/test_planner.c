@@ -432,7 +432,7 @@ TEST(Planner, measures_of_many_results_have_one_strategy) {
             if (!dpr_supported(dpr_op_at((size_t)op), DPR_F32) || !dpr_ops[op].fused_only)
                 continue;
             key.f.segments = 10;
-            key.f.strided = (unsigned)strided;
+            key.f.strided = strided & 1;
             EXPECT_EQ_I64(1, count_able(&key, &machine));
             ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
             EXPECT_EQ_STR(name, choice.step[0].strategy->name);
