@@ -118,7 +118,7 @@ class Usage(ToolTest):
                 ("without --ladder, --nested and --block", "--segments", "all", "--ladder"),
                 ("without --ladder, --nested and --block", "--axes", "all", "--block", "64"),
                 ("--segments is of single operations, and sum+max is a set", "--segments", "all", "-o", "sum+max"),
-                ("--axes is of operations with exact results: sum, min, ", "--axes", "all", "-o", "mean,prod"),
+                ("--axes is of operations with exact results: sum, min, ", "--axes", "all", "-o", "var,prod"),
                 ("--pools belongs to --nested", "--pools", "64"),
                 ("--depth belongs to --nested", "--ladder", "--depth", "4"),
                 ("--plot is without --ladder, --nested, --segments and --axes", "--plot", "--axes", "all"),

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has been seen of the elements of one result. */
+/* What has been seen of the elements of one result. MINMAX has the least in `re`, and the greatest in `im`. */
 typedef struct tally {
     int64_t re, im;
     int64_t index; /* of the element that ARGMIN and ARGMAX have found */
@@ -12,7 +12,11 @@ typedef struct tally {
 /* ---- Data ------------------------------------------------------------------------------------------------------- */
 
 int exact_can(dpr_op op, dpr_dtype dtype) {
-    return dpr_supported(op, dtype) && op <= DPR_COUNT && op != DPR_PROD;
+    return dpr_supported(op, dtype) && op != DPR_PROD && (op <= DPR_COUNT || op == DPR_MEAN || op == DPR_MINMAX);
+}
+
+static int adds(dpr_op op) {
+    return op == DPR_SUM || op == DPR_COUNT || op == DPR_MEAN;
 }
 
 static int has_sign(dpr_dtype dtype) {
@@ -25,7 +29,7 @@ static int number_of(const bench_exact *e, unsigned char bits) {
         return (bits == 0) != (e->op == DPR_ALL);
     if (e->dtype == DPR_BOOL)
         return bits & 1;
-    if (e->op == DPR_SUM || e->op == DPR_COUNT)
+    if (adds(e->op))
         return bits % 4;
     return bits & 127;
 }
@@ -64,11 +68,15 @@ static void fill_block(bench_exact *e) {
     }
 }
 
+size_t exact_result_bytes(dpr_op op, dpr_dtype dtype) {
+    return dpr_result_values(op) * dpr_dtype_size(dpr_result_dtype(op, dtype));
+}
+
 dpr_status exact_make(bench_exact *e, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
     const size_t size = dpr_dtype_size(dtype);
     *e = (bench_exact){
         .op = op, .dtype = dtype, .result_dtype = dpr_result_dtype(op, dtype), .period = EXACT_BLOCK / size};
-    e->result_bytes = dpr_dtype_size(e->result_dtype);
+    e->result_bytes = exact_result_bytes(op, dtype);
     e->block = malloc(EXACT_BLOCK);
     e->re = malloc(e->period);
     e->im = calloc(e->period, 1);
@@ -99,7 +107,7 @@ static tally neutral(dpr_op op) {
                        : op == DPR_MIN || op == DPR_ARGMIN ? INT64_MAX
                        : op == DPR_MAX || op == DPR_ARGMAX ? INT64_MIN
                                                            : 0;
-    return (tally){.re = re, .index = -1};
+    return op == DPR_MINMAX ? (tally){INT64_MAX, INT64_MIN, -1} : (tally){.re = re, .index = -1};
 }
 
 /* Adds what was seen later. */
@@ -124,6 +132,10 @@ static void join(dpr_op op, tally *t, const tally *more) {
     case DPR_ARGMAX:
         *t = more->re > t->re ? *more : *t;
         return;
+    case DPR_MINMAX:
+        t->re = more->re < t->re ? more->re : t->re;
+        t->im = more->im > t->im ? more->im : t->im;
+        return;
     default:
         t->re += more->re;
         t->im += more->im;
@@ -143,6 +155,8 @@ static void fold(const bench_exact *e, tally *t, uint64_t at, uint64_t step, uin
         tally one = {e->re[place], e->im[place], index + (int64_t)i};
         if (is_truth)
             one = (tally){.re = one.re || one.im};
+        else if (e->op == DPR_MINMAX)
+            one.im = one.re;
         join(e->op, t, &one);
         place += hop;
         place -= place >= period ? period : 0;
@@ -169,7 +183,7 @@ static void fold_run(const bench_exact *e, tally *t, uint64_t at, uint64_t step,
     const int64_t times = (int64_t)(n / again);
     tally once = neutral(e->op);
     fold(e, &once, at, step, again, index);
-    if (e->op == DPR_SUM || e->op == DPR_COUNT)
+    if (adds(e->op))
         once = (tally){once.re * times, once.im * times, -1};
     else if (e->op == DPR_BXOR)
         once.re *= times % 2;
@@ -179,8 +193,9 @@ static void fold_run(const bench_exact *e, tally *t, uint64_t at, uint64_t step,
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-static void store_sum(dpr_dtype dtype, const tally *t, void *to) {
-    const double parts[2] = {(double)t->re, (double)t->im};
+/* The sum divided by a divisor, which is 1 if the type is that of integers. */
+static void store_sum(dpr_dtype dtype, const tally *t, uint64_t divisor, void *to) {
+    const double parts[2] = {(double)t->re / (double)divisor, (double)t->im / (double)divisor};
     if (value_kind(dtype) & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX))
         value_narrow(dtype, parts, to, 1);
     else
@@ -191,14 +206,16 @@ static void store_sum(dpr_dtype dtype, const tally *t, void *to) {
 static void store(const bench_exact *e, const tally *t, uint64_t n, void *to) {
     if (n == 0)
         memcpy(to, e->of_nothing.bytes, e->result_bytes);
-    else if (e->op == DPR_SUM || e->op == DPR_COUNT)
-        store_sum(e->result_dtype, t, to);
+    else if (adds(e->op))
+        store_sum(e->result_dtype, t, e->op == DPR_MEAN ? n : 1, to);
     else if (e->op == DPR_ARGMIN || e->op == DPR_ARGMAX)
         memcpy(to, &t->index, sizeof t->index);
     else if (e->op == DPR_ALL || e->op == DPR_ANY)
         *(unsigned char *)to = (unsigned char)t->re;
     else
-        memcpy(to, e->elements[t->re + 128].bytes, e->result_bytes);
+        memcpy(to, e->elements[t->re + 128].bytes, dpr_dtype_size(e->dtype));
+    if (n > 0 && e->op == DPR_MINMAX)
+        memcpy((char *)to + dpr_dtype_size(e->dtype), e->elements[t->im + 128].bytes, dpr_dtype_size(e->dtype));
 }
 
 static void expect_segments(const bench_exact *e, const shape_array *a, unsigned char *to) {
@@ -245,7 +262,7 @@ static void expect_axes(const bench_exact *e, const shape_array *a, unsigned cha
             fold_run(e, &t, place_of(a, index), step, n, seen);
             seen += (int64_t)n;
         } while (advance(a, reduced & ~inner, index));
-        store(e, &t, n, to);
+        store(e, &t, (uint64_t)seen, to);
         to += e->result_bytes;
     } while (advance(a, ~reduced, index));
 }

@@ -24,8 +24,12 @@ typedef struct bench_exact {
     value of_nothing;     /* the result of an empty segment */
 } bench_exact;
 
-/* Whether the operation has a meaning for the type, and a single result that is exact. */
+/* Whether the operation has a meaning for the type, and results that are exact. A mean is an exact sum, divided in
+ * F64. */
 int exact_can(dpr_op op, dpr_dtype dtype);
+
+/* Bytes of a result. */
+size_t exact_result_bytes(dpr_op op, dpr_dtype dtype);
 
 /* Makes the block for a pair that exact_can(). `cpu` is a context of the CPU. exact_free() is due in any case. DPR_OK
  * or DPR_ERR_OUT_OF_MEMORY. */

@@ -13,7 +13,7 @@
 static size_t saturating_bytes(const bench_walk *w, const bench_case *at) {
     const size_t size = dpr_dtype_size(at->dtype);
     if (at->shape)
-        return shaped_touched(at, w->asked->offsets, dpr_dtype_size(dpr_result_dtype(at->ops.at[0], at->dtype)));
+        return shaped_touched(at, w->asked->offsets, exact_result_bytes(at->ops.at[0], at->dtype));
     return at->count > SIZE_MAX / 4 / size ? SIZE_MAX / 4 : (size_t)at->count * size;
 }
 

@@ -297,7 +297,7 @@ static int check_many(const bench_asked *a) {
     }
     return exact ? CLI_OK
                  : cli_usage("%s is of operations with exact results: sum, min, max, argmin, argmax, all, any, band, "
-                             "bor, bxor, count",
+                             "bor, bxor, count, mean, minmax",
                              option);
 }
 
