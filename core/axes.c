@@ -7,11 +7,12 @@
 enum {
     VECTOR_BYTES = 16,
     LINE_BYTES = 128,
-    LONGEST_SPAN = 4096, /* bytes of all columns of a row, at most, if a stage has several rows */
-    LONGEST_ROW = 512,   /* bytes of a result's elements, at most, if they are read by way of shared memory */
-    LEAST_STAGE = 2048,  /* bytes of a stage: less is not worth a block */
-    IN_FLIGHT = 16,      /* units that a thread should have to read, so that its loads are in flight together */
-    LANE_UNITS = 8,      /* the same, from shared memory */
+    LONGEST_SPAN = 4096,   /* bytes of all columns of a row, at most, if a stage has several rows */
+    LONGEST_ROW = 512,     /* bytes of a result's elements, at most, if they are read by way of shared memory */
+    LEAST_STAGE = 2048,    /* bytes of a stage: less is not worth a block */
+    IN_FLIGHT = 16,        /* units that a thread should have to read, so that its loads are in flight together */
+    LANE_UNITS = 8,        /* the same, from shared memory */
+    MEASURED_BY_LANE = 32, /* the same for operations whose lanes take long to merge (axes_measures.cu) */
     MOST_SEGMENTS = 32,
     LEAST_SEGMENT = 256,  /* pieces of a stage, and bytes of each */
     NARROW = 64,          /* columns of a tile at least, if there are enough: a warp reads whole lines of 128 bytes */
@@ -295,13 +296,15 @@ static void plan_rows(lists *all, int by_elements, dpr_axes_plan *plan) {
     if (!by_elements)
         take_vectors(all, walks_inner, plan);
     set_walk(all, walks_inner ? inner : other, plan);
-    const uint64_t units = all->reduce[inner].extent.n, fewest = plan->form == DPR_AXES_VECTORS ? 4 : 32;
+    const uint64_t units = all->reduce[inner].extent.n;
+    const uint64_t fewest = by_elements ? 1 : plan->form == DPR_AXES_VECTORS ? 4 : 32;
+    const uint64_t of_lane = by_elements ? MEASURED_BY_LANE : IN_FLIGHT;
     const uint64_t total = plan->walk_axis.extent.n * plan->rest_extent;
-    uint64_t slices = least(most(power_from(divide_up(total, IN_FLIGHT)), fewest), DPR_AXES_THREADS);
+    uint64_t slices = least(most(power_from(divide_up(total, of_lane)), fewest), DPR_AXES_THREADS);
     slices = most(least(slices, power_from(total)), 1);
     uint64_t walk, rest;
     if (walks_inner) {
-        const uint64_t wanted = least(most(power_from(divide_up(units, IN_FLIGHT)), fewest), power_from(units));
+        const uint64_t wanted = least(most(power_from(divide_up(units, of_lane)), fewest), power_from(units));
         walk = most(least(wanted, slices), 1);
         rest = most(least(slices / walk, plan->rest_extent), 1);
     } else {

@@ -74,11 +74,13 @@ template <class O> struct measure_thread {
      * in the thread of slice 0. */
     __device__ void combine(dpr_acc &a) const {
         unsigned slice = lane.slice(), left = p.slice.count, step = p.slice.step;
-        if (step == 1 && left % 32 == 0) {
-            a = merge_lanes<O::op, O::dtype>(1, 32, [&](unsigned) { return a; });
-            slice = slice % 32 == 0 ? slice / 32 : left;
-            left /= 32;
-            step = 32;
+        const unsigned lanes = left < 32 ? left : 32;
+        if (step == 1 && (lanes & (lanes - 1)) == 0 && left % lanes == 0) {
+            if (lanes > 1)
+                a = merge_lanes<O::op, O::dtype>(1, lanes, [&](unsigned) { return a; });
+            slice = slice % lanes == 0 ? slice / lanes : left;
+            left /= lanes;
+            step = lanes;
         }
 #pragma unroll 1
         while (left > 1) {
