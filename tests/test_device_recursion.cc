@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -163,6 +164,7 @@ struct sizes {
 
 /* A run: its memory and its arguments. */
 template <class P> struct run {
+    static constexpr unsigned most_chunks = 4096;
     dpr_arena arena = {};
     dpr_recursion_args args = {};
     std::vector<node<P>> nodes;
@@ -172,7 +174,6 @@ template <class P> struct run {
     std::vector<uint64_t> block = std::vector<uint64_t>(sizeof(dpr_recursion_block) / 8 + 2);
 
     run(const sizes &s, uint64_t seed, unsigned count) : nodes(s.capacity), sums(count), out(count) {
-        constexpr unsigned many = 4096;
         for (unsigned i = 0; i < count; ++i)
             roots.push_back(root_of(seed, i, static_cast<const typename P::task *>(nullptr)));
         if (s.capacity > 0)
@@ -181,8 +182,8 @@ template <class P> struct run {
         args.block = reinterpret_cast<dpr_recursion_block *>(block.data());
         args.nodes = nodes.data();
         args.chunk_bytes = static_cast<uint32_t>(32 + s.slots * (sizeof(slot<P>) + sizeof(header<P>)) + 15) / 16 * 16;
-        args.chunks = many;
-        chunks.resize(size_t{many} * args.chunk_bytes / 8);
+        args.chunks = most_chunks;
+        chunks.resize(size_t{most_chunks} * args.chunk_bytes / 8);
         args.chunk_memory = chunks.data();
         args.roots = roots.data();
         args.out = out.data();
@@ -206,7 +207,7 @@ template <class P> struct run {
     ~run() { (void)pthread_barrier_destroy(&device_on_host::barrier); }
 
     /* Launches a kernel: a thread for each block. */
-    void launch(uint64_t seed, const std::function<void()> &kernel) {
+    void launch(uint64_t seed, const std::function<void()> &kernel) const {
         std::vector<std::thread> threads;
         for (unsigned i = 0; i < gridDim.x; ++i)
             threads.emplace_back([&, i] {
@@ -270,13 +271,17 @@ template <class P> void expect_persistent(const sizes &s, uint64_t seed, unsigne
 }
 
 template <class P> void expect_phases(const sizes &s, uint64_t seed, unsigned count) {
-    constexpr int most_phases = 100000;
+    constexpr unsigned most_phases = 100000;
     run<P> r(s, seed, count);
     r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_BEGIN); });
-    for (int i = 0; i < most_phases && is_unfinished(r.arena); ++i)
-        r.launch(seed + 77 * static_cast<uint64_t>(i), [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+    unsigned phases = 0;
+    for (; phases < most_phases && is_unfinished(r.arena); ++phases)
+        r.launch(seed + 77 * uint64_t{phases}, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+    for (unsigned i = 0; i < seed % 4; ++i) /* the host launches some too many */
+        r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
     r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_END_IF_DUE); });
     ASSERT_TRUE(r.has_ended());
+    EXPECT_EQ(phases, r.read_letter().outcome.rounds);
     r.check();
 }
 
@@ -411,6 +416,36 @@ TEST(DeviceRecursion, chunks_come_back) {
         for (unsigned i = 0; i < roots; ++i)
             EXPECT_EQ(reference(r.roots[i], false, &tasks), r.nodes[i].at.result);
     }
+}
+
+/* Lanes that take and give chunks all the time: no chunk has two owners, although a lane may read a chunk's word when
+ * others have taken that chunk and given it back. */
+TEST(DeviceRecursion, a_chunk_has_one_owner) {
+    constexpr unsigned lanes = 4, times = 20000;
+    const run<tree> r({lanes, 7, 1, 1, 10, 0}, 1, 1);
+    std::atomic<unsigned> owners[r.most_chunks] = {}, wrong{0};
+    const auto take = [&](lane<tree> &own) {
+        own.take_chunk();
+        wrong += owners[own.spare]++ != 0;
+        const unsigned i = own.spare;
+        own.spare = no_node;
+        return i;
+    };
+    const auto give = [&](lane<tree> &own, unsigned i) {
+        --owners[i];
+        own.spare = i;
+        own.give_chunks();
+    };
+    r.launch(1, [&] {
+        worker<tree> w(r.args, none, shared);
+        for (unsigned i = 0; i < times && wrong == 0; ++i) {
+            const unsigned first = take(w.own), second = take(w.own);
+            give(w.own, first);
+            give(w.own, second);
+        }
+    });
+    EXPECT_EQ(0u, wrong);
+    EXPECT_LE(r.arena.chunks, 2 * lanes);
 }
 
 TEST(DeviceRecursion, persistent_joins) {

@@ -938,7 +938,7 @@ typedef struct dpr_recursion_options {
                              engine looks now and then, so the run may solve more. 0: no limit */
     uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
                              of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
-                             has 20 bytes and the larger of a task and a result. Engine `cpu`: host memory for as many,
+                             has 20 bytes and the larger of a task and a result, rounded up to their alignment. Engine `cpu`: host memory for as many,
                              and, where the recursion is deep or the children of a task take more than about 8 KiB, for
                              each thread besides about 16 times as many divided tasks, with their children, as the
                              recursion is deep.

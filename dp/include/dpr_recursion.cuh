@@ -42,7 +42,8 @@
  * - most_children: a constant from 1.
  * - divide(data, task, children): writes the children, from children[0] on, and returns how many; 0 for a base case.
  *   Another number than 0 to most_children ends the run with DPR_ERR_DIVIDE; a child with an index outside of that
- *   range is written nowhere.
+ *   range is written nowhere. divide() must not read children: where there is no room for all, several share one place,
+ *   and divide() is called again later.
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
  *
@@ -92,7 +93,8 @@
  *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor
- * below each other must not write and read the same. Otherwise they change nothing. Then all engines give the same
+ * below each other must not write and read the same. Otherwise they change nothing. They must not throw exceptions or
+ * jump out. Then all engines give the same
  * results, bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
  * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
  * host and device.

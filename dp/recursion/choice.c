@@ -184,10 +184,12 @@ static const dpr_engine *first(const dpr_recursion_call *call, const char **reas
     return engine;
 }
 
-static size_t fastest(const seen *s) {
-    size_t best = 0;
-    for (size_t i = 1; dpr_engines[i]; i++)
-        if (s->seconds[i] > 0 && (s->seconds[best] == 0 || s->seconds[i] < s->seconds[best]))
+/* The number of the candidate that was the fastest; that of no engine if none has run. Others may have run by name. */
+static size_t fastest(const seen *s, const dpr_recursion_call *call) {
+    size_t best = dpr_engine_count();
+    for (size_t i = 0; dpr_engines[i]; i++)
+        if (s->seconds[i] > 0 && (!dpr_engines[best] || s->seconds[i] < s->seconds[best])
+            && is_candidate(dpr_engines[i], call))
             best = i;
     return best;
 }
@@ -203,14 +205,15 @@ static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recur
 }
 
 static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
-    const size_t best = fastest(s);
+    const size_t best = fastest(s, call);
+    if (!dpr_engines[best])
+        return first(call, reason);
     *reason = "it could be faster than what ran before";
     for (size_t i = 0; dpr_engines[i]; i++)
         if (is_worth_trying(s, i, best, call))
             return dpr_engines[i];
     *reason = "it was the fastest for similar roots";
-    const dpr_engine *engine = dpr_engines[best];
-    return engine && is_candidate(engine, call) ? engine : first(call, reason);
+    return dpr_engines[best];
 }
 
 /* Finds the engine with the least prediction for a run that has this share of the tasks of a larger one: among the

@@ -137,11 +137,13 @@ int dpr_job_is_tiny(const dpr_job *j) {
     return has_roots && (!j->out_on_host || come_by_mail(j));
 }
 
-/* Tasks that a warp tries to do before others begin. */
+/* Tasks that a warp tries to do before others begin. If it succeeds, the caller may free the roots, so no other block
+ * may read them: they are so few that one block places them all. */
 static uint32_t count_first_tasks(const dpr_job *j) {
     if (j->at_once)
         return DPR_TINY_NODES;
-    return j->call->tasks <= FIRST_TASKS && !j->call->options.trace ? FIRST_TASKS : 0;
+    const int reads_alone = j->call->n < j->threads;
+    return j->call->tasks <= FIRST_TASKS && !j->call->options.trace && reads_alone ? FIRST_TASKS : 0;
 }
 
 static uint64_t root_of(uint64_t n) {

@@ -242,6 +242,10 @@ __device__ inline void decide(const dpr_recursion_args &args) {
     dpr_arena &a = *args.arena;
     const unsigned to = end_of(args);
     const bool full = to == args.capacity;
+    if (!is_unfinished(a)) { /* the host launches several phases before it looks */
+        a.ticket = 0;
+        return;
+    }
     a.taken = a.chunks = a.ticket = 0;
     a.free_chunks = 0;
     ++a.phases;

@@ -135,13 +135,32 @@ static int is_of_host(dpr_place place) {
     return place.memory == DPR_MEMORY_HOST || place.memory == DPR_MEMORY_PINNED;
 }
 
+/* Waits for the work that the call comes after, where there may be any: it may write what the policy's data point to.
+ */
+static dpr_status wait_before_cpu(const dpr_recursion_call *call, dpr_place from, dpr_place to) {
+    dpr_device *gpu = dpr_ctx_gpu(call->ctx);
+    if (call->stream)
+        return gpu ? dpr_device_wait_for_stream(gpu, call->stream)
+                   : dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call->stream);
+    if (gpu && call->recursion->data_bytes > 0)
+        return dpr_device_wait(
+            (dpr_place){DPR_MEMORY_PINNED, dpr_ctx_device(call->ctx), dpr_device_home_of(gpu)->context});
+    return from.device >= 0 || to.device >= 0 ? dpr_device_wait(from.device >= 0 ? from : to) : DPR_OK;
+}
+
+/* Copies between host memory and memory at `place` that the host does not reach. */
+static dpr_status copy(const dpr_recursion_call *call, dpr_place place, void *to, const void *from, size_t bytes) {
+    return call->stream ? dpr_device_put_in_stream(dpr_ctx_gpu(call->ctx), call->stream, to, from, bytes)
+                        : dpr_device_put(place, to, from, bytes);
+}
+
 /* Copies the roots from device memory to host memory, which the caller frees. */
-static dpr_status fetch(const dpr_recursion_call *call, dpr_place from, void **copy) {
+static dpr_status fetch(const dpr_recursion_call *call, dpr_place from, void **roots) {
     const size_t bytes = call->n * call->recursion->task_bytes;
-    *copy = malloc(bytes);
-    if (!*copy)
+    *roots = malloc(bytes);
+    if (!*roots)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of roots", bytes);
-    return dpr_device_put(from, *copy, call->roots, bytes);
+    return copy(call, from, *roots, call->roots, bytes);
 }
 
 /* Runs an engine of the CPU. In a context of a GPU, `roots` and `out` may be in device memory. */
@@ -155,12 +174,8 @@ static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, 
         status = dpr_ctx_reaches(call.ctx, "roots", from);
     if (status == DPR_OK)
         status = dpr_ctx_reaches(call.ctx, "out", to);
-    if (status == DPR_OK && call.stream)
-        status = dpr_ctx_gpu(call.ctx)
-                     ? dpr_device_wait_for_stream(dpr_ctx_gpu(call.ctx), call.stream)
-                     : dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call.stream);
-    if (status == DPR_OK && from.device >= 0)
-        status = dpr_device_wait(from);
+    if (status == DPR_OK)
+        status = wait_before_cpu(&call, from, to);
     if (status == DPR_OK && !is_of_host(from)) {
         status = fetch(&call, from, &roots);
         call.roots = roots;
@@ -173,7 +188,7 @@ static dpr_status run_on_cpu(const dpr_engine *engine, dpr_recursion_call call, 
     if (status == DPR_OK)
         status = engine->run(&call, report);
     if (status == DPR_OK && results)
-        status = dpr_device_put(to, out, results, call.n * call.recursion->result_bytes);
+        status = copy(&call, to, out, results, call.n * call.recursion->result_bytes);
     free(roots);
     free(results);
     return status;
@@ -209,7 +224,12 @@ static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dp
 static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
     if (!(*engine)->on_gpu)
         return run_on_cpu(*engine, *call, report);
-    const dpr_status status = (*engine)->run(call, report);
+    dpr_status status = (*engine)->run(call, report);
+    if (status == DPR_ERR_OUT_OF_MEMORY && call->tasks > 0 && call->options.arena_tasks == 0) {
+        dpr_recursion_call larger = *call; /* similar runs had fewer tasks, and sizes were chosen for these */
+        larger.tasks = 0;
+        status = (*engine)->run(&larger, report);
+    }
     if (status != DPR_ERR_STRATEGY_UNABLE || call->options.engine || !call->recursion->host_data)
         return status;
     dpr_engine_note_unable(call, *engine);

@@ -163,6 +163,8 @@ static const char *finish(const dpr_recursion *r, const fake_recursion_launch *l
         return wrong;
     if (l->args.capacity == 0 && fake_recursion.is_large)
         outcome.error = DPR_ERR_STRATEGY_UNABLE;
+    if (l->args.capacity > 0 && l->args.capacity < fake_recursion.least_capacity)
+        outcome.error = DPR_ERR_OUT_OF_MEMORY;
     if (outcome.error == DPR_OK)
         solve_roots(r, l, l->args.out ? l->args.out : letter);
     if (outcome.error == DPR_OK && l->args.out && bytes <= sizeof letter)

@@ -12,6 +12,7 @@
 #include "gpu_memory.h"
 #include "graphs.h"
 #include "nested_host.h"
+#include "recursion/engines.h"
 #include "support.h"
 
 enum { MOST = 1000, ADDEND = 7, MOST_CALLS = 1000, MOST_CHILDREN = 3, CANARY = 0x5a };
@@ -282,6 +283,56 @@ RECURSION_TEST(a_warp_solves_few_tasks) {
         expect_tiny_run(fixture, fixture->stream, n <= (out == DPR_MEMORY_HOST ? 4 : 8));
     }
     EXPECT_EQ_U64(512, fixture->report.tasks);
+}
+
+/* Sizes are chosen for as many tasks as the run before had. If these are too small, the run is done with others. */
+RECURSION_TEST(more_tasks_than_expected_have_room) {
+    displace(fixture);
+    place(fixture, DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2);
+    fixture->recursion = &with_cost;
+    fake_recursion.outcome.tasks = 100;
+    expect_run(fixture, NULL);
+    fake_recursion.is_large = 1;
+    fake_recursion.least_capacity = 100000;
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        expect_run(fixture, fixture->stream);
+        EXPECT_TRUE(fake_recursion.capacity >= 100000);
+    }
+    fixture->options.arena_tasks = 99999;
+    EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, run(fixture, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "arena_tasks, which is 99999");
+}
+
+/* Engines that the library may not choose have run by name. */
+RECURSION_TEST(the_fastest_candidate_is_chosen) {
+    const char *reason;
+    const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &successor, .n = 1};
+    const struct {
+        const dpr_engine *engine;
+        double seconds;
+    } ran[] = {{&dpr_engine_persistent, 5e-3},
+               {&dpr_engine_host, 1e-3},
+               {&dpr_engine_serial, 1e-9},
+               {&dpr_engine_graph, 1e-6}};
+    for (size_t i = 0; i < 4 * LENGTH(ran); i++) {
+        const dpr_recursion_report report = {.tasks = 15, .seconds = ran[i / 4].seconds};
+        dpr_engine_note(&call, ran[i / 4].engine, &report);
+    }
+    EXPECT_TRUE(dpr_engine_choose(&call, &reason) == &dpr_engine_host);
+    EXPECT_CONTAINS(reason, "the fastest for similar roots");
+}
+
+/* Work in the default stream may write what the policy's data point to, wherever roots and results are. */
+RECURSION_TEST(engines_of_the_cpu_wait_for_the_default_stream) {
+    unsigned char *words = gpu_alloc(DPR_MEMORY_PINNED, 16);
+    ASSERT_TRUE(words != NULL);
+    fixture->options.engine = "serial";
+    EXPECT_EQ_I64(cudaSuccess, cudaMemcpyAsync(words, words + 8, 8, cudaMemcpyDefault, NULL));
+    EXPECT_TRUE(fake_is_working());
+    EXPECT_STATUS(DPR_OK, call(fixture, NULL));
+    EXPECT_TRUE(!fake_is_working());
+    gpu_free(DPR_MEMORY_PINNED, words);
 }
 
 RECURSION_TEST(more_tasks_take_more_than_a_warp) {

@@ -114,6 +114,7 @@ class Recurse(ToolTest):
                               ("'fob' is none of sum_tree, fib, nqueens, quadrature", "recurse", "fob"),
                               ("--engine: 'steam' is none of ", "recurse", "fib", "--engine", "steam"),
                               ("--size: fib has sizes from 0 to 47", "recurse", "fib", "--size", "48"),
+                              ("--size: fib has sizes from 0 to 47", "recurse", "fib", "--size", str(2**64 - 1)),
                               ("--size: sum_tree has sizes from 1 to", "recurse", "sum_tree", "--size", "0"),
                               ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0"),
                               ("--input: fib reads no file", "recurse", "fib", "--input", "x"),

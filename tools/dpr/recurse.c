@@ -19,9 +19,9 @@ static const double SECONDS = 1.0;
 typedef struct request {
     const char *engine;                  /* a name, "all", or NULL: the library chooses */
     const char *input, *picture, *trace; /* files, or NULL */
-    uint64_t size;                       /* UINT64_MAX: the example's own */
+    uint64_t size;                       /* if has_size is 0, the example's own */
     uint64_t cutoff;
-    int device, threads, list, json;
+    int device, threads, list, json, has_size;
 } request;
 
 static void print_examples(void) {
@@ -75,11 +75,17 @@ static int take_threads(const char *text, void *out) {
     return code;
 }
 
+static int take_size(const char *text, void *out) {
+    request *r = out;
+    r->has_size = 1;
+    return cli_count(text, &r->size);
+}
+
 static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
         {'e', "engine", "NAME", take_engine, &r->engine,
          "an engine, 'all' to compare them, or 'auto' to let\nthe library choose (default)"},
-        {'n', "size", "N", cli_count, &r->size, "the size of the problem (see below)"},
+        {'n', "size", "N", take_size, r, "the size of the problem (see below)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
@@ -337,7 +343,7 @@ static int show(const recursion_example *e, const request *r) {
 }
 
 int command_recurse(int argc, char **argv) {
-    request r = {.device = DPR_DEVICE_AUTO, .size = UINT64_MAX};
+    request r = {.device = DPR_DEVICE_AUTO};
     int first = 0, i = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;
@@ -352,7 +358,7 @@ int command_recurse(int argc, char **argv) {
     if (code != CLI_OK)
         return code;
     const recursion_example *e = recursion_example_at((size_t)i);
-    r.size = r.size == UINT64_MAX ? e->size : r.size;
+    r.size = r.has_size ? r.size : e->size;
     if (r.size < e->least || r.size > e->most)
         return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
     if (r.input && !e->input_text)
