@@ -184,14 +184,17 @@ static const dpr_engine *first(const dpr_recursion_call *call, const char **reas
     return engine;
 }
 
-/* The number of the candidate that was the fastest; that of no engine if none has run. Others may have run by name. */
-static size_t fastest(const seen *s, const dpr_recursion_call *call) {
-    size_t best = dpr_engine_count();
+/* Sets *best to the number of the candidate that was the fastest. Returns 0 if none has run; others may have, by name.
+ */
+static int find_best(const seen *s, const dpr_recursion_call *call, size_t *best) {
+    int has_run = 0;
     for (size_t i = 0; dpr_engines[i]; i++)
-        if (s->seconds[i] > 0 && (!dpr_engines[best] || s->seconds[i] < s->seconds[best])
-            && is_candidate(dpr_engines[i], call))
-            best = i;
-    return best;
+        if (s->seconds[i] > 0 && (!has_run || s->seconds[i] < s->seconds[*best])
+            && is_candidate(dpr_engines[i], call)) {
+            *best = i;
+            has_run = 1;
+        }
+    return has_run;
 }
 
 /* Whether engine i should run, because it may turn out to be the fastest, which now is `best`. */
@@ -205,8 +208,8 @@ static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recur
 }
 
 static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
-    const size_t best = fastest(s, call);
-    if (!dpr_engines[best])
+    size_t best = 0;
+    if (!find_best(s, call, &best))
         return first(call, reason);
     *reason = "it could be faster than what ran before";
     for (size_t i = 0; dpr_engines[i]; i++)
