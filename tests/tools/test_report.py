@@ -155,8 +155,8 @@ class Results(Report):
 
     def test_every_program(self):
         """What the commands of this build write."""
-        self.good("bench", "-q", "-d", "cpu", "-n", "1024,4096", "-b", "2s", "-O", f"{self.folder}/bench.json")
-        self.good("bench", "-q", "-d", "cpu", "--segments", "ones", "-n", "4096", "-b", "2s", "-O",
+        self.good("bench", "-q", "-d", "cpu", "-n", "1024,4096", "-b", "30s", "-O", f"{self.folder}/bench.json")
+        self.good("bench", "-q", "-d", "cpu", "--segments", "ones", "-n", "4096", "-b", "30s", "-O",
                   f"{self.folder}/many.json")
         recursion = self.save("recursion.json", self.good("recurse", "fib", "--size", "9", "--device", "cpu",
                                                           "--engine", "all", "--json").encode())
