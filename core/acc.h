@@ -3,9 +3,9 @@
  * same on every machine.
  *
  * Loops on the CPU inline it with constant operation and type, like element.h. Partial results are merged and finished
- * with it on the CPU and on GPUs, and so are the accumulators of flat.fused. Kernels that read arrays have accumulators
- * of their own (monoid.cuh, measures.cuh), which become the same words. CONTRIBUTING.md shows what a new operation
- * needs here. */
+ * with it on the CPU and on GPUs, and so are the accumulators of kernels that get operations as arguments. Kernels that
+ * read arrays have accumulators of their own (monoid.cuh, measures.cuh), which become the same words. CONTRIBUTING.md
+ * shows what a new operation needs here. */
 #ifndef DPR_CORE_ACC_H
 #define DPR_CORE_ACC_H
 

@@ -12,7 +12,7 @@ enum {
     LEAST_STAGE = 2048,    /* bytes of a stage: less is not worth a block */
     IN_FLIGHT = 16,        /* units that a thread should have to read, so that its loads are in flight together */
     LANE_UNITS = 8,        /* the same, from shared memory */
-    MEASURED_BY_LANE = 32, /* the same for operations whose lanes take long to merge (axes_measures.cu) */
+    MEASURED_BY_LANE = 32, /* elements that a lane should read where merging lanes takes long (axes_measures.cu) */
     MOST_SEGMENTS = 32,
     LEAST_SEGMENT = 256,  /* pieces of a stage, and bytes of each */
     NARROW = 64,          /* columns of a tile at least, if there are enough: a warp reads whole lines of 128 bytes */

@@ -363,7 +363,7 @@ template <class M> struct axes_thread {
         return true;
     }
 
-    /* Does a part of a tile: the items of all parts are numbered one tile after the other. The tile is in shared
+    /* Does a part of a tile: item i is part i / tiles of tile i % tiles. The tile is in shared
      * memory, so that it takes no registers. */
     __device__ void reduce(uint64_t item, unsigned part, const axes_tile &tile, unsigned char *shared) const {
         const unsigned x = lane.x(), y = lane.y(), in_unit = p.form == DPR_AXES_WORDS ? results : 1;

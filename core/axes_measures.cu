@@ -16,7 +16,8 @@ template <class O> struct measure_thread {
     const axes_lane lane;
     uint64_t *shared; /* room for an accumulator of each thread */
 
-    /* Words of an accumulator in shared memory are a block apart, so that threads do not meet in the same banks. */
+    /* The words number i of all threads' accumulators lie next to each other in shared memory, which avoids conflicts
+     * of banks. */
     static __device__ void put(uint64_t *to, const dpr_acc &a) {
         uint64_t w[words];
         dpr_acc_store(O::op, O::dtype, &a, w);
@@ -118,7 +119,7 @@ template <class O> struct measure_thread {
         return true;
     }
 
-    /* Does a part of a tile: the items of all parts are numbered one tile after the other. */
+    /* Does a part of a tile: item i is part i / tiles of tile i % tiles. */
     __device__ void reduce(uint64_t item, unsigned part, const axes_tile &tile) const {
         const unsigned x = lane.x(), y = lane.y();
         const bool exists = lane.slice() < p.slice.count && tile.column + x < p.column_axis.extent.n

@@ -1,5 +1,5 @@
 /* The kernels of axes.tiles for the operations of measures.cuh: one for each element type and NaN policy. The operation
- * is dpr_axes_args.op, and the form of the division DPR_AXES_ELEMENTS. */
+ * is dpr_axes_args.op. The form of the division is always DPR_AXES_ELEMENTS. */
 #ifndef DPR_CORE_AXES_MEASURES_H
 #define DPR_CORE_AXES_MEASURES_H
 

@@ -181,7 +181,7 @@ template <dpr_op O, dpr_dtype D, dpr_nan N> __device__ void complete(uint64_t co
 /* The result of an operation, as it lies in memory. */
 template <dpr_op O, dpr_dtype D> struct result_values { storage_of<dpr_pair_result(O, D)> value[dpr_op_values(O)]; };
 
-/* Writes the result of `count` elements to `to`, one place among many. Not for ARGMIN, ARGMAX and PROD. */
+/* Completes `acc`, which has `count` elements, and writes its result to `to`. Not for ARGMIN, ARGMAX and PROD. */
 template <class O> __device__ void write_measure(const dpr_init &init, void *to, uint64_t count, dpr_acc acc) {
     result_values<O::op, O::dtype> result;
     complete<O::op, O::dtype, O::nan>(count, acc);

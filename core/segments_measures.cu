@@ -1,5 +1,5 @@
-/* A group of neighbouring threads reduces a segment, as in segments_group.cu. A segment that is much longer than the
- * average is left to the whole block. */
+/* A group of neighbouring threads reduces a segment, as in segments_group.cu. A segment of more than `longest_share`
+ * elements for each thread of its group is left to the whole block. */
 #include "segments_measures.h"
 
 #include "family.cuh"

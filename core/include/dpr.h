@@ -939,9 +939,10 @@ typedef struct dpr_recursion_options {
     uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
                              of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
                              has 20 bytes and the larger of a task and a result, rounded up to their alignment. Engine
-                             `cpu`: host memory for as many, and, where the recursion is deep or the children of a task
-                             take more than about 8 KiB, for each thread besides about 16 times as many divided tasks,
-                             with their children, as the recursion is deep. Without room, threads and lanes solve their
+                             `cpu`: host memory for as many. If the recursion is deeper than a thread's stack has room
+                             for (at most 256 levels), or if the children and results of a task take more than about 8
+                             KiB, each thread may need more: about 16 divided tasks, with their children, for each level
+                             of the recursion. Without room, threads and lanes solve their
                              tasks alone, which is slower, with the same results. 0: on the GPU as many as fit 512 MiB,
                              at most 2^23, but at least twice as many as roots; far fewer if similar runs had at most
                              2048 tasks. For `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */

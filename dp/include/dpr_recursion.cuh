@@ -42,8 +42,8 @@
  * - most_children: a constant from 1.
  * - divide(data, task, children): writes the children, from children[0] on, and returns how many; 0 for a base case.
  *   Another number than 0 to most_children ends the run with DPR_ERR_DIVIDE; a child with an index outside of that
- *   range is written nowhere. divide() must not read children: where there is no room for all, several share one place,
- *   and divide() is called again later.
+ *   range is written nowhere. divide() must not read `children`: if there is no room for all of them, several have the
+ * same address, and the library calls divide() again later.
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
  *
@@ -93,11 +93,10 @@
  *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor
- * below each other must not write and read the same. Otherwise they change nothing. They must not throw exceptions or
- * jump out. Then all engines give the same
- * results, bit by bit, if the compilers round alike: compile with nvcc -fmad=false where a policy adds products of
- * floating-point numbers, and do not rely on mathematical functions other than sqrt() and fma(), which differ between
- * host and device.
+ * below each other must not write and read the same. Otherwise they change nothing. They must return normally, without
+ * exceptions and longjmp(). Then all engines give the same results, bit by bit, if the compilers round alike: compile
+ * with nvcc -fmad=false where a policy adds products of floating-point numbers, and do not rely on mathematical
+ * functions other than sqrt() and fma(), which differ between host and device.
  *
  * Counters are an exception: base() and combine() of policies with teams may add integers to them atomically, with
  * atomicAdd() on the GPU and __atomic_fetch_add() on the CPU (examples/recursions/select.cu). Other functions, and
