@@ -46,11 +46,14 @@ struct tree {
     static int divide(const dpr::no_data &, const task &t, dpr::children<tree> c) { return divide_for<tree>(t, c); }
     static uint64_t cost(const dpr::no_data &, const task &t) { return uint64_t{1} << (t.deepest - t.depth); }
     static result base(const dpr::no_data &, const task &t) { return t.seed; }
-    static result combine(const dpr::no_data &, const task &t, dpr::results<tree> results, int n) {
+    template <class P> static result combine_for(const task &t, dpr::results<P> results, int n) {
         result r = t.depth;
         for (int i = 0; i < n; ++i)
             r = mixed(r) + results[i];
         return r;
+    }
+    static result combine(const dpr::no_data &, const task &t, dpr::results<tree> results, int n) {
+        return combine_for<tree>(t, results, n);
     }
 };
 
@@ -80,10 +83,7 @@ struct team_tree {
     }
     static result base(const dpr::no_data &d, const task &t) { return tree::base(d, t); }
     static result combine(const dpr::no_data &, const task &t, dpr::results<team_tree> results, int n) {
-        result r = t.depth;
-        for (int i = 0; i < n; ++i)
-            r = tree::mixed(r) + results[i];
-        return r;
+        return tree::combine_for<team_tree>(t, results, n);
     }
 };
 
@@ -101,10 +101,7 @@ struct wild_tree {
     }
     static result base(const dpr::no_data &d, const task &t) { return tree::base(d, t); }
     static result combine(const dpr::no_data &, const task &t, dpr::results<wild_tree> results, int n) {
-        result r = t.depth;
-        for (int i = 0; i < n; ++i)
-            r = tree::mixed(r) + results[i];
-        return r;
+        return tree::combine_for<wild_tree>(t, results, n);
     }
 };
 

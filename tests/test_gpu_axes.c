@@ -68,18 +68,25 @@ static size_t gather(const scene *s, const shape *at, size_t i, unsigned char *t
     return n;
 }
 
-/* SUMSQ and the operations after it, whose errors the reference has bounds for. */
-static void expect_measures(const scene *s, const shape *at, dpr_nan nan) {
-    const size_t size = ref_result_size(s->op, s->dtype);
+/* The shape's axes; sets how many results it has. */
+static dpr_axes axes_of(const shape *at, size_t *results) {
     dpr_axes axes = DPR_AXES_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
-    size_t results = 1;
+    *results = 1;
     for (int d = 0; d < at->dimensions; d++)
-        results *= at->reduced >> d & 1 ? 1 : (size_t)at->extents[d];
+        *results *= at->reduced >> d & 1 ? 1 : (size_t)at->extents[d];
     axes.dimensions = at->dimensions;
     axes.reduced = at->reduced;
     axes.extents = at->extents;
     axes.strides = at->strides[0] || at->strides[1] ? at->strides : NULL;
+    return axes;
+}
+
+/* SUMSQ and the operations after it, whose errors the reference has bounds for. */
+static void expect_measures(const scene *s, const shape *at, dpr_nan nan) {
+    const size_t size = ref_result_size(s->op, s->dtype);
+    size_t results;
+    const dpr_axes axes = axes_of(at, &results);
+    dpr_options options = DPR_OPTIONS_INIT;
     options.nan = nan;
     options.divisor = nan == DPR_NAN_IGNORE ? DPR_DIVISOR_SAMPLE : DPR_DIVISOR_POPULATION;
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->gpu, (char *)s->in_device + at->first * dpr_dtype_size(s->dtype),
@@ -98,15 +105,9 @@ static void expect_measures(const scene *s, const shape *at, dpr_nan nan) {
 
 static void expect_same(const scene *s, const shape *at, dpr_nan nan) {
     const size_t element = dpr_dtype_size(s->dtype), size = ref_result_size(s->op, s->dtype);
-    dpr_axes axes = DPR_AXES_INIT;
+    size_t results, wrong = 0;
+    const dpr_axes axes = axes_of(at, &results);
     dpr_options options = DPR_OPTIONS_INIT;
-    size_t results = 1, wrong = 0;
-    for (int d = 0; d < at->dimensions; d++)
-        results *= at->reduced >> d & 1 ? 1 : (size_t)at->extents[d];
-    axes.dimensions = at->dimensions;
-    axes.reduced = at->reduced;
-    axes.extents = at->extents;
-    axes.strides = at->strides[0] || at->strides[1] ? at->strides : NULL;
     options.nan = nan;
     EXPECT_STATUS(DPR_OK,
                   dpr_reduce_axes(s->cpu, s->in + at->first * element, s->known, s->dtype, s->op, &axes, &options));

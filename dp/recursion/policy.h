@@ -187,8 +187,8 @@ template <class P> constexpr bool host_data<P, std::void_t<decltype(P::host_data
 template <class P, class = void> constexpr size_t team_bytes = 0;
 template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_bytes)>> = P::team_bytes;
 
-/* Bytes of a policy's data, at most. Of the 4096 that a kernel's parameters may have on any device, the library takes
- * some hundreds. */
+/* The most bytes that a policy's data may have. Kernels take the data as a parameter. CUDA allows a kernel 4096 bytes
+ * of parameters on every device, of which the library's own take some hundreds. */
 constexpr size_t most_data_bytes = 3072;
 
 template <class T>
