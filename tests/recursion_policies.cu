@@ -248,6 +248,46 @@ struct star {
     }
 };
 
+struct binary {
+    using task = uint64_t;
+    using result = uint64_t;
+    static constexpr int most_children = 2;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<binary> children) {
+        if (n == 0)
+            return 0;
+        children[0] = children[1] = n - 1;
+        return 2;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<binary> results, int) {
+        return 1 + results[0] + results[1];
+    }
+};
+
+struct stuck {
+    using task = uint64_t;
+    using result = uint64_t;
+    using data = stuck_data;
+    static constexpr int most_children = 1;
+
+    DPR_POLICY int divide(const data &, const task &, dpr::children<stuck>) { return 0; }
+    DPR_POLICY result base(const data &d, const task &t) {
+#ifdef __CUDA_ARCH__
+        constexpr uint64_t most_ns = 10'000'000'000;
+        const uint64_t began = dpr::recursion::time_now();
+        while (*static_cast<const volatile int *>(d.flag) == 0 && dpr::recursion::time_now() - began < most_ns)
+            ;
+#else
+        (void)d;
+#endif
+        return t;
+    }
+    DPR_POLICY result combine(const data &, const task &, dpr::results<stuck>, int) {
+        return 0;
+    }
+};
+
 struct endless {
     using task = uint64_t;
     using result = uint64_t;
@@ -279,6 +319,8 @@ DPR_RECURSION(team_fold, team_fold)
 DPR_RECURSION(parts, parts)
 DPR_RECURSION(parts_sum, parts_sum)
 DPR_RECURSION(star, star)
+DPR_RECURSION(binary, binary)
+DPR_RECURSION(stuck, stuck)
 DPR_RECURSION(endless, endless)
 
 /* Folds a task and all below it into *sum. */

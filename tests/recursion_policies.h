@@ -82,6 +82,18 @@ uint64_t parts_sum_reference(parts_task task);
 enum { STAR_MOST = 1000000 };
 DPR_RECURSION_DECLARE(star, uint64_t, void, uint64_t);
 
+/* Task n > 0 is divided into two tasks n - 1; the result is the number of tasks. With BINARY_MOST they are too many for
+ * any machine. */
+enum { BINARY_MOST = 62 };
+DPR_RECURSION_DECLARE(binary, uint64_t, void, uint64_t);
+
+/* A task is a base case that does not return on the GPU until *flag, in pinned memory, is not 0, but after ten seconds
+ * at the latest. The result is the task. */
+typedef struct stuck_data {
+    const int *flag;
+} stuck_data;
+DPR_RECURSION_DECLARE(stuck, uint64_t, stuck_data, uint64_t);
+
 /* Each task is divided into two, for ever. */
 DPR_RECURSION_DECLARE(endless, uint64_t, void, uint64_t);
 

@@ -196,6 +196,7 @@ template <class P> struct run {
         args.budget = s.budget;
         args.max_depth = 1000;
         args.max_tasks = ~0ull;
+        args.max_ns = 1; /* which never pass: the clock says 0 */
         args.first_tasks = s.first_tasks;
         args.shared_bytes = sizeof shared;
         gridDim.x = s.blocks;
@@ -255,14 +256,16 @@ template <class P> struct run {
 
 const dpr::no_data none;
 
+template <class P> void launch_persistent(const dpr_recursion_args &args) {
+    if constexpr (has_teams<P>)
+        persistent_teams<P>(args, none);
+    else
+        persistent<P>(args, none);
+}
+
 template <class P> void expect_persistent(const sizes &s, uint64_t seed, unsigned count) {
     run<P> r(s, seed, count);
-    r.launch(seed, [&] {
-        if constexpr (has_teams<P>)
-            persistent_teams<P>(r.args, none);
-        else
-            persistent<P>(r.args, none);
-    });
+    r.launch(seed, [&] { launch_persistent<P>(r.args); });
     ASSERT_TRUE(r.has_ended());
     r.check();
 }
@@ -400,6 +403,7 @@ TEST(DeviceRecursion, chunks_come_back) {
         run<tree> r({roots, 7, 1, 1, roots, 0}, seed, roots);
         r.args.chunks = roots * levels;
         r.args.keeps = 1;
+        r.arena.deadline = 1; /* no kernel begins the run */
         r.launch(seed, [&] {
             for (unsigned i = 0; i < times; ++i) {
                 worker<tree> w(r.args, none, shared);
@@ -443,6 +447,46 @@ TEST(DeviceRecursion, a_chunk_has_one_owner) {
     });
     EXPECT_EQ(0u, wrong);
     EXPECT_LE(r.arena.chunks, 2 * lanes);
+}
+
+/* ---- Runs that take too long, because they may take no time ---- */
+
+template <class P> void expect_too_long(const run<P> &r) {
+    const letter l = r.read_letter();
+    ASSERT_TRUE(r.has_ended());
+    EXPECT_EQ(uint32_t{DPR_ERR_LIMIT}, l.outcome.error);
+    EXPECT_EQ(int32_t{DPR_LIMIT_OF_TIME}, l.outcome.wrong);
+    EXPECT_TRUE(r.is_clean());
+}
+
+template <class P> void expect_too_long_by_persistent(const sizes &s, uint64_t seed) {
+    run<P> r(s, seed, 3);
+    r.args.max_ns = 0;
+    r.launch(seed, [&] { launch_persistent<P>(r.args); });
+    expect_too_long(r);
+}
+
+template <class P> void expect_too_long_in_phases(const sizes &s, uint64_t seed) {
+    run<P> r(s, seed, 3);
+    r.args.max_ns = 0;
+    for (const unsigned what : {DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END_IF_DUE})
+        r.launch(seed, [&] { phase_kernel<P>(r.args, none, what); });
+    expect_too_long(r);
+}
+
+template <class P> void expect_limit_of_time() {
+    for (uint64_t seed = 0; seed < 20; ++seed)
+        for (const unsigned capacity : {7u, 5000u}) {
+            const sizes s = {2, 20, 6, 8, capacity, 0};
+            expect_too_long_by_persistent<P>(s, seed);
+            expect_too_long_in_phases<P>(s, seed);
+        }
+}
+
+TEST(DeviceRecursion, limit_of_time) {
+    expect_limit_of_time<tree>();
+    expect_limit_of_time<fold_tree>();
+    expect_limit_of_time<team_tree>();
 }
 
 TEST(DeviceRecursion, persistent_joins) {

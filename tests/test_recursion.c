@@ -1,4 +1,5 @@
 /* Recursions on the CPU: engines `cpu` and `serial`, against plain recursive functions. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -238,6 +239,24 @@ TEST(Recursion, limits_of_depth_and_tasks) {
     }
 }
 
+TEST(Recursion, limit_of_time) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        uint64_t root = BINARY_MOST, result = 5;
+        s.options.max_seconds = 0.05;
+        const double began = test_now();
+        EXPECT_STATUS(DPR_ERR_LIMIT, binary_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_TRUE(test_now() - began >= 0.05);
+        EXPECT_CONTAINS(dpr_last_error(), "\"binary\" takes longer than options->max_seconds, which is 0.05");
+        EXPECT_EQ_U64(5, result);
+        s.options.max_seconds = HUGE_VAL;
+        root = 10;
+        EXPECT_STATUS(DPR_OK, binary_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_EQ_U64(2047, result);
+        end(&s);
+    }
+}
+
 TEST(Recursion, bad_arguments) {
     scene s = begin("cpu");
     const uint64_t root = 3;
@@ -263,6 +282,13 @@ TEST(Recursion, bad_arguments) {
     s.options.threads = -1;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.threads = 0;
+    static const double wrong[] = {-1, -1e-300, -HUGE_VAL, NAN};
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        s.options.max_seconds = wrong[i];
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "options->max_seconds is");
+    }
+    s.options.max_seconds = 0;
     s.options.max_pending = -2;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.max_pending = 0;

@@ -956,10 +956,17 @@ typedef struct dpr_recursion_options {
                                work, after the run, in the calling thread, in no order. At most 65536 spans of a run on
                                the GPU are kept. Runs are somewhat slower with it */
     void *trace_user;                                                  /**< the first argument of trace() */
+    double max_seconds; /**< a run that takes longer ends with DPR_ERR_LIMIT: from the call on, or on the GPU from its
+                             first kernel on. The engine looks now and then, between calls of the policy's functions.
+                             If such a function of the GPU does not return for so long again, and a second, the call
+                             returns without it: the GPU may then read and write what `data`, `roots` and `out` point to
+                             until the function returns, and other calls may have to wait for that. So a limit makes
+                             engines of the GPU wait for the work in the stream before they begin. 0: a day, and all
+                             functions must return */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \
-    { sizeof(dpr_recursion_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL }
+    { sizeof(dpr_recursion_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, 0.0 }
 DPR_API void dpr_recursion_options_init(dpr_recursion_options *out, size_t size);
 
 /** What a run of a recursion did. Start from DPR_RECURSION_REPORT_INIT. */

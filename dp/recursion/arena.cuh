@@ -34,6 +34,7 @@ struct dpr_arena {
     unsigned spans;           /* written */
     dpr_launch_report nested; /* of these launches */
     unsigned long long tasks;
+    uint64_t deadline;    /* by the device's clock: whoever looks later ends the run. Set before anyone looks */
     uint64_t free_chunks; /* a list of those given back, by chunk.below (lane.cuh): the first, plus 1, in the lower half
                              (0: none), and a number that each change of the list increases in the upper half */
 };
@@ -44,6 +45,27 @@ namespace recursion {
 namespace cg = cooperative_groups;
 
 constexpr unsigned no_node = ~0u;
+
+/* Nanoseconds of the device's clock. */
+__device__ inline uint64_t time_now() {
+    uint64_t t = 0;
+#ifdef __CUDA_ARCH__
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+#endif
+    return t;
+}
+
+/* The first error of a run counts. */
+__device__ inline void fail(dpr_arena &a, unsigned status, int wrong) {
+    if (atomicCAS(&a.error, 0, status) == 0)
+        a.wrong = wrong;
+}
+
+/* Ends the run if it takes too long. */
+__device__ inline void check_time(dpr_arena &a) {
+    if (time_now() >= a.deadline)
+        fail(a, DPR_ERR_LIMIT, DPR_LIMIT_OF_TIME);
+}
 
 /* This thread's number in the grid, whose blocks have less than 32 threads or a multiple of that. The first threads are
  * the first warps of all blocks, not all warps of the first block: few tasks then have an SM for each warp. */
@@ -159,9 +181,12 @@ template <class P> struct nodes {
                 ;
     }
 
-    __device__ void fail(unsigned status, int wrong = 0) const {
-        if (atomicCAS(&args.arena->error, 0, status) == 0)
-            args.arena->wrong = wrong;
+    __device__ void fail(unsigned status, int wrong = 0) const { recursion::fail(*args.arena, status, wrong); }
+    /* Ends the run if a lane has solved too many tasks, or if the run takes too long. */
+    __device__ void check_limits(unsigned long long tasks) const {
+        if (tasks > args.max_tasks)
+            fail(DPR_ERR_LIMIT, DPR_LIMIT_OF_TASKS);
+        check_time(*args.arena);
     }
     /* Whether divide() may return n. */
     __device__ bool is_count(int n) const {
@@ -294,14 +319,6 @@ template <class P> __device__ void copy_results(const nodes<P> &arena, unsigned 
 }
 
 /* ---- Spans of time, if the call asks for them ---- */
-
-__device__ inline uint64_t time_now() {
-    uint64_t t = 0;
-#ifdef __CUDA_ARCH__
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-#endif
-    return t;
-}
 
 /* A place of the device where one warp works at a time: blocks of a launch by a kernel all have the same number. */
 __device__ inline unsigned warp_place() {

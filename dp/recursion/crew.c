@@ -22,6 +22,9 @@
 #include "engines.h"
 #include "error.h"
 
+/* Limits other than that of the depth. */
+enum { TOO_MANY = -1, TOO_LONG = -2 };
+
 /* Tasks between two looks at what others need. */
 enum { FUEL = 256 };
 
@@ -70,7 +73,7 @@ typedef struct crew {
     atomic_int hungry;        /* threads without work */
     atomic_int done;          /* 1: the roots are solved */
     atomic_int status;        /* a dpr_status */
-    atomic_llong wrong;       /* what divide() returned; the depth of the task that is too deep */
+    atomic_llong wrong;       /* what divide() returned; the depth of the task that is too deep, or TOO_... */
 } crew;
 
 static const dpr_recursion *recursion_of(const thread *t) {
@@ -86,6 +89,12 @@ static void fail(crew *c, dpr_status status, long long what) {
 
 static int is_over(crew *c) {
     return atomic_load(&c->done) || atomic_load(&c->status) != DPR_OK;
+}
+
+/* Ends the run if it takes too long. */
+static void check_time(crew *c) {
+    if (dpr_recursion_now() - c->call->began > c->call->max_seconds)
+        fail(c, DPR_ERR_LIMIT, TOO_LONG);
 }
 
 /* ---- Frames ---- */
@@ -199,7 +208,8 @@ static int refuel(dpr_solver *solver) {
     t->tasks += (uint64_t)(FUEL - solver->fuel);
     solver->fuel = FUEL;
     if (c->call->options.max_tasks != 0 && t->tasks - FUEL > c->call->options.max_tasks) /* at least FUEL were added */
-        fail(c, DPR_ERR_LIMIT, -1);
+        fail(c, DPR_ERR_LIMIT, TOO_MANY);
+    check_time(c);
     if (atomic_load_explicit(&c->status, memory_order_relaxed) != DPR_OK)
         return 0;
     if (atomic_load_explicit(&c->hungry, memory_order_relaxed) == 0 || has_queue(t))
@@ -296,8 +306,10 @@ static batch wait_for_tasks(thread *t) {
     atomic_fetch_add(&c->hungry, 1);
     while (!b.of && !is_over(c)) {
         b = steal(t);
-        if (!b.of)
+        if (!b.of) {
+            check_time(c);
             (void)sched_yield();
+        }
     }
     atomic_fetch_sub(&c->hungry, 1);
     return b;
@@ -427,6 +439,8 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
     if (status == DPR_ERR_DIVIDE)
         return dpr_fail(status, "divide() of recursion \"%s\" returned %lld, and must return 0 to %d", r->name, what,
                         r->most_children);
+    if (status == DPR_ERR_LIMIT && what == TOO_LONG)
+        return dpr_engine_took_too_long(call);
     if (status == DPR_ERR_LIMIT && what >= 0)
         return dpr_fail(status, "recursion \"%s\" has a task at depth %lld, and options->max_depth is %llu", r->name,
                         what, (unsigned long long)call->options.max_depth);

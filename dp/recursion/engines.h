@@ -2,6 +2,7 @@
 #ifndef DPR_DP_ENGINES_H
 #define DPR_DP_ENGINES_H
 
+#include "error.h"
 #include "recursion.h"
 
 /* A checked call of dpr_recursion_run(). */
@@ -16,6 +17,8 @@ typedef struct dpr_recursion_call {
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
     uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
     double began;             /* dpr_recursion_now() (clock.h) */
+    double max_seconds;       /* more than 0 */
+    int is_limited;           /* 1: the caller has set them */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;
@@ -37,6 +40,12 @@ typedef struct dpr_engine {
 /* Seconds on the context's GPU of what takes `on_h200` seconds on an H200, above all with launches: if wisdom has the
  * time of a launch, on_h200 times the ratio of that to an H200's. */
 double dpr_engine_seconds_here(const dpr_recursion_call *call, double on_h200);
+
+/* The status of a run that has reached its limit of time. */
+static inline dpr_status dpr_engine_took_too_long(const dpr_recursion_call *call) {
+    return dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" takes longer than options->max_seconds, which is %g",
+                    call->recursion->name, call->max_seconds);
+}
 
 /* The engines of this build, in the order in which the library tries them; NULL after the last (engines.c). */
 extern const dpr_engine *const dpr_engines[];

@@ -9,6 +9,7 @@
 
 #include "api/ctx.h"
 #include "args.h"
+#include "clock.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/home.h"
@@ -207,6 +208,7 @@ void dpr_job_size(dpr_job *j, size_t fixed) {
     j->args.chunks = j->at_once ? 0 : count_chunks(j, lanes);
     j->args.max_depth = least_of(o->max_depth, UINT32_MAX / 2);
     j->args.max_tasks = o->max_tasks ? o->max_tasks : UINT64_MAX;
+    j->args.max_ns = (uint64_t)(1e9 * call->max_seconds) + 1;
     j->args.cutoff = call->cutoff;
     j->args.most_spans = o->trace ? MOST_SPANS : 0;
     j->args.threads = j->threads;
@@ -237,6 +239,10 @@ size_t dpr_job_workspace_bytes(const dpr_run *run) {
     return ((const dpr_job *)run->in)->at.bytes;
 }
 
+static cudaError_t wait_for_stream(const dpr_run *run) {
+    return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
+}
+
 static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
     const size_t bytes = j->call->n * j->call->recursion->task_bytes;
     args->roots = j->call->roots;
@@ -251,8 +257,14 @@ static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursio
     return cudaMemcpyAsync((void *)args->roots, j->call->roots, bytes, cudaMemcpyDefault, run->stream);
 }
 
-cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
+cudaError_t dpr_job_begin(const dpr_run *run, dpr_job *j, dpr_recursion_args *args) {
     char *memory = run->workspace;
+    if (j->call->is_limited) {
+        const cudaError_t error = wait_for_stream(run);
+        if (error != cudaSuccess)
+            return error;
+        j->began = dpr_recursion_now();
+    }
     *args = j->args;
     args->arena = run->scratch;
     args->mailbox = run->out;
@@ -298,20 +310,53 @@ static void copy_spans(const dpr_run *run, const dpr_job *j, const dpr_recursion
         forget_spans(j);
 }
 
-cudaError_t dpr_job_wait(const dpr_run *run) {
-    return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
+/* ---- Waiting ---- */
+
+int dpr_job_has_ended(const dpr_run *run) {
+    const volatile uint64_t *mail = run->out;
+    return (uint32_t)(mail[0] >> 32) == run->tag;
 }
 
-cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
-    cudaError_t error = cudaSuccess;
-    if (!j->results && !j->spans)
-        return cudaSuccess;
+/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
+ * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out. */
+static cudaError_t ask(cudaStream_t stream) {
+    const int is_forbidden = !stream && !dpr_home_has_legacy();
+    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(stream);
+    (void)cudaGetLastError(); /* the question leaves its answer there */
+    return error == cudaErrorStreamCaptureImplicit ? dpr_home_wait() : error;
+}
+
+/* Whether the run has had its time twice, and a second: its kernels look at the clock, but do not end while one of the
+ * policy's functions does not return. */
+static int is_overdue(const dpr_job *j) {
+    return j->began > 0 && dpr_recursion_now() - j->began > 2 * j->call->max_seconds + 1;
+}
+
+cudaError_t dpr_job_await(const dpr_run *run, dpr_job *j) {
+    cudaError_t error = cudaErrorNotReady;
+    while (error == cudaErrorNotReady && !dpr_job_has_ended(run)) {
+        error = ask(run->stream);
+        j->is_given_up = error == cudaErrorNotReady && is_overdue(j);
+        if (j->is_given_up)
+            error = cudaErrorLaunchTimeout;
+    }
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
+cudaError_t dpr_job_wait(const dpr_run *run, const dpr_job *j) {
+    return j->is_given_up ? cudaErrorLaunchTimeout : wait_for_stream(run);
+}
+
+cudaError_t dpr_job_end(const dpr_run *run, dpr_job *j, const dpr_recursion_args *args) {
+    cudaError_t error = j->call->is_limited ? dpr_job_await(run, j) : cudaSuccess;
+    if (error != cudaSuccess || (!j->results && !j->spans))
+        return error;
     if (j->results)
         error = cudaMemcpyAsync(j->results, args->out, result_bytes(j), cudaMemcpyDefault, run->stream);
     if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
     /* The mailbox may be full before copies are done; and after an error other runs may get it. */
-    const cudaError_t waited = dpr_job_wait(run);
+    const cudaError_t waited = dpr_job_wait(run, j);
     if (waited != cudaSuccess && j->spans)
         forget_spans(j);
     return error != cudaSuccess ? error : j->results ? waited : cudaSuccess;
@@ -352,6 +397,8 @@ static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o
     if (o->error == DPR_ERR_DIVIDE)
         return dpr_fail(DPR_ERR_DIVIDE, "divide() of recursion \"%s\" returned %d, and must return 0 to %d",
                         recursion->name, o->wrong, recursion->most_children);
+    if (o->error == DPR_ERR_LIMIT && o->wrong == DPR_LIMIT_OF_TIME)
+        return dpr_engine_took_too_long(j->call);
     if (o->error == DPR_ERR_LIMIT)
         return dpr_fail(
             DPR_ERR_LIMIT,
@@ -417,6 +464,11 @@ dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_str
     dpr_status status = make_room(j);
     if (status == DPR_OK)
         status = dpr_job_explain(call, run_apart(call, j, strategy, &from));
+    if (j->is_given_up)
+        status = dpr_fail(DPR_ERR_LIMIT,
+                          "recursion \"%s\" takes longer than options->max_seconds, which is %g, and engine \"%s\" is "
+                          "still running, because a function of the policy does not return",
+                          call->recursion->name, call->max_seconds, strategy->name);
     j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
     if (j->unsolved)
         return DPR_OK;

@@ -525,8 +525,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
                 return;
         }
         if (turn % 256 == 0) {
-            if (own.tasks > args.max_tasks)
-                arena.fail(DPR_ERR_LIMIT);
+            arena.check_limits(own.tasks);
             if (__any_sync(~0u, arena.failed()))
                 return;
         }

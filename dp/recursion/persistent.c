@@ -11,7 +11,7 @@ enum {
 };
 
 static int launch(const dpr_run *run) {
-    const dpr_job *j = run->in;
+    dpr_job *j = (dpr_job *)run->in;
     const dpr_recursion *r = j->call->recursion;
     dpr_recursion_args args;
     void *function = NULL, *params[] = {&args, (void *)j->call->data};

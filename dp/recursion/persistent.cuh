@@ -22,9 +22,10 @@
  *
  * The kernel ends. A round in which no lane has a task at the end, and which left none, is the last. A round solves or
  * divides each task that is pending at its beginning, and no task twice, so there are at most as many rounds as tasks.
- * A lane's loop ends with `max_tasks` at the latest, or when another lane has set the error. Blocks wait for each other
- * at meetings and barriers of the grid alone, at which all of them arrive, because a cooperative launch has all of them
- * on the device. */
+ * A lane's loop ends with `max_tasks` at the latest, or when the run's time is up, or when another lane has set the
+ * error. Blocks wait for each other at meetings and barriers of the grid alone, at which all of them arrive, because a
+ * cooperative launch has all of them on the device: a wait is as long as the others' loops. Only a function of the
+ * policy that does not return can make it longer, and then the host gives the run up (job.c). */
 #ifndef DPR_DP_PERSISTENT_CUH
 #define DPR_DP_PERSISTENT_CUH
 
@@ -107,6 +108,7 @@ struct end_of_round {
         a.begin = a.end;
         a.end = end_of(args);
         const unsigned tasks = a.busy + (a.end - a.begin);
+        check_time(a);
         a.few = tasks < gridDim.x * blockDim.x / 4 && tasks > very_few;
         a.steps = a.few ? 16 : tasks > very_few ? args.budget : args.budget / 4;
         a.finished = a.solved == args.count || a.error != DPR_OK || (a.begin == a.end && a.busy == 0);
@@ -234,6 +236,7 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
     if (me == 0) {
         a.nodes = a.end = args.count;
         a.steps = args.budget;
+        a.deadline = time_now() + args.max_ns;
         a.reported = reported;
     }
     if (args.count >= blockDim.x)

@@ -68,39 +68,17 @@ static cudaError_t launch_nested(scene *s, int which, unsigned blocks) {
 
 /* ---- host: a launch for each phase ---- */
 
-static int has_arrived(const scene *s) {
-    const volatile uint64_t *mail = s->run.out;
-    return (uint32_t)(mail[0] >> 32) == s->run.tag;
-}
-
-/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
- * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out. */
-static cudaError_t ask(cudaStream_t stream) {
-    const int is_forbidden = !stream && !dpr_home_has_legacy();
-    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(stream);
-    (void)cudaGetLastError(); /* the question leaves its answer there */
-    return error == cudaErrorStreamCaptureImplicit ? dpr_home_wait() : error;
-}
-
-/* Waits until the outcome has arrived, or nothing is left to do in the stream. */
-static cudaError_t wait(const scene *s) {
-    cudaError_t error = cudaErrorNotReady;
-    while (error == cudaErrorNotReady && !has_arrived(s))
-        error = ask(s->run.stream);
-    return error == cudaErrorNotReady ? cudaSuccess : error;
-}
-
 /* Launches phases until all are done. */
 static cudaError_t launch_phases(scene *s) {
     cudaError_t error = cudaSuccess;
-    for (unsigned launches = LAUNCHES; error == cudaSuccess && !has_arrived(s);
+    for (unsigned launches = LAUNCHES; error == cudaSuccess && !dpr_job_has_ended(&s->run);
          launches = launches < MOST_LAUNCHES ? 2 * launches : launches) {
         for (unsigned i = 0; i < launches && error == cudaSuccess; i++)
             error = launch_policy(s, DPR_LAUNCH_PHASE);
         if (error == cudaSuccess)
             error = launch_policy(s, DPR_LAUNCH_END_IF_DUE);
         if (error == cudaSuccess)
-            error = wait(s);
+            error = dpr_job_await(&s->run, s->job);
     }
     return error;
 }
@@ -114,7 +92,7 @@ static cudaError_t run_host(scene *s) {
 static cudaError_t finish_phases(scene *s) {
     cudaError_t error = launch_policy(s, DPR_LAUNCH_END_IF_DUE);
     if (error == cudaSuccess)
-        error = wait(s);
+        error = dpr_job_await(&s->run, s->job);
     return error == cudaSuccess ? launch_phases(s) : error;
 }
 
@@ -170,6 +148,8 @@ static cudaError_t run_graph(scene *s) {
     s->job->launches++;
     if (error == cudaSuccess)
         error = finish_phases(s);
+    if (s->job->is_given_up)
+        return error; /* to destroy the graph would be to wait for it */
     const cudaError_t last = dpr_graphs_give_back(graphs_of(s), graph, error == cudaSuccess);
     return error == cudaSuccess ? last : error;
 }
@@ -199,7 +179,7 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
         error = engine(&s);
     if (error == cudaSuccess)
         return dpr_job_end(run, s.job, &s.args);
-    (void)dpr_job_wait(run); /* what was launched must end before a run of the other kind begins (apart.h) */
+    (void)dpr_job_wait(run, s.job); /* what was launched must end before a run of the other kind begins (apart.h) */
     return error;
 }
 

@@ -10,8 +10,8 @@
  * - Writing: the results, and the report.
  *
  * The phases end: each divides or solves every task that is pending at its beginning, and no task twice, so there are
- * at most as many as tasks. A lane's loop ends with `max_tasks` at the latest, or when another lane has set the error.
- * No block waits for another one.
+ * at most as many as tasks. A lane's loop ends with `max_tasks` at the latest, or when the run's time is up, or when
+ * another lane has set the error. No block waits for another one.
  *
  * The engine `naive` has no phases: a launched thread or block divides one task, and launches one for each child. */
 #ifndef DPR_DP_PHASES_CUH
@@ -109,11 +109,18 @@ template <class P> struct worker {
 
     /* ---- Phases ---- */
 
+    /* Whether the run has neither an error nor reached its limit of time; in all threads of the block. */
+    __device__ bool may_go_on() const {
+        if (threadIdx.x == 0)
+            check_time(*arena.args.arena);
+        return broadcast(arena.failed()) == 0;
+    }
+
     __device__ void divide_tasks(unsigned begin, unsigned end) {
         if constexpr (has_teams<P>) {
             for (;;) {
                 const unsigned i = begin + broadcast(threadIdx.x == 0 ? atomicAdd(&arena.args.arena->taken, 1) : 0);
-                if (i >= end || broadcast(arena.failed()))
+                if (i >= end || !may_go_on())
                     return;
                 if (broadcast(arena.state_of(i) == pending))
                     divide_node(i);
@@ -128,9 +135,10 @@ template <class P> struct worker {
         own.start(i);
         for (unsigned turn = 1; own.busy(); ++turn) {
             own.step();
-            if (turn % 1024 == 0 && own.tasks > arena.args.max_tasks)
-                arena.fail(DPR_ERR_LIMIT);
-            if (turn % 64 == 0 && arena.failed())
+            if (turn % 64 != 0)
+                continue;
+            arena.check_limits(own.tasks);
+            if (arena.failed())
                 return;
         }
         own.give_chunks();
@@ -211,6 +219,7 @@ template <class P> struct worker {
             dpr_arena &a = *arena.args.arena;
             a.nodes = a.end = arena.args.count;
             a.phase = phase_dividing;
+            a.deadline = time_now() + arena.args.max_ns;
         }
     }
 
@@ -256,6 +265,7 @@ __device__ inline void decide(const dpr_recursion_args &args) {
     const unsigned width = a.end - a.begin;
     if (a.phase == phase_dividing)
         a.widest = width > a.widest ? width : a.widest;
+    check_time(a);
     if (a.error != DPR_OK || a.solved == args.count || width == 0)
         a.phase = phase_writing;
     else if (full || width >= args.frontier)
@@ -298,7 +308,7 @@ __device__ __noinline__ unsigned act(const dpr_recursion_block *block, unsigned 
     if (what == DPR_ACT_PHASE)
         return do_phase(w);
     const uint64_t began = begin_span(block->args);
-    if (what == DPR_ACT_VISIT)
+    if (what == DPR_ACT_VISIT && w.may_go_on())
         w.visit(i);
     unsigned made = 0;
     if (threadIdx.x == 0)

@@ -14,6 +14,7 @@
 #include "uncancelled.h"
 
 enum { FIRST_MAX_DEPTH = 1 << 22 };
+static const double FIRST_MAX_SECONDS = 86400, MOST_SECONDS = 1e9;
 static const size_t MOST_ROOTS = (size_t)1 << 30;
 
 size_t dpr_engine_count(void) {
@@ -65,6 +66,8 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
     if (o->cutoff != 0 && o->cutoff != DPR_NO_CUTOFF && !r->serial)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->cutoff is %llu, and recursion \"%s\" has no serial()",
                         (unsigned long long)o->cutoff, r->name);
+    if (!(o->max_seconds >= 0))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g", o->max_seconds);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);
@@ -82,6 +85,10 @@ static dpr_status adopt(const dpr_recursion_options *options, dpr_recursion_call
         status = check_options(out, call->recursion, call->n);
     if (status == DPR_OK && out->max_depth == 0)
         out->max_depth = FIRST_MAX_DEPTH;
+    call->is_limited = out->max_seconds > 0;
+    call->max_seconds = !call->is_limited                 ? FIRST_MAX_SECONDS
+                        : out->max_seconds < MOST_SECONDS ? out->max_seconds
+                                                          : MOST_SECONDS;
     call->cutoff = out->cutoff == 0 ? call->recursion->cutoff : out->cutoff == DPR_NO_CUTOFF ? 0 : out->cutoff;
     return status;
 }

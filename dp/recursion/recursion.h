@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, of the kernels' arguments or of the arena takes another number. */
-#define DPR_RECURSION_VERSION 6
+#define DPR_RECURSION_VERSION 7
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -55,6 +55,7 @@ typedef struct dpr_recursion_args {
     struct dpr_recursion_span *spans;  /* `most_spans` spans, which blocks write */
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
     uint64_t max_tasks;                /* of one lane */
+    uint64_t max_ns;                   /* from the run's first kernel on */
     uint64_t cutoff;                   /* as in dpr_solver */
     uint64_t undivided;                /* tasks that cost at most this are left to lanes by `persistent`; 0: none */
     uint32_t tag;                      /* of the mailbox (core/strategy.h) */
@@ -87,7 +88,7 @@ typedef struct dpr_recursion_span {
 /* In device memory, for kernels of the library, which call the policy's functions (phases.cuh) by their addresses. */
 typedef struct dpr_recursion_block {
     dpr_recursion_args args;
-    void *act, *reserved; /* act() of phases.cuh, if the policy's code is relocatable */
+    void *act; /* act() of phases.cuh, if the policy's code is relocatable */
     /* the policy's data follow */
 } dpr_recursion_block;
 
@@ -96,11 +97,14 @@ typedef struct dpr_recursion_block {
 enum { DPR_ACT_PHASE, DPR_ACT_VISIT, DPR_ACT_ALONE };
 enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE };
 
+/* Limits: max_depth or max_tasks; max_ns. */
+enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME };
+
 /* How a run on the GPU ended. */
 typedef struct dpr_recursion_outcome {
     uint64_t tasks;
     uint32_t error;   /* a dpr_status */
-    int32_t wrong;    /* what divide() returned, if that is the error */
+    int32_t wrong;    /* what divide() returned, or which limit it is, if that is the error */
     uint32_t deepest; /* depth of the deepest task */
     uint32_t rounds;
     uint32_t levels;     /* of the frontier */

@@ -7,8 +7,10 @@
  * has not the median, because the few elements were not like the others, the array is read once more. */
 #include <dpr_recursion.cuh>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "example.h"
 #include "memory.h"
@@ -342,9 +344,17 @@ float number(uint32_t i) {
     return static_cast<float>(x >> 40) / 16777216 + ((i >> 18 & 15) == 15 ? 0.8f : -0.2f);
 }
 
-/* Whether sorting would bring the number to place k. */
+/* Whether sorting brings the number to place k. Many elements would take long to sort, so these are only counted. */
 bool belongs_to_place(float number, uint32_t k, vector *in, uint32_t n) {
+    constexpr uint32_t most_sorted = 1 << 22;
     uint32_t lower = 0, equal = 0;
+    if (n <= most_sorted) {
+        std::vector<float> sorted(n);
+        for (uint32_t i = 0; i < n; ++i)
+            sorted[i] = element(in, i);
+        std::sort(sorted.begin(), sorted.end());
+        return sorted[k] == number;
+    }
     for (uint32_t i = 0; i < n; ++i) {
         lower += element(in, i) < number;
         equal += element(in, i) == number;

@@ -62,7 +62,8 @@ void fake_set_stack(size_t bytes);
 /* Memory of each device; 1 GiB at first. */
 void fake_set_memory(size_t bytes);
 
-/* Has no event be reached when it is asked for; and whoever waits, which could be for ever, violates. */
+/* Has no event be reached and no work be done when it is asked for; and whoever waits, which could be for ever,
+ * violates. */
 void fake_set_busy(int on);
 
 /* Has reports of runs say that a launch was refused: others have the pool's places. */

@@ -5,6 +5,7 @@
 
 #include "fake_device.h"
 #include "fake_memory.h"
+#include "fake_state.h"
 #include "strategy.h"
 
 enum { MOST_SLOT = 64, FIRST_NS = 1000 };
@@ -61,6 +62,8 @@ const char *fake_recursion_prepare(const cudaLaunchConfig_t *config, int coopera
     fake_recursion.threads = config->blockDim.x;
     fake_recursion.cooperative = cooperative;
     fake_recursion.capacity = out->args.capacity;
+    if (fake_recursion.is_stuck)
+        fake_make_busy(1);
     return check_launch(config, cooperative, out);
 }
 

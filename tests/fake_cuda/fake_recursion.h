@@ -15,6 +15,7 @@ typedef struct fake_recursion_state {
     uint32_t phases;               /* launches after which all phases are done */
     cudaError_t missing;           /* what looking for a kernel gives, if not cudaSuccess */
     int is_large;                  /* 1: a warp alone does not solve the roots */
+    int is_stuck;                  /* 1: a launch makes the device busy (fake_set_busy()) */
     uint32_t least_capacity;       /* with fewer nodes, but some, a run is out of memory */
     unsigned blocks, threads;      /* of the last launch, */
     int cooperative;               /* whether its blocks may wait for each other, */

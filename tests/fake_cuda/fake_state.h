@@ -34,6 +34,9 @@ void fake_lock(void);
 
 void fake_violate(const char *what);
 
+/* fake_set_busy(), with the lock held. */
+void fake_make_busy(int on);
+
 /* Streams, graphs and user objects that come and go. */
 void fake_count_objects(int change);
 

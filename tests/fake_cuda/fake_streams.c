@@ -29,9 +29,13 @@ static void wait_for_device(void) {
         fake_violate("the host waits for a device that is busy");
 }
 
+void fake_make_busy(int on) {
+    busy = on;
+}
+
 void fake_set_busy(int on) {
     fake_lock();
-    busy = on;
+    fake_make_busy(on);
     fake_unlock();
 }
 
@@ -345,6 +349,8 @@ cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
         return refused;
     if (!stream->work.first)
         return fake_end(cudaSuccess);
+    if (busy)
+        return fake_end(cudaErrorNotReady);
     fake_expose(1);
     run_first(&stream->work);
     fake_expose(0);

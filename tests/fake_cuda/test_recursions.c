@@ -379,6 +379,7 @@ RECURSION_TEST(outcomes_become_statuses) {
         {{.error = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
         {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
         {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
+        {{.error = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "options->max_seconds, which is 86400"},
         {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
         {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
         {{.error = DPR_ERR_STRATEGY_UNABLE}, DPR_ERR_CUDA, "lost tasks of recursion \"successor\""},
@@ -392,6 +393,23 @@ RECURSION_TEST(outcomes_become_statuses) {
         place(fixture, DPR_MEMORY_HOST, i % 4 < 2 ? DPR_MEMORY_HOST : DPR_MEMORY_DEVICE, i % 3 ? 2 : MOST);
         fake_recursion.outcome = all[i / 4].outcome;
         expect_failure(fixture, NULL, all[i / 4].status, all[i / 4].part);
+    }
+}
+
+/* Two thousandths of a second and a second pass, and the run ends without its kernels. */
+RECURSION_TEST(a_run_is_given_up) {
+    for (size_t i = 0; i < 2 * LENGTH(engines); i++) {
+        dpr_stream stream = i % 2 ? fixture->stream : NULL;
+        fixture->options.engine = engines[i / 2];
+        fixture->options.max_seconds = 1e-3;
+        fake_recursion.is_stuck = 1;
+        EXPECT_STATUS(DPR_ERR_LIMIT, run(fixture, stream));
+        EXPECT_CONTAINS(dpr_last_error(), "is still running");
+        EXPECT_TRUE(fake_is_working());
+        fake_recursion.is_stuck = 0;
+        fake_set_busy(0);
+        EXPECT_TRUE(has_results(fixture, 0));
+        expect_run(fixture, stream);
     }
 }
 

@@ -1,4 +1,5 @@
-/* dpr_peers_sort: what CUB takes to sort the keys of `dpr recurse mergesort`, from call to end, in device memory. */
+/* dpr_peers_sort: what CUB takes to sort the keys of `dpr recurse mergesort`, and as many numbers as `dpr recurse select`
+ * looks at, from call to end, in device memory. */
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
@@ -59,10 +60,8 @@ template <class Sort> bool measure(const char *name, const uint32_t *out, size_t
     return right;
 }
 
-} // namespace
-
-int main() {
-    constexpr size_t n = 1 << 26;
+/* Returns whether all is sorted. */
+bool measure_both(size_t n) {
     std::vector<uint32_t> keys(n);
     for (size_t i = 0; i < n; ++i)
         keys[i] = key_of(i);
@@ -76,5 +75,13 @@ int main() {
     const bool by_merging = measure("merge sort", out, n, [=](void *memory, size_t *bytes) {
         return cub::DeviceMergeSort::SortKeysCopy(memory, *bytes, in, out, n, less());
     });
-    return by_radix && by_merging ? 0 : 1;
+    return by_radix && by_merging;
+}
+
+} // namespace
+
+int main() {
+    constexpr size_t of_mergesort = 1 << 26, of_select = 1 << 28;
+    const bool right = measure_both(of_mergesort);
+    return measure_both(of_select) && right ? 0 : 1;
 }
