@@ -458,17 +458,14 @@ static dpr_status make_room(dpr_job *j) {
     return DPR_OK;
 }
 
-dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
-                       dpr_recursion_report *report) {
+static dpr_status run_with_memory(dpr_job *j, const dpr_strategy *strategy, dpr_recursion_report *report) {
     letter from;
-    dpr_status status = make_room(j);
-    if (status == DPR_OK)
-        status = dpr_job_explain(call, run_apart(call, j, strategy, &from));
+    dpr_status status = dpr_job_explain(j->call, run_apart(j->call, j, strategy, &from));
     if (j->is_given_up)
-        status = dpr_fail(DPR_ERR_LIMIT,
-                          "recursion \"%s\" takes longer than options->max_seconds, which is %g, and engine \"%s\" is "
-                          "still running, because a function of the policy does not return",
-                          call->recursion->name, call->max_seconds, strategy->name);
+        return dpr_fail(DPR_ERR_LIMIT,
+                        "recursion \"%s\" takes longer than options->max_seconds, which is %g, and engine \"%s\" is "
+                        "still running, because a function of the policy does not return",
+                        j->call->recursion->name, j->call->max_seconds, strategy->name);
     j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
     if (j->unsolved)
         return DPR_OK;
@@ -478,6 +475,13 @@ dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *j, const dpr_str
         read_letter(j, &from, report);
     if (status == DPR_OK && j->spans)
         tell_spans(j, &from.outcome);
+    return status;
+}
+
+dpr_status dpr_job_run(dpr_job *j, const dpr_strategy *strategy, dpr_recursion_report *report) {
+    dpr_status status = make_room(j);
+    if (status == DPR_OK)
+        status = run_with_memory(j, strategy, report);
     free(j->results);
     free(j->spans);
     return status;

@@ -87,8 +87,7 @@ cudaError_t dpr_job_wait(const dpr_run *run, const dpr_job *job);
 cudaError_t dpr_job_end(const dpr_run *run, dpr_job *job, const dpr_recursion_args *args);
 
 /* Runs the job as a strategy that is in no list. Writes results and report, unless job->unsolved is set. */
-dpr_status dpr_job_run(const dpr_recursion_call *call, dpr_job *job, const dpr_strategy *strategy,
-                       dpr_recursion_report *report);
+dpr_status dpr_job_run(dpr_job *job, const dpr_strategy *strategy, dpr_recursion_report *report);
 
 /* Bytes of the workspace: a strategy's workspace_bytes(). */
 size_t dpr_job_workspace_bytes(const dpr_run *run);

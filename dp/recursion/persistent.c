@@ -70,7 +70,7 @@ static dpr_status run_sized(dpr_job *j, unsigned most_lanes, dpr_recursion_repor
     dpr_job_size(j, fixed_bytes(j->call->recursion));
     j->blocks = count_blocks(j);
     j->launches++;
-    return dpr_job_run(j->call, j, &strategy, report);
+    return dpr_job_run(j, &strategy, report);
 }
 
 /* What one warp was to solve, and has not, is done as if it had not tried. */

@@ -242,7 +242,7 @@ static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *st
     dpr_job_size(&j, fixed_bytes(call->recursion));
     j.blocks = count_blocks(&j);
     dpr_job_size(&j, fixed_bytes(call->recursion));
-    return dpr_job_run(call, &j, strategy, report);
+    return dpr_job_run(&j, strategy, report);
 }
 
 static const char *refuse_host(const dpr_recursion_call *call) {
