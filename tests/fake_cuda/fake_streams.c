@@ -336,8 +336,8 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
     return fake_end(cudaSuccess);
 }
 
-/* Each question lets the device do one piece of the stream's work, so that whoever asks for long enough sees its end.
- */
+/* Each question lets the device, unless it is busy, do one piece of the stream's work, so that whoever asks for long
+ * enough sees its end. */
 WRAP(cudaStreamQuery);
 cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
     const cudaError_t refused = begin_waiting("cudaStreamQuery", &stream);
@@ -346,7 +346,8 @@ cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
     if (!stream->work.first)
         return fake_end(cudaSuccess);
     fake_expose(1);
-    run_first(&stream->work);
+    if (!busy)
+        run_first(&stream->work);
     fake_expose(0);
     return fake_end(cudaErrorNotReady);
 }
