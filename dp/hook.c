@@ -7,6 +7,9 @@
 #include "graphs.h"
 #include "nested_host.h"
 #include "pending.h"
+#include "recursion/costs.h"
+
+extern const dpr_strategy dpr_recursion_probe;
 
 /* The state for one device. */
 typedef struct state {
@@ -15,6 +18,7 @@ typedef struct state {
     int64_t pending; /* most pending launches from kernels */
     dpr_calibration *calibration;
     dpr_graphs *graphs;
+    dpr_costs_kept costs;
 } state;
 
 static void assume(dpr_gpu_caps *gpu) {
@@ -32,6 +36,14 @@ static void close_state(void *of, int there) {
     free(s);
 }
 
+/* Loads the kernel that measures costs of recursions, because CUDA waits for all work on the device where it loads one
+ * later. Without the kernel, costs are assumed. */
+static void load_probe(void) {
+    cudaFunction_t unused;
+    if (cudaGetFuncBySymbol(&unused, dpr_recursion_probe.kernel(NULL).entry) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 static int open_state(const dpr_home *home, void **out) {
     size_t pending = 0;
     const cudaError_t error = dpr_pending_count(&pending);
@@ -45,6 +57,7 @@ static int open_state(const dpr_home *home, void **out) {
     s->calibration = dpr_calibration_create();
     s->graphs = dpr_graphs_create();
     *out = s;
+    load_probe();
     return s->calibration && s->graphs ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -78,6 +91,11 @@ static void read_measured(const void *of, dpr_gpu_caps *gpu) {
 dpr_graphs *dpr_dp_graphs(const dpr_device *device) {
     const state *s = dpr_device_hooked(device);
     return s->graphs;
+}
+
+dpr_costs_kept *dpr_dp_costs(const dpr_device *device) {
+    state *s = dpr_device_hooked(device);
+    return &s->costs;
 }
 
 /* Asks for the pool's size in each run, because anybody may change it. */

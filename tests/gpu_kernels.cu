@@ -43,6 +43,17 @@ int gpu_be_busy(double seconds, dpr_stream stream) {
     return static_cast<int>(cudaGetLastError());
 }
 
+int gpu_be_full(double seconds, dpr_stream stream) {
+    constexpr int threads = 1024;
+    int device = 0, sms = 0, resident = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+    cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device);
+    const int blocks = sms * (resident / threads);
+    be_busy<<<blocks, threads, 0, stream>>>(static_cast<uint64_t>(seconds * 1e9));
+    return static_cast<int>(cudaGetLastError());
+}
+
 const void *gpu_empty_kernel(void) {
     return reinterpret_cast<const void *>(nothing);
 }

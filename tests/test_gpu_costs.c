@@ -1,4 +1,5 @@
-/* What a call costs the host beyond its kernel's launch, and the device memory that a context holds. */
+/* What a call costs the host beyond its kernel's launch; the device memory that a context holds; and what the library
+ * measures for the choice among engines of recursions. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "gpu_memory.h"
 #include "gpu_strategies.h"
 #include "lists.h"
+#include "recursion/costs.h"
 #include "support.h"
 
 /* Batches of calls, fewer than a stream takes before it holds up the host. */
@@ -264,4 +266,101 @@ TEST(GpuCosts, device_memory_of_a_context) {
         EXPECT_TRUE(gpu_stream_destroy(stream[i]));
     gpu_free(DPR_MEMORY_DEVICE, in);
     gpu_free(DPR_MEMORY_DEVICE, out);
+}
+
+/* ---- Costs of recursions ---- */
+
+typedef struct costs_scene {
+    dpr_ctx *ctx;
+    dpr_stream stream;
+    dpr_recursion_call call;
+} costs_scene;
+
+static void open_costs(costs_scene *s) {
+    s->stream = gpu_stream_create();
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    s->call = (dpr_recursion_call){.ctx = s->ctx};
+}
+
+static void close_costs(const costs_scene *s) {
+    dpr_ctx_destroy(s->ctx);
+    EXPECT_TRUE(gpu_stream_destroy(s->stream));
+}
+
+/* Measures, or tries to, and returns how many seconds this has taken. */
+static double measure_costs(const costs_scene *s) {
+    const double start = test_now();
+    dpr_costs_measure(&s->call);
+    return test_now() - start;
+}
+
+static int same_costs(dpr_costs a, dpr_costs b) {
+    return a.launch == b.launch && a.meeting == b.meeting && a.queue == b.queue;
+}
+
+TEST(GpuRecursionCosts, are_measured_once) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    const double first = measure_costs(&s);
+    const dpr_costs found = dpr_costs_here(&s.call);
+    const double second = measure_costs(&s);
+    EXPECT_TRUE(!same_costs(assumed, found) && same_costs(found, dpr_costs_here(&s.call)));
+    EXPECT_THAT(found.launch > 2e-6 && found.launch < 100e-6, "a launch takes %g s", found.launch);
+    EXPECT_THAT(found.meeting > 0.5e-6 && found.meeting < 20e-6, "a meeting takes %g s", found.meeting);
+    EXPECT_THAT(found.queue > 2e-12 && found.queue < 2e-9, "a queue operation takes %g s", found.queue);
+    EXPECT_THAT(first < 0.01 && second < 10e-6, "measuring takes %g s, and again %g s", first, second);
+    test_record("launch", "%g", found.launch);
+    test_record("meeting", "%g", found.meeting);
+    test_record("queue", "%g", found.queue);
+    test_record("seconds", "%g", first);
+    close_costs(&s);
+}
+
+TEST(GpuRecursionCosts, are_measured_beside_a_kernel_that_leaves_room) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    EXPECT_TRUE(gpu_be_busy(0.3, s.stream) == 0);
+    const double seconds = measure_costs(&s);
+    EXPECT_THAT(seconds < 0.15, "measuring takes %g s", seconds);
+    EXPECT_TRUE(!same_costs(assumed, dpr_costs_here(&s.call)));
+    EXPECT_TRUE(gpu_stream_wait(s.stream));
+    close_costs(&s);
+}
+
+/* What could not run in time comes to its turn later, and then others measure. */
+TEST(GpuRecursionCosts, of_a_full_device_are_assumed) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    EXPECT_TRUE(gpu_be_full(0.001, s.stream) == 0 && gpu_stream_wait(s.stream)); /* which loads that kernel */
+    EXPECT_TRUE(gpu_be_full(0.5, s.stream) == 0);
+    const double seconds = measure_costs(&s), again = measure_costs(&s);
+    EXPECT_THAT(seconds < 0.25 && again < 0.01, "measuring takes %g s, and again %g s", seconds, again);
+    EXPECT_TRUE(same_costs(assumed, dpr_costs_here(&s.call)));
+    EXPECT_TRUE(gpu_stream_wait(s.stream));
+    EXPECT_TRUE(same_costs(assumed, dpr_costs_here(&s.call)));
+    close_costs(&s);
+    open_costs(&s);
+    (void)measure_costs(&s);
+    EXPECT_TRUE(!same_costs(assumed, dpr_costs_here(&s.call)));
+    close_costs(&s);
+}
+
+TEST(GpuRecursionCosts, are_measured_while_a_stream_is_captured) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    ASSERT_TRUE(gpu_capture_begin(s.stream));
+    (void)measure_costs(&s);
+    gpu_graph *graph = gpu_capture_end(s.stream);
+    EXPECT_TRUE(graph != NULL);
+    EXPECT_TRUE(!same_costs(assumed, dpr_costs_here(&s.call)));
+    gpu_graph_destroy(graph);
+    close_costs(&s);
 }

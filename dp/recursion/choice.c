@@ -28,6 +28,9 @@ static const double WORTH_TRYING = 0.9;
  * SHORT seconds. */
 static const double HOPELESS = 10, SHORT = 0.25;
 
+/* A prediction by costs that are assumed tells which of two engines is faster, if it is so many times as fast. */
+static const double CLEAR = 8;
+
 /* Runs are no longer similar if the number of tasks has changed by this factor. */
 enum { FACTOR = 4 };
 
@@ -151,22 +154,36 @@ static const dpr_engine *first_that(int (*is)(const dpr_engine *, const dpr_recu
     return NULL;
 }
 
-/* The engine that should be the fastest, if the costs of the roots tell how many tasks there are. NULL: nobody knows.
- */
-static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
+/* Finds the engine of the GPU, or of the CPU, that should be the fastest for as many tasks as the roots cost. Sets
+ * *seconds; NULL if there is none. */
+static const dpr_engine *find_likely(const dpr_recursion_call *call, int on_gpu, double *seconds) {
     const dpr_engine *best = NULL;
-    double least = HUGE_VAL;
-    for (size_t i = 0; call->by_cost && dpr_engines[i]; i++) {
+    *seconds = HUGE_VAL;
+    for (size_t i = 0; dpr_engines[i]; i++) {
         const dpr_engine *engine = dpr_engines[i];
-        if (!engine->likely_seconds || !is_candidate(engine, call))
+        if (engine->on_gpu != on_gpu || !engine->likely_seconds || !is_candidate(engine, call))
             continue;
-        const double seconds = engine->likely_seconds(call, call->cost);
-        if (seconds < least) {
+        const double likely = engine->likely_seconds(call, call->cost);
+        if (likely < *seconds) {
             best = engine;
-            least = seconds;
+            *seconds = likely;
         }
     }
     return best;
+}
+
+/* The engine that should be the fastest, if the costs of the roots tell how many tasks there are. NULL: nobody knows.
+ * The GPU is measured where that can change the choice, because it makes the call slower. */
+static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
+    double cpu_seconds, gpu_seconds;
+    if (!call->by_cost)
+        return NULL;
+    const dpr_engine *cpu = find_likely(call, 0, &cpu_seconds), *gpu = find_likely(call, 1, &gpu_seconds);
+    if (cpu && gpu && gpu->measure && cpu_seconds < CLEAR * gpu_seconds && gpu_seconds < CLEAR * cpu_seconds) {
+        gpu->measure(call);
+        gpu = find_likely(call, 1, &gpu_seconds);
+    }
+    return cpu && cpu_seconds < gpu_seconds ? cpu : gpu;
 }
 
 /* `serial` can run every call. */

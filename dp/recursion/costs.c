@@ -1,11 +1,126 @@
-/* What engines of the GPU cost on the GPU at hand. */
+/* What operations take on the GPU at hand, and what follows from it. */
+#include "costs.h"
+
+#include <math.h>
+#include <pthread.h>
+
 #include "api/ctx.h"
-#include "engines.h"
+#include "clock.h"
+#include "log.h"
+#include "probe.h"
 
-/* flat.block takes an H200 8.5 to 8.9 us for 1 to 4096 numbers (tests/results/h200-peers.json, sums of i32). */
-static const double launch_on_h200 = 8.6e-6;
+extern const dpr_strategy dpr_recursion_probe;
 
-double dpr_engine_seconds_here(const dpr_recursion_call *call, double on_h200) {
+/* Costs that are assumed, and to which measured ones are compared. flat.block takes an H200 8.5 to 8.9 us for 1 to 4096
+ * numbers (tests/results/h200-peers.json, sums of i32). The others are estimates for an H100. */
+static const dpr_costs assumed = {.launch = 8.6e-6, .meeting = 2e-6, .queue = 50e-12};
+
+/* Measured costs outside of these were not the device's own: others were at work there. */
+static const dpr_costs least = {.launch = 0.1e-6, .meeting = 0.1e-6, .queue = 0.5e-12},
+                       most = {.launch = 1e-3, .meeting = 100e-6, .queue = 100e-9};
+
+/* ---- Measuring ---- */
+
+/* A run waits for so many seconds for a device that is busy, and is then the last: others may be waiting there for the
+ * caller. */
+static const double patience = 0.05;
+
+static dpr_status run_probe(dpr_device *gpu, const dpr_probe *probe, dpr_probe_times *times) {
+    dpr_run run = {.in = probe, .sms = dpr_device_residence(gpu).sms};
+    return dpr_device_run_within(gpu, &dpr_recursion_probe, &run, times, sizeof *times, patience);
+}
+
+/* The shortest of several runs counts. */
+static dpr_status measure_launch(dpr_device *gpu, dpr_costs *out) {
+    enum { RUNS = 6 };
+    static const dpr_probe nothing = {.blocks = 1, .threads = 32};
+    dpr_status status = DPR_OK;
+    dpr_probe_times unused;
+    out->launch = HUGE_VAL;
+    for (int i = 0; i < RUNS && status == DPR_OK; i++) {
+        const double began = dpr_recursion_now();
+        status = run_probe(gpu, &nothing, &unused);
+        out->launch = fmin(out->launch, dpr_recursion_now() - began);
+    }
+    return status;
+}
+
+/* So many rounds take an H100 less than 0.1 ms, by the estimates above. */
+static dpr_status measure_grid(dpr_device *gpu, dpr_costs *out) {
+    enum { ROUNDS = 8 };
+    const dpr_probe grid = {
+        .blocks = (unsigned)dpr_device_residence(gpu).sms, .threads = DPR_MOST_LANES, .rounds = ROUNDS};
+    dpr_probe_times times = {0};
+    const dpr_status status = run_probe(gpu, &grid, &times);
+    out->meeting = 1e-9 * times.meetings_ns / ROUNDS;
+    out->queue = (1e-9 * times.operations_ns / ROUNDS - out->meeting) / ((double)grid.blocks * grid.threads);
+    return status;
+}
+
+static int is_between(const dpr_costs *low, const dpr_costs *costs, const dpr_costs *high) {
+    return low->launch <= costs->launch && costs->launch <= high->launch && low->meeting <= costs->meeting
+           && costs->meeting <= high->meeting && low->queue <= costs->queue && costs->queue <= high->queue;
+}
+
+static void log_costs(int device, dpr_status status, const dpr_costs *found, int is_plausible) {
+    dpr_log_line line;
+    dpr_log_begin(&line, DPR_LOG_RECURSION);
+    dpr_log_add(&line, "device %d: ", device);
+    if (status != DPR_OK)
+        dpr_log_add(&line, "costs are assumed, because they could not be measured: %s", dpr_last_error());
+    else
+        dpr_log_add(&line, "a launch takes %.2f us, a meeting of the grid %.2f us, a queue operation %.4f ns%s",
+                    1e6 * found->launch, 1e6 * found->meeting, 1e9 * found->queue,
+                    is_plausible ? "" : ", which is implausible, so that costs are assumed");
+    dpr_log_end(&line);
+}
+
+static void measure(dpr_device *gpu, int device, dpr_costs *out) {
+    dpr_costs found;
+    dpr_status status = measure_launch(gpu, &found);
+    if (status == DPR_OK)
+        status = measure_grid(gpu, &found);
+    const int is_plausible = status == DPR_OK && is_between(&least, &found, &most);
+    if (is_plausible)
+        *out = found;
+    if (DPR_LOGS(RECURSION))
+        log_costs(device, status, &found, is_plausible);
+}
+
+/* One thread of the process measures at a time, because others would disturb it. */
+void dpr_costs_measure(const dpr_recursion_call *call) {
+    static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
+    dpr_device *gpu = dpr_ctx_gpu(call->ctx);
+    dpr_costs_kept *kept = dpr_dp_costs(gpu);
+    if (atomic_load(&kept->is_done))
+        return;
+    (void)pthread_mutex_lock(&measuring);
+    if (!atomic_load(&kept->is_done))
+        measure(gpu, dpr_ctx_device(call->ctx), &kept->measured);
+    atomic_store(&kept->is_done, 1);
+    (void)pthread_mutex_unlock(&measuring);
+}
+
+/* ---- Predictions ---- */
+
+dpr_costs dpr_costs_here(const dpr_recursion_call *call) {
+    const dpr_costs_kept *kept = dpr_dp_costs(dpr_ctx_gpu(call->ctx));
     const double launch = dpr_ctx_machine(call->ctx)->launch_seconds;
-    return launch > 0 ? on_h200 * (launch / launch_on_h200) : on_h200;
+    dpr_costs costs = assumed;
+    if (launch > 0)
+        costs.launch = launch;
+    return atomic_load(&kept->is_done) && kept->measured.launch > 0 ? kept->measured : costs;
+}
+
+double dpr_costs_scale(const dpr_recursion_call *call, double on_h200) {
+    return on_h200 * (dpr_costs_here(call).launch / assumed.launch);
+}
+
+/* The grid's first warp solves up to 64 tasks alone. For more, the grid of an H100 takes about 0.6 ms (fib(30)) to 3.4
+ * ms (fib(40)): a time for meetings, and one for each task. */
+double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks) {
+    enum { FEW = 64 };
+    const double launch = 15e-6 * costs->launch / assumed.launch, meetings = 385e-6 * costs->meeting / assumed.meeting,
+                 task = 10e-12 * costs->queue / assumed.queue;
+    return tasks <= FEW ? launch : launch + meetings + task * (double)tasks;
 }

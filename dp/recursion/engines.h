@@ -35,11 +35,9 @@ typedef struct dpr_engine {
     /* About how many seconds it takes for tasks of the cheapest kind, where no run is known. NULL: it is not the first
      * to run. */
     double (*likely_seconds)(const dpr_recursion_call *call, uint64_t tasks);
+    /* Measures costs that both predictions depend on, once for a device. NULL: there are none. */
+    void (*measure)(const dpr_recursion_call *call);
 } dpr_engine;
-
-/* Seconds on the context's GPU of what takes `on_h200` seconds on an H200, above all with launches: if wisdom has the
- * time of a launch, on_h200 times the ratio of that to an H200's. */
-double dpr_engine_seconds_here(const dpr_recursion_call *call, double on_h200);
 
 /* The status of a run that has reached its limit of time. */
 static inline dpr_status dpr_engine_took_too_long(const dpr_recursion_call *call) {

@@ -1,5 +1,6 @@
 /* The engine `persistent` on the host. persistent.cuh has its kernel, and phases.cuh that for policies with teams. */
 #include "api/ctx.h"
+#include "costs.h"
 #include "job.h"
 
 enum {
@@ -103,15 +104,13 @@ static const char *refusal(const dpr_recursion_call *call) {
 /* A launch, and one warp for few tasks. */
 static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     (void)tasks;
-    return dpr_engine_seconds_here(call, 9e-6);
+    return dpr_costs_scale(call, 9e-6);
 }
 
-/* A first run is by a whole grid. The grid's first warp solves up to 64 tasks alone; for more, the grid takes about 0.6
- * ms (fib(30)) to 3.4 ms (fib(40)) on an H100. */
+/* A first run is by a whole grid. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    enum { FEW = 64 };
-    const double launch = dpr_engine_seconds_here(call, 15e-6);
-    return tasks <= FEW ? launch : launch + 385e-6 + 10e-12 * (double)tasks;
+    const dpr_costs costs = dpr_costs_here(call);
+    return dpr_costs_persistent(&costs, tasks);
 }
 
 const dpr_engine dpr_engine_persistent = {
@@ -122,4 +121,5 @@ const dpr_engine dpr_engine_persistent = {
     .run = run_persistent,
     .least_seconds = least_seconds,
     .likely_seconds = likely_seconds,
+    .measure = dpr_costs_measure,
 };

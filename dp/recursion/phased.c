@@ -6,6 +6,7 @@
  * is in the mailbox. */
 #include "api/ctx.h"
 #include "args.h"
+#include "costs.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/home.h"
@@ -268,7 +269,7 @@ static const char *refuse_nested(const dpr_recursion_call *call) {
 /* Ten launches. */
 static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     (void)tasks;
-    return dpr_engine_seconds_here(call, 25e-6);
+    return dpr_costs_scale(call, 25e-6);
 }
 
 /* ---- The engines ---- */

@@ -1,7 +1,9 @@
 /* Blocking runs: where the host waits for the result. */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime() */
 #include <string.h>
 
 #include "driver.h"
+#include "elapsed.h"
 #include "error.h"
 #include "home.h"
 #include "opened.h"
@@ -143,13 +145,17 @@ static int must_end(const dpr_device *device, const dpr_run *run) {
     return run->launch_report || !device->concurrent_managed;
 }
 
+static dpr_status mailboxes_lost(const dpr_device *device) {
+    return dpr_fail(DPR_ERR_CUDA, "device %d has failed: none of the runs before has written its result",
+                    device->home.ordinal);
+}
+
 /* Called in the home. */
 static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                               size_t result_bytes, dpr_misfit *misfit) {
     dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
     if (!box)
-        return dpr_fail(DPR_ERR_CUDA, "device %d has failed: none of the runs before has written its result",
-                        device->home.ordinal);
+        return mailboxes_lost(device);
     dpr_status status = dpr_device_launch(device, strategy, run, misfit);
     const int enqueued = status == DPR_OK;
     if (enqueued && must_end(device, run))
@@ -175,6 +181,55 @@ static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy,
         return run_to_host(device, strategy, run, host_out, result_bytes, misfit);
     status = dpr_device_launch(device, strategy, run, misfit);
     return status == DPR_OK ? synchronise(strategy, run->stream) : status;
+}
+
+/* Waits until the result is there, or the stream's work is done, for about so long. Returns whether it is. */
+static int await(const dpr_run *run, const dpr_mailbox *box, size_t result_bytes, double seconds) {
+    const struct timespec start = dpr_now();
+    cudaError_t error = cudaErrorNotReady;
+    while (!dpr_mailbox_wait(box, result_bytes) && error == cudaErrorNotReady) {
+        if ((double)dpr_ns_since(start) > 1e9 * seconds)
+            return 0;
+        error = cudaStreamQuery(run->stream);
+        if (error != cudaSuccess)
+            (void)cudaGetLastError(); /* the question leaves its answer there */
+    }
+    return 1;
+}
+
+/* Called in the home. */
+static dpr_status run_within(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                             size_t result_bytes, double seconds) {
+    dpr_misfit misfit = {0, 0};
+    const cudaError_t error = own_stream(device, &run->stream);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "making a stream");
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
+    if (!box)
+        return mailboxes_lost(device);
+    dpr_status status = dpr_device_launch(device, strategy, run, &misfit);
+    const int enqueued = status == DPR_OK;
+    if (enqueued)
+        status = await(run, box, result_bytes, seconds)
+                     ? collect(strategy, run, box, host_out, result_bytes)
+                     : dpr_fail(DPR_ERR_CUDA, "%s: the device was busy for %g seconds", strategy->name, seconds);
+    dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
+    return status;
+}
+
+dpr_status dpr_device_run_within(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                 size_t result_bytes, double seconds) {
+    dpr_visit visit;
+    if (!device->concurrent_managed)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                        "%s: the host may not touch managed memory of device %d while a kernel runs", strategy->name,
+                        device->home.ordinal);
+    dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
+    if (status != DPR_OK)
+        return status;
+    status = run_within(device, strategy, run, host_out, result_bytes, seconds);
+    dpr_home_leave(&visit);
+    return status;
 }
 
 /* Zeroes the part of a report in pageable memory that no kernel has written. */

@@ -18,7 +18,7 @@
 #include "plan/registry.h"
 #include "workspace_strategy.h"
 
-extern const dpr_strategy dpr_cpu_serial;
+extern const dpr_strategy dpr_cpu_serial, dpr_recursion_probe;
 
 typedef struct known_kernel {
     const void *entry;
@@ -54,7 +54,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
 
 static void learn(void) {
     const size_t most =
-        (dpr_strategy_count() + 3) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+        (dpr_strategy_count() + 4) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
@@ -69,6 +69,7 @@ static void learn(void) {
     add_kernels_of(&test_workspace_strategy, 0);
     add_kernels_of(dpr_this_build.partials, 0);
     add_kernels_of(dpr_this_build.key_runs, 0);
+    add_kernels_of(&dpr_recursion_probe, 0);
 }
 
 static void learn_once(void) {
@@ -332,6 +333,14 @@ static const char *prepare_key_runs(const cudaLaunchConfig_t *config, const dpr_
     return check_declared(config, &declared);
 }
 
+static const char *prepare_probe(const cudaLaunchConfig_t *config, const dpr_probe_args *args, fake_launch *out) {
+    out->probe = *args;
+    out->strategy = &dpr_recursion_probe;
+    const dpr_kernel declared = out->strategy->kernel(&out->key);
+    const char *wrong = fake_probe_prepare(config, is_cooperative(config), args);
+    return wrong ? wrong : check_declared(config, &declared);
+}
+
 const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *entry, void **arguments,
                                 int follows_kernel, fake_launch *out) {
     const int of_module = fake_module_gave(entry), of_recursion = fake_recursion_has(entry);
@@ -358,6 +367,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         return prepare_merge(config, arguments[0], out);
     if (kernel && kernel->strategy == dpr_this_build.key_runs)
         return prepare_key_runs(config, arguments[0], out);
+    if (kernel && kernel->strategy == &dpr_recursion_probe)
+        return prepare_probe(config, arguments[0], out);
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
@@ -621,6 +632,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
         return run_merge(args, launch->label, op, dtype);
     if (launch->strategy == dpr_this_build.key_runs)
         return run_key_runs(&launch->key_runs);
+    if (launch->strategy == &dpr_recursion_probe)
+        return fake_probe_run(&launch->probe);
     dpr_wanted wanted = {0, 0};
     if (args->init.present == DPR_PARTIAL_WANTED)
         memcpy(&wanted, args->init.bytes, sizeof wanted);

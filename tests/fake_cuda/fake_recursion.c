@@ -199,3 +199,26 @@ const char *fake_recursion_run(const fake_recursion_launch *l) {
     wrong = check_arena(&l->args);
     return wrong ? wrong : finish(r, l);
 }
+
+/* ---- The kernel that measures costs ---- */
+
+const char *fake_probe_prepare(const cudaLaunchConfig_t *config, int cooperative, const dpr_probe_args *args) {
+    enum { NODE_BYTES = 32 };
+    const size_t lanes = (size_t)config->gridDim.x * config->blockDim.x;
+    fake_recursion.probes += args->rounds > 0;
+    if (cooperative != (config->gridDim.x > 1))
+        return "a grid whose blocks wait for each other is cooperative, and no other";
+    if (args->rounds > 0 && !fake_find(args->run.workspace, lanes * NODE_BYTES))
+        return "not every lane has a node";
+    return NULL;
+}
+
+const char *fake_probe_run(const dpr_probe_args *args) {
+    const dpr_recursion_args a = {.arena = args->run.scratch, .mailbox = args->run.out, .tag = args->run.tag};
+    const char *wrong = check_mailbox(&a);
+    if (!wrong)
+        wrong = check_arena(&a);
+    if (!wrong)
+        post(&a, 0, &fake_recursion.times, sizeof fake_recursion.times);
+    return wrong;
+}

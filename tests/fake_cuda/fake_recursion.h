@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "recursion/probe.h"
 #include "recursion/recursion.h"
 
 /* What a test decides about the kernels, and what the last launch was. */
@@ -20,6 +21,8 @@ typedef struct fake_recursion_state {
     unsigned blocks, threads;      /* of the last launch, */
     int cooperative;               /* whether its blocks may wait for each other, */
     uint32_t capacity;             /* and its nodes */
+    dpr_probe_times times;         /* what the kernel that measures costs reports, */
+    int probes;                    /* and how often it was launched with rounds */
 } fake_recursion_state;
 
 extern fake_recursion_state fake_recursion;
@@ -49,5 +52,9 @@ const char *fake_recursion_prepare(const cudaLaunchConfig_t *config, int coopera
 /* Does what the kernel does, after a look at where the arguments point to. NULL, or what is wrong. Device memory must
  * be exposed. */
 const char *fake_recursion_run(const fake_recursion_launch *launch);
+
+/* The same for the kernel that measures costs. */
+const char *fake_probe_prepare(const cudaLaunchConfig_t *config, int cooperative, const dpr_probe_args *args);
+const char *fake_probe_run(const dpr_probe_args *args);
 
 #endif

@@ -340,8 +340,8 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
     return fake_end(cudaSuccess);
 }
 
-/* Each question lets the device do one piece of the stream's work, so that whoever asks for long enough sees its end.
- */
+/* Each question lets the device, unless it is busy, do one piece of the stream's work, so that whoever asks for long
+ * enough sees its end. */
 WRAP(cudaStreamQuery);
 cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
     const cudaError_t refused = begin_waiting("cudaStreamQuery", &stream);
@@ -352,7 +352,8 @@ cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream) {
     if (busy)
         return fake_end(cudaErrorNotReady);
     fake_expose(1);
-    run_first(&stream->work);
+    if (!busy)
+        run_first(&stream->work);
     fake_expose(0);
     return fake_end(cudaErrorNotReady);
 }

@@ -46,6 +46,12 @@ static uint64_t cost(const void *data, const void *task) {
     return 1;
 }
 
+/* With two roots and two threads, so much that neither CPU nor GPU is clearly the faster one: costs are measured. */
+static uint64_t middle_cost(const void *data, const void *task) {
+    (void)data, (void)task;
+    return 50000;
+}
+
 #define RECURSION(KERNELS, HOST_DATA, COST)                                                                            \
     {                                                                                                                  \
         .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = MOST_CHILDREN,               \
@@ -56,7 +62,17 @@ static uint64_t cost(const void *data, const void *task) {
     }
 
 static const dpr_recursion successor = RECURSION(&kernels, 0, NULL), with_host_data = RECURSION(&kernels, 1, NULL),
-                           with_cost = RECURSION(&kernels, 0, cost);
+                           with_cost = RECURSION(&kernels, 0, cost),
+                           of_any_engine = RECURSION(&kernels, 1, middle_cost);
+
+/* A recursion of which no run is known. */
+static const dpr_recursion *new_recursion(void) {
+    static dpr_recursion made[2 * MOST_CALLS];
+    static int count;
+    dpr_recursion *r = &made[count++ % (2 * MOST_CALLS)];
+    *r = of_any_engine;
+    return r;
+}
 
 /* ---- The scene ---- */
 
@@ -678,11 +694,15 @@ static const variant variants[] = {
     {"graph_host", "graph", DPR_MEMORY_HOST, DPR_MEMORY_HOST, MOST, 1, 0, 0},
     {"graph_device_legacy", "graph", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, 2, 0, 0, 0},
     {"host_device_traced", "host", DPR_MEMORY_DEVICE, DPR_MEMORY_DEVICE, MOST, 1, 1, 0},
+    {"measured", NULL, DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2, 1, 0, 0},
+    {"measured_legacy", NULL, DPR_MEMORY_HOST, DPR_MEMORY_DEVICE, 2, 0, 0, 0},
 };
 
 /* A run in which call number `fail` fails. Returns that call's name; NULL if the run makes fewer calls. */
 static const char *fail_call(scene *s, const variant *v, int fail, cudaError_t error) {
     clear_results(s);
+    if (!v->engine)
+        s->recursion = new_recursion();
     fake_fail_call(fail, error);
     const dpr_status status = call(s, v->in_stream ? s->stream : NULL);
     const char *failed = fake_failed_call();
@@ -728,6 +748,7 @@ static void fail_every_call(const void *context) {
     s.options.trace_user = &told;
     fake_recursion.outcome.spans = 10;
     fake_recursion.outcome.tasks = 10;
+    s.options.threads = v->engine ? 0 : 2;
     s.recursion = v->is_tiny ? &with_cost : &successor;
     for (size_t e = 0; e < LENGTH(errors); e++) {
         int fail = 1;
@@ -736,6 +757,7 @@ static void fail_every_call(const void *context) {
         EXPECT_THAT(fail > 3 && fail < MOST_CALLS, "%s: %d calls", v->name, fail);
     }
     EXPECT_EQ_U64(0, told.wrong);
+    EXPECT_EQ_I64(v->engine == NULL, fake_recursion.probes > 0);
     close_scene(&s);
 }
 

@@ -1,0 +1,42 @@
+/* What operations take on the GPU at hand, for predictions of engines. Only in builds with CUDA. */
+#ifndef DPR_DP_COSTS_H
+#define DPR_DP_COSTS_H
+
+#include <stdatomic.h>
+
+#include "cuda/device.h"
+#include "engines.h"
+
+/* In seconds. */
+typedef struct dpr_costs {
+    double launch;  /* of a blocking run of a small kernel, until its result is there */
+    double meeting; /* of all blocks of a grid that has a block on each SM */
+    double queue; /* of operations of such a grid's lanes on the queue of tasks, divided by their number: all lanes work
+                     at once */
+} dpr_costs;
+
+/* What was measured on one open device. All 0 at first. */
+typedef struct dpr_costs_kept {
+    atomic_int is_done; /* 1: the device was measured, or it was tried */
+    dpr_costs measured; /* all 0 if it was in vain */
+} dpr_costs_kept;
+
+/* That of an open device. The hook owns it (hook.c). */
+dpr_costs_kept *dpr_dp_costs(const dpr_device *device);
+
+/* A dpr_engine's measure(): measures the costs on the context's GPU, once. This takes about 0.2 ms, or about 50
+ * ms if others keep the device busy. It works in a stream of the library's own, also while others are captured. If it
+ * fails, the costs stay assumed. */
+void dpr_costs_measure(const dpr_recursion_call *call);
+
+/* The costs on the context's GPU, as far as they are known: those that were measured; otherwise wisdom's time of a
+ * launch (`dpr tune`), and what is assumed. */
+dpr_costs dpr_costs_here(const dpr_recursion_call *call);
+
+/* Seconds there of what takes `on_h200` seconds on an H200, above all with launches. */
+double dpr_costs_scale(const dpr_recursion_call *call, double on_h200);
+
+/* About what a first run of engine `persistent` takes for so many tasks of the cheapest kind, at these costs. */
+double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks);
+
+#endif

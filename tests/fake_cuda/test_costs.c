@@ -1,0 +1,260 @@
+/* Costs that the choice among engines of recursions depends on: when they are measured, when they are not, and what
+ * follows from them. */
+#define _GNU_SOURCE /* setenv(), mkstemp() */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "fake_recursion.h"
+#include "gpu_contexts.h"
+#include "gpu_memory.h"
+#include "recursion/costs.h"
+#include "support.h"
+
+/* With 2 threads, engine `cpu` should take 0.22 ms for MIDDLE tasks, and `persistent` 0.4 ms. */
+enum { FEW = 1000, MIDDLE = 100000, MANY = 1000000000 };
+
+/* A policy that is never run, and costs as much as its root says. */
+static uint64_t cost_of_number(const void *data, const void *task) {
+    (void)data;
+    return *(const uint64_t *)task;
+}
+
+static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persistent,
+                                              .phase = fake_recursion_phase,
+                                              .node_bytes = 28,
+                                              .slot_bytes = 8,
+                                              .header_bytes = 2,
+                                              .most_lanes = DPR_MOST_LANES};
+static const dpr_recursion numbers = {.name = "numbers",
+                                      .cost = cost_of_number,
+                                      .task_bytes = sizeof(uint64_t),
+                                      .most_children = 2,
+                                      .host_data = 1,
+                                      .gpu = &kernels};
+
+/* As on a device where `meeting` and `operation` take so many ns, in the 8 rounds that there are. */
+static void set_times(uint32_t meeting, uint32_t operation) {
+    enum { ROUNDS = 8 };
+    fake_recursion = (fake_recursion_state){.times = {ROUNDS * meeting, ROUNDS * (meeting + operation)}};
+}
+
+typedef struct scene {
+    dpr_ctx *ctx;
+} scene;
+
+/* Work is done at once, so that a launch takes no time to speak of. */
+static void open_scene(void *state) {
+    scene *s = state;
+    set_times(2000, 6000);
+    fake_set_eager(1);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static void close_scene(void *state) {
+    scene *s = state;
+    dpr_ctx_destroy(s->ctx);
+    fake_set_eager(0);
+    EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+    EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
+}
+
+#define COSTS_TEST(NAME) TEST_FIXTURE(Costs, NAME, scene, open_scene, close_scene)
+
+/* In a new context nothing is measured. */
+static void reopen(scene *s) {
+    dpr_ctx_destroy(s->ctx);
+    s->ctx = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+static const dpr_engine *choose(dpr_ctx *ctx, uint64_t tasks) {
+    const char *reason;
+    dpr_recursion_call call = {.ctx = ctx, .recursion = &numbers, .roots = &tasks, .n = 1, .options.threads = 2};
+    dpr_engine_size(&call);
+    return dpr_engine_choose(&call, &reason);
+}
+
+static dpr_costs known(dpr_ctx *ctx) {
+    const dpr_recursion_call call = {.ctx = ctx, .recursion = &numbers};
+    return dpr_costs_here(&call);
+}
+
+/* Whether costs are as they were before anything was measured. */
+static int are_assumed(dpr_ctx *ctx) {
+    dpr_ctx *other = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(1, &other));
+    const dpr_costs here = known(ctx), there = known(other);
+    dpr_ctx_destroy(other);
+    return here.launch == there.launch && here.meeting == there.meeting && here.queue == there.queue;
+}
+
+/* ---- Predictions ---- */
+
+COSTS_TEST(predictions_follow_each_cost) {
+    const uint64_t tasks = 300000000;
+    const dpr_costs h100 = known(fixture->ctx);
+    dpr_costs launch = h100, meeting = h100, queue = h100;
+    launch.launch *= 2;
+    meeting.meeting *= 2;
+    queue.queue *= 2;
+    EXPECT_NEAR_F64(15e-6, dpr_costs_persistent(&h100, 64), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3, dpr_costs_persistent(&h100, tasks), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3 + 15e-6, dpr_costs_persistent(&launch, tasks), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3 + 385e-6, dpr_costs_persistent(&meeting, tasks), 1e-9);
+    EXPECT_NEAR_F64(6.4e-3, dpr_costs_persistent(&queue, tasks), 1e-9);
+}
+
+COSTS_TEST(least_times_follow_the_launch_and_measure_nothing) {
+    const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers};
+    const dpr_engine *const engines[] = {&dpr_engine_persistent, &dpr_engine_host};
+    const double assumed = known(fixture->ctx).launch;
+    double before[LENGTH(engines)];
+    for (size_t i = 0; i < LENGTH(engines); i++)
+        before[i] = engines[i]->least_seconds(&call, MIDDLE);
+    EXPECT_EQ_I64(0, fake_recursion.probes);
+    (void)choose(fixture->ctx, MIDDLE);
+    const double ratio = known(fixture->ctx).launch / assumed;
+    for (size_t i = 0; i < LENGTH(engines); i++)
+        EXPECT_NEAR_F64(ratio * before[i], engines[i]->least_seconds(&call, MIDDLE), 1e-12);
+}
+
+/* ---- When costs are measured ---- */
+
+COSTS_TEST(are_measured_where_the_choice_is_not_clear) {
+    EXPECT_TRUE(choose(fixture->ctx, FEW) == &dpr_engine_serial);
+    EXPECT_TRUE(choose(fixture->ctx, MANY) == &dpr_engine_persistent);
+    EXPECT_EQ_I64(0, fake_recursion.probes);
+    EXPECT_TRUE(are_assumed(fixture->ctx));
+    (void)choose(fixture->ctx, MIDDLE);
+    EXPECT_EQ_I64(1, fake_recursion.probes);
+    const dpr_costs here = known(fixture->ctx);
+    EXPECT_NEAR_F64(2e-6, here.meeting, 1e-12);
+    EXPECT_NEAR_F64(6e-6 / (132 * 1024), here.queue, 1e-15);
+    EXPECT_TRUE(here.launch > 0);
+}
+
+COSTS_TEST(are_measured_once_for_a_context) {
+    dpr_ctx *other = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(1, &other));
+    for (int i = 0; i < 3; i++)
+        (void)choose(fixture->ctx, MIDDLE);
+    EXPECT_EQ_I64(1, fake_recursion.probes);
+    for (int i = 0; i < 3; i++)
+        (void)choose(other, MIDDLE);
+    EXPECT_EQ_I64(2, fake_recursion.probes);
+    dpr_ctx_destroy(other);
+}
+
+static void *choose_in_thread(void *ctx) {
+    (void)choose(ctx, MIDDLE);
+    return NULL;
+}
+
+COSTS_TEST(are_measured_once_by_threads) {
+    enum { THREADS = 8 };
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_TRUE(pthread_create(&thread[i], NULL, choose_in_thread, fixture->ctx) == 0);
+    for (int i = 0; i < THREADS; i++)
+        EXPECT_TRUE(pthread_join(thread[i], NULL) == 0);
+    EXPECT_EQ_I64(1, fake_recursion.probes);
+    EXPECT_TRUE(!are_assumed(fixture->ctx));
+}
+
+COSTS_TEST(decide) {
+    static const struct {
+        uint32_t meeting, operation;
+        const dpr_engine *engine;
+    } cases[] = {{100, 1000, &dpr_engine_persistent}, {20000, 6000, &dpr_engine_cpu}, {500, 3000000, &dpr_engine_cpu}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        reopen(fixture);
+        set_times(cases[i].meeting, cases[i].operation);
+        EXPECT_THAT(choose(fixture->ctx, 4 * MIDDLE) == cases[i].engine, "case %zu: another engine than %s", i,
+                    cases[i].engine->name);
+        EXPECT_EQ_I64(1, fake_recursion.probes);
+    }
+}
+
+/* ---- Costs that cannot be measured ---- */
+
+static void expect_assumed(const scene *s) {
+    EXPECT_TRUE(choose(s->ctx, MIDDLE) == &dpr_engine_cpu);
+    EXPECT_TRUE(choose(s->ctx, 10 * MIDDLE) == &dpr_engine_persistent);
+    EXPECT_TRUE(are_assumed(s->ctx));
+}
+
+/* It is not waited for again. */
+COSTS_TEST(of_a_busy_device_are_assumed) {
+    fake_set_eager(0);
+    fake_set_busy(1);
+    EXPECT_TRUE(choose(fixture->ctx, MIDDLE) == &dpr_engine_cpu);
+    EXPECT_TRUE(fake_is_working());
+    fake_set_busy(0);
+    expect_assumed(fixture);
+    EXPECT_EQ_I64(0, fake_recursion.probes);
+}
+
+COSTS_TEST(that_are_implausible_are_assumed) {
+    static const struct {
+        dpr_probe_times times;
+    } cases[] = {{{0, 0}}, {{0, 50000}}, {{16000, 16000}}, {{16000, 8000}}, {{8000000, 9000000}}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        reopen(fixture);
+        fake_recursion = (fake_recursion_state){.times = cases[i].times};
+        expect_assumed(fixture);
+        EXPECT_EQ_I64(1, fake_recursion.probes);
+    }
+}
+
+COSTS_TEST(of_kernels_that_do_nothing_are_assumed) {
+    fake_drop_kernels(1);
+    expect_assumed(fixture);
+    EXPECT_EQ_I64(0, fake_recursion.probes);
+}
+
+/* There the host may not touch managed memory while a kernel runs that nobody waits for. */
+COSTS_TEST(are_assumed_without_concurrent_access) {
+    fake_set_concurrent_managed(0);
+    reopen(fixture);
+    expect_assumed(fixture);
+    EXPECT_EQ_I64(0, fake_recursion.probes);
+    fake_set_concurrent_managed(1);
+}
+
+/* ---- Other work ---- */
+
+/* Neither a capture nor work in the default stream is touched. */
+COSTS_TEST(are_measured_while_a_stream_is_captured) {
+    dpr_stream blocking = gpu_blocking_stream_create();
+    fake_capture_at(1, blocking);
+    (void)choose(fixture->ctx, MIDDLE);
+    EXPECT_TRUE(fake_captured_call() != NULL);
+    fake_capture_at(0, NULL);
+    gpu_graph *graph = gpu_capture_end(blocking);
+    EXPECT_TRUE(graph != NULL);
+    EXPECT_TRUE(!are_assumed(fixture->ctx));
+    gpu_graph_destroy(graph);
+    EXPECT_TRUE(gpu_stream_destroy(blocking));
+}
+
+/* ---- The log ---- */
+
+COSTS_TEST(are_logged) {
+    static char text[1 << 16];
+    char path[] = "/tmp/dpr-log-XXXXXX";
+    const int made = mkstemp(path);
+    ASSERT_TRUE(made >= 0);
+    dpr_shutdown();
+    ASSERT_TRUE(setenv("DPR_LOG_FILE", path, 1) == 0 && setenv("DPR_LOG", "recursion", 1) == 0);
+    (void)choose(fixture->ctx, MIDDLE);
+    EXPECT_TRUE(unsetenv("DPR_LOG_FILE") == 0 && unsetenv("DPR_LOG") == 0);
+    dpr_shutdown();
+    EXPECT_TRUE(read(made, text, sizeof text - 1) > 0);
+    EXPECT_CONTAINS(text, "device 0: a launch takes ");
+    EXPECT_CONTAINS(text, " us, a meeting of the grid 2.00 us, a queue operation 0.0444 ns\n");
+    (void)close(made);
+    (void)unlink(path);
+}
