@@ -43,12 +43,27 @@ typedef struct dpr_merge_args {
     uint64_t label;
 } dpr_merge_args;
 
+/* Which segments a launch of segments.group reduces. */
+enum {
+    DPR_SEGMENTS_ALL,   /* all of them: none can be long */
+    DPR_SEGMENTS_SHORT, /* the first launch: those that are not long; it lists the others */
+    DPR_SEGMENTS_LONG   /* the second launch: the listed ones */
+};
+
+/* What kernels of segments.group do with segments (segments_rounds.cuh). */
+typedef struct dpr_segment_groups {
+    uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
+    uint32_t which;    /* DPR_SEGMENTS_* */
+    uint32_t room;     /* in the list of long segments */
+    uint32_t slices;   /* of all long segments together, not counting that each has at least one */
+} dpr_segment_groups;
+
 /* The arguments of kernels of segments. */
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
     dpr_segment_list list;
-    uint32_t log_group; /* segments.group: logarithm of the threads for a segment, to the base 2 */
-    uint32_t op;        /* the operation, a row of dpr_ops, for kernels that run several (segments_measures.h) */
+    dpr_segment_groups groups; /* for segments.group */
+    uint32_t op;               /* the operation, a row of dpr_ops, for kernels that run several (segments_group.h) */
 } dpr_segment_args;
 
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words

@@ -353,13 +353,14 @@ __device__ void meet(const dpr_kernel_args &args, uint64_t count, typename parti
     }
 }
 
-/* Takes the block's ticket in thread 0, which must have made all of the block's writes itself, or have passed a barrier
- * of the block after them. All threads of the block call it. Returns true in every thread of the block that took the
- * last ticket; all of them then see the writes of all blocks. */
-__device__ inline bool last_to_arrive(unsigned *ticket) {
+/* Takes the ticket of one of `blocks` blocks in its thread 0, which must have made all of the block's writes itself, or
+ * have passed a barrier of the block after them. All threads of the block call it. Returns true in every thread of the
+ * block that took the last ticket; all of them then see the writes of all blocks. Between two calls there must be a
+ * barrier of the block. */
+__device__ inline bool last_to_arrive(unsigned *ticket, unsigned blocks = gridDim.x) {
     __shared__ bool last;
     if (threadIdx.x == 0)
-        last = take_ticket(ticket, gridDim.x);
+        last = take_ticket(ticket, blocks);
     __syncthreads();
     return last;
 }

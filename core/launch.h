@@ -104,13 +104,13 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     return run->enqueue(run, launch, &args);
 }
 
-/* The same for a kernel of segments. In that of segments.group, 2^log_group threads reduce one. */
-static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run, unsigned log_group) {
+/* The same for a kernel of segments. */
+static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *run, dpr_segment_groups groups) {
     dpr_segment_args args;
     memset(&args, 0, sizeof args);
     args.run = dpr_args_of(launch, run);
     args.list = *run->segments;
-    args.log_group = log_group;
+    args.groups = groups;
     args.op = run->key.f.op;
     return run->enqueue(run, launch, &args.run);
 }

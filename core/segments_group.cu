@@ -1,43 +1,83 @@
 /* segments.group: a group of neighbouring threads reduces a segment: a few lanes, a warp or a block, by the average
- * length. It runs everything that segments.merge does not: segments given by begins and ends, in any memory and on any
- * GPU, and the operations of measures.cuh (segments_measures.cu). One long segment among short ones takes it long. */
+ * length; and all blocks those that are long for a block (segments_rounds.cuh). It runs everything that segments.merge
+ * does not: segments given by begins and ends, in any memory and on GPUs of any compute capability, and the operations
+ * of measures.cuh (segments_measures.cu). */
+#include "segments_group.h"
+
+#include <algorithm>
+
 #include "family.cuh"
-#include "segments.cuh"
 #include "segments_cost.h"
-#include "segments_measures.h"
+#include "segments_rounds.cuh"
 
 namespace dpr {
 namespace {
 
+template <class M> struct group_worker {
+    using X = partial<M>;
+    using value = typename X::type;
+    using row = value;
+    const dpr_segment_args &args;
+
+    __device__ value read(segment_range r, unsigned lane, unsigned step) const {
+        return reduce_share<M>(static_cast<const typename M::storage *>(args.run.in), r.first, r.count, lane, step);
+    }
+
+    __device__ value merge(value x, unsigned size, row_range<row> rows) const {
+        if (size <= 32)
+            return reduce_group<M>(x, args.groups.log_size);
+        if (rows.count > 0)
+            x = gather(rows);
+        x = reduce_block<M>(x);
+        __syncthreads();
+        return x;
+    }
+
+    __device__ value gather(row_range<row> rows) const {
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (unsigned i = 0; i < rows.share(); ++i)
+            a = M::merge(a, X::unpack(rows[i]));
+        return X::pack(a);
+    }
+
+    __device__ row row_of(value x) const {
+        return x;
+    }
+
+    __device__ void write(uint64_t i, segment_range r, value x) const {
+        write_segment<M>(args, i, r.first, r.count, X::unpack(x));
+    }
+};
+
+/* Blocks on an SM that have enough registers: reading one element a load takes all threads that an SM holds, 1024 to
+ * 2048. Large accumulators would be spilled with 8 blocks. */
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+template <class M> constexpr int group_blocks = sizeof(typename M::acc) > 8 && !M::holds_index ? 6 : 8;
+#else
+template <class M> constexpr int group_blocks = 4;
+#endif
+
 template <class M>
-__global__ void __launch_bounds__(group_threads) group_kernel(const __grid_constant__ dpr_segment_args args) {
+__global__ void __launch_bounds__(group_threads, group_blocks<M>)
+    group_kernel(const __grid_constant__ dpr_segment_args args) {
     let_next_launch();
     wait_for_work_before();
-    const auto *in = static_cast<const typename M::storage *>(args.run.in);
-    const segment_numbers begins(args.list.begins, args.list.dtype), ends(args.list.ends, args.list.dtype);
-    const unsigned size = 1u << args.log_group, group = threadIdx.x / size, lane = threadIdx.x % size;
-    const uint64_t segments = dpr_segment_count(&args.list), groups = group_threads / size;
-    /* All threads of a block take part in each round, because shuffles and barriers need them. */
-    for (uint64_t first = blockIdx.x * groups; first < segments; first += gridDim.x * groups) {
-        const uint64_t i = first + group;
-        const int64_t begin = i < segments ? begins[i] : 0, end = i < segments ? ends[i] : 0;
-        const uint64_t from = static_cast<uint64_t>(begin), count = begins.less(begin, end) ? end - begin : 0;
-        auto x = reduce_share<M>(in, from, count, lane, size);
-        if (size <= 32) {
-            x = reduce_group<M>(x, args.log_group);
-        } else {
-            x = reduce_block<M>(x);
-            __syncthreads();
-        }
-        if (lane == 0 && i < segments)
-            write_segment<M>(args, i, from, count, partial<M>::unpack(x));
-    }
+    reduce_segments(args, group_worker<M>{args});
 }
 
 struct group_family {
     template <class M> static constexpr segment_entry entry() { return group_kernel<M>; }
 };
 using kernels = instances<group_family, segment_entry>;
+
+/* Room in the list of long segments, whatever the size of the array: for some that overlap, and at most 4 MiB, with
+ * 8 MiB for the values of their slices. */
+constexpr uint64_t least_room = 1 << 10, most_room = 1 << 17;
+
+/* Slices for each block, of all long segments together: more of them are divided more evenly among the blocks, and take
+ * longer to combine. */
+constexpr uint32_t slices_of_block = 4;
 
 const void *entry_of(const dpr_key *key) {
     return dpr_ops[key->f.op].fused_only ? dpr_segments_measures(key) : kernels::of(key);
@@ -47,7 +87,8 @@ const char *probe(const dpr_key *key, const dpr_caps *) {
     return key->f.segments ? nullptr : "reduces segments alone";
 }
 
-/* The rate is an estimate. It is so low because a single segment may have most of the elements. */
+/* On an H100, means of F32 take 1.6 to 4.1 times as long as memory takes for elements, offsets and results
+ * (tests/results/h100-segments-measures.json). The latency is an estimate. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     return {DPR_LAUNCH_SECONDS + 4e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 4};
 }
@@ -66,23 +107,57 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency re
 
 /* The logarithm of the threads for a segment of average length: each reads some eight elements, up to a warp; a block
  * reads long ones. */
-unsigned log_group_of(const dpr_run *run) {
+uint32_t log_size_of(const dpr_run *run) {
     const uint64_t average = run->count / run->segments->count;
-    unsigned log = 0;
+    uint32_t log = 0;
     while (log < 5 && average > uint64_t{8} << log)
         ++log;
-    return average > 4096 ? 8 : log;
+    return average > 4096 ? log_group_threads : log;
 }
 
-int launch(const dpr_run *run) {
-    const unsigned log_group = log_group_of(run);
-    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks), groups = group_threads >> log_group,
-                   wanted = (run->segments->count + groups - 1) / groups;
+/* The array may have a segment that is long for a block. */
+bool may_be_long(const dpr_run *run) {
+    return run->count > longest_of_block;
+}
+
+/* The list has room for all long segments that do not overlap, up to `most_room`. */
+dpr_segment_groups groups_of(const dpr_run *run) {
+    dpr_segment_groups groups = {log_size_of(run), DPR_SEGMENTS_ALL, 0, 0};
+    if (may_be_long(run)) {
+        const uint64_t room = std::clamp(uint64_t{run->count} / longest_of_block, least_room, most_room);
+        groups.which = DPR_SEGMENTS_SHORT;
+        groups.room = static_cast<uint32_t>(std::min(room, run->segments->count));
+        groups.slices = slices_of_block * static_cast<uint32_t>(run->limits.max_blocks);
+    }
+    return groups;
+}
+
+size_t workspace_bytes(const dpr_run *run) {
+    const dpr_segment_groups groups = groups_of(run);
+    return size_t{groups.room} * (sizeof(listed_segment) + slice_bytes) + size_t{groups.slices} * slice_bytes;
+}
+
+/* Launches a block for as many items as it has groups, up to the limit. */
+int launch_for(const dpr_run *run, dpr_segment_groups groups, uint64_t items) {
+    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks), of_block = group_threads >> groups.log_size,
+                   wanted = (items + of_block - 1) / of_block;
     dpr_launch launch = {};
     launch.entry = entry_of(&run->key);
     launch.blocks = static_cast<unsigned>(wanted < most ? wanted : most);
     launch.threads = group_threads;
-    return dpr_launch_segments(&launch, run, log_group);
+    return dpr_launch_segments(&launch, run, groups);
+}
+
+/* The second launch has blocks for the slices of long segments that do not overlap. It is of the same kernel, so that
+ * what would refuse it refuses the first one, before results are written. */
+int launch(const dpr_run *run) {
+    dpr_segment_groups groups = groups_of(run);
+    const int error = launch_for(run, groups, run->segments->count);
+    if (error || !may_be_long(run))
+        return error;
+    groups.log_size = log_group_threads;
+    groups.which = DPR_SEGMENTS_LONG;
+    return launch_for(run, groups, run->count / slice_unit + 1);
 }
 
 } // namespace
@@ -91,14 +166,16 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_segments_group;
 const dpr_strategy dpr_segments_group = {
     .name = "segments.group",
-    .text = "a few threads, a warp or a block for each segment, by the average length",
+    .text = "a few threads, a warp or a block for each segment, by the average length; all blocks for long ones",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .measures = 1,
     .segmented = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
+    .workspace_bytes = dpr::workspace_bytes,
 };

@@ -260,7 +260,7 @@ int launch(const dpr_run *run) {
     launch.blocks = blocks_of(run);
     launch.threads = merge_threads;
     launch.shared_bytes = kernels::number_of<shared_memory>(&run->key);
-    return dpr_launch_segments(&launch, run, 0);
+    return dpr_launch_segments(&launch, run, {});
 }
 
 } // namespace

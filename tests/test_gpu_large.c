@@ -1,6 +1,7 @@
 /* Arrays of 2^29 to 2^33 elements, whose results have a closed form. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cycle.h"
@@ -280,4 +281,71 @@ LARGE_TEST(keys_past_2_to_32) {
     }
     EXPECT_TRUE(gpu_stream_destroy(stream));
     gpu_free(DPR_MEMORY_DEVICE, there);
+}
+
+/* Ones, and further numbers at the ends: of segments that overlap, two have more than 2^32 elements. */
+LARGE_TEST(segments_past_2_to_32) {
+    NEED_MEMORY();
+    enum { SEGMENTS = 5 };
+    static const unsigned char one = 1, first[] = {3, 0}, last[] = {0, 3};
+    const int64_t count = ((int64_t)1 << 32) + 5;
+    const int64_t numbers[2][SEGMENTS] = {{0, 1, 7, 100, count - 3},
+                                          {count, count - 1, 7, ((int64_t)1 << 31) + 100, count}};
+    static const struct {
+        dpr_op op;
+        int64_t results[SEGMENTS];
+    } cases[] = {
+        {DPR_SUM, {((int64_t)1 << 32) + 7, ((int64_t)1 << 32) + 1, 0, (int64_t)1 << 31, 4}},
+        {DPR_SUMSQ, {((int64_t)1 << 32) + 19, ((int64_t)1 << 32) + 1, 0, (int64_t)1 << 31, 10}},
+        {DPR_ARGMIN, {1, 0, -1, 0, 1}},
+        {DPR_ARGMAX, {0, 1, -1, 0, 2}},
+    };
+    int64_t got[SEGMENTS], *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof numbers);
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    ASSERT_TRUE(there && gpu_repeat(fixture->in, fixture->bytes, &one, 1) && gpu_copy(there, numbers, sizeof numbers));
+    ASSERT_TRUE(gpu_copy(fixture->in, first, 2) && gpu_copy(fixture->in + count - 2, last, 2));
+    segments.begins = there;
+    segments.ends = there + SEGMENTS;
+    segments.count = SEGMENTS;
+    options.strategy = "segments.group";
+    for (size_t k = 0; k < LENGTH(cases); k++) {
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(fixture->ctx, fixture->in, got, (size_t)count, DPR_U8, cases[k].op,
+                                                  &segments, &options));
+        for (size_t i = 0; i < SEGMENTS; i++)
+            EXPECT_THAT(got[i] == cases[k].results[i], "%s of segment %zu: %lld, not %lld", dpr_op_name(cases[k].op), i,
+                        (long long)got[i], (long long)cases[k].results[i]);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, there);
+}
+
+/* Sums of ones in segments of 0 to 4 elements, and of 2^31; `offsets` and `got` have room for all of them. */
+static void expect_lengths(const large_fixture *f, int64_t *offsets, int64_t *got, int64_t count) {
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    size_t wrong = 0;
+    offsets[0] = 0;
+    for (int64_t i = 0; i < count; i++)
+        offsets[i + 1] = offsets[i] + (i == count / 3 * 2 ? (int64_t)1 << 31 : i % 5);
+    segments.begins = offsets;
+    segments.count = (uint64_t)count;
+    options.strategy = "segments.group";
+    for (int k = 0; k < 2; k++) {
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(f->ctx, f->in, got, (size_t)offsets[count], DPR_U8,
+                                                  k ? DPR_NORM1 : DPR_SUM, &segments, &options));
+        for (int64_t i = 0; i < count; i++)
+            wrong += got[i] != offsets[i + 1] - offsets[i];
+    }
+    EXPECT_EQ_U64(0, wrong);
+}
+
+LARGE_TEST(one_long_segment_among_many) {
+    NEED_MEMORY();
+    enum { SEGMENTS = 1 << 20 };
+    static const unsigned char one = 1;
+    int64_t *const offsets = malloc((SEGMENTS + 1) * sizeof *offsets), *const got = malloc(SEGMENTS * sizeof *got);
+    if (EXPECT_TRUE(offsets && got && gpu_repeat(fixture->in, fixture->bytes, &one, 1)))
+        expect_lengths(fixture, offsets, got, SEGMENTS);
+    free(offsets);
+    free(got);
 }

@@ -28,7 +28,12 @@ static size_t long_ones(size_t i) {
 static size_t one_long(size_t i) {
     return i == 5 ? 150000 : i % 9;
 }
-static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long};
+/* Around the least that all blocks share (segments_group.h), and around multiples of a slice. */
+static size_t shared_ones(size_t i) {
+    static const size_t of[] = {32769, 32767, 40960, 32768, 40961, 40959};
+    return i % 3 ? i % 5 : of[i / 3 % LENGTH(of)];
+}
+static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long, shared_ones};
 
 /* The types of numbers, in turn. */
 static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};
@@ -159,7 +164,7 @@ static void run_pair(scene *s) {
             convert_numbers(s, segments.dtype);
             options.strategy = "segments.group";
             expect_same(s, &segments, has_ends, &options);
-            if (l == 2 && ref_takes_init(s->op)) {
+            if ((l == 2 || l == 5) && ref_takes_init(s->op)) {
                 memcpy(init, s->known + 8 * ref_result_size(s->op, s->dtype), ref_result_size(s->op, s->dtype));
                 options.init = init;
                 expect_same(s, &segments, has_ends, &options);
@@ -235,6 +240,122 @@ TEST(GpuSegments, offsets_without_order) {
         convert_numbers(&s, types[t]);
         options.strategy = "segments.merge";
         expect_same(&s, &segments, 0, &options);
+    }
+    close_scene(&s);
+}
+
+/* ---- Segments that all blocks share ---- */
+
+enum { FEW = 90, MANY = 1800 }; /* two of three are long; the list has room for 1024 */
+
+/* Makes `count` segments that overlap: long ones, and short ones between them. */
+static void overlap(scene *s, dpr_segments *segments, size_t count, dpr_dtype type) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = i % 3 == 2 ? i % 50 : 32769 + i * 2654435761U % 9000;
+        s->begins[i] = (int64_t)(i * 40503U % (s->count - length));
+        s->ends[i] = s->begins[i] + (int64_t)length;
+    }
+    segments->count = count;
+    segments->dtype = type;
+    convert_numbers(s, type);
+}
+
+static const struct {
+    dpr_op op;
+    dpr_dtype dtype;
+} shared_pairs[] = {{DPR_SUM, DPR_F32},    {DPR_ARGMIN, DPR_I8}, {DPR_VAR, DPR_F32},   {DPR_MINMAX, DPR_I8},
+                    {DPR_SUM, DPR_F64},    {DPR_SUM, DPR_U64},   {DPR_MIN, DPR_F64},   {DPR_ARGMAX, DPR_F32},
+                    {DPR_BXOR, DPR_U64},   {DPR_COUNT, DPR_I8},  {DPR_NORM2, DPR_F64}, {DPR_MEAN, DPR_F64},
+                    {DPR_SUMSQ, DPR_U64},  {DPR_NORM1, DPR_I8},  {DPR_MEAN, DPR_U64},  {DPR_VAR, DPR_C128},
+                    {DPR_MINMAX, DPR_F32}, {DPR_PROD, DPR_C64}};
+
+/* The bytes have ties in several slices. */
+TEST(GpuSegments, long_ones_that_overlap) {
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t k = 0; k < 2 * LENGTH(shared_pairs) && !test_failed(); k++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        const int is_many = k / 2 < 4 && k % 2; /* of a few pairs, because the reference takes long */
+        s.op = shared_pairs[k / 2].op;
+        s.dtype = shared_pairs[k / 2].dtype;
+        make_elements(&s, 0);
+        overlap(&s, &segments, is_many ? MANY : FEW, types[k % LENGTH(types)]);
+        segments.index = k % 3 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
+        options.nan = k % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        options.strategy = "segments.group";
+        expect_same(&s, &segments, 1, &options);
+    }
+    close_scene(&s);
+}
+
+/* Without a second launch, and with one. */
+TEST(GpuSegments, arrays_around_the_least_that_is_shared) {
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t k = 0; k < LENGTH(shared_pairs) * 4 && !test_failed(); k++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        s.op = shared_pairs[k / 4].op;
+        s.dtype = shared_pairs[k / 4].dtype;
+        make_elements(&s, 0);
+        s.count = 32767 + k % 4;
+        s.begins[0] = 0;
+        s.begins[1] = s.begins[2] = (int64_t)s.count;
+        segments.count = 2;
+        convert_numbers(&s, segments.dtype);
+        options.strategy = "segments.group";
+        expect_same(&s, &segments, 0, &options);
+    }
+    close_scene(&s);
+}
+
+/* Launches a captured call some times, and returns how many of them gave other bits than the first. */
+static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_options *options) {
+    enum { TIMES = 8 };
+    const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype);
+    dpr_stream stream = gpu_stream_create();
+    int others = 0;
+    EXPECT_TRUE(gpu_capture_begin(stream));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s->gpu, s->in_device, s->out_device, s->count, s->dtype, s->op,
+                                                    segments, options, stream));
+    gpu_graph *graph = gpu_capture_end(stream);
+    for (int i = 0; i < TIMES; i++) {
+        unsigned char *to = i == 0 ? s->known : s->got;
+        memset(to, 0x5a, bytes);
+        EXPECT_TRUE(gpu_copy(s->out_device, to, bytes));
+        EXPECT_TRUE(gpu_graph_launch(graph, stream) && gpu_stream_wait(stream));
+        EXPECT_TRUE(gpu_copy(to, s->out_device, bytes));
+        others += i > 0 && memcmp(s->known, s->got, bytes) != 0;
+    }
+    gpu_graph_destroy(graph);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    return others;
+}
+
+/* Blocks list long segments, and finish their slices, in another order in each run. */
+TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t k = 0; k < 2 * LENGTH(shared_pairs) && !test_failed(); k++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        if (k / 2 >= 4 && k % 2)
+            continue;
+        s.op = shared_pairs[k / 2].op;
+        s.dtype = shared_pairs[k / 2].dtype;
+        make_elements(&s, 0);
+        data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
+        EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * dpr_dtype_size(s.dtype)));
+        overlap(&s, &segments, k % 2 ? MANY : FEW, DPR_I64);
+        use_numbers(&segments, s.numbers_device, 1);
+        options.strategy = "segments.group";
+        const int others = count_other_bits(&s, &segments, &options);
+        EXPECT_THAT(others == 0, "%s of %s, %zu segments: %d runs differ from the first", dpr_op_name(s.op),
+                    dpr_dtype_name(s.dtype), (size_t)segments.count, others);
     }
     close_scene(&s);
 }

@@ -298,7 +298,12 @@ static int is_open(cudaStream_t stream) {
     return 0;
 }
 
-/* A kernel that no strategy declares. */
+/* Whether it is the second launch of a run of segments. */
+static int reduces_listed(const known_kernel *kernel, const void *args) {
+    return kernel && kernel->key.f.segments && ((const dpr_segment_args *)args)->groups.which == DPR_SEGMENTS_LONG;
+}
+
+/* A kernel that no strategy declares, or a further one of a run. */
 static const char *prepare_further(fake_launch *out) {
     if (!out->of_module && !is_open(out->stream))
         return NULL;
@@ -308,6 +313,7 @@ static const char *prepare_further(fake_launch *out) {
     run->to_come--;
     out->strategy = run->strategy;
     out->key = run->key;
+    out->segments = run->segments;
     out->to_come = run->to_come;
     out->workspace_bytes = run->workspace_bytes;
     return NULL;
@@ -372,7 +378,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
     if (wrong || (kernel && out->args.run.meeting == DPR_MEET_NOW))
         return wrong;
-    if (!kernel)
+    if (!kernel || reduces_listed(kernel, arguments[0]))
         return prepare_further(out);
     out->strategy = kernel->strategy;
     out->key = kernel->key;

@@ -542,3 +542,49 @@ PARTS_TEST(calls_that_fail_with_keys_in_a_stream) {
     EXPECT_TRUE(of_keys->runs == 3 && memcmp(of_keys->unique, known_keys, sizeof known_keys) == 0);
     gpu_free(DPR_MEMORY_PINNED, of_keys);
 }
+
+/* ---- An array that may have a segment that all blocks share ---- */
+
+enum { MORE = 40000 };
+static const int32_t more_offsets[SEGMENTS + 1] = {0, 10, 10, 1000, MORE};
+static const int64_t more_known[SEGMENTS] = {10, 0, 990, MORE - 1000};
+static int32_t *more, *more_numbers; /* in device memory */
+
+static void open_more(void) {
+    static const int32_t one = 1;
+    more = gpu_alloc(DPR_MEMORY_DEVICE, MORE * sizeof *more);
+    more_numbers = gpu_alloc(DPR_MEMORY_DEVICE, sizeof more_offsets);
+    ASSERT_TRUE(more && more_numbers && gpu_repeat(more, MORE * sizeof *more, &one, sizeof one)
+                && gpu_copy(more_numbers, more_offsets, sizeof more_offsets));
+}
+
+static void close_more(void) {
+    gpu_free(DPR_MEMORY_DEVICE, more);
+    gpu_free(DPR_MEMORY_DEVICE, more_numbers);
+}
+
+static dpr_status enqueue_more(const scene *s, int64_t *out) {
+    const dpr_segments segments = segments_at(more_numbers);
+    return dpr_reduce_segments_async(s->ctx, more, out, MORE, DPR_I32, DPR_NORM1, &segments, NULL, s->stream);
+}
+
+PARTS_TEST(calls_that_fail_in_a_run_of_two_launches) {
+    open_more();
+    fail_every_call(fixture, enqueue_more, more_known, 1);
+    close_more();
+}
+
+PARTS_TEST(a_captured_run_of_two_launches) {
+    const scene *s = fixture;
+    open_more();
+    ASSERT_TRUE(gpu_capture_begin(s->stream));
+    EXPECT_STATUS(DPR_OK, enqueue_more(s, s->out));
+    gpu_graph *graph = gpu_capture_end(s->stream);
+    for (int i = 0; i < 2; i++) {
+        memcpy(s->out, canaries, sizeof canaries);
+        EXPECT_TRUE(gpu_graph_launch(graph, s->stream) && gpu_stream_wait(s->stream));
+        EXPECT_TRUE(memcmp(s->out, more_known, sizeof more_known) == 0);
+    }
+    gpu_graph_destroy(graph);
+    close_more();
+}

@@ -1,0 +1,251 @@
+/* How the blocks of segments.group go through segments. In each round every group of neighbouring threads reduces one,
+ * and then the whole block those that are long for a group. A segment that is long for a block is left to a second
+ * launch, in which all blocks share it: the first launch lists these segments in workspace, and the second one divides
+ * them into slices of about the same size. The block that reduces the last slice of a segment combines the values of
+ * all of them.
+ *
+ * How a segment is divided depends on its length and on the lengths of all long segments together, not on the order of
+ * the list, which differs from run to run. So the results are the same in each run.
+ *
+ * A worker W does what depends on the operation. All threads of a block call its functions together, because shuffles
+ * and barriers need them; one calls row_of() and write().
+ *
+ *   value                     what threads exchange
+ *   row, row_of(value)        its form in workspace
+ *   read(r, lane, step)       the value of elements `lane`, `lane + step` ... of a range
+ *   merge(value, size, rows)  the value of each `size` neighbouring threads, valid in the first of them. `size` is that
+ *                             of a group or of the block. If there are rows, the block merges them instead
+ *   write(i, r, value)        writes the result of segment `i`, which is this range */
+#ifndef DPR_CORE_SEGMENTS_ROUNDS_CUH
+#define DPR_CORE_SEGMENTS_ROUNDS_CUH
+
+#include "finish.cuh"
+#include "segments.cuh"
+#include "segments_group.h"
+
+namespace dpr {
+
+/* A group leaves a segment to the block if each of its threads would read more elements than this. An estimate. */
+constexpr unsigned longest_share = 128;
+
+struct segment_range {
+    uint64_t first, count; /* in elements */
+};
+
+/* The values of slices. */
+template <class Row> struct row_range {
+    const Row *first;
+    unsigned count;
+
+    /* How many of them a thread merges: number threadIdx.x and every group_threads-th after it. */
+    __device__ unsigned share() const { return (count + group_threads - 1 - threadIdx.x) / group_threads; }
+    __device__ const Row &operator[](unsigned i) const { return first[threadIdx.x + i * group_threads]; }
+};
+
+/* ---- The list ---- */
+
+/* 20 bits count segments: no more than the list has room for, and one for each thread of a grid. 44 bits count units:
+ * more than a device reads in hours. */
+constexpr int unit_bits = 44;
+constexpr uint64_t one_listed = uint64_t{1} << unit_bits;
+
+/* What scratch memory has from the first launch until the end of the second one. */
+struct list_scratch {
+    uint64_t listed; /* `one_listed` for each long segment, and in the lower bits the units of all of them */
+    unsigned ticket; /* of the blocks of the second launch */
+};
+
+__device__ inline list_scratch *scratch_of(const dpr_segment_args &args) {
+    return static_cast<list_scratch *>(args.run.scratch);
+}
+
+__device__ inline listed_segment *list_of(const dpr_segment_args &args) {
+    return static_cast<listed_segment *>(args.run.workspace);
+}
+
+__device__ inline uint64_t units_of(uint64_t count) {
+    return (count + slice_unit - 1) / slice_unit;
+}
+
+/* Lists segment `i`, which has `count` elements. One thread calls it. Segments that find no room are only counted, and
+ * not even that once it is known that there are too many, so the counter does not overflow. */
+__device__ inline void list_segment(const dpr_segment_args &args, uint64_t i, uint64_t count) {
+    const cuda::atomic_ref<uint64_t, cuda::thread_scope_device> listed(scratch_of(args)->listed);
+    if (listed.load(cuda::memory_order_relaxed) / one_listed > args.groups.room)
+        return;
+    const uint64_t before = listed.fetch_add(one_listed + units_of(count), cuda::memory_order_relaxed);
+    if (before / one_listed < args.groups.room)
+        list_of(args)[before / one_listed] = {i, before % one_listed, 0};
+}
+
+/* ---- Rounds ---- */
+
+template <class W> struct segment_rounds {
+    using row = typename W::row;
+    static_assert(sizeof(row) <= slice_bytes);
+    const dpr_segment_args &args;
+    const W &worker;
+    /* What is reduced: segments; or, if `listed` is not 0, the slices of so many segments, which have at most `longest`
+     * units each. Slices are numbered in the order of the list. There may be a number without a slice behind those of
+     * each segment, so that first_slice() is quickly known. */
+    uint64_t items;
+    unsigned listed, longest;
+
+    __device__ segment_rounds(const dpr_segment_args &a, const W &w)
+        : args(a), worker(w), items(dpr_segment_count(&a.list)), listed(0), longest(0) {}
+
+    __device__ segment_range range_of(uint64_t segment) const {
+        const segment_numbers begins(args.list.begins, args.list.dtype), ends(args.list.ends, args.list.dtype);
+        const int64_t begin = begins[segment], end = ends[segment];
+        return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
+    }
+
+    /* ---- Slices ---- */
+
+    /* Makes items of the slices of the listed segments. If the list had no room for all of them, items stay segments,
+     * and so they do if the units need more than 32 bits: 64-bit divisions would be calls. */
+    __device__ void take_list(uint64_t found) {
+        const uint64_t segments = found / one_listed, units = found % one_listed;
+        if (segments > args.groups.room || units > UINT32_MAX / 2)
+            return;
+        listed = static_cast<unsigned>(segments);
+        longest = (static_cast<unsigned>(units) + args.groups.slices - 1) / args.groups.slices;
+        items = static_cast<unsigned>(units) / longest + listed;
+    }
+
+    __device__ unsigned first_slice(unsigned slot) const {
+        return static_cast<unsigned>(list_of(args)[slot].before) / longest + slot;
+    }
+
+    /* Returns where the segment of a slice is in the list. */
+    __device__ unsigned slot_of(unsigned slice) const {
+        unsigned slot = 0, behind = listed;
+#pragma unroll 1
+        while (behind - slot > 1) {
+            const unsigned middle = (slot + behind) / 2;
+            if (first_slice(middle) <= slice)
+                slot = middle;
+            else
+                behind = middle;
+        }
+        return slot;
+    }
+
+    __device__ unsigned slices_of(const segment_range &whole) const {
+        return (static_cast<unsigned>(units_of(whole.count)) + longest - 1) / longest;
+    }
+
+    /* The slices of a segment have about the same size. */
+    __device__ segment_range range_of_slice(unsigned slice, unsigned slot) const {
+        const segment_range whole = range_of(list_of(args)[slot].number);
+        const unsigned slices = slices_of(whole);
+        const uint64_t size = (static_cast<unsigned>(units_of(whole.count)) + slices - 1) / slices * slice_unit;
+        const uint64_t before = (slice - first_slice(slot)) * size;
+        if (before >= whole.count)
+            return {whole.first, 0};
+        return {whole.first + before, whole.count - before < size ? whole.count - before : size};
+    }
+
+    /* Leaves the value of a slice. Returns the rows of all slices to the block that leaves the last one of the segment,
+     * and none to the others. */
+    __device__ row_range<row> meet(const typename W::value &x, unsigned slice) const {
+        const unsigned slot = slot_of(slice);
+        listed_segment *segment = list_of(args) + slot;
+        row *rows = reinterpret_cast<row *>(list_of(args) + args.groups.room);
+        const unsigned slices = slices_of(range_of(segment->number));
+        if (threadIdx.x == 0)
+            rows[slice] = worker.row_of(x);
+        if (!last_to_arrive(&segment->arrived, slices))
+            return {rows, 0};
+        return {rows + first_slice(slot), slices};
+    }
+
+    /* ---- Items ---- */
+
+    /* Whether the launch reduces an item of so many elements. */
+    __device__ bool takes(uint64_t count) const {
+        if (args.groups.which == DPR_SEGMENTS_ALL)
+            return true;
+        return args.groups.which == DPR_SEGMENTS_SHORT ? count <= longest_of_block
+                                                       : count > (listed > 0 ? 0 : longest_of_block);
+    }
+
+    __device__ void write(uint64_t item, segment_range r, const typename W::value &x) const {
+        if (listed > 0) {
+            item = list_of(args)[slot_of(item)].number;
+            r = range_of(item);
+        }
+        worker.write(item, r, x);
+    }
+
+    /* Reduces items first, first + 1 ..., one for each group: job 0 is all groups together, each for its own item, and
+     * job g is the block for the item of group g - 1, if that is long for a group. There is one place that reads and
+     * one that merges, because the code is long. */
+    __device__ void reduce(uint64_t first) const {
+        const unsigned size = 1u << args.groups.log_size, groups = group_threads / size, first_job = groups == 1;
+        const uint64_t longest_of_group = groups == 1 ? 0 : uint64_t{longest_share} * size;
+#pragma unroll 1
+        for (unsigned job = first_job; job <= groups; ++job) {
+            const bool is_whole = job > 0; /* the whole block */
+            const unsigned step = is_whole ? group_threads : size, lane = threadIdx.x % step;
+            const uint64_t item = first + (is_whole ? job - 1 : threadIdx.x / size);
+            segment_range r = {0, 0};
+            if (item < items)
+                r = listed > 0 ? range_of_slice(item, slot_of(item)) : range_of(item);
+            const bool is_taken = item < items && takes(r.count);
+            const bool is_long = is_taken && (groups == 1 || r.count > longest_of_group);
+            if (args.groups.which == DPR_SEGMENTS_SHORT && item < items && !is_taken && job == first_job && lane == 0)
+                list_segment(args, item, r.count);
+            if (is_whole && !is_long)
+                continue;
+            bool writes = is_taken && is_long == is_whole;
+            if (!writes)
+                r.count = 0;
+            typename W::value x = worker.read(r, lane, step);
+            row_range<row> rows = {nullptr, 0};
+#pragma unroll 1
+            for (bool has_met = listed == 0;; has_met = true) {
+                x = worker.merge(x, step, rows);
+                if (has_met)
+                    break;
+                rows = meet(x, item);
+                writes = rows.count > 0;
+                if (!writes)
+                    break;
+            }
+            if (lane == 0 && writes)
+                write(item, r, x);
+            if (!is_whole && !__syncthreads_or(is_long))
+                break;
+        }
+    }
+
+    __device__ void reduce_all() const {
+        const uint64_t groups = group_threads >> args.groups.log_size;
+#pragma unroll 1
+        for (uint64_t first = blockIdx.x * groups; first < items; first += gridDim.x * groups)
+            reduce(first);
+    }
+};
+
+/* What a kernel of segments.group does. All threads call it. */
+template <class W> __device__ void reduce_segments(const dpr_segment_args &args, const W &worker) {
+    segment_rounds<W> rounds(args, worker);
+    const bool of_list = args.groups.which == DPR_SEGMENTS_LONG;
+    if (of_list) {
+        const uint64_t found = scratch_of(args)->listed;
+        if (found == 0)
+            return;
+        rounds.take_list(found);
+    }
+    rounds.reduce_all();
+    if (!of_list)
+        return;
+    __syncthreads(); /* all threads have read what the last block sets to zero */
+    if (threadIdx.x == 0 && take_ticket(&scratch_of(args)->ticket, gridDim.x))
+        *scratch_of(args) = {0, 0};
+}
+
+} // namespace dpr
+
+#endif
