@@ -37,13 +37,26 @@ static int is_formed_apart(const scene *s, size_t n) {
     return n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD);
 }
 
-/* The strategy whose result for the segment alone is the same: a plain loop runs short segments, and cpu.threads has
- * one thread for a segment of at most 2 MiB. */
-static const char *same_result(const scene *s, size_t n) {
+/* The strategy whose partial result for the segment alone is the same: a plain loop runs short segments, and
+ * cpu.threads has one thread for a segment of at most 2 MiB. */
+static const char *same_partial(const scene *s, size_t n) {
     const size_t bytes = n * dpr_dtype_size(s->dtype);
-    if (n <= SHORT || is_formed_apart(s, n) || strcmp(s->options.strategy, "cpu.serial") == 0)
+    if (n <= SHORT || strcmp(s->options.strategy, "cpu.serial") == 0)
         return "cpu.serial";
     return bytes > 2 << 20 ? s->options.strategy : "cpu.simd";
+}
+
+/* The same for the result. */
+static const char *same_result(const scene *s, size_t n) {
+    return is_formed_apart(s, n) ? "cpu.serial" : same_partial(s, n);
+}
+
+static size_t length_of(const scene *s, uint64_t i) {
+    return s->begins[i] < s->ends[i] ? (size_t)(s->ends[i] - s->begins[i]) : 0;
+}
+
+static const unsigned char *elements_of(const scene *s, uint64_t i) {
+    return s->in + (length_of(s, i) > 0 ? (size_t)s->begins[i] : 0) * dpr_dtype_size(s->dtype);
 }
 
 /* Whether two results are the same: bit by bit, or to a few roundings if they are formed in another order. */
@@ -69,7 +82,7 @@ static int is_same(const scene *s, size_t n, const void *a, const void *b) {
 
 /* What the segment's result should be. */
 static void expected(const scene *s, uint64_t i, void *out) {
-    const size_t n = s->begins[i] < s->ends[i] ? (size_t)(s->ends[i] - s->begins[i]) : 0;
+    const size_t n = length_of(s, i);
     dpr_options options = s->options;
     int64_t *index = out;
     options.strategy = same_result(s, n);
@@ -77,8 +90,7 @@ static void expected(const scene *s, uint64_t i, void *out) {
         *index = -1;
         return;
     }
-    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in + (n > 0 ? (size_t)s->begins[i] : 0) * dpr_dtype_size(s->dtype),
-                                        out, n, s->dtype, s->op, &options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, elements_of(s, i), out, n, s->dtype, s->op, &options));
     if (is_index(s->op) && s->segments.index == DPR_INDEX_IN_ARRAY && *index >= 0)
         *index += s->begins[i];
 }
@@ -116,12 +128,32 @@ static void expect_right(const scene *s) {
     expect_plan(s, out, bytes + 1);
     for (uint64_t i = 0; i < s->segments.count; i++) {
         expected(s, i, one);
-        wrong += !is_same(s, s->begins[i] < s->ends[i] ? (size_t)(s->ends[i] - s->begins[i]) : 0, out + i * size, one);
+        wrong += !is_same(s, length_of(s, i), out + i * size, one);
     }
     EXPECT_THAT(wrong == 0, "%s of %s by %s: %llu segments are wrong", dpr_op_name(s->op), dpr_dtype_name(s->dtype),
                 s->options.strategy, (unsigned long long)wrong);
     EXPECT_EQ_U64(0x5a, out[bytes]);
     free(out);
+}
+
+/* Expects the partial result of each segment to be that of its elements alone. */
+static void expect_partials(const scene *s) {
+    enum { FIRST = 1000 };
+    const size_t words = dpr_partial_size(s->op, s->dtype) / sizeof(uint64_t), count = (size_t)s->segments.count;
+    uint64_t *partials = malloc((count + 1) * words * sizeof *partials), *one = partials + count * words, wrong = 0;
+    dpr_options options = s->options;
+    ASSERT_STATUS(DPR_OK, dpr_reduce_segments_partial(s->ctx, s->in, partials, s->count, s->dtype, s->op, &s->segments,
+                                                      FIRST, &options));
+    for (uint64_t i = 0; i < count; i++) {
+        const size_t n = length_of(s, i);
+        options.strategy = same_partial(s, n);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_partial(s->ctx, elements_of(s, i), one, n, s->dtype, s->op,
+                                                 FIRST + (n > 0 ? (uint64_t)s->begins[i] : 0), &options));
+        wrong += memcmp(partials + i * words, one, words * sizeof *one) != 0;
+    }
+    EXPECT_THAT(wrong == 0, "%s of %s by %s: partial results of %llu segments are wrong", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype), s->options.strategy, (unsigned long long)wrong);
+    free(partials);
 }
 
 /* ---- Segments ---- */
@@ -168,6 +200,7 @@ TEST(Segments, every_pair) {
         for (size_t k = 0; k < LENGTH(strategies); k++) {
             s.options.strategy = strategies[k];
             expect_right(&s);
+            expect_partials(&s);
         }
     }
     dpr_ctx_destroy(s.ctx);
@@ -306,10 +339,44 @@ TEST(Segments, long_ones_among_many_short_ones) {
         s.op = i == 0 ? DPR_SUM : DPR_ARGMAX;
         s.options.strategy = "cpu.threads";
         expect_right(&s);
+        expect_partials(&s);
     }
     dpr_ctx_destroy(s.ctx);
     free(in);
     free(offsets);
+}
+
+/* Rows of an array in two pieces: the last row of the first piece goes on in the second one, and the row between has no
+ * elements. */
+TEST(Segments, rows_that_go_on) {
+    static const int16_t pieces[][5] = {{3, 1, 4, 1, 5}, {9, 2, 6, 5, 3}};
+    static const int32_t offsets[][4] = {{0, 2, 2, 5}, {0, 3, 5, 5}};
+    enum { WORDS = 8 };
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    uint64_t partials[2][3][WORDS];
+    const size_t bytes = dpr_partial_size(DPR_ARGMAX, DPR_I16);
+    int64_t index = 0;
+    ASSERT_TRUE(bytes <= sizeof partials[0][0]);
+    segments.count = 3;
+    segments.dtype = DPR_I32;
+    for (uint64_t i = 0; i < 2; i++) {
+        segments.begins = offsets[i];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments_partial_async(ctx, pieces[i], partials[i], 5, DPR_I16, DPR_ARGMAX,
+                                                                &segments, 5 * i, NULL, NULL));
+    }
+    const char *first = (const char *)partials[0], *second = (const char *)partials[1];
+    uint64_t both[2 * WORDS];
+    memcpy(both, first + 2 * bytes, bytes);
+    memcpy((char *)both + bytes, second, bytes);
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(both, 2, DPR_I16, DPR_ARGMAX, NULL, &index));
+    EXPECT_EQ_I64(5, index); /* of 4, 1, 5 and 9, 2, 6 */
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(first, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
+    EXPECT_EQ_I64(0, index);
+    EXPECT_STATUS(DPR_ERR_EMPTY, dpr_partial_finish(first + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(second + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
+    EXPECT_EQ_I64(8, index);
+    dpr_ctx_destroy(ctx);
 }
 
 /* Whatever the strategy, the sums of all segments add up to that of the array. */
@@ -407,6 +474,32 @@ TEST(Segments, number_in_memory) {
 }
 
 /* ---- Mistakes ---- */
+
+TEST(Segments, mistakes_with_partial_results) {
+    static const float in[4] = {1};
+    static const int64_t offsets[] = {0, 2, 4};
+    static const float init = 1;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    uint64_t out[16] = {7};
+    segments.count = 2;
+    segments.begins = offsets;
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER,
+                  dpr_reduce_segments_partial(ctx, in, NULL, 4, DPR_F32, DPR_MAX, &segments, 0, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "partial is NULL");
+    EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_segments_partial(ctx, in, out, 4, DPR_F32, DPR_ARGMAX, &segments,
+                                                            (uint64_t)INT64_MAX - 3, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "first_index is");
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  dpr_reduce_segments_partial(ctx, in, (char *)out + 4, 4, DPR_F32, DPR_MAX, &segments, 0, NULL));
+    options.init = &init;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
+                  dpr_reduce_segments_partial(ctx, in, out, 4, DPR_F32, DPR_MAX, &segments, 0, &options));
+    EXPECT_CONTAINS(dpr_last_error(), "options->init is set");
+    EXPECT_EQ_U64(7, out[0]);
+    dpr_ctx_destroy(ctx);
+}
 
 TEST(Segments, outside_of_the_array) {
     static const float in[10] = {1};

@@ -824,6 +824,23 @@ DPR_API dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *
                                             dpr_op op, uint64_t first_index, const dpr_options *options,
                                             dpr_stream stream);
 
+/** dpr_reduce_segments() and dpr_reduce_segments_async() to partial results, so that a segment may go on in another
+ * array, in another file or on another machine: `partial` receives segments->count partial results, one behind the
+ * other, of dpr_partial_size(op, dtype) bytes each. That of the first part of a segment and those of its other parts
+ * are merged and finished by dpr_partial_finish().
+ *
+ * @param first_index  as for dpr_reduce_partial(); ARGMIN and ARGMAX count from the beginning of the whole array,
+ *                     whatever segments->index is.
+ *
+ * On a GPU, segments.group runs the call. options->init must be NULL: DPR_ERR_INVALID_OPTION. */
+DPR_API dpr_status dpr_reduce_segments_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count,
+                                               dpr_dtype dtype, dpr_op op, const dpr_segments *segments,
+                                               uint64_t first_index, const dpr_options *options);
+DPR_API dpr_status dpr_reduce_segments_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count,
+                                                     dpr_dtype dtype, dpr_op op, const dpr_segments *segments,
+                                                     uint64_t first_index, const dpr_options *options,
+                                                     dpr_stream stream);
+
 /** dpr_plan_run() to a partial result. The strategy is chosen as by dpr_reduce_partial(), so it may be another one than
  * dpr_plan_strategy() names.
  *

@@ -87,40 +87,73 @@ static dpr_status check_on_device(const dpr_ctx *ctx, const dpr_parts *c) {
     return status;
 }
 
+/* Runs a call that is made, but for its segments. */
+static dpr_status reduce_blocking(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c) {
+    dpr_status status = prepare(ctx, segments, c);
+    if (status != DPR_OK || c->shape.results == 0)
+        return status;
+    const int on_device = dpr_parts_on_device(c);
+    if (!on_device)
+        status = dpr_parts_reach(ctx, c);
+    if (status == DPR_OK && c->shape.check)
+        status = on_device ? check_on_device(ctx, c) : check_ranges(&c->shape.segments, c->request.count);
+    if (status == DPR_OK)
+        take_count(c, on_device);
+    if (status != DPR_OK || c->shape.results == 0)
+        return status;
+    return dpr_parts_run(ctx, c, on_device ? c->request.count : count_elements(&c->shape.segments));
+}
+
+/* The same in a stream of the context's GPU; on the CPU without one. */
+static dpr_status reduce_in_stream(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c, dpr_stream stream) {
+    dpr_status status = dpr_parts_no_stream(ctx, c, stream);
+    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
+        return reduce_blocking(ctx, segments, c);
+    if (status == DPR_OK)
+        status = prepare(ctx, segments, c);
+    if (status != DPR_OK || c->shape.results == 0)
+        return status;
+    if (c->shape.check)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
+    status = dpr_parts_reach_stream(c);
+    return status == DPR_OK ? dpr_parts_enqueue(ctx, c, stream) : status;
+}
+
+/* Makes a call for partial results. */
+static dpr_status make_partial(const dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                               dpr_op op, uint64_t first_index, const dpr_options *options, dpr_parts *c) {
+    const dpr_status status = dpr_parts_make(ctx, in, partial, count, dtype, op, options, c);
+    return status == DPR_OK ? dpr_request_partial(first_index, &c->request) : status;
+}
+
+/* ---- The calls ---- */
+
 dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                const dpr_segments *segments, const dpr_options *options) {
     dpr_parts c;
-    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK)
-        status = prepare(ctx, segments, &c);
-    if (status != DPR_OK || c.shape.results == 0)
-        return status;
-    const int on_device = dpr_parts_on_device(&c);
-    if (!on_device)
-        status = dpr_parts_reach(ctx, &c);
-    if (status == DPR_OK && c.shape.check)
-        status = on_device ? check_on_device(ctx, &c) : check_ranges(&c.shape.segments, count);
-    if (status == DPR_OK)
-        take_count(&c, on_device);
-    if (status != DPR_OK || c.shape.results == 0)
-        return status;
-    return dpr_parts_run(ctx, &c, on_device ? count : count_elements(&c.shape.segments));
+    const dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c);
+    return status == DPR_OK ? reduce_blocking(ctx, segments, &c) : status;
 }
 
 dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                      const dpr_segments *segments, const dpr_options *options, dpr_stream stream) {
     dpr_parts c;
-    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c);
-    if (status == DPR_OK)
-        status = dpr_parts_no_stream(ctx, &c, stream);
-    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
-        return dpr_reduce_segments(ctx, in, out, count, dtype, op, segments, options);
-    if (status == DPR_OK)
-        status = prepare(ctx, segments, &c);
-    if (status != DPR_OK || c.shape.results == 0)
-        return status;
-    if (c.shape.check)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
-    status = dpr_parts_reach_stream(&c);
-    return status == DPR_OK ? dpr_parts_enqueue(ctx, &c, stream) : status;
+    const dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &c);
+    return status == DPR_OK ? reduce_in_stream(ctx, segments, &c, stream) : status;
+}
+
+dpr_status dpr_reduce_segments_partial(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                                       dpr_op op, const dpr_segments *segments, uint64_t first_index,
+                                       const dpr_options *options) {
+    dpr_parts c;
+    const dpr_status status = make_partial(ctx, in, partial, count, dtype, op, first_index, options, &c);
+    return status == DPR_OK ? reduce_blocking(ctx, segments, &c) : status;
+}
+
+dpr_status dpr_reduce_segments_partial_async(dpr_ctx *ctx, const void *in, void *partial, size_t count, dpr_dtype dtype,
+                                             dpr_op op, const dpr_segments *segments, uint64_t first_index,
+                                             const dpr_options *options, dpr_stream stream) {
+    dpr_parts c;
+    const dpr_status status = make_partial(ctx, in, partial, count, dtype, op, first_index, options, &c);
+    return status == DPR_OK ? reduce_in_stream(ctx, segments, &c, stream) : status;
 }

@@ -1,6 +1,7 @@
 #include "segments.h"
 
 #include "pairs.h"
+#include "partial.h"
 
 enum { BLOCK = 256 }; /* segments that `many` takes at a time */
 
@@ -21,8 +22,13 @@ dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
     return is_empty ? (dpr_range){0, 0} : (dpr_range){(size_t)begin, (size_t)end};
 }
 
+/* Bytes of a result, or of a partial result if these are wanted. */
+DPR_INLINE size_t out_bytes(dpr_op op, dpr_dtype dtype, uint64_t label) {
+    return label ? sizeof(uint64_t) * (size_t)dpr_partial_words(op, dtype) : dpr_pair_size(op, dtype);
+}
+
 void *dpr_segment_out(const dpr_run *run, uint64_t i) {
-    return (unsigned char *)run->out + i * dpr_pair_size(dpr_key_op(&run->key), dpr_key_dtype(&run->key));
+    return (unsigned char *)run->out + i * out_bytes(dpr_key_op(&run->key), dpr_key_dtype(&run->key), run->label);
 }
 
 /* ---- The loops, one for each pair ---- */
@@ -33,13 +39,28 @@ DPR_INLINE void fold_range(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsign
         dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
 }
 
+/* Writes the result of a segment, whose accumulator has its index in the array. */
+DPR_INLINE void write_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run, dpr_range r, dpr_acc *acc,
+                              void *out) {
+    const int has_index = (op == DPR_ARGMIN || op == DPR_ARGMAX) && acc->index >= 0;
+    if (run->label) {
+        acc->index += has_index ? (int64_t)run->first_index : 0;
+        dpr_partial_store(run->label, r.end - r.begin, acc, out);
+        return;
+    }
+    if (has_index && run->segments->index == DPR_INDEX_IN_SEGMENT)
+        acc->index -= (int64_t)r.begin;
+    dpr_acc_add_init(op, dtype, nan, acc, &run->init);
+    dpr_acc_write(op, dtype, acc, &run->init, out);
+}
+
 DPR_INLINE uint64_t reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run, uint64_t first, uint64_t end,
                            dpr_segment_limits limits) {
     const dpr_segment_list *list = run->segments;
-    const int is_local = (op == DPR_ARGMIN || op == DPR_ARGMAX) && list->index == DPR_INDEX_IN_SEGMENT;
+    const size_t bytes = out_bytes(op, dtype, run->label);
     unsigned char *out = dpr_segment_out(run, first);
     uint64_t left_out = 0;
-    for (uint64_t i = first; i < end; i++, out += dpr_pair_size(op, dtype)) {
+    for (uint64_t i = first; i < end; i++, out += bytes) {
         const dpr_range r = dpr_segment_range(list, i);
         const size_t n = r.end - r.begin;
         dpr_acc acc = dpr_acc_neutral(op, dtype);
@@ -51,10 +72,7 @@ DPR_INLINE uint64_t reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_ru
             limits.fold(run->in, r.begin, n, &acc);
         else
             fold_range(op, dtype, nan, run->in, r, &acc);
-        if (is_local && acc.index >= 0)
-            acc.index -= (int64_t)r.begin;
-        dpr_acc_add_init(op, dtype, nan, &acc, &run->init);
-        dpr_acc_write(op, dtype, &acc, &run->init, out);
+        write_segment(op, dtype, nan, run, r, &acc, out);
     }
     return left_out;
 }
@@ -168,5 +186,5 @@ static uint64_t reduce_many(const dpr_run *run, uint64_t first, uint64_t end, dp
 }
 
 uint64_t dpr_cpu_segments(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
-    return limits.many ? reduce_many(run, first, end, limits) : reduce_each(run, first, end, limits);
+    return limits.many && !run->label ? reduce_many(run, first, end, limits) : reduce_each(run, first, end, limits);
 }

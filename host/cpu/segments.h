@@ -4,9 +4,9 @@
 
 #include "ops.h"
 
-/* How a segment is reduced, by its number of elements: by `many` if that is not NULL and the segment has at most
- * DPR_MANY_LONGEST; otherwise by a plain loop; by `fold` if it has more than `folded`; not at all if it has more than
- * `whole`, which is more than DPR_MANY_LONGEST. */
+/* How a segment is reduced, by its number of elements: by `many` if that is not NULL, if a result is wanted and no
+ * partial result, and if the segment has at most DPR_MANY_LONGEST; otherwise by a plain loop; by `fold` if it has more
+ * than `folded`; not at all if it has more than `whole`, which is more than DPR_MANY_LONGEST. */
 typedef struct dpr_segment_limits {
     dpr_fold_many many;
     dpr_fold fold;

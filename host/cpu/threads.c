@@ -132,8 +132,9 @@ static void do_long(const dpr_run *run, uint64_t i, dpr_range r) {
     one.in = (const unsigned char *)run->in + r.begin * size;
     one.count = r.end - r.begin;
     one.out = dpr_segment_out(run, i);
+    one.first_index = run->first_index + r.begin;
     (void)launch_array(&one);
-    if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
+    if (!run->label && dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
         *(int64_t *)one.out += *(int64_t *)one.out >= 0 ? (int64_t)r.begin : 0;
 }
 
