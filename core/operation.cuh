@@ -181,6 +181,17 @@ template <dpr_op O, dpr_dtype D, dpr_nan N> __device__ void complete(uint64_t co
 /* The result of an operation, as it lies in memory. */
 template <dpr_op O, dpr_dtype D> struct result_values { storage_of<dpr_pair_result(O, D)> value[dpr_op_values(O)]; };
 
+/* Completes `acc`, which has `count` elements, and writes the partial result, which the arguments describe, to `to`. */
+template <class O>
+__device__ void write_partial_measure(const dpr_init &init, uint64_t *to, uint64_t count, dpr_acc acc) {
+    dpr_wanted wanted;
+    memcpy(&wanted, init.bytes, sizeof wanted);
+    complete<O::op, O::dtype, O::nan>(count, acc);
+    to[0] = wanted.label;
+    to[1] = count;
+    dpr_acc_store(O::op, O::dtype, &acc, to + DPR_PARTIAL_HEAD);
+}
+
 /* Completes `acc`, which has `count` elements, and writes its result to `to`. Not for ARGMIN, ARGMAX and PROD. */
 template <class O> __device__ void write_measure(const dpr_init &init, void *to, uint64_t count, dpr_acc acc) {
     result_values<O::op, O::dtype> result;

@@ -63,19 +63,24 @@ template <class M> __device__ typename M::result plain_result(typename partial<M
         return M::finish(partial<M>::unpack(x));
 }
 
-/* Writes the result of segment `i`, whose `count` elements from number `begin` on have the accumulator `a`. */
-template <class M>
+/* Writes the result of segment `i`, whose `count` elements from number `begin` on have the accumulator `a`, or the
+ * partial result, if that is wanted and the kernel writes `Partials`. */
+template <class M, bool Partials = false>
 __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t begin, uint64_t count,
                               typename M::acc a) {
+    const bool is_partial = Partials && args.run.init.present == DPR_PARTIAL_WANTED;
     if constexpr (M::holds_index) {
-        if (args.list.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
+        if (!is_partial && args.list.index == DPR_INDEX_IN_SEGMENT && a.index != M::none)
             a.index -= begin;
     }
     if constexpr (!M::has_neutral) {
         if (count == 1)
             a = M::lift(static_cast<const typename M::storage *>(args.run.in)[begin]);
     }
-    write_with_init<M>(place_writer{args.run, static_cast<typename M::result *>(args.run.out) + i}, count, a);
+    if (is_partial)
+        write_partial<M>(place_writer{args.run, static_cast<partial_row<M> *>(args.run.out) + i}, count, a);
+    else
+        write_with_init<M>(place_writer{args.run, static_cast<typename M::result *>(args.run.out) + i}, count, a);
 }
 
 } // namespace dpr

@@ -46,7 +46,7 @@ template <class M> struct group_worker {
     }
 
     __device__ void write(uint64_t i, segment_range r, value x) const {
-        write_segment<M>(args, i, r.first, r.count, X::unpack(x));
+        write_segment<M, true>(args, i, r.first, r.count, X::unpack(x));
     }
 };
 

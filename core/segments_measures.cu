@@ -19,25 +19,60 @@ template <class O> struct measure_worker {
     const dpr_segment_args &args;
     uint64_t *of_warp; /* in shared memory: room for an accumulator of each warp */
 
+    using unit = packet<storage>;
+    /* Loads of a thread that are in flight: elements, and vectors of which not more than 16 elements are added at once,
+     * because the code of each is long. */
+    static constexpr unsigned some = 4, vectors = unit::size < 4 ? 4 : 16 / unit::size;
+
+    /* Reads elements, or whole vectors if that is most of the segment. */
     __device__ dpr_acc read(segment_range r, unsigned lane, unsigned step) const {
-        constexpr unsigned some = 4; /* in flight */
         const storage *in = static_cast<const storage *>(args.run.in) + r.first;
+        const unsigned bytes = reinterpret_cast<uintptr_t>(in) % sizeof(unit),
+                       head = (sizeof(unit) - bytes) % sizeof(unit) / sizeof(storage);
         accumulation<O> a;
+        uint64_t skipped = 0; /* elements in vectors, which begin behind the first `head` */
+        if (unit::size > 1 && bytes % sizeof(storage) == 0 && r.count >= uint64_t{vectors + 1} * unit::size * step) {
+            const uint64_t n = (r.count - head) / unit::size;
+            read_vectors(a, reinterpret_cast<const unit *>(in + head), n, lane, step);
+            skipped = n * unit::size;
+        }
+        read_elements(a, r.count - skipped, lane, step, [&](uint64_t i) { return in[i < head ? i : i + skipped]; });
+        return a.general();
+    }
+
+    __device__ static void read_vectors(accumulation<O> &a, const unit *in, uint64_t n, unsigned lane, unsigned step) {
         uint64_t i = lane;
 #pragma unroll 1
-        for (; i + (some - 1) * step < r.count; i += some * step) {
+        for (unsigned at_once = vectors; i < n; i += at_once * step) {
+            unit v[vectors];
+            at_once = i + (vectors - 1) * step < n ? vectors : 1;
+#pragma unroll
+            for (unsigned k = 0; k < vectors; ++k)
+                if (k < at_once)
+                    v[k] = array_view<storage>::template load<false>(in + i + k * step);
+#pragma unroll
+            for (unsigned k = 0; k < vectors; ++k)
+                if (k < at_once)
+                    a.template add<unit::size>([&](int e) { return v[k][e]; });
+        }
+    }
+
+    template <class At>
+    __device__ static void read_elements(accumulation<O> &a, uint64_t n, unsigned lane, unsigned step, At at) {
+        uint64_t i = lane;
+#pragma unroll 1
+        for (; i + (some - 1) * step < n; i += some * step) {
             storage e[some];
 #pragma unroll
             for (unsigned k = 0; k < some; ++k)
-                e[k] = in[i + k * step];
+                e[k] = at(i + k * step);
             a.template add<some>([&](int k) { return e[k]; });
         }
 #pragma unroll 1
-        for (; i < r.count; i += step) {
-            const storage x = in[i];
+        for (; i < n; i += step) {
+            const storage x = at(i);
             a.template add<1>([&](int) { return x; });
         }
-        return a.general();
     }
 
     /* There is one place that merges, because the code is long. */
@@ -70,8 +105,13 @@ template <class O> struct measure_worker {
     }
 
     __device__ void write(uint64_t i, segment_range r, const dpr_acc &a) const {
+        constexpr int partial_words = DPR_PARTIAL_HEAD + words;
         auto *out = static_cast<result_values<O::op, O::dtype> *>(args.run.out);
-        write_measure<O>(args.run.init, out + i, r.count, a);
+        if (args.run.init.present == DPR_PARTIAL_WANTED)
+            write_partial_measure<O>(args.run.init, static_cast<uint64_t *>(args.run.out) + i * partial_words, r.count,
+                                     a);
+        else
+            write_measure<O>(args.run.init, out + i, r.count, a);
     }
 };
 

@@ -209,6 +209,8 @@ using kernels = instances<merge_family, segment_entry>;
 const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (!key->f.segments)
         return "reduces segments alone";
+    if (key->f.partial)
+        return "writes no partial results";
     if (caps->gpu.cc_major < 9)
         return "needs bulk asynchronous copies (compute capability 9.0)";
     if (key->f.ranges)

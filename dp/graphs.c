@@ -10,7 +10,8 @@ enum { MOST_KEPT = 16 };
 
 struct dpr_graphs {
     pthread_mutex_t lock;
-    dpr_kept_graph *idle; /* the latest first */
+    dpr_kept_graph *idle;      /* the latest first */
+    dpr_kept_graph *abandoned; /* those that may be in flight */
 };
 
 dpr_graphs *dpr_graphs_create(void) {
@@ -20,7 +21,7 @@ dpr_graphs *dpr_graphs_create(void) {
     return graphs;
 }
 
-/* Returns the first error. What is in flight goes on, and CUDA frees the graph afterwards. */
+/* Returns the first error. Waits for what is in flight. */
 static cudaError_t destroy(dpr_kept_graph *g, int there) {
     cudaError_t error = cudaSuccess;
     if (there && g->executable)
@@ -45,6 +46,7 @@ void dpr_graphs_destroy(dpr_graphs *graphs, int there) {
     if (!graphs)
         return;
     destroy_all(graphs->idle, there);
+    destroy_all(graphs->abandoned, there);
     pthread_mutex_destroy(&graphs->lock);
     free(graphs);
 }
@@ -128,4 +130,11 @@ cudaError_t dpr_graphs_give_back(dpr_graphs *graphs, dpr_kept_graph *g, int is_d
         return destroy(g, 1);
     destroy_all(keep(graphs, g), 1);
     return cudaSuccess;
+}
+
+void dpr_graphs_abandon(dpr_graphs *graphs, dpr_kept_graph *g) {
+    pthread_mutex_lock(&graphs->lock);
+    g->next = graphs->abandoned;
+    graphs->abandoned = g;
+    pthread_mutex_unlock(&graphs->lock);
 }

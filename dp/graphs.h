@@ -33,7 +33,11 @@ void dpr_graphs_destroy(dpr_graphs *graphs, int there);
  * Called in the home. */
 cudaError_t dpr_graphs_take(dpr_graphs *graphs, const CUDA_KERNEL_NODE_PARAMS *kernels, dpr_kept_graph **out);
 
-/* Gives back a graph. If launches of it may be in flight, because of an error, `is_done` is 0: CUDA frees it later. */
+/* Gives back a graph. If launches of it may be in flight, because of an error, `is_done` is 0: it is destroyed, which
+ * waits for them. */
 cudaError_t dpr_graphs_give_back(dpr_graphs *graphs, dpr_kept_graph *graph, int is_done);
+
+/* Gives back a graph whose launches may not end: it is destroyed with all graphs of the device. */
+void dpr_graphs_abandon(dpr_graphs *graphs, dpr_kept_graph *graph);
 
 #endif

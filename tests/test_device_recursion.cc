@@ -483,6 +483,55 @@ template <class P> void expect_limit_of_time() {
         }
 }
 
+/* The root of a large tree. */
+tree::task large_root() {
+    constexpr uint64_t least = 20000;
+    for (uint64_t seed = 0;; ++seed) {
+        const tree::task root = {seed, 0, 30};
+        uint64_t tasks = 0;
+        (void)reference(root, false, &tasks);
+        if (tasks > least)
+            return root;
+    }
+}
+
+/* Runs a loop over tasks by one thread, with as many nodes as roots. */
+template <class P, class Loop> void expect_look(const tree::task &root, Loop loop) {
+    constexpr unsigned count = 200;
+    run<P> r({1, 20, 1, 256, count, 0}, 1, count);
+    std::fill(r.roots.begin(), r.roots.end(), root);
+    r.arena.deadline = 0;
+    r.launch(1, [&] {
+        worker<P> w(r.args, none, shared);
+        place_roots(w.arena, 0, 1);
+        loop(w, count);
+        EXPECT_LT(w.own.tasks, 10000u);
+    });
+    EXPECT_EQ(unsigned{DPR_ERR_LIMIT}, r.arena.error);
+}
+
+TEST(DeviceRecursion, loops_look_at_the_clock) {
+    const tree::task root = large_root();
+    const auto alone = [](auto &w, unsigned) { w.solve_alone(0); };
+    const auto solve = [](auto &w, unsigned end) { w.solve_all(0, end); };
+    const auto solve_one = [](auto &w, unsigned) { w.solve_all(0, 1); };
+    const auto divide = [](auto &w, unsigned end) { w.divide_tasks(0, end); };
+    expect_look<tree>(root, alone);
+    expect_look<tree>(root, solve);
+    expect_look<tree>(root, solve_one);
+    expect_look<tree>(root, divide);
+    expect_look<team_tree>(root, alone);
+    expect_look<team_tree>(root, solve);
+    expect_look<team_tree>(root, divide);
+}
+
+TEST(DeviceRecursion, a_warp_that_solves_at_once_looks_at_the_clock) {
+    run<tree> r({1, 20, 1, 1, 0, 512}, 1, 1);
+    r.args.max_ns = 0;
+    r.launch(1, [&] { persistent<tree>(r.args, none); });
+    EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, r.read_letter().outcome.error);
+}
+
 TEST(DeviceRecursion, limit_of_time) {
     expect_limit_of_time<tree>();
     expect_limit_of_time<fold_tree>();

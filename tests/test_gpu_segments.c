@@ -9,7 +9,7 @@
 #include "reference.h"
 #include "support.h"
 
-enum { MOST_BYTES = 16, MOST_ELEMENTS = 1 << 18, MOST_SEGMENTS = 1 << 15, GUARD = 64 };
+enum { MOST_BYTES = 16, MOST_PARTIAL_BYTES = 80, MOST_ELEMENTS = 1 << 18, MOST_SEGMENTS = 1 << 15, GUARD = 64 };
 
 /* Lengths of segments: the next one is made of the number of the segment. */
 typedef size_t length_of(size_t i);
@@ -105,10 +105,67 @@ static size_t count_wrong_measures(const scene *s, size_t segments, int has_ends
     return wrong;
 }
 
-/* Compares a call on the device with the same call on the CPU, and looks at what lies around the results. */
-static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
+/* Makes results of partial results that a call on the device writes. */
+static void get_partials(const scene *s, const dpr_segments *segments, const dpr_options *options) {
+    const size_t size = ref_result_size(s->op, s->dtype), bytes = dpr_partial_size(s->op, s->dtype),
+                 n = (size_t)segments->count;
+    unsigned char *partials = malloc(n * bytes + 2 * GUARD);
+    dpr_options finish = DPR_OPTIONS_INIT;
+    finish.nan = options->nan;
+    finish.divisor = options->divisor;
+    memset(partials, 0x5a, n * bytes + 2 * GUARD);
+    EXPECT_TRUE(gpu_copy(s->out_device, partials, n * bytes + 2 * GUARD));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments_partial(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
+                                                      s->dtype, s->op, segments, 0, options));
+    EXPECT_TRUE(gpu_copy(partials, s->out_device, n * bytes + 2 * GUARD));
+    for (size_t i = 0; i < n; i++) {
+        const int64_t none = -1;
+        const dpr_status status =
+            dpr_partial_finish(partials + GUARD + i * bytes, 1, s->dtype, s->op, &finish, s->got + GUARD + i * size);
+        if (status == DPR_ERR_EMPTY)
+            memcpy(s->got + GUARD + i * size, &none, sizeof none);
+        else
+            EXPECT_STATUS(DPR_OK, status);
+    }
+    memcpy(s->got, partials, GUARD);
+    memcpy(s->got + GUARD + n * size, partials + GUARD + n * bytes, GUARD);
+    free(partials);
+}
+
+static void get_results(const scene *s, const dpr_segments *segments, const dpr_options *options) {
+    const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype) + 2 * GUARD;
+    memset(s->got, 0x5a, bytes);
+    EXPECT_TRUE(gpu_copy(s->out_device, s->got, bytes));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
+                                              s->dtype, s->op, segments, options));
+    EXPECT_TRUE(gpu_copy(s->got, s->out_device, bytes));
+}
+
+/* Compares what was got with what is known, and looks at what lies around the results. */
+static void compare(const scene *s, const dpr_segments *segments, int has_ends, const dpr_options *options,
+                    const char *what) {
     const size_t size = ref_result_size(s->op, s->dtype), n = (size_t)segments->count;
     size_t wrong = 0;
+    if (is_measure(s->op))
+        wrong = count_wrong_measures(s, n, has_ends, options);
+    for (size_t i = 0; i < n && !is_measure(s->op); i++)
+        wrong += !results_are_close(s->op, dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size,
+                                    s->known + i * size, size, s->count, magnitude_at(s->dtype, s->magnitudes, i));
+    for (size_t i = 0; i < GUARD; i++)
+        wrong += s->got[i] != 0x5a || s->got[GUARD + n * size + i] != 0x5a;
+    EXPECT_THAT(wrong == 0, "%s of %s, %zu segments of numbers of type %s%s, %s: %zu %s are wrong", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype), n, dpr_dtype_name(segments->dtype), has_ends ? " with ends" : "",
+                options->strategy, wrong, what);
+}
+
+/* Indices of partial results are those in the array. */
+static int has_partials(const scene *s, const dpr_segments *segments, const dpr_options *options) {
+    const int is_local = (s->op == DPR_ARGMIN || s->op == DPR_ARGMAX) && segments->index == DPR_INDEX_IN_SEGMENT;
+    return !options->init && !is_local && strcmp(options->strategy, "segments.group") == 0;
+}
+
+/* Compares a call on the device with the same call on the CPU. */
+static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
     dpr_options own = *options;
     own.strategy = NULL;
     use_numbers(segments, s->numbers, has_ends);
@@ -118,21 +175,12 @@ static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dp
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->cpu, s->in + s->shift, s->magnitudes, s->count, s->dtype, DPR_NORM1,
                                               segments, &own));
     use_numbers(segments, s->numbers_device, has_ends);
-    memset(s->got, 0x5a, n * size + 2 * GUARD);
-    EXPECT_TRUE(gpu_copy(s->out_device, s->got, n * size + 2 * GUARD));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
-                                              s->dtype, s->op, segments, options));
-    EXPECT_TRUE(gpu_copy(s->got, s->out_device, n * size + 2 * GUARD));
-    if (is_measure(s->op))
-        wrong = count_wrong_measures(s, n, has_ends, options);
-    for (size_t i = 0; i < n && !is_measure(s->op); i++)
-        wrong += !results_are_close(s->op, dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size,
-                                    s->known + i * size, size, s->count, magnitude_at(s->dtype, s->magnitudes, i));
-    for (size_t i = 0; i < GUARD; i++)
-        wrong += s->got[i] != 0x5a || s->got[GUARD + n * size + i] != 0x5a;
-    EXPECT_THAT(wrong == 0, "%s of %s, %zu segments of numbers of type %s%s, %s: %zu results are wrong",
-                dpr_op_name(s->op), dpr_dtype_name(s->dtype), n, dpr_dtype_name(segments->dtype),
-                has_ends ? " with ends" : "", options->strategy, wrong);
+    get_results(s, segments, options);
+    compare(s, segments, has_ends, options, "results");
+    if (!has_partials(s, segments, options))
+        return;
+    get_partials(s, segments, options);
+    compare(s, segments, has_ends, options, "partial results");
 }
 
 /* Fills the array, which begins `shift` bytes behind a boundary of 16. */
@@ -176,7 +224,8 @@ static void run_pair(scene *s) {
 }
 
 static void open_scene(scene *s) {
-    const size_t results = MOST_SEGMENTS * MOST_BYTES + 2 * GUARD;
+    const size_t results = MOST_SEGMENTS * MOST_BYTES + 2 * GUARD,
+                 partials = MOST_SEGMENTS * (size_t)MOST_PARTIAL_BYTES + 2 * GUARD;
     memset(s, 0, sizeof *s);
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->gpu));
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->cpu));
@@ -188,7 +237,7 @@ static void open_scene(scene *s) {
     s->ends = calloc(MOST_SEGMENTS, sizeof *s->ends);
     s->numbers = calloc(2 * MOST_SEGMENTS, dpr_dtype_size(DPR_I64));
     s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
-    s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, results);
+    s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, partials);
     s->numbers_device = gpu_alloc(DPR_MEMORY_DEVICE, 2 * MOST_SEGMENTS * sizeof(int64_t));
     EXPECT_TRUE(s->in_device && s->out_device && s->numbers_device);
 }

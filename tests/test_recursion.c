@@ -247,7 +247,7 @@ TEST(Recursion, limit_of_time) {
         const double began = test_now();
         EXPECT_STATUS(DPR_ERR_LIMIT, binary_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
         EXPECT_TRUE(test_now() - began >= 0.05);
-        EXPECT_CONTAINS(dpr_last_error(), "\"binary\" takes longer than options->max_seconds, which is 0.05");
+        EXPECT_CONTAINS(dpr_last_error(), "\"binary\" takes longer than 0.05 seconds");
         EXPECT_EQ_U64(5, result);
         s.options.max_seconds = HUGE_VAL;
         root = 10;

@@ -974,12 +974,13 @@ typedef struct dpr_recursion_options {
                                the GPU are kept. Runs are somewhat slower with it */
     void *trace_user;                                                  /**< the first argument of trace() */
     double max_seconds; /**< a run that takes longer ends with DPR_ERR_LIMIT: from the call on, or on the GPU from its
-                             first kernel on. The engine looks now and then, between calls of the policy's functions.
-                             If such a function of the GPU does not return for so long again, and a second, the call
-                             returns without it: the GPU may then read and write what `data`, `roots` and `out` point to
-                             until the function returns, and other calls may have to wait for that. So a limit makes
-                             engines of the GPU wait for the work in the stream before they begin. 0: a day, and all
-                             functions must return */
+                             first kernel on. The engine looks now and then, between calls of the policy's functions,
+                             so the run may take longer. If kernels have not ended after twice as long and a second,
+                             because such a function does not return, the call returns without them, and
+                             dpr_last_cuda_error() is cudaErrorNotReady: until the stream's work is done, which
+                             cudaStreamSynchronize() waits for, the GPU may read and write what `data`, `roots` and
+                             `out` point to, and other calls may have to wait. With a limit, engines of the GPU first
+                             wait for the work in the stream. 0: a day, and then the call waits for all kernels */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \

@@ -101,8 +101,8 @@ template <class P> struct small_tree {
         }
     }
 
-    /* Solves the roots. Returns false if that is not possible. */
-    __device__ bool solve() {
+    /* Solves the roots. Returns false if that is not possible before the deadline. */
+    __device__ bool solve(uint64_t deadline) {
         const dpr_recursion_args &args = arena.args;
         if (args.count > most)
             return false;
@@ -112,7 +112,7 @@ template <class P> struct small_tree {
         end = args.count;
         for (unsigned begin = 0, next; begin < end; begin = next, ++levels) {
             next = end;
-            if (!divide_level(begin))
+            if (!divide_level(begin) || __any_sync(~0u, time_now() >= deadline))
                 return false;
         }
         for (unsigned level = levels - 1, last = end; level-- > 0;) { /* the last one has no children */
@@ -148,12 +148,12 @@ template <class P> struct small_tree {
 
 /* Tries to solve all by the first warp of a block, which has args.shared_bytes at `shared`. Returns whether the run is
  * over: it is reported then, and no word of the arena has changed. */
-template <class P> __device__ bool run_at_once(const nodes<P> &arena, char *shared) {
+template <class P> __device__ bool run_at_once(const nodes<P> &arena, char *shared, uint64_t deadline) {
     const dpr_recursion_args &args = arena.args;
     small_tree<P> tree(arena, shared);
     bool solved = false;
     if (threadIdx.x < 32)
-        solved = tree.solve();
+        solved = tree.solve(deadline);
     if (solved)
         tree.write();
     solved = __syncthreads_or(solved) != 0;

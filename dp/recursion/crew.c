@@ -25,8 +25,10 @@
 /* Limits other than that of the depth. */
 enum { TOO_MANY = -1, TOO_LONG = -2 };
 
-/* Tasks between two looks at what others need. */
+/* Tasks between two looks at what others need, and at the clock: at most so many, and fewer if they take longer than
+ * LOOK seconds. */
 enum { FUEL = 256 };
+static const double LOOK = 1e-3;
 
 typedef struct frame {
     dpr_frame seen; /* what solve.h sees */
@@ -53,7 +55,9 @@ typedef struct thread {
     dpr_solver solver;
     struct crew *crew;
     int number;
-    void *room; /* what make_room() made */
+    void *room;    /* what make_room() made */
+    int64_t given; /* fuel at the last look */
+    double looked; /* when that was */
     uint64_t tasks, steals, handed_out, serialised;
     uint64_t seed; /* of the order in which it asks others */
     span_list spans;
@@ -92,8 +96,8 @@ static int is_over(crew *c) {
 }
 
 /* Ends the run if it takes too long. */
-static void check_time(crew *c) {
-    if (dpr_recursion_now() - c->call->began > c->call->max_seconds)
+static void check_time(crew *c, double now) {
+    if (now - c->call->began > c->call->max_seconds)
         fail(c, DPR_ERR_LIMIT, TOO_LONG);
 }
 
@@ -202,14 +206,23 @@ static int has_queue(thread *t) {
 
 /* ---- What solve.h calls ---- */
 
+/* Counts what the thread has solved since its last look, and sets the fuel until the next one. */
+static void look(thread *t, double now) {
+    t->tasks += (uint64_t)(t->given - t->solver.fuel);
+    t->given = now - t->looked > LOOK ? 1 : t->given < FUEL ? 2 * t->given : FUEL;
+    t->solver.fuel = t->given;
+    t->looked = now;
+}
+
 static int refuel(dpr_solver *solver) {
     thread *t = (thread *)solver;
     crew *c = t->crew;
-    t->tasks += (uint64_t)(FUEL - solver->fuel);
-    solver->fuel = FUEL;
-    if (c->call->options.max_tasks != 0 && t->tasks - FUEL > c->call->options.max_tasks) /* at least FUEL were added */
+    const uint64_t before = t->tasks, most = c->call->options.max_tasks;
+    const double now = dpr_recursion_now();
+    look(t, now);
+    if (most != 0 && before > most)
         fail(c, DPR_ERR_LIMIT, TOO_MANY);
-    check_time(c);
+    check_time(c, now);
     if (atomic_load_explicit(&c->status, memory_order_relaxed) != DPR_OK)
         return 0;
     if (atomic_load_explicit(&c->hungry, memory_order_relaxed) == 0 || has_queue(t))
@@ -307,7 +320,7 @@ static batch wait_for_tasks(thread *t) {
     while (!b.of && !is_over(c)) {
         b = steal(t);
         if (!b.of) {
-            check_time(c);
+            check_time(c, dpr_recursion_now());
             (void)sched_yield();
         }
     }
@@ -367,7 +380,7 @@ static void work(thread *t) {
             solve(t, b.of, b.first + i);
     }
     end_span(t);
-    t->tasks += (uint64_t)(FUEL - t->solver.fuel);
+    look(t, t->looked);
 }
 
 /* A part of the pool's work. */
@@ -393,10 +406,10 @@ static void run_threads(crew *c) {
 static void open_thread(crew *c, int number) {
     static dpr_frame unsolved, stop;
     thread *t = &c->thread[number];
-    *t = (thread){.crew = c, .number = number, .seed = (uint64_t)number};
+    *t = (thread){.crew = c, .number = number, .seed = (uint64_t)number, .given = 1, .looked = c->call->began};
     t->solver = (dpr_solver){.data = c->call->data,
                              .cutoff = c->call->cutoff,
-                             .fuel = FUEL,
+                             .fuel = t->given,
                              .unsolved = &unsolved,
                              .stop = &stop,
                              .refuel = refuel,

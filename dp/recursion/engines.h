@@ -41,7 +41,7 @@ typedef struct dpr_engine {
 
 /* The status of a run that has reached its limit of time. */
 static inline dpr_status dpr_engine_took_too_long(const dpr_recursion_call *call) {
-    return dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" takes longer than options->max_seconds, which is %g",
+    return dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" takes longer than %g seconds, its limit (options->max_seconds)",
                     call->recursion->name, call->max_seconds);
 }
 

@@ -4,6 +4,7 @@
  * scratch memory, workspace and a mailbox, and streams, captures and errors are treated as elsewhere. */
 #include "job.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,10 +240,6 @@ size_t dpr_job_workspace_bytes(const dpr_run *run) {
     return ((const dpr_job *)run->in)->at.bytes;
 }
 
-static cudaError_t wait_for_stream(const dpr_run *run) {
-    return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
-}
-
 static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
     const size_t bytes = j->call->n * j->call->recursion->task_bytes;
     args->roots = j->call->roots;
@@ -257,14 +254,8 @@ static cudaError_t copy_roots(const dpr_run *run, const dpr_job *j, dpr_recursio
     return cudaMemcpyAsync((void *)args->roots, j->call->roots, bytes, cudaMemcpyDefault, run->stream);
 }
 
-cudaError_t dpr_job_begin(const dpr_run *run, dpr_job *j, dpr_recursion_args *args) {
+cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *j, dpr_recursion_args *args) {
     char *memory = run->workspace;
-    if (j->call->is_limited) {
-        const cudaError_t error = wait_for_stream(run);
-        if (error != cudaSuccess)
-            return error;
-        j->began = dpr_recursion_now();
-    }
     *args = j->args;
     args->arena = run->scratch;
     args->mailbox = run->out;
@@ -318,45 +309,50 @@ int dpr_job_has_ended(const dpr_run *run) {
 }
 
 /* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
- * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out. */
-static cudaError_t ask(cudaStream_t stream) {
-    const int is_forbidden = !stream && !dpr_home_has_legacy();
-    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(stream);
+ * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out, unless the
+ * wait has a limit. */
+static cudaError_t ask(const dpr_run *run, const dpr_job *j) {
+    const int is_forbidden = !run->stream && !dpr_home_has_legacy();
+    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(run->stream);
     (void)cudaGetLastError(); /* the question leaves its answer there */
-    return error == cudaErrorStreamCaptureImplicit ? dpr_home_wait() : error;
+    if (error != cudaErrorStreamCaptureImplicit)
+        return error;
+    return j->call->is_limited ? cudaErrorNotReady : dpr_home_wait();
 }
 
-/* Whether the run has had its time twice, and a second: its kernels look at the clock, but do not end while one of the
- * policy's functions does not return. */
-static int is_overdue(const dpr_job *j) {
-    return j->began > 0 && dpr_recursion_now() - j->began > 2 * j->call->max_seconds + 1;
+/* For how long the host waits for kernels. They look at the clock, but do not end while one of the policy's functions
+ * does not return. */
+static double patience(const dpr_recursion_call *call) {
+    return call->is_limited ? 2 * call->max_seconds + 1 : HUGE_VAL;
 }
 
-cudaError_t dpr_job_await(const dpr_run *run, dpr_job *j) {
-    cudaError_t error = cudaErrorNotReady;
-    while (error == cudaErrorNotReady && !dpr_job_has_ended(run)) {
-        error = ask(run->stream);
-        j->is_given_up = error == cudaErrorNotReady && is_overdue(j);
-        if (j->is_given_up)
-            error = cudaErrorLaunchTimeout;
+cudaError_t dpr_job_await(const dpr_run *run, const dpr_job *j) {
+    while (!dpr_job_has_ended(run)) {
+        const cudaError_t error = ask(run, j);
+        if (error != cudaErrorNotReady || dpr_recursion_now() - j->began > patience(j->call))
+            return error;
     }
-    return error == cudaErrorNotReady ? cudaSuccess : error;
+    return cudaSuccess;
 }
 
-cudaError_t dpr_job_wait(const dpr_run *run, const dpr_job *j) {
-    return j->is_given_up ? cudaErrorLaunchTimeout : wait_for_stream(run);
+cudaError_t dpr_job_wait(const dpr_run *run) {
+    return run->stream ? cudaStreamSynchronize(run->stream) : dpr_home_wait_for_legacy();
 }
 
-cudaError_t dpr_job_end(const dpr_run *run, dpr_job *j, const dpr_recursion_args *args) {
-    cudaError_t error = j->call->is_limited ? dpr_job_await(run, j) : cudaSuccess;
-    if (error != cudaSuccess || (!j->results && !j->spans))
+cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursion_args *args) {
+    cudaError_t error = cudaSuccess;
+    if (!j->results && !j->spans)
+        return cudaSuccess;
+    if (j->call->is_limited)
+        error = dpr_job_await(run, j);
+    if (error != cudaSuccess)
         return error;
     if (j->results)
         error = cudaMemcpyAsync(j->results, args->out, result_bytes(j), cudaMemcpyDefault, run->stream);
     if (error == cudaSuccess && j->spans)
         copy_spans(run, j, args);
     /* The mailbox may be full before copies are done; and after an error other runs may get it. */
-    const cudaError_t waited = dpr_job_wait(run, j);
+    const cudaError_t waited = dpr_job_wait(run);
     if (waited != cudaSuccess && j->spans)
         forget_spans(j);
     return error != cudaSuccess ? error : j->results ? waited : cudaSuccess;
@@ -365,28 +361,42 @@ cudaError_t dpr_job_end(const dpr_run *run, dpr_job *j, const dpr_recursion_args
 /* ---- The run ---- */
 
 /* Runs on the SMs of the stream, which may be fewer than the device's. */
-static dpr_status run_on_device(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy,
-                                letter *from) {
+static dpr_status run_on_device(const dpr_job *j, const dpr_strategy *strategy, letter *from) {
+    const dpr_recursion_call *call = j->call;
     dpr_device *gpu = dpr_ctx_gpu(call->ctx);
+    const double seconds = call->is_limited ? patience(call) : 0;
     dpr_run run = {.in = j,
                    .stream = call->stream,
                    .sms = dpr_device_residence(gpu).sms,
                    .max_pending = call->options.max_pending};
     dpr_misfit misfit = {0, 0};
-    dpr_status status = dpr_device_run_blocking(gpu, strategy, &run, from, sizeof *from, &misfit);
+    dpr_status status = dpr_device_run_limited(gpu, strategy, &run, from, sizeof *from, &misfit, seconds);
     if (status == DPR_ERR_STRATEGY_UNABLE && misfit.sms != 0) {
         run.sms = misfit.sms;
-        status = dpr_device_run_blocking(gpu, strategy, &run, from, sizeof *from, &misfit);
+        status = dpr_device_run_limited(gpu, strategy, &run, from, sizeof *from, &misfit, seconds);
     }
     return status;
 }
 
-static dpr_status run_apart(const dpr_recursion_call *call, dpr_job *j, const dpr_strategy *strategy, letter *from) {
+/* Launches of a run that is given up may stay pending for ever. A graph that is given up does not keep other threads
+ * from nested launches for as long. */
+static dpr_status run_apart(dpr_job *j, const dpr_strategy *strategy, letter *from) {
     j->begun = dpr_apart_begin(j->apart);
-    const dpr_status status = run_on_device(call, j, strategy, from);
+    j->began = dpr_recursion_now();
+    const dpr_status status = run_on_device(j, strategy, from);
+    j->is_given_up = status != DPR_OK && dpr_last_cuda_error() == cudaErrorNotReady;
+    if (j->is_given_up && j->apart == DPR_APART_NESTED)
+        dpr_apart_nested_forever();
     if (j->begun)
         dpr_apart_end(j->apart);
     return status;
+}
+
+/* Waits for the work that the run comes after, because time is to be counted from then on. */
+static dpr_status wait_for_work_before(const dpr_recursion_call *call) {
+    dpr_device *gpu = dpr_ctx_gpu(call->ctx);
+    const dpr_place here = {DPR_MEMORY_PINNED, dpr_ctx_device(call->ctx), dpr_device_home_of(gpu)->context};
+    return call->stream ? dpr_device_wait_for_stream(gpu, call->stream) : dpr_device_wait(here);
 }
 
 static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o, const char *engine) {
@@ -460,12 +470,15 @@ static dpr_status make_room(dpr_job *j) {
 
 static dpr_status run_with_memory(dpr_job *j, const dpr_strategy *strategy, dpr_recursion_report *report) {
     letter from;
-    dpr_status status = dpr_job_explain(j->call, run_apart(j->call, j, strategy, &from));
+    dpr_status status = j->call->is_limited ? wait_for_work_before(j->call) : DPR_OK;
+    if (status != DPR_OK)
+        return status;
+    status = dpr_job_explain(j->call, run_apart(j, strategy, &from));
     if (j->is_given_up)
-        return dpr_fail(DPR_ERR_LIMIT,
-                        "recursion \"%s\" takes longer than options->max_seconds, which is %g, and engine \"%s\" is "
-                        "still running, because a function of the policy does not return",
-                        j->call->recursion->name, j->call->max_seconds, strategy->name);
+        return dpr_fail_cuda(cudaErrorNotReady, DPR_ERR_LIMIT,
+                             "recursion \"%s\" takes longer than %g seconds, its limit (options->max_seconds), and "
+                             "kernels of engine \"%s\" are still running: a function of the policy may not return",
+                             j->call->recursion->name, j->call->max_seconds, strategy->name);
     j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
     if (j->unsolved)
         return DPR_OK;

@@ -34,7 +34,7 @@ typedef struct dpr_job {
     dpr_apart apart;   /* what its launches are */
     int begun;         /* what dpr_apart_begin() returned: 0 if a graph must not launch itself */
     unsigned launches; /* by the host */
-    double began;      /* dpr_recursion_now() when nothing was before the run in its stream; 0: nobody knows */
+    double began;      /* dpr_recursion_now() before the launches */
     int is_given_up;   /* 1: kernels of it may be in flight for ever */
 } dpr_job;
 
@@ -64,9 +64,8 @@ int dpr_job_is_tiny(const dpr_job *job);
 /* Sets sizes, given threads and args.slots. `fixed` as above. */
 void dpr_job_size(dpr_job *job, size_t fixed);
 
-/* Completes the arguments of a run, and copies roots from the host. If the call has a limit of time, waits for the work
- * before the run. */
-cudaError_t dpr_job_begin(const dpr_run *run, dpr_job *job, dpr_recursion_args *args);
+/* Completes the arguments of a run, and copies roots from the host. */
+cudaError_t dpr_job_begin(const dpr_run *run, const dpr_job *job, dpr_recursion_args *args);
 
 /* Puts a kernel into the run's stream, with `params` as its parameters. */
 cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *function, unsigned blocks, int cooperative,
@@ -75,16 +74,16 @@ cudaError_t dpr_job_launch(const dpr_run *run, const dpr_job *job, void *functio
 /* Whether the run's outcome is in the mailbox. */
 int dpr_job_has_ended(const dpr_run *run);
 
-/* Waits until the outcome is in the mailbox, or nothing is left to do in the stream. Gives up, with
- * cudaErrorLaunchTimeout, if the call has a limit of time and kernels do not end by themselves. */
-cudaError_t dpr_job_await(const dpr_run *run, dpr_job *job);
+/* Waits until the outcome is in the mailbox, or nothing is left to do in the stream. Gives up, with cudaErrorNotReady,
+ * if the call has a limit of time and kernels have had twice as long, and a second. */
+cudaError_t dpr_job_await(const dpr_run *run, const dpr_job *job);
 
-/* Waits until nothing of the run is in flight, unless it is given up. */
-cudaError_t dpr_job_wait(const dpr_run *run, const dpr_job *job);
+/* Waits until nothing of the run is in flight. */
+cudaError_t dpr_job_wait(const dpr_run *run);
 
 /* Copies results that fit no mailbox, and spans, to the host. Returns the error of the first copy, after which nothing
  * of the run is in flight unless it is given up. */
-cudaError_t dpr_job_end(const dpr_run *run, dpr_job *job, const dpr_recursion_args *args);
+cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recursion_args *args);
 
 /* Runs the job as a strategy that is in no list. Writes results and report, unless job->unsolved is set. */
 dpr_status dpr_job_run(dpr_job *job, const dpr_strategy *strategy, dpr_recursion_report *report);

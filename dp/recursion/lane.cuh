@@ -467,6 +467,11 @@ template <class P>
 __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned me,
                              unsigned threads, uint64_t undivided = 0) {
     for (unsigned i = begin + me; i < end; i += threads) {
+        if (i >= begin + threads) { /* the thread's second task, or a later one */
+            arena.check_limits(own.tasks);
+            if (arena.failed())
+                return;
+        }
         const bool had_room = arena.has_room();
         const typename P::task t = arena[i].at.task;
         const unsigned depth = arena[i].depth;
@@ -524,7 +529,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
             if (steps > budget || now - dry_since > patience_ns)
                 return;
         }
-        if (turn % 256 == 0) {
+        if (turn % 32 == 0) {
             arena.check_limits(own.tasks);
             if (__any_sync(~0u, arena.failed()))
                 return;

@@ -12,7 +12,7 @@ enum {
 };
 
 static int launch(const dpr_run *run) {
-    dpr_job *j = (dpr_job *)run->in;
+    const dpr_job *j = run->in;
     const dpr_recursion *r = j->call->recursion;
     dpr_recursion_args args;
     void *function = NULL, *params[] = {&args, (void *)j->call->data};

@@ -87,6 +87,8 @@ struct end_of_level {
         note_level(a, to - a.end);
         a.begin = to < args.capacity ? a.end : a.begin;
         a.end = to;
+        check_time(a);
+        a.finished = a.error != DPR_OK;
     }
 };
 
@@ -95,6 +97,7 @@ struct end_of_levels {
     __device__ void operator()(dpr_arena &a) const {
         a.begin = a.ahead_begin;
         a.end = a.ahead_end;
+        a.finished = a.error != DPR_OK;
     }
 };
 
@@ -132,9 +135,12 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
     const dpr_recursion_args &args = arena.args;
     const uint64_t began = begin_span(args);
     unsigned levels = 0;
-    while (begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
+    bool failed = false;
+    while (!failed && begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
         divide_level(arena, own, begin, end, threadIdx.x, blockDim.x, undivided);
         ++levels;
+        if (threadIdx.x == 0)
+            check_time(*args.arena);
         __threadfence();
         __syncthreads();
         const unsigned to = end_of(args);
@@ -142,7 +148,8 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
             note_level(*args.arena, to - end);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
-        __syncthreads(); /* all have read end_of() */
+        failed = arena.failed();
+        __syncthreads(); /* all have read the same words */
     }
     end_span(args, began, DPR_SPAN_DIVIDE, blockIdx.x);
     if (threadIdx.x == 0) {
@@ -173,7 +180,7 @@ template <class P>
 __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, uint64_t undivided,
                       unsigned *meetings) {
     const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
-    for (int level = 0; level < 64 && now.begin < now.end && now.end - now.begin < enough; ++level) {
+    for (int level = 0; level < 64 && !now.finished && now.begin < now.end && now.end - now.begin < enough; ++level) {
         if (now.end == arena.args.capacity)
             return now;
         if (now.end - now.begin <= blockDim.x) {
@@ -230,13 +237,14 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
                    args.slots};
     dpr_arena &a = *args.arena;
     unsigned meetings = 0;
-    const bool reported = blockIdx.x == 0 && args.first_tasks > 0 && run_at_once(arena, shared);
+    const uint64_t deadline = time_now() + args.max_ns;
+    const bool reported = blockIdx.x == 0 && args.first_tasks > 0 && run_at_once(arena, shared, deadline);
     if (reported && gridDim.x == 1)
         return;
     if (me == 0) {
         a.nodes = a.end = args.count;
         a.steps = args.budget;
-        a.deadline = time_now() + args.max_ns;
+        a.deadline = deadline;
         a.reported = reported;
     }
     if (args.count >= blockDim.x)

@@ -149,8 +149,10 @@ static cudaError_t run_graph(scene *s) {
     s->job->launches++;
     if (error == cudaSuccess)
         error = finish_phases(s);
-    if (s->job->is_given_up)
-        return error; /* to destroy the graph would be to wait for it */
+    if (error == cudaErrorNotReady) { /* the run is given up */
+        dpr_graphs_abandon(graphs_of(s), graph);
+        return error;
+    }
     const cudaError_t last = dpr_graphs_give_back(graphs_of(s), graph, error == cudaSuccess);
     return error == cudaSuccess ? last : error;
 }
@@ -180,7 +182,8 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
         error = engine(&s);
     if (error == cudaSuccess)
         return dpr_job_end(run, s.job, &s.args);
-    (void)dpr_job_wait(run, s.job); /* what was launched must end before a run of the other kind begins (apart.h) */
+    if (error != cudaErrorNotReady) /* it is not given up */
+        (void)dpr_job_wait(run);    /* what was launched must end before a run of the other kind begins (apart.h) */
     return error;
 }
 

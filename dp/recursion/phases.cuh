@@ -155,6 +155,7 @@ template <class P> struct worker {
     /* Returns how many children node i has, and sets the first of them. If it is still pending, solves it. */
     __device__ unsigned settle(unsigned i, unsigned *first) {
         const unsigned state = arena.state_of(i);
+        check_time(*arena.args.arena);
         if (state == pending && !arena.failed()) {
             atomicAdd(&arena.args.arena->serialised, 1);
             solve_alone(i);
@@ -167,6 +168,7 @@ template <class P> struct worker {
         if constexpr (has_teams<P>) {
             while (threadIdx.x == 0) {
                 const unsigned i = begin + atomicAdd(&arena.args.arena->taken, 1);
+                arena.check_limits(own.tasks);
                 if (i >= end || arena.failed())
                     return;
                 if (arena.state_of(i) == pending) {
@@ -177,6 +179,7 @@ template <class P> struct worker {
         } else {
             solve_tasks(arena, own, begin, end, arena.args.budget);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
+                arena.check_limits(own.tasks);
                 if (own.busy())
                     own.go(lane<P>::detour::leave);
                 solve_tasks(arena, own, end, end, arena.args.budget);

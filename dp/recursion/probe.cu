@@ -21,19 +21,24 @@ struct measured {
 };
 static_assert(sizeof(node<measured>) == 32, "a node of most policies has about as many bytes");
 
+/* Nodes of all lanes, several of which have the same one: memory of an own for each would have to be allocated, for
+ * which CUDA takes 10 ms when a process does so for the first time. */
+constexpr unsigned places = 4096;
+__device__ node<measured> memory[places];
+
 /* Nodes are taken again from the first on. */
 struct end_of_operations {
     __device__ void operator()(dpr_arena &a) const { a.nodes = 0; }
 };
 
-/* A lane takes a node, writes a task to it, and counts it at a parent, which it shares with one other lane. */
+/* A lane takes a node, writes a task to it, and counts it at a parent. */
 __device__ void hand_out(const nodes<measured> &arena) {
-    const unsigned i = arena.take(1, arena.has_room());
-    if (i == no_node)
+    const unsigned taken = arena.take(1, arena.has_room()), i = taken % places, parent = taken / 2 % places;
+    if (taken == no_node)
         return;
-    arena[i].at.task = {{i, i, i}};
-    arena.make(i, i / 2, 0, pending);
-    arena.was_last_child(i / 2);
+    arena[i].at.task = {{taken, taken, taken}};
+    arena.make(i, parent, 0, pending);
+    arena.was_last_child(parent);
 }
 
 /* All blocks meet `rounds` times, before that with an operation of each lane. Returns when the last meeting was. */
@@ -53,13 +58,13 @@ __global__ __launch_bounds__(DPR_MOST_LANES, 1) void probe_kernel(const __grid_c
     unsigned meetings = 0;
     dpr_recursion_args args = {};
     args.arena = static_cast<dpr_arena *>(in.run.scratch);
-    args.nodes = in.run.workspace;
+    args.nodes = memory;
     args.capacity = lanes;
     args.mailbox = static_cast<uint64_t *>(in.run.out);
     args.tag = in.run.tag;
     const nodes<measured> arena = {args, data, nullptr};
-    if (in.rounds > 0)
-        arena.make_parent(me, 0, 2, 2 * in.rounds);
+    if (in.rounds > 0 && me < places)
+        arena.make_parent(me, 0, 2, lanes * in.rounds); /* more than are counted, so that none is the last */
     wait_for_grid();
     const uint64_t began = time_now(), met = time_rounds<false>(arena, in.rounds, &meetings),
                    ended = time_rounds<true>(arena, in.rounds, &meetings);
@@ -76,11 +81,6 @@ dpr_kernel kernel(const dpr_key *) {
     return {reinterpret_cast<const void *>(&probe_kernel), DPR_MOST_LANES, 0, 1, 0, nullptr};
 }
 
-size_t workspace_bytes(const dpr_run *run) {
-    const auto *probe = static_cast<const dpr_probe *>(run->in);
-    return probe->rounds > 0 ? size_t{probe->blocks} * probe->threads * sizeof(node<measured>) : 0;
-}
-
 int launch(const dpr_run *run) {
     const auto *probe = static_cast<const dpr_probe *>(run->in);
     dpr_launch launch = {};
@@ -92,7 +92,6 @@ int launch(const dpr_run *run) {
     args.run.out = run->out;
     args.run.tag = run->tag;
     args.run.scratch = run->scratch;
-    args.run.workspace = run->workspace;
     args.rounds = probe->rounds;
     return run->enqueue(run, &launch, &args.run);
 }
@@ -109,5 +108,4 @@ const dpr_strategy dpr_recursion_probe = {
     .scratch_bytes = DPR_SCRATCH_BYTES,
     .kernel = dpr::recursion::kernel,
     .launch = dpr::recursion::launch,
-    .workspace_bytes = dpr::recursion::workspace_bytes,
 };

@@ -17,9 +17,9 @@ typedef struct dpr_probe_times {
     uint32_t operations_ns; /* of as many, before each of which every lane makes a node that another lane could take */
 } dpr_probe_times;
 
-/* The kernel's arguments. The workspace of a run with rounds has a node for each lane. */
+/* The kernel's arguments. */
 typedef struct dpr_probe_args {
-    dpr_kernel_args run; /* only out, tag, scratch and workspace are set */
+    dpr_kernel_args run; /* only out, tag and scratch are set */
     uint32_t rounds;
 } dpr_probe_args;
 

@@ -168,6 +168,12 @@ dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void 
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit);
 
+/* The same, but gives up after so many seconds unless they are 0, with DPR_ERR_CUDA and cudaErrorNotReady: then kernels
+ * of the run are in flight, and may write run->workspace and what the run's arguments point to. A strategy whose
+ * launch() waits gives up by returning cudaErrorNotReady. */
+dpr_status dpr_device_run_limited(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                  size_t result_bytes, dpr_misfit *misfit, double seconds);
+
 /* Runs in the device's own stream, whatever runs in others, and returns when the `result_bytes` bytes of the result are
  * at host_out, or after about so many seconds: then DPR_ERR_CUDA, and the run may still come to its turn, without
  * writing host_out. The strategy takes scratch memory, and the SMs are run->sms. DPR_ERR_STRATEGY_UNABLE if the SMs do

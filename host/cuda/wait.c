@@ -150,24 +150,54 @@ static dpr_status mailboxes_lost(const dpr_device *device) {
                     device->home.ordinal);
 }
 
-/* Called in the home. */
+/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
+ * stream, nobody may ask that one. */
+static cudaError_t ask(cudaStream_t stream) {
+    const int is_forbidden = !stream && !dpr_home_has_legacy();
+    const cudaError_t error = is_forbidden ? cudaErrorNotReady : cudaStreamQuery(stream);
+    if (error != cudaSuccess)
+        (void)cudaGetLastError(); /* the question leaves its answer there */
+    return error == cudaErrorStreamCaptureImplicit ? cudaErrorNotReady : error;
+}
+
+/* Waits until the result is there, or the stream's work is done, for about so long. Returns whether it is. */
+static int await(const dpr_run *run, const dpr_mailbox *box, size_t result_bytes, double seconds) {
+    const struct timespec start = dpr_now();
+    cudaError_t error = cudaErrorNotReady;
+    while (!dpr_mailbox_wait(box, result_bytes) && error == cudaErrorNotReady) {
+        if ((double)dpr_ns_since(start) > 1e9 * seconds)
+            return 0;
+        error = ask(run->stream);
+    }
+    return 1;
+}
+
+/* Waits for an enqueued run to end, `seconds` long at most unless that is 0. */
+static dpr_status finish(const dpr_device *device, const dpr_strategy *strategy, const dpr_run *run,
+                         const dpr_mailbox *box, void *host_out, size_t result_bytes, double seconds) {
+    if (seconds > 0 && !await(run, box, result_bytes, seconds))
+        return dpr_fail_cuda(cudaErrorNotReady, DPR_ERR_CUDA, "%s: the kernels have not ended after %g seconds",
+                             strategy->name, seconds);
+    const dpr_status status = must_end(device, run) ? synchronise(strategy, run->stream) : DPR_OK;
+    return status == DPR_OK ? collect(strategy, run, box, host_out, result_bytes) : status;
+}
+
+/* Called in the home. A launch that fails with cudaErrorNotReady has kernels in flight that may write the mailbox. */
 static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                              size_t result_bytes, dpr_misfit *misfit) {
+                              size_t result_bytes, dpr_misfit *misfit, double seconds) {
     dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
     if (!box)
         return mailboxes_lost(device);
     dpr_status status = dpr_device_launch(device, strategy, run, misfit);
-    const int enqueued = status == DPR_OK;
-    if (enqueued && must_end(device, run))
-        status = synchronise(strategy, run->stream);
+    const int enqueued = status == DPR_OK || dpr_last_cuda_error() == cudaErrorNotReady;
     if (status == DPR_OK)
-        status = collect(strategy, run, box, host_out, result_bytes);
+        status = finish(device, strategy, run, box, host_out, result_bytes, seconds);
     dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
     return status;
 }
 
 static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                               size_t result_bytes, dpr_misfit *misfit) {
+                               size_t result_bytes, dpr_misfit *misfit, double seconds) {
     dpr_status status = DPR_OK;
     if (run->stream) {
         status = check_not_captured(device, run->stream);
@@ -178,43 +208,19 @@ static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy,
     if (status != DPR_OK)
         return status;
     if (host_out)
-        return run_to_host(device, strategy, run, host_out, result_bytes, misfit);
+        return run_to_host(device, strategy, run, host_out, result_bytes, misfit, seconds);
     status = dpr_device_launch(device, strategy, run, misfit);
     return status == DPR_OK ? synchronise(strategy, run->stream) : status;
 }
 
-/* Waits until the result is there, or the stream's work is done, for about so long. Returns whether it is. */
-static int await(const dpr_run *run, const dpr_mailbox *box, size_t result_bytes, double seconds) {
-    const struct timespec start = dpr_now();
-    cudaError_t error = cudaErrorNotReady;
-    while (!dpr_mailbox_wait(box, result_bytes) && error == cudaErrorNotReady) {
-        if ((double)dpr_ns_since(start) > 1e9 * seconds)
-            return 0;
-        error = cudaStreamQuery(run->stream);
-        if (error != cudaSuccess)
-            (void)cudaGetLastError(); /* the question leaves its answer there */
-    }
-    return 1;
-}
-
 /* Called in the home. */
-static dpr_status run_within(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                             size_t result_bytes, double seconds) {
+static dpr_status run_apart(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                            size_t result_bytes, double seconds) {
     dpr_misfit misfit = {0, 0};
     const cudaError_t error = own_stream(device, &run->stream);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "making a stream");
-    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
-    if (!box)
-        return mailboxes_lost(device);
-    dpr_status status = dpr_device_launch(device, strategy, run, &misfit);
-    const int enqueued = status == DPR_OK;
-    if (enqueued)
-        status = await(run, box, result_bytes, seconds)
-                     ? collect(strategy, run, box, host_out, result_bytes)
-                     : dpr_fail(DPR_ERR_CUDA, "%s: the device was busy for %g seconds", strategy->name, seconds);
-    dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
-    return status;
+    return run_to_host(device, strategy, run, host_out, result_bytes, &misfit, seconds);
 }
 
 dpr_status dpr_device_run_within(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
@@ -227,7 +233,7 @@ dpr_status dpr_device_run_within(dpr_device *device, const dpr_strategy *strateg
     dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    status = run_within(device, strategy, run, host_out, result_bytes, seconds);
+    status = run_apart(device, strategy, run, host_out, result_bytes, seconds);
     dpr_home_leave(&visit);
     return status;
 }
@@ -240,15 +246,20 @@ static void complete_report(const dpr_run *run) {
     memset((char *)run->launch_report + written, 0, run->report_size - written);
 }
 
-dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                                   size_t result_bytes, dpr_misfit *misfit) {
+dpr_status dpr_device_run_limited(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                  size_t result_bytes, dpr_misfit *misfit, double seconds) {
     dpr_visit visit;
     dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit);
+    status = run_and_wait(device, strategy, run, host_out, result_bytes, misfit, seconds);
     dpr_home_leave(&visit);
     if (status == DPR_OK)
         complete_report(run);
     return status;
+}
+
+dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                                   size_t result_bytes, dpr_misfit *misfit) {
+    return dpr_device_run_limited(device, strategy, run, host_out, result_bytes, misfit, 0);
 }

@@ -155,13 +155,22 @@ class Dpr:
         self.check(function(self.bytes(self.x), self.ffi.new("void *[]", [self.ffi.cast("void *", out) for out in outs])))
         return [*total, *extremes]
 
+    def segments(self, offsets):
+        """Segments of x with these offsets, an array that the caller keeps."""
+        return self.sized("dpr_segments *", count=offsets.size - 1, begins=self.bytes(offsets), dtype=self.lib.DPR_I64)
+
     def sums_of_segments(self, function):
         """What the function, which must succeed, gives for the first four elements of x, and for the others."""
         offsets, sums = np.array([0, 4, 10]), np.zeros(2)
-        segments = self.sized("dpr_segments *", count=2, begins=self.bytes(offsets), dtype=self.lib.DPR_I64)
         self.check(function(self.bytes(self.x), self.bytes(sums), self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM,
-                            segments))
+                            self.segments(offsets)))
         return [*sums]
+
+    def sum_of_one_segment(self, function):
+        """The sum that the function's partial result of the segment from the fifth element of x on gives."""
+        offsets = np.array([4, 10])
+        return self.finished(lambda x, n, partial: function(
+            self.context, x, partial, n, self.lib.DPR_F64, self.lib.DPR_SUM, self.segments(offsets), 0, self.null))
 
     def sums_of_runs(self, function):
         """What the function, which must succeed, gives for two runs of keys of x: how many there are, and their sums."""
@@ -283,6 +292,8 @@ CALLS = {
     "dpr_reduce_segments": lambda d, f: (d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null)), [10, 45]),
     "dpr_reduce_segments_async": lambda d, f: (
         d.sums_of_segments(lambda *rest: f(d.context, *rest, d.null, d.null)), [10, 45]),
+    "dpr_reduce_segments_partial": lambda d, f: (d.sum_of_one_segment(f), 45),
+    "dpr_reduce_segments_partial_async": lambda d, f: (d.sum_of_one_segment(lambda *rest: f(*rest, d.null)), 45),
     "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
     "dpr_reduce_by_key_async": lambda d, f: (d.sums_of_runs(
         lambda keys, dtype, x, unique, out, runs, *rest: f(d.context, keys, dtype, x, unique, out, runs, 2, *rest,

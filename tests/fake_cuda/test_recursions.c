@@ -395,7 +395,7 @@ RECURSION_TEST(outcomes_become_statuses) {
         {{.error = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
         {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
         {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
-        {{.error = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "options->max_seconds, which is 86400"},
+        {{.error = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "takes longer than 86400 seconds"},
         {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
         {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
         {{.error = DPR_ERR_STRATEGY_UNABLE}, DPR_ERR_CUDA, "lost tasks of recursion \"successor\""},
@@ -420,13 +420,33 @@ RECURSION_TEST(a_run_is_given_up) {
         fixture->options.max_seconds = 1e-3;
         fake_recursion.is_stuck = 1;
         EXPECT_STATUS(DPR_ERR_LIMIT, run(fixture, stream));
-        EXPECT_CONTAINS(dpr_last_error(), "is still running");
+        EXPECT_CONTAINS(dpr_last_error(), "are still running");
+        EXPECT_EQ_I64(cudaErrorNotReady, dpr_last_cuda_error());
         EXPECT_TRUE(fake_is_working());
         fake_recursion.is_stuck = 0;
         fake_set_busy(0);
         EXPECT_TRUE(has_results(fixture, 0));
         expect_run(fixture, stream);
     }
+}
+
+/* Its kernels write their mailbox when other runs, in another stream, have ended. */
+RECURSION_TEST(a_run_that_is_given_up_keeps_its_mailbox) {
+    dpr_stream other = gpu_stream_create();
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        fixture->options.max_seconds = 1e-3;
+        fake_recursion.is_stuck = 1;
+        EXPECT_STATUS(DPR_ERR_LIMIT, run(fixture, fixture->stream));
+        fake_recursion.is_stuck = 0;
+        fake_set_busy(0);
+        fixture->options.max_seconds = 0;
+        expect_run(fixture, other);
+        EXPECT_TRUE(fake_is_working());
+        EXPECT_TRUE(gpu_stream_wait(fixture->stream));
+        expect_run(fixture, other);
+    }
+    EXPECT_TRUE(gpu_stream_destroy(other));
 }
 
 RECURSION_TEST(a_kernel_without_an_outcome_is_a_status) {
