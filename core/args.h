@@ -56,6 +56,7 @@ typedef struct dpr_segment_groups {
     uint32_t which;    /* DPR_SEGMENTS_* */
     uint32_t room;     /* in the list of long segments */
     uint32_t slices;   /* of all long segments together, not counting that each has at least one */
+    uint32_t longest;  /* elements of a segment that is not long */
 } dpr_segment_groups;
 
 /* The arguments of kernels of segments. */

@@ -1,5 +1,5 @@
 /* segments.group: a group of neighbouring threads reduces a segment: a few lanes, a warp or a block, by the average
- * length; and all blocks those that are long for a block (segments_rounds.cuh). It runs everything that segments.merge
+ * length; and all blocks those that are long (segments_rounds.cuh). It runs everything that segments.merge
  * does not: segments given by begins and ends, in any memory and on GPUs of any compute capability, and the operations
  * of measures.cuh (segments_measures.cu). */
 #include "segments_group.h"
@@ -23,11 +23,9 @@ template <class M> struct group_worker {
         return reduce_share<M>(static_cast<const typename M::storage *>(args.run.in), r.first, r.count, lane, step);
     }
 
-    __device__ value merge(value x, unsigned size, row_range<row> rows) const {
+    __device__ value merge(value x, unsigned size) const {
         if (size <= 32)
-            return reduce_group<M>(x, args.groups.log_size);
-        if (rows.count > 0)
-            x = gather(rows);
+            return reduce_group<M>(x, 31 - __clz(static_cast<int>(size)));
         x = reduce_block<M>(x);
         __syncthreads();
         return x;
@@ -115,16 +113,12 @@ uint32_t log_size_of(const dpr_run *run) {
     return average > 4096 ? log_group_threads : log;
 }
 
-/* The array may have a segment that is long for a block. */
-bool may_be_long(const dpr_run *run) {
-    return run->count > longest_of_block;
-}
-
 /* The list has room for all long segments that do not overlap, up to `most_room`. */
 dpr_segment_groups groups_of(const dpr_run *run) {
-    dpr_segment_groups groups = {log_size_of(run), DPR_SEGMENTS_ALL, 0, 0};
-    if (may_be_long(run)) {
-        const uint64_t room = std::clamp(uint64_t{run->count} / longest_of_block, least_room, most_room);
+    dpr_segment_groups groups = {log_size_of(run), DPR_SEGMENTS_ALL, 0, 0, 0};
+    groups.longest = groups.log_size == log_group_threads ? longest_of_block : longest_of_warp;
+    if (run->count > groups.longest) {
+        const uint64_t room = std::clamp(uint64_t{run->count} / groups.longest, least_room, most_room);
         groups.which = DPR_SEGMENTS_SHORT;
         groups.room = static_cast<uint32_t>(std::min(room, run->segments->count));
         groups.slices = slices_of_block * static_cast<uint32_t>(run->limits.max_blocks);
@@ -153,7 +147,7 @@ int launch_for(const dpr_run *run, dpr_segment_groups groups, uint64_t items) {
 int launch(const dpr_run *run) {
     dpr_segment_groups groups = groups_of(run);
     const int error = launch_for(run, groups, run->segments->count);
-    if (error || !may_be_long(run))
+    if (error || groups.which == DPR_SEGMENTS_ALL)
         return error;
     groups.log_size = log_group_threads;
     groups.which = DPR_SEGMENTS_LONG;

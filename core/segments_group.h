@@ -10,9 +10,9 @@ namespace dpr {
 constexpr uint32_t log_group_threads = 8;
 constexpr unsigned group_threads = 1 << log_group_threads;
 
-/* A block leaves a segment of more elements to a second launch, in which all blocks share it: it would read so many of
- * F32 in 14 us on an H100. */
-constexpr uint64_t longest_of_block = 1 << 15;
+/* A block, or a warp, leaves a segment of more elements to a second launch, in which all blocks share it: a block reads
+ * so many of F32 in 14 us on an H100. */
+constexpr uint32_t longest_of_block = 1 << 15, longest_of_warp = 1 << 13;
 
 /* A unit of slices, in elements. A block reads a slice of a long segment at a time, which is of whole units, because
  * combining slices takes time, too. An H100's block reads a unit of F32 in 4 us. */

@@ -20,9 +20,8 @@ template <class O> struct measure_worker {
     uint64_t *of_warp; /* in shared memory: room for an accumulator of each warp */
 
     using unit = packet<storage>;
-    /* Loads of a thread that are in flight: elements, and vectors of which not more than 16 elements are added at once,
-     * because the code of each is long. */
-    static constexpr unsigned some = 4, vectors = unit::size < 4 ? 4 : 16 / unit::size;
+    /* Loads of a thread that are in flight: elements, and vectors, of which more would take too many registers. */
+    static constexpr unsigned some = 4, vectors = unit::size < 8 ? 2 : 1;
 
     /* Reads elements, or whole vectors if that is most of the segment. */
     __device__ dpr_acc read(segment_range r, unsigned lane, unsigned step) const {
@@ -30,13 +29,19 @@ template <class O> struct measure_worker {
         const unsigned bytes = reinterpret_cast<uintptr_t>(in) % sizeof(unit),
                        head = (sizeof(unit) - bytes) % sizeof(unit) / sizeof(storage);
         accumulation<O> a;
-        uint64_t skipped = 0; /* elements in vectors, which begin behind the first `head` */
+        uint64_t i = lane, skipped = 0; /* elements in vectors, which begin behind the first `head` */
         if (unit::size > 1 && bytes % sizeof(storage) == 0 && r.count >= uint64_t{vectors + 1} * unit::size * step) {
             const uint64_t n = (r.count - head) / unit::size;
             read_vectors(a, reinterpret_cast<const unit *>(in + head), n, lane, step);
             skipped = n * unit::size;
+        } else {
+            i = read_most(a, in, r.count, lane, step);
         }
-        read_elements(a, r.count - skipped, lane, step, [&](uint64_t i) { return in[i < head ? i : i + skipped]; });
+#pragma unroll 1
+        for (; i < r.count - skipped; i += step) {
+            const storage x = in[i < head ? i : i + skipped];
+            a.template add<1>([&](int) { return x; });
+        }
         return a.general();
     }
 
@@ -57,45 +62,50 @@ template <class O> struct measure_worker {
         }
     }
 
-    template <class At>
-    __device__ static void read_elements(accumulation<O> &a, uint64_t n, unsigned lane, unsigned step, At at) {
+    /* Returns the first element that is left. */
+    __device__ static uint64_t read_most(accumulation<O> &a, const storage *in, uint64_t n, unsigned lane,
+                                         unsigned step) {
         uint64_t i = lane;
 #pragma unroll 1
         for (; i + (some - 1) * step < n; i += some * step) {
             storage e[some];
 #pragma unroll
             for (unsigned k = 0; k < some; ++k)
-                e[k] = at(i + k * step);
+                e[k] = in[i + k * step];
             a.template add<some>([&](int k) { return e[k]; });
         }
-#pragma unroll 1
-        for (; i < n; i += step) {
-            const storage x = at(i);
-            a.template add<1>([&](int) { return x; });
-        }
+        return i;
     }
 
     /* There is one place that merges, because the code is long. */
-    __device__ dpr_acc merge(dpr_acc a, unsigned size, row_range<row> rows) const {
-        unsigned n = rows.count > 0 ? rows.share() : 1, lanes = size < 32 ? size : 32;
+    __device__ dpr_acc merge(dpr_acc a, unsigned size) const {
+        unsigned n = 1, lanes = size < 32 ? size : 32;
         if (size == 1)
             return a;
 #pragma unroll 1
         for (bool of_warps = false;; of_warps = true) {
-            a = merge_lanes<O::op, O::dtype>(
-                n, lanes, [&](unsigned i) { return rows.count > 0 ? dpr_acc_load(O::op, O::dtype, 1, rows[i].w) : a; });
+            a = merge_lanes<O::op, O::dtype>(n, lanes, [&](unsigned) { return a; });
             if (size <= 32 || of_warps)
                 return a;
             if (threadIdx.x % 32 == 0)
                 dpr_acc_store(O::op, O::dtype, &a, of_warp + threadIdx.x / 32 * words);
             __syncthreads();
-            rows.count = 0;
             lanes = group_warps;
             n = threadIdx.x < lanes;
             if (n > 0)
                 a = dpr_acc_load(O::op, O::dtype, 1, of_warp + threadIdx.x * words);
             __syncthreads(); /* before the next accumulators are stored */
         }
+    }
+
+    __device__ dpr_acc gather(row_range<row> rows) const {
+        dpr_acc a = dpr_acc_neutral(O::op, O::dtype);
+#pragma unroll 1
+        for (unsigned i = 0; i < rows.share(); ++i) {
+            const dpr_acc next = dpr_acc_load(O::op, O::dtype, 1, rows[i].w);
+            dpr_acc_combine(O::op, O::dtype, &a, &next);
+        }
+        return a;
     }
 
     __device__ row row_of(const dpr_acc &a) const {
@@ -115,8 +125,12 @@ template <class O> struct measure_worker {
     }
 };
 
+/* Blocks on an SM that have enough registers. Short segments take 1.7 times as long with two as with three. */
+template <dpr_dtype D> constexpr int measure_blocks = element<D>::kind &DPR_KIND_COMPLEX ? 2 : 3;
+
 template <dpr_dtype D, dpr_nan N>
-__global__ void __launch_bounds__(group_threads, 2) measures_kernel(const __grid_constant__ dpr_segment_args args) {
+__global__ void __launch_bounds__(group_threads, measure_blocks<D>)
+    measures_kernel(const __grid_constant__ dpr_segment_args args) {
     __shared__ uint64_t of_warp[group_warps * DPR_ACC_WORDS];
     const auto work = [&](auto o) { reduce_segments(args, measure_worker<decltype(o)>{args, of_warp}); };
     let_next_launch();

@@ -1,8 +1,8 @@
 /* How the blocks of segments.group go through segments. In each round every group of neighbouring threads reduces one,
- * and then the whole block those that are long for a group. A segment that is long for a block is left to a second
- * launch, in which all blocks share it: the first launch lists these segments in workspace, and the second one divides
- * them into slices of about the same size. The block that reduces the last slice of a segment combines the values of
- * all of them.
+ * and then a warp those that are long for its groups. A segment that is long for a warp, or for a block if blocks are
+ * the groups, is left to a second launch, in which all blocks share it: the first launch lists these segments in
+ * workspace, and the second one divides them into slices of about the same size. The block that reduces the last slice
+ * of a segment combines the values of all of them.
  *
  * How a segment is divided depends on its length and on the lengths of all long segments together, not on the order of
  * the list, which differs from run to run. So the results are the same in each run.
@@ -13,8 +13,9 @@
  *   value                     what threads exchange
  *   row, row_of(value)        its form in workspace
  *   read(r, lane, step)       the value of elements `lane`, `lane + step` ... of a range
- *   merge(value, size, rows)  the value of each `size` neighbouring threads, valid in the first of them. `size` is that
- *                             of a group or of the block. If there are rows, the block merges them instead
+ *   merge(value, size)        the value of each `size` neighbouring threads, valid in the first of them. `size` is that
+ *                             of a group, a warp or the block
+ *   gather(rows)              the value of the rows that a thread shares
  *   write(i, r, value)        writes the result of segment `i`, which is this range */
 #ifndef DPR_CORE_SEGMENTS_ROUNDS_CUH
 #define DPR_CORE_SEGMENTS_ROUNDS_CUH
@@ -25,7 +26,7 @@
 
 namespace dpr {
 
-/* A group leaves a segment to the block if each of its threads would read more elements than this. An estimate. */
+/* A group leaves a segment to its warp if each of its threads would read more elements than this. An estimate. */
 constexpr unsigned longest_share = 128;
 
 struct segment_range {
@@ -166,8 +167,8 @@ template <class W> struct segment_rounds {
     __device__ bool takes(uint64_t count) const {
         if (args.groups.which == DPR_SEGMENTS_ALL)
             return true;
-        return args.groups.which == DPR_SEGMENTS_SHORT ? count <= longest_of_block
-                                                       : count > (listed > 0 ? 0 : longest_of_block);
+        return args.groups.which == DPR_SEGMENTS_SHORT ? count <= args.groups.longest
+                                                       : count > (listed > 0 ? 0 : args.groups.longest);
     }
 
     __device__ void write(uint64_t item, segment_range r, const typename W::value &x) const {
@@ -178,45 +179,54 @@ template <class W> struct segment_rounds {
         worker.write(item, r, x);
     }
 
-    /* Reduces items first, first + 1 ..., one for each group: job 0 is all groups together, each for its own item, and
-     * job g is the block for the item of group g - 1, if that is long for a group. There is one place that reads and
-     * one that merges, because the code is long. */
-    __device__ void reduce(uint64_t first) const {
-        const unsigned size = 1u << args.groups.log_size, groups = group_threads / size, first_job = groups == 1;
-        const uint64_t longest_of_group = groups == 1 ? 0 : uint64_t{longest_share} * size;
+    /* Reduces an item by `step` threads, of which this is number `lane`, and writes its result. There is one place that
+     * reads and one that merges, because the code is long. */
+    __device__ void reduce_item(uint64_t item, segment_range r, unsigned lane, unsigned step, bool writes) const {
+        typename W::value x = worker.read(r, lane, step);
 #pragma unroll 1
-        for (unsigned job = first_job; job <= groups; ++job) {
-            const bool is_whole = job > 0; /* the whole block */
-            const unsigned step = is_whole ? group_threads : size, lane = threadIdx.x % step;
-            const uint64_t item = first + (is_whole ? job - 1 : threadIdx.x / size);
+        for (bool has_met = listed == 0;; has_met = true) {
+            x = worker.merge(x, step);
+            if (has_met)
+                break;
+            const row_range<row> rows = meet(x, item);
+            writes = rows.count > 0;
+            if (!writes)
+                break;
+            x = worker.gather(rows);
+        }
+        if (lane == 0 && writes)
+            write(item, r, x);
+    }
+
+    /* Reduces items first, first + 1 ..., one for each group, and then by the whole warp those of its groups that are
+     * long for a group. Groups of more than a warp are the block. */
+    __device__ void reduce(uint64_t first) const {
+        const unsigned size = 1u << args.groups.log_size;
+        unsigned step = size, lane = threadIdx.x % size, left = 0; /* a bit for the first thread of each such group */
+        uint64_t item = first + threadIdx.x / size;
+#pragma unroll 1
+        for (bool by_groups = true;; by_groups = false) {
             segment_range r = {0, 0};
             if (item < items)
                 r = listed > 0 ? range_of_slice(item, slot_of(item)) : range_of(item);
             const bool is_taken = item < items && takes(r.count);
-            const bool is_long = is_taken && (groups == 1 || r.count > longest_of_group);
-            if (args.groups.which == DPR_SEGMENTS_SHORT && item < items && !is_taken && job == first_job && lane == 0)
+            const bool is_long = is_taken && by_groups && size < 32 && r.count > uint64_t{longest_share} * size;
+            const bool writes = is_taken && !is_long;
+            if (args.groups.which == DPR_SEGMENTS_SHORT && item < items && !is_taken && lane == 0)
                 list_segment(args, item, r.count);
-            if (is_whole && !is_long)
-                continue;
-            bool writes = is_taken && is_long == is_whole;
+            if (size > 32 && !writes)
+                return;
             if (!writes)
                 r.count = 0;
-            typename W::value x = worker.read(r, lane, step);
-            row_range<row> rows = {nullptr, 0};
-#pragma unroll 1
-            for (bool has_met = listed == 0;; has_met = true) {
-                x = worker.merge(x, step, rows);
-                if (has_met)
-                    break;
-                rows = meet(x, item);
-                writes = rows.count > 0;
-                if (!writes)
-                    break;
-            }
-            if (lane == 0 && writes)
-                write(item, r, x);
-            if (!is_whole && !__syncthreads_or(is_long))
-                break;
+            reduce_item(item, r, lane, step, writes);
+            if (by_groups && size < 32)
+                left = __ballot_sync(~0u, is_long && lane == 0);
+            if (left == 0)
+                return;
+            item = first + (threadIdx.x / 32 * 32 + static_cast<unsigned>(__ffs(static_cast<int>(left))) - 1) / size;
+            left &= left - 1;
+            step = 32;
+            lane = threadIdx.x % 32;
         }
     }
 

@@ -529,7 +529,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
             if (steps > budget || now - dry_since > patience_ns)
                 return;
         }
-        if (turn % 32 == 0) {
+        if (turn % 64 == 0) {
             arena.check_limits(own.tasks);
             if (__any_sync(~0u, arena.failed()))
                 return;

@@ -72,6 +72,9 @@ template <class Decide> __device__ turn meet(const dpr_recursion_args &args, uns
     return {a.begin, a.end, a.finished != 0, a.few != 0, a.steps};
 }
 
+/* Levels between two looks at the clock and for errors, for which all blocks wait. */
+constexpr unsigned levels_until_look = 16;
+
 /* A level was divided into so many tasks. */
 __device__ inline void note_level(dpr_arena &a, unsigned tasks) {
     ++a.levels;
@@ -87,8 +90,10 @@ struct end_of_level {
         note_level(a, to - a.end);
         a.begin = to < args.capacity ? a.end : a.begin;
         a.end = to;
-        check_time(a);
-        a.finished = a.error != DPR_OK;
+        if (a.levels % levels_until_look == 0) {
+            check_time(a);
+            a.finished = a.error != DPR_OK;
+        }
     }
 };
 
@@ -139,7 +144,7 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
     while (!failed && begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
         divide_level(arena, own, begin, end, threadIdx.x, blockDim.x, undivided);
         ++levels;
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0 && levels % levels_until_look == 0)
             check_time(*args.arena);
         __threadfence();
         __syncthreads();
@@ -148,7 +153,8 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
             note_level(*args.arena, to - end);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
-        failed = arena.failed();
+        if (levels % levels_until_look == 0)
+            failed = arena.failed();
         __syncthreads(); /* all have read the same words */
     }
     end_span(args, began, DPR_SPAN_DIVIDE, blockIdx.x);
