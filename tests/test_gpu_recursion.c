@@ -353,35 +353,6 @@ GPU_TEST(limit_of_time) {
     expect_trees(s, &large, 3, 100);
 }
 
-/* What is given up ends later, while another stream's runs go on. */
-GPU_TEST(a_function_that_does_not_return) {
-    enum { TASKS = 3000 };
-    static uint64_t roots[TASKS], results[TASKS];
-    volatile int *flag = gpu_alloc(DPR_MEMORY_PINNED, sizeof *flag);
-    const stuck_data data = {(const int *)flag};
-    dpr_stream stream = gpu_stream_create();
-    s->options.max_seconds = 0.1;
-    *flag = 0;
-    results[0] = 5;
-    EXPECT_STATUS(DPR_ERR_LIMIT, stuck_run(s->ctx, roots, TASKS, &data, results, &s->options, NULL, stream));
-    EXPECT_CONTAINS(dpr_last_error(), "are still running: a function of the policy may not return");
-    EXPECT_EQ_U64(5, results[0]);
-    s->options.max_seconds = 0;
-    *flag = 1;
-    for (int i = 0; i < 20; i++) {
-        roots[TASKS - 1] = (uint64_t)i;
-        EXPECT_STATUS(DPR_OK,
-                      stuck_run(s->ctx, roots, TASKS, &data, results, &s->options, NULL, i % 2 ? stream : NULL));
-        EXPECT_EQ_U64(0, results[0]);
-        EXPECT_EQ_U64((uint64_t)i, results[TASKS - 1]);
-    }
-    roots[TASKS - 1] = 0;
-    EXPECT_TRUE(gpu_stream_wait(stream));
-    expect_trees(s, &large, 3, 100);
-    EXPECT_TRUE(gpu_stream_destroy(stream));
-    gpu_free(DPR_MEMORY_PINNED, (void *)flag);
-}
-
 GPU_TEST(too_many_children_for_shared_memory) {
     const uint64_t root = 10;
     uint64_t result = 5;
@@ -479,4 +450,36 @@ TEST(GpuRecursion, threads_beside_reductions) {
 TEST(GpuRecursion, threads_beside_reductions_with_nested_launches) {
     NEED_GPU();
     stress_beside("dp.tree");
+}
+
+/* ---- Runs that are given up ---- */
+
+/* What is given up ends later, while another stream's runs go on. Afterwards no graph launches itself any more: nested
+ * launches that were given up may be pending. */
+GPU_TEST(a_function_that_does_not_return) {
+    enum { TASKS = 3000 };
+    static uint64_t roots[TASKS], results[TASKS];
+    volatile int *flag = gpu_alloc(DPR_MEMORY_PINNED, sizeof *flag);
+    const stuck_data data = {(const int *)flag};
+    dpr_stream stream = gpu_stream_create();
+    s->options.max_seconds = 0.1;
+    *flag = 0;
+    results[0] = 5;
+    EXPECT_STATUS(DPR_ERR_LIMIT, stuck_run(s->ctx, roots, TASKS, &data, results, &s->options, NULL, stream));
+    EXPECT_CONTAINS(dpr_last_error(), "are still running: a function of the policy may not return");
+    EXPECT_EQ_U64(5, results[0]);
+    s->options.max_seconds = 0;
+    *flag = 1;
+    for (int i = 0; i < 20; i++) {
+        roots[TASKS - 1] = (uint64_t)i;
+        EXPECT_STATUS(DPR_OK,
+                      stuck_run(s->ctx, roots, TASKS, &data, results, &s->options, NULL, i % 2 ? stream : NULL));
+        EXPECT_EQ_U64(0, results[0]);
+        EXPECT_EQ_U64((uint64_t)i, results[TASKS - 1]);
+    }
+    roots[TASKS - 1] = 0;
+    EXPECT_TRUE(gpu_stream_wait(stream));
+    expect_trees(s, &large, 3, 100);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    gpu_free(DPR_MEMORY_PINNED, (void *)flag);
 }

@@ -24,7 +24,7 @@ typedef struct dpr_costs_kept {
 /* That of an open device. The hook owns it (hook.c). */
 dpr_costs_kept *dpr_dp_costs(const dpr_device *device);
 
-/* A dpr_engine's measure(): measures the costs on the context's GPU, once. This takes about 0.2 ms, or about 50
+/* A dpr_engine's measure(): measures the costs on the context's GPU, once. This takes about 0.4 ms, or about 50
  * ms if others keep the device busy. It works in a stream of the library's own, also while others are captured. If it
  * fails, the costs stay assumed. */
 void dpr_costs_measure(const dpr_recursion_call *call);
