@@ -1,5 +1,5 @@
-/* dpr_peers_sort: what CUB takes to sort the keys of `dpr recurse mergesort`, and as many numbers as `dpr recurse select`
- * looks at, from call to end, in device memory. */
+/* dpr_peers_sort: what CUB takes to sort the keys of `dpr recurse mergesort`, and as many numbers as `dpr recurse
+ * select` looks at, from call to end, in device memory. */
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
