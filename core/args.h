@@ -47,16 +47,16 @@ typedef struct dpr_merge_args {
 enum {
     DPR_SEGMENTS_ALL,   /* all of them: none can be long */
     DPR_SEGMENTS_SHORT, /* the first launch: those that are not long; it lists the others */
-    DPR_SEGMENTS_LONG   /* the second launch: the listed ones */
+    DPR_SEGMENTS_LONG   /* the second launch: the listed ones or, if the list had no room, all that are long */
 };
 
 /* What kernels of segments.group do with segments (segments_rounds.cuh). */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
-    uint32_t room;     /* in the list of long segments */
-    uint32_t slices;   /* of all long segments together, not counting that each has at least one */
-    uint32_t longest;  /* elements of a segment that is not long */
+    uint32_t room;     /* places in the list of long segments */
+    uint32_t slices;   /* of all long segments together, about: each has at least one, so there may be more */
+    uint32_t longest;  /* the most elements of a segment that is not long */
 } dpr_segment_groups;
 
 /* The arguments of kernels of segments. */

@@ -181,7 +181,7 @@ template <dpr_op O, dpr_dtype D, dpr_nan N> __device__ void complete(uint64_t co
 /* The result of an operation, as it lies in memory. */
 template <dpr_op O, dpr_dtype D> struct result_values { storage_of<dpr_pair_result(O, D)> value[dpr_op_values(O)]; };
 
-/* Completes `acc`, which has `count` elements, and writes the partial result, which the arguments describe, to `to`. */
+/* Completes `acc`, which has `count` elements, and writes its partial result to `to`. `init` holds a dpr_wanted. */
 template <class O>
 __device__ void write_partial_measure(const dpr_init &init, uint64_t *to, uint64_t count, dpr_acc acc) {
     dpr_wanted wanted;

@@ -63,8 +63,8 @@ template <class M> __device__ typename M::result plain_result(typename partial<M
         return M::finish(partial<M>::unpack(x));
 }
 
-/* Writes the result of segment `i`, whose `count` elements from number `begin` on have the accumulator `a`, or the
- * partial result, if that is wanted and the kernel writes `Partials`. */
+/* Writes the result of segment `i`: `a` is the accumulator of its `count` elements from number `begin` on. Writes the
+ * partial result instead if the run wants it and the kernel has `Partials`. */
 template <class M, bool Partials = false>
 __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t begin, uint64_t count,
                               typename M::acc a) {

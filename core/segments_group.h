@@ -10,8 +10,8 @@ namespace dpr {
 constexpr uint32_t log_group_threads = 8;
 constexpr unsigned group_threads = 1 << log_group_threads;
 
-/* A block, or a warp, leaves a segment of more elements to a second launch, in which all blocks share it: a block reads
- * so many of F32 in 14 us on an H100. */
+/* All blocks share segments of more elements, in a second launch. A block of an H100 reads longest_of_block elements of
+ * F32 in 14 us. */
 constexpr uint32_t longest_of_block = 1 << 15, longest_of_warp = 1 << 13;
 
 /* A unit of slices, in elements. A block reads a slice of a long segment at a time, which is of whole units, because

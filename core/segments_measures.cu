@@ -20,7 +20,7 @@ template <class O> struct measure_worker {
     uint64_t *of_warp; /* in shared memory: room for an accumulator of each warp */
 
     using unit = packet<storage>;
-    /* Loads of a thread that are in flight: elements, and vectors, of which more would take too many registers. */
+    /* Loads of a thread in flight: of elements, and of vectors. More vectors would take too many registers. */
     static constexpr unsigned some = 4, vectors = unit::size < 8 ? 2 : 1;
 
     /* Reads elements, or whole vectors if that is most of the segment. */
@@ -62,7 +62,7 @@ template <class O> struct measure_worker {
         }
     }
 
-    /* Returns the first element that is left. */
+    /* Returns the index of the thread's first element that is left. */
     __device__ static uint64_t read_most(accumulation<O> &a, const storage *in, uint64_t n, unsigned lane,
                                          unsigned step) {
         uint64_t i = lane;
@@ -125,7 +125,8 @@ template <class O> struct measure_worker {
     }
 };
 
-/* Blocks on an SM that have enough registers. Short segments take 1.7 times as long with two as with three. */
+/* Blocks on an SM that have enough registers. With two instead of three, short segments take 1.7 times as long
+ * (H100). */
 template <dpr_dtype D> constexpr int measure_blocks = element<D>::kind &DPR_KIND_COMPLEX ? 2 : 3;
 
 template <dpr_dtype D, dpr_nan N>

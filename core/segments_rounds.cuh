@@ -1,14 +1,14 @@
-/* How the blocks of segments.group go through segments. In each round every group of neighbouring threads reduces one,
- * and then a warp those that are long for its groups. A segment that is long for a warp, or for a block if blocks are
- * the groups, is left to a second launch, in which all blocks share it: the first launch lists these segments in
- * workspace, and the second one divides them into slices of about the same size. The block that reduces the last slice
- * of a segment combines the values of all of them.
+/* How the blocks of segments.group go through segments. In each round every group of neighbouring threads reduces one
+ * segment. Each warp then reduces, one after the other, those that are too long for its groups. A segment that is long
+ * for a warp, or for a block if blocks are the groups, is left to a second launch, in which all blocks share it: the
+ * first launch lists these segments in workspace, and the second one divides them into slices of about the same size.
+ * The block that reduces the last slice of a segment combines the values of all of them.
  *
  * How a segment is divided depends on its length and on the lengths of all long segments together, not on the order of
  * the list, which differs from run to run. So the results are the same in each run.
  *
- * A worker W does what depends on the operation. All threads of a block call its functions together, because shuffles
- * and barriers need them; one calls row_of() and write().
+ * A worker W does what depends on the operation. The threads of a warp, or of the block if `size` is more than 32, call
+ * its functions together, because shuffles and barriers need them; one calls row_of() and write().
  *
  *   value                     what threads exchange
  *   row, row_of(value)        its form in workspace
@@ -45,8 +45,8 @@ template <class Row> struct row_range {
 
 /* ---- The list ---- */
 
-/* 20 bits count segments: no more than the list has room for, and one for each thread of a grid. 44 bits count units:
- * more than a device reads in hours. */
+/* 20 bits count segments: at most one more than the list has room for, and one for each thread of a grid. 44 bits count
+ * units of 2^13 elements: enough for 2^19 segments of 2^38 elements each. */
 constexpr int unit_bits = 44;
 constexpr uint64_t one_listed = uint64_t{1} << unit_bits;
 
@@ -103,8 +103,8 @@ template <class W> struct segment_rounds {
 
     /* ---- Slices ---- */
 
-    /* Makes items of the slices of the listed segments. If the list had no room for all of them, items stay segments,
-     * and so they do if the units need more than 32 bits: 64-bit divisions would be calls. */
+    /* Makes items of the slices of the listed segments. Items stay segments if the list had no room for all of them, or
+     * if the units need more than 31 bits: sums with them then fit 32 bits, and 64-bit divisions would be calls. */
     __device__ void take_list(uint64_t found) {
         const uint64_t segments = found / one_listed, units = found % one_listed;
         if (segments > args.groups.room || units > UINT32_MAX / 2)
@@ -147,7 +147,7 @@ template <class W> struct segment_rounds {
         return {whole.first + before, whole.count - before < size ? whole.count - before : size};
     }
 
-    /* Leaves the value of a slice. Returns the rows of all slices to the block that leaves the last one of the segment,
+    /* Stores the value of a slice. Returns the rows of all slices of its segment to the block that stores the last one,
      * and none to the others. */
     __device__ row_range<row> meet(const typename W::value &x, unsigned slice) const {
         const unsigned slot = slot_of(slice);
@@ -202,7 +202,8 @@ template <class W> struct segment_rounds {
      * long for a group. Groups of more than a warp are the block. */
     __device__ void reduce(uint64_t first) const {
         const unsigned size = 1u << args.groups.log_size;
-        unsigned step = size, lane = threadIdx.x % size, left = 0; /* a bit for the first thread of each such group */
+        unsigned step = size, lane = threadIdx.x % size,
+                 left = 0; /* a bit for the first lane of each group whose item is too long for it */
         uint64_t item = first + threadIdx.x / size;
 #pragma unroll 1
         for (bool by_groups = true;; by_groups = false) {

@@ -37,7 +37,7 @@ cudaError_t dpr_graphs_take(dpr_graphs *graphs, const CUDA_KERNEL_NODE_PARAMS *k
  * waits for them. */
 cudaError_t dpr_graphs_give_back(dpr_graphs *graphs, dpr_kept_graph *graph, int is_done);
 
-/* Gives back a graph whose launches may not end: it is destroyed with all graphs of the device. */
+/* Gives back a graph whose launches might never end: it is destroyed with all graphs of the device. */
 void dpr_graphs_abandon(dpr_graphs *graphs, dpr_kept_graph *graph);
 
 #endif

@@ -824,10 +824,10 @@ DPR_API dpr_status dpr_reduce_partial_async(dpr_ctx *ctx, const void *in, void *
                                             dpr_op op, uint64_t first_index, const dpr_options *options,
                                             dpr_stream stream);
 
-/** dpr_reduce_segments() and dpr_reduce_segments_async() to partial results, so that a segment may go on in another
- * array, in another file or on another machine: `partial` receives segments->count partial results, one behind the
- * other, of dpr_partial_size(op, dtype) bytes each. That of the first part of a segment and those of its other parts
- * are merged and finished by dpr_partial_finish().
+/** Like dpr_reduce_segments() and dpr_reduce_segments_async(), but write partial results, so that a segment may go on
+ * in another array, in another file or on another machine. `partial` receives segments->count partial results, one
+ * behind the other, of dpr_partial_size(op, dtype) bytes each. dpr_partial_finish() makes the result of a segment from
+ * the partial results of its parts, in their order.
  *
  * @param first_index  as for dpr_reduce_partial(); ARGMIN and ARGMAX count from the beginning of the whole array,
  *                     whatever segments->index is.
@@ -973,14 +973,14 @@ typedef struct dpr_recursion_options {
                                work, after the run, in the calling thread, in no order. At most 65536 spans of a run on
                                the GPU are kept. Runs are somewhat slower with it */
     void *trace_user;                                                  /**< the first argument of trace() */
-    double max_seconds; /**< a run that takes longer ends with DPR_ERR_LIMIT: from the call on, or on the GPU from its
-                             first kernel on. The engine looks now and then, between calls of the policy's functions,
-                             so the run may take longer. If kernels have not ended after twice as long and a second,
-                             because such a function does not return, the call returns without them, and
-                             dpr_last_cuda_error() is cudaErrorNotReady: until the stream's work is done, which
-                             cudaStreamSynchronize() waits for, the GPU may read and write what `data`, `roots` and
-                             `out` point to, and other calls may have to wait. With a limit, engines of the GPU first
-                             wait for the work in the stream. 0: a day, and then the call waits for all kernels */
+    double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
+                           from the call; on the GPU, from the run's first kernel, and with a limit the call first waits
+                             for the work in the stream. The engine looks at the clock between calls of the policy's
+                             functions, so the run may take somewhat longer. If such a function does not return, the
+                             call gives up the kernels after 2 * max_seconds + 1 seconds, and dpr_last_cuda_error() is
+                             cudaErrorNotReady: until the stream's work is done (cudaStreamSynchronize()), the GPU may
+                             read and write what `data`, `roots` and `out` point to, and other calls may have to wait.
+                             0: a day, and the call waits for all kernels */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \

@@ -34,7 +34,7 @@ struct dpr_arena {
     unsigned spans;           /* written */
     dpr_launch_report nested; /* of these launches */
     unsigned long long tasks;
-    uint64_t deadline;    /* by the device's clock: whoever looks later ends the run. Set before anyone looks */
+    uint64_t deadline;    /* in time_now(): a check at or after it ends the run. Set before the first check */
     uint64_t free_chunks; /* a list of those given back, by chunk.below (lane.cuh): the first, plus 1, in the lower half
                              (0: none), and a number that each change of the list increases in the upper half */
 };

@@ -28,7 +28,7 @@ static const double WORTH_TRYING = 0.9;
  * SHORT seconds. */
 static const double HOPELESS = 10, SHORT = 0.25;
 
-/* A prediction by costs that are assumed tells which of two engines is faster, if it is so many times as fast. */
+/* Assumed costs tell which of two engines is faster only if the predictions differ by at least this factor. */
 static const double CLEAR = 8;
 
 /* Runs are no longer similar if the number of tasks has changed by this factor. */

@@ -15,7 +15,7 @@ extern const dpr_strategy dpr_recursion_probe;
  * numbers (tests/results/h200-peers.json, sums of i32). The others were measured on an H100. */
 static const dpr_costs assumed = {.launch = 8.6e-6, .meeting = 1.55e-6, .queue = 68e-12};
 
-/* Measured costs outside of these were not the device's own: others were at work there. */
+/* A measured cost outside these limits is not the device's own: other work disturbed it. */
 static const dpr_costs least = {.launch = 0.1e-6, .meeting = 0.1e-6, .queue = 0.5e-12},
                        most = {.launch = 1e-3, .meeting = 100e-6, .queue = 100e-9};
 
@@ -45,7 +45,7 @@ static dpr_status measure_launch(dpr_device *gpu, dpr_costs *out) {
     return status;
 }
 
-/* So many rounds take an H100 less than 0.1 ms. */
+/* These rounds take an H100 less than 0.1 ms. */
 static dpr_status measure_grid(dpr_device *gpu, dpr_costs *out) {
     enum { ROUNDS = 8 };
     const dpr_probe grid = {

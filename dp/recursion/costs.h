@@ -11,14 +11,14 @@
 typedef struct dpr_costs {
     double launch;  /* of a blocking run of a small kernel, until its result is there */
     double meeting; /* of all blocks of a grid that has a block on each SM */
-    double queue; /* of operations of such a grid's lanes on the queue of tasks, divided by their number: all lanes work
-                     at once */
+    double queue;   /* time of the lanes' operations on the queue of tasks, divided by their number; all lanes of such a
+                       grid work at once */
 } dpr_costs;
 
 /* What was measured on one open device. All 0 at first. */
 typedef struct dpr_costs_kept {
     atomic_int is_done; /* 1: the device was measured, or it was tried */
-    dpr_costs measured; /* all 0 if it was in vain */
+    dpr_costs measured; /* all 0 if measuring failed */
 } dpr_costs_kept;
 
 /* That of an open device. The hook owns it (hook.c). */

@@ -25,8 +25,8 @@
 /* Limits other than that of the depth. */
 enum { TOO_MANY = -1, TOO_LONG = -2 };
 
-/* Tasks between two looks at what others need, and at the clock: at most so many, and fewer if they take longer than
- * LOOK seconds. */
+/* At most FUEL tasks lie between two looks at what others need and at the clock; fewer if they take longer than LOOK
+ * seconds. */
 enum { FUEL = 256 };
 static const double LOOK = 1e-3;
 
@@ -56,8 +56,8 @@ typedef struct thread {
     struct crew *crew;
     int number;
     void *room;    /* what make_room() made */
-    int64_t given; /* fuel at the last look */
-    double looked; /* when that was */
+    int64_t given; /* fuel set at the last look */
+    double looked; /* time of the last look, in seconds */
     uint64_t tasks, steals, handed_out, serialised;
     uint64_t seed; /* of the order in which it asks others */
     span_list spans;

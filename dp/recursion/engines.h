@@ -18,7 +18,7 @@ typedef struct dpr_recursion_call {
     uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
     double began;             /* dpr_recursion_now() (clock.h) */
     double max_seconds;       /* more than 0 */
-    int is_limited;           /* 1: the caller has set them */
+    int is_limited;           /* 1: the caller has set max_seconds */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;

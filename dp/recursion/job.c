@@ -320,7 +320,7 @@ static cudaError_t ask(const dpr_run *run, const dpr_job *j) {
     return j->call->is_limited ? cudaErrorNotReady : dpr_home_wait();
 }
 
-/* For how long the host waits for kernels. They look at the clock, but do not end while one of the policy's functions
+/* Seconds that the host waits for kernels. Kernels look at the clock, but cannot end while a function of the policy
  * does not return. */
 static double patience(const dpr_recursion_call *call) {
     return call->is_limited ? 2 * call->max_seconds + 1 : HUGE_VAL;
@@ -378,15 +378,15 @@ static dpr_status run_on_device(const dpr_job *j, const dpr_strategy *strategy, 
     return status;
 }
 
-/* Launches of a run that is given up may stay pending for ever. A graph that is given up does not keep other threads
- * from nested launches for as long. */
+/* Nested launches of a run that is given up may stay pending for ever, so no graph launches itself afterwards. A graph
+ * that is given up does not block other threads: their nested launches may begin. */
 static dpr_status run_apart(dpr_job *j, const dpr_strategy *strategy, letter *from) {
     j->begun = dpr_apart_begin(j->apart);
     j->began = dpr_recursion_now();
     const dpr_status status = run_on_device(j, strategy, from);
-    j->is_given_up = status != DPR_OK && dpr_last_cuda_error() == cudaErrorNotReady;
+    j->is_given_up = status == DPR_ERR_CUDA && dpr_last_cuda_error() == cudaErrorNotReady;
     if (j->is_given_up && j->apart == DPR_APART_NESTED)
-        dpr_apart_nested_forever();
+        (void)dpr_apart_launches(1);
     if (j->begun)
         dpr_apart_end(j->apart);
     return status;
@@ -475,10 +475,11 @@ static dpr_status run_with_memory(dpr_job *j, const dpr_strategy *strategy, dpr_
         return status;
     status = dpr_job_explain(j->call, run_apart(j, strategy, &from));
     if (j->is_given_up)
-        return dpr_fail_cuda(cudaErrorNotReady, DPR_ERR_LIMIT,
-                             "recursion \"%s\" takes longer than %g seconds, its limit (options->max_seconds), and "
-                             "kernels of engine \"%s\" are still running: a function of the policy may not return",
-                             j->call->recursion->name, j->call->max_seconds, strategy->name);
+        return dpr_fail_cuda(
+            cudaErrorNotReady, DPR_ERR_LIMIT,
+            "recursion \"%s\" takes longer than %g seconds, its limit (options->max_seconds), and "
+            "kernels of engine \"%s\" are still running: perhaps a function of the policy does not return",
+            j->call->recursion->name, j->call->max_seconds, strategy->name);
     j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
     if (j->unsolved)
         return DPR_OK;

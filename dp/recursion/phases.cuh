@@ -109,7 +109,8 @@ template <class P> struct worker {
 
     /* ---- Phases ---- */
 
-    /* Whether the run has neither an error nor reached its limit of time; in all threads of the block. */
+    /* Whether the run goes on: it has no error, and time is left. All threads of the block call it, and all get the
+     * same. */
     __device__ bool may_go_on() const {
         if (threadIdx.x == 0)
             check_time(*arena.args.arena);

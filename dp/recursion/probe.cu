@@ -21,8 +21,8 @@ struct measured {
 };
 static_assert(sizeof(node<measured>) == 32, "a node of most policies has about as many bytes");
 
-/* Nodes of all lanes, several of which have the same one: memory of an own for each would have to be allocated, for
- * which CUDA takes 10 ms when a process does so for the first time. */
+/* Nodes, each for several lanes: a node for each lane would need an allocation, which takes CUDA 10 ms when it is the
+ * first of a process. */
 constexpr unsigned places = 4096;
 __device__ node<measured> memory[places];
 

@@ -67,7 +67,7 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->cutoff is %llu, and recursion \"%s\" has no serial()",
                         (unsigned long long)o->cutoff, r->name);
     if (!(o->max_seconds >= 0))
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g", o->max_seconds);
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0", o->max_seconds);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);

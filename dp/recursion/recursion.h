@@ -97,7 +97,7 @@ typedef struct dpr_recursion_block {
 enum { DPR_ACT_PHASE, DPR_ACT_VISIT, DPR_ACT_ALONE };
 enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE };
 
-/* Limits: max_depth or max_tasks; max_ns. */
+/* The limit that a run has reached: max_depth or max_tasks; max_ns. */
 enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME };
 
 /* How a run on the GPU ended. */

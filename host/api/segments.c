@@ -87,7 +87,7 @@ static dpr_status check_on_device(const dpr_ctx *ctx, const dpr_parts *c) {
     return status;
 }
 
-/* Runs a call that is made, but for its segments. */
+/* Runs a blocking call, which is complete except for the segments. */
 static dpr_status reduce_blocking(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c) {
     dpr_status status = prepare(ctx, segments, c);
     if (status != DPR_OK || c->shape.results == 0)
@@ -104,7 +104,7 @@ static dpr_status reduce_blocking(dpr_ctx *ctx, const dpr_segments *segments, dp
     return dpr_parts_run(ctx, c, on_device ? c->request.count : count_elements(&c->shape.segments));
 }
 
-/* The same in a stream of the context's GPU; on the CPU without one. */
+/* The same in a stream of the context's GPU. Without a GPU, runs on the CPU. */
 static dpr_status reduce_in_stream(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c, dpr_stream stream) {
     dpr_status status = dpr_parts_no_stream(ctx, c, stream);
     if (status == DPR_OK && !dpr_ctx_gpu(ctx))

@@ -39,7 +39,7 @@ DPR_INLINE void fold_range(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsign
         dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
 }
 
-/* Writes the result of a segment, whose accumulator has its index in the array. */
+/* Writes the result or the partial result of a segment. acc->index counts from the beginning of the array. */
 DPR_INLINE void write_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run, dpr_range r, dpr_acc *acc,
                               void *out) {
     const int has_index = (op == DPR_ARGMIN || op == DPR_ARGMAX) && acc->index >= 0;

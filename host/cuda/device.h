@@ -168,9 +168,9 @@ dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void 
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit);
 
-/* The same, but gives up after so many seconds unless they are 0, with DPR_ERR_CUDA and cudaErrorNotReady: then kernels
- * of the run are in flight, and may write run->workspace and what the run's arguments point to. A strategy whose
- * launch() waits gives up by returning cudaErrorNotReady. */
+/* The same, but waits at most about `seconds` seconds (0: without limit). After that DPR_ERR_CUDA with
+ * cudaErrorNotReady: kernels of the run are in flight, and may write run->workspace and what the run's arguments point
+ * to. A strategy whose launch() waits gives up by returning cudaErrorNotReady. */
 dpr_status dpr_device_run_limited(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                   size_t result_bytes, dpr_misfit *misfit, double seconds);
 

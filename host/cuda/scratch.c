@@ -330,7 +330,8 @@ void dpr_scratch_unpin(dpr_slot *slot) {
 }
 
 void dpr_scratch_clean(dpr_slot *slot, cudaStream_t stream) {
-    if (cudaMemsetAsync(slot->memory, 0, DPR_SCRATCH_BYTES, stream) == cudaSuccess)
+    const int is_usable = (stream && stream != cudaStreamLegacy) || dpr_home_has_legacy();
+    if (is_usable && cudaMemsetAsync(slot->memory, 0, DPR_SCRATCH_BYTES, stream) == cudaSuccess)
         return;
     (void)cudaGetLastError();
     unsigned use = atomic_load(&slot->use);

@@ -182,14 +182,17 @@ static dpr_status finish(const dpr_device *device, const dpr_strategy *strategy,
     return status == DPR_OK ? collect(strategy, run, box, host_out, result_bytes) : status;
 }
 
-/* Called in the home. A launch that fails with cudaErrorNotReady has kernels in flight that may write the mailbox. */
+/* Called in the home. If launch() returns cudaErrorNotReady, kernels that may write the mailbox are in flight
+ * (device.h).
+ */
 static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                               size_t result_bytes, dpr_misfit *misfit, double seconds) {
     dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
     if (!box)
         return mailboxes_lost(device);
     dpr_status status = dpr_device_launch(device, strategy, run, misfit);
-    const int enqueued = status == DPR_OK || dpr_last_cuda_error() == cudaErrorNotReady;
+    const int is_given_up = status == DPR_ERR_CUDA && dpr_last_cuda_error() == cudaErrorNotReady,
+              enqueued = status == DPR_OK || is_given_up;
     if (status == DPR_OK)
         status = finish(device, strategy, run, box, host_out, result_bytes, seconds);
     dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
@@ -220,7 +223,8 @@ static dpr_status run_apart(dpr_device *device, const dpr_strategy *strategy, dp
     const cudaError_t error = own_stream(device, &run->stream);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "making a stream");
-    return run_to_host(device, strategy, run, host_out, result_bytes, &misfit, seconds);
+    const dpr_status status = run_to_host(device, strategy, run, host_out, result_bytes, &misfit, seconds);
+    return misfit.sms == 0 ? status : dpr_fail(status, "%s: the stream has %d SMs", strategy->name, misfit.sms);
 }
 
 dpr_status dpr_device_run_within(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
