@@ -160,7 +160,7 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_segments_group;
 const dpr_strategy dpr_segments_group = {
     .name = "segments.group",
-    .text = "a few threads, a warp or a block for each segment, by the average length; all blocks for long ones",
+    .text = "a few threads, a warp or a block for each segment; all blocks for long ones",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .measures = 1,

@@ -498,9 +498,10 @@ tree::task large_root() {
 /* Runs a loop over tasks by one thread, with as many nodes as roots. */
 template <class P, class Loop> void expect_look(const tree::task &root, Loop loop) {
     constexpr unsigned count = 200;
-    run<P> r({1, 20, 1, 256, count, 0}, 1, count);
+    run<P> r({1, 20, 1, 8, count, 0}, 1, count);
     std::fill(r.roots.begin(), r.roots.end(), root);
     r.arena.deadline = 0;
+    r.arena.nodes = count;
     r.launch(1, [&] {
         worker<P> w(r.args, none, shared);
         place_roots(w.arena, 0, 1);
