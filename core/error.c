@@ -6,8 +6,7 @@
 
 #include "log.h"
 
-static _Thread_local char last_error[512];
-static _Thread_local int last_cuda_error;
+static _Thread_local dpr_kept_error last;
 
 /* A sentence may quote a file or an argument, and a terminal would obey control characters in it. */
 static void replace_controls(char *text) {
@@ -21,11 +20,11 @@ static void replace_controls(char *text) {
 }
 
 static void keep(int error, const char *format, va_list values) {
-    vsnprintf(last_error, sizeof last_error, format, values);
-    replace_controls(last_error);
-    last_cuda_error = error;
+    vsnprintf(last.sentence, sizeof last.sentence, format, values);
+    replace_controls(last.sentence);
+    last.cuda = error;
     if (DPR_LOGS(ERROR))
-        dpr_log(DPR_LOG_ERROR, "%s", last_error);
+        dpr_log(DPR_LOG_ERROR, "%s", last.sentence);
 }
 
 dpr_status dpr_fail(dpr_status status, const char *format, ...) {
@@ -42,6 +41,14 @@ dpr_status dpr_fail_cuda(int error, dpr_status status, const char *format, ...) 
     keep(error, format, values);
     va_end(values);
     return status;
+}
+
+void dpr_error_keep(dpr_kept_error *out) {
+    *out = last;
+}
+
+void dpr_error_put_back(const dpr_kept_error *kept) {
+    last = *kept;
 }
 
 int dpr_is_struct_size(size_t size) {
@@ -87,9 +94,9 @@ dpr_status dpr_fill_out(void *out, const void *from, size_t own_size) {
 }
 
 const char *dpr_last_error(void) {
-    return last_error;
+    return last.sentence;
 }
 
 int dpr_last_cuda_error(void) {
-    return last_cuda_error;
+    return last.cuda;
 }

@@ -12,6 +12,16 @@ dpr_status dpr_fail(dpr_status status, const char *format, ...) __attribute__((f
 /* dpr_fail() for a failure that the cudaError_t `error` caused, for dpr_last_cuda_error(). */
 dpr_status dpr_fail_cuda(int error, dpr_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* What dpr_last_error() and dpr_last_cuda_error() return, for work within a call that may fail without the call's
+ * failing. */
+enum { DPR_SENTENCE_BYTES = 512 };
+typedef struct dpr_kept_error {
+    int cuda;
+    char sentence[DPR_SENTENCE_BYTES];
+} dpr_kept_error;
+void dpr_error_keep(dpr_kept_error *out);
+void dpr_error_put_back(const dpr_kept_error *kept);
+
 /* Whether a struct whose first member is its size may have this size: no version's is larger than a page. */
 int dpr_is_struct_size(size_t size);
 

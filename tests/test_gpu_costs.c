@@ -331,7 +331,7 @@ TEST(GpuRecursionCosts, are_measured_beside_a_kernel_that_leaves_room) {
     close_costs(&s);
 }
 
-/* What could not run in time comes to its turn later, and then others measure. */
+/* The kernel that could not run in time runs later. Afterwards another context measures. */
 TEST(GpuRecursionCosts, of_a_full_device_are_assumed) {
     costs_scene s;
     NEED_GPU();

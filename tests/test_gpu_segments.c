@@ -318,6 +318,13 @@ static const struct {
                     {DPR_SUMSQ, DPR_U64},  {DPR_NORM1, DPR_I8},  {DPR_MEAN, DPR_U64},  {DPR_VAR, DPR_C128},
                     {DPR_MINMAX, DPR_F32}, {DPR_PROD, DPR_C64}};
 
+/* Makes elements for pair number i. */
+static void make_shared_pair(scene *s, size_t i) {
+    s->op = shared_pairs[i].op;
+    s->dtype = shared_pairs[i].dtype;
+    make_elements(s, 0);
+}
+
 /* The bytes have ties in several slices. */
 TEST(GpuSegments, long_ones_that_overlap) {
     NEED_GPU();
@@ -327,9 +334,7 @@ TEST(GpuSegments, long_ones_that_overlap) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
         const int is_many = k / 2 < 4 && k % 2; /* of a few pairs, because the reference takes long */
-        s.op = shared_pairs[k / 2].op;
-        s.dtype = shared_pairs[k / 2].dtype;
-        make_elements(&s, 0);
+        make_shared_pair(&s, k / 2);
         overlap(&s, &segments, is_many ? MANY : FEW, types[k % LENGTH(types)]);
         segments.index = k % 3 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
         options.nan = k % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
@@ -347,9 +352,7 @@ TEST(GpuSegments, arrays_around_the_least_that_is_shared) {
     for (size_t k = 0; k < LENGTH(shared_pairs) * 4 && !test_failed(); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
-        s.op = shared_pairs[k / 4].op;
-        s.dtype = shared_pairs[k / 4].dtype;
-        make_elements(&s, 0);
+        make_shared_pair(&s, k / 4);
         s.count = 32767 + k % 4;
         s.begins[0] = 0;
         s.begins[1] = s.begins[2] = (int64_t)s.count;
@@ -394,9 +397,7 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
         dpr_options options = DPR_OPTIONS_INIT;
         if (k / 2 >= 4 && k % 2)
             continue;
-        s.op = shared_pairs[k / 2].op;
-        s.dtype = shared_pairs[k / 2].dtype;
-        make_elements(&s, 0);
+        make_shared_pair(&s, k / 2);
         data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
         EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * dpr_dtype_size(s.dtype)));
         overlap(&s, &segments, k % 2 ? MANY : FEW, DPR_I64);

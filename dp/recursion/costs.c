@@ -75,8 +75,11 @@ static void log_costs(int device, dpr_status status, const dpr_costs *found, int
     dpr_log_end(&line);
 }
 
+/* A measurement that fails is not the call's error. */
 static void measure(dpr_device *gpu, int device, dpr_costs *out) {
     dpr_costs found;
+    dpr_kept_error before;
+    dpr_error_keep(&before);
     dpr_status status = measure_launch(gpu, &found);
     if (status == DPR_OK)
         status = measure_grid(gpu, &found);
@@ -85,6 +88,7 @@ static void measure(dpr_device *gpu, int device, dpr_costs *out) {
         *out = found;
     if (DPR_LOGS(RECURSION))
         log_costs(device, status, &found, is_plausible);
+    dpr_error_put_back(&before);
 }
 
 /* One thread of the process measures at a time, because others would disturb it. */

@@ -21,7 +21,7 @@ typedef struct dpr_costs_kept {
     dpr_costs measured; /* all 0 if measuring failed */
 } dpr_costs_kept;
 
-/* That of an open device. The hook owns it (hook.c). */
+/* Returns the costs of an open device. The hook keeps them until the device is closed (hook.c). */
 dpr_costs_kept *dpr_dp_costs(const dpr_device *device);
 
 /* A dpr_engine's measure(): measures the costs on the context's GPU, once. This takes about 0.4 ms, or about 50

@@ -308,13 +308,10 @@ int dpr_job_has_ended(const dpr_run *run) {
     return (uint32_t)(mail[0] >> 32) == run->tag;
 }
 
-/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
- * stream, nobody may ask that one: waits for all work instead, because what was launched may write *out, unless the
- * wait has a limit. */
+/* Asks whether the stream's work is done. If nobody may ask, waits for all work, because what was launched may write
+ * *out; with a limit of time, answers that it is not done. */
 static cudaError_t ask(const dpr_run *run, const dpr_job *j) {
-    const int is_forbidden = !run->stream && !dpr_home_has_legacy();
-    const cudaError_t error = is_forbidden ? cudaErrorStreamCaptureImplicit : cudaStreamQuery(run->stream);
-    (void)cudaGetLastError(); /* the question leaves its answer there */
+    const cudaError_t error = dpr_home_ask(run->stream);
     if (error != cudaErrorStreamCaptureImplicit)
         return error;
     return j->call->is_limited ? cudaErrorNotReady : dpr_home_wait();

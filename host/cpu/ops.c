@@ -35,17 +35,17 @@ static void finish(const dpr_run *run, dpr_op op, dpr_acc *acc, void *out) {
 
 void dpr_accs_finish(const dpr_run *run, dpr_acc *accs) {
     if (run->label)
-        dpr_acc_finish_partial(run, accs);
+        dpr_acc_finish_partial(run, run->count, accs, run->out);
     else
         for (int i = 0; i < dpr_run_ops(run); i++)
             finish(run, op_of(run, i), &accs[i], run->fused ? run->fused->out[i] : run->out);
 }
 
-void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc) {
+void dpr_acc_finish_partial(const dpr_run *run, uint64_t count, dpr_acc *acc, void *out) {
     const int is_index = dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX;
     if (is_index && acc->index >= 0)
         acc->index += (int64_t)run->first_index;
-    dpr_partial_store(run->label, run->count, acc, run->out);
+    dpr_partial_store(run->label, count, acc, out);
 }
 
 dpr_launch_limits dpr_cpu_one_thread(const dpr_key *key, const dpr_caps *caps, dpr_residency resident) {

@@ -112,8 +112,9 @@ void dpr_accs_merge(const dpr_run *run, dpr_acc *accs, const dpr_acc *later);
  */
 void dpr_accs_finish(const dpr_run *run, dpr_acc *accs);
 
-/* Writes the partial result of a run that has a label. */
-void dpr_acc_finish_partial(const dpr_run *run, dpr_acc *acc);
+/* Writes the partial result of `count` elements of a run that has a label. An index counts from the run's first
+ * element. */
+void dpr_acc_finish_partial(const dpr_run *run, uint64_t count, dpr_acc *acc, void *out);
 
 /* The operations of a key: bit i is row i of dpr_ops. */
 static inline uint32_t dpr_cpu_ops(const dpr_key *key) {

@@ -42,13 +42,12 @@ DPR_INLINE void fold_range(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsign
 /* Writes the result or the partial result of a segment. acc->index counts from the beginning of the array. */
 DPR_INLINE void write_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run, dpr_range r, dpr_acc *acc,
                               void *out) {
-    const int has_index = (op == DPR_ARGMIN || op == DPR_ARGMAX) && acc->index >= 0;
+    const int is_index = op == DPR_ARGMIN || op == DPR_ARGMAX;
     if (run->label) {
-        acc->index += has_index ? (int64_t)run->first_index : 0;
-        dpr_partial_store(run->label, r.end - r.begin, acc, out);
+        dpr_acc_finish_partial(run, r.end - r.begin, acc, out);
         return;
     }
-    if (has_index && run->segments->index == DPR_INDEX_IN_SEGMENT)
+    if (is_index && acc->index >= 0 && run->segments->index == DPR_INDEX_IN_SEGMENT)
         acc->index -= (int64_t)r.begin;
     dpr_acc_add_init(op, dtype, nan, acc, &run->init);
     dpr_acc_write(op, dtype, acc, &run->init, out);

@@ -12,7 +12,7 @@ DPR_INLINE void reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *r
     for (size_t i = 0; i < run->count; i++)
         dpr_acc_add(op, dtype, nan, &acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
     if (run->label) {
-        dpr_acc_finish_partial(run, &acc);
+        dpr_acc_finish_partial(run, run->count, &acc, run->out);
         return;
     }
     dpr_acc_add_init(op, dtype, nan, &acc, &run->init);

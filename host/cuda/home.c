@@ -212,6 +212,15 @@ int dpr_home_has_legacy(void) {
 
 /* cudaFree() waits for all work that may use the memory, which is any work of the context (seen on an H200, driver
  * 580). */
+cudaError_t dpr_home_ask(cudaStream_t stream) {
+    if (!stream && !dpr_home_has_legacy())
+        return cudaErrorStreamCaptureImplicit;
+    const cudaError_t error = cudaStreamQuery(stream);
+    if (error != cudaSuccess)
+        (void)cudaGetLastError(); /* the question leaves its answer there */
+    return error;
+}
+
 cudaError_t dpr_home_wait(void) {
     void *memory;
     const cudaError_t error = cudaMalloc(&memory, 1);

@@ -46,6 +46,10 @@ cudaError_t dpr_home_identify(cudaStream_t stream, unsigned long long *id, cudaG
  * to wait for it, so using it spoils the capture. */
 int dpr_home_has_legacy(void);
 
+/* Asks whether the stream's work is done, and leaves no error of the runtime's behind. cudaErrorStreamCaptureImplicit:
+ * it is the legacy default stream, which nobody may ask now. */
+cudaError_t dpr_home_ask(cudaStream_t stream);
+
 /* Waits for all work of the context, even while cudaDeviceSynchronize() is forbidden. */
 cudaError_t dpr_home_wait(void);
 

@@ -150,16 +150,6 @@ static dpr_status mailboxes_lost(const dpr_device *device) {
                     device->home.ordinal);
 }
 
-/* Asks whether the stream's work is done. While another thread captures a stream that waits for the legacy default
- * stream, nobody may ask that one. */
-static cudaError_t ask(cudaStream_t stream) {
-    const int is_forbidden = !stream && !dpr_home_has_legacy();
-    const cudaError_t error = is_forbidden ? cudaErrorNotReady : cudaStreamQuery(stream);
-    if (error != cudaSuccess)
-        (void)cudaGetLastError(); /* the question leaves its answer there */
-    return error == cudaErrorStreamCaptureImplicit ? cudaErrorNotReady : error;
-}
-
 /* Waits until the result is there, or the stream's work is done, for about so long. Returns whether it is. */
 static int await(const dpr_run *run, const dpr_mailbox *box, size_t result_bytes, double seconds) {
     const struct timespec start = dpr_now();
@@ -167,7 +157,9 @@ static int await(const dpr_run *run, const dpr_mailbox *box, size_t result_bytes
     while (!dpr_mailbox_wait(box, result_bytes) && error == cudaErrorNotReady) {
         if ((double)dpr_ns_since(start) > 1e9 * seconds)
             return 0;
-        error = ask(run->stream);
+        error = dpr_home_ask(run->stream);
+        if (error == cudaErrorStreamCaptureImplicit)
+            error = cudaErrorNotReady;
     }
     return 1;
 }

@@ -209,9 +209,12 @@ COSTS_TEST(that_are_implausible_are_assumed) {
     }
 }
 
+/* The call succeeds, so the last error stays the one before. */
 COSTS_TEST(of_kernels_that_do_nothing_are_assumed) {
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_reduce(NULL, NULL, 1, DPR_I32, DPR_SUM));
     fake_drop_kernels(1);
     expect_assumed(fixture);
+    EXPECT_CONTAINS(dpr_last_error(), "in is NULL");
     EXPECT_EQ_I64(0, fake_recursion.probes);
 }
 
