@@ -8,6 +8,7 @@
 #include "nested_host.h"
 #include "pending.h"
 #include "recursion/costs.h"
+#include "recursion/loop.h"
 
 extern const dpr_strategy dpr_recursion_probe;
 
@@ -36,11 +37,11 @@ static void close_state(void *of, int there) {
     free(s);
 }
 
-/* Loads the kernel that measures costs of recursions, because CUDA waits for all work on the device where it loads one
- * later. Without the kernel, costs are assumed. */
-static void load_probe(void) {
+/* Loads a kernel, because CUDA waits for all work on the device where it loads one later. A call that cannot do without
+ * the kernel finds the error itself. */
+static void load(const void *entry) {
     cudaFunction_t unused;
-    if (cudaGetFuncBySymbol(&unused, dpr_recursion_probe.kernel(NULL).entry) != cudaSuccess)
+    if (cudaGetFuncBySymbol(&unused, entry) != cudaSuccess)
         (void)cudaGetLastError();
 }
 
@@ -57,7 +58,8 @@ static int open_state(const dpr_home *home, void **out) {
     s->calibration = dpr_calibration_create();
     s->graphs = dpr_graphs_create();
     *out = s;
-    load_probe();
+    load(dpr_recursion_probe.kernel(NULL).entry); /* without it, costs of recursions are assumed */
+    load(dpr_loop_condition());
     return s->calibration && s->graphs ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 

@@ -104,6 +104,18 @@ TEST(Abi, layout_of_recursions) {
     EXPECT_AT(dpr_recursion_report, serialised, 80);
     EXPECT_AT(dpr_recursion_report, steals, 88);
     EXPECT_AT(dpr_recursion_report, seconds, 96);
+    EXPECT_SIZE(dpr_recursion_outcome, 48);
+    EXPECT_AT(dpr_recursion_outcome, tasks, 0);
+    EXPECT_AT(dpr_recursion_outcome, status, 8);
+    EXPECT_AT(dpr_recursion_outcome, wrong, 12);
+    EXPECT_AT(dpr_recursion_outcome, deepest, 16);
+    EXPECT_AT(dpr_recursion_outcome, rounds, 20);
+    EXPECT_AT(dpr_recursion_outcome, levels, 24);
+    EXPECT_AT(dpr_recursion_outcome, widest, 28);
+    EXPECT_AT(dpr_recursion_outcome, handed_out, 32);
+    EXPECT_AT(dpr_recursion_outcome, serialised, 36);
+    EXPECT_AT(dpr_recursion_outcome, launched, 40);
+    EXPECT_AT(dpr_recursion_outcome, spans, 44);
 }
 
 TEST(Abi, layout_of_launches) {

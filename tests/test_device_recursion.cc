@@ -243,7 +243,7 @@ template <class P> struct run {
     void check() {
         const letter l = read_letter();
         uint64_t tasks = 0;
-        EXPECT_EQ(0u, l.outcome.error);
+        EXPECT_EQ(0u, l.outcome.status);
         for (size_t i = 0; i < roots.size(); ++i) {
             const typename P::result wanted = reference(roots[i], folds<P>, &tasks);
             EXPECT_EQ(wanted, out[i]);
@@ -326,8 +326,8 @@ bool run_tiny(const sizes &s, uint64_t seed, uint64_t max_tasks, unsigned max_de
     EXPECT_TRUE(r.has_ended());
     EXPECT_TRUE(r.is_clean());
     const letter l = r.read_letter();
-    if (s.capacity == 0 && l.outcome.error != 0) {
-        EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, l.outcome.error);
+    if (s.capacity == 0 && l.outcome.status != 0) {
+        EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, l.outcome.status);
         EXPECT_EQ(0u, r.out[0]);
         return false;
     }
@@ -454,7 +454,7 @@ TEST(DeviceRecursion, a_chunk_has_one_owner) {
 template <class P> void expect_too_long(const run<P> &r) {
     const letter l = r.read_letter();
     ASSERT_TRUE(r.has_ended());
-    EXPECT_EQ(uint32_t{DPR_ERR_LIMIT}, l.outcome.error);
+    EXPECT_EQ(uint32_t{DPR_ERR_LIMIT}, l.outcome.status);
     EXPECT_EQ(int32_t{DPR_LIMIT_OF_TIME}, l.outcome.wrong);
     EXPECT_TRUE(r.is_clean());
 }
@@ -530,7 +530,91 @@ TEST(DeviceRecursion, a_warp_that_solves_at_once_looks_at_the_clock) {
     run<tree> r({1, 20, 1, 1, 0, 512}, 1, 1);
     r.args.max_ns = 0;
     r.launch(1, [&] { persistent<tree>(r.args, none); });
-    EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, r.read_letter().outcome.error);
+    EXPECT_EQ(uint32_t{DPR_ERR_STRATEGY_UNABLE}, r.read_letter().outcome.status);
+}
+
+/* ---- Runs for which no host waits: their kernels write the caller's outcome, and leave the arena as it was ---- */
+
+constexpr uint64_t canary = 0x5a5a5a5a5a5a5a5a;
+
+/* A run that is enqueued, by one kernel or in a loop of phases. */
+template <class P> dpr_recursion_outcome run_enqueued(run<P> &r, uint64_t seed, bool in_phases) {
+    dpr_recursion_outcome outcome;
+    r.args.tag = 0;
+    std::fill(r.mail.begin(), r.mail.end(), canary);
+    std::fill(r.out.begin(), r.out.end(), typename P::result{7});
+    if (in_phases) {
+        r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_BEGIN); });
+        for (uint64_t i = 0; is_unfinished(r.arena); ++i)
+            r.launch(seed + i, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+        r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_END); });
+    } else {
+        r.launch(seed, [&] { launch_persistent<P>(r.args); });
+    }
+    EXPECT_TRUE(r.is_clean());
+    std::memcpy(&outcome, r.mail.data(), sizeof outcome);
+    for (size_t i = sizeof outcome / sizeof canary; i < r.mail.size(); ++i)
+        EXPECT_EQ(canary, r.mail[i]);
+    return outcome;
+}
+
+/* Whether the run succeeds, also after one that has failed. */
+template <class P> void expect_enqueued(run<P> &r, uint64_t seed, bool in_phases) {
+    uint64_t tasks = 0;
+    const dpr_recursion_outcome outcome = run_enqueued(r, seed, in_phases);
+    EXPECT_EQ(uint32_t{DPR_OK}, outcome.status);
+    for (size_t i = 0; i < r.roots.size(); ++i)
+        EXPECT_EQ(reference(r.roots[i], folds<P>, &tasks), r.out[i]);
+    EXPECT_EQ(tasks, outcome.tasks);
+}
+
+/* Whether the run fails and writes no results; and the next one with these arguments before the change succeeds. */
+template <class P, class Change>
+void expect_error(run<P> &r, uint64_t seed, bool in_phases, dpr_status status, Change change) {
+    const dpr_recursion_args args = r.args;
+    change(r.args);
+    const dpr_recursion_outcome outcome = run_enqueued(r, seed, in_phases);
+    EXPECT_EQ(uint32_t{status}, outcome.status);
+    for (const typename P::result &result : r.out)
+        EXPECT_EQ(typename P::result{7}, result);
+    r.args = args;
+    expect_enqueued(r, seed, in_phases);
+}
+
+template <class P> void expect_all_enqueued(bool in_phases) {
+    uint64_t seed = 0;
+    for (const unsigned blocks : {1u, 3u})
+        for (const unsigned capacity : {3u, 40u, 5000u})
+            for (const unsigned first_tasks : {0u, 64u})
+                for (unsigned i = 0; i < 3; ++i, ++seed) {
+                    run<P> r({blocks, 20, 6, 8, capacity, in_phases ? 0 : first_tasks}, seed, 1 + i % 3);
+                    std::fill(r.roots.begin(), r.roots.end(), large_root());
+                    for (auto &root : r.roots)
+                        root.deepest = 8;
+                    expect_enqueued(r, seed, in_phases);
+                    expect_error(r, seed, in_phases, DPR_ERR_LIMIT, [](auto &args) { args.max_ns = 0; });
+                    expect_error(r, seed, in_phases, DPR_ERR_LIMIT, [](auto &args) { args.max_depth = 3; });
+                    expect_error(r, seed, in_phases, DPR_ERR_LIMIT, [](auto &args) { args.max_tasks = 1; });
+                }
+}
+
+template <class P> void expect_enqueued_with_full_memory(bool in_phases) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+        run<P> r({2, 7, 1, 8, 2, 0}, seed, 2);
+        std::fill(r.roots.begin(), r.roots.end(), large_root());
+        expect_error(r, seed, in_phases, DPR_ERR_OUT_OF_MEMORY, [](auto &args) { args.chunks = 0; });
+    }
+}
+
+TEST(DeviceRecursion, enqueued_runs_leave_the_arena_for_the_next) {
+    for (const bool in_phases : {false, true}) {
+        expect_all_enqueued<tree>(in_phases);
+        expect_all_enqueued<fold_tree>(in_phases);
+        expect_all_enqueued<team_tree>(in_phases);
+        expect_enqueued_with_full_memory<tree>(in_phases);
+        expect_enqueued_with_full_memory<fold_tree>(in_phases);
+        expect_enqueued_with_full_memory<team_tree>(in_phases);
+    }
 }
 
 TEST(DeviceRecursion, limit_of_time) {

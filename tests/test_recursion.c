@@ -306,6 +306,94 @@ TEST(Recursion, bad_arguments) {
     end(&s);
 }
 
+/* ---- Runs that are enqueued, which need a GPU ---- */
+
+static const char unable_on_cpu[] =
+    "engine \"persistent\" cannot run recursion \"chain\" here: it needs a context of a GPU";
+
+/* The sentence that refuses every run in a context of the CPU. */
+static const char *cpu_refusal(void) {
+    return strcmp(dpr_engine_name(0), "persistent") == 0 ? unable_on_cpu
+                                                         : "no engine can enqueue a run: this build of dpr has no CUDA";
+}
+
+TEST(Recursion, nothing_is_enqueued_on_the_cpu) {
+    static const char *const by_threads[] = {"cpu", "serial"};
+    scene s = begin(NULL);
+    const uint64_t root = 3;
+    uint64_t result = 9;
+    dpr_recursion_outcome outcome = {.tasks = 9};
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, chain_enqueue(s.ctx, &root, 1, NULL, &result, NULL, &outcome, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), cpu_refusal());
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, chain_enqueue(s.ctx, NULL, 0, NULL, NULL, NULL, &outcome, NULL));
+    for (size_t i = 0; i < LENGTH(by_threads); i++) {
+        s.options.engine = by_threads[i];
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE,
+                      chain_enqueue(s.ctx, &root, 1, NULL, &result, &s.options, &outcome, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "cannot enqueue a run, because it runs on threads of the host");
+    }
+    EXPECT_TRUE(result == 9 && outcome.tasks == 9);
+    end(&s);
+}
+
+TEST(Recursion, bad_arguments_of_an_enqueued_run) {
+    scene s = begin(NULL);
+    const uint64_t root = 3;
+    uint64_t result = 9;
+    dpr_recursion_outcome outcome;
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_enqueue(s.ctx, &root, 1, NULL, &result, NULL, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "outcome is NULL");
+    EXPECT_STATUS(DPR_ERR_MISALIGNED, chain_enqueue(s.ctx, &root, 1, NULL, &result, NULL,
+                                                    (dpr_recursion_outcome *)(void *)((char *)&outcome + 4), NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "outcome is ");
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_enqueue(NULL, &root, 1, NULL, &result, NULL, &outcome, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_enqueue(s.ctx, NULL, 1, NULL, &result, NULL, &outcome, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_enqueue(s.ctx, &root, 1, NULL, NULL, NULL, &outcome, NULL));
+    EXPECT_STATUS(DPR_ERR_SIZE, chain_enqueue(s.ctx, &root, SIZE_MAX, NULL, &result, NULL, &outcome, NULL));
+    s.options.engine = "steam";
+    EXPECT_STATUS(DPR_ERR_UNKNOWN_ENGINE, chain_enqueue(s.ctx, &root, 1, NULL, &result, &s.options, &outcome, NULL));
+    s.options.engine = NULL;
+    s.options.max_pending = -2;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_enqueue(s.ctx, &root, 1, NULL, &result, &s.options, &outcome, NULL));
+    s.options.max_pending = 0;
+    s.options.trace = note_event;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_enqueue(s.ctx, &root, 1, NULL, &result, &s.options, &outcome, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "options->trace is not NULL");
+    EXPECT_EQ_U64(9, result);
+    end(&s);
+}
+
+TEST(Recursion, outcomes_are_explained) {
+    static const struct {
+        dpr_recursion_outcome outcome;
+        dpr_status status;
+        const char *part;
+    } all[] = {
+        {{.status = DPR_ERR_DIVIDE, .wrong = 8},
+         DPR_ERR_DIVIDE,
+         "divide() of recursion \"chain\" returned 8, and must"},
+        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "\"chain\" has a task deeper than options->max_depth or"},
+        {{.status = DPR_ERR_LIMIT, .wrong = 1}, DPR_ERR_LIMIT, "its limit (options->max_seconds)"},
+        {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "because options->arena_tasks is too small"},
+        {{.status = DPR_ERR_CUDA}, DPR_ERR_CUDA, "lost tasks of recursion \"chain\""},
+        {{.status = 77}, DPR_ERR_INVALID_OPTION, "outcome->status is 77, which no run of recursion \"chain\""},
+        {{.status = DPR_ERR_SIZE}, DPR_ERR_INVALID_OPTION, "outcome->status is "},
+    };
+    static const dpr_recursion_outcome good;
+    const dpr_recursion older = {.size = sizeof older, .version = DPR_RECURSION_VERSION - 1};
+    for (size_t i = 0; i < LENGTH(all); i++) {
+        EXPECT_STATUS(all[i].status, chain_check(&all[i].outcome));
+        EXPECT_CONTAINS(dpr_last_error(), all[i].part);
+    }
+    EXPECT_STATUS(DPR_OK, chain_check(&good));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, chain_check(NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_recursion_check(NULL, &good));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_recursion_check(&older, &good));
+    EXPECT_CONTAINS(dpr_last_error(), "was compiled with dpr_recursion.cuh of version");
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  chain_check((const dpr_recursion_outcome *)(const void *)((const char *)&good + 4)));
+}
+
 /* ---- Cancelled threads ---- */
 
 static void pass_cancellation_point(void *user, const dpr_recursion_event *e) {

@@ -928,7 +928,7 @@ DPR_API void dpr_launcher_destroy(dpr_launcher *launcher);
 /* ---- Recursion -------------------------------------------------------------------------------------------------- */
 
 /** A recursion that a program defines in CUDA C++ or C++17 by DPR_RECURSION() of dpr_recursion.cuh, for
- * dpr_recursion_run(). */
+ * dpr_recursion_run() and dpr_recursion_enqueue(). */
 typedef struct dpr_recursion dpr_recursion;
 
 /** A span of time in which a thread of the CPU or a block of the GPU was at work in a run of a recursion. */
@@ -1035,6 +1035,75 @@ DPR_API dpr_status dpr_recursion_run(dpr_ctx *ctx, const dpr_recursion *recursio
                                      const void *data, void *out, const dpr_recursion_options *options,
                                      dpr_recursion_report *report, dpr_stream stream);
 
+/** How a run that dpr_recursion_enqueue() has enqueued ended. The GPU writes it when the run ends. It has no size,
+ * because the policy's kernels write it, which must be compiled for this version of the library anyway. */
+typedef struct dpr_recursion_outcome {
+    uint64_t tasks;   /**< tasks divided or solved, roots included */
+    uint32_t status;  /**< a dpr_status: DPR_OK if the results are written, otherwise DPR_ERR_DIVIDE, DPR_ERR_LIMIT,
+                           DPR_ERR_OUT_OF_MEMORY (the arena was too small, and all memory for full stacks was taken)
+                           or DPR_ERR_CUDA (a defect of the library: it lost tasks) */
+    int32_t wrong;    /**< with DPR_ERR_DIVIDE the number that divide() returned. With DPR_ERR_LIMIT 0 if the limit
+                           is max_depth or max_tasks, and 1 if it is max_seconds. Otherwise 0 */
+    uint32_t deepest; /**< depth of the deepest task; roots have depth 0 */
+    uint32_t rounds;  /**< as in dpr_recursion_report, like the next four */
+    uint32_t levels;
+    uint32_t widest;
+    uint32_t handed_out;
+    uint32_t serialised;
+    uint32_t launched; /**< kernels launched by kernels: 0 for runs that are enqueued */
+    uint32_t spans;    /**< spans of time that were noted: 0 for runs that are enqueued */
+} dpr_recursion_outcome;
+
+/** Enqueues the run of dpr_recursion_run() in `stream` and returns at once. Programs call it through the function
+ * name_enqueue() that DPR_RECURSION(name, policy) defines, which takes the other arguments.
+ *
+ * @param ctx        of a GPU.
+ * @param recursion  the table that DPR_RECURSION() makes.
+ * @param roots      `n` tasks. Kernels read them when the run's turn comes.
+ * @param n          0 to 2^30. With 0 the outcome becomes all zero, and nothing else is looked at or done.
+ * @param data       the policy's data, in host memory; NULL if it has none. The call copies them. What their pointers
+ *                   point to must be memory that the GPU reaches, and stay valid until the run is done.
+ * @param out        receives `n` results, in the order of the roots, if the run succeeds. If it fails, nothing is
+ *                   written.
+ * @param options    or NULL. `engine`: NULL or "persistent" for any stream; or "host" for a stream that is being
+ *                   captured, if the driver is of CUDA 12.4 or newer: the graph then has a loop (a conditional node)
+ *                   with a kernel for each level. No other engine can be enqueued. `trace` must be NULL.
+ *                   `max_seconds` counts from the run's first kernel on; nobody gives up kernels that do not end.
+ * @param outcome    receives how the run ended, after the results. dpr_recursion_check() makes a status of it.
+ * @param stream     or NULL for the legacy default stream.
+ *
+ * `roots`, `out` and `outcome` are in memory that the GPU reaches (device, pinned or managed), and must stay valid
+ * until the run is done. The outcome overlaps neither of the others. The results are those of dpr_recursion_run(), bit
+ * by bit.
+ *
+ * The call may be captured in a CUDA graph. Each launch of the graph reads the roots, and writes the results and the
+ * outcome anew. The captured call has memory of its own, which lives as long as the graph and every copy of it: the
+ * arena, up to 512 MiB by default, or more if twice as many nodes as roots take more, and up to 256 MiB for full stacks
+ * of lanes. options->arena_tasks bounds the arena: a graph of small runs needs few. All copies of a captured call share
+ * that memory, so two of them must not run at once (dpr_reduce_async()). In a stream that is not being captured a run
+ * takes as much, from a pool to which it goes back. If a captured call fails, CUDA may have invalidated the capture.
+ *
+ * The first call for a policy loads its kernel, and CUDA may wait for work of the device where it loads one. Calls that
+ * must not wait come after one with n = 1.
+ *
+ * Errors: those of dpr_recursion_run(), except that DPR_ERR_DIVIDE and DPR_ERR_LIMIT come with the outcome alone;
+ * DPR_ERR_STRATEGY_UNABLE if the engine cannot be enqueued, whose sentence says why; DPR_ERR_INVALID_OPTION for
+ * options->trace; DPR_ERR_MEMORY_KIND for pageable memory; DPR_ERR_OUT_OF_MEMORY if there is no memory for the arena.
+ */
+DPR_API dpr_status dpr_recursion_enqueue(dpr_ctx *ctx, const dpr_recursion *recursion, const void *roots, size_t n,
+                                         const void *data, void *out, const dpr_recursion_options *options,
+                                         dpr_recursion_outcome *outcome, dpr_stream stream);
+
+/** Returns how an enqueued run ended, and keeps a sentence for dpr_last_error() if that is an error. Programs call it
+ * through the function name_check() that DPR_RECURSION(name, policy) defines, which takes the outcome alone.
+ *
+ * @param recursion  the table of the run.
+ * @param outcome    in memory that the host reads (pinned, managed, or a copy), after the run is done.
+ *
+ * Errors: those that the outcome has. DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED, DPR_ERR_MEMORY_KIND (device memory),
+ * DPR_ERR_INVALID_OPTION (the recursion is of another version, or no run has written this outcome). */
+DPR_API dpr_status dpr_recursion_check(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome);
+
 /** The number of engines in this build. */
 DPR_API size_t dpr_engine_count(void);
 
@@ -1047,7 +1116,10 @@ DPR_API const char *dpr_engine_text(size_t i);
  * result. */
 #define DPR_RECURSION_DECLARE(name, task, data, result)                                                                \
     dpr_status name##_run(dpr_ctx *, const task *roots, size_t n, const data *, result *out,                           \
-                          const dpr_recursion_options *, dpr_recursion_report *, dpr_stream)
+                          const dpr_recursion_options *, dpr_recursion_report *, dpr_stream);                          \
+    dpr_status name##_enqueue(dpr_ctx *, const task *roots, size_t n, const data *, result *out,                       \
+                              const dpr_recursion_options *, dpr_recursion_outcome *, dpr_stream);                     \
+    dpr_status name##_check(const dpr_recursion_outcome *)
 #endif
 
 /* ---- Strategies ------------------------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@
  *     };
  *     DPR_RECURSION(fib, fib)
  *
- * DPR_RECURSION(name, policy) at namespace scope of one source file defines name_run(), which C calls:
+ * DPR_RECURSION(name, policy) at namespace scope of one source file defines name_run(), name_enqueue() and name_check(),
+ * which C calls:
  *
  *     int32_t root = 40;
  *     uint64_t result;
@@ -80,8 +81,28 @@
  * stream that waits for another thread's. After a strategy dp.* or a launcher has been used, the host launches the
  * levels of `graph`.
  *
- * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture: no engine can
- * be captured, also not `host`, which launches a kernel for each level.
+ * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture. name_enqueue()
+ * puts the run into a stream and returns at once. It can be captured in a CUDA graph, which may be launched any number
+ * of times. Roots, results and outcome are then in memory that the GPU reaches (device, pinned or managed): each launch
+ * reads the roots, and writes results and outcome anew. The data are copied at the call. name_check() makes a status
+ * and a sentence of an outcome in host memory:
+ *
+ *     // root, result and outcome are in managed memory, and nobody uses them while the graph runs
+ *     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+ *     dpr_status s = fib_enqueue(ctx, root, 1, NULL, result, NULL, outcome, stream);
+ *     cudaStreamEndCapture(stream, &graph);
+ *     ...
+ *     for (*root = 30; *root < 40; ++*root) {
+ *         cudaGraphLaunch(executable, stream);
+ *         cudaStreamSynchronize(stream);
+ *         if (fib_check(outcome) != DPR_OK) // nothing is written to *result then
+ *             fprintf(stderr, "%s\n", dpr_last_error());
+ *     }
+ *
+ * Engine `persistent` enqueues runs in any stream. `host` does in a stream that is being captured: the graph then has a
+ * loop with a kernel for each level, which leaves SMs to other work between them. Other engines need the host. A graph
+ * keeps the arena of its run, up to 768 MiB by default: set options->arena_tasks where runs are small. dpr.h has the
+ * details (dpr_recursion_enqueue()).
  *
  * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
  * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
@@ -115,13 +136,25 @@
 #include "dpr/device/kernels.cuh"
 #endif
 
-/* Defines name_run() for the policy, and the table of its functions. */
+/* Defines name_run(), name_enqueue() and name_check() for the policy, and the table of its functions. */
 #define DPR_RECURSION(name, policy)                                                                                    \
+    static const dpr_recursion *dpr_recursion_of_##name() {                                                            \
+        static const dpr_recursion recursion = ::dpr::recursion::make<policy>(#name);                                  \
+        return &recursion;                                                                                             \
+    }                                                                                                                  \
     extern "C" dpr_status name##_run(                                                                                  \
         dpr_ctx *ctx, const policy::task *roots, size_t n, const ::dpr::recursion::data_given<policy> *data,           \
         policy::result *out, const dpr_recursion_options *options, dpr_recursion_report *report, dpr_stream stream) {  \
-        static const dpr_recursion recursion = ::dpr::recursion::make<policy>(#name);                                  \
-        return dpr_recursion_run(ctx, &recursion, roots, n, data, out, options, report, stream);                       \
+        return dpr_recursion_run(ctx, dpr_recursion_of_##name(), roots, n, data, out, options, report, stream);        \
+    }                                                                                                                  \
+    extern "C" dpr_status name##_enqueue(dpr_ctx *ctx, const policy::task *roots, size_t n,                            \
+                                         const ::dpr::recursion::data_given<policy> *data, policy::result *out,        \
+                                         const dpr_recursion_options *options, dpr_recursion_outcome *outcome,         \
+                                         dpr_stream stream) {                                                          \
+        return dpr_recursion_enqueue(ctx, dpr_recursion_of_##name(), roots, n, data, out, options, outcome, stream);   \
+    }                                                                                                                  \
+    extern "C" dpr_status name##_check(const dpr_recursion_outcome *outcome) {                                         \
+        return dpr_recursion_check(dpr_recursion_of_##name(), outcome);                                                \
     }
 
 namespace dpr {

@@ -354,6 +354,12 @@ __device__ inline void post(const dpr_recursion_args &args, unsigned at, const u
             .store(uint64_t{args.tag} << 32 | from[i], cuda::memory_order_relaxed);
 }
 
+/* Writes the outcome of a run for which no host waits to the caller's memory, when all else is written. */
+__device__ inline void hand_over(const dpr_recursion_args &args, const dpr_recursion_outcome &outcome) {
+    __threadfence_system();
+    *reinterpret_cast<dpr_recursion_outcome *>(args.mailbox) = outcome;
+}
+
 /* Leaves the arena zero, and puts the report and few results into the mailbox, when all else is written. */
 template <class P> __device__ void report(const nodes<P> &arena, unsigned rounds, unsigned levels, unsigned widest) {
     constexpr unsigned words = sizeof(dpr_recursion_outcome) / 4;
@@ -361,17 +367,21 @@ template <class P> __device__ void report(const nodes<P> &arena, unsigned rounds
     dpr_arena &a = *args.arena;
     dpr_recursion_outcome r = {};
     r.tasks = a.tasks;
-    r.error = a.error;
+    r.status = a.error;
     r.wrong = a.wrong;
     r.deepest = a.deepest;
     r.rounds = rounds;
     r.levels = levels;
     r.widest = widest;
-    r.nodes = a.nodes < args.capacity ? a.nodes : args.capacity;
+    r.handed_out = a.nodes < args.capacity ? a.nodes : args.capacity;
     r.serialised = a.serialised;
     r.launched = a.nested.launched;
     r.spans = a.spans;
     a = dpr_arena{};
+    if (args.tag == 0) {
+        hand_over(args, r);
+        return;
+    }
     uint32_t results[DPR_RECURSION_LETTER / 4] = {};
     if (args.count * sizeof(typename P::result) <= sizeof results)
         for (unsigned i = 0; i < args.count; ++i)

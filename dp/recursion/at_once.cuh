@@ -132,7 +132,7 @@ template <class P> struct small_tree {
             mail->outcome = {};
             mail->outcome.tasks = end;
             mail->outcome.deepest = levels - 1;
-            mail->outcome.nodes = args.count;
+            mail->outcome.handed_out = args.count;
         }
         for (unsigned i = threadIdx.x; i < args.count; i += lanes()) {
             const result r = at[i].result;
@@ -161,10 +161,13 @@ template <class P> __device__ bool run_at_once(const nodes<P> &arena, char *shar
         return false;
     if (!solved && threadIdx.x == 0) {
         tree.mail->outcome = {};
-        tree.mail->outcome.error = DPR_ERR_STRATEGY_UNABLE;
+        tree.mail->outcome.status = DPR_ERR_STRATEGY_UNABLE;
     }
     __syncthreads();
-    post(args, 0, reinterpret_cast<const uint32_t *>(tree.mail), sizeof(letter) / 4, threadIdx.x, blockDim.x);
+    if (args.tag != 0)
+        post(args, 0, reinterpret_cast<const uint32_t *>(tree.mail), sizeof(letter) / 4, threadIdx.x, blockDim.x);
+    else if (threadIdx.x == 0)
+        hand_over(args, tree.mail->outcome);
     return true;
 }
 

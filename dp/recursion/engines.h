@@ -5,13 +5,13 @@
 #include "error.h"
 #include "recursion.h"
 
-/* A checked call of dpr_recursion_run(). */
+/* A checked call of dpr_recursion_run() or dpr_recursion_enqueue(). */
 typedef struct dpr_recursion_call {
     dpr_ctx *ctx;
     const dpr_recursion *recursion;
     const void *roots, *data; /* on the CPU in host memory */
     void *out;                /* on the CPU in host memory */
-    size_t n;                 /* at least 1 */
+    size_t n;                 /* at least 1; of calls that are enqueued, at least 0 */
     int by_cost, size;        /* what similar calls have, too (choice.c) */
     uint64_t cost;            /* of all roots, if by_cost is 1 */
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
@@ -30,6 +30,10 @@ typedef struct dpr_engine {
     const char *(*refusal)(const dpr_recursion_call *call);
     /* Writes the results if it returns DPR_OK. Adds to the report. */
     dpr_status (*run)(const dpr_recursion_call *call, dpr_recursion_report *report);
+    /* Enqueues the run in call->stream; `outcome` receives how it ends. No host memory of the call is looked at later.
+     * NULL: the engine cannot, for the reason in `why_not_enqueued`, a clause. */
+    dpr_status (*enqueue)(const dpr_recursion_call *call, dpr_recursion_outcome *outcome);
+    const char *why_not_enqueued;
     /* Seconds that a run with so many tasks takes at least. NULL: the engine runs only if it is named. */
     double (*least_seconds)(const dpr_recursion_call *call, uint64_t tasks);
     /* About how many seconds it takes for tasks of the cheapest kind, where no run is known. NULL: it is not the first
@@ -38,6 +42,28 @@ typedef struct dpr_engine {
     /* Measures costs that both predictions depend on, once for a device. NULL: there are none. */
     void (*measure)(const dpr_recursion_call *call);
 } dpr_engine;
+
+/* ---- Checks, which keep sentences (checks.c) ---- */
+
+/* Checks a call whose members up to `n` and `stream` are those of the caller, and takes its options. */
+dpr_status dpr_call_check(dpr_recursion_call *call, const dpr_recursion_options *options);
+
+/* Checks that the table is of this version. */
+dpr_status dpr_call_recursion(const dpr_recursion *recursion);
+
+/* Checks that the pointer is not NULL, and is aligned to `align` bytes. */
+dpr_status dpr_call_pointer(const char *name, const void *pointer, size_t align);
+
+/* Finds the engine of this name: DPR_ERR_UNKNOWN_ENGINE. */
+dpr_status dpr_call_engine(const char *name, const dpr_engine **out);
+
+/* Whether the engine can run the call: DPR_ERR_STRATEGY_UNABLE. */
+dpr_status dpr_call_able(const dpr_recursion_call *call, const dpr_engine *engine);
+
+/* The status that a run on the GPU ended with. The sentence has the values of the call's limits; NULL: these are not
+ * known (outcome.c). */
+dpr_status dpr_outcome_status(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome,
+                              const dpr_recursion_call *call);
 
 /* The status of a run that has reached its limit of time. */
 static inline dpr_status dpr_engine_took_too_long(const dpr_recursion_call *call) {

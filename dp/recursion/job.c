@@ -1,7 +1,9 @@
 /* Runs of recursions on the GPU: memory, launch and report.
  *
- * A run goes the way of every blocking run (host/cuda/wait.c), as one of a strategy that is in no list: so it has
- * scratch memory, workspace and a mailbox, and streams, captures and errors are treated as elsewhere. */
+ * A run goes the way of every blocking run (host/cuda/wait.c), or, if it is enqueued, of every run in a stream
+ * (host/cuda/run.c), as one of a strategy that is in no list: so it has scratch memory, workspace and a mailbox, and
+ * streams, captures and errors are treated as elsewhere. What is enqueued has no mailbox: its kernels write the
+ * caller's memory. */
 #include "job.h"
 
 #include <math.h>
@@ -355,6 +357,44 @@ cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *j, const dpr_recursio
     return error != cudaSuccess ? error : j->results ? waited : cudaSuccess;
 }
 
+/* ---- Runs that are enqueued ---- */
+
+/* Loading is allowed while a stream is captured, in the mode that this sets. */
+dpr_status dpr_job_load(dpr_job *j, cudaError_t (*load)(dpr_job *)) {
+    dpr_visit visit;
+    const dpr_status status = dpr_home_enter_relaxed(dpr_device_home_of(dpr_ctx_gpu(j->call->ctx)), &visit);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = load(j);
+    dpr_home_leave(&visit);
+    return error == cudaSuccess ? DPR_OK : dpr_job_explain(j->call, dpr_cuda_failed(error, "loading a kernel"));
+}
+
+/* On the SMs of the stream, which may be fewer than the device's. */
+dpr_status dpr_job_enqueue(const dpr_job *j, const dpr_strategy *strategy, dpr_recursion_outcome *outcome) {
+    dpr_device *gpu = dpr_ctx_gpu(j->call->ctx);
+    dpr_run run = {.in = j, .out = outcome, .stream = j->call->stream, .sms = dpr_device_residence(gpu).sms};
+    dpr_misfit misfit = {0, 0};
+    dpr_status status = dpr_device_run(gpu, strategy, &run, &misfit);
+    if (status == DPR_ERR_STRATEGY_UNABLE && misfit.sms != 0) {
+        run.sms = misfit.sms;
+        misfit = (dpr_misfit){0, 0};
+        status = dpr_device_run(gpu, strategy, &run, &misfit);
+    }
+    return dpr_job_explain(j->call, status);
+}
+
+static int launch_nothing(const dpr_run *run) {
+    return (int)cudaMemsetAsync(run->out, 0, sizeof(dpr_recursion_outcome), run->stream);
+}
+
+dpr_status dpr_job_enqueue_nothing(const dpr_recursion_call *call, dpr_recursion_outcome *outcome) {
+    static const dpr_strategy nothing = {
+        .name = "no roots", .text = "writes an outcome of zeros", .side = DPR_ON_GPU, .launch = launch_nothing};
+    const dpr_job j = {.call = call};
+    return dpr_job_enqueue(&j, &nothing, outcome);
+}
+
 /* ---- The run ---- */
 
 /* Runs on the SMs of the stream, which may be fewer than the device's. */
@@ -396,30 +436,6 @@ static dpr_status wait_for_work_before(const dpr_recursion_call *call) {
     return call->stream ? dpr_device_wait_for_stream(gpu, call->stream) : dpr_device_wait(here);
 }
 
-static dpr_status check_outcome(const dpr_job *j, const dpr_recursion_outcome *o, const char *engine) {
-    const dpr_recursion_options *options = &j->call->options;
-    const dpr_recursion *recursion = j->call->recursion;
-    if (o->error == DPR_OK)
-        return DPR_OK;
-    if (o->error == DPR_ERR_DIVIDE)
-        return dpr_fail(DPR_ERR_DIVIDE, "divide() of recursion \"%s\" returned %d, and must return 0 to %d",
-                        recursion->name, o->wrong, recursion->most_children);
-    if (o->error == DPR_ERR_LIMIT && o->wrong == DPR_LIMIT_OF_TIME)
-        return dpr_engine_took_too_long(j->call);
-    if (o->error == DPR_ERR_LIMIT)
-        return dpr_fail(
-            DPR_ERR_LIMIT,
-            "recursion \"%s\" has a task deeper than options->max_depth, which is %llu, or a lane has solved "
-            "more than options->max_tasks, which is %llu",
-            recursion->name, (unsigned long long)options->max_depth, (unsigned long long)options->max_tasks);
-    if (o->error == DPR_ERR_STRATEGY_UNABLE)
-        return dpr_fail(DPR_ERR_CUDA, "engine \"%s\" lost tasks of recursion \"%s\"", engine, recursion->name);
-    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
-                    "the stacks of recursion \"%s\" need more than %u pieces of memory, because "
-                    "options->arena_tasks, which is %llu, is too small",
-                    recursion->name, j->args.chunks, (unsigned long long)options->arena_tasks);
-}
-
 static void read_letter(const dpr_job *j, const letter *from, dpr_recursion_report *report) {
     const dpr_recursion_outcome *o = &from->outcome;
     if (j->out_on_host)
@@ -430,7 +446,7 @@ static void read_letter(const dpr_job *j, const letter *from, dpr_recursion_repo
     report->widest = o->widest;
     report->rounds = o->rounds;
     report->launches = j->launches + o->launched;
-    report->handed_out = o->nodes;
+    report->handed_out = o->handed_out;
     report->serialised = o->serialised;
 }
 
@@ -477,11 +493,11 @@ static dpr_status run_with_memory(dpr_job *j, const dpr_strategy *strategy, dpr_
             "recursion \"%s\" takes longer than %g seconds, its limit (options->max_seconds), and "
             "kernels of engine \"%s\" are still running: perhaps a function of the policy does not return",
             j->call->recursion->name, j->call->max_seconds, strategy->name);
-    j->unsolved = status == DPR_OK && j->at_once && from.outcome.error != DPR_OK;
+    j->unsolved = status == DPR_OK && j->at_once && from.outcome.status != DPR_OK;
     if (j->unsolved)
         return DPR_OK;
     if (status == DPR_OK)
-        status = check_outcome(j, &from.outcome, strategy->name);
+        status = dpr_outcome_status(j->call->recursion, &from.outcome, j->call);
     if (status == DPR_OK)
         read_letter(j, &from, report);
     if (status == DPR_OK && j->spans)

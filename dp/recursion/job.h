@@ -31,6 +31,8 @@ typedef struct dpr_job {
     int unsolved;      /* 1: it tried in vain, and nothing is written */
     void *results;     /* host memory for results that fit no mailbox, or NULL */
     void *spans;       /* host memory for args.most_spans spans, or NULL */
+    void *function;    /* CUfunction: the policy's kernel of a run that is enqueued; NULL: launch() finds it */
+    void *condition;   /* CUfunction: the kernel that ends the loop of phases (loop.h), or NULL */
     dpr_apart apart;   /* what its launches are */
     int begun;         /* what dpr_apart_begin() returned: 0 if a graph must not launch itself */
     unsigned launches; /* by the host */
@@ -87,6 +89,17 @@ cudaError_t dpr_job_end(const dpr_run *run, const dpr_job *job, const dpr_recurs
 
 /* Runs the job as a strategy that is in no list. Writes results and report, unless job->unsolved is set. */
 dpr_status dpr_job_run(dpr_job *job, const dpr_strategy *strategy, dpr_recursion_report *report);
+
+/* Finds the kernels of a run that is enqueued, because a stream may be being captured when they are launched: calls
+ * `load` in the device's home. */
+dpr_status dpr_job_load(dpr_job *job, cudaError_t (*load)(dpr_job *));
+
+/* Enqueues the job as a strategy that is in no list, with memory that belongs to the stream, or to the graph that is
+ * being captured. Kernels write `outcome`. */
+dpr_status dpr_job_enqueue(const dpr_job *job, const dpr_strategy *strategy, dpr_recursion_outcome *outcome);
+
+/* Enqueues an outcome of zeros, for a call without roots. */
+dpr_status dpr_job_enqueue_nothing(const dpr_recursion_call *call, dpr_recursion_outcome *outcome);
 
 /* Bytes of the workspace: a strategy's workspace_bytes(). */
 size_t dpr_job_workspace_bytes(const dpr_run *run);

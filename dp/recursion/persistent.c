@@ -11,6 +11,19 @@ enum {
     MOST_TEAMS = 4     /* of an SM: the kernel's launch bounds */
 };
 
+/* Shared memory that blocks are permitted: if it is more than what every kernel may have, then all that the device has,
+ * so that no run takes away what another run, or a captured graph, has been permitted. */
+static unsigned permitted_bytes(const dpr_job *j) {
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(j->call->ctx)->caps.gpu;
+    return (unsigned)((int64_t)j->shared_bytes > gpu->shared_per_block ? (size_t)gpu->shared_per_block_optin
+                                                                       : j->shared_bytes);
+}
+
+static cudaError_t find_kernel(const dpr_job *j, void **out) {
+    *out = j->function;
+    return *out ? cudaSuccess : (cudaError_t)j->call->recursion->gpu->persistent(permitted_bytes(j), out);
+}
+
 static int launch(const dpr_run *run) {
     const dpr_job *j = run->in;
     const dpr_recursion *r = j->call->recursion;
@@ -18,7 +31,7 @@ static int launch(const dpr_run *run) {
     void *function = NULL, *params[] = {&args, (void *)j->call->data};
     cudaError_t error = dpr_job_begin(run, j, &args);
     if (error == cudaSuccess)
-        error = (cudaError_t)r->gpu->persistent((unsigned)j->shared_bytes, &function);
+        error = find_kernel(j, &function);
     const unsigned blocks = j->at_once || dpr_job_is_small(j) ? 1 : j->blocks * (unsigned)run->sms;
     if (error == cudaSuccess)
         error = dpr_job_launch(run, j, function, blocks, blocks > 1 || r->gpu->teams, params);
@@ -63,13 +76,17 @@ static unsigned tiny_slots(const dpr_recursion *r) {
     return (unsigned)r->most_children + 1 + (DPR_TINY_NODES * (r->gpu->slot_bytes + LINK_BYTES) + 256) / row + 1;
 }
 
-static dpr_status run_sized(dpr_job *j, unsigned most_lanes, dpr_recursion_report *report) {
+static void size_job(dpr_job *j, unsigned most_lanes) {
     j->blocks = 1;
     j->threads = choose_threads(j->call, most_lanes, &j->args.slots);
     if (j->at_once && j->args.slots > tiny_slots(j->call->recursion))
         j->args.slots = tiny_slots(j->call->recursion);
     dpr_job_size(j, fixed_bytes(j->call->recursion));
     j->blocks = count_blocks(j);
+}
+
+static dpr_status run_sized(dpr_job *j, unsigned most_lanes, dpr_recursion_report *report) {
+    size_job(j, most_lanes);
     j->launches++;
     return dpr_job_run(j, &strategy, report);
 }
@@ -87,6 +104,22 @@ static dpr_status run_persistent(const dpr_recursion_call *call, dpr_recursion_r
         return status;
     j.at_once = 0;
     return run_sized(&j, dpr_job_is_small(&j) ? SMALL_LANES : call->recursion->gpu->most_lanes, report);
+}
+
+/* ---- Runs that are enqueued ---- */
+
+static cudaError_t load(dpr_job *j) {
+    return find_kernel(j, &j->function);
+}
+
+/* With sizes for any number of tasks, because the host cannot repeat the run with larger ones. */
+static dpr_status enqueue(const dpr_recursion_call *call, dpr_recursion_outcome *outcome) {
+    dpr_job j = {.call = call};
+    if (call->n == 0)
+        return dpr_job_enqueue_nothing(call, outcome);
+    size_job(&j, call->recursion->gpu->most_lanes);
+    const dpr_status status = dpr_job_load(&j, load);
+    return status == DPR_OK ? dpr_job_enqueue(&j, &strategy, outcome) : status;
 }
 
 /* ---- The engine ---- */
@@ -119,6 +152,7 @@ const dpr_engine dpr_engine_persistent = {
     .on_gpu = 1,
     .refusal = refusal,
     .run = run_persistent,
+    .enqueue = enqueue,
     .least_seconds = least_seconds,
     .likely_seconds = likely_seconds,
     .measure = dpr_costs_measure,

@@ -278,7 +278,7 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
         }
     }
     if (me == 0 && a.solved != args.count)
-        arena.fail(DPR_ERR_STRATEGY_UNABLE); /* unless it has failed before */
+        arena.fail(DPR_ERR_CUDA); /* tasks are lost, unless it has failed before */
     const unsigned long long tasks = own.tasks;
     if (tasks > 0)
         atomicAdd(&a.tasks, tasks);

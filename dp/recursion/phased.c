@@ -15,6 +15,7 @@
 #include "graphs.h"
 #include "job.h"
 #include "log.h"
+#include "loop.h"
 #include "nested_host.h"
 
 enum {
@@ -187,6 +188,86 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
     return error;
 }
 
+/* ---- host in a captured graph: a loop of the graph's ---- */
+
+static cudaError_t capture_phases(scene *s) {
+    unsigned what = DPR_LAUNCH_PHASE;
+    void *params[] = {&s->args, (void *)s->job->call->data, &what};
+    const CUDA_KERNEL_NODE_PARAMS phase = {.func = (CUfunction)s->kernel,
+                                           .gridDimX = s->blocks,
+                                           .gridDimY = 1,
+                                           .gridDimZ = 1,
+                                           .blockDimX = s->job->threads,
+                                           .blockDimY = 1,
+                                           .blockDimZ = 1,
+                                           .sharedMemBytes = (unsigned)s->job->shared_bytes,
+                                           .kernelParams = params};
+    return dpr_loop_capture(s->run.stream, &phase, (CUfunction)s->job->condition, s->args.arena);
+}
+
+/* A graph with a part of a run may never end, or leave scratch memory that is not zero. A question about a stream that
+ * is being captured, which CUDA forbids, invalidates the capture. */
+static void spoil_capture(cudaStream_t stream) {
+    if (cudaStreamQuery(stream) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
+static int launch_captured(const dpr_run *run) {
+    scene s = {.run = *run, .job = (dpr_job *)run->in};
+    s.blocks = s.job->blocks * (unsigned)run->sms;
+    s.kernel = s.job->function;
+    cudaError_t error = dpr_job_begin(run, s.job, &s.args);
+    if (error == cudaSuccess)
+        error = launch_policy(&s, DPR_LAUNCH_BEGIN);
+    if (error != cudaSuccess)
+        return (int)error;
+    error = capture_phases(&s);
+    if (error == cudaSuccess)
+        error = launch_policy(&s, DPR_LAUNCH_END);
+    if (error != cudaSuccess)
+        spoil_capture(run->stream);
+    return (int)error;
+}
+
+static const dpr_strategy captured = {
+    .name = "host",
+    .text = "a loop of a graph, with a kernel for each level of the recursion",
+    .side = DPR_ON_GPU,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
+    .launch = launch_captured,
+    .workspace_bytes = dpr_job_workspace_bytes,
+};
+
+static cudaError_t load_captured(dpr_job *j) {
+    size_t stack;
+    cudaFunction_t condition = NULL;
+    cudaError_t error = (cudaError_t)j->call->recursion->gpu->phase(&j->function, &stack);
+    if (error == cudaSuccess)
+        error = cudaGetFuncBySymbol(&condition, dpr_loop_condition());
+    j->condition = condition;
+    return error;
+}
+
+/* Checks that the stream is being captured. A stream about which CUDA does not answer is refused later. */
+static dpr_status check_captured(const dpr_recursion_call *call) {
+    dpr_visit visit;
+    unsigned long long id;
+    cudaGraph_t graph = NULL;
+    const dpr_status status = dpr_home_enter(dpr_device_home_of(dpr_ctx_gpu(call->ctx)), &visit);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = dpr_home_identify(call->stream, &id, &graph);
+    dpr_home_leave(&visit);
+    if (error != cudaSuccess || graph)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                    "engine \"host\" cannot enqueue a run in stream %p, because it is not being captured and the host "
+                    "would have to launch each level: use engine \"persistent\"",
+                    (void *)call->stream);
+}
+
+/* ---- Jobs ---- */
+
 /* Checks that the policy's functions have room on the stack, and loads the kernels that call them. */
 static dpr_status prepare_nested(const dpr_recursion_call *call, const char *engine) {
     dpr_residence at = dpr_device_residence(dpr_ctx_gpu(call->ctx));
@@ -234,19 +315,40 @@ static unsigned count_blocks(const dpr_job *j) {
     return least < 1 ? 1 : (unsigned)(least < gpu->max_blocks_per_sm ? least : gpu->max_blocks_per_sm);
 }
 
+static void size_job(dpr_job *j, unsigned most_threads) {
+    const dpr_recursion_call *call = j->call;
+    j->blocks = 1;
+    j->threads = choose_threads(call, most_threads, &j->args.slots);
+    dpr_job_size(j, fixed_bytes(call->recursion));
+    j->blocks = count_blocks(j);
+    dpr_job_size(j, fixed_bytes(call->recursion));
+}
+
 static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
                           dpr_apart apart, dpr_recursion_report *report) {
-    dpr_job j = {.call = call, .blocks = 1, .apart = apart};
+    dpr_job j = {.call = call, .apart = apart};
     dpr_status status = dpr_job_places(&j);
     if (status == DPR_OK && strategy->role == DPR_ROLE_NESTED)
         status = prepare_nested(call, strategy->name);
     if (status != DPR_OK)
         return status;
-    j.threads = choose_threads(call, most_threads, &j.args.slots);
-    dpr_job_size(&j, fixed_bytes(call->recursion));
-    j.blocks = count_blocks(&j);
-    dpr_job_size(&j, fixed_bytes(call->recursion));
+    size_job(&j, most_threads);
     return dpr_job_run(&j, strategy, report);
+}
+
+static dpr_status enqueue_host(const dpr_recursion_call *call, dpr_recursion_outcome *outcome) {
+    dpr_job j = {.call = call};
+    const char *why = dpr_loop_refusal();
+    if (why)
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                        "engine \"host\" cannot enqueue a run here, because it %s: use engine \"persistent\"", why);
+    dpr_status status = check_captured(call);
+    if (status == DPR_OK && call->n == 0)
+        return dpr_job_enqueue_nothing(call, outcome);
+    size_job(&j, MOST_THREADS);
+    if (status == DPR_OK)
+        status = dpr_job_load(&j, load_captured);
+    return status == DPR_OK ? dpr_job_enqueue(&j, &captured, outcome) : status;
 }
 
 static const char *refuse_host(const dpr_recursion_call *call) {
@@ -277,7 +379,7 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
 
 /* ---- The engines ---- */
 
-#define ENGINE(NAME, ROLE, THREADS, APART, REFUSAL, LEAST, TEXT)                                                       \
+#define ENGINE(NAME, ROLE, THREADS, APART, REFUSAL, ENQUEUE, LEAST, TEXT)                                              \
     static int launch_##NAME(const dpr_run *run) {                                                                     \
         return (int)launch_all(run, run_##NAME);                                                                       \
     }                                                                                                                  \
@@ -298,11 +400,16 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
                                           .on_gpu = 1,                                                                 \
                                           .refusal = REFUSAL,                                                          \
                                           .run = run_engine_##NAME,                                                    \
+                                          .enqueue = ENQUEUE,                                                          \
+                                          .why_not_enqueued = "launches kernels from kernels, and the host has to "    \
+                                                              "launch what these leave undone",                        \
                                           .least_seconds = LEAST};
 
-ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, least_host_seconds,
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, enqueue_host, least_host_seconds,
        "a launch by the host for each level of the recursion")
-ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, "a nested launch for each level")
-ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL,
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, NULL,
+       "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL, NULL,
        "a graph that launches itself again for each level")
-ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, "a nested launch for each task, to learn from")
+ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, NULL,
+       "a nested launch for each task, to learn from")

@@ -231,7 +231,7 @@ template <class P> struct worker {
     __device__ void write() {
         const dpr_arena &a = *arena.args.arena;
         if (me == 0 && a.solved != arena.args.count)
-            arena.fail(DPR_ERR_STRATEGY_UNABLE); /* unless it has failed before */
+            arena.fail(DPR_ERR_CUDA); /* tasks are lost, unless it has failed before */
         if (a.solved == arena.args.count && !arena.failed())
             copy_results(arena, me, threads);
     }

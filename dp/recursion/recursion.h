@@ -6,7 +6,7 @@
 #include <dpr.h>
 
 /* Another layout of what follows, of the kernels' arguments or of the arena takes another number. */
-#define DPR_RECURSION_VERSION 7
+#define DPR_RECURSION_VERSION 8
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ typedef struct dpr_recursion_args {
     uint64_t max_ns;                   /* from the run's first kernel on */
     uint64_t cutoff;                   /* as in dpr_solver */
     uint64_t undivided;                /* tasks that cost at most this are left to lanes by `persistent`; 0: none */
-    uint32_t tag;                      /* of the mailbox (core/strategy.h) */
+    uint32_t tag;                      /* of the mailbox (core/strategy.h); 0: it is the caller's outcome */
     uint32_t count;                    /* roots */
     uint32_t capacity;                 /* nodes: at least `count`, at most 2^31; or none, if first_tasks must do */
     uint32_t frontier;                 /* tasks to have before lanes begin */
@@ -99,21 +99,6 @@ enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE
 
 /* The limit that a run has reached: max_depth or max_tasks; max_ns. */
 enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME };
-
-/* How a run on the GPU ended. */
-typedef struct dpr_recursion_outcome {
-    uint64_t tasks;
-    uint32_t error;   /* a dpr_status */
-    int32_t wrong;    /* what divide() returned, or which limit it is, if that is the error */
-    uint32_t deepest; /* depth of the deepest task */
-    uint32_t rounds;
-    uint32_t levels;     /* of the frontier */
-    uint32_t widest;     /* the most tasks that one of them was divided into */
-    uint32_t nodes;      /* taken */
-    uint32_t serialised; /* stacks that were saved because the arena was full, tasks that could not be launched */
-    uint32_t launched;   /* kernels by kernels */
-    uint32_t spans;      /* that were to be written, also where there was no room */
-} dpr_recursion_outcome;
 
 /* Bytes of results that fit a mailbox behind the report. */
 enum { DPR_RECURSION_LETTER = 64 };

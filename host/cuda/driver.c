@@ -76,6 +76,20 @@ static cudaError_t find_calls(dpr_driver_calls *calls) {
     return find_all(named, sizeof named / sizeof named[0], calls);
 }
 
+/* If one of the functions for conditional nodes is missing, graph_create_condition is NULL and none is used. The last
+ * two are those without data for edges. */
+static void find_conditional_calls(dpr_driver_calls *calls) {
+    static const named_call named[] = {
+        {"cuGraphConditionalHandleCreate", 12040, offsetof(dpr_driver_calls, graph_create_condition)},
+        {"cuGraphAddNode", 12020, offsetof(dpr_driver_calls, graph_add_node)},
+        {"cuStreamUpdateCaptureDependencies", 11030, offsetof(dpr_driver_calls, stream_update_dependencies)},
+    };
+    if (find_all(named, sizeof named / sizeof named[0], calls) == cudaSuccess)
+        return;
+    calls->graph_create_condition = NULL;
+    (void)cudaGetLastError();
+}
+
 /* Finds functions that older drivers lack. If one of them is missing, stream_get_contexts is NULL and none is used. */
 static void find_later_calls(dpr_driver_calls *calls) {
     static const named_call named[] = {
@@ -109,6 +123,7 @@ static void find_driver(void) {
         return;
     }
     find_later_calls(&driver.calls);
+    find_conditional_calls(&driver.calls);
     driver.devices = devices;
 }
 

@@ -48,6 +48,15 @@ typedef struct dpr_driver_calls {
     CUresult(CUDAAPI *stream_get_contexts)(CUstream stream, CUcontext *regular, CUgreenCtx *green);
     CUresult(CUDAAPI *ctx_get_resource)(CUcontext context, CUdevResource *resource, CUdevResourceType type);
     CUresult(CUDAAPI *green_get_resource)(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type);
+
+    /* Conditional nodes, since CUDA 12.4. If the driver lacks one of these, graph_create_condition is NULL, and none is
+     * called. */
+    CUresult(CUDAAPI *graph_create_condition)(CUgraphConditionalHandle *handle, CUgraph graph, CUcontext context,
+                                              unsigned value, unsigned flags);
+    CUresult(CUDAAPI *graph_add_node)(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                      CUgraphNodeParams *params);
+    CUresult(CUDAAPI *stream_update_dependencies)(CUstream stream, CUgraphNode *dependencies, size_t count,
+                                                  unsigned flags);
 } dpr_driver_calls;
 
 /* Valid only after dpr_driver_devices() has returned more than 0. Unlike the runtime's functions, these make no context

@@ -75,7 +75,8 @@ static CUresult CUDAAPI fake_stream_get_id(CUstream stream, unsigned long long *
 
 static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                                      CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
-    (void)id, (void)dependencies, (void)count;
+    static _Thread_local CUgraphNode last;
+    (void)id;
     const cudaError_t injected = fake_begin_in_context("cuStreamGetCaptureInfo");
     if (injected != cudaSuccess)
         return (CUresult)injected;
@@ -89,6 +90,11 @@ static CUresult CUDAAPI fake_stream_get_capture_info(CUstream stream, CUstreamCa
         *status = stream->captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
         if (stream->captured && graph)
             *graph = stream->captured;
+        if (stream->captured && dependencies) {
+            last = (CUgraphNode)(void *)fake_graph_work(stream->captured)->last;
+            *dependencies = &last;
+            *count = last != NULL;
+        }
     }
     fake_unlock();
     return live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -126,6 +132,9 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **ent
         {"cuGraphAddKernelNode", (any_call)fake_graph_add_kernel},
         {"cuGraphExecKernelNodeSetParams", (any_call)fake_graph_set_kernel},
         {"cuFuncGetAttribute", (any_call)fake_func_get_attribute},
+        {"cuGraphConditionalHandleCreate", (any_call)fake_graph_create_condition},
+        {"cuGraphAddNode", (any_call)fake_graph_add_node},
+        {"cuStreamUpdateCaptureDependencies", (any_call)fake_stream_update_dependencies},
     };
     FAKE_BEGIN();
     (void)version, (void)flags;

@@ -6,6 +6,7 @@
 #include "fake_modules.h"
 #include "fake_state.h"
 #include "fake_streams.h"
+#include "recursion/loop.h"
 
 /* A user object, in a list of those of one graph. */
 struct CUuserObject_st {
@@ -20,6 +21,7 @@ struct CUgraph_st {
     int owners; /* the graph itself, and each executable made of it */
     cudaStream_t origin;
     int spoilt;
+    int loose; /* a loop was added that nothing captured comes behind */
 };
 
 struct CUgraphExec_st {
@@ -39,7 +41,11 @@ static void end_object(struct CUuserObject_st *object) {
     fake_lock();
 }
 
-static void release_graph(cudaGraph_t graph) {
+void fake_graph_own(cudaGraph_t graph) {
+    graph->owners++;
+}
+
+void fake_graph_release(cudaGraph_t graph) {
     if (--graph->owners > 0)
         return;
     for (struct CUuserObject_st *object = graph->objects, *next; object; object = next) {
@@ -65,6 +71,11 @@ int fake_spoil_captures(void) {
 
 int fake_capture_spoilt(void) {
     return of_thread != cudaStreamCaptureModeRelaxed && fake_spoil_captures();
+}
+
+void fake_spoil_capture_of(cudaStream_t stream) {
+    if (stream->captured)
+        stream->captured->spoilt = 1;
 }
 
 int fake_legacy_is_forbidden(cudaStream_t stream) {
@@ -124,8 +135,10 @@ cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     for (cudaStream_t s = fake_streams(); s; s = s->next)
         if (s->captured == *graph)
             s->captured = NULL;
+    if ((*graph)->loose && !(*graph)->spoilt)
+        fake_violate("a capture ends with a loop that its stream does not know");
     if ((*graph)->spoilt) {
-        release_graph(*graph);
+        fake_graph_release(*graph);
         *graph = NULL;
         return fake_end(cudaErrorStreamCaptureInvalidated);
     }
@@ -199,6 +212,11 @@ static cudaError_t prepare(const CUDA_KERNEL_NODE_PARAMS *kernel, fake_launch *o
     memset(out, 0, sizeof *out);
     if (fake_module_gave(kernel->func))
         return cudaSuccess;
+    if (kernel->func == (CUfunction)(uintptr_t)dpr_loop_condition()) {
+        out->asked = *(void **)kernel->kernelParams[0];
+        out->loop = *(cuuint64_t *)kernel->kernelParams[1];
+        return cudaSuccess;
+    }
     const char *wrong = fake_recursion_has(kernel->func)
                             ? fake_kernel_prepare(&config, kernel->func, kernel->kernelParams, 0, out)
                             : "a graph is made of a kernel that is of no recursion";
@@ -235,6 +253,100 @@ CUresult CUDAAPI fake_graph_set_kernel(CUgraphExec run, CUgraphNode node, const 
             error = prepare(kernel, &w->launch);
     fake_unlock();
     return (CUresult)error;
+}
+
+/* ---- Loops ---- */
+
+/* By number: the context in which a loop's condition may be set, what it begins with, and what it is now. */
+enum { MOST_LOOPS = 1 << 16 };
+static struct {
+    CUcontext context;
+    CUgraph graph;
+    int first, now;
+} loops[MOST_LOOPS];
+static cuuint64_t loop_count;
+
+CUresult CUDAAPI fake_graph_create_condition(cuuint64_t *handle, CUgraph graph, CUcontext context, unsigned value,
+                                             unsigned flags) {
+    const cudaError_t injected = fake_begin_in_context("cuGraphConditionalHandleCreate");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const int good =
+        context == fake_current_context() && flags == CU_GRAPH_COND_ASSIGN_DEFAULT && loop_count + 1 < MOST_LOOPS;
+    if (good) {
+        *handle = ++loop_count;
+        loops[*handle].context = context;
+        loops[*handle].graph = graph;
+        loops[*handle].first = (int)value;
+    }
+    fake_unlock();
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult add_loop(CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *params) {
+    static CUgraph bodies[MOST_LOOPS];
+    const cuuint64_t loop = params->handle;
+    if (loop == 0 || loop > loop_count || loops[loop].graph != graph || loops[loop].context != params->ctx
+        || params->type != CU_GRAPH_COND_TYPE_WHILE || params->size != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    bodies[loop] = calloc(1, sizeof *bodies[loop]);
+    if (!bodies[loop])
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    fake_count_objects(1);
+    const fake_work item = {.type = FAKE_LOOP, .loop = loop, .body = bodies[loop]};
+    fake_append(&graph->work, &item);
+    graph->loose = 1;
+    params->phGraph_out = &bodies[loop];
+    return CUDA_SUCCESS;
+}
+
+static int is_last_work(CUgraph graph, const CUgraphNode *nodes, size_t count) {
+    return count == (graph->work.last != NULL) && (count == 0 || *nodes == (CUgraphNode)(void *)graph->work.last);
+}
+
+CUresult CUDAAPI fake_graph_add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                     CUgraphNodeParams *params) {
+    const cudaError_t injected = fake_begin_in_context("cuGraphAddNode");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    if (!is_last_work(graph, dependencies, count))
+        fake_violate("a loop does not come behind what was captured before");
+    else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        result = add_loop(graph, &params->conditional);
+    if (result == CUDA_SUCCESS)
+        *node = (CUgraphNode)(void *)graph->work.last;
+    fake_unlock();
+    return result;
+}
+
+CUresult CUDAAPI fake_stream_update_dependencies(CUstream stream, CUgraphNode *dependencies, size_t count,
+                                                 unsigned flags) {
+    const cudaError_t injected = fake_begin_in_context("cuStreamUpdateCaptureDependencies");
+    if (injected != cudaSuccess)
+        return (CUresult)injected;
+    const int good = fake_stream_is_live(stream) && stream->captured && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES;
+    if (good && !is_last_work(stream->captured, dependencies, count))
+        fake_violate("what is captured next does not come behind what was added to the graph");
+    if (good)
+        stream->captured->loose = 0;
+    fake_unlock();
+    return good ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+void fake_loop_begin(cuuint64_t loop) {
+    loops[loop].now = loops[loop].first;
+}
+
+const char *fake_loop_set(cuuint64_t loop, int on) {
+    if (loop == 0 || loop > loop_count)
+        return "a condition is set that there is not";
+    loops[loop].now = on;
+    return NULL;
+}
+
+int fake_loop_goes_on(cuuint64_t loop) {
+    return loops[loop].now;
 }
 
 static cudaError_t instantiate(cudaGraphExec_t *out, cudaGraph_t graph) {
@@ -282,14 +394,14 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream) {
 WRAP(cudaGraphDestroy);
 cudaError_t __wrap_cudaGraphDestroy(cudaGraph_t graph) {
     FAKE_BEGIN();
-    release_graph(graph);
+    fake_graph_release(graph);
     return fake_end(cudaSuccess);
 }
 
 WRAP(cudaGraphExecDestroy);
 cudaError_t __wrap_cudaGraphExecDestroy(cudaGraphExec_t run) {
     FAKE_BEGIN();
-    release_graph(run->graph);
+    fake_graph_release(run->graph);
     free(run);
     fake_count_objects(-1);
     return fake_end(cudaSuccess);

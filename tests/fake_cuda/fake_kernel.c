@@ -12,6 +12,7 @@
 #include "fake_device.h"
 #include "fake_memory.h"
 #include "fake_modules.h"
+#include "fake_streams.h"
 #include "lists.h"
 #include "meetings.h"
 #include "partial.h"
@@ -627,6 +628,8 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
 }
 
 const char *fake_kernel_run(const fake_launch *launch) {
+    if (launch->asked)
+        return fake_loop_set(launch->loop, fake_recursion_is_unfinished(launch->asked));
     if (launch->recursion.kernel)
         return fake_recursion_run(&launch->recursion);
     if (!launch->strategy)

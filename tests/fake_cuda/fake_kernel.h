@@ -2,6 +2,7 @@
 #ifndef DPR_TESTS_FAKE_KERNEL_H
 #define DPR_TESTS_FAKE_KERNEL_H
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "fake_recursion.h"
@@ -23,6 +24,8 @@ typedef struct fake_launch {
     cudaStream_t stream;
     size_t workspace_bytes;
     fake_recursion_launch recursion; /* of a recursion's kernel, which is of no strategy */
+    const void *asked;               /* the arena of the kernel that asks whether a loop goes on (loop.h), */
+    cuuint64_t loop;                 /* and the loop's number */
 } fake_launch;
 
 /* Finds which kernel is launched with which arguments; NULL, or what is wrong with the launch. A function that no

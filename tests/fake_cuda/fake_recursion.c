@@ -102,6 +102,8 @@ static const char *check_parts(const dpr_recursion *r, const dpr_recursion_args 
 }
 
 static const char *check_memory(const dpr_recursion *r, const dpr_recursion_args *a) {
+    if (a->tag == 0 && (!a->out || !a->roots))
+        return "roots or results of a run that nobody waits for are not in the caller's memory";
     if (!a->out && a->count * r->result_bytes > DPR_RECURSION_LETTER)
         return "results that do not fit the mailbox have no memory";
     if (!a->roots && a->count * r->task_bytes > sizeof a->few_roots)
@@ -111,6 +113,8 @@ static const char *check_memory(const dpr_recursion *r, const dpr_recursion_args
 
 /* A word with a later tag is of a run that got the mailbox while this one could still write it. */
 static const char *check_mailbox(const dpr_recursion_args *a) {
+    if (a->tag == 0)
+        return fake_find(a->mailbox, sizeof(dpr_recursion_outcome)) ? NULL : "an outcome is out of reach of its kernel";
     const fake_block *block = fake_find(a->mailbox, DPR_MAIL_WORDS * sizeof *a->mailbox);
     if (!block || block->kind != FAKE_PINNED)
         return "a mailbox is no live pinned memory";
@@ -165,24 +169,34 @@ static const char *finish(const dpr_recursion *r, const fake_recursion_launch *l
     if (wrong)
         return wrong;
     if (l->args.capacity == 0 && fake_recursion.is_large)
-        outcome.error = DPR_ERR_STRATEGY_UNABLE;
+        outcome.status = DPR_ERR_STRATEGY_UNABLE;
     if (l->args.capacity > 0 && l->args.capacity < fake_recursion.least_capacity)
-        outcome.error = DPR_ERR_OUT_OF_MEMORY;
-    if (outcome.error == DPR_OK)
+        outcome.status = DPR_ERR_OUT_OF_MEMORY;
+    if (outcome.status == DPR_OK)
         solve_roots(r, l, l->args.out ? l->args.out : letter);
-    if (outcome.error == DPR_OK && l->args.out && bytes <= sizeof letter)
+    if (outcome.status == DPR_OK && l->args.out && bytes <= sizeof letter)
         memcpy(letter, l->args.out, bytes);
     write_spans(&l->args);
     memset(l->args.arena, 0, DPR_SCRATCH_BYTES);
+    if (l->args.tag == 0) {
+        memcpy(l->args.mailbox, &outcome, sizeof outcome);
+        return NULL;
+    }
     post(&l->args, 0, &outcome, sizeof outcome);
     post(&l->args, sizeof outcome / sizeof(uint32_t), letter, sizeof letter);
     return NULL;
 }
 
+int fake_recursion_is_unfinished(const void *arena) {
+    return *(const uint32_t *)arena <= fake_recursion.phases;
+}
+
 /* The first word of the arena counts the phases, from 1 on, so that a run that breaks off leaves it behind. */
 static const char *run_phase(const dpr_recursion *r, const fake_recursion_launch *l) {
     uint32_t *done = (uint32_t *)l->args.arena;
-    if (l->what == DPR_LAUNCH_END || (l->what == DPR_LAUNCH_END_IF_DUE && *done > fake_recursion.phases))
+    if (l->what == DPR_LAUNCH_END && fake_recursion_is_unfinished(done))
+        return "a run in phases ends before they are done";
+    if (l->what == DPR_LAUNCH_END || (l->what == DPR_LAUNCH_END_IF_DUE && !fake_recursion_is_unfinished(done)))
         return finish(r, l);
     const char *wrong = l->what == DPR_LAUNCH_BEGIN ? check_arena(&l->args) : NULL;
     *done += l->what != DPR_LAUNCH_END_IF_DUE;

@@ -43,6 +43,9 @@ typedef struct fake_recursion_launch {
     unsigned what;                           /* of a kernel for phases: DPR_LAUNCH_* */
 } fake_recursion_launch;
 
+/* Whether the kernels that use this arena have phases left. */
+int fake_recursion_is_unfinished(const void *arena);
+
 int fake_recursion_has(const void *kernel);
 
 /* Takes a launch's arguments. NULL, or what is wrong with the launch. */

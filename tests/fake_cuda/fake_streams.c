@@ -108,6 +108,8 @@ void fake_append(fake_queue *to, const fake_work *item) {
         abort();
     *copy = *item;
     copy->next = NULL;
+    if (copy->body)
+        fake_graph_own(copy->body);
     if (to->last)
         to->last->next = copy;
     else
@@ -125,6 +127,8 @@ static void let_go(cudaEvent_t event) {
 static void free_work(fake_work *w) {
     if (w->event)
         let_go(w->event);
+    if (w->body)
+        fake_graph_release(w->body);
     free(w->staged);
     free(w);
 }
@@ -161,6 +165,20 @@ static void await(const fake_work *w) {
         run_first(&w->event->stream->work);
 }
 
+enum { MOST_TURNS = 1000 };
+
+/* A body of kernels, as often as they say. */
+static void run_loop(const fake_work *loop) {
+    int turns = 0;
+    fake_loop_begin(loop->loop);
+    do
+        for (const fake_work *w = fake_graph_work(loop->body)->first; w; w = w->next)
+            run_kernel(&w->launch);
+    while (fake_loop_goes_on(loop->loop) && turns++ < MOST_TURNS);
+    if (turns > MOST_TURNS)
+        fake_violate("a loop of a graph does not end");
+}
+
 static void reach(cudaEvent_t event, unsigned turn) {
     event->reached = turn;
     event->ns = now_ns;
@@ -181,6 +199,8 @@ static void run_first(fake_queue *q) {
         reach(w->event, w->turn);
     else if (w->type == FAKE_GIVE)
         (void)fake_pool_take_back(w->to);
+    else if (w->type == FAKE_LOOP)
+        run_loop(w);
     else
         await(w);
     free_work(w);
@@ -323,6 +343,8 @@ static cudaError_t begin_waiting(const char *name, cudaStream_t *stream) {
         lose_work(*stream);
         return injected;
     }
+    if (fake_stream_is_live(*stream))
+        fake_spoil_capture_of(*stream);
     const cudaError_t error = !fake_stream_is_live(*stream)                  ? cudaErrorInvalidResourceHandle
                               : (*stream)->captured || fake_capture_spoilt() ? cudaErrorStreamCaptureUnsupported
                               : fake_legacy_spoils(*stream == &legacy ? NULL : *stream) ? cudaErrorStreamCaptureImplicit

@@ -7,11 +7,11 @@
 
 #include "fake_kernel.h"
 
-/* A piece of queued work: a kernel, a copy, a fill, an event that is reached or one that is waited for, or memory that
- * goes back to its pool. */
+/* A piece of queued work: a kernel, a copy, a fill, an event that is reached or one that is waited for, memory that
+ * goes back to its pool, or a loop. */
 typedef struct fake_work {
     struct fake_work *next;
-    enum { FAKE_KERNEL, FAKE_COPY, FAKE_FILL, FAKE_REACH, FAKE_AWAIT, FAKE_GIVE } type;
+    enum { FAKE_KERNEL, FAKE_COPY, FAKE_FILL, FAKE_REACH, FAKE_AWAIT, FAKE_GIVE, FAKE_LOOP } type;
     fake_launch launch;
     void *to;
     const void *from;
@@ -19,7 +19,9 @@ typedef struct fake_work {
     size_t size;
     int byte;
     cudaEvent_t event;
-    unsigned turn; /* of the event: how often it has been recorded */
+    unsigned turn;    /* of the event: how often it has been recorded */
+    cuuint64_t loop;  /* its number, */
+    cudaGraph_t body; /* and its work, which each copy of the loop owns */
 } fake_work;
 
 typedef struct fake_queue {
@@ -89,8 +91,27 @@ CUresult CUDAAPI fake_graph_add_kernel(CUgraphNode *node, CUgraph graph, const C
                                        const CUDA_KERNEL_NODE_PARAMS *kernel);
 CUresult CUDAAPI fake_graph_set_kernel(CUgraphExec run, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel);
 
+CUresult CUDAAPI fake_graph_create_condition(cuuint64_t *handle, CUgraph graph, CUcontext context, unsigned value,
+                                             unsigned flags);
+CUresult CUDAAPI fake_graph_add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                     CUgraphNodeParams *params);
+CUresult CUDAAPI fake_stream_update_dependencies(CUstream stream, CUgraphNode *dependencies, size_t count,
+                                                 unsigned flags);
+
 /* The work of a graph, to which captured work goes (fake_graphs.c). */
 fake_queue *fake_graph_work(cudaGraph_t graph);
+
+/* One more owner of a graph, and one less. */
+void fake_graph_own(cudaGraph_t graph);
+void fake_graph_release(cudaGraph_t graph);
+
+/* Makes the capture of the stream, if there is one, one that cannot end. */
+void fake_spoil_capture_of(cudaStream_t stream);
+
+/* Sets whether a loop goes on; NULL, or what is wrong. And what was set last, or the value that it begins with. */
+const char *fake_loop_set(cuuint64_t loop, int on);
+int fake_loop_goes_on(cuuint64_t loop);
+void fake_loop_begin(cuuint64_t loop);
 
 /* Memory of a pool that goes, in a stream's order or out of it (fake_pools.c). 0 if it is no pool's. */
 int fake_pool_take_back(void *memory);

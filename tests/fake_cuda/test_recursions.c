@@ -176,7 +176,7 @@ static void expect_failure(scene *s, dpr_stream stream, dpr_status expected, con
     EXPECT_TRUE(has_results(s, 0));
     EXPECT_EQ_I64(cudaSuccess, fake_last_error());
     s->options.arena_tasks = 0;
-    fake_recursion.outcome.error = DPR_OK;
+    fake_recursion.outcome.status = DPR_OK;
     fake_recursion.missing = cudaSuccess;
     expect_run(s, s->stream);
     s->options = options;
@@ -221,7 +221,7 @@ RECURSION_TEST(the_report_has_what_the_device_counted) {
                                                      .rounds = 3,
                                                      .levels = 4,
                                                      .widest = 5,
-                                                     .nodes = 6,
+                                                     .handed_out = 6,
                                                      .serialised = 7,
                                                      .launched = 8};
     expect_run(fixture, NULL);
@@ -378,7 +378,7 @@ RECURSION_TEST(a_warp_may_try_in_vain) {
     expect_run(fixture, NULL);
     EXPECT_EQ_U64(2, fixture->report.launches);
     EXPECT_TRUE(fake_recursion.capacity > 0);
-    fake_recursion.outcome.error = DPR_ERR_DIVIDE;
+    fake_recursion.outcome.status = DPR_ERR_DIVIDE;
     expect_failure(fixture, NULL, DPR_ERR_DIVIDE, "divide() of recursion");
     fake_recursion.is_large = 0;
     expect_failure(fixture, NULL, DPR_ERR_DIVIDE, "divide() of recursion");
@@ -392,13 +392,13 @@ RECURSION_TEST(outcomes_become_statuses) {
         dpr_status status;
         const char *part;
     } all[] = {
-        {{.error = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
-        {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
-        {{.error = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
-        {{.error = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "takes longer than 86400 seconds"},
-        {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
-        {{.error = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
-        {{.error = DPR_ERR_STRATEGY_UNABLE}, DPR_ERR_CUDA, "lost tasks of recursion \"successor\""},
+        {{.status = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
+        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
+        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
+        {{.status = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "takes longer than 86400 seconds"},
+        {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
+        {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
+        {{.status = DPR_ERR_CUDA}, DPR_ERR_CUDA, "lost tasks of recursion \"successor\""},
     };
     fixture->options.max_depth = 17;
     fixture->options.max_tasks = 1234;

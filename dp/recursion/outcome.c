@@ -1,0 +1,83 @@
+/* How runs on the GPU ended, as statuses and sentences; and dpr_recursion_check(). */
+#include <stdio.h>
+
+#include "cuda/device.h"
+#include "engines.h"
+
+typedef struct clause {
+    char text[40];
+} clause;
+
+/* The value of a limit, as a clause with a comma before it and `end` behind it; nothing if it is not known. */
+static clause which(const dpr_recursion_call *call, uint64_t value, const char *end) {
+    clause c = {""};
+    if (call)
+        (void)snprintf(c.text, sizeof c.text, ", which is %llu%s", (unsigned long long)value, end);
+    return c;
+}
+
+static dpr_status too_many_tasks(const dpr_recursion *r, const dpr_recursion_call *call) {
+    const clause depth = which(call, call ? call->options.max_depth : 0, ","),
+                 tasks = which(call, call ? call->options.max_tasks : 0, "");
+    return dpr_fail(DPR_ERR_LIMIT,
+                    "recursion \"%s\" has a task deeper than options->max_depth%s or a lane has solved more than "
+                    "options->max_tasks%s",
+                    r->name, depth.text, tasks.text);
+}
+
+static dpr_status took_too_long(const dpr_recursion *r, const dpr_recursion_call *call) {
+    return call ? dpr_engine_took_too_long(call)
+                : dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" takes longer than its limit (options->max_seconds)",
+                           r->name);
+}
+
+static dpr_status out_of_memory(const dpr_recursion *r, const dpr_recursion_call *call) {
+    const clause arena = which(call, call ? call->options.arena_tasks : 0, ",");
+    return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
+                    "the stacks of recursion \"%s\" need more memory than there is for them, because "
+                    "options->arena_tasks%s is too small",
+                    r->name, arena.text);
+}
+
+dpr_status dpr_outcome_status(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome,
+                              const dpr_recursion_call *call) {
+    switch (outcome->status) {
+    case DPR_OK:
+        return DPR_OK;
+    case DPR_ERR_DIVIDE:
+        return dpr_fail(DPR_ERR_DIVIDE, "divide() of recursion \"%s\" returned %d, and must return 0 to %d",
+                        recursion->name, outcome->wrong, recursion->most_children);
+    case DPR_ERR_LIMIT:
+        return outcome->wrong == DPR_LIMIT_OF_TIME ? took_too_long(recursion, call) : too_many_tasks(recursion, call);
+    case DPR_ERR_OUT_OF_MEMORY:
+        return out_of_memory(recursion, call);
+    case DPR_ERR_CUDA:
+        return dpr_fail(DPR_ERR_CUDA, "the GPU lost tasks of recursion \"%s\"", recursion->name);
+    default:
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "outcome->status is %u, which no run of recursion \"%s\" has written: perhaps the run is not "
+                        "done",
+                        outcome->status, recursion->name);
+    }
+}
+
+/* ---- For the caller ---- */
+
+static dpr_status check_readable(const dpr_recursion_outcome *outcome) {
+    dpr_place place;
+    dpr_status status = dpr_call_pointer("outcome", outcome, _Alignof(dpr_recursion_outcome));
+    if (status == DPR_OK)
+        status = dpr_device_place(outcome, "outcome", &place);
+    if (status == DPR_OK && place.memory == DPR_MEMORY_DEVICE)
+        status = dpr_fail(DPR_ERR_MEMORY_KIND,
+                          "outcome is %p, in memory of device %d, which the host does not read: copy it first",
+                          (const void *)outcome, place.device);
+    return status;
+}
+
+dpr_status dpr_recursion_check(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome) {
+    dpr_status status = dpr_call_recursion(recursion);
+    if (status == DPR_OK)
+        status = check_readable(outcome);
+    return status == DPR_OK ? dpr_outcome_status(recursion, outcome, NULL) : status;
+}
