@@ -582,15 +582,15 @@ void expect_error(run<P> &r, uint64_t seed, bool in_phases, dpr_status status, C
 }
 
 template <class P> void expect_all_enqueued(bool in_phases) {
+    const uint64_t large = large_root().seed;
     uint64_t seed = 0;
     for (const unsigned blocks : {1u, 3u})
         for (const unsigned capacity : {3u, 40u, 5000u})
             for (const unsigned first_tasks : {0u, 64u})
                 for (unsigned i = 0; i < 3; ++i, ++seed) {
                     run<P> r({blocks, 20, 6, 8, capacity, in_phases ? 0 : first_tasks}, seed, 1 + i % 3);
-                    std::fill(r.roots.begin(), r.roots.end(), large_root());
                     for (auto &root : r.roots)
-                        root.deepest = 8;
+                        root = {large, 0, 8};
                     expect_enqueued(r, seed, in_phases);
                     expect_error(r, seed, in_phases, DPR_ERR_LIMIT, [](auto &args) { args.max_ns = 0; });
                     expect_error(r, seed, in_phases, DPR_ERR_LIMIT, [](auto &args) { args.max_depth = 3; });
@@ -599,11 +599,28 @@ template <class P> void expect_all_enqueued(bool in_phases) {
 }
 
 template <class P> void expect_enqueued_with_full_memory(bool in_phases) {
-    for (uint64_t seed = 0; seed < 4; ++seed) {
+    const uint64_t large = large_root().seed;
+    for (uint64_t seed = 0; seed < 2; ++seed) {
         run<P> r({2, 7, 1, 8, 2, 0}, seed, 2);
-        std::fill(r.roots.begin(), r.roots.end(), large_root());
+        for (auto &root : r.roots)
+            root = {large, 0, 14};
         expect_error(r, seed, in_phases, DPR_ERR_OUT_OF_MEMORY, [](auto &args) { args.chunks = 0; });
     }
+}
+
+TEST(DeviceRecursion, a_warp_hands_over_what_it_solves_at_once) {
+    for (const unsigned blocks : {1u, 3u})
+        for (uint64_t seed = 0; seed < 100; ++seed) {
+            constexpr unsigned first_tasks = 40;
+            run<tree> r({blocks, 60, 8, 8, 2000, first_tasks}, seed, 1);
+            uint64_t tasks = 0;
+            const uint64_t wanted = reference(r.roots[0], false, &tasks);
+            const dpr_recursion_outcome outcome = run_enqueued(r, seed, false);
+            EXPECT_EQ(uint32_t{DPR_OK}, outcome.status);
+            EXPECT_EQ(tasks, outcome.tasks);
+            EXPECT_EQ(tasks <= first_tasks, outcome.levels == 0);
+            EXPECT_EQ(wanted, r.out[0]);
+        }
 }
 
 TEST(DeviceRecursion, enqueued_runs_leave_the_arena_for_the_next) {

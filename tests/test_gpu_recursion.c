@@ -517,7 +517,7 @@ static dpr_status enqueue_trees(const trees *t) {
 
 /* Checks what a run of the roots of change_trees() has written, when the work of its stream is done. */
 static void expect_outcome(const trees *t, dpr_status status) {
-    dpr_recursion_outcome outcome;
+    dpr_recursion_outcome outcome = {.status = DPR_ERR_CUDA};
     EXPECT_TRUE(gpu_stream_wait(t->stream));
     EXPECT_TRUE(gpu_copy(&outcome, t->outcome, sizeof outcome));
     EXPECT_STATUS(status, (t->teams ? team_tree_check : tree_check)(&outcome));
@@ -525,7 +525,7 @@ static void expect_outcome(const trees *t, dpr_status status) {
 
 static void expect_trees_enqueued(const trees *t, uint64_t seed) {
     static tree_result results[ENQUEUED];
-    dpr_recursion_outcome outcome;
+    dpr_recursion_outcome outcome = {.status = DPR_ERR_CUDA};
     uint64_t nodes = 0, wrong = 0;
     expect_outcome(t, DPR_OK);
     EXPECT_TRUE(gpu_copy(results, t->out, t->n * sizeof *results) && gpu_copy(&outcome, t->outcome, sizeof outcome));
@@ -570,7 +570,7 @@ TEST(GpuRecursion, enqueued_in_any_stream_and_memory) {
 
 /* Roots that one warp solves at once, small arenas that are full, and chains that fill stacks. */
 TEST(GpuRecursion, enqueued_runs_of_all_sizes) {
-    static const uint64_t roots[] = {0, 1, 20, 63, 64, 5000, 100000}, arenas[] = {0, 1, 3, 1000};
+    static const uint64_t roots[] = {0, 1, 20, 63, 64, 5000, 20000}, arenas[] = {0, 1, 3, 1000};
     scene with_gpu, *s = &with_gpu;
     NEED_GPU();
     set_up(s, "persistent");
@@ -827,6 +827,55 @@ static void captured_folds(scene *s) {
 }
 ENGINE_TEST(persistent, captured_folds)
 ENGINE_TEST(host, captured_folds)
+
+typedef struct loops {
+    trees of;
+    gpu_graph *graph;
+} loops;
+
+/* Launches a graph again and again. */
+static void *launch_meanwhile(void *user) {
+    const loops *l = user;
+    const double end = test_now() + stress_seconds();
+    for (uint64_t seed = 0; test_now() < end && !test_failed(); seed++)
+        expect_launch(&l->of, l->graph, seed % 50);
+    return NULL;
+}
+
+/* Launches of a graph of engine `host`, and runs of engines in other threads. The graph is captured first, because a
+ * capture forbids calls that the other threads begin with. */
+static void stress_beside_loops(const char *engines) {
+    scene with_gpu, *s = &with_gpu;
+    pthread_t thread;
+    set_up(s, "host");
+    s->options.arena_tasks = 100000;
+    loops l = {make_trees(s, gpu_stream_create(), DPR_MEMORY_DEVICE, 0), NULL};
+    l.graph = capture_trees(&l.of);
+    ASSERT_TRUE(l.graph != NULL);
+    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, launch_meanwhile, &l));
+    stress_recursions(0, engines, gpu_stream_create);
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    gpu_graph_destroy(l.graph);
+    EXPECT_TRUE(gpu_stream_destroy(l.of.stream));
+    free_trees(&l.of);
+    tear_down(s);
+}
+
+TEST(GpuRecursion, captured_loops_beside_persistent_runs) {
+    NEED_GPU();
+    stress_beside_loops("persistent");
+}
+
+/* A loop of a graph is no graph that launches itself (dp/apart.h): nested launches may be in flight with it. */
+TEST(GpuRecursion, captured_loops_beside_nested_launches) {
+    NEED_GPU();
+    stress_beside_loops("naive level");
+}
+
+TEST(GpuRecursion, captured_loops_beside_graphs_that_launch_themselves) {
+    NEED_GPU();
+    stress_beside_loops("graph");
+}
 
 /* ---- Runs that are given up ---- */
 

@@ -24,8 +24,8 @@
  *     };
  *     DPR_RECURSION(fib, fib)
  *
- * DPR_RECURSION(name, policy) at namespace scope of one source file defines name_run(), name_enqueue() and name_check(),
- * which C calls:
+ * DPR_RECURSION(name, policy) at namespace scope of one source file defines name_run(), name_enqueue() and
+ * name_check(), which C calls:
  *
  *     int32_t root = 40;
  *     uint64_t result;
@@ -99,18 +99,19 @@
  *             fprintf(stderr, "%s\n", dpr_last_error());
  *     }
  *
- * Engine `persistent` enqueues runs in any stream. `host` does in a stream that is being captured: the graph then has a
- * loop with a kernel for each level, which leaves SMs to other work between them. Other engines need the host. A graph
- * keeps the arena of its run, up to 768 MiB by default: set options->arena_tasks where runs are small. dpr.h has the
- * details (dpr_recursion_enqueue()).
+ * Engine `persistent` enqueues runs in any stream. `host` does in a stream that is being captured, with drivers from
+ * CUDA 12.4 on: the graph then has a loop with a kernel for each level, whose blocks need not be on the device at one
+ * time. Other engines need the host. A graph keeps the memory of its run, by default 512 MiB for the arena and up to
+ * 256 MiB for full stacks: set options->arena_tasks where runs are small. dpr.h has the details
+ * (dpr_recursion_enqueue()).
  *
- * Any of the three functions may take one more argument at the end, `const dpr::team &`: then a team works on each
- * task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an image or
- * the merging of two sorted ranges. All threads of the team call the function, and share the work by team.rank() and
- * team.size(); after team.sync() they see what the others have written. divide() must return the same number in all of
- * them, and each child may be written by any of them; of base() and combine() the first thread's result counts. A
- * function that takes no team is called by the first thread. The constant team_bytes, at most 32768, is the size of
- * team.memory(), which the threads share within a call of a function.
+ * Any of divide(), base() and combine() may take one more argument at the end, `const dpr::team &`: a team then works
+ * on each task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an
+ * image or the merging of two sorted ranges. All threads of the team call the function, and share the work by
+ * team.rank() and team.size(); after team.sync() they see what the others have written. divide() must return the same
+ * number in all of them, and each child may be written by any of them; of base() and combine() the first thread's
+ * result counts. A function that takes no team is called by the first thread. The constant team_bytes, at most 32768,
+ * is the size of team.memory(), which the threads share within a call of a function.
  *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor

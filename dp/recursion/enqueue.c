@@ -1,4 +1,4 @@
-/* dpr_recursion_enqueue(): checks the call, and has the engine enqueue the run. */
+/* dpr_recursion_enqueue(): checks the call, and has the engine enqueue the run. And dpr_recursion_check(). */
 #include "api/ctx.h"
 #include "cuda/range.h"
 #include "engines.h"
@@ -101,4 +101,25 @@ dpr_status dpr_recursion_enqueue(dpr_ctx *ctx, const dpr_recursion *recursion, c
     const dpr_status status = check_and_enqueue(call, options, outcome);
     dpr_cancel_release(held);
     return status;
+}
+
+/* ---- The outcome ---- */
+
+static dpr_status check_readable(const dpr_recursion_outcome *outcome) {
+    dpr_place place;
+    dpr_status status = dpr_call_pointer("outcome", outcome, _Alignof(dpr_recursion_outcome));
+    if (status == DPR_OK)
+        status = dpr_device_place(outcome, "outcome", &place);
+    if (status == DPR_OK && place.memory == DPR_MEMORY_DEVICE)
+        status = dpr_fail(DPR_ERR_MEMORY_KIND,
+                          "outcome is %p, in memory of device %d, which the host does not read: copy it first",
+                          (const void *)outcome, place.device);
+    return status;
+}
+
+dpr_status dpr_recursion_check(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome) {
+    dpr_status status = dpr_call_recursion(recursion);
+    if (status == DPR_OK)
+        status = check_readable(outcome);
+    return status == DPR_OK ? dpr_outcome_status(recursion, outcome, NULL) : status;
 }

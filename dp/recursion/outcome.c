@@ -1,7 +1,6 @@
-/* How runs on the GPU ended, as statuses and sentences; and dpr_recursion_check(). */
+/* How runs on the GPU ended, as statuses and sentences. */
 #include <stdio.h>
 
-#include "cuda/device.h"
 #include "engines.h"
 
 typedef struct clause {
@@ -59,25 +58,4 @@ dpr_status dpr_outcome_status(const dpr_recursion *recursion, const dpr_recursio
                         "done",
                         outcome->status, recursion->name);
     }
-}
-
-/* ---- For the caller ---- */
-
-static dpr_status check_readable(const dpr_recursion_outcome *outcome) {
-    dpr_place place;
-    dpr_status status = dpr_call_pointer("outcome", outcome, _Alignof(dpr_recursion_outcome));
-    if (status == DPR_OK)
-        status = dpr_device_place(outcome, "outcome", &place);
-    if (status == DPR_OK && place.memory == DPR_MEMORY_DEVICE)
-        status = dpr_fail(DPR_ERR_MEMORY_KIND,
-                          "outcome is %p, in memory of device %d, which the host does not read: copy it first",
-                          (const void *)outcome, place.device);
-    return status;
-}
-
-dpr_status dpr_recursion_check(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome) {
-    dpr_status status = dpr_call_recursion(recursion);
-    if (status == DPR_OK)
-        status = check_readable(outcome);
-    return status == DPR_OK ? dpr_outcome_status(recursion, outcome, NULL) : status;
 }
