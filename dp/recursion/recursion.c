@@ -68,6 +68,10 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
                         (unsigned long long)o->cutoff, r->name);
     if (!(o->max_seconds >= 0))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0", o->max_seconds);
+    if (o->allow_nested != 0 && o->allow_nested != 1)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->allow_nested is %d; it should be 0 or 1", o->allow_nested);
+    if (o->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", o->reserved);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);
@@ -226,6 +230,25 @@ static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dp
 
 /* ---- The call ---- */
 
+/* Whether the library chose an engine with nested launches, which could not run although others may: there is no memory
+ * for a pool of launches, or stacks are too small. */
+static int lacks_launches(const dpr_recursion_call *call, const dpr_engine *engine, dpr_status status) {
+    return engine->nested && !call->options.engine
+           && (status == DPR_ERR_STRATEGY_UNABLE || status == DPR_ERR_OUT_OF_MEMORY);
+}
+
+/* Chooses again, without nested launches. */
+static const dpr_engine *choose_other(const dpr_recursion_call *call, const dpr_engine *engine,
+                                      dpr_recursion_report *report) {
+    dpr_recursion_call without = *call;
+    without.options.allow_nested = 0;
+    dpr_engine_note_unable(call, engine);
+    engine = dpr_engine_choose(&without, &report->reason);
+    if (DPR_LOGS(RECURSION))
+        log_choice(call, engine, report->reason);
+    return engine;
+}
+
 /* Runs the engine. If the library chose one of the GPU that turns out to be unable, because the policy has no kernel
  * for the device or the stream has too few SMs, `cpu` runs instead, provided that it reaches the data. */
 static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
@@ -236,6 +259,10 @@ static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **
         dpr_recursion_call larger = *call; /* similar runs had fewer tasks, and sizes were chosen for these */
         larger.tasks = 0;
         status = (*engine)->run(&larger, report);
+    }
+    if (lacks_launches(call, *engine, status)) {
+        *engine = choose_other(call, *engine, report);
+        return run_chosen(call, engine, report);
     }
     if (status != DPR_ERR_STRATEGY_UNABLE || call->options.engine || !call->recursion->host_data)
         return status;
