@@ -205,6 +205,8 @@ struct dpr_run {
     size_t report_size;               /* bytes of the report, of which kernels write no more */
     int max_pending;                  /* as in dpr_launch_options */
     uint32_t launches;                /* most nested launches that the run may make */
+    int is_apart;     /* 1: the caller keeps graphs that launch themselves away until the run's nested launches are
+                         done (dp/apart.h) */
     uint32_t tag;     /* 0: `out` has the type of the result; otherwise `out` is a mailbox and this is its tag */
     int sms;          /* SMs that the limits are for */
     int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, because it

@@ -116,6 +116,7 @@ typedef struct trials {
     cudaStream_t stream;
     workplace *memory;
     dpr_launch_report *reports;
+    int pending; /* 1: nested launches of the runs may be pending */
     int events;
     cudaEvent_t event[RUNS + 1]; /* before each run, and after the last */
 } trials;
@@ -182,11 +183,13 @@ static dpr_status enqueue(const trials *t, int number) {
     run.report = &t->reports[number];
     run.report_size = sizeof t->reports[number];
     run.sms = (int)t->caps.gpu.sm_count;
+    run.is_apart = 1;
     return dpr_device_run(t->device, kinds[kind].form, &run, &(dpr_misfit){0});
 }
 
-static dpr_status enqueue_all(const trials *t, int *complete) {
+static dpr_status enqueue_all(trials *t, int *complete) {
     cudaError_t error = cudaEventRecord(t->event[0], t->stream);
+    t->pending = 1;
     for (int i = 0; i < RUNS && error == cudaSuccess; i++) {
         const dpr_status status = enqueue(t, i);
         if (status != DPR_OK)
@@ -240,7 +243,7 @@ static int64_t rounded(double ns) {
     return ns > 1 ? (int64_t)(ns + 0.5) : 1;
 }
 
-static dpr_status find_times(const trials *t, dpr_calibration *c) {
+static dpr_status find_times(trials *t, dpr_calibration *c) {
     double ns[KINDS] = {0};
     int complete = 0;
     const dpr_status status = enqueue_all(t, &complete);
@@ -249,8 +252,10 @@ static dpr_status find_times(const trials *t, dpr_calibration *c) {
     cudaError_t error = await(t->event[RUNS]);
     if (error == cudaErrorNotReady)
         return DPR_OK;
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
+        t->pending = 0;
         error = read_times(t, ns, &complete);
+    }
     if (error != cudaSuccess || !complete || !plausible(ns))
         return outcome_of(error);
     c->level_ns = rounded((ns[NINE_LEVELS] - ns[ONE_LEVEL]) / (LEVELS - 1));
@@ -268,6 +273,8 @@ static dpr_status measure(dpr_calibration *c, dpr_device *device, dpr_workspaces
     t.blocks = gpu->pending_launches < MOST_BLOCKS ? (uint32_t)gpu->pending_launches : MOST_BLOCKS;
     const cudaError_t error = set_up(&t, c, work);
     const dpr_status status = error == cudaSuccess ? find_times(&t, c) : outcome_of(error);
+    if (t.pending)
+        (void)dpr_apart_launches(1); /* nobody says when they are done */
     tear_down(&t);
     return status;
 }
@@ -276,7 +283,7 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces 
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
-    dpr_apart_nested_forever(); /* while a graph runs, these runs could make no launches to be timed */
+    (void)dpr_apart_begin(DPR_APART_NESTED); /* waits for graphs that launch themselves */
     pthread_mutex_lock(&measuring);
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);
@@ -285,5 +292,6 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces 
         atomic_store(&c->done, status == DPR_OK);
     }
     pthread_mutex_unlock(&measuring);
+    dpr_apart_end(DPR_APART_NESTED);
     return status;
 }

@@ -82,7 +82,7 @@ static inline dpr_nested_args dpr_nested_args_of(const dpr_launch *launch, const
     dpr_nested_args args = {.run = dpr_args_of(launch, run),
                             .report = run->report,
                             .report_bytes = (uint32_t)dpr_report_bytes(run),
-                            .launches = dpr_apart_launches(run->launches),
+                            .launches = run->is_apart ? run->launches : dpr_apart_launches(run->launches),
                             .max_depth = (uint32_t)run->limits.max_depth};
     args.run.workspace = (char *)run->workspace + DPR_REPORT_BYTES;
     return args;

@@ -51,6 +51,7 @@ static job random_job(worker *w) {
     j.options.engine = random_engine(w);
     j.options.threads = (int)random_below(w, 4);
     j.options.max_pending = pending[random_below(w, LENGTH(pending))];
+    j.options.allow_nested = (int)random_below(w, 2);
     if (random_below(w, 2) == 0)
         j.options.arena_tasks = j.n + random_below(w, UINT64_C(1) << random_below(w, 18));
     for (size_t i = 0; i < j.n; i++)

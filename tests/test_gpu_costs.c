@@ -295,7 +295,57 @@ static double measure_costs(const costs_scene *s) {
 }
 
 static int same_costs(dpr_costs a, dpr_costs b) {
-    return a.launch == b.launch && a.meeting == b.meeting && a.queue == b.queue;
+    return a.launch == b.launch && a.meeting == b.meeting && a.queue == b.queue && a.nested == b.nested
+           && a.relaunch == b.relaunch;
+}
+
+/* The same for launches by kernels. */
+static double measure_nested_costs(const costs_scene *s) {
+    const double start = test_now();
+    dpr_costs_measure_nested(&s->call);
+    return test_now() - start;
+}
+
+TEST(GpuRecursionCosts, of_launches_by_kernels_are_measured_once) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    const double first = measure_nested_costs(&s);
+    const dpr_costs found = dpr_costs_here(&s.call);
+    const double second = measure_nested_costs(&s);
+    EXPECT_TRUE(found.nested != assumed.nested && found.relaunch != assumed.relaunch);
+    EXPECT_TRUE(found.launch == assumed.launch && same_costs(found, dpr_costs_here(&s.call)));
+    EXPECT_THAT(found.relaunch > 1e-6 && found.relaunch < 30e-6, "a round of a graph takes %g s", found.relaunch);
+    EXPECT_THAT(found.nested > 1e-6 && found.nested < 100e-6, "a nested level takes %g s", found.nested);
+    EXPECT_THAT(second < 10e-6, "measuring again takes %g s", second);
+    test_record("relaunch", "%g", found.relaunch);
+    test_record("nested", "%g", found.nested);
+    test_record("seconds", "%g", first);
+    close_costs(&s);
+    open_costs(&s);
+    const double in_another = measure_nested_costs(&s); /* where the code is loaded */
+    EXPECT_THAT(in_another < 0.05, "measuring in another context takes %g s", in_another);
+    test_record("seconds_in_another_context", "%g", in_another);
+    close_costs(&s);
+}
+
+/* The first context loads the code, for which CUDA waits. What could not run in time runs later. */
+TEST(GpuRecursionCosts, of_launches_by_kernels_on_a_full_device_are_assumed) {
+    costs_scene s;
+    NEED_GPU();
+    open_costs(&s);
+    (void)measure_nested_costs(&s);
+    close_costs(&s);
+    open_costs(&s);
+    const dpr_costs assumed = dpr_costs_here(&s.call);
+    EXPECT_TRUE(gpu_be_full(0.001, s.stream) == 0 && gpu_stream_wait(s.stream)); /* which loads that kernel */
+    EXPECT_TRUE(gpu_be_full(0.5, s.stream) == 0);
+    const double seconds = measure_nested_costs(&s);
+    EXPECT_THAT(seconds < 0.4, "measuring takes %g s", seconds);
+    EXPECT_TRUE(same_costs(assumed, dpr_costs_here(&s.call)));
+    EXPECT_TRUE(gpu_stream_wait(s.stream));
+    close_costs(&s);
 }
 
 TEST(GpuRecursionCosts, are_measured_once) {

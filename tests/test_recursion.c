@@ -1,4 +1,5 @@
 /* Recursions on the CPU: engines `cpu` and `serial`, against plain recursive functions. */
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -289,6 +290,13 @@ TEST(Recursion, bad_arguments) {
         EXPECT_CONTAINS(dpr_last_error(), "options->max_seconds is");
     }
     s.options.max_seconds = 0;
+    static const int neither[] = {-1, 2, INT_MAX};
+    for (size_t i = 0; i < LENGTH(neither); i++) {
+        s.options.allow_nested = neither[i];
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "options->allow_nested is");
+    }
+    s.options.allow_nested = 0;
     s.options.max_pending = -2;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.max_pending = 0;
@@ -531,6 +539,25 @@ TEST(Recursion, the_order_in_which_engines_are_tried) {
         const dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
         char order[11];
         EXPECT_EQ_STR(cases[i].order, order_of_engines(&call, cases[i].cpu, cases[i].serial, order));
+    }
+    end(&s);
+}
+
+/* On the CPU there are none, so leave for them changes nothing. */
+TEST(Recursion, nested_launches_are_allowed_on_the_cpu) {
+    static const dpr_recursion none;
+    scene s = begin(NULL);
+    for (int allow = 0; allow <= 1; allow++) {
+        const uint64_t roots[2] = {100, 50};
+        uint64_t results[2] = {0, 0};
+        char order[11];
+        const dpr_recursion_call call = {
+            .ctx = s.ctx, .recursion = &none, .n = 1, .size = 20 + allow, .options.allow_nested = allow};
+        EXPECT_EQ_STR("ccsscccccc", order_of_engines(&call, 1e-3, 5e-3, order));
+        s.options.allow_nested = allow;
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, 2, NULL, results, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(101, results[0]);
+        EXPECT_TRUE(strcmp("cpu", s.report.engine) == 0 || strcmp("serial", s.report.engine) == 0);
     }
     end(&s);
 }

@@ -949,7 +949,8 @@ typedef struct dpr_recursion_options {
                              one that should be the fastest by what the roots cost, or by what larger problems took;
                              where neither is known, with the first engine that can run the recursion. Later calls with
                              similar roots run each engine that could be faster two to four times, and then stay with
-                             the fastest. `graph`, `level` and `naive` run only by name */
+                             the fastest. `graph` and `level` run only by name or with allow_nested, `naive` only by
+                             name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
     uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
                              engine looks now and then, so the run may solve more. 0: no limit */
@@ -981,10 +982,20 @@ typedef struct dpr_recursion_options {
                              cudaErrorNotReady: until the stream's work is done (cudaStreamSynchronize()), the GPU may
                              read and write what `data`, `roots` and `out` point to, and other calls may have to wait.
                              0: a day, and the call waits for all kernels */
+    int allow_nested;   /**< 1: without an engine's name, the library may also choose `level` and `graph`, whose kernels
+                             launch kernels and graphs. The caller promises that until the call returns no kernel of the
+                             program's own launches kernels, and that `stream` waits for no other thread's run of a
+                             recursion. A call that may choose these engines may load the code for nested launches and
+                             measure what launches by kernels cost: once for a context, which takes some 0.1 s the first
+                             time in a process, waits for the device's work, and takes a pool of pending launches
+                             (dpr_ctx_create_ex()). If that fails, or if such an engine turns out to be unable, the
+                             library chooses without it. 0: the library chooses neither, also if it has run. Other
+                             values are DPR_ERR_INVALID_OPTION */
+    int reserved;       /**< 0 */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \
-    { sizeof(dpr_recursion_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, 0.0 }
+    { sizeof(dpr_recursion_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, 0.0, 0, 0 }
 DPR_API void dpr_recursion_options_init(dpr_recursion_options *out, size_t size);
 
 /** What a run of a recursion did. Start from DPR_RECURSION_REPORT_INIT. */

@@ -75,11 +75,14 @@
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
- * `graph`, `level` and `naive` run only if they are named. Do not run `graph` while kernels of your own launch kernels:
- * an H100 then lost the CUDA context. For the same reason a run of `level` or `naive` begins only when no run of
- * `graph` is in flight in another thread, and a run of `graph` only when no run of these is. So no such run may be in a
- * stream that waits for another thread's. After a strategy dp.* or a launcher has been used, the host launches the
- * levels of `graph`.
+ * Without a name the library chooses among `persistent`, `host`, `cpu` and `serial`. With
+ * dpr_recursion_options.allow_nested = 1 it also tries `graph` and, for relocatable code, `level`, where they could be
+ * faster than what similar roots took before: for that it measures once what launches by kernels take on the device.
+ * `naive` runs only if it is named. Do not run `graph`, and do not set allow_nested, while kernels of your own launch
+ * kernels: an H100 then lost the CUDA context. For the same reason a run of `level` or `naive` begins only when no run
+ * of `graph` is in flight in another thread, and a run of `graph` only when no run of these is. So no such run, and no
+ * run with allow_nested, may be in a stream that waits for another thread's. After a strategy dp.* or a launcher has
+ * been used, the host launches the levels of `graph`.
  *
  * name_run() returns the outcome of its run, so it waits for it, and its stream must not be in capture. name_enqueue()
  * puts the run into a stream and returns at once. It can be captured in a CUDA graph, which may be launched any number

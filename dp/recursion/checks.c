@@ -42,6 +42,10 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
                         (unsigned long long)o->cutoff, r->name);
     if (!(o->max_seconds >= 0))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0", o->max_seconds);
+    if (o->allow_nested != 0 && o->allow_nested != 1)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->allow_nested is %d; it should be 0 or 1", o->allow_nested);
+    if (o->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", o->reserved);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);

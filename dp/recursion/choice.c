@@ -134,9 +134,9 @@ static seen *find_or_make(const seen *key) {
 
 /* ---- The choice ---- */
 
-/* Whether the engine can run the call, and would ever be chosen. */
+/* Whether the engine can run the call, and the call lets the library choose it. */
 static int is_able(const dpr_engine *engine, const dpr_recursion_call *call) {
-    return engine->least_seconds && !engine->refusal(call);
+    return engine->least_seconds && (!engine->nested || call->options.allow_nested) && !engine->refusal(call);
 }
 
 /* Whether the library may choose the engine for the call. */
@@ -172,6 +172,11 @@ static const dpr_engine *find_likely(const dpr_recursion_call *call, int on_gpu,
     return best;
 }
 
+/* Whether two predictions differ by less than assumed costs may be wrong. */
+static int is_unclear(double a, double b) {
+    return a < CLEAR * b && b < CLEAR * a;
+}
+
 /* The engine that should be the fastest, if the costs of the roots tell how many tasks there are. NULL: nobody knows.
  * The GPU is measured where that can change the choice, because it makes the call slower. */
 static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
@@ -179,7 +184,7 @@ static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
     if (!call->by_cost)
         return NULL;
     const dpr_engine *cpu = find_likely(call, 0, &cpu_seconds), *gpu = find_likely(call, 1, &gpu_seconds);
-    if (cpu && gpu && gpu->measure && cpu_seconds < CLEAR * gpu_seconds && gpu_seconds < CLEAR * cpu_seconds) {
+    if (cpu && gpu && gpu->measure && is_unclear(cpu_seconds, gpu_seconds)) {
         gpu->measure(call);
         gpu = find_likely(call, 1, &gpu_seconds);
     }
@@ -214,6 +219,15 @@ static int find_best(const seen *s, const dpr_recursion_call *call, size_t *best
     return has_run;
 }
 
+/* The least time of the engine. If assumed costs of launches by kernels leave open whether that is less than `seconds`,
+ * they are measured. This makes the call slower, so it is not done in a call that has a limit of time. */
+static double find_least(const dpr_engine *engine, const dpr_recursion_call *call, uint64_t tasks, double seconds) {
+    if (engine->nested && engine->measure && !call->is_limited
+        && is_unclear(engine->least_seconds(call, tasks), seconds))
+        engine->measure(call);
+    return engine->least_seconds(call, tasks);
+}
+
 /* Whether engine i should run, because it may turn out to be the fastest, which now is `best`. */
 static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recursion_call *call) {
     const double shortest = s->seconds[best];
@@ -221,7 +235,7 @@ static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recur
     if (s->runs[i] >= enough || (s->runs[i] == 1 && s->seconds[i] > SHORT && s->seconds[i] > HOPELESS * shortest))
         return 0;
     return is_candidate(dpr_engines[i], call)
-           && dpr_engines[i]->least_seconds(call, s->tasks) < WORTH_TRYING * shortest;
+           && find_least(dpr_engines[i], call, s->tasks, WORTH_TRYING * shortest) < WORTH_TRYING * shortest;
 }
 
 static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *call, const char **reason) {
@@ -339,6 +353,9 @@ void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, c
 void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine) {
     const seen key = key_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    find_or_make(&key)->runs[number_of(engine)] = MANY_RUNS;
+    seen *place = find_or_make(&key);
+    place->runs[number_of(engine)] = MANY_RUNS;
+    if (engine->nested)
+        place->seconds[number_of(engine)] = 0; /* what its launches need may be lacking from now on */
     (void)pthread_mutex_unlock(&memory.lock);
 }

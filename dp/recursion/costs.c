@@ -7,17 +7,25 @@
 #include "api/ctx.h"
 #include "clock.h"
 #include "log.h"
+#include "nested_host.h"
 #include "probe.h"
+#include "relaunch.h"
 
 extern const dpr_strategy dpr_recursion_probe;
 
 /* Costs that are assumed, and to which measured ones are compared. flat.block takes an H200 8.5 to 8.9 us for 1 to 4096
- * numbers (tests/results/h200-peers.json, sums of i32). The others were measured on an H100. */
-static const dpr_costs assumed = {.launch = 8.6e-6, .meeting = 1.55e-6, .queue = 68e-12};
+ * numbers (tests/results/h200-peers.json, sums of i32). Meeting and queue were measured on an H100, launches by kernels
+ * on an H200. */
+static const dpr_costs assumed = {
+    .launch = 8.6e-6, .meeting = 1.55e-6, .queue = 68e-12, .nested = 10.6e-6, .relaunch = 4.6e-6};
 
 /* A measured cost outside these limits is not the device's own: other work disturbed it. */
-static const dpr_costs least = {.launch = 0.1e-6, .meeting = 0.1e-6, .queue = 0.5e-12},
-                       most = {.launch = 1e-3, .meeting = 100e-6, .queue = 100e-9};
+static const dpr_costs least = {.launch = 0.1e-6,
+                                .meeting = 0.1e-6,
+                                .queue = 0.5e-12,
+                                .nested = 0.1e-6,
+                                .relaunch = 0.1e-6},
+                       most = {.launch = 1e-3, .meeting = 100e-6, .queue = 100e-9, .nested = 1e-3, .relaunch = 100e-6};
 
 /* ---- Measuring ---- */
 
@@ -105,7 +113,81 @@ void dpr_costs_measure(const dpr_recursion_call *call) {
     (void)pthread_mutex_unlock(&measuring);
 }
 
+/* ---- Measuring launches by kernels ---- */
+
+static void log_nested(int device, const char *what, dpr_status status, double found, double taken) {
+    dpr_log_line line;
+    dpr_log_begin(&line, DPR_LOG_RECURSION);
+    dpr_log_add(&line, "device %d: %s takes %.2f us", device, what, 1e6 * taken);
+    if (status != DPR_OK)
+        dpr_log_add(&line, ", which is assumed, because it could not be measured: %s", dpr_last_error());
+    else if (found != taken)
+        dpr_log_add(&line, ", which is assumed, because %s",
+                    found > 0 ? "what was measured is implausible" : "it could not be measured");
+    dpr_log_end(&line);
+}
+
+/* Returns what was found if that is plausible, otherwise 0. */
+static double choose_nested(const dpr_recursion_call *call, const char *what, dpr_status status, double found,
+                            double at_least, double at_most, double otherwise) {
+    const int is_plausible = status == DPR_OK && at_least <= found && found <= at_most;
+    if (DPR_LOGS(RECURSION))
+        log_nested(dpr_ctx_device(call->ctx), what, status, found, is_plausible ? found : otherwise);
+    return is_plausible ? found : 0;
+}
+
+static double measure_relaunch(const dpr_recursion_call *call) {
+    double found = 0;
+    const dpr_status status = dpr_relaunch_measure(dpr_ctx_gpu(call->ctx), patience, &found);
+    return choose_nested(call, "a round of a graph that launches itself", status, found, least.relaunch, most.relaunch,
+                         assumed.relaunch);
+}
+
+/* What is measured for strategies with nested launches (calibration.c). */
+static double measure_level(const dpr_recursion_call *call) {
+    dpr_residence at = dpr_device_residence(dpr_ctx_gpu(call->ctx));
+    dpr_gpu_caps gpu = dpr_ctx_machine(call->ctx)->caps.gpu;
+    const dpr_status status = dpr_device_nested(&at, 1, &gpu);
+    return choose_nested(call, "a level of nested launches", status,
+                         gpu.nested_times_measured ? dpr_tail_seconds(&gpu) : 0, least.nested, most.nested,
+                         assumed.nested);
+}
+
+/* Graphs come first: if nested launches are still pending when their measurement ends, graphs no longer launch
+ * themselves. */
+static void measure_nested(const dpr_recursion_call *call, dpr_costs *out) {
+    dpr_kept_error before;
+    dpr_error_keep(&before);
+    if (!dpr_nested_refusal(&dpr_ctx_machine(call->ctx)->caps.gpu)) {
+        out->relaunch = measure_relaunch(call);
+        out->nested = measure_level(call);
+    }
+    dpr_error_put_back(&before);
+}
+
+/* This has a lock of its own, because it may wait for runs of other threads, and calls that do not allow nested
+ * launches must not wait for these. */
+void dpr_costs_measure_nested(const dpr_recursion_call *call) {
+    static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
+    dpr_costs_kept *kept = dpr_dp_costs(dpr_ctx_gpu(call->ctx));
+    if (atomic_load(&kept->is_nested_done))
+        return;
+    (void)pthread_mutex_lock(&measuring);
+    if (!atomic_load(&kept->is_nested_done))
+        measure_nested(call, &kept->measured_nested);
+    atomic_store(&kept->is_nested_done, 1);
+    (void)pthread_mutex_unlock(&measuring);
+}
+
 /* ---- Predictions ---- */
+
+/* Launches by kernels are measured apart from the others, and each by itself. */
+static void add_nested(const dpr_costs_kept *kept, dpr_costs *costs) {
+    const dpr_costs *found = &kept->measured_nested;
+    const int is_done = atomic_load(&kept->is_nested_done);
+    costs->nested = is_done && found->nested > 0 ? found->nested : assumed.nested;
+    costs->relaunch = is_done && found->relaunch > 0 ? found->relaunch : assumed.relaunch;
+}
 
 dpr_costs dpr_costs_here(const dpr_recursion_call *call) {
     const dpr_costs_kept *kept = dpr_dp_costs(dpr_ctx_gpu(call->ctx));
@@ -113,7 +195,10 @@ dpr_costs dpr_costs_here(const dpr_recursion_call *call) {
     dpr_costs costs = assumed;
     if (launch > 0)
         costs.launch = launch;
-    return atomic_load(&kept->is_done) && kept->measured.launch > 0 ? kept->measured : costs;
+    if (atomic_load(&kept->is_done) && kept->measured.launch > 0)
+        costs = kept->measured;
+    add_nested(kept, &costs);
+    return costs;
 }
 
 double dpr_costs_scale(const dpr_recursion_call *call, double on_h200) {

@@ -26,6 +26,7 @@ typedef struct dpr_recursion_call {
 typedef struct dpr_engine {
     const char *name, *text;
     int on_gpu;
+    int nested; /* 1: its kernels launch kernels or graphs, so a call runs it only if it names or allows it */
     /* Why the engine cannot run the recursion in the context, as a clause; NULL if it can. */
     const char *(*refusal)(const dpr_recursion_call *call);
     /* Writes the results if it returns DPR_OK. Adds to the report. */

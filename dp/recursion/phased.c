@@ -377,9 +377,22 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
     return dpr_costs_scale(call, 25e-6);
 }
 
+/* A launch by the host, and ten phases. */
+static double least_level_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    const dpr_costs costs = dpr_costs_here(call);
+    (void)tasks;
+    return costs.launch + 10 * costs.nested;
+}
+
+static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    const dpr_costs costs = dpr_costs_here(call);
+    (void)tasks;
+    return costs.launch + 10 * costs.relaunch;
+}
+
 /* ---- The engines ---- */
 
-#define ENGINE(NAME, ROLE, THREADS, APART, REFUSAL, ENQUEUE, LEAST, TEXT)                                              \
+#define ENGINE(NAME, ROLE, THREADS, APART, REFUSAL, ENQUEUE, LEAST, MEASURE, TEXT)                                     \
     static int launch_##NAME(const dpr_run *run) {                                                                     \
         return (int)launch_all(run, run_##NAME);                                                                       \
     }                                                                                                                  \
@@ -398,18 +411,20 @@ static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks)
     const dpr_engine dpr_engine_##NAME = {.name = #NAME,                                                               \
                                           .text = TEXT,                                                                \
                                           .on_gpu = 1,                                                                 \
+                                          .nested = (APART) != DPR_APART_NONE,                                         \
                                           .refusal = REFUSAL,                                                          \
                                           .run = run_engine_##NAME,                                                    \
                                           .enqueue = ENQUEUE,                                                          \
                                           .why_not_enqueued = "launches kernels from kernels, and the host has to "    \
                                                               "launch what these leave undone",                        \
-                                          .least_seconds = LEAST};
+                                          .least_seconds = LEAST,                                                      \
+                                          .measure = MEASURE};
 
-ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, enqueue_host, least_host_seconds,
+ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, enqueue_host, least_host_seconds, NULL,
        "a launch by the host for each level of the recursion")
-ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, NULL,
-       "a nested launch for each level")
-ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL, NULL,
-       "a graph that launches itself again for each level")
-ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, NULL,
+ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, least_level_seconds,
+       dpr_costs_measure_nested, "a nested launch for each level")
+ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL, least_graph_seconds,
+       dpr_costs_measure_nested, "a graph that launches itself again for each level")
+ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, NULL, NULL,
        "a nested launch for each task, to learn from")

@@ -131,6 +131,25 @@ static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dp
 
 /* ---- The call ---- */
 
+/* Whether the library chose an engine with nested launches, which could not run although others may: there is no memory
+ * for a pool of launches, or stacks are too small. */
+static int lacks_launches(const dpr_recursion_call *call, const dpr_engine *engine, dpr_status status) {
+    return engine->nested && !call->options.engine
+           && (status == DPR_ERR_STRATEGY_UNABLE || status == DPR_ERR_OUT_OF_MEMORY);
+}
+
+/* Chooses again, without nested launches. */
+static const dpr_engine *choose_other(const dpr_recursion_call *call, const dpr_engine *engine,
+                                      dpr_recursion_report *report) {
+    dpr_recursion_call without = *call;
+    without.options.allow_nested = 0;
+    dpr_engine_note_unable(call, engine);
+    engine = dpr_engine_choose(&without, &report->reason);
+    if (DPR_LOGS(RECURSION))
+        log_choice(call, engine, report->reason);
+    return engine;
+}
+
 /* Runs the engine. If the library chose one of the GPU that turns out to be unable, because the policy has no kernel
  * for the device or the stream has too few SMs, `cpu` runs instead, provided that it reaches the data. */
 static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
@@ -141,6 +160,10 @@ static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **
         dpr_recursion_call larger = *call; /* similar runs had fewer tasks, and sizes were chosen for these */
         larger.tasks = 0;
         status = (*engine)->run(&larger, report);
+    }
+    if (lacks_launches(call, *engine, status)) {
+        *engine = choose_other(call, *engine, report);
+        return run_chosen(call, engine, report);
     }
     if (status != DPR_ERR_STRATEGY_UNABLE || call->options.engine || !call->recursion->host_data)
         return status;

@@ -82,6 +82,9 @@ int fake_device_waits(void);
 int fake_calls(void);
 const char *fake_failed_call(void);
 
+/* How many objects stay because this call, which has failed, was to give one back; 0 for NULL. */
+int fake_lost_objects(const char *failed_call);
+
 /* The first violation, or NULL; and forgetting it. */
 const char *fake_violation(void);
 void fake_forget_violation(void);

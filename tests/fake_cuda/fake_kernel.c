@@ -352,7 +352,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
                                 int follows_kernel, fake_launch *out) {
     const int of_module = fake_module_gave(entry), of_recursion = fake_recursion_has(entry);
     const dpr_nested_args *nested = arguments[0]; /* of a module's kernel */
-    const known_kernel *kernel = find(entry, of_module ? nested->block : config->blockDim.x);
+    const known_kernel *kernel =
+        fake_relaunch_has(entry) ? NULL : find(entry, of_module ? nested->block : config->blockDim.x);
     if (kernel && (kernel->module != NULL) != of_module)
         return "a module's kernel is launched that nobody has asked it for";
     if (!kernel && !of_module && !of_recursion && !(follows_kernel && is_function(entry)))
@@ -361,6 +362,10 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (wrong)
         return wrong;
     memset(out, 0, sizeof *out);
+    if (fake_relaunch_has(entry)) {
+        out->relaunch = *(const dpr_relaunch_args *)arguments[0];
+        return fake_relaunch_prepare(&out->relaunch);
+    }
     if (of_recursion)
         return fake_recursion_prepare(config, is_cooperative(config), entry, arguments, &out->recursion);
     out->of_module = of_module;
@@ -632,6 +637,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
         return fake_loop_set(launch->loop, fake_recursion_is_unfinished(launch->asked));
     if (launch->recursion.kernel)
         return fake_recursion_run(&launch->recursion);
+    if (launch->relaunch.run.tag != 0)
+        return fake_relaunch_run(&launch->relaunch);
     if (!launch->strategy)
         return NULL;
     const dpr_kernel_args *args = &launch->args.run;

@@ -19,6 +19,7 @@ typedef struct fake_launch {
     dpr_key_runs_args key_runs; /* of the kernel that finds runs of keys */
     dpr_segment_list segments;  /* of a kernel of segments, whose key has some */
     dpr_probe_args probe;       /* of the kernel that measures costs of recursions */
+    dpr_relaunch_args relaunch; /* of the kernel that tells what rounds of a graph have taken; its tag is 0 otherwise */
     int of_module;              /* it may launch others */
     int to_come;                /* further kernels of this run; the last gives the result */
     cudaStream_t stream;

@@ -5,6 +5,7 @@
 
 #include "fake_device.h"
 #include "fake_memory.h"
+#include "fake_modules.h"
 #include "fake_state.h"
 #include "strategy.h"
 
@@ -230,5 +231,33 @@ const char *fake_probe_run(const dpr_probe_args *args) {
         wrong = check_arena(&a);
     if (!wrong)
         post(&a, 0, &fake_recursion.times, sizeof fake_recursion.times);
+    return wrong;
+}
+
+/* ---- The kernels that measure what a graph takes that launches itself ---- */
+
+static const uint64_t device_clock = UINT64_C(3) << 40;
+
+int fake_relaunch_has(const void *kernel) {
+    return fake_module_gave(kernel) && strcmp(kernel, "dpr_relaunch_tell") == 0;
+}
+
+const char *fake_relaunch_prepare(const dpr_relaunch_args *args) {
+    fake_recursion.relaunches += args->rounds > 0;
+    return args->rounds == 0 || (args->deadline > device_clock && args->deadline < device_clock + 1000000000)
+               ? NULL
+               : "a graph that launches itself has no deadline, or one that is far away";
+}
+
+const char *fake_relaunch_run(const dpr_relaunch_args *args) {
+    const dpr_recursion_args a = {.arena = args->run.scratch, .mailbox = args->run.out, .tag = args->run.tag};
+    const dpr_relaunch_times times = {.rounds_ns = args->rounds > 0 ? fake_recursion.relaunch_ns : 0,
+                                      .now_low = (uint32_t)device_clock,
+                                      .now_high = (uint32_t)(device_clock >> 32)};
+    const char *wrong = check_mailbox(&a);
+    if (!wrong)
+        wrong = check_arena(&a);
+    if (!wrong && !(fake_recursion.has_no_end && args->rounds > 0))
+        post(&a, 0, &times, sizeof times);
     return wrong;
 }

@@ -8,6 +8,7 @@
 
 #include "recursion/probe.h"
 #include "recursion/recursion.h"
+#include "recursion/relaunch.h"
 
 /* What a test decides about the kernels, and what the last launch was. */
 typedef struct fake_recursion_state {
@@ -23,6 +24,9 @@ typedef struct fake_recursion_state {
     uint32_t capacity;             /* and its nodes */
     dpr_probe_times times;         /* what the kernel that measures costs reports, */
     int probes;                    /* and how often it was launched with rounds */
+    uint32_t relaunch_ns;          /* what a graph takes for all rounds in which it launches itself, */
+    int relaunches;                /* how often such a graph was measured, */
+    int has_no_end;                /* and 1 if its end is not told */
 } fake_recursion_state;
 
 extern fake_recursion_state fake_recursion;
@@ -59,5 +63,10 @@ const char *fake_recursion_run(const fake_recursion_launch *launch);
 /* The same for the kernel that measures costs. */
 const char *fake_probe_prepare(const cudaLaunchConfig_t *config, int cooperative, const dpr_probe_args *args);
 const char *fake_probe_run(const dpr_probe_args *args);
+
+/* The same for the kernel that tells what the rounds of a graph have taken. The graph's own kernels do nothing. */
+int fake_relaunch_has(const void *kernel);
+const char *fake_relaunch_prepare(const dpr_relaunch_args *args);
+const char *fake_relaunch_run(const dpr_relaunch_args *args);
 
 #endif

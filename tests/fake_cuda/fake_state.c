@@ -68,6 +68,14 @@ const char *fake_failed_call(void) {
     return failed_call;
 }
 
+int fake_lost_objects(const char *failed) {
+    static const char *const giving_back[] = {"cudaFreeAsync", "cudaEventDestroy", "cudaStreamDestroy"};
+    int lost = 0;
+    for (size_t i = 0; failed && i < sizeof giving_back / sizeof giving_back[0]; i++)
+        lost |= strcmp(failed, giving_back[i]) == 0;
+    return lost;
+}
+
 const char *fake_violation(void) {
     return violation;
 }

@@ -1,11 +1,13 @@
 /* Costs that the choice among engines of recursions depends on: when they are measured, when they are not, and what
- * follows from them. */
+ * follows from them. Nested launches that are pending for ever are not undone, so each test is for a process of its
+ * own, as ctest runs it. */
 #define _GNU_SOURCE /* setenv(), mkstemp() */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "fake_cuda.h"
 #include "fake_recursion.h"
 #include "gpu_contexts.h"
@@ -15,6 +17,9 @@
 
 /* With 2 threads, engine `cpu` should take 0.22 ms for MIDDLE tasks, and `persistent` 0.4 ms. */
 enum { FEW = 1000, MIDDLE = 100000, MANY = 1000000000 };
+
+/* A graph that is measured launches itself so often, in each of two runs. */
+enum { RELAUNCHES = 32, RUNS_OF_GRAPH = 2 };
 
 /* A policy that is never run, and costs as much as its root says. */
 static uint64_t cost_of_number(const void *data, const void *task) {
@@ -38,7 +43,8 @@ static const dpr_recursion numbers = {.name = "numbers",
 /* As on a device where `meeting` and `operation` take so many ns, in the 8 rounds that there are. */
 static void set_times(uint32_t meeting, uint32_t operation) {
     enum { ROUNDS = 8 };
-    fake_recursion = (fake_recursion_state){.times = {ROUNDS * meeting, ROUNDS * (meeting + operation)}};
+    fake_recursion = (fake_recursion_state){.times = {ROUNDS * meeting, ROUNDS * (meeting + operation)},
+                                            .relaunch_ns = RELAUNCHES * 5000};
 }
 
 typedef struct scene {
@@ -178,6 +184,170 @@ COSTS_TEST(decide) {
     }
 }
 
+/* ---- Launches by kernels ---- */
+
+static const double assumed_nested = 10.6e-6, assumed_relaunch = 4.6e-6;
+
+static void measure_nested(dpr_ctx *ctx) {
+    const dpr_recursion_call call = {.ctx = ctx, .recursion = &numbers};
+    dpr_costs_measure_nested(&call);
+}
+
+static void expect_nested(dpr_ctx *ctx, double nested, double relaunch) {
+    const dpr_costs here = known(ctx);
+    EXPECT_NEAR_F64(nested, here.nested, 1e-12);
+    EXPECT_NEAR_F64(relaunch, here.relaunch, 1e-12);
+}
+
+/* Whether a graph may launch itself. */
+static int graphs_may_run(void) {
+    const int may = dpr_apart_begin(DPR_APART_GRAPH);
+    if (may)
+        dpr_apart_end(DPR_APART_GRAPH);
+    return may;
+}
+
+COSTS_TEST(of_launches_by_kernels_are_measured_once) {
+    expect_nested(fixture->ctx, assumed_nested, assumed_relaunch);
+    for (int i = 0; i < 3; i++) {
+        measure_nested(fixture->ctx);
+        expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, 5e-6);
+        EXPECT_EQ_I64(RUNS_OF_GRAPH, fake_recursion.relaunches);
+    }
+    EXPECT_TRUE(are_assumed(fixture->ctx)); /* the others */
+    (void)choose(fixture->ctx, MIDDLE);
+    EXPECT_TRUE(!are_assumed(fixture->ctx));
+    expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, 5e-6);
+    EXPECT_TRUE(graphs_may_run());
+}
+
+COSTS_TEST(of_launches_by_kernels_enter_least_times) {
+    const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers};
+    const double launch = known(fixture->ctx).launch;
+    EXPECT_NEAR_F64(launch + 10 * assumed_nested, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-12);
+    EXPECT_NEAR_F64(launch + 10 * assumed_relaunch, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-12);
+    measure_nested(fixture->ctx);
+    EXPECT_NEAR_F64(launch + 10e-9 * FAKE_TAIL_NS, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-12);
+    EXPECT_NEAR_F64(launch + 50e-6, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-12);
+    EXPECT_TRUE(!dpr_engine_naive.least_seconds);
+}
+
+/* The engine that is chosen for a root of so many tasks when all that need no nested launches have run for so many
+ * seconds. */
+static const dpr_engine *choose_after_others(dpr_ctx *ctx, uint64_t tasks, double seconds, int allow_nested) {
+    enum { RUNS = 4 };
+    static const dpr_engine *const others[] = {&dpr_engine_persistent, &dpr_engine_cpu, &dpr_engine_serial,
+                                               &dpr_engine_host};
+    const char *reason;
+    dpr_recursion_call call = {
+        .ctx = ctx, .recursion = &numbers, .roots = &tasks, .n = 1, .options.allow_nested = allow_nested};
+    dpr_engine_size(&call);
+    for (size_t i = 0; i < RUNS * LENGTH(others); i++) {
+        const dpr_recursion_report report = {.tasks = tasks, .seconds = seconds};
+        dpr_engine_note(&call, others[i / RUNS], &report);
+    }
+    return dpr_engine_choose(&call, &reason);
+}
+
+/* A graph takes 8.6 us and ten rounds: 54.6 us as it is assumed, and 58.6 us as it is measured. */
+COSTS_TEST(of_launches_by_kernels_are_measured_where_they_decide) {
+    static const struct {
+        double seconds;
+        int relaunches, is_graph;
+    } cases[] = {{1e-6, 0, 0}, {1e-3, 0, 1}, {6.2e-5, RUNS_OF_GRAPH, 0}, {7e-5, RUNS_OF_GRAPH, 1}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const uint64_t tasks = (uint64_t)MIDDLE << i;
+        EXPECT_TRUE(!choose_after_others(fixture->ctx, tasks, cases[i].seconds, 0)->nested);
+        EXPECT_EQ_I64(i < 3 ? 0 : cases[i].relaunches, fake_recursion.relaunches);
+        const dpr_engine *engine = choose_after_others(fixture->ctx, tasks, cases[i].seconds, 1);
+        EXPECT_THAT((engine == &dpr_engine_graph) == cases[i].is_graph, "case %zu: engine %s", i, engine->name);
+        EXPECT_EQ_I64(cases[i].relaunches, fake_recursion.relaunches);
+    }
+}
+
+COSTS_TEST(of_launches_by_kernels_are_measured_once_for_a_context) {
+    dpr_ctx *other = NULL;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(1, &other));
+    measure_nested(fixture->ctx);
+    expect_nested(other, assumed_nested, assumed_relaunch);
+    measure_nested(other);
+    expect_nested(other, 1e-9 * FAKE_TAIL_NS, 5e-6);
+    EXPECT_EQ_I64(2 * RUNS_OF_GRAPH, fake_recursion.relaunches);
+    dpr_ctx_destroy(other);
+}
+
+/* Nested launches that were to be measured are then pending, and graphs do not launch themselves any more. */
+COSTS_TEST(of_launches_by_kernels_on_a_busy_device_are_assumed) {
+    fake_set_eager(0);
+    fake_set_busy(1);
+    measure_nested(fixture->ctx);
+    EXPECT_TRUE(fake_is_working());
+    fake_set_busy(0);
+    measure_nested(fixture->ctx);
+    expect_nested(fixture->ctx, assumed_nested, assumed_relaunch);
+    EXPECT_EQ_I64(0, fake_recursion.relaunches);
+    EXPECT_TRUE(!graphs_may_run());
+    reopen(fixture);
+    measure_nested(fixture->ctx);
+    expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, assumed_relaunch);
+    EXPECT_EQ_I64(0, fake_recursion.relaunches);
+}
+
+COSTS_TEST(of_launches_by_kernels_that_are_implausible_are_assumed) {
+    static const uint32_t times[] = {0, RELAUNCHES * 99, RELAUNCHES * 100001};
+    for (size_t i = 0; i < LENGTH(times); i++) {
+        reopen(fixture);
+        fake_recursion.relaunch_ns = times[i];
+        measure_nested(fixture->ctx);
+        expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, assumed_relaunch);
+    }
+}
+
+/* The graph may be in flight until its deadline, and nested launches do not begin before. */
+COSTS_TEST(of_graphs_without_an_end_are_assumed) {
+    const double began = test_now();
+    fake_recursion.has_no_end = 1;
+    measure_nested(fixture->ctx);
+    EXPECT_TRUE(test_now() - began >= 0.05);
+    EXPECT_EQ_I64(1, fake_recursion.relaunches);
+    expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, assumed_relaunch);
+    EXPECT_TRUE(graphs_may_run());
+}
+
+/* One CUDA call fails. The last error stays the one before, and what is taken is given back. */
+static const char *fail_measuring(int fail, cudaError_t error) {
+    dpr_ctx *ctx = NULL;
+    const int before = fake_live_objects();
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_reduce(NULL, NULL, 1, DPR_I32, DPR_SUM));
+    fake_fail_call(fail, error);
+    measure_nested(ctx);
+    const char *failed = fake_failed_call();
+    fake_fail_call(0, cudaSuccess);
+    const dpr_costs here = known(ctx);
+    EXPECT_THAT((here.relaunch == assumed_relaunch || here.relaunch == 5e-6) && here.nested > 0,
+                "%s failing: %g and %g s", failed ? failed : "nothing", here.relaunch, here.nested);
+    EXPECT_CONTAINS(dpr_last_error(), "in is NULL");
+    EXPECT_EQ_I64(cudaSuccess, fake_last_error());
+    dpr_ctx_destroy(ctx);
+    EXPECT_THAT(fake_live_objects() == before + fake_lost_objects(failed), "%d objects before, %d after %s failed",
+                before, fake_live_objects(), failed ? failed : "nothing");
+    return failed;
+}
+
+COSTS_TEST(that_cannot_be_measured_fail_no_call) {
+    static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
+    fake_set_memory((size_t)1 << 34); /* because memory is lost with a call that gives it back */
+    fake_set_eager(0);
+    measure_nested(fixture->ctx); /* which loads the module */
+    for (size_t e = 0; e < LENGTH(errors); e++) {
+        int fail = 1;
+        while (fail < 2000 && !test_failed() && fail_measuring(fail, errors[e]))
+            fail++;
+        EXPECT_THAT(fail > 30 && fail < 2000, "%d calls", fail);
+    }
+}
+
 /* ---- Costs that cannot be measured ---- */
 
 static void expect_assumed(const scene *s) {
@@ -253,11 +423,18 @@ COSTS_TEST(are_logged) {
     dpr_shutdown();
     ASSERT_TRUE(setenv("DPR_LOG_FILE", path, 1) == 0 && setenv("DPR_LOG", "recursion", 1) == 0);
     (void)choose(fixture->ctx, MIDDLE);
+    measure_nested(fixture->ctx);
+    reopen(fixture);
+    fake_recursion.relaunch_ns = 1;
+    measure_nested(fixture->ctx);
     EXPECT_TRUE(unsetenv("DPR_LOG_FILE") == 0 && unsetenv("DPR_LOG") == 0);
     dpr_shutdown();
     EXPECT_TRUE(read(made, text, sizeof text - 1) > 0);
     EXPECT_CONTAINS(text, "device 0: a launch takes ");
     EXPECT_CONTAINS(text, " us, a meeting of the grid 2.00 us, a queue operation 0.0444 ns\n");
+    EXPECT_CONTAINS(text, "device 0: a round of a graph that launches itself takes 5.00 us\n");
+    EXPECT_CONTAINS(text, "device 0: a level of nested launches takes 30.00 us\n");
+    EXPECT_CONTAINS(text, "takes 4.60 us, which is assumed, because what was measured is implausible\n");
     (void)close(made);
     (void)unlink(path);
 }

@@ -189,6 +189,11 @@ class Recurse(ToolTest):
         self.assertEqual(code, 1)
         self.assertIn("cannot be written", err)
 
+    def test_nested(self):
+        row, = json.loads(self.good("recurse", "fib", "--size", 9, "--nested", "--json", "--device", "cpu"))["engines"]
+        self.assertEqual(("auto", True), (row["engine"], row["right"]))
+        self.assertIn(row["ran"], ("cpu", "serial"))
+
     def test_cutoff(self):
         plain, cut = (json.loads(self.good("recurse", "nqueens", "--size", 9, "--engine", "serial", "--json", "--device",
                                            "cpu", *args))["engines"][0] for args in ((), ("--cutoff", 700)))

@@ -21,7 +21,7 @@ typedef struct request {
     const char *input, *picture, *trace; /* files, or NULL */
     uint64_t size;                       /* if has_size is 0, the example's own */
     uint64_t cutoff;
-    int device, threads, list, json, has_size;
+    int device, threads, list, json, has_size, nested;
 } request;
 
 static void print_examples(void) {
@@ -85,6 +85,8 @@ static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
         {'e', "engine", "NAME", take_engine, &r->engine,
          "an engine, 'all' to compare them, or 'auto' to let\nthe library choose (default)"},
+        {0, "nested", NULL, cli_flag, &r->nested,
+         "with 'auto', the library may also choose engines\nwhose kernels launch kernels or graphs"},
         {'n', "size", "N", take_size, r, "the size of the problem (see below)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
@@ -122,6 +124,7 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
     options.engine = engine;
     options.threads = r->threads;
     options.cutoff = r->cutoff;
+    options.allow_nested = r->nested;
     return options;
 }
 
