@@ -217,9 +217,11 @@ static void run_pair(scene *s) {
                 options.init = init;
                 expect_same(s, &segments, has_ends, &options);
             }
-            options.strategy = "segments.merge";
-            if (!has_ends && !is_measure(s->op))
+            static const char *const by_offsets[] = {"segments.merge", "segments.small"};
+            for (size_t k = 0; k < LENGTH(by_offsets) && !has_ends && !is_measure(s->op); k++) {
+                options.strategy = by_offsets[k];
                 expect_same(s, &segments, has_ends, &options);
+            }
         }
 }
 
@@ -289,7 +291,66 @@ TEST(GpuSegments, offsets_without_order) {
         convert_numbers(&s, types[t]);
         options.strategy = "segments.merge";
         expect_same(&s, &segments, 0, &options);
+        options.strategy = "segments.small";
+        expect_same(&s, &segments, 0, &options);
     }
+    close_scene(&s);
+}
+
+/* ---- Short arrays ---- */
+
+/* Makes as many segments as fit `elements` elements, from number `first` on. Returns how many these are. */
+static size_t make_short(scene *s, length_of *length, size_t first, size_t elements) {
+    size_t at = first, n = 0;
+    for (; n + 1 < MOST_SEGMENTS && at + length(n) <= elements; n++) {
+        s->begins[n] = (int64_t)at;
+        at += length(n);
+    }
+    s->begins[n] = (int64_t)at;
+    return n;
+}
+
+static size_t whole_cluster(size_t i) {
+    return i == 1 ? 12000 : i % 2;
+}
+static size_t mostly_empty(size_t i) {
+    return i % 100 == 99 ? i / 100 : 0;
+}
+
+/* A cluster of 16 blocks has room for 2^16 elements of up to 4 bytes, for 2^15 of 8, and for 2^14 of 16 bytes. Chunks
+ * of one, two, four and more elements are tried, and one element too many. */
+static void run_short_arrays(scene *s) {
+    static length_of *const shapes[] = {ones, short_ones, mixed, whole_cluster, mostly_empty};
+    const size_t element = dpr_dtype_size(s->dtype), room = element <= 4 ? 1 << 16 : (1 << 18) / element;
+    const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, room - 1, room, room + 1};
+    for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes); k++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        s->count = sizes[k / LENGTH(shapes)];
+        segments.count = make_short(s, shapes[k % LENGTH(shapes)], k % 3 < s->count ? k % 3 : 0, s->count - k % 2);
+        segments.dtype = types[k % LENGTH(types)];
+        segments.index = k % 4 < 2 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
+        options.nan = k % 5 == 0 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        options.strategy = "segments.small";
+        convert_numbers(s, segments.dtype);
+        if (segments.count > 0)
+            expect_same(s, &segments, 0, &options);
+    }
+}
+
+TEST(GpuSegments, short_arrays) {
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t o = 0; o < dpr_op_count() && !test_failed(); o++)
+        for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
+            s.op = dpr_op_at(o);
+            s.dtype = dpr_dtype_at(t);
+            if (!dpr_supported(s.op, s.dtype) || is_measure(s.op))
+                continue;
+            make_elements(&s, o % 2 * dpr_dtype_alignment(s.dtype));
+            run_short_arrays(&s);
+        }
     close_scene(&s);
 }
 
