@@ -43,14 +43,16 @@ typedef struct dpr_merge_args {
     uint64_t label;
 } dpr_merge_args;
 
-/* Which segments a launch of segments.group reduces. */
+/* Which segments a launch of segments.group, segments.split or segments.bins reduces. */
 enum {
     DPR_SEGMENTS_ALL,   /* all of them: none can be long */
-    DPR_SEGMENTS_SHORT, /* the first launch: those that are not long; it lists the others */
-    DPR_SEGMENTS_LONG   /* the second launch: the listed ones or, if the list had no room, all that are long */
+    DPR_SEGMENTS_SHORT, /* the first launch: those that are not long; it lists the others. segments.bins lists all */
+    DPR_SEGMENTS_LONG   /* the second launch: the listed ones; in segments.group, if the list had no room, all that are
+                           long */
 };
 
-/* What kernels of segments.group do with segments (segments_rounds.cuh). */
+/* What kernels of segments.group do with segments (segments_rounds.cuh). Those of segments.split use `which` and
+ * `room`, and those of segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
@@ -63,7 +65,7 @@ typedef struct dpr_segment_groups {
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
     dpr_segment_list list;
-    dpr_segment_groups groups; /* for segments.group */
+    dpr_segment_groups groups; /* for kernels that need two launches */
     uint32_t op;               /* the operation, a row of dpr_ops, for kernels that run several (segments_group.h) */
 } dpr_segment_args;
 

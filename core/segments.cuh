@@ -36,6 +36,17 @@ class segment_numbers {
     }
 };
 
+struct segment_range {
+    uint64_t first, count; /* in elements */
+};
+
+/* The elements of segment `i`: none if its end is not behind its begin. */
+__device__ inline segment_range range_of(const dpr_segment_list &list, uint64_t i) {
+    const segment_numbers begins(list.begins, list.dtype), ends(list.ends, list.dtype);
+    const int64_t begin = begins[i], end = ends[i];
+    return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
+}
+
 /* The value of a thread's share of `count` elements from number `begin` on: number `lane` and every `step`-th after it.
  */
 template <class M>

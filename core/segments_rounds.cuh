@@ -29,10 +29,6 @@ namespace dpr {
 /* A group leaves a segment to its warp if each of its threads would read more elements than this. An estimate. */
 constexpr unsigned longest_share = 128;
 
-struct segment_range {
-    uint64_t first, count; /* in elements */
-};
-
 /* The values of slices. */
 template <class Row> struct row_range {
     const Row *first;
@@ -95,11 +91,7 @@ template <class W> struct segment_rounds {
     __device__ segment_rounds(const dpr_segment_args &a, const W &w)
         : args(a), worker(w), items(dpr_segment_count(&a.list)), listed(0), longest(0) {}
 
-    __device__ segment_range range_of(uint64_t segment) const {
-        const segment_numbers begins(args.list.begins, args.list.dtype), ends(args.list.ends, args.list.dtype);
-        const int64_t begin = begins[segment], end = ends[segment];
-        return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
-    }
+    __device__ segment_range range_of(uint64_t segment) const { return dpr::range_of(args.list, segment); }
 
     /* ---- Slices ---- */
 

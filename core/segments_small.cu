@@ -29,17 +29,13 @@ template <class M> class small_worker {
     const dpr_segment_args &args;
     V *const of_warp;          /* in shared memory: room for a value of each warp, */
     unsigned *const long_ones; /* and for a bit for each lane of each */
-    const segment_numbers begins, ends;
     const segment_reader<M> in;
     const uint64_t segments;
     const uint64_t longest;  /* of segments that are not left to a second launch, in elements */
     const unsigned log_size; /* of a group of threads; more than 5: it is the block */
 
     __device__ segment_range range_of(uint64_t segment) const {
-        if (segment >= segments)
-            return {0, 0};
-        const int64_t begin = begins[segment], end = ends[segment];
-        return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
+        return segment < segments ? dpr::range_of(args.list, segment) : segment_range{0, 0};
     }
 
     __device__ void write(uint64_t segment, segment_range r, V x) const {
@@ -96,8 +92,7 @@ template <class M> class small_worker {
 
   public:
     __device__ small_worker(const dpr_segment_args &a, V *shared_values, unsigned *shared_bits)
-        : args(a), of_warp(shared_values), long_ones(shared_bits), begins(a.list.begins, a.list.dtype),
-          ends(a.list.ends, a.list.dtype), in(a.run.in), segments(dpr_segment_count(&a.list)),
+        : args(a), of_warp(shared_values), long_ones(shared_bits), in(a.run.in), segments(dpr_segment_count(&a.list)),
           longest(a.groups.which == DPR_SEGMENTS_ALL ? UINT64_MAX : a.groups.longest), log_size(a.groups.log_size) {}
 
     __device__ void reduce_all() const {

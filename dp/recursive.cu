@@ -4,6 +4,7 @@
  * the tile's words are in the workspace, where they are halved in place. */
 #include "demonstration.cuh"
 #include "launcher.cuh"
+#include "pairs.h"
 #include "run_launches.cuh"
 
 namespace dpr {
@@ -293,18 +294,6 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
 
 /* ---- The kernels, by the names that the host asks for ---- */
 
-#define DPR_RECURSIVE_PAIRS(X)                                                                                         \
-    DPR_RECURSIVE_PAIRS_OF(X, SUM)                                                                                     \
-    DPR_RECURSIVE_PAIRS_OF(X, MIN)                                                                                     \
-    DPR_RECURSIVE_PAIRS_OF(X, MAX)
-#define DPR_RECURSIVE_PAIRS_OF(X, OP)                                                                                  \
-    X(OP, I32, 0)                                                                                                      \
-    X(OP, I64, 0)                                                                                                      \
-    X(OP, F32, 0)                                                                                                      \
-    X(OP, F32, 1)                                                                                                      \
-    X(OP, F64, 0)                                                                                                      \
-    X(OP, F64, 1)
-
 /* dp.recursive2 has few registers, because its first kernel has many short blocks: the more of them an SM holds, the
  * sooner it is done. Sums of F64 would spill with as few. */
 #define DPR_LEVEL_REGISTERS(OP, DTYPE) (DPR_##OP == DPR_SUM && DPR_##DTYPE == DPR_F64 ? 40 : 32)
@@ -327,7 +316,7 @@ template <class M> __device__ void fold_tiles(const dpr_nested_args &args) {
         fold_tiles<of_##OP##_##DTYPE##_##NAN>(args);                                                                   \
     }
 
-DPR_RECURSIVE_PAIRS(DPR_RECURSIVE_KERNELS)
+DPR_DEMONSTRATED_PAIRS(DPR_RECURSIVE_KERNELS)
 
 } // namespace dpr
 
@@ -349,6 +338,6 @@ extern "C" __global__ void __launch_bounds__(DPR_NESTED_THREADS)
     case dpr::pair_number<dpr::of_##OP##_##DTYPE##_##NAN>:                                                             \
         dpr::recurse_level<dpr::of_##OP##_##DTYPE##_##NAN>(args);                                                      \
         break;
-        DPR_RECURSIVE_PAIRS(DPR_LEVEL)
+        DPR_DEMONSTRATED_PAIRS(DPR_LEVEL)
     }
 }

@@ -33,7 +33,13 @@ static size_t shared_ones(size_t i) {
     static const size_t of[] = {32769, 32767, 40960, 32768, 40961, 40959};
     return i % 3 ? i % 5 : of[i / 3 % LENGTH(of)];
 }
-static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long, shared_ones};
+/* Around one, two and three pieces of demonstrations (segments_pieces.h), and around what a thread and a warp of
+ * segments.bins reduce. */
+static size_t around_pieces(size_t i) {
+    static const size_t of[] = {8191, 16, 8193, 17, 8192, 2048, 16384, 2049, 16385, 0, 24577, 16383};
+    return of[i % LENGTH(of)];
+}
+static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long, shared_ones, around_pieces};
 
 /* The types of numbers, in turn. */
 static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};
@@ -168,6 +174,7 @@ static int has_partials(const scene *s, const dpr_segments *segments, const dpr_
 static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
     dpr_options own = *options;
     own.strategy = NULL;
+    own.launch = NULL;
     use_numbers(segments, s->numbers, has_ends);
     EXPECT_STATUS(DPR_OK,
                   dpr_reduce_segments(s->cpu, s->in + s->shift, s->known, s->count, s->dtype, s->op, segments, &own));
@@ -196,6 +203,50 @@ static void make_elements(scene *s, size_t shift) {
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
 }
 
+/* The demonstrations, with block sizes that differ from call to call, and dp.segments. */
+static const struct {
+    const char *name;
+    int block; /* 0: its own */
+} demonstrations[] = {{"segments.thread", 0}, {"segments.thread", 64},  {"segments.warp", 32},  {"segments.warp", 0},
+                      {"segments.block", 64}, {"segments.block", 1024}, {"segments.split", 32}, {"segments.split", 256},
+                      {"segments.bins", 32},  {"segments.bins", 0},     {"dp.segments", 0}};
+
+static int is_demonstrated(dpr_op op, dpr_dtype dtype) {
+    return (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX)
+           && (dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_F32 || dtype == DPR_F64);
+}
+
+/* Whether the device runs kernels that launch kernels. */
+static int has_nested_launches(const scene *s) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    options.strategy = "dp.tree";
+    problem.count = 1;
+    problem.options = &options;
+    const dpr_status status = dpr_plan_create(s->gpu, &problem, &plan);
+    if (status == DPR_OK)
+        dpr_plan_destroy(plan);
+    return status != DPR_ERR_STRATEGY_UNABLE;
+}
+
+static int is_left_out(const scene *s, const char *strategy) {
+    return strncmp(strategy, "dp.", 3) == 0 && !has_nested_launches(s);
+}
+
+/* The same call by each demonstration. */
+static void expect_same_of_demonstrations(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
+    for (size_t i = 0; i < LENGTH(demonstrations) && is_demonstrated(s->op, s->dtype); i++) {
+        dpr_options own = *options;
+        dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+        launch.block = demonstrations[i].block;
+        own.strategy = demonstrations[i].name;
+        own.launch = &launch;
+        if (!is_left_out(s, own.strategy))
+            expect_same(s, segments, has_ends, &own);
+    }
+}
+
 static void run_pair(scene *s) {
     for (size_t l = 0; l < LENGTH(lengths); l++)
         for (int has_ends = 0; has_ends < 2; has_ends++) {
@@ -212,10 +263,12 @@ static void run_pair(scene *s) {
             convert_numbers(s, segments.dtype);
             options.strategy = "segments.group";
             expect_same(s, &segments, has_ends, &options);
+            expect_same_of_demonstrations(s, &segments, has_ends, &options);
             if ((l == 2 || l == 5) && ref_takes_init(s->op)) {
                 memcpy(init, s->known + 8 * ref_result_size(s->op, s->dtype), ref_result_size(s->op, s->dtype));
                 options.init = init;
                 expect_same(s, &segments, has_ends, &options);
+                expect_same_of_demonstrations(s, &segments, has_ends, &options);
             }
             static const char *const by_offsets[] = {"segments.merge", "segments.small"};
             for (size_t k = 0; k < LENGTH(by_offsets) && !has_ends && !is_measure(s->op); k++) {
@@ -401,6 +454,7 @@ TEST(GpuSegments, long_ones_that_overlap) {
         options.nan = k % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
         options.strategy = "segments.group";
         expect_same(&s, &segments, 1, &options);
+        expect_same_of_demonstrations(&s, &segments, 1, &options);
     }
     close_scene(&s);
 }
@@ -448,6 +502,18 @@ static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_op
     return others;
 }
 
+/* The order in which segments find places for their pieces differs, too, and many find none. */
+static void expect_same_bits_of_demonstrations(scene *s, const dpr_segments *segments) {
+    static const char *const names[] = {"segments.split", "segments.bins", "dp.segments"};
+    for (size_t i = 0; i < LENGTH(names) && is_demonstrated(s->op, s->dtype); i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = names[i];
+        const int others = is_left_out(s, names[i]) ? 0 : count_other_bits(s, segments, &options);
+        EXPECT_THAT(others == 0, "%s of %s by %s, %zu segments: %d runs differ from the first", dpr_op_name(s->op),
+                    dpr_dtype_name(s->dtype), names[i], (size_t)segments->count, others);
+    }
+}
+
 /* Blocks list long segments, and finish their slices, in another order in each run. */
 TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
     NEED_GPU();
@@ -467,7 +533,72 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
         const int others = count_other_bits(&s, &segments, &options);
         EXPECT_THAT(others == 0, "%s of %s, %zu segments: %d runs differ from the first", dpr_op_name(s.op),
                     dpr_dtype_name(s.dtype), (size_t)segments.count, others);
+        expect_same_bits_of_demonstrations(&s, &segments);
     }
+    close_scene(&s);
+}
+
+/* Runs a plan of dp.segments, and writes what its kernels launched to *report. */
+static void run_nested(scene *s, const dpr_segments *segments, int max_pending, dpr_launch_report *report) {
+    const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype);
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    dpr_launch_report *const pinned = gpu_alloc(DPR_MEMORY_PINNED, sizeof *pinned);
+    dpr_stream stream = gpu_stream_create();
+    launch.max_pending = max_pending;
+    launch.report = pinned;
+    launch.report_size = sizeof *pinned;
+    options.strategy = "dp.segments";
+    options.launch = &launch;
+    problem.op = s->op;
+    problem.dtype = s->dtype;
+    problem.count = s->count;
+    problem.segments = segments;
+    problem.options = &options;
+    memset(s->got, 0x5a, bytes);
+    EXPECT_TRUE(pinned && gpu_copy(s->out_device, s->got, bytes));
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->gpu, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in_device, s->out_device, stream));
+    EXPECT_TRUE(gpu_stream_wait(stream) && gpu_copy(s->got, s->out_device, bytes));
+    *report = *pinned;
+    dpr_plan_destroy(plan);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    gpu_free(DPR_MEMORY_PINNED, pinned);
+}
+
+/* A warp whose launch is refused reduces its segment in the same order as a launched grid. */
+TEST(GpuSegments, refused_launches_give_the_same_bits) {
+    NEED_GPU();
+    static const int most[] = {0, 1, 7, DPR_NO_LAUNCHES};
+    scene s;
+    open_scene(&s);
+    if (!has_nested_launches(&s)) {
+        close_scene(&s);
+        SKIP("kernels cannot launch kernels here");
+    }
+    s.op = DPR_SUM;
+    s.dtype = DPR_F32;
+    make_elements(&s, 0);
+    data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
+    EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * sizeof(float)));
+    for (int is_many = 0; is_many < 2; is_many++)
+        for (size_t i = 0; i < LENGTH(most); i++) {
+            dpr_segments segments = DPR_SEGMENTS_INIT;
+            dpr_launch_report report;
+            overlap(&s, &segments, is_many ? MANY : FEW, DPR_I64);
+            use_numbers(&segments, s.numbers_device, 1);
+            run_nested(&s, &segments, most[i], &report);
+            const size_t bytes = (size_t)segments.count * sizeof(float), of_long = (size_t)segments.count / 3 * 2;
+            if (i == 0)
+                memcpy(s.known, s.got, bytes);
+            EXPECT_TRUE(memcmp(s.known, s.got, bytes) == 0);
+            EXPECT_EQ_U64(of_long, report.launched + report.in_line);
+            EXPECT_EQ_U64(0, report.failed);
+            EXPECT_TRUE(report.launched <= (most[i] > 0 ? (unsigned)most[i] : most[i] < 0 ? 0 : of_long));
+            EXPECT_TRUE(i > 0 || report.launched > 0);
+        }
     close_scene(&s);
 }
 
@@ -583,7 +714,9 @@ TEST(GpuSegments, offsets_whose_number_the_device_has) {
     static const struct {
         const char *strategy;
         dpr_op op;
-    } ways[] = {{"segments.merge", DPR_SUM}, {"segments.group", DPR_SUM}, {"segments.group", DPR_NORM1}};
+    } ways[] = {{"segments.merge", DPR_SUM},  {"segments.group", DPR_SUM}, {"segments.group", DPR_NORM1},
+                {"segments.thread", DPR_SUM}, {"segments.warp", DPR_SUM},  {"segments.block", DPR_SUM},
+                {"segments.split", DPR_SUM},  {"segments.bins", DPR_SUM},  {"dp.segments", DPR_SUM}};
     static const dpr_memory memories[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED};
     const int32_t one = 1;
     scene s;
@@ -592,6 +725,8 @@ TEST(GpuSegments, offsets_whose_number_the_device_has) {
     EXPECT_TRUE(gpu_repeat(s.in_device, MOST_ELEMENTS * sizeof one, &one, sizeof one));
     for (size_t k = 0; k < LENGTH(ways) * LENGTH(memories) * LENGTH(lengths) && !test_failed(); k++) {
         counted c = {.scene = &s, .segments = DPR_SEGMENTS_INIT, .options = DPR_OPTIONS_INIT};
+        if (is_left_out(&s, ways[k % LENGTH(ways)].strategy))
+            continue;
         c.op = ways[k % LENGTH(ways)].op;
         c.memory = memories[k / LENGTH(ways) % LENGTH(memories)];
         c.number = gpu_alloc(c.memory, sizeof *c.number);

@@ -8,6 +8,9 @@
 #include "planner_keys.h"
 #include "support.h"
 
+/* 1 + log2 of a number of segments, as in dpr_key. */
+enum { SOME_SEGMENTS = 10 };
+
 static dpr_key block_key(int op, int block) {
     dpr_key key = key_of(&places[5], op, DPR_I32);
     key.f.block = (uint8_t)block;
@@ -18,6 +21,7 @@ static void check_block_by_name(const dpr_machine *machine, size_t strategy, int
     dpr_choice choice;
     dpr_key key = block_key(DPR_SUM, block);
     key.f.strategy = (uint8_t)(strategy + 1);
+    key.f.segments = dpr_strategies[strategy]->segmented ? SOME_SEGMENTS : 0;
     const dpr_status status = dpr_choose(&key, machine, &choice);
     if (!dpr_strategies[strategy]->takes_block) {
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
@@ -35,10 +39,15 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
     for (int block = 5; block <= 10; block++) {
         dpr_choice choice;
         const dpr_key sum = block_key(DPR_SUM, block), argmax = block_key(DPR_ARGMAX, block);
-        ASSERT_STATUS(DPR_OK, dpr_choose(&sum, &machine, &choice));
-        for (int s = 0; s < choice.steps; s++) {
-            EXPECT_TRUE(choice.step[s].strategy->takes_block);
-            EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
+        for (int of_segments = 0; of_segments < 2; of_segments++) {
+            dpr_key key = sum;
+            key.f.segments = of_segments ? SOME_SEGMENTS : 0;
+            ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+            for (int s = 0; s < choice.steps; s++) {
+                EXPECT_TRUE(choice.step[s].strategy->takes_block);
+                EXPECT_EQ_I64(of_segments, choice.step[s].strategy->segmented);
+                EXPECT_EQ_I64(1 << block, choice.step[s].limits.threads);
+            }
         }
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_choose(&argmax, &machine, &choice));
         EXPECT_CONTAINS(dpr_last_error(), "options->launch->block");
@@ -51,22 +60,25 @@ static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machi
     size_t taken = 0;
     for (int op = 0; op < DPR_OP_COUNT; op++)
         for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
-            const dpr_key key = key_of(&places[5], op, dtype);
+            dpr_key key = key_of(&places[5], op, dtype);
+            key.f.segments = strategy->segmented ? SOME_SEGMENTS : 0;
             taken += dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype))
                      && !dpr_refusal(strategy, &key, &machine->caps);
         }
     return taken;
 }
 
-/* Demonstrations take sums, minima and maxima of four types. atomic.* takes no sums of floats, and coop.tile also takes
- * three operations on the bits of integers. A family that refused its pairs would pass the tests that skip what is
- * refused, so here they are counted. */
+/* Demonstrations take sums, minima and maxima of four types, some of them of segments alone. atomic.* takes no sums of
+ * floats, and coop.tile also takes three operations on the bits of integers. A family that refused its pairs would pass
+ * the tests that skip what is refused, so here they are counted. */
 TEST(Planner, demonstrations_take_their_pairs) {
     const struct {
         const char *family; /* what their names begin with */
         size_t strategies, pairs;
-    } of[] = {{"ladder.", 9, 12},    {"atomic.", 5, 10},      {"coop.tile", 1, 24},
-              {"coop.async", 1, 12}, {"dp.recursive", 2, 12}, {"dp.nosync", 1, 12}};
+    } of[] = {{"ladder.", 9, 12},         {"atomic.", 5, 10},       {"coop.tile", 1, 24},
+              {"coop.async", 1, 12},      {"dp.recursive", 2, 12},  {"dp.nosync", 1, 12},
+              {"segments.thread", 1, 12}, {"segments.warp", 1, 12}, {"segments.block", 1, 12},
+              {"segments.split", 1, 12},  {"segments.bins", 1, 12}};
     size_t seen[LENGTH(of)] = {0}, of_families = 0, all = 0;
     dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));
@@ -85,6 +97,55 @@ TEST(Planner, demonstrations_take_their_pairs) {
         of_families += seen[f];
     }
     EXPECT_EQ_U64(of_families, all);
+}
+
+/* What demonstrations for segments say of keys that they do not run. */
+TEST(Planner, demonstrations_of_segments_refuse) {
+    static const char *const names[] = {"segments.thread", "segments.warp", "segments.block",
+                                        "segments.split",  "segments.bins", "dp.segments"};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        const int found = dpr_strategy_find(names[i]);
+        dpr_key key = key_of(&places[5], DPR_MAX, DPR_F32);
+        ASSERT_TRUE(found >= 0);
+        key.f.strategy = (uint8_t)(found + 1);
+        EXPECT_EQ_STR("reduces segments alone", dpr_refusal(dpr_strategies[found], &key, &machine.caps));
+        key.f.segments = SOME_SEGMENTS;
+        EXPECT_TRUE(dpr_refusal(dpr_strategies[found], &key, &machine.caps) == NULL);
+        key.f.ranges = 1;
+        EXPECT_TRUE(dpr_refusal(dpr_strategies[found], &key, &machine.caps) == NULL);
+        key.f.partial = 1;
+        EXPECT_EQ_STR("writes no partial results", dpr_refusal(dpr_strategies[found], &key, &machine.caps));
+        key = key_of(&places[5], DPR_ARGMAX, DPR_F32);
+        key.f.segments = SOME_SEGMENTS;
+        EXPECT_EQ_STR("it is there to show sums, minima and maxima of i32, i64, f32 and f64",
+                      dpr_refusal(dpr_strategies[found], &key, &machine.caps));
+        key = key_of(&places[5], DPR_MEAN, DPR_F32);
+        key.f.segments = SOME_SEGMENTS;
+        EXPECT_EQ_STR("has no kernels for this operation", dpr_refusal(dpr_strategies[found], &key, &machine.caps));
+    }
+}
+
+/* Those that leave something in workspace need memory pools, and the planner chooses none of them by itself. */
+TEST(Planner, demonstrations_of_segments_are_chosen_by_name) {
+    dpr_machine machine;
+    dpr_choice choice;
+    dpr_key key = key_of(&places[5], DPR_SUM, DPR_I32);
+    key.f.segments = SOME_SEGMENTS;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    for (int s = 0; s < choice.steps; s++)
+        EXPECT_EQ_I64(DPR_ROLE_CANDIDATE, choice.step[s].strategy->role);
+    machine.caps.gpu.memory_pools = 0;
+    for (size_t i = 0; i < dpr_strategy_count(); i++) {
+        const dpr_strategy *strategy = dpr_strategies[i];
+        if (!strategy->segmented || strategy->role == DPR_ROLE_CANDIDATE)
+            continue;
+        key.f.strategy = (uint8_t)(i + 1);
+        EXPECT_STATUS(strategy->workspace_bytes ? DPR_ERR_STRATEGY_UNABLE : DPR_OK,
+                      dpr_choose(&key, &machine, &choice));
+    }
 }
 
 /* Compute capability 7.5 has 64 KiB, for what a kernel has of its own too. */

@@ -1,5 +1,6 @@
 /* Problems of several dimensions. */
 #include <limits.h>
+#include <string.h>
 
 #include "support.h"
 
@@ -156,8 +157,7 @@ SHAPE_TEST(some_things_need_an_array_without_gaps) {
     options.launch = &launch;
     fixture->problem.options = &options;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
-                   "options->launch->report is set; an array with segments, axes or gaps is reduced without nested "
-                   "launches");
+                   "options->launch->report is set; an array with axes or gaps is reduced without nested launches");
     fixture->problem.options = NULL;
 }
 
@@ -192,6 +192,30 @@ SHAPE_TEST(plans_of_segments_explain_themselves) {
     EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
     EXPECT_CONTAINS(text, "problem:   sum of 24 i32 in 0 segments, in host memory\n");
     dpr_plan_destroy(plan);
+}
+
+/* A strategy of the CPU launches nothing, and the report says so. */
+SHAPE_TEST(plans_of_segments_have_a_report) {
+    static const int32_t offsets[] = {0, 24};
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_launch_report report = {.launched = 5, .in_line = 7}, none = {0};
+    const dpr_launch_options launch = {.size = sizeof launch, .report = &report, .report_size = sizeof report};
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    int64_t out = 0;
+    segments.count = 1;
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    options.launch = &launch;
+    fixture->problem.count = 24;
+    fixture->problem.segments = &segments;
+    fixture->problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, fixture->in, &out, NULL));
+    EXPECT_EQ_I64(21 + 255 + 83, out);
+    EXPECT_TRUE(memcmp(&report, &none, sizeof none) == 0);
+    dpr_plan_destroy(plan);
+    fixture->problem.options = NULL;
 }
 
 /* Plans a sum of a 4 x `columns` array along its first dimension, and expects its explanation to have a part. The

@@ -432,10 +432,12 @@ enum { DPR_NO_LAUNCHES = -1 };
 typedef struct dpr_launch_options {
     size_t size;     /**< sizeof(dpr_launch_options), set by DPR_LAUNCH_OPTIONS_INIT */
     int block;       /**< threads a block, a power of two from 32 to 1024, for strategies with takes_block
-                        (dpr_strategy_info): ladder.*, atomic.*, coop.tile, coop.async, dp.recursive, dp.nosync and
-                        dp.recursive2. Blocks of the dp.* among them begin with this many words, and dp.recursive2 has a
-                        thread for two words. 0: the strategy's default. If it is set, only these strategies are
-                        considered, and a call that none of them can run ends with DPR_ERR_STRATEGY_UNABLE */
+                        (dpr_strategy_info): ladder.*, atomic.*, coop.tile, coop.async, dp.recursive, dp.nosync,
+                        dp.recursive2; and for segments segments.thread, segments.warp, segments.block,
+                        segments.split and segments.bins. Blocks of the dp.* among them begin with this many words, and
+                        dp.recursive2 has a thread for two words. 0: the strategy's default. If it is set, only these
+                        strategies are considered, and a call that none of them can run ends with
+                        DPR_ERR_STRATEGY_UNABLE */
     int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
                         depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
     int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
@@ -592,9 +594,14 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
  * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
  * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
- * reaches. options->launch->report must be NULL. `out` must not overlap `in` or the numbers. On a GPU, segments.group
- * alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that decrease are allowed; segments.merge takes long
- * for them.
+ * reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or the
+ * numbers. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that decrease are
+ * allowed; segments.merge takes long for them.
+ *
+ * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
+ * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
+ * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory for every 4096 elements of
+ * the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
@@ -727,7 +734,8 @@ typedef struct dpr_problem {
     /** NULL, or segments, each with a result of its own: a run is then dpr_reduce_segments_async(). Copied; the numbers
      * are not: every run reads them, when its turn in the stream comes, so they must stay valid and be where the
      * strategy reaches them. `count` is the number of elements of `in`; `device_count` is NULL, `dimensions` 0. There
-     * is one operation, and segments->check is 0. */
+     * is one operation, and segments->check is 0. options->launch->report receives what the kernels of dp.segments
+     * launch, and zeros from other strategies; a plan of 0 segments runs nothing, and leaves it as it is. */
     const dpr_segments *segments;
     /** NULL, or dimensions, and along which of them the array is reduced: a run is then dpr_reduce_axes_async(). Copied
      * with extents and strides. `count` is 0 or the number of elements; otherwise as with `segments`, which is NULL. */

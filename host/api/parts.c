@@ -18,7 +18,9 @@ dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t 
     c->in = in;
     c->out = out;
     if (c->request.launch_report)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->launch->report is set; this call makes no nested launches");
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "options->launch->report is set; of calls with many results, only a plan of "
+                        "segments writes a report");
     if (c->request.stream && !dpr_ctx_gpu(ctx))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->stream is %p, and the context is the CPU's",
                         (void *)c->request.stream);

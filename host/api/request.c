@@ -238,7 +238,8 @@ static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_s
     return DPR_OK;
 }
 
-/* Fails if the problem wants of an array with segments, axes or gaps what is only for one array without gaps. */
+/* Fails if the problem wants of an array with segments, axes or gaps what is only for one array without gaps,
+ * or, like a launch report, for segments, too. */
 static dpr_status check_shape(const dpr_request *request, const dpr_shape *shape) {
     if (dpr_shape_is_array(shape))
         return DPR_OK;
@@ -246,10 +247,10 @@ static dpr_status check_shape(const dpr_request *request, const dpr_shape *shape
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->op_count is %d; it should be 1 for an array with segments, axes or gaps",
                         request->fused.count);
-    if (request->launch_report)
+    if (request->launch_report && shape->kind == DPR_SHAPE_AXES)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "options->launch->report is set; an array with segments, axes or gaps is reduced without "
-                        "nested launches");
+                        "options->launch->report is set; an array with axes or gaps is reduced without nested "
+                        "launches");
     return DPR_OK;
 }
 

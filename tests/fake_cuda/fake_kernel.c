@@ -17,6 +17,7 @@
 #include "meetings.h"
 #include "partial.h"
 #include "plan/registry.h"
+#include "segments_args.h"
 #include "workspace_strategy.h"
 
 extern const dpr_strategy dpr_cpu_serial, dpr_recursion_probe;
@@ -291,6 +292,10 @@ static void take_segments(fake_launch *out, const dpr_segment_args *args) {
         out->key.f.op = (uint8_t)args->op;
 }
 
+static void take_nested_segments(fake_launch *out, const dpr_nested_segments_args *args) {
+    out->segments = args->list;
+}
+
 /* Whether a run in the stream that is of no module lacks kernels. */
 static int is_open(cudaStream_t stream) {
     for (unsigned i = 0; i < MOST_OPEN; i++)
@@ -301,7 +306,8 @@ static int is_open(cudaStream_t stream) {
 
 /* Whether it is the second launch of a run of segments. */
 static int reduces_listed(const known_kernel *kernel, const void *args) {
-    return kernel && kernel->key.f.segments && ((const dpr_segment_args *)args)->groups.which == DPR_SEGMENTS_LONG;
+    return kernel && kernel->key.f.segments && !kernel->module
+           && ((const dpr_segment_args *)args)->groups.which == DPR_SEGMENTS_LONG;
 }
 
 /* A kernel that no strategy declares, or a further one of a run. */
@@ -391,7 +397,9 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     const int has_workspace = out->strategy->workspace_bytes != NULL;
     if (out->strategy->fuses)
         wrong = take_fused(out, arguments[0]);
-    if (out->key.f.segments)
+    if (out->key.f.segments && of_module)
+        take_nested_segments(out, arguments[0]);
+    else if (out->key.f.segments)
         take_segments(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     if (!wrong)
@@ -527,10 +535,11 @@ static void report(const dpr_nested_args *args) {
     atomic_store(&last_depth, args->max_depth);
 }
 
-/* The first kernel of a run takes its levels, one after the other, and each tile where these launch for themselves. */
+/* The first kernel of a run takes its levels, one after the other, and each tile where these launch for themselves.
+ * Launches for segments take no time. */
 double fake_kernel_ns(const fake_launch *launch) {
     const dpr_nested_args *args = &launch->args;
-    if (!launch->strategy || launch->to_come == 0 || args->launches == 0)
+    if (!launch->strategy || launch->to_come == 0 || args->launches == 0 || launch->key.f.segments)
         return 0;
     const uint32_t words = args->block ? dpr_words_of_tile(args->run.count, args->block, 0) : 0;
     const uint32_t wanted = args->block ? dpr_halvings(dpr_halved(words)) : args->tree.levels - 1;
@@ -678,7 +687,11 @@ const char *fake_kernel_run(const fake_launch *launch) {
             return wrong;
         run.segments = &list;
         run.out = args->out;
-        return dpr_cpu_serial.launch(&run) == 0 ? NULL : serial_failed;
+        if (dpr_cpu_serial.launch(&run) != 0)
+            return serial_failed;
+        if (launch->of_module)
+            report(&launch->args);
+        return NULL;
     }
     if (launch->strategy->fuses)
         return run_fused(launch, run);

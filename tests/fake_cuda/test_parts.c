@@ -67,7 +67,15 @@ static int are_known(const int64_t *results) {
 /* ---- Memory ---- */
 
 PARTS_TEST(arrays_may_lie_in_pageable_memory) {
-    static const char *const strategies[] = {NULL, "segments.merge", "segments.group"};
+    static const char *const strategies[] = {NULL,
+                                             "segments.merge",
+                                             "segments.group",
+                                             "segments.thread",
+                                             "segments.warp",
+                                             "segments.block",
+                                             "segments.split",
+                                             "segments.bins",
+                                             "dp.segments"};
     const scene *s = fixture;
     for (size_t i = 0; i < LENGTH(strategies); i++)
         for (int on_device = 0; on_device < 2; on_device++) {
@@ -81,6 +89,56 @@ PARTS_TEST(arrays_may_lie_in_pageable_memory) {
             EXPECT_STATUS(DPR_OK, run(s, &segments, s->out, &options));
             EXPECT_TRUE(are_known(s->out));
         }
+}
+
+/* Block sizes of demonstrations. Without a name, one of them runs. */
+PARTS_TEST(blocks_of_the_size_that_is_asked_for) {
+    static const char *const strategies[] = {
+        NULL, "segments.thread", "segments.warp", "segments.block", "segments.split", "segments.bins"};
+    const scene *s = fixture;
+    const dpr_segments segments = segments_at(s->offsets);
+    for (size_t i = 0; i < LENGTH(strategies); i++)
+        for (int block = 32; block <= 1024; block *= 2) {
+            const dpr_launch_options launch = {.size = sizeof launch, .block = block};
+            dpr_options options = DPR_OPTIONS_INIT;
+            int64_t results[SEGMENTS] = {0};
+            options.strategy = strategies[i];
+            options.launch = &launch;
+            EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
+            EXPECT_TRUE(are_known(results));
+        }
+}
+
+/* Only a plan has a report of nested launches; those of other strategies count none. */
+PARTS_TEST(reports_of_nested_launches) {
+    static const char *const strategies[] = {"segments.group", "segments.split", "dp.segments"};
+    const scene *s = fixture;
+    const dpr_segments segments = segments_at(s->offsets);
+    dpr_launch_report *const report = gpu_alloc(DPR_MEMORY_PINNED, sizeof *report);
+    ASSERT_TRUE(report);
+    for (size_t i = 0; i < LENGTH(strategies); i++) {
+        const dpr_launch_options launch = {.size = sizeof launch, .report = report, .report_size = sizeof *report};
+        dpr_options options = DPR_OPTIONS_INIT;
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_plan *plan = NULL;
+        options.strategy = strategies[i];
+        options.launch = &launch;
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, run(s, &segments, s->out, &options));
+        EXPECT_CONTAINS(dpr_last_error(), "only a plan of segments writes a report");
+        problem.dtype = DPR_I32;
+        problem.count = COUNT;
+        problem.segments = &segments;
+        problem.options = &options;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+        memcpy(s->out, canaries, sizeof canaries);
+        memset(report, 0x5a, sizeof *report);
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(s->out));
+        EXPECT_EQ_U64(strcmp(strategies[i], "dp.segments") == 0, report->launched); /* the fake device's count */
+        EXPECT_EQ_U64(0, report->failed);
+        dpr_plan_destroy(plan);
+    }
+    gpu_free(DPR_MEMORY_PINNED, report);
 }
 
 /* Of operations that share kernels, each runs its own. */
@@ -267,7 +325,7 @@ PARTS_TEST(runs_of_keys) {
 
 /* The host finds the runs, and the GPU reduces them, if it is asked for by the name of a strategy. */
 PARTS_TEST(runs_of_keys_in_pinned_memory_by_name) {
-    static const char *const strategies[] = {"segments.merge", "segments.group"};
+    static const char *const strategies[] = {"segments.merge", "segments.group", "segments.bins", "dp.segments"};
     const scene *s = fixture;
     int32_t keys[COUNT], *const pinned = gpu_alloc(DPR_MEMORY_PINNED, COUNT * sizeof *pinned);
     ASSERT_TRUE(pinned);

@@ -59,13 +59,19 @@ int lineup_complete(bench_asked *a) {
     return check_problem(a);
 }
 
+/* Whether it is one of those that reduce segments, and no whole array. */
+static int is_of_segments(const char *strategy) {
+    return strncmp(strategy, "segments.", 9) == 0 || strcmp(strategy, "dp.segments") == 0;
+}
+
 /* Families as they are taught, and within one the library's order. */
 int lineup_order(int nested, lineup_strategy out[BENCH_SUBJECTS]) {
     static const char *const ladder[] = {"ladder.", "atomic.", "coop.", "flat.", NULL}, *const dp[] = {"dp.", NULL};
     int n = 0;
     for (const char *const *family = nested ? dp : ladder; *family; family++)
         for (size_t i = 0; i < dpr_strategy_count() && n < BENCH_SUBJECTS; i++)
-            if (cli_strategy_at(i).on_gpu && strncmp(dpr_strategy_name(i), *family, strlen(*family)) == 0)
+            if (cli_strategy_at(i).on_gpu && strncmp(dpr_strategy_name(i), *family, strlen(*family)) == 0
+                && !is_of_segments(dpr_strategy_name(i)))
                 out[n++] = (lineup_strategy){dpr_strategy_name(i), dpr_strategy_text(i)};
     return n;
 }

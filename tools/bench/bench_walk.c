@@ -144,8 +144,12 @@ int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
     return 0;
 }
 
-/* Graphs with more runs whose kernels launch kernels keep the host, on an H200, until they are done. */
-enum { MOST_NESTED_RUNS = 16 };
+/* The most runs in a graph; 0: no limit. Graphs with more runs whose kernels launch kernels keep the host, on an H200,
+ * until they are done. */
+static int most_captured(const char *strategy) {
+    enum { MOST_NESTED_RUNS = 16 };
+    return cli_strategy_info(strategy).role == DPR_ROLE_NESTED ? MOST_NESTED_RUNS : 0;
+}
 
 /* Adds a caller for an array with many results. NULL with the reason if the strategy is none of the device's. */
 static bench_caller *add_shaped(bench_walk *w, const char *strategy, char why[BENCH_WHY]) {
@@ -159,7 +163,11 @@ static bench_caller *add_shaped(bench_walk *w, const char *strategy, char why[BE
     c->array = &w->shaped.array;
     c->strategy = strategy;
     c->chosen = chosen;
-    w->subjects[w->n++] = (bench_subject){.name = strategy, .user = c, .enqueue = caller_enqueue, .call = caller_call};
+    w->subjects[w->n++] = (bench_subject){.name = strategy,
+                                          .user = c,
+                                          .enqueue = caller_enqueue,
+                                          .call = caller_call,
+                                          .most_captured = chosen ? 0 : most_captured(strategy)};
     return c;
 }
 
@@ -178,13 +186,12 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
     }
     c->expected = w->expected;
     c->chosen = strcmp(strategy, w->choice) == 0 && !c->launch.block;
-    const int nested = cli_strategy_info(strategy).role == DPR_ROLE_NESTED;
     w->subjects[w->n++] = (bench_subject){.name = c->strategy,
                                           .user = c,
                                           .enqueue = caller_enqueue,
                                           .call = caller_call,
                                           .count_wrong = caller_count_wrong,
-                                          .most_captured = nested ? MOST_NESTED_RUNS : 0};
+                                          .most_captured = most_captured(c->strategy)};
     return c;
 }
 
