@@ -13,10 +13,38 @@
 namespace dpr {
 namespace {
 
-template <class M> struct group_worker : monoid_worker<M> {
-    __device__ typename partial<M>::type read(segment_range r, unsigned lane, unsigned step) const {
-        return reduce_share<M>(static_cast<const typename M::storage *>(this->args.run.in), r.first, r.count, lane,
-                               step);
+template <class M> struct group_worker {
+    using X = partial<M>;
+    using value = typename X::type;
+    using row = value;
+    const dpr_segment_args &args;
+
+    __device__ value read(segment_range r, unsigned lane, unsigned step) const {
+        return reduce_share<M>(static_cast<const typename M::storage *>(args.run.in), r.first, r.count, lane, step);
+    }
+
+    __device__ value merge(value x, unsigned size) const {
+        if (size <= 32)
+            return reduce_group<M>(x, 31 - __clz(static_cast<int>(size)));
+        x = reduce_block<M>(x);
+        __syncthreads();
+        return x;
+    }
+
+    __device__ value gather(row_range<row> rows) const {
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (unsigned i = 0; i < rows.share(); ++i)
+            a = M::merge(a, X::unpack(rows[i]));
+        return X::pack(a);
+    }
+
+    __device__ row row_of(value x) const {
+        return x;
+    }
+
+    __device__ void write(uint64_t i, segment_range r, value x) const {
+        write_segment<M, true>(args, i, r.first, r.count, X::unpack(x));
     }
 };
 
@@ -33,13 +61,21 @@ __global__ void __launch_bounds__(group_threads, group_blocks<M>)
     group_kernel(const __grid_constant__ dpr_segment_args args) {
     let_next_launch();
     wait_for_work_before();
-    reduce_segments(args, group_worker<M>{{args}});
+    reduce_segments(args, group_worker<M>{args});
 }
 
 struct group_family {
     template <class M> static constexpr segment_entry entry() { return group_kernel<M>; }
 };
 using kernels = instances<group_family, segment_entry>;
+
+/* Room in the list of long segments, whatever the size of the array: for some that overlap, and at most 4 MiB, with
+ * 8 MiB for the values of their slices. */
+constexpr uint64_t least_room = 1 << 10, most_room = 1 << 17;
+
+/* Slices for each block, of all long segments together: more of them are divided more evenly among the blocks, and take
+ * longer to combine. */
+constexpr uint32_t slices_of_block = 4;
 
 const void *entry_of(const dpr_key *key) {
     return dpr_ops[key->f.op].fused_only ? dpr_segments_measures(key) : kernels::of(key);
@@ -77,16 +113,22 @@ uint32_t log_size_of(const dpr_run *run) {
     return average > 4096 ? log_group_threads : log;
 }
 
+/* The list has room for all long segments that do not overlap, up to `most_room`. */
 dpr_segment_groups groups_of(const dpr_run *run) {
     dpr_segment_groups groups = {log_size_of(run), DPR_SEGMENTS_ALL, 0, 0, 0};
     groups.longest = groups.log_size == log_group_threads ? longest_of_block : longest_of_warp;
-    if (run->count > groups.longest)
-        share_long_segments(run, &groups);
+    if (run->count > groups.longest) {
+        const uint64_t room = std::clamp(uint64_t{run->count} / groups.longest, least_room, most_room);
+        groups.which = DPR_SEGMENTS_SHORT;
+        groups.room = static_cast<uint32_t>(std::min(room, run->segments->count));
+        groups.slices = slices_of_block * static_cast<uint32_t>(run->limits.max_blocks);
+    }
     return groups;
 }
 
 size_t workspace_bytes(const dpr_run *run) {
-    return list_bytes(groups_of(run));
+    const dpr_segment_groups groups = groups_of(run);
+    return size_t{groups.room} * (sizeof(listed_segment) + slice_bytes) + size_t{groups.slices} * slice_bytes;
 }
 
 /* Launches a block for as many items as it has groups, up to the limit. */
@@ -113,27 +155,6 @@ int launch(const dpr_run *run) {
 }
 
 } // namespace
-
-/* Room in the list of long segments, whatever the size of the array: for some that overlap, and at most 4 MiB, with
- * 8 MiB for the values of their slices. */
-static constexpr uint64_t least_room = 1 << 10, most_room = 1 << 17;
-
-/* Slices for each block, of all long segments together: more of them are divided more evenly among the blocks, and take
- * longer to combine. */
-static constexpr uint32_t slices_of_block = 4;
-
-/* The list has room for all long segments that do not overlap, up to `most_room`. */
-void share_long_segments(const dpr_run *run, dpr_segment_groups *groups) {
-    const uint64_t room = std::clamp(uint64_t{run->count} / groups->longest, least_room, most_room);
-    groups->which = DPR_SEGMENTS_SHORT;
-    groups->room = static_cast<uint32_t>(std::min(room, run->segments->count));
-    groups->slices = slices_of_block * static_cast<uint32_t>(run->limits.max_blocks);
-}
-
-size_t list_bytes(const dpr_segment_groups &groups) {
-    return size_t{groups.room} * (sizeof(listed_segment) + slice_bytes) + size_t{groups.slices} * slice_bytes;
-}
-
 } // namespace dpr
 
 extern "C" const dpr_strategy dpr_segments_group;

@@ -2,7 +2,6 @@
 #ifndef DPR_CORE_SEGMENTS_GROUP_H
 #define DPR_CORE_SEGMENTS_GROUP_H
 
-#include "args.h"
 #include "strategy.h"
 
 namespace dpr {
@@ -32,13 +31,6 @@ constexpr int slice_bytes = 64;
 /* Returns the kernel that runs the key, whose operation is FUSED (ops.def), by its host address. There is one for each
  * element type and NaN policy; the operation is dpr_segment_args.op. */
 const void *dpr_segments_measures(const dpr_key *key);
-
-/* Lets a second launch share the segments that have more than groups->longest elements: sets the other members but
- * log_size. */
-void share_long_segments(const dpr_run *run, dpr_segment_groups *groups);
-
-/* Bytes of workspace that the list of long segments and the values of their slices take; 0 if none are shared. */
-size_t list_bytes(const dpr_segment_groups &groups);
 
 } // namespace dpr
 

@@ -231,38 +231,6 @@ template <class W> struct segment_rounds {
     }
 };
 
-/* A worker for monoids, but for read(). */
-template <class M> struct monoid_worker {
-    using X = partial<M>;
-    using value = typename X::type;
-    using row = value;
-    const dpr_segment_args &args;
-
-    __device__ value merge(value x, unsigned size) const {
-        if (size <= 32)
-            return reduce_group<M>(x, 31 - __clz(static_cast<int>(size)));
-        x = reduce_block<M>(x);
-        __syncthreads();
-        return x;
-    }
-
-    __device__ value gather(row_range<row> rows) const {
-        typename M::acc a = M::identity();
-#pragma unroll 1
-        for (unsigned i = 0; i < rows.share(); ++i)
-            a = M::merge(a, X::unpack(rows[i]));
-        return X::pack(a);
-    }
-
-    __device__ row row_of(value x) const {
-        return x;
-    }
-
-    __device__ void write(uint64_t i, segment_range r, value x) const {
-        write_segment<M, true>(args, i, r.first, r.count, X::unpack(x));
-    }
-};
-
 /* What a kernel of segments.group does. All threads call it. */
 template <class W> __device__ void reduce_segments(const dpr_segment_args &args, const W &worker) {
     segment_rounds<W> rounds(args, worker);

@@ -25,7 +25,7 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
               is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
     if (strcmp(strategy, "coop.tile") == 0)
         return is_usual || (is_bitwise && of_words);
-    if (begins(strategy, "axes.") || begins(strategy, "segments."))
+    if (begins(strategy, "axes.") || begins(strategy, "segments.") || strcmp(strategy, "dp.segments") == 0)
         return 0; /* many results: test_gpu_axes.c, test_gpu_segments.c */
     if (begins(strategy, "atomic."))
         return is_usual && !(is_float && op == DPR_SUM);
