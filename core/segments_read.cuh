@@ -25,18 +25,27 @@ template <class M> class segment_reader {
         for (unsigned k = 0; k < N; ++k)
             if (first + k * step < end)
                 p[k] = packs[first + k * step];
-        typename R::type a = R::identity();
+        /* Chains of additions are short, so that few of them round. */
+        constexpr unsigned chains = M::exchanges_lanes ? size : 1;
+        typename R::type a[chains];
+        typename X::type x[chains];
+#pragma unroll
+        for (unsigned c = 0; c < chains; ++c)
+            a[c] = R::identity();
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
             if (first + k * step < end) {
 #pragma unroll
                 for (unsigned e = 0; e < size; ++e)
                     if constexpr (cuda::std::is_same_v<Pack, T>)
-                        a = R::add(a, p[k], k * step);
+                        a[0] = R::add(a[0], p[k], k * step);
                     else
-                        a = R::add(a, p[k][e], k * step * size + e);
+                        a[e % chains] = R::add(a[e % chains], p[k][e], k * step * size + e);
             }
-        return X::unpack(R::value(a, index));
+#pragma unroll
+        for (unsigned c = 0; c < chains; ++c)
+            x[c] = R::value(a[c], index);
+        return X::unpack(reduce_array<M>(x));
     }
 
   public:

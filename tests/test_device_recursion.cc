@@ -274,14 +274,17 @@ template <class P> void expect_phases(const sizes &s, uint64_t seed, unsigned co
     constexpr unsigned most_phases = 100000;
     run<P> r(s, seed, count);
     r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_BEGIN); });
-    unsigned phases = 0;
-    for (; phases < most_phases && is_unfinished(r.arena); ++phases)
-        r.launch(seed + 77 * uint64_t{phases}, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+    unsigned launches = 0;
+    for (; launches < most_phases && is_unfinished(r.arena); ++launches) {
+        r.launch(seed + 77 * uint64_t{launches}, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
+        /* The last block goes on by itself while levels are narrow. */
+        EXPECT_FALSE(r.arena.phase == phase_dividing && r.arena.end - r.arena.begin == 1);
+    }
     for (unsigned i = 0; i < seed % 4; ++i) /* the host launches some too many */
         r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_PHASE); });
     r.launch(seed, [&] { phase_kernel<P>(r.args, none, DPR_LAUNCH_END_IF_DUE); });
     ASSERT_TRUE(r.has_ended());
-    EXPECT_EQ(phases, r.read_letter().outcome.rounds);
+    EXPECT_LE(launches, r.read_letter().outcome.rounds);
     r.check();
 }
 
@@ -516,7 +519,7 @@ TEST(DeviceRecursion, loops_look_at_the_clock) {
     const auto alone = [](auto &w, unsigned) { w.solve_alone(0); };
     const auto solve = [](auto &w, unsigned end) { w.solve_all(0, end); };
     const auto solve_one = [](auto &w, unsigned) { w.solve_all(0, 1); };
-    const auto divide = [](auto &w, unsigned end) { w.divide_tasks(0, end); };
+    const auto divide = [](auto &w, unsigned end) { w.divide_tasks(0, end, w.me, w.threads); };
     expect_look<tree>(root, alone);
     expect_look<tree>(root, solve);
     expect_look<tree>(root, solve_one);

@@ -1,5 +1,6 @@
 /* Segments on a GPU: every pair, strategy and distribution of lengths against the CPU's results, or those of the
  * reference. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -404,6 +405,54 @@ TEST(GpuSegments, short_arrays) {
             make_elements(&s, o % 2 * dpr_dtype_alignment(s.dtype));
             run_short_arrays(&s);
         }
+    close_scene(&s);
+}
+
+/* The elements of one thread, if `threads` read vectors of 16 bytes in turn, are such that each addition to a running
+ * sum rounds up: the sum of the others is hardly more than half a unit in the last place of the first one. */
+static void fill_to_round(float *x, size_t count, size_t threads) {
+    memset(x, 0, count * sizeof *x);
+    for (size_t first = 0; first + 4 <= count; first += 4 * threads)
+        for (size_t e = 0; e < 4; e++)
+            x[first + e] = 0x1p-24F * (1 + 0x1p-10F);
+    x[0] = 1;
+}
+
+/* The error of a sum of F32 in one segment, over what dpr.h allows. */
+static double excess_of_sum(const scene *s, const float *x, size_t count) {
+    const uint32_t offsets[] = {0, (uint32_t)count};
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    double exact = 0, bound = 8;
+    float got = 0;
+    for (size_t i = 0; i < count; i++)
+        exact += (double)x[i];
+    for (size_t n = count; n > 1; n /= 2)
+        bound++;
+    segments.count = 1;
+    segments.begins = offsets;
+    segments.dtype = DPR_U32;
+    options.strategy = "segments.small";
+    EXPECT_TRUE(gpu_copy(s->in_device, x, count * sizeof *x));
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_segments(s->gpu, s->in_device, &got, count, DPR_F32, DPR_SUM, &segments, &options));
+    return fabs((double)got - exact) / (bound * 0x1p-24 * exact);
+}
+
+TEST(GpuSegments, sums_of_what_rounds_up_keep_their_bound) {
+    enum { MOST = 1 << 16 };
+    static const size_t threads[] = {32, 256, 512, 1024}, counts[] = {1024, 2048, 8192, 1 << 15, MOST};
+    static float x[MOST];
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t k = 0; k < LENGTH(threads) * LENGTH(counts); k++) {
+        const size_t count = counts[k / LENGTH(threads)];
+        fill_to_round(x, count, threads[k % LENGTH(threads)]);
+        const double excess = excess_of_sum(&s, x, count);
+        EXPECT_THAT(excess <= 1, "%zu elements, %zu threads: %g times the error that is allowed", count,
+                    threads[k % LENGTH(threads)], excess);
+    }
     close_scene(&s);
 }
 

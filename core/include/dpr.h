@@ -1079,14 +1079,16 @@ typedef struct dpr_recursion_outcome {
  * @param ctx        of a GPU.
  * @param recursion  the table that DPR_RECURSION() makes.
  * @param roots      `n` tasks. Kernels read them when the run's turn comes.
- * @param n          0 to 2^30. With 0 the outcome becomes all zero, and nothing else is looked at or done.
+ * @param n          0 to 2^30. With 0 the outcome becomes all zero, and roots, data and out are not looked at.
  * @param data       the policy's data, in host memory; NULL if it has none. The call copies them. What their pointers
  *                   point to must be memory that the GPU reaches, and stay valid until the run is done.
  * @param out        receives `n` results, in the order of the roots, if the run succeeds. If it fails, nothing is
  *                   written.
  * @param options    or NULL. `engine`: NULL or "persistent" for any stream; or "host" for a stream that is being
  *                   captured, if the driver is of CUDA 12.4 or newer: the graph then has a loop (a conditional node)
- *                   with a kernel for each level. No other engine can be enqueued. `trace` must be NULL.
+ *                   of launches. CUDA lets such a graph have one executable instance at a time, and no clones, and
+ *                   be no child node; and the stream must have all SMs of the device. No other engine can be
+ *                   enqueued. `trace` must be NULL.
  *                   `max_seconds` counts from the run's first kernel on; nobody gives up kernels that do not end.
  * @param outcome    receives how the run ended, after the results. dpr_recursion_check() makes a status of it.
  * @param stream     or NULL for the legacy default stream.
@@ -1119,8 +1121,11 @@ DPR_API dpr_status dpr_recursion_enqueue(dpr_ctx *ctx, const dpr_recursion *recu
  * @param recursion  the table of the run.
  * @param outcome    in memory that the host reads (pinned, managed, or a copy), after the run is done.
  *
+ * An outcome of zeros, or of an earlier run, looks like one of this run: set `status` to UINT32_MAX before, where a run
+ * may not have happened.
+ *
  * Errors: those that the outcome has. DPR_ERR_NULL_POINTER, DPR_ERR_MISALIGNED, DPR_ERR_MEMORY_KIND (device memory),
- * DPR_ERR_INVALID_OPTION (the recursion is of another version, or no run has written this outcome). */
+ * DPR_ERR_INVALID_OPTION (the recursion is of another version, or the outcome's status is none that a run writes). */
 DPR_API dpr_status dpr_recursion_check(const dpr_recursion *recursion, const dpr_recursion_outcome *outcome);
 
 /** The number of engines in this build. */

@@ -103,10 +103,10 @@
  *     }
  *
  * Engine `persistent` enqueues runs in any stream. `host` does in a stream that is being captured, with drivers from
- * CUDA 12.4 on: the graph then has a loop with a kernel for each level, whose blocks need not be on the device at one
- * time. Other engines need the host. A graph keeps the memory of its run, by default 512 MiB for the arena and up to
- * 256 MiB for full stacks: set options->arena_tasks where runs are small. dpr.h has the details
- * (dpr_recursion_enqueue()).
+ * CUDA 12.4 on: the graph then has a loop, a conditional node, of kernels whose blocks need not be on the device at one
+ * time. CUDA lets such a graph have one executable instance at a time, and no clones, and be no child node. Other
+ * engines need the host. A graph keeps the memory of its run, by default 512 MiB for the arena and up to 256 MiB for
+ * full stacks: set options->arena_tasks where runs are small. dpr.h has the details (dpr_recursion_enqueue()).
  *
  * Any of divide(), base() and combine() may take one more argument at the end, `const dpr::team &`: a team then works
  * on each task, a block on the GPU and one thread on the CPU. This is for tasks that take long, such as pixels of an

@@ -376,6 +376,12 @@ dpr_status dpr_job_enqueue(const dpr_job *j, const dpr_strategy *strategy, dpr_r
     dpr_run run = {.in = j, .out = outcome, .stream = j->call->stream, .sms = dpr_device_residence(gpu).sms};
     dpr_misfit misfit = {0, 0};
     dpr_status status = dpr_device_run(gpu, strategy, &run, &misfit);
+    if (status == DPR_ERR_STRATEGY_UNABLE && misfit.sms != 0 && j->condition)
+        return dpr_fail(
+            DPR_ERR_STRATEGY_UNABLE,
+            "engine \"%s\" cannot enqueue a run in stream %p, because a loop of a graph does not keep to the "
+            "stream's %d SMs: use engine \"persistent\"",
+            strategy->name, (void *)run.stream, misfit.sms);
     if (status == DPR_ERR_STRATEGY_UNABLE && misfit.sms != 0) {
         run.sms = misfit.sms;
         misfit = (dpr_misfit){0, 0};

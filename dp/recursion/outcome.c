@@ -7,10 +7,10 @@ typedef struct clause {
     char text[40];
 } clause;
 
-/* The value of a limit, as a clause with a comma before it and `end` behind it; nothing if it is not known. */
+/* The value of a limit, as a clause with a comma before it and `end` behind it; nothing if it is 0 or not known. */
 static clause which(const dpr_recursion_call *call, uint64_t value, const char *end) {
     clause c = {""};
-    if (call)
+    if (call && value > 0)
         (void)snprintf(c.text, sizeof c.text, ", which is %llu%s", (unsigned long long)value, end);
     return c;
 }

@@ -3,7 +3,8 @@
  * block (engine `level`) or a device graph (engine `graph`). For policies with teams the engine `persistent` works in
  * phases, too, by one grid that stays.
  *
- * - Dividing: a thread, or a block if the policy has teams, divides each task of a level.
+ * - Dividing: a thread, or a block if the policy has teams, divides each task of a level. If the next level is so
+ * narrow that one block does it as soon as a grid, the last block goes on with it in the same launch.
  * - Solving, when there are enough tasks, or the arena is full: each lane takes tasks and solves them. When no task is
  *   left to take, lanes go on for `budget` steps, or for patience_ns, and then write out what is left: that is the next
  *   phase's.
@@ -117,7 +118,8 @@ template <class P> struct worker {
         return broadcast(arena.failed()) == 0;
     }
 
-    __device__ void divide_tasks(unsigned begin, unsigned end) {
+    /* Thread `of` of `all` divides its share. */
+    __device__ void divide_tasks(unsigned begin, unsigned end, unsigned of, unsigned all) {
         if constexpr (has_teams<P>) {
             for (;;) {
                 const unsigned i = begin + broadcast(threadIdx.x == 0 ? atomicAdd(&arena.args.arena->taken, 1) : 0);
@@ -127,7 +129,7 @@ template <class P> struct worker {
                     divide_node(i);
             }
         } else {
-            divide_level(arena, own, begin, end, me, threads);
+            divide_level(arena, own, begin, end, of, all);
         }
     }
 
@@ -201,13 +203,14 @@ template <class P> struct worker {
         own.tasks = 0;
     }
 
-    /* The part of this thread in a phase of dividing or solving. Nobody changes what it reads of the arena's words. */
-    __device__ void work() {
+    /* The part of this thread, number `of` of `all`, in a phase of dividing or solving. Nobody changes what it reads of
+     * the arena's words. */
+    __device__ void work(unsigned of, unsigned all) {
         const dpr_arena &a = *arena.args.arena;
         const unsigned begin = a.begin, end = a.end, phase = a.phase;
         const uint64_t began = begin_span(arena.args);
         if (phase == phase_dividing)
-            divide_tasks(begin, end);
+            divide_tasks(begin, end, of, all);
         else if (phase == phase_solving)
             solve_all(begin, end);
         else
@@ -276,14 +279,29 @@ __device__ inline void decide(const dpr_recursion_args &args) {
         a.phase = phase_solving;
 }
 
-/* One phase by the whole grid. True in the first thread of one block if another must follow. */
+/* Whether the phase divides so few tasks that one block does it as soon as a grid. */
+template <class P> __device__ bool is_narrow(const dpr_arena &a) {
+    return a.phase == phase_dividing && a.end - a.begin <= (has_teams<P> ? 1 : blockDim.x);
+}
+
+/* One phase by the whole grid. The last block goes on with the phases that follow while they are narrow: all others are
+ * done, so nobody else reads or writes the arena. True in the first thread of one block if another must follow. */
 template <class P> __device__ bool do_phase(worker<P> &w) {
-    w.work();
-    if (!w.is_last() || threadIdx.x != 0)
-        return false;
-    decide(w.arena.args);
+    const dpr_arena &a = *w.arena.args.arena;
+    for (bool is_alone = false;; is_alone = true) {
+        w.work(is_alone ? threadIdx.x : w.me, is_alone ? blockDim.x : w.threads);
+        if (is_alone)
+            __syncthreads();
+        else if (!w.is_last())
+            return false;
+        if (threadIdx.x == 0)
+            decide(w.arena.args);
+        __syncthreads();
+        if (!is_narrow<P>(a))
+            break;
+    }
     __threadfence();
-    return is_unfinished(*w.arena.args.arena);
+    return threadIdx.x == 0 && is_unfinished(a);
 }
 
 /* The last launch of a run, by the host: results and report. */
@@ -365,7 +383,7 @@ __global__ __launch_bounds__(256, 4) void persistent_teams(const __grid_constant
     w.begin();
     grid.sync();
     while (is_unfinished(a)) {
-        w.work();
+        w.work(w.me, w.threads);
         grid.sync();
         if (w.me == 0)
             decide(args);

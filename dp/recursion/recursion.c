@@ -135,7 +135,8 @@ static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dp
  * for a pool of launches, or stacks are too small. */
 static int lacks_launches(const dpr_recursion_call *call, const dpr_engine *engine, dpr_status status) {
     return engine->nested && !call->options.engine
-           && (status == DPR_ERR_STRATEGY_UNABLE || status == DPR_ERR_OUT_OF_MEMORY);
+           && (status == DPR_ERR_STRATEGY_UNABLE
+               || (status == DPR_ERR_OUT_OF_MEMORY && dpr_last_cuda_error() != 0)); /* not the arena is full */
 }
 
 /* Chooses again, without nested launches. */
