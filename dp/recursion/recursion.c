@@ -132,11 +132,10 @@ static void log_end(const dpr_recursion_call *call, const dpr_engine *engine, dp
 /* ---- The call ---- */
 
 /* Whether the library chose an engine with nested launches, which could not run although others may: there is no memory
- * for a pool of launches, or stacks are too small. */
+ * for a pool of launches, stacks are too small, or its arena is full. */
 static int lacks_launches(const dpr_recursion_call *call, const dpr_engine *engine, dpr_status status) {
     return engine->nested && !call->options.engine
-           && (status == DPR_ERR_STRATEGY_UNABLE
-               || (status == DPR_ERR_OUT_OF_MEMORY && dpr_last_cuda_error() != 0)); /* not the arena is full */
+           && (status == DPR_ERR_STRATEGY_UNABLE || status == DPR_ERR_OUT_OF_MEMORY);
 }
 
 /* Chooses again, without nested launches. */
