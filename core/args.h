@@ -51,8 +51,8 @@ enum {
                            long */
 };
 
-/* What kernels of segments.group do with segments (segments_rounds.cuh). Those of segments.split use `which` and
- * `room`, and those of segments.bins `which`. */
+/* What strategies for segments tell their kernels. segments.group sets all members (segments_rounds.cuh);
+ * segments.small sets `log_size`, segments.split `which` and `room`, and segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */

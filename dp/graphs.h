@@ -9,6 +9,20 @@
 
 #include "cuda/device.h"
 
+/* A kernel as a node of a graph, with one-dimensional blocks and grid. `params` must stay until the node is made. */
+static inline CUDA_KERNEL_NODE_PARAMS dpr_kernel_node(CUfunction function, unsigned blocks, unsigned threads,
+                                                      size_t shared_bytes, void **params) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = (unsigned)shared_bytes,
+                                     .kernelParams = params};
+}
+
 /* The graphs of one device. */
 typedef struct dpr_graphs dpr_graphs;
 

@@ -313,18 +313,23 @@ static void close_scene(scene *s) {
     dpr_ctx_destroy(s->cpu);
 }
 
-TEST(GpuSegments, every_pair_and_distribution) {
-    NEED_GPU();
+/* Calls run() for every pair, or for those without measures. */
+static void run_pairs(void (*run)(scene *), int with_measures) {
     scene s;
     open_scene(&s);
     for (size_t o = 0; o < dpr_op_count() && !test_failed(); o++)
         for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
             s.op = dpr_op_at(o);
             s.dtype = dpr_dtype_at(t);
-            if (dpr_supported(s.op, s.dtype))
-                run_pair(&s);
+            if (dpr_supported(s.op, s.dtype) && (with_measures || !is_measure(s.op)))
+                run(&s);
         }
     close_scene(&s);
+}
+
+TEST(GpuSegments, every_pair_and_distribution) {
+    NEED_GPU();
+    run_pairs(run_pair, 1);
 }
 
 /* Offsets that decrease: the segments between are empty, and others overlap. */
@@ -364,19 +369,20 @@ static size_t make_short(scene *s, length_of *length, size_t first, size_t eleme
     return n;
 }
 
-static size_t whole_cluster(size_t i) {
+static size_t a_long_one(size_t i) {
     return i == 1 ? 12000 : i % 2;
 }
 static size_t mostly_empty(size_t i) {
     return i % 100 == 99 ? i / 100 : 0;
 }
 
-/* A cluster of 16 blocks has room for 2^16 elements of up to 4 bytes, for 2^15 of 8, and for 2^14 of 16 bytes. Chunks
- * of one, two, four and more elements are tried, and one element too many. */
+/* With up to 2^16 elements of 4 bytes, and sizes around those of warps and blocks: segments by groups of lanes, by a
+ * warp and by a block. */
 static void run_short_arrays(scene *s) {
-    static length_of *const shapes[] = {ones, short_ones, mixed, whole_cluster, mostly_empty};
-    const size_t element = dpr_dtype_size(s->dtype), room = element <= 4 ? 1 << 16 : (1 << 18) / element;
-    const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, room - 1, room, room + 1};
+    static length_of *const shapes[] = {ones, short_ones, mixed, a_long_one, mostly_empty};
+    const size_t element = dpr_dtype_size(s->dtype), most = element <= 4 ? 1 << 16 : (1 << 18) / element;
+    const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, most - 1, most, most + 1};
+    make_elements(s, (size_t)s->op % 2 * dpr_dtype_alignment(s->dtype));
     for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
@@ -394,18 +400,7 @@ static void run_short_arrays(scene *s) {
 
 TEST(GpuSegments, short_arrays) {
     NEED_GPU();
-    scene s;
-    open_scene(&s);
-    for (size_t o = 0; o < dpr_op_count() && !test_failed(); o++)
-        for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
-            s.op = dpr_op_at(o);
-            s.dtype = dpr_dtype_at(t);
-            if (!dpr_supported(s.op, s.dtype) || is_measure(s.op))
-                continue;
-            make_elements(&s, o % 2 * dpr_dtype_alignment(s.dtype));
-            run_short_arrays(&s);
-        }
-    close_scene(&s);
+    run_pairs(run_short_arrays, 0);
 }
 
 /* The elements of one thread, if `threads` read vectors of 16 bytes in turn, are such that each addition to a running

@@ -127,7 +127,8 @@ TEST(Planner, demonstrations_of_segments_refuse) {
     }
 }
 
-/* Those that leave something in workspace need memory pools, and the planner chooses none of them by itself. */
+/* The planner chooses a demonstration of segments only if the caller names it, and refuses one that needs workspace
+ * where the device has no memory pools. */
 TEST(Planner, demonstrations_of_segments_are_chosen_by_name) {
     dpr_machine machine;
     dpr_choice choice;

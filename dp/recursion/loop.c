@@ -1,6 +1,7 @@
 #include "loop.h"
 
 #include "cuda/driver.h"
+#include "graphs.h"
 
 const char *dpr_loop_refusal(void) {
     const char *why;
@@ -40,14 +41,7 @@ static CUresult fill(const loop *l, const CUDA_KERNEL_NODE_PARAMS *phase, CUfunc
                      const struct dpr_arena *arena) {
     CUgraphConditionalHandle handle = l->handle;
     void *params[] = {&arena, &handle};
-    const CUDA_KERNEL_NODE_PARAMS question = {.func = condition,
-                                              .gridDimX = 1,
-                                              .gridDimY = 1,
-                                              .gridDimZ = 1,
-                                              .blockDimX = 1,
-                                              .blockDimY = 1,
-                                              .blockDimZ = 1,
-                                              .kernelParams = params};
+    const CUDA_KERNEL_NODE_PARAMS question = dpr_kernel_node(condition, 1, 1, 0, params);
     CUgraphNode first, last;
     const CUresult result = dpr_driver()->graph_add_kernel(&first, l->body, NULL, 0, phase);
     return result == CUDA_SUCCESS ? dpr_driver()->graph_add_kernel(&last, l->body, &first, 1, &question) : result;

@@ -109,26 +109,20 @@ static dpr_graphs *graphs_of(const scene *s) {
     return dpr_dp_graphs(dpr_ctx_gpu(s->job->call->ctx));
 }
 
+/* A phase as a node of a graph; `params` has room for its three parameters. */
+static CUDA_KERNEL_NODE_PARAMS phase_node(scene *s, unsigned *what, void **params) {
+    *what = DPR_LAUNCH_PHASE;
+    params[0] = &s->args;
+    params[1] = (void *)s->job->call->data;
+    params[2] = what;
+    return dpr_kernel_node((CUfunction)s->kernel, s->blocks, s->job->threads, s->job->shared_bytes, params);
+}
+
 /* A phase, and the kernel that launches the graph again. */
 static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
-    unsigned what = DPR_LAUNCH_PHASE;
-    void *phase[] = {&s->args, (void *)s->job->call->data, &what}, *again[] = {&s->args.block};
-    CUDA_KERNEL_NODE_PARAMS kernels[] = {{.func = (CUfunction)s->kernel,
-                                          .gridDimX = s->blocks,
-                                          .gridDimY = 1,
-                                          .gridDimZ = 1,
-                                          .blockDimX = s->job->threads,
-                                          .blockDimY = 1,
-                                          .blockDimZ = 1,
-                                          .sharedMemBytes = (unsigned)s->job->shared_bytes,
-                                          .kernelParams = phase},
-                                         {.gridDimX = 1,
-                                          .gridDimY = 1,
-                                          .gridDimZ = 1,
-                                          .blockDimX = 1,
-                                          .blockDimY = 1,
-                                          .blockDimZ = 1,
-                                          .kernelParams = again}};
+    unsigned what;
+    void *phase[3], *again[] = {&s->args.block};
+    CUDA_KERNEL_NODE_PARAMS kernels[] = {phase_node(s, &what, phase), dpr_kernel_node(NULL, 1, 1, 0, again)};
     const cudaError_t error = dpr_module_function(&dpr_dp_module, "dpr_recursion_again", &kernels[1].func);
     return error == cudaSuccess ? dpr_graphs_take(graphs_of(s), kernels, out) : error;
 }
@@ -191,17 +185,9 @@ static cudaError_t launch_all(const dpr_run *run, cudaError_t (*engine)(scene *)
 /* ---- host in a captured graph: a loop of the graph's ---- */
 
 static cudaError_t capture_phases(scene *s) {
-    unsigned what = DPR_LAUNCH_PHASE;
-    void *params[] = {&s->args, (void *)s->job->call->data, &what};
-    const CUDA_KERNEL_NODE_PARAMS phase = {.func = (CUfunction)s->kernel,
-                                           .gridDimX = s->blocks,
-                                           .gridDimY = 1,
-                                           .gridDimZ = 1,
-                                           .blockDimX = s->job->threads,
-                                           .blockDimY = 1,
-                                           .blockDimZ = 1,
-                                           .sharedMemBytes = (unsigned)s->job->shared_bytes,
-                                           .kernelParams = params};
+    unsigned what;
+    void *params[3];
+    const CUDA_KERNEL_NODE_PARAMS phase = phase_node(s, &what, params);
     return dpr_loop_capture(s->run.stream, &phase, (CUfunction)s->job->condition, s->args.arena);
 }
 

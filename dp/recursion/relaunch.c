@@ -33,15 +33,8 @@ typedef struct trial {
 
 static cudaError_t take_graph(const dpr_run *run, trial *t, dpr_relaunch_args *args) {
     void *params[] = {args};
-    CUDA_KERNEL_NODE_PARAMS kernels[DPR_KEPT_KERNELS];
-    for (int i = 0; i < DPR_KEPT_KERNELS; i++)
-        kernels[i] = (CUDA_KERNEL_NODE_PARAMS){.gridDimX = i == 0 ? (unsigned)run->sms : 1,
-                                               .gridDimY = 1,
-                                               .gridDimZ = 1,
-                                               .blockDimX = i == 0 ? THREADS : 1,
-                                               .blockDimY = 1,
-                                               .blockDimZ = 1,
-                                               .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS kernels[] = {dpr_kernel_node(NULL, (unsigned)run->sms, THREADS, 0, params),
+                                         dpr_kernel_node(NULL, 1, 1, 0, params)};
     cudaError_t error = dpr_module_function(&dpr_dp_module, "dpr_relaunch_round", &kernels[0].func);
     if (error == cudaSuccess)
         error = dpr_module_function(&dpr_dp_module, "dpr_relaunch_again", &kernels[1].func);

@@ -11,41 +11,10 @@
 #include "fake_recursion.h"
 #include "gpu_contexts.h"
 #include "gpu_memory.h"
+#include "successor.h"
 #include "support.h"
 
-enum { MOST = 1000, ADDEND = 7, MOST_CALLS = 1000, CANARY = 0x5a };
-
-/* ---- A recursion whose tasks are all base cases ---- */
-
-typedef struct answer {
-    uint64_t sum, task; /* the task and the policy's data, and the task */
-} answer;
-
-static dpr_frame *solve(dpr_solver *solver, void *slot) {
-    uint64_t task, addend;
-    memcpy(&task, slot, sizeof task);
-    memcpy(&addend, solver->data, sizeof addend);
-    const answer result = {task + addend, task};
-    memcpy(slot, &result, sizeof result);
-    return NULL;
-}
-
-static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persistent,
-                                              .phase = fake_recursion_phase,
-                                              .node_bytes = sizeof(answer) + 20,
-                                              .slot_bytes = sizeof(answer),
-                                              .header_bytes = 16,
-                                              .most_lanes = DPR_MOST_LANES};
-
-#define RECURSION(KERNELS)                                                                                             \
-    {                                                                                                                  \
-        .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = 3, .name = "successor",      \
-        .task_bytes = sizeof(uint64_t), .task_align = sizeof(uint64_t), .result_bytes = sizeof(answer),                \
-        .result_align = _Alignof(answer), .data_bytes = sizeof(uint64_t), .data_align = sizeof(uint64_t),              \
-        .slot_bytes = sizeof(answer), .solve = solve, .gpu = (KERNELS)                                                 \
-    }
-
-static const dpr_recursion successor = RECURSION(&kernels), of_the_cpu = RECURSION(NULL);
+static const dpr_recursion successor = RECURSION(&kernels, 0, NULL), of_the_cpu = RECURSION(NULL, 0, NULL);
 
 /* ---- The scene ---- */
 
@@ -68,8 +37,7 @@ static const dpr_memory memories[] = {DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED, DPR
 static void change_roots(scene *s, uint64_t first) {
     uint64_t roots[MOST];
     s->first = first;
-    for (size_t i = 0; i < s->n; i++)
-        roots[i] = first + 3 * i;
+    make_roots(roots, first, s->n);
     EXPECT_TRUE(gpu_copy(s->in, roots, s->n * sizeof *s->in));
 }
 
@@ -131,12 +99,9 @@ static dpr_recursion_outcome outcome_of(const scene *s) {
 
 /* Whether the results are right, or those that clear_results() left where there are to be none. */
 static int has_results(const scene *s, int wanted) {
-    answer got[MOST], expected[MOST];
+    answer got[MOST];
     EXPECT_TRUE(gpu_copy(got, s->out, s->n * sizeof *got));
-    memset(expected, CANARY, sizeof expected);
-    for (uint64_t i = 0; i < s->n && wanted; i++)
-        expected[i] = (answer){s->first + 3 * i + ADDEND, s->first + 3 * i};
-    return memcmp(got, expected, s->n * sizeof *got) == 0;
+    return are_answers(got, s->first, s->n, wanted);
 }
 
 /* Checks what the work of a stream has left. */
@@ -367,6 +332,27 @@ static gpu_graph *capture(const scene *s, dpr_status *status) {
         return NULL;
     *status = enqueue(s, s->stream);
     return gpu_capture_end(s->stream);
+}
+
+/* CUDA runs what is in a loop on all SMs. */
+ENQUEUE_TEST(loops_are_refused_in_a_stream_with_few_sms) {
+    gpu_context *green = gpu_green_create(0, 8);
+    dpr_stream wide = fixture->stream;
+    dpr_status status = DPR_OK;
+    ASSERT_TRUE(green && gpu_context_push(green));
+    fixture->stream = gpu_stream_create();
+    ASSERT_TRUE(fixture->stream && gpu_context_pop());
+    fixture->options.engine = "host";
+    gpu_graph_destroy(capture(fixture, &status));
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, status);
+    EXPECT_CONTAINS(dpr_last_error(), "does not keep to the stream's 8 SMs: use engine \"persistent\"");
+    fixture->options.engine = "persistent";
+    gpu_graph_destroy(capture(fixture, &status));
+    EXPECT_STATUS(DPR_OK, status);
+    EXPECT_TRUE(gpu_stream_destroy(fixture->stream) && gpu_context_destroy(green));
+    fixture->stream = wide;
+    fixture->options.engine = NULL;
+    expect_run(fixture, wide);
 }
 
 /* Launches a graph several times, with other roots each time. */

@@ -13,32 +13,8 @@
 #include "graphs.h"
 #include "nested_host.h"
 #include "recursion/engines.h"
+#include "successor.h"
 #include "support.h"
-
-enum { MOST = 1000, ADDEND = 7, MOST_CALLS = 1000, MOST_CHILDREN = 3, CANARY = 0x5a };
-
-/* ---- A recursion whose tasks are all base cases ---- */
-
-typedef struct answer {
-    uint64_t sum, task; /* the task and the policy's data, and the task */
-} answer;
-
-static dpr_frame *solve(dpr_solver *solver, void *slot) {
-    uint64_t task, addend;
-    memcpy(&task, slot, sizeof task);
-    memcpy(&addend, solver->data, sizeof addend);
-    const answer result = {task + addend, task};
-    memcpy(slot, &result, sizeof result);
-    solver->fuel--;
-    return NULL;
-}
-
-static const dpr_recursion_kernels kernels = {.persistent = fake_recursion_persistent,
-                                              .phase = fake_recursion_phase,
-                                              .node_bytes = sizeof(answer) + 20,
-                                              .slot_bytes = sizeof(answer),
-                                              .header_bytes = 16,
-                                              .most_lanes = DPR_MOST_LANES};
 
 /* Every task costs the same, so runs with as many roots have as many tasks. */
 static uint64_t cost(const void *data, const void *task) {
@@ -51,15 +27,6 @@ static uint64_t middle_cost(const void *data, const void *task) {
     (void)data, (void)task;
     return 50000;
 }
-
-#define RECURSION(KERNELS, HOST_DATA, COST)                                                                            \
-    {                                                                                                                  \
-        .size = sizeof(dpr_recursion), .version = DPR_RECURSION_VERSION, .most_children = MOST_CHILDREN,               \
-        .name = "successor", .task_bytes = sizeof(uint64_t), .task_align = sizeof(uint64_t),                           \
-        .result_bytes = sizeof(answer), .result_align = _Alignof(answer), .data_bytes = sizeof(uint64_t),              \
-        .data_align = sizeof(uint64_t), .slot_bytes = sizeof(answer), .solve = solve, .cost = (COST),                  \
-        .host_data = (HOST_DATA), .gpu = (KERNELS)                                                                     \
-    }
 
 static const dpr_recursion successor = RECURSION(&kernels, 0, NULL), with_host_data = RECURSION(&kernels, 1, NULL),
                            with_cost = RECURSION(&kernels, 0, cost),
@@ -99,8 +66,7 @@ static void place(scene *s, dpr_memory in, dpr_memory out, size_t n) {
     s->n = n;
     s->in = gpu_alloc(in, n * sizeof *s->in);
     s->out = gpu_alloc(out, n * sizeof *s->out);
-    for (size_t i = 0; i < n; i++)
-        roots[i] = 3 * i + 1;
+    make_roots(roots, 1, n);
     EXPECT_TRUE(s->in && s->out && gpu_copy(s->in, roots, n * sizeof *s->in));
 }
 
@@ -151,12 +117,9 @@ static dpr_status run(scene *s, dpr_stream stream) {
 
 /* Whether the results are right, or those that clear_results() left where there are to be none. */
 static int has_results(const scene *s, int wanted) {
-    answer got[MOST], expected[MOST];
+    answer got[MOST];
     EXPECT_TRUE(gpu_copy(got, s->out, s->n * sizeof *got));
-    memset(expected, CANARY, sizeof expected);
-    for (uint64_t i = 0; i < s->n && wanted; i++)
-        expected[i] = (answer){3 * i + 1 + ADDEND, 3 * i + 1};
-    return memcmp(got, expected, s->n * sizeof *got) == 0;
+    return are_answers(got, 1, s->n, wanted);
 }
 
 /* Checks that a run succeeds, and leaves nothing behind. */
