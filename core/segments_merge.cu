@@ -56,7 +56,7 @@ __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, co
     }
     c.scan(s.left[0], any);
     sync_workers();
-    typename M::acc a = X::unpack(c.value(s.left[0], X::identity()));
+    typename M::acc a = c.value(s.left[0], M::identity());
     for (unsigned b = from; b < to; ++b) {
         const merge_record<M> r = records[b];
         if (r.has_ends) {

@@ -46,6 +46,42 @@ template <class T> struct aligned_words {
     }
 };
 
+/* Runs over a chunk of `Vectors` vectors, whose first element is at position `from` of the stage, and leaves the value
+ * of what ends at each bit of the mask: at the place of its last element, or in `value` and the places behind it.
+ * Returns the value of what is behind the last end. `Split`: elements lie across vectors. */
+template <class M, unsigned Vectors, bool Split, class Mask>
+__device__ typename partial<M>::type run_over_chunk(unsigned char *stage, unsigned from, const Mask &mask,
+                                                    typename partial<M>::type *value, uint64_t origin) {
+    using T = typename M::storage;
+    using R = running<M>;
+    constexpr unsigned size = vector_bytes / sizeof(T);
+    chunk_value<M> a;
+#pragma unroll
+    for (unsigned v = 0; v < Vectors; ++v) {
+        auto *vector = reinterpret_cast<packet<T> *>(stage + (from + v * size) * sizeof(T));
+        packet<T> elements = {}, values = {};
+        if constexpr (!Split)
+            elements = *vector;
+#pragma unroll
+        for (unsigned e = 0; e < size; ++e) {
+            const unsigned i = v * size + e, p = from + i;
+            a.add(Split ? aligned_words<T>::load(stage + p * sizeof(T)) : elements[e], i, p);
+            const typename R::type x = a.after(i);
+            if constexpr (values_in_place<M> && Split)
+                aligned_words<typename R::type>::store(stage + p * sizeof(T), x);
+            else if constexpr (values_in_place<M>)
+                memcpy(&values.w[e * sizeof(T) / sizeof(uint32_t)], &x, sizeof x);
+            else if (mask[i])
+                *value++ = R::value(x, origin);
+            if (mask[i])
+                a.reset();
+        }
+        if constexpr (values_in_place<M> && !Split)
+            *vector = values;
+    }
+    return R::value(a.after(Vectors * size - 1), origin);
+}
+
 struct tile_range {
     unsigned begin, end;
 };
@@ -173,8 +209,8 @@ template <class M> struct tile_worker {
     }
 
     /* Puts `before` before the value of the segment whose last element is at `position`. */
-    __device__ void carry_to(unsigned position, V before) const {
-        const V value = X::combine(before, value_at(position));
+    __device__ void carry_to(unsigned position, const typename M::acc &before) const {
+        const V value = X::pack(M::merge(before, X::unpack(value_at(position))));
         if constexpr (values_in_place<M>)
             aligned_words<typename R::type>::store(place(position), R::of_value(value));
         else
@@ -202,40 +238,14 @@ template <class M> struct tile_worker {
         }
     }
 
-    /* Runs over the thread's chunk and leaves the value of what ends at each bit of the mask. Returns what is behind
-     * the last of them. */
     template <bool Split> __device__ V walk(const mask_type &mask) const {
-        const unsigned from = threadIdx.x * chunk;
-        typename R::type a = R::identity();
         V *value = nullptr;
         if constexpr (!values_in_place<M>)
             value = s.ends.value + s.ends.first[threadIdx.x];
-#pragma unroll
-        for (unsigned v = 0; v < chunk_vectors; ++v) {
-            auto *vector = reinterpret_cast<packet<T> *>(stage + (from + v * size) * sizeof(T));
-            packet<T> elements = {}, values = {};
-            if constexpr (!Split)
-                elements = *vector;
-#pragma unroll
-            for (unsigned e = 0; e < size; ++e) {
-                const unsigned i = v * size + e, p = from + i;
-                a = R::add(a, Split ? element(p) : elements[e], p);
-                if constexpr (values_in_place<M> && Split)
-                    aligned_words<typename R::type>::store(place(p), a);
-                else if constexpr (values_in_place<M>)
-                    memcpy(&values.w[e * sizeof(T) / sizeof(uint32_t)], &a, sizeof a);
-                else if (mask[i])
-                    *value++ = R::value(a, origin());
-                if (mask[i])
-                    a = R::identity();
-            }
-            if constexpr (values_in_place<M> && !Split)
-                *vector = values;
-        }
-        return R::value(a, origin());
+        return run_over_chunk<M, chunk_vectors, Split>(place(0), threadIdx.x * chunk, mask, value, origin());
     }
 
-    /* The same for the thread's elements in the tile. `flags`: the ends of segments. The elements before the tile and
+    /* Runs over the thread's elements in the tile. `flags`: the ends of segments. The elements before the tile and
      * those behind it, which the chunk may have, are kept apart by a bit of the mask each. */
     __device__ V run(const mask_type &flags) const {
         const unsigned from = threadIdx.x * chunk, last = behind - 1 - from, before = first - 1 - from;
@@ -324,31 +334,31 @@ template <class M> struct carried {
 
     /* After a barrier of the workers: the value that the thread's first end receives from all threads before, and from
      * `first`, which is what lies before all of them. */
-    __device__ typename X::type value(const warp_tails<M> &left, typename X::type first) const {
-        typename X::type a = x;
+    __device__ typename M::acc value(const warp_tails<M> &left, const typename M::acc &first) const {
+        typename M::acc a = X::unpack(x);
         if (open) {
             int w = static_cast<int>(threadIdx.x / 32) - 1;
             bool any = false;
             for (; w >= 0 && !any; --w) {
-                a = X::combine(left.x[w], a);
+                a = M::merge(X::unpack(left.x[w]), a);
                 any = left.any[w];
             }
             if (!any)
-                a = X::combine(first, a);
+                a = M::merge(first, a);
         }
         return a;
     }
 };
 
 /* What the workers leave behind their last end, or all of their elements; *any: whether they have an end. */
-template <class M> __device__ typename partial<M>::type left_by_all(const warp_tails<M> &left, bool *any) {
-    typename partial<M>::type x = partial<M>::identity();
+template <class M> __device__ typename M::acc left_by_all(const warp_tails<M> &left, bool *any) {
+    typename M::acc a = M::identity();
     *any = false;
     for (int w = merge_warps - 1; w >= 0 && !*any; --w) {
-        x = partial<M>::combine(left.x[w], x);
+        a = M::merge(partial<M>::unpack(left.x[w]), a);
         *any = left.any[w];
     }
-    return x;
+    return a;
 }
 
 /* ---- Reducing a tile ---- */
@@ -356,7 +366,6 @@ template <class M> __device__ typename partial<M>::type left_by_all(const warp_t
 /* Runs over the tile's elements, so that every segment's value lies at value_place(). Writes what it carries on to
  * s.carry[1 - at]. `ended_before`: the tile's first end belongs to an element before the tile. */
 template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsigned at, bool ended_before) {
-    using X = partial<M>;
     merge_shared<M> &s = w.s;
     const auto flags = w.take_flags();
     const bool any = flags.count() > 0;
@@ -364,14 +373,13 @@ template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsign
     c.x = w.run(flags);
     c.scan(s.left[at], any);
     sync_workers();
-    if (any) {
-        const auto before = ended_before ? X::identity() : X::pack(s.carry[at]);
+    const typename M::acc before = ended_before ? M::identity() : s.carry[at];
+    if (any)
         w.carry_to(threadIdx.x * w.chunk + flags.lowest(), c.value(s.left[at], before));
-    }
     if (threadIdx.x == 0) {
         bool has_ends;
-        const typename M::acc left = X::unpack(left_by_all(s.left[at], &has_ends));
-        s.carry[1 - at] = has_ends || ended_before ? left : M::merge(s.carry[at], left);
+        const typename M::acc left = left_by_all(s.left[at], &has_ends);
+        s.carry[1 - at] = has_ends ? left : M::merge(before, left);
     }
 }
 
@@ -451,10 +459,10 @@ template <class M> __device__ void reduce_inner_tile(const tile_worker<M> &w, un
     sync_workers();
     if (threadIdx.x == 0) {
         w.release();
-        typename X::type all = s.left[at].x[0];
-        for (unsigned i = 1; i < merge_warps; ++i)
-            all = X::combine(all, s.left[at].x[i]);
-        s.carry[1 - at] = M::merge(s.carry[at], X::unpack(all));
+        typename M::acc all = s.carry[at];
+        for (unsigned i = 0; i < merge_warps; ++i)
+            all = M::merge(all, X::unpack(s.left[at].x[i]));
+        s.carry[1 - at] = all;
     }
 }
 

@@ -63,6 +63,39 @@ template <class M, bool Least, dpr_dtype D, dpr_nan N> struct running<M, arg_til
     }
 };
 
+/* What a thread accumulates over the elements of its chunk, in their order, since the last end of a segment. `i` is the
+ * number of an element in the chunk, which the compiler knows. */
+template <class M, bool = M::exchanges_lanes> class chunk_value {
+    using R = running<M>;
+    typename R::type a = R::identity();
+
+  public:
+    __device__ void add(typename M::storage x, unsigned, unsigned position) { a = R::add(a, x, position); }
+    __device__ typename R::type after(unsigned) const { return a; } /* of all elements up to the last added one, `i` */
+    __device__ void reset() { a = R::identity(); }
+};
+
+/* Sums of floats round in each addition. The chunk is added in parts, so that an element takes part in at most 7
+ * additions that round if a chunk has 10 elements, in 8 if it has 20, and in 10 if it has 40. The scan over k threads
+ * adds log2 k, and packing and an initial value one each. So the sum of a segment of n elements has no more than the
+ * log2(n) + 8 roundings that dpr.h promises. */
+template <class M> class chunk_value<M, true> {
+    typename M::lane before = M::lane_identity(), a = M::lane_identity(); /* of the parts before, and of this one */
+
+    static constexpr __device__ bool begins_part(unsigned i) { return i == 7 || i == 14 || i == 22 || i == 31; }
+
+  public:
+    __device__ void add(typename M::storage x, unsigned i, unsigned) {
+        if (begins_part(i)) {
+            before = after(i - 1);
+            a = M::lane_identity();
+        }
+        a = M::add(a, x);
+    }
+    __device__ typename M::lane after(unsigned i) const { return i < 7 ? a : M::join(before, a); }
+    __device__ void reset() { before = a = M::lane_identity(); }
+};
+
 /* Where a tile's values lie that belong to ends of segments: at the place of the segment's last element, if they take
  * no more memory than an element; otherwise one behind the other in memory of their own. */
 template <class M>

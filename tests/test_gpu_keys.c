@@ -2,6 +2,7 @@
  * results. */
 #include <string.h>
 
+#include "close.h"
 #include "data.h"
 #include "gpu_memory.h"
 #include "support.h"
@@ -160,14 +161,19 @@ static void expect_same(const scene *s, const call *c, uint32_t chance) {
     EXPECT_STATUS(DPR_OK, run_on_gpu(s, c, &runs));
     ASSERT_EQ_U64(known, runs);
     expect_results(s, c, known);
+    runs = c->count; /* room for all that there can be */
+    EXPECT_STATUS(DPR_OK, run_on_gpu(s, c, &runs));
+    ASSERT_EQ_U64(known, runs);
+    expect_results(s, c, known);
     runs = known - 1;
     EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, run_on_gpu(s, c, &runs));
     EXPECT_EQ_U64(known, runs);
     expect_results(s, c, 0);
-    for (int less = 0; less < 2 && !c->keys_in_host && !c->results_in_host; less++) {
+    const uint64_t rooms[] = {known, known - 1, c->count};
+    for (size_t i = 0; i < LENGTH(rooms) && !c->keys_in_host && !c->results_in_host; i++) {
         clear_results(s);
-        EXPECT_STATUS(DPR_OK, enqueue(s, c, known - (uint64_t)less));
-        expect_enqueued(s, c, known, less ? 0 : known);
+        EXPECT_STATUS(DPR_OK, enqueue(s, c, rooms[i]));
+        expect_enqueued(s, c, known, rooms[i] < known ? 0 : known);
     }
     EXPECT_THAT(!test_failed(), "%zu keys of %s, %u of a hundred begin a run, shift %zu, places %d%d%d", c->count,
                 dpr_dtype_name(c->dtype), chance, c->shift, c->keys_in_host, c->results_in_host, c->in_stream);
@@ -226,6 +232,119 @@ KEYS_TEST(graphs) {
         }
         gpu_graph_destroy(graph);
     }
+}
+
+/* ---- In one pass, where there is room for all results that there can be ---- */
+
+/* A call of any pair. Elements begin `shift` elements behind a boundary of 256 bytes. */
+typedef struct pair_call {
+    dpr_op op;
+    dpr_dtype dtype;
+    size_t count, shift;
+    const dpr_options *options;
+} pair_call;
+
+/* Reduces on the CPU; magnitudes come to s->unique_known if sums are to be compared. Returns the number of runs. */
+static uint64_t know_pair(const scene *s, const pair_call *c, const unsigned char *in) {
+    uint64_t runs = c->count, same = c->count;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys, DPR_U16, in, NULL, s->known, &runs, c->count, c->dtype,
+                                            c->op, c->options));
+    if (c->op == DPR_SUM)
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys, DPR_U16, in, NULL, s->unique_known, &same, c->count,
+                                                c->dtype, DPR_NORM1, NULL));
+    return runs;
+}
+
+/* Fills the results that there can be with 0x5a. */
+static void clear_pair(const scene *s, const pair_call *c) {
+    const size_t bytes = c->count * dpr_dtype_size(dpr_result_dtype(c->op, c->dtype));
+    memset(s->got, 0x5a, bytes);
+    EXPECT_TRUE(gpu_copy(s->out_device, s->got, bytes));
+}
+
+static void expect_close(const scene *s, const pair_call *c, uint64_t runs) {
+    const dpr_dtype type = dpr_result_dtype(c->op, c->dtype);
+    const size_t size = dpr_dtype_size(type);
+    size_t wrong = 0;
+    EXPECT_TRUE(gpu_copy(s->got, s->out_device, c->count * size));
+    for (size_t i = 0; i < runs; i++)
+        wrong += !results_are_close(c->op, type, (char *)s->got + i * size, (char *)s->known + i * size, size, c->count,
+                                    c->op == DPR_SUM ? magnitude_at(c->dtype, s->unique_known, i) : 0);
+    EXPECT_TRUE(is_untouched((char *)s->got + runs * size, (c->count - runs) * size));
+    EXPECT_THAT(wrong == 0, "%zu results of %s of %s are wrong, %zu elements, shift %zu", wrong, dpr_op_name(c->op),
+                dpr_dtype_name(c->dtype), c->count, c->shift);
+}
+
+static void expect_pair(const scene *s, const pair_call *c) {
+    const size_t before = c->shift * dpr_dtype_size(c->dtype);
+    const call keys = {.dtype = DPR_U16, .count = c->count};
+    unsigned char *const in = (unsigned char *)s->in + before, *const in_device =
+                                                                   (unsigned char *)s->in_device + before;
+    if (c->op == DPR_PROD && (c->dtype == DPR_C64 || c->dtype == DPR_C128))
+        fill_with_units(c->dtype, s->in, c->count + c->shift);
+    else
+        data_fill(s->in, c->op, c->dtype, DATA_RANDOM, c->count + c->shift);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, (c->count + c->shift) * dpr_dtype_size(c->dtype)));
+    for (uint32_t chance = 0; chance < 100; chance = chance * 40 + 1) {
+        uint64_t runs = c->count, enqueued = 0;
+        make_keys(s, &keys, chance);
+        const uint64_t known = know_pair(s, c, in);
+        clear_pair(s, c);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_U16, in_device, NULL, s->out_device, &runs,
+                                                c->count, c->dtype, c->op, c->options));
+        EXPECT_EQ_U64(known, runs);
+        expect_close(s, c, known);
+        clear_pair(s, c);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, s->keys_device, DPR_U16, in_device, NULL, s->out_device,
+                                                      s->runs_device, c->count, c->count, c->dtype, c->op, c->options,
+                                                      s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&enqueued, s->runs_device, sizeof enqueued));
+        EXPECT_EQ_U64(known, enqueued);
+        expect_close(s, c, known);
+    }
+}
+
+KEYS_TEST(every_pair_in_one_pass) {
+    static const size_t counts[] = {1, 777, 20479, 20481, 200003};
+    static const double ones[] = {1, 1};
+    const scene *s = fixture;
+    NEED_GPU();
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() && !test_failed(); i++) {
+        const dpr_op op = dpr_op_at(i / dpr_dtype_count());
+        const dpr_dtype dtype = dpr_dtype_at(i % dpr_dtype_count());
+        for (size_t k = 0; k < LENGTH(counts) && op < DPR_SUMSQ && dpr_supported(op, dtype); k++) {
+            dpr_options options = DPR_OPTIONS_INIT;
+            options.nan = k % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+            options.init = k == 2 && dpr_result_dtype(op, dtype) == DPR_F64 ? ones : NULL;
+            const pair_call c = {
+                .op = op, .dtype = dtype, .count = counts[k], .shift = (i + k) % 5, .options = &options};
+            expect_pair(s, &c);
+        }
+    }
+    data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
+}
+
+/* Sums of floats that round differently in another order; runs of all lengths, and one over the whole array. */
+KEYS_TEST(one_pass_has_the_same_bits_in_each_run) {
+    enum { RUNS = 40 };
+    const scene *s = fixture;
+    NEED_GPU();
+    data_fill(s->in, DPR_SUM, DPR_F32, DATA_RANDOM, MOST);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
+    for (uint32_t chance = 0; chance < 3; chance++) {
+        const call c = {.dtype = DPR_I32, .count = MOST};
+        make_keys(s, &c, chance);
+        for (uint64_t bytes = MOST * sizeof(float), i = 0; i < RUNS && !test_failed(); i++) {
+            EXPECT_STATUS(DPR_OK,
+                          dpr_reduce_by_key_async(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL, s->out_device,
+                                                  s->runs_device, MOST, MOST, DPR_F32, DPR_SUM, NULL, s->stream));
+            EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(i ? s->got : s->known, s->out_device, bytes));
+            EXPECT_THAT(i == 0 || memcmp(s->got, s->known, bytes) == 0, "run %d differs, chance %u", (int)i, chance);
+        }
+    }
+    data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
 }
 
 KEYS_TEST(no_keys_in_a_stream) {

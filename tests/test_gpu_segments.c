@@ -414,23 +414,22 @@ static void fill_to_round(float *x, size_t count, size_t threads) {
 }
 
 /* The error of a sum of F32 in one segment, over what dpr.h allows. */
-static double excess_of_sum(const scene *s, const float *x, size_t count) {
-    const uint32_t offsets[] = {0, (uint32_t)count};
+static double excess_of_sum(const scene *s, const float *x, size_t first, size_t count, const char *strategy) {
+    const uint32_t offsets[] = {(uint32_t)first, (uint32_t)(first + count)};
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
     double exact = 0, bound = 8;
     float got = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = first; i < first + count; i++)
         exact += (double)x[i];
-    for (size_t n = count; n > 1; n /= 2)
-        bound++;
+    bound += log2((double)count);
     segments.count = 1;
     segments.begins = offsets;
     segments.dtype = DPR_U32;
-    options.strategy = "segments.small";
-    EXPECT_TRUE(gpu_copy(s->in_device, x, count * sizeof *x));
-    EXPECT_STATUS(DPR_OK,
-                  dpr_reduce_segments(s->gpu, s->in_device, &got, count, DPR_F32, DPR_SUM, &segments, &options));
+    options.strategy = strategy;
+    EXPECT_TRUE(gpu_copy(s->in_device, x, (first + count) * sizeof *x));
+    EXPECT_STATUS(
+        DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, &got, first + count, DPR_F32, DPR_SUM, &segments, &options));
     return fabs((double)got - exact) / (bound * 0x1p-24 * exact);
 }
 
@@ -444,10 +443,30 @@ TEST(GpuSegments, sums_of_what_rounds_up_keep_their_bound) {
     for (size_t k = 0; k < LENGTH(threads) * LENGTH(counts); k++) {
         const size_t count = counts[k / LENGTH(threads)];
         fill_to_round(x, count, threads[k % LENGTH(threads)]);
-        const double excess = excess_of_sum(&s, x, count);
+        const double excess = excess_of_sum(&s, x, 0, count, "segments.small");
         EXPECT_THAT(excess <= 1, "%zu elements, %zu threads: %g times the error that is allowed", count,
                     threads[k % LENGTH(threads)], excess);
     }
+    close_scene(&s);
+}
+
+/* Neighbouring elements of which each rounds the sum up, in segments that begin and end anywhere in a thread's chunk.
+ */
+TEST(GpuSegments, sums_of_neighbours_that_round_up_keep_their_bound) {
+    enum { FIRST = 20, MOST = 700 };
+    static float x[FIRST + MOST];
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t first = 0; first < FIRST; first += 3)
+        for (size_t count = 2; count <= MOST; count += count < 60 ? 1 : 37) {
+            for (size_t i = 0; i < FIRST + MOST; i++)
+                x[i] = 0x1p-24F * (1 + 0x1p-10F);
+            x[first] = 1;
+            const double excess = excess_of_sum(&s, x, first, count, "segments.merge");
+            EXPECT_THAT(excess <= 1, "%zu elements from number %zu on: %g times the error that is allowed", count,
+                        first, excess);
+        }
     close_scene(&s);
 }
 

@@ -627,8 +627,12 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
  * The rules are those of dpr_reduce_segments(); `unique_keys` and `out` must not overlap the other arrays. If `in` is
- * in device memory, the GPU runs the call. It takes device memory from the context's pool, which keeps it for later
- * calls: 64 KiB, 4 bytes for each run (8 from 2^32 elements on), and as many as the unique keys have if they are
+ * in device memory, the GPU runs the call: in one pass over keys and elements if all arrays are in device memory, *runs
+ * is at least `count`, there are fewer than 2^32 elements, no strategy is named, the operation is neither ARGMIN,
+ * ARGMAX nor a product of complex numbers, nor one of those that segments.group alone runs, and the device has compute
+ * capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as segments. It takes device
+ * memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of the elements' bytes, and
+ * otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), and as many as the unique keys have if they are
  * wanted. `keys` and `out` in pageable memory have copies on the device until the call returns. On the CPU keys are
  * compared on all threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of
  * dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
@@ -638,12 +642,14 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
 
 /** As dpr_reduce_by_key(), but enqueues the call in `stream` and returns at once: all arrays must be where the stream
  * reaches them, and stay valid until the run is done. It can be captured in a CUDA graph, and allocates nothing after
- * the first run in a stream. It takes 64 KiB of device memory, and 4 bytes for each run that there is room for (8 from
- * 2^32 elements on). In the CPU's context `stream` is NULL, and the call is done on return.
+ * the first run in a stream. Where dpr_reduce_by_key() needs one pass, so does this, if `room` is at least `count`;
+ * otherwise it takes 64 KiB of device memory, and 4 bytes for each run that there is room for (8 from 2^32 elements
+ * on). In the CPU's context `stream` is NULL, and the call is done on return.
  *
  * @param runs  receives how many runs there are.
- * @param room  the room in `unique_keys` and `out`, in runs, for which the strategy is chosen: far more than there are
- *              makes the run slow. If there are more runs, only *runs is written, and the status is DPR_OK as well. */
+ * @param room  the room in `unique_keys` and `out`, in runs. Less than `count` is what a strategy is chosen for: far
+ *              more than there are makes the run slow. If there are more runs, only *runs is written, and the status
+ *              is DPR_OK as well. */
 DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                            void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                            dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream);

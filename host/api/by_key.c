@@ -1,9 +1,11 @@
-/* dpr_reduce_by_key() and its form for streams: they check the call, find the runs, and reduce them as segments. */
+/* dpr_reduce_by_key() and its form for streams: they check the call, and reduce the runs in one pass; or they find the
+ * runs, and reduce them as segments. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu/runs.h"
 #include "error.h"
+#include "key_reduce.h"
 #include "key_runs.h"
 #include "parts.h"
 #include "plan/registry.h"
@@ -81,21 +83,64 @@ static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
 
 /* ---- On the GPU ---- */
 
-static dpr_status pass_once(dpr_ctx *ctx, dpr_keys_run *r, int sms, const dpr_host_result *count, dpr_misfit *misfit) {
-    r->run.sms = sms;
-    return dpr_start_on_gpu(dpr_ctx_gpu(ctx), dpr_this_build.key_runs, &r->run, count, misfit);
+static dpr_status pass_once(dpr_ctx *ctx, const dpr_strategy *kernels, dpr_run *run, int sms,
+                            const dpr_host_result *count, dpr_misfit *misfit) {
+    run->sms = sms;
+    return dpr_start_on_gpu(dpr_ctx_gpu(ctx), kernels, run, count, misfit);
 }
+
+/* Enqueues a run that looks at keys; with `count`, waits for the number of runs. */
+static dpr_status pass(dpr_ctx *ctx, const dpr_strategy *kernels, dpr_run *run, const dpr_host_result *count) {
+    dpr_misfit misfit = {0, 0};
+    const int sms = (int)dpr_ctx_machine(ctx)->caps.gpu.sm_count;
+    const dpr_status status = pass_once(ctx, kernels, run, sms, count, &misfit);
+    /* A stream may have fewer SMs, which its scratch memory must know. The kernel runs on any number. */
+    return misfit.sms ? pass_once(ctx, kernels, run, misfit.sms, count, &misfit) : status;
+}
+
+/* ---- On the GPU, in one pass ---- */
+
+static int is_in_device_memory(const dpr_parts_array *a) {
+    return !a->at || a->place.memory == DPR_MEMORY_DEVICE;
+}
+
+/* Whether one pass can do the call: there is room for all results that there can be, so that nothing need be counted
+ * before results are written; neither a
+ * strategy nor a block size is asked for; and the kernel can run it. */
+static int fits_one_pass(const dpr_ctx *ctx, const keyed *k) {
+    const dpr_request *r = &k->parts.request;
+    const dpr_parts_array *a = k->parts.array;
+    const size_t element = dpr_dtypes[r->key.f.dtype].size;
+    return r->count > 0 && r->count <= k->room && r->count <= UINT32_MAX && r->key.f.strategy == 0
+           && r->key.f.block == 0 && (uintptr_t)k->parts.in % element == 0 && is_in_device_memory(&a[DPR_PARTS_IN])
+           && is_in_device_memory(&a[DPR_PARTS_OUT]) && is_in_device_memory(&a[DPR_PARTS_MORE])
+           && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
+           && !dpr_this_build.key_reduce->probe(&r->key, &dpr_ctx_machine(ctx)->caps);
+}
+
+/* Enqueues the call in a stream. With `count` it waits in the request's stream or in none. `runs` receives the number
+ * of runs otherwise. */
+static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const keyed *k, uint64_t *runs, dpr_stream stream,
+                                     const dpr_host_result *count) {
+    dpr_keyed_run r = {.keys = k->keys, .unique = k->unique, .results = k->parts.out};
+    r.key_bytes = (uint32_t)k->key_bytes;
+    dpr_request_run(&k->parts.request, &r.run);
+    r.run.key.f.in_memory = DPR_MEMORY_DEVICE;
+    r.run.in = k->parts.in;
+    r.run.out = runs;
+    r.run.stream = stream;
+    return pass(ctx, dpr_this_build.key_reduce, &r.run, count);
+}
+
+/* ---- On the GPU, in several passes ---- */
 
 /* Enqueues a pass over the keys at r.run.in. It counts the runs, for *r.run.out; or, if r.begins is not NULL, writes
  * where they begin, and their keys. With `count` the call waits for the number of runs instead. */
-static dpr_status pass(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_host_result *count) {
-    dpr_misfit misfit = {0, 0};
+static dpr_status look_at_keys(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_host_result *count) {
     r.room = k->room;
     r.run.count = k->parts.request.count;
     r.run.key.f.dtype = DPR_ROW(k->dtype);
-    const dpr_status status = pass_once(ctx, &r, (int)dpr_ctx_machine(ctx)->caps.gpu.sm_count, count, &misfit);
-    /* A stream may have fewer SMs, which its scratch memory must know. The kernel runs on any number. */
-    return misfit.sms ? pass_once(ctx, &r, misfit.sms, count, &misfit) : status;
+    return pass(ctx, dpr_this_build.key_runs, &r.run, count);
 }
 
 /* Bytes of where the runs begin, a multiple of 8, because keys of up to 8 bytes may follow. */
@@ -154,7 +199,7 @@ static dpr_status count_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t *
     dpr_keys_run r = {.counts = h->counts.memory};
     r.run.in = h->keys ? h->keys : k->keys;
     r.run.stream = k->parts.request.stream;
-    status = pass(ctx, k, r, &(dpr_host_result){found, sizeof *found});
+    status = look_at_keys(ctx, k, r, &(dpr_host_result){found, sizeof *found});
     if (status == DPR_OK && r.run.stream)
         h->stream = r.run.stream;
     return status;
@@ -171,7 +216,7 @@ static dpr_status write_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t f
     r.unique = k->unique ? (char *)h->runs.memory + bytes : NULL;
     r.run.in = h->keys ? h->keys : k->keys;
     r.run.stream = h->stream;
-    return pass(ctx, k, r, NULL);
+    return look_at_keys(ctx, k, r, NULL);
 }
 
 /* Reduces the runs that have been written, copies their keys from h->runs to `to`, unless that is NULL, and waits. */
@@ -213,6 +258,8 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
     const dpr_memory place = k->parts.array[DPR_PARTS_MORE + 1].place.memory; /* of the unique keys */
     const int for_host = k->unique && (place == DPR_MEMORY_HOST || place == DPR_MEMORY_PINNED);
     held h = {.stream = NULL};
+    if (fits_one_pass(ctx, k))
+        return reduce_in_one_pass(ctx, k, NULL, k->parts.request.stream, &(dpr_host_result){found, sizeof *found});
     dpr_status status = check_strategy(ctx, k, !has_pageable_out(k));
     if (status == DPR_OK)
         status = count_on_gpu(ctx, k, &h, found);
@@ -234,12 +281,12 @@ static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint6
     r.run.in = k->keys;
     r.run.out = runs;
     r.run.stream = stream;
-    dpr_status status = pass(ctx, k, r, NULL);
+    dpr_status status = look_at_keys(ctx, k, r, NULL);
     if (status != DPR_OK || k->room == 0)
         return status;
     r.begins = memory + DPR_RUNS_WORDS;
     r.unique = k->unique;
-    status = pass(ctx, k, r, NULL);
+    status = look_at_keys(ctx, k, r, NULL);
     if (status != DPR_OK)
         return status;
     use_runs(k, r.begins, dpr_key_runs_type(k->parts.request.count), k->room, on_device(ctx));
@@ -250,6 +297,8 @@ static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint6
 static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream stream) {
     const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + begins_bytes(k, k->room);
     dpr_loan loan;
+    if (fits_one_pass(ctx, k))
+        return reduce_in_one_pass(ctx, k, runs, stream, NULL);
     dpr_status status = check_strategy(ctx, k, 1);
     if (status == DPR_OK)
         status = dpr_device_lend(dpr_ctx_gpu(ctx), bytes, stream, &loan);

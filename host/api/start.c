@@ -50,8 +50,9 @@ static void log_gpu(const dpr_device *device, const dpr_strategy *strategy, cons
     add_problem(&line, strategy, run);
     add_array(&line, ", from", run->count > 0 ? run->in : NULL);
     add_array(&line, " to", out);
-    dpr_log_add(&line, ", at most %d blocks of %d threads, in stream %p of device %d%s", run->limits.max_blocks,
-                run->limits.threads, (void *)run->stream, dpr_device_home_of(device)->ordinal,
+    if (run->limits.max_blocks > 0) /* not of strategies that are not in the registry */
+        dpr_log_add(&line, ", at most %d blocks of %d threads", run->limits.max_blocks, run->limits.threads);
+    dpr_log_add(&line, ", in stream %p of device %d%s", (void *)run->stream, dpr_device_home_of(device)->ordinal,
                 result ? ", waiting for the result" : "");
     dpr_log_end(&line);
 }

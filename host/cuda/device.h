@@ -68,8 +68,9 @@ typedef struct dpr_build {
     const dpr_strategy *any; /* any GPU strategy: all kernels are compiled for the same architectures as its own */
     const struct dpr_hook *hook;
     /* Not in the registry: */
-    const dpr_strategy *partials; /* merges partial results */
-    const dpr_strategy *key_runs; /* finds runs of equal keys (key_runs.h) */
+    const dpr_strategy *partials;   /* merges partial results */
+    const dpr_strategy *key_runs;   /* finds runs of equal keys (key_runs.h) */
+    const dpr_strategy *key_reduce; /* finds and reduces them in one pass (key_reduce.h) */
 } dpr_build;
 
 /* A device with its scratch memory and mailboxes. Any number of threads may use one at once. */

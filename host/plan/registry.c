@@ -15,11 +15,11 @@ static_assert(DPR_STRATEGY_COUNT < 64, "dpr_machine has a bit, and dpr_key one b
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_DECLARE)
 const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_ADDRESS)};
 extern const dpr_hook DPR_HOOK;
-extern const dpr_strategy dpr_partials, dpr_key_runs;
-const dpr_build dpr_this_build = {&dpr_flat_block, &DPR_HOOK, &dpr_partials, &dpr_key_runs};
+extern const dpr_strategy dpr_partials, dpr_key_runs, dpr_key_reduce;
+const dpr_build dpr_this_build = {&dpr_flat_block, &DPR_HOOK, &dpr_partials, &dpr_key_runs, &dpr_key_reduce};
 #else
 DPR_STRATEGY_LIST(DPR_DECLARE, DPR_NONE)
-const dpr_build dpr_this_build = {NULL, NULL, NULL, NULL};
+const dpr_build dpr_this_build = {NULL, NULL, NULL, NULL, NULL};
 const dpr_strategy *const dpr_strategies[DPR_STRATEGY_COUNT] = {DPR_STRATEGY_LIST(DPR_ADDRESS, DPR_NONE)};
 #endif
 

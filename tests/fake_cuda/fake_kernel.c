@@ -56,7 +56,7 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
 
 static void learn(void) {
     const size_t most =
-        (dpr_strategy_count() + 4) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+        (dpr_strategy_count() + 5) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
@@ -71,6 +71,7 @@ static void learn(void) {
     add_kernels_of(&test_workspace_strategy, 0);
     add_kernels_of(dpr_this_build.partials, 0);
     add_kernels_of(dpr_this_build.key_runs, 0);
+    add_kernels_of(dpr_this_build.key_reduce, 0);
     add_kernels_of(&dpr_recursion_probe, 0);
 }
 
@@ -346,6 +347,15 @@ static const char *prepare_key_runs(const cudaLaunchConfig_t *config, const dpr_
     return check_declared(config, &declared);
 }
 
+static const char *prepare_keyed(const cudaLaunchConfig_t *config, const known_kernel *kernel,
+                                 const dpr_keyed_args *args, fake_launch *out) {
+    out->keyed = *args;
+    out->strategy = kernel->strategy;
+    out->key = kernel->key;
+    const dpr_kernel declared = out->strategy->kernel(&out->key);
+    return check_declared(config, &declared);
+}
+
 static const char *prepare_probe(const cudaLaunchConfig_t *config, const dpr_probe_args *args, fake_launch *out) {
     out->probe = *args;
     out->strategy = &dpr_recursion_probe;
@@ -385,6 +395,8 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
         return prepare_merge(config, arguments[0], out);
     if (kernel && kernel->strategy == dpr_this_build.key_runs)
         return prepare_key_runs(config, arguments[0], out);
+    if (kernel && kernel->strategy == dpr_this_build.key_reduce)
+        return prepare_keyed(config, kernel, arguments[0], out);
     if (kernel && kernel->strategy == &dpr_recursion_probe)
         return prepare_probe(config, arguments[0], out);
     wrong = of_module ? NULL : check_meeting(config, &out->args.run, follows_kernel);
@@ -641,6 +653,55 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
     return wrong;
 }
 
+/* Writes the results of `runs` runs of keys, which begin at these elements, and their keys. */
+static const char *write_keyed(const fake_launch *launch, const int64_t *begins, uint64_t runs) {
+    const dpr_keyed_args *args = &launch->keyed;
+    const dpr_segment_list list = {.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
+    dpr_run run = {.in = args->run.in, .out = args->results, .count = args->run.count, .key = launch->key};
+    run.key.f.segments = 1;
+    run.init = args->run.init;
+    run.segments = &list;
+    run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
+    if (dpr_cpu_serial.launch(&run) != 0)
+        return serial_failed;
+    if (args->unique)
+        dpr_runs_keys(args->keys, args->key_bytes, begins, runs, args->unique);
+    return NULL;
+}
+
+static int reaches_keyed(const fake_launch *launch, uint64_t runs) {
+    const dpr_keyed_args *args = &launch->keyed;
+    const dpr_op op = dpr_key_op(&launch->key);
+    const dpr_dtype dtype = dpr_key_dtype(&launch->key);
+    return fake_find(args->run.in, args->run.count * dpr_dtype_size(dtype))
+           && fake_find(args->results, runs * dpr_pair_size(op, dtype))
+           && (!args->unique || fake_find(args->unique, runs * args->key_bytes))
+           && (args->run.tag != 0 || fake_find(args->run.out, sizeof runs));
+}
+
+/* Reduces runs of keys. */
+static const char *run_keyed(const fake_launch *launch) {
+    static const char out_of_reach[] = "the kernel that reduces runs of keys uses memory it cannot reach";
+    const dpr_keyed_args *args = &launch->keyed;
+    uint64_t runs = 0;
+    if (!args->run.scratch || !fake_find(args->places, sizeof *args->places)
+        || !fake_find(args->keys, args->run.count * args->key_bytes))
+        return out_of_reach;
+    const char *wrong = check_scratch(args->run.scratch);
+    if (wrong || args->clears)
+        return wrong;
+    int64_t *const begins = dpr_runs_find(args->keys, args->key_bytes, args->run.count, &runs);
+    if (!begins)
+        return "there is no memory for runs of keys";
+    wrong = reaches_keyed(launch, runs) ? write_keyed(launch, begins, runs) : out_of_reach;
+    free(begins);
+    if (!wrong && args->run.tag != 0)
+        post(&args->run, (const unsigned char *)&runs, sizeof runs);
+    else if (!wrong)
+        memcpy(args->run.out, &runs, sizeof runs);
+    return wrong;
+}
+
 const char *fake_kernel_run(const fake_launch *launch) {
     if (launch->asked)
         return fake_loop_set(launch->loop, fake_recursion_is_unfinished(launch->asked));
@@ -657,6 +718,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
         return run_merge(args, launch->label, op, dtype);
     if (launch->strategy == dpr_this_build.key_runs)
         return run_key_runs(&launch->key_runs);
+    if (launch->strategy == dpr_this_build.key_reduce)
+        return run_keyed(launch);
     if (launch->strategy == &dpr_recursion_probe)
         return fake_probe_run(&launch->probe);
     dpr_wanted wanted = {0, 0};

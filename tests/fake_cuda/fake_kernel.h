@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "fake_recursion.h"
+#include "key_reduce.h"
 #include "key_runs.h"
 #include "nested_args.h"
 
@@ -17,6 +18,7 @@ typedef struct fake_launch {
     dpr_fused_args fused;       /* of a kernel that runs any operations */
     uint64_t label;             /* of a kernel that merges partial results */
     dpr_key_runs_args key_runs; /* of the kernel that finds runs of keys */
+    dpr_keyed_args keyed;       /* of one that reduces them */
     dpr_segment_list segments;  /* of a kernel of segments, whose key has some */
     dpr_probe_args probe;       /* of the kernel that measures costs of recursions */
     dpr_relaunch_args relaunch; /* of the kernel that tells what rounds of a graph have taken; its tag is 0 otherwise */

@@ -103,6 +103,15 @@ LOG_TEST(of_runs_of_keys) {
     const char *text = end_log(fixture);
     EXPECT_CONTAINS(text, ", launch: runs of keys: 5000 i32, from device memory at 0x");
     EXPECT_CONTAINS(text, ": max of 5000 i32 in 1 segments, from device memory at 0x");
+    int32_t *const out = gpu_alloc(DPR_MEMORY_DEVICE, COUNT * sizeof *out);
+    runs = COUNT;
+    begin_log(fixture, "launch");
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(fixture->ctx, fixture->in, DPR_I32, fixture->in, NULL, out, &runs, COUNT,
+                                            DPR_I32, DPR_MAX, NULL));
+    text = end_log(fixture);
+    EXPECT_CONTAINS(text, ", launch: runs of keys in one pass: max of 5000 i32, from device memory at 0x");
+    EXPECT_TRUE(!strstr(text, "at most 0 blocks"));
+    gpu_free(DPR_MEMORY_DEVICE, out);
 }
 
 LOG_TEST(of_memory_and_modules) {

@@ -319,6 +319,12 @@ PARTS_TEST(runs_of_keys) {
         EXPECT_STATUS(DPR_OK, run_keyed(s, there, &runs, &options));
         EXPECT_TRUE(gpu_copy(&k, there, sizeof k));
         EXPECT_THAT(are_of_runs(k.results, k.unique), "memory of kind %d", (int)kinds[i / 2]);
+        start_keyed(&k, 0);
+        runs = COUNT; /* from device memory, in one pass */
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_OK, run_keyed(s, there, &runs, &options));
+        EXPECT_EQ_U64(3, runs);
+        EXPECT_TRUE(gpu_copy(&k, there, sizeof k) && are_of_runs(k.results, k.unique));
         gpu_free(kinds[i / 2], there);
     }
 }
@@ -362,7 +368,8 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         keyed k, *const there = gpu_alloc(kinds[i], sizeof k);
         ASSERT_TRUE(there);
-        for (uint64_t room = 0; room <= SEGMENTS; room++) {
+        const uint64_t most = kinds[i] == DPR_MEMORY_DEVICE ? COUNT : SEGMENTS; /* with COUNT, in one pass */
+        for (uint64_t room = 0; room <= most; room += room < SEGMENTS ? 1 : COUNT - SEGMENTS) {
             start_keyed(&k, 77);
             EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
             EXPECT_STATUS(DPR_OK, enqueue_keyed(s, there, room));
@@ -576,6 +583,40 @@ PARTS_TEST(calls_that_fail_in_a_run_of_keys) {
         fail_every_call(fixture, run_keys, known, 0);
         gpu_free(kinds[i], of_keys);
     }
+}
+
+/* Reduces in one pass: enqueues it, or waits and sets *runs. */
+static dpr_status run_with_room(const scene *s, keyed *k, uint64_t *runs, int in_stream) {
+    *runs = COUNT;
+    return in_stream ? enqueue_keyed(s, k, COUNT) : run_keyed(s, k, runs, NULL);
+}
+
+/* A call that waits may have written results before the wait fails. */
+PARTS_TEST(calls_that_fail_in_one_pass_over_keys) {
+    const scene *s = fixture;
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+    ASSERT_TRUE(there);
+    for (int in_stream = 0; in_stream < 2; in_stream++) {
+        int fail = 0;
+        for (const char *failed = ""; failed && ++fail < MOST_CALLS && !test_failed();) {
+            uint64_t runs;
+            start_keyed(&k, 77);
+            EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+            fake_fail_call(fail, cudaErrorUnknown);
+            const dpr_status status = run_with_room(s, there, &runs, in_stream);
+            failed = fake_failed_call();
+            fake_fail_call(0, cudaSuccess);
+            EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+            EXPECT_THAT(failed || status == DPR_OK, "call %d: %s", fail, dpr_status_name(status));
+            EXPECT_EQ_U64(status == DPR_OK && !in_stream ? 3 : COUNT, runs);
+            EXPECT_TRUE(status == DPR_OK ? are_of_runs(k.results, k.unique) : !in_stream || is_as_started(&k));
+            EXPECT_STATUS(DPR_OK, run_with_room(s, there, &runs, in_stream));
+            EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+            EXPECT_TRUE(are_of_runs(k.results, k.unique));
+        }
+        EXPECT_THAT(fail > 1 && fail < MOST_CALLS, "%d calls", fail);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, there);
 }
 
 PARTS_TEST(calls_that_fail_in_a_blocking_run) {

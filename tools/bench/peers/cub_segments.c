@@ -48,12 +48,13 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
+/* As with CUB, the call is not told how many runs there are, and no more than these have room. */
 static int enqueue_our_by_key(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
     const peer_set *s = p->set;
     const shape_array *a = p->caller.array;
     return caller_note(&p->caller, dpr_reduce_by_key_async(p->caller.ctx, s->keys, DPR_I32, in, s->unique_keys, out,
-                                                           s->result, a->results, (size_t)a->elements, p->caller.dtype,
+                                                           s->result, a->elements, (size_t)a->elements, p->caller.dtype,
                                                            p->caller.ops.at[0], NULL, stream));
 }
 
@@ -61,7 +62,7 @@ static int call_our_by_key(void *user, const void *in, void *out) {
     peer *p = user;
     const peer_set *s = p->set;
     const shape_array *a = p->caller.array;
-    uint64_t runs = a->results;
+    uint64_t runs = a->elements;
     return caller_note(&p->caller, dpr_reduce_by_key(p->caller.ctx, s->keys, DPR_I32, in, s->unique_keys, out, &runs,
                                                      (size_t)a->elements, p->caller.dtype, p->caller.ops.at[0], NULL));
 }
