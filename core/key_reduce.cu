@@ -48,7 +48,6 @@ struct warp_ends {
     /* All lanes call these. */
     __device__ unsigned word_of(unsigned i) const { return __shfl_sync(~0u, word, static_cast<int>(i)); }
     __device__ unsigned before_word(unsigned i) const { return __shfl_sync(~0u, before, static_cast<int>(i)); }
-    __device__ unsigned all() const { return __shfl_sync(~0u, before + __popc(word), 31); }
 
     /* The bits of the lane's `chunk` elements. */
     __device__ unsigned of_chunk(unsigned chunk) const {
@@ -174,61 +173,6 @@ __device__ warp_ends find_ends_of(const dpr_keyed_args &args, const tile_place<M
     }
 }
 
-constexpr unsigned words_at_a_time = 5;
-
-/* Calls take(k, q, rank) for the element at each end, which has number q in the warp's part: the k-th of up to
- * words_at_a_time that the lane has before put(k, rank) is called for them. False ends are left out. */
-template <class M, class Take, class Put>
-__device__ void for_ends(const warp_ends &ends, unsigned from, Take take, Put put) {
-    constexpr unsigned chunk = tile_shape<M>::chunk;
-    const unsigned lane = threadIdx.x % 32, some = __ballot_sync(~0u, ends.word != 0);
-#pragma unroll 1
-    for (unsigned begin = 0; begin < chunk; begin += words_at_a_time) {
-        if ((some >> begin & ((1u << words_at_a_time) - 1)) == 0)
-            continue;
-        unsigned rank[words_at_a_time];
-#pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k) {
-            const unsigned word = ends.word_of(begin + k), before = ends.before_word(begin + k);
-            const unsigned q = 32 * (begin + k) + lane;
-            rank[k] = word >> lane & 1 && q >= from ? before + __popc(word & ((1u << lane) - 1)) : ~0u;
-            if (rank[k] != ~0u)
-                take(k, q);
-        }
-#pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k)
-            if (rank[k] != ~0u)
-                put(k, rank[k]);
-    }
-}
-
-/* Writes the key of each run that ends in the warp's part. `to`: the number of the part's first end. */
-template <class M, class Key>
-__device__ void write_keys(const dpr_keyed_args &args, const tile_place<M> &place, unsigned at, const warp_ends &ends,
-                           uint64_t to) {
-    const Key *keys = static_cast<const Key *>(args.keys) + place.index + at - place.first;
-    Key *unique = static_cast<Key *>(args.unique) + to;
-    Key key[words_at_a_time];
-    for_ends<M>(
-        ends, at < place.first ? place.first - at : 0, [&](unsigned k, unsigned q) { key[k] = keys[q]; },
-        [&](unsigned k, unsigned rank) { unique[rank] = key[k]; });
-}
-
-template <class M>
-__device__ void write_keys_of(const dpr_keyed_args &args, const tile_place<M> &place, unsigned at,
-                              const warp_ends &ends, uint64_t to) {
-    switch (args.key_bytes) {
-    case 1:
-        return write_keys<M, uint8_t>(args, place, at, ends, to);
-    case 2:
-        return write_keys<M, uint16_t>(args, place, at, ends, to);
-    case 4:
-        return write_keys<M, uint32_t>(args, place, at, ends, to);
-    default:
-        return write_keys<M, uint64_t>(args, place, at, ends, to);
-    }
-}
-
 /* ---- Elements ---- */
 
 /* Starts to copy the tile's elements. All threads call it, and wait for s.full behind the next barrier. */
@@ -251,12 +195,16 @@ template <class M> __device__ void fetch(keyed_shared<M> &s, const dpr_keyed_arg
         copy.copy_edges(s.stage);
 }
 
-/* Where the value lies that belongs to the end at bit `e` of word `i` of the warp's part, which begins at `at`. */
-template <class M> struct value_in_tile {
+/* The value of a run that ends at element `q` of the tile, and has place `k` among those that do not lie in place. */
+template <class M> class value_in_tile {
     using R = running<M>;
     using X = partial<M>;
     unsigned char *in_place;
     typename X::type *apart;
+
+  public:
+    __device__ value_in_tile(keyed_shared<M> &s, unsigned q, unsigned k)
+        : in_place(s.stage + q * sizeof(typename M::storage)), apart(s.value + k) {}
 
     __device__ typename X::type get() const {
         if constexpr (values_in_place<M>)
@@ -283,32 +231,66 @@ __device__ void add_init(keyed_shared<M> &s, const dpr_keyed_args &args, const w
         const unsigned lane = threadIdx.x % 32, word = ends.word_of(i), before = ends.before_word(i);
         const unsigned q = at + 32 * i + lane, k = at + before + __popc(word & ((1u << lane) - 1));
         if (word >> lane & 1)
-            value_in_tile<M>{s.stage + q * sizeof(typename M::storage), s.value + k}.merge(M::lift(init));
+            value_in_tile<M>(s, q, k).merge(M::lift(init));
     }
     __syncwarp();
 }
 
-/* Writes the results of the runs that end in the warp's part. `to`: the number of the part's first end. */
+constexpr unsigned words_at_a_time = 5;
+
+/* Writes the results of the runs that end in the warp's part, and their keys if these are wanted. `to`: the number of
+ * the part's first end. */
+template <class M, class Key>
+__device__ void write_runs(keyed_shared<M> &s, const dpr_keyed_args &args, const tile_place<M> &place, unsigned at,
+                           const warp_ends &ends, uint64_t to) {
+    const Key *keys = static_cast<const Key *>(args.keys) + place.index + at - place.first;
+    Key *unique = args.unique ? static_cast<Key *>(args.unique) + to : nullptr;
+    auto *out = static_cast<typename M::result *>(args.results) + to;
+    const unsigned lane = threadIdx.x % 32, lower = (1u << lane) - 1, some = __ballot_sync(~0u, ends.word != 0);
+    const unsigned first = at < place.first ? place.first - at : 0; /* behind the false end */
+#pragma unroll 1
+    for (unsigned begin = 0; begin < tile_shape<M>::chunk; begin += words_at_a_time) {
+        if ((some >> begin & ((1u << words_at_a_time) - 1)) == 0)
+            continue;
+        bool is_end[words_at_a_time];
+        unsigned rank[words_at_a_time];
+        typename partial<M>::type value[words_at_a_time];
+        Key key[words_at_a_time];
+        /* All loads come before the stores, so that they do not wait for each other. */
+#pragma unroll
+        for (unsigned k = 0; k < words_at_a_time; ++k) {
+            const unsigned word = ends.word_of(begin + k), q = 32 * (begin + k) + lane;
+            is_end[k] = word >> lane & 1 && q >= first;
+            rank[k] = ends.before_word(begin + k) + __popc(word & lower);
+            if (is_end[k] && unique)
+                key[k] = keys[q];
+        }
+#pragma unroll
+        for (unsigned k = 0; k < words_at_a_time; ++k)
+            value[k] = value_in_tile<M>(s, at + 32 * (begin + k) + lane, at + rank[k]).get();
+#pragma unroll
+        for (unsigned k = 0; k < words_at_a_time; ++k)
+            if (is_end[k])
+                out[rank[k]] = plain_result<M>(value[k]);
+#pragma unroll
+        for (unsigned k = 0; k < words_at_a_time; ++k)
+            if (is_end[k] && unique)
+                unique[rank[k]] = key[k];
+    }
+}
+
 template <class M>
-__device__ void write_results(const keyed_shared<M> &s, const dpr_keyed_args &args, const tile_place<M> &place,
-                              unsigned at, const warp_ends &ends, uint64_t to) {
-    using R = running<M>;
-    using X = partial<M>;
-    typename M::result *out = static_cast<typename M::result *>(args.results) + to;
-    if constexpr (values_in_place<M>) {
-        const unsigned char *stage = s.stage + at * sizeof(typename M::storage);
-        typename X::type value[words_at_a_time];
-        for_ends<M>(
-            ends, at < place.first ? place.first - at : 0,
-            [&](unsigned k, unsigned q) {
-                value[k] = R::value(aligned_words<typename R::type>::load(stage + q * sizeof(typename M::storage)), 0);
-            },
-            [&](unsigned k, unsigned rank) { out[rank] = plain_result<M>(value[k]); });
-    } else {
-        const unsigned all = ends.all();
-#pragma unroll 4
-        for (unsigned k = threadIdx.x % 32 + (at == 0 ? place.false_ends() : 0); k < all; k += 32)
-            out[k] = plain_result<M>(s.value[at + k]);
+__device__ void write_runs_of(keyed_shared<M> &s, const dpr_keyed_args &args, const tile_place<M> &place, unsigned at,
+                              const warp_ends &ends, uint64_t to) {
+    switch (args.key_bytes) {
+    case 1:
+        return write_runs<M, uint8_t>(s, args, place, at, ends, to);
+    case 2:
+        return write_runs<M, uint16_t>(s, args, place, at, ends, to);
+    case 4:
+        return write_runs<M, uint32_t>(s, args, place, at, ends, to);
+    default:
+        return write_runs<M, uint64_t>(s, args, place, at, ends, to);
     }
 }
 
@@ -395,12 +377,12 @@ template <class M> __device__ void reduce_tile(keyed_shared<M> &s, const dpr_key
     warp_ends ends = find_ends_of<M>(args, place, at);
     ends.count();
     const unsigned mask = ends.of_chunk(shape::chunk);
-    typename X::type *value = s.value + (values_in_place<M> ? 0 : at + ends.before_chunk(shape::chunk));
+    const unsigned k = values_in_place<M> ? 0 : at + ends.before_chunk(shape::chunk); /* place of the thread's first */
     __syncthreads(); /* so that all see the barrier, and the edges of the copy */
     wait_for_parity(&s.full, 0);
     carried<M> c;
     c.x = run_over_chunk<M, shape::vectors, false>(s.stage, threadIdx.x * shape::chunk,
-                                                   chunk_mask<shape::chunk>{{mask}}, value, 0);
+                                                   chunk_mask<shape::chunk>{{mask}}, s.value + k, 0);
     c.scan(s.left, mask != 0);
     if (threadIdx.x % 32 == 31)
         s.ends[warp] = ends.before + __popc(ends.word);
@@ -425,15 +407,13 @@ template <class M> __device__ void reduce_tile(keyed_shared<M> &s, const dpr_key
     }
     if (mask != 0) {
         const unsigned q = threadIdx.x * shape::chunk + __ffs(static_cast<int>(mask)) - 1;
-        value_in_tile<M>{s.stage + q * sizeof(typename M::storage), value}.merge(c.value(s.left, before.open));
+        value_in_tile<M>(s, q, k).merge(c.value(s.left, before.open));
     }
     __syncwarp();
     if (args.run.init.present)
         add_init<M>(s, args, ends, at);
     const uint64_t to = uint64_t{before.ends} + before_warp - none;
-    write_results<M>(s, args, place, at, ends, to);
-    if (args.unique)
-        write_keys_of<M>(args, place, at, ends, to);
+    write_runs_of<M>(s, args, place, at, ends, to);
     const uint64_t runs = uint64_t{before.ends} + all - none;
     if (threadIdx.x == poster && place.is_last) {
         if (args.run.tag != 0)
