@@ -236,29 +236,29 @@ __device__ void add_init(keyed_shared<M> &s, const dpr_keyed_args &args, const w
     __syncwarp();
 }
 
-constexpr unsigned words_at_a_time = 5;
-
 /* Writes the results of the runs that end in the warp's part, and their keys if these are wanted. `to`: the number of
  * the part's first end. */
 template <class M, class Key>
 __device__ void write_runs(keyed_shared<M> &s, const dpr_keyed_args &args, const tile_place<M> &place, unsigned at,
                            const warp_ends &ends, uint64_t to) {
+    constexpr unsigned chunk = tile_shape<M>::chunk, ahead = chunk % 5 == 0 ? 5 : 4; /* words at a time */
+    static_assert(chunk % ahead == 0);
     const Key *keys = static_cast<const Key *>(args.keys) + place.index + at - place.first;
     Key *unique = args.unique ? static_cast<Key *>(args.unique) + to : nullptr;
     auto *out = static_cast<typename M::result *>(args.results) + to;
     const unsigned lane = threadIdx.x % 32, lower = (1u << lane) - 1, some = __ballot_sync(~0u, ends.word != 0);
     const unsigned first = at < place.first ? place.first - at : 0; /* behind the false end */
 #pragma unroll 1
-    for (unsigned begin = 0; begin < tile_shape<M>::chunk; begin += words_at_a_time) {
-        if ((some >> begin & ((1u << words_at_a_time) - 1)) == 0)
+    for (unsigned begin = 0; begin < chunk; begin += ahead) {
+        if ((some >> begin & ((1u << ahead) - 1)) == 0)
             continue;
-        bool is_end[words_at_a_time];
-        unsigned rank[words_at_a_time];
-        typename partial<M>::type value[words_at_a_time];
-        Key key[words_at_a_time];
+        bool is_end[ahead];
+        unsigned rank[ahead];
+        typename partial<M>::type value[ahead];
+        Key key[ahead];
         /* All loads come before the stores, so that they do not wait for each other. */
 #pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k) {
+        for (unsigned k = 0; k < ahead; ++k) {
             const unsigned word = ends.word_of(begin + k), q = 32 * (begin + k) + lane;
             is_end[k] = word >> lane & 1 && q >= first;
             rank[k] = ends.before_word(begin + k) + __popc(word & lower);
@@ -266,14 +266,14 @@ __device__ void write_runs(keyed_shared<M> &s, const dpr_keyed_args &args, const
                 key[k] = keys[q];
         }
 #pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k)
+        for (unsigned k = 0; k < ahead; ++k)
             value[k] = value_in_tile<M>(s, at + 32 * (begin + k) + lane, at + rank[k]).get();
 #pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k)
+        for (unsigned k = 0; k < ahead; ++k)
             if (is_end[k])
                 out[rank[k]] = plain_result<M>(value[k]);
 #pragma unroll
-        for (unsigned k = 0; k < words_at_a_time; ++k)
+        for (unsigned k = 0; k < ahead; ++k)
             if (is_end[k] && unique)
                 unique[rank[k]] = key[k];
     }
