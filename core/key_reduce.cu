@@ -241,7 +241,9 @@ __device__ void add_init(keyed_shared<M> &s, const dpr_keyed_args &args, const w
 template <class M, class Key>
 __device__ void write_runs(keyed_shared<M> &s, const dpr_keyed_args &args, const tile_place<M> &place, unsigned at,
                            const warp_ends &ends, uint64_t to) {
-    constexpr unsigned chunk = tile_shape<M>::chunk, ahead = chunk % 5 == 0 ? 5 : 4; /* words at a time */
+    constexpr unsigned chunk = tile_shape<M>::chunk, ahead = chunk % 5 == 0   ? 5
+                                                             : chunk % 4 == 0 ? 4
+                                                                              : 3; /* words at a time */
     static_assert(chunk % ahead == 0);
     const Key *keys = static_cast<const Key *>(args.keys) + place.index + at - place.first;
     Key *unique = args.unique ? static_cast<Key *>(args.unique) + to : nullptr;
