@@ -1,7 +1,16 @@
 /* segments.small: as many threads for each segment as the device has for it, from one to a block. The warps of a block
  * share what is long for a group of its threads, and the whole block reduces what is long for a warp. So most short
  * arrays take as long as two reads from memory that wait for each other: of where segments begin and end, and of their
- * elements. */
+ * elements.
+ *
+ * Segments that are long for a block are cut into slices. The block that finishes a segment's last slice combines the
+ * values of all of them in their order. How a segment is cut depends on lengths and on the launch alone, so the bits of
+ * a result do not depend on timing. There are two ways to share slices:
+ *
+ * - If there are few segments, every block reads all lengths, and takes slices by their numbers.
+ * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
+ *   segments takes slices that it finds there. Help is an offer: a block ends only when it finds no slice in the list,
+ *   so the block that has listed a segment takes what others have left, and no block waits for another. */
 #include <algorithm>
 
 #include "family.cuh"
@@ -12,124 +21,473 @@
 namespace dpr {
 namespace {
 
-constexpr unsigned most_warps = most_threads / 32;
+/* ---- What is to be tuned ---- */
 
-/* Which segments are long for a group of threads: a bit for the first lane of each group of every warp. */
-struct long_segments {
-    unsigned of_warp[most_warps], of_block[most_warps]; /* those that a warp reduces, and those that the block does */
+/* Threads of the largest and the smallest block. */
+constexpr unsigned small_threads = 512, least_threads = 128;
+
+/* A block has 512 threads instead of 256 for segments that are longer on average. */
+constexpr uint64_t average_of_256 = 2048;
+
+/* Elements, and vectors, that a thread loads at a time. */
+constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
+
+/* The most elements that a lane of a group reads; that a few lanes read, which find most of them in the cache; and that
+ * a warp reads. */
+constexpr unsigned longest_of_lane = 4, longest_of_group = 64, longest_of_warp = 2048;
+
+/* The most elements that a block reads alone, if two slices are not longer; the shortest slice, as a logarithm; and the
+ * most slices that the elements of an array would fill. */
+constexpr uint64_t longest_of_block = 8192, most_slices = 256;
+constexpr unsigned log_least_slice = 11;
+
+/* ---- Shared state ---- */
+
+/* Scratch memory has a ticket for each segment that is cut. Where segments are many, it begins with a word that counts
+ * listed slices and, from `one_passed` on, blocks that list no more; entries of the list follow. Whoever takes an entry
+ * zeroes it, tickets return to zero with their segment's last slice, and the last block to pass zeroes the word. */
+constexpr unsigned list_room = 384, entries_at = 2, tickets_behind_list = 2 * (entries_at + 2 * list_room);
+constexpr unsigned most_places = DPR_SCRATCH_BYTES / sizeof(unsigned);
+constexpr uint64_t one_passed = uint64_t{1} << 48;
+static_assert(tickets_behind_list + list_room <= most_places);
+
+/* What a block or a warp reduces: a segment, or one slice of it. */
+struct piece {
+    uint64_t segment, first, left; /* first element; elements from it to the end of the slice or segment */
+    unsigned slices, slice;        /* of the segment; the number of this one */
+    unsigned place;                /* of the value of slice 0, or no_place: the block reduces all slices itself */
 };
+
+constexpr unsigned no_place = ~0u;
+
+/* An entry of the list: two words that are not zero. */
+struct entry {
+    static constexpr int slice_bits = 9, count_bits = 25;
+    static constexpr int first_bits = 64 - count_bits, segment_bits = 64 - 3 * slice_bits;
+    static_assert(list_room < 1 << slice_bits);
+
+    static __device__ bool fits(uint64_t segment, segment_range r) {
+        return segment >> segment_bits == 0 && (r.first + r.count) >> first_bits == 0;
+    }
+
+    using word = cuda::atomic_ref<uint64_t, cuda::thread_scope_device>;
+
+    static __device__ void write(uint64_t *to, const piece &p) {
+        const unsigned numbers = (p.place << slice_bits | p.slices) << slice_bits | p.slice;
+        word(to[0]).store(p.first << count_bits | p.left, cuda::memory_order_relaxed);
+        word(to[1]).store(p.segment << 3 * slice_bits | numbers, cuda::memory_order_relaxed);
+    }
+
+    /* Takes an entry. A piece without slices means that there is none, or that another block has taken it. The words
+     * are independent, so both accesses are in flight at once; the first one is repeated only if it came before the
+     * entry was written. */
+    static __device__ piece take(uint64_t *from) {
+        const word first(from[0]);
+        uint64_t range = first.load(cuda::memory_order_relaxed);
+        const uint64_t numbers = word(from[1]).exchange(0, cuda::memory_order_relaxed);
+        if (numbers == 0)
+            return {0, 0, 0, 0, 0, 0};
+        while (range == 0)
+            range = first.load(cuda::memory_order_relaxed);
+        first.store(0, cuda::memory_order_relaxed);
+        constexpr uint64_t mask = (1 << slice_bits) - 1, count_mask = (1 << count_bits) - 1;
+        return {numbers >> 3 * slice_bits,
+                range >> count_bits,
+                range & count_mask,
+                static_cast<unsigned>(numbers >> slice_bits & mask),
+                static_cast<unsigned>(numbers & mask),
+                static_cast<unsigned>(numbers >> 2 * slice_bits & mask)};
+    }
+};
+
+/* What the threads of a block share. */
+template <class V> struct small_shared {
+    V of_warp[small_threads / 32], of_slice;
+    piece taken;
+    unsigned log_slice, of_warps, of_block, listed, nearest; /* segments for warps, and for the block; listed slices */
+    unsigned slices[small_threads / 32];                     /* of the segments of each warp's threads */
+    uint16_t longs[small_threads]; /* threads that have met segments for warps and, from the end, for the block */
+};
+
+/* ---- The kernel ---- */
 
 /* The code is short: with cold caches, instructions are waited for, too. */
 template <class M> class small_worker {
     using X = partial<M>;
     using V = typename X::type;
 
-    /* Elements, and vectors, that a thread loads at a time. */
-    static constexpr unsigned ahead = 4, vectors_ahead = 8;
-
-    /* The most elements that a lane reads; that a few lanes read, which find most of them in the cache; and that a warp
-     * reads. */
-    static constexpr unsigned longest_of_lane = 16, longest_of_group = 64, longest_of_warp = 2048;
-
     const dpr_segment_args &args;
-    V *const of_warp; /* in shared memory: room for a value of each warp */
-    long_segments &long_ones;
+    small_shared<V> &shared;
     const segment_reader<M> in;
     const uint64_t segments;
-    const unsigned log_size; /* of a group of threads; more than 5: it is the block */
+
+    segment_range ahead = {0, 0}; /* the thread's next segment; its only one if segments are few */
+    unsigned team = 32;           /* threads that reduce the next piece together */
+    unsigned next = 0;            /* number of the next slice, or of the next segment in a list of the block */
+    unsigned all = 0;             /* slices of all segments, or in the list */
+
+    /* Of few segments: slices of the thread's segment, and of those before it. */
+    unsigned mine = 0, before = 0;
+
+    __device__ bool by_blocks() const { return args.groups.log_size > 5; }
+    __device__ bool cuts() const { return args.groups.room > 0; }
+    __device__ uint64_t size_of_slice() const { return uint64_t{1} << shared.log_slice; }
+    __device__ uint64_t *words() const { return static_cast<uint64_t *>(args.run.scratch); }
+    __device__ uint64_t *entry_at(unsigned i) const { return words() + entries_at + 2 * i; }
+    __device__ V *values() const { return static_cast<V *>(args.run.workspace); }
 
     __device__ segment_range range_of(uint64_t segment) const {
         return segment < segments ? dpr::range_of(args.list, segment) : segment_range{0, 0};
+    }
+
+    /* ---- Slices ---- */
+
+    __device__ unsigned slices_of(uint64_t count) const {
+        const uint64_t size = size_of_slice();
+        if (count <= args.groups.longest || count <= size)
+            return 1;
+        return static_cast<unsigned>((count + size - 1) >> shared.log_slice);
+    }
+
+    __device__ piece slice_of(uint64_t segment, segment_range r, unsigned slices, unsigned slice,
+                              unsigned place) const {
+        const uint64_t skipped = uint64_t{slice} << shared.log_slice, left = r.count - skipped, size = size_of_slice();
+        return {segment, r.first + skipped, slices > 1 && left > size ? size : left, slices, slice, place};
+    }
+
+    __device__ unsigned *ticket_of(const piece &p) const {
+        return static_cast<unsigned *>(args.run.scratch) + (by_blocks() ? 0 : tickets_behind_list) + p.place;
+    }
+
+    /* Stores the value of a slice. Returns true to all threads of the block that stores a segment's last one. */
+    __device__ bool stores_last(const piece &p, const V &x) const {
+        if (threadIdx.x == 0)
+            values()[p.place + p.slice] = x;
+        return last_to_arrive(ticket_of(p), p.slices);
+    }
+
+    /* The value of the slices that a thread combines. */
+    __device__ V gather(const piece &p) const {
+        if (threadIdx.x == 0)
+            *ticket_of(p) = 0;
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < p.slices; i += blockDim.x)
+            a = M::merge(a, X::unpack(values()[p.place + i]));
+        return X::pack(a);
+    }
+
+    /* ---- Pieces ---- */
+
+    /* The value of the threads of a warp or of the block, valid in the first one. */
+    __device__ V merge(V x) const {
+        x = reduce_warp<M>(x);
+        if (team > 32) {
+            if (threadIdx.x % 32 == 0)
+                shared.of_warp[threadIdx.x / 32] = x;
+            __syncthreads();
+            if (threadIdx.x < 32)
+                x = reduce_warp<M>(threadIdx.x < team / 32 ? shared.of_warp[threadIdx.x] : X::identity());
+        }
+        return x;
+    }
+
+    /* Combines the value of a slice with those before, where gather() would do it. */
+    __device__ void keep(typename M::acc &kept, unsigned slice, const V &x) const {
+        if (threadIdx.x == 0)
+            shared.of_slice = x;
+        __syncthreads();
+        if (threadIdx.x == slice % blockDim.x)
+            kept = M::merge(kept, X::unpack(shared.of_slice));
+    }
+
+    /* Reduces a piece. There is one place that reads and one that merges, because the code is long. */
+    __device__ void reduce(piece p) const {
+        const unsigned lane = threadIdx.x & (team - 1);
+        const segment_range whole = {p.first, p.left};
+        typename M::acc kept = M::identity();
+        bool is_whole = p.slices == 1;
+        V x = X::identity();
+#pragma unroll 1
+        for (bool reads = true;;) {
+            if (reads) {
+                const uint64_t size = is_whole || p.left < size_of_slice() ? p.left : size_of_slice();
+                x = in.template read_vectors<vectors_ahead>(p.first, static_cast<unsigned>(size), lane, team);
+            }
+            x = merge(x);
+            if (is_whole)
+                break;
+            if (p.place == no_place) {
+                keep(kept, p.slice, x);
+                p.first += size_of_slice();
+                p.left -= size_of_slice();
+                reads = ++p.slice < p.slices;
+                is_whole = !reads;
+                x = X::pack(kept);
+            } else {
+                if (!stores_last(p, x))
+                    return;
+                x = gather(p);
+                reads = false;
+                is_whole = true;
+            }
+        }
+        if (lane == 0)
+            write(p.segment, p.slices == 1 ? whole : range_of(p.segment), x);
     }
 
     __device__ void write(uint64_t segment, segment_range r, V x) const {
         write_segment<M>(args, segment, r.first, r.count, X::unpack(x));
     }
 
-    /* Reduces a segment by the calling warp, or by the block. */
-    __device__ void reduce_by(unsigned team, uint64_t segment) const {
-        const unsigned lane = threadIdx.x & (team - 1);
-        const segment_range r = range_of(segment);
-        V x = reduce_warp<M>(in.template read_vectors<vectors_ahead>(r.first, r.count, lane, team));
-        if (team > 32) {
-            if (threadIdx.x % 32 == 0)
-                of_warp[threadIdx.x / 32] = x;
-            __syncthreads();
-            x = threadIdx.x < team / 32 ? of_warp[threadIdx.x] : X::identity();
-            if (threadIdx.x < 32)
-                x = reduce_warp<M>(x);
-            __syncthreads(); /* before of_warp is written again */
+    /* ---- Few segments ---- */
+
+    /* Sets `before` and `all` from what all threads have in `mine`. */
+    __device__ void scan() {
+        const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        unsigned sum = mine;
+#pragma unroll
+        for (unsigned delta = 1; delta < 32; delta *= 2) {
+            const unsigned other = __shfl_up_sync(~0u, sum, delta);
+            sum += lane < delta ? 0 : other;
         }
-        if (lane == 0 && segment < segments)
-            write(segment, r, x);
+        if (lane == 31)
+            shared.slices[warp] = sum;
+        __syncthreads();
+        before = sum - mine;
+        all = 0;
+#pragma unroll 1
+        for (unsigned w = 0; w < blockDim.x / 32; ++w) {
+            before += w < warp ? shared.slices[w] : 0;
+            all += shared.slices[w];
+        }
+        __syncthreads(); /* before it is written again */
     }
 
-    /* The first segment of a warp of the block. Neighbouring segments, which may all be long, go to different blocks.
-     */
-    __device__ uint64_t first_of(uint64_t round, unsigned warp) const {
-        return ((round * blockDim.x / 32 + warp) * gridDim.x + blockIdx.x) << (5 - log_size);
-    }
-
-    /* Reduces long segments: first those of warps, which take turns, and then those of the block. */
-    __device__ void reduce_long(uint64_t round) const {
-        const unsigned warps = blockDim.x / 32;
-#pragma unroll 1
-        for (unsigned team = 32, turn = 0; team != 0; team = team == 32 ? blockDim.x : 0)
-#pragma unroll 1
-            for (unsigned warp = 0; warp < warps; ++warp)
-#pragma unroll 1
-                for (unsigned left = (team == 32 ? long_ones.of_warp : long_ones.of_block)[warp]; left != 0;
-                     left &= left - 1) {
-                    const unsigned lane = static_cast<unsigned>(__ffs(static_cast<int>(left))) - 1;
-                    if (team > 32 || turn++ % warps == threadIdx.x / 32)
-                        reduce_by(team, first_of(round, warp) + (lane >> log_size));
-                }
-        __syncthreads(); /* before long_ones is written again */
-    }
-
-    __device__ void reduce_by_groups(uint64_t round) const {
-        const unsigned size = 1u << log_size, lane = threadIdx.x % size;
-        const uint64_t segment = first_of(round, threadIdx.x / 32) + threadIdx.x % 32 / size;
-        const segment_range r = range_of(segment);
-        const bool is_long = r.count > longest_of_lane * size && r.count > longest_of_group;
-        const V x = reduce_group<M>(in.template read<ahead>(r.first, is_long ? 0 : r.count, lane, size), log_size);
-        if (lane == 0 && segment < segments && !is_long)
-            write(segment, r, x);
-        if (!__syncthreads_or(is_long))
+    /* Counts slices; each thread has a segment. Where segments overlap, there may be more slices than places, and
+     * slices become longer. */
+    __device__ void count_slices() {
+        team = blockDim.x;
+        next = blockIdx.x;
+        before = threadIdx.x;
+        all = static_cast<unsigned>(segments);
+        ahead = range_of(threadIdx.x);
+        mine = before < all ? slices_of(ahead.count) : 0;
+        if (!__syncthreads_or(mine > 1))
             return;
-        const unsigned of_warp_mask = __ballot_sync(~0u, is_long && lane == 0 && r.count <= longest_of_warp),
-                       of_block_mask = __ballot_sync(~0u, is_long && lane == 0 && r.count > longest_of_warp);
-        if (threadIdx.x % 32 == 0) {
-            long_ones.of_warp[threadIdx.x / 32] = of_warp_mask;
-            long_ones.of_block[threadIdx.x / 32] = of_block_mask;
+        scan();
+        while (all > args.groups.room) {
+            if (threadIdx.x == 0)
+                ++shared.log_slice;
+            __syncthreads();
+            mine = mine > 0 ? slices_of(ahead.count) : 0;
+            scan();
+        }
+    }
+
+    __device__ bool next_of_few(piece &p) {
+        if (next >= all)
+            return false;
+        if (next - before < mine)
+            shared.taken = slice_of(threadIdx.x, ahead, mine, next - before, before);
+        __syncthreads();
+        p = shared.taken;
+        next += gridDim.x;
+        return true;
+    }
+
+    /* ---- Many segments ---- */
+
+    __device__ uint64_t groups_of_grid() const {
+        return uint64_t{gridDim.x * blockDim.x} >> args.groups.log_size;
+    }
+
+    /* The segment of a thread's group. Neighbouring warps' segments, which may all be long, go to different blocks. */
+    __device__ uint64_t segment_of(uint64_t round, unsigned thread) const {
+        const uint64_t warp = (round * blockDim.x / 32 + thread / 32) * gridDim.x + blockIdx.x;
+        return (warp << 5 | thread % 32) >> args.groups.log_size;
+    }
+
+    __device__ uint64_t add_to_word(uint64_t n) const {
+        return entry::word(words()[0]).fetch_add(n, cuda::memory_order_relaxed);
+    }
+
+    /* Takes places in the list for slices of a segment, and returns the first. */
+    __device__ unsigned places_for(uint64_t segment, segment_range r) const {
+        const unsigned slices = slices_of(r.count);
+        if (slices > list_room || !entry::fits(segment, r))
+            return no_place;
+        const uint64_t place = add_to_word(slices) % one_passed;
+        return place + slices <= list_room ? static_cast<unsigned>(place) : no_place;
+    }
+
+    /* Lists the segments of those lanes that have long ones. Returns whether the list has no room for the lane's. */
+    __device__ bool finds_no_room(bool has_long, uint64_t segment, segment_range r) const {
+        const unsigned place = has_long ? places_for(segment, r) : no_place;
+#pragma unroll 1
+        for (unsigned left = __ballot_sync(~0u, place != no_place); left != 0; left &= left - 1) {
+            const int lane = __ffs(static_cast<int>(left)) - 1;
+            const unsigned first = __shfl_sync(~0u, place, lane);
+            const uint64_t number = __shfl_sync(~0u, segment, lane);
+            const segment_range whole = {__shfl_sync(~0u, r.first, lane), __shfl_sync(~0u, r.count, lane)};
+            const unsigned slices = slices_of(whole.count);
+            for (unsigned i = threadIdx.x % 32; i < slices; i += 32)
+                entry::write(entry_at(first + i), slice_of(number, whole, slices, i, first));
+        }
+        return has_long && place == no_place;
+    }
+
+    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. */
+    __device__ void sort_long(bool has_long, uint64_t segment, segment_range r) const {
+        const bool is_cut = has_long && cuts() && slices_of(r.count) > 1;
+        bool by_block = has_long && r.count > longest_of_warp && !is_cut;
+        if (__any_sync(~0u, is_cut))
+            by_block |= finds_no_room(is_cut, segment, r);
+        if (by_block)
+            shared.longs[small_threads - 1 - atomicAdd(&shared.of_block, 1)] = static_cast<uint16_t>(threadIdx.x);
+        else if (has_long && !is_cut)
+            shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(threadIdx.x);
+    }
+
+    /* Tells other blocks that this one lists no more. Returns how many slices are listed. All threads call it; `word`
+     * is what thread 0 has found where it added one_passed. */
+    __device__ unsigned end_of_listing(uint64_t word) const {
+        if (threadIdx.x == 0) {
+            shared.listed = static_cast<unsigned>(min(word % one_passed, uint64_t{list_room}));
+            if (word / one_passed == gridDim.x - 1)
+                *words() = 0;
         }
         __syncthreads();
-        reduce_long(round);
+        return shared.listed;
+    }
+
+    /* Reduces a segment for each group, and finds out which are longer. Returns whether there is more to do in this
+     * round. */
+    __device__ bool reduce_by_groups(uint64_t round, bool is_last_round) {
+        const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x % size;
+        const uint64_t segment = segment_of(round, threadIdx.x);
+        const segment_range r = ahead;
+        const bool is_long = r.count > longest_of_lane * size && r.count > longest_of_group;
+        if (__any_sync(~0u, is_long))
+            sort_long(is_long && lane == 0, segment, r);
+        bool has_more = __syncthreads_or(is_long);
+        const bool passes = cuts() && is_last_round;
+        uint64_t word = 0;
+        if (passes && threadIdx.x == 0)
+            word = add_to_word(one_passed); /* which arrives while elements are read */
+        if (!is_last_round)
+            ahead = range_of(segment_of(round + 1, threadIdx.x));
+        const unsigned count = is_long ? 0 : static_cast<unsigned>(r.count);
+        const V x = reduce_group<M>(in.template read<elements_ahead>(r.first, count, lane, size), args.groups.log_size);
+        if (lane == 0 && segment < segments && !is_long)
+            write(segment, r, x);
+        if (passes) {
+            all = end_of_listing(word);
+            has_more |= all > 0;
+        }
+        team = 32;
+        next = threadIdx.x / 32;
+        return has_more;
+    }
+
+    __device__ piece long_one(uint64_t round, unsigned i) const {
+        const uint64_t segment = segment_of(round, shared.longs[i]);
+        const segment_range r = range_of(segment);
+        return {segment, r.first, r.count, cuts() ? slices_of(r.count) : 1, 0, no_place};
+    }
+
+    /* The nearest entry of the list, from the block's first one on, or no_place. */
+    __device__ unsigned find_entry() const {
+        const unsigned start = blockIdx.x % all;
+        if (threadIdx.x == 0)
+            shared.nearest = no_place;
+        __syncthreads();
+        for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
+            if (entry::word(entry_at(i)[1]).load(cuda::memory_order_relaxed) != 0)
+                atomicMin(&shared.nearest, i < start ? i + all - start : i - start);
+        }
+        __syncthreads();
+        const unsigned distance = shared.nearest;
+        return distance == no_place ? no_place : (start + distance) % all;
+    }
+
+    /* Takes a slice from the list. The first attempt is made without a look at the entry. */
+    __device__ bool takes_slice(piece &p) {
+#pragma unroll 1
+        while (all > 0) {
+            const unsigned at = next++ == shared.of_block ? blockIdx.x % all : find_entry();
+            if (at == no_place)
+                break;
+            if (threadIdx.x == 0)
+                shared.taken = entry::take(entry_at(at));
+            __syncthreads();
+            p = shared.taken;
+            if (p.slices > 0)
+                return true;
+        }
+        return false;
+    }
+
+    __device__ bool next_of_many(uint64_t round, piece &p) {
+        if (team == 32) {
+            if (next < shared.of_warps) {
+                p = long_one(round, next);
+                next += blockDim.x / 32;
+                return true;
+            }
+            team = blockDim.x;
+            next = 0;
+        }
+        __syncthreads(); /* before of_warp is written again */
+        if (next < shared.of_block) {
+            p = long_one(round, small_threads - 1 - next++);
+            return true;
+        }
+        return takes_slice(p);
+    }
+
+    __device__ void clear_lists() const {
+        __syncthreads();
+        if (threadIdx.x == 0)
+            shared.of_warps = shared.of_block = 0;
+        __syncthreads();
     }
 
   public:
-    __device__ small_worker(const dpr_segment_args &a, V *shared_values, long_segments &shared)
-        : args(a), of_warp(shared_values), long_ones(shared), in(a.run.in), segments(dpr_segment_count(&a.list)),
-          log_size(a.groups.log_size) {}
+    __device__ small_worker(const dpr_segment_args &a, small_shared<V> &s)
+        : args(a), shared(s), in(a.run.in), segments(dpr_segment_count(&a.list)) {}
 
-    __device__ void reduce_all() const {
-        const uint64_t groups = log_size > 5 ? gridDim.x : uint64_t{gridDim.x * blockDim.x} >> log_size;
+    __device__ void reduce_all() {
+        const uint64_t at_a_time = by_blocks() ? segments : groups_of_grid();
+        if (!by_blocks())
+            ahead = range_of(segment_of(0, threadIdx.x));
 #pragma unroll 1
-        for (uint64_t round = 0; round * groups < segments; ++round)
-            if (log_size > 5)
-                reduce_by(blockDim.x, round * groups + blockIdx.x);
-            else
-                reduce_by_groups(round);
+        for (uint64_t round = 0; round * at_a_time < segments; ++round) {
+            if (by_blocks())
+                count_slices();
+            else if (!reduce_by_groups(round, (round + 1) * at_a_time >= segments))
+                continue;
+            piece p;
+#pragma unroll 1
+            while (by_blocks() ? next_of_few(p) : next_of_many(round, p))
+                reduce(p);
+            if (!by_blocks())
+                clear_lists();
+        }
     }
 };
 
 template <class M>
-__global__ void __launch_bounds__(most_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
-    __shared__ typename partial<M>::type of_warp[most_warps];
-    __shared__ long_segments long_ones;
+__global__ void __launch_bounds__(small_threads, 2) small_kernel(const __grid_constant__ dpr_segment_args args) {
+    __shared__ small_shared<typename partial<M>::type> shared;
     let_next_launch();
+    if (threadIdx.x == 0) {
+        shared.of_warps = shared.of_block = 0;
+        shared.log_slice = args.groups.log_slice;
+    }
+    __syncthreads();
     wait_for_work_before();
-    small_worker<M>(args, of_warp, long_ones).reduce_all();
+    small_worker<M>(args, shared).reduce_all();
 }
 
 struct small_family {
@@ -142,7 +500,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "reduces segments alone";
     if (key->f.partial)
         return "writes no partial results";
-    return caps->gpu.max_threads_per_block < most_threads ? "needs blocks of 1024 threads" : nullptr;
+    return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 512 threads" : nullptr;
 }
 
 /* On an H100, most arrays of 2^16 elements of F32 take 3 us, and those take 5 to 11 us whose elements are in few
@@ -153,40 +511,70 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), most_threads, 0, 1, 0, nullptr};
+    return {kernels::of(key), small_threads, 0, 2, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
     dpr_launch_limits limits = {};
-    limits.threads = most_threads;
+    limits.threads = small_threads;
     limits.max_blocks = resident.blocks;
     limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
     return limits;
 }
 
-/* The logarithm of the threads of a block for a segment of average length: one for each eight elements. */
-unsigned log_block_for(uint64_t average) {
-    unsigned log = 8;
-    while (log < 10 && average > uint64_t{8} << log)
+uint64_t threads_of(const dpr_run *run) {
+    return uint64_t{small_threads} * static_cast<uint64_t>(run->limits.max_blocks);
+}
+
+/* The logarithm of the threads of a block for a segment of average length, if each segment has one; otherwise that of a
+ * group of up to 32 threads. A thread of a block reads the length of one segment. */
+uint32_t log_size_of(const dpr_run *run) {
+    const uint64_t segments = run->segments->count, threads = threads_of(run);
+    const uint32_t log_block = run->count / segments > average_of_256 ? 9 : 8;
+    if (segments <= std::min(uint64_t{1} << log_block, threads >> log_block))
+        return log_block;
+    uint32_t log = 0;
+    while (log < 5 && segments <= threads >> (log + 1))
         ++log;
     return log;
 }
 
-/* Each segment has a block, if there are so few; otherwise a group of up to 32 threads. */
-int launch(const dpr_run *run) {
-    const uint64_t segments = run->segments->count, threads = uint64_t{most_threads} * run->limits.max_blocks;
-    const unsigned log_block = log_block_for(run->count / segments);
-    const bool by_blocks = segments <= threads >> log_block;
+/* There are places for the slices of all segments that do not overlap. */
+dpr_segment_groups groups_of(const dpr_run *run) {
     dpr_segment_groups groups = {};
-    while (groups.log_size < 5 && segments <= threads >> (groups.log_size + 1))
-        ++groups.log_size;
-    if (by_blocks)
-        groups.log_size = log_block;
+    groups.log_size = log_size_of(run);
+    groups.log_slice = log_least_slice;
+    while (groups.log_slice < entry::count_bits - 1 && run->count >> groups.log_slice > most_slices)
+        ++groups.log_slice;
+    groups.longest = static_cast<uint32_t>(std::max(longest_of_block, uint64_t{2} << groups.log_slice));
+    if (run->count > groups.longest)
+        groups.room = groups.log_size > 5
+                          ? static_cast<uint32_t>(std::min(most_slices + run->segments->count, uint64_t{most_places}))
+                          : list_room;
+    return groups;
+}
+
+size_t workspace_bytes(const dpr_run *run) {
+    return size_t{groups_of(run).room} * largest_small;
+}
+
+/* Blocks of `threads` threads for what the launch divides: slices, or groups. */
+uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threads) {
+    const uint64_t segments = run->segments->count, of_block = threads >> groups.log_size,
+                   slices = groups.room > 0 ? run->count >> groups.log_slice : 0;
+    return groups.log_size > 5 ? segments + slices : (segments + of_block - 1) / of_block;
+}
+
+int launch(const dpr_run *run) {
+    const dpr_segment_groups groups = groups_of(run);
+    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks);
     dpr_launch launch = {};
     launch.entry = kernels::of(&run->key);
-    launch.threads = by_blocks ? 1u << log_block : 512;
-    const uint64_t of_block = by_blocks ? 1 : launch.threads >> groups.log_size;
-    launch.blocks = static_cast<unsigned>(std::min((segments + of_block - 1) / of_block, threads / launch.threads));
+    launch.threads = groups.log_size > 5 ? 1u << groups.log_size : small_threads;
+    while (groups.log_size <= 5 && launch.threads > least_threads && blocks_of(run, groups, launch.threads / 2) <= most)
+        launch.threads /= 2;
+    launch.blocks =
+        static_cast<unsigned>(std::min(blocks_of(run, groups, launch.threads), threads_of(run) / launch.threads));
     return dpr_launch_segments(&launch, run, groups);
 }
 
@@ -196,13 +584,15 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_segments_small;
 const dpr_strategy dpr_segments_small = {
     .name = "segments.small",
-    .text = "as many threads for each segment as there are; a block for long ones",
+    .text = "as many threads for each segment as there are; long ones in slices",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .segmented = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
+    .workspace_bytes = dpr::workspace_bytes,
 };
