@@ -22,8 +22,7 @@ template <class M> class segment_reader {
         Pack p[N];
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
-            if (k * step < left)
-                p[k] = packs[k * step];
+            p[k] = k * step < left ? packs[k * step] : Pack();
         /* Chains of additions are short, so that few of them round. */
         constexpr unsigned chains = M::exchanges_lanes ? size : 1;
         typename R::type a[chains];

@@ -24,13 +24,15 @@ namespace {
 /* ---- What is to be tuned ---- */
 
 /* Threads of the largest and the smallest block. */
-constexpr unsigned small_threads = 512, least_threads = 128;
+constexpr unsigned small_threads = 512, least_threads = 256;
 
 /* A block has 512 threads instead of 256 for segments that are longer on average. */
 constexpr uint64_t average_of_256 = 2048;
 
-/* Elements, and vectors, that a thread loads at a time. */
-constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
+/* Elements, and vectors, that a thread loads at a time. There are no registers for more vectors where accumulators have
+ * indices. */
+constexpr unsigned elements_ahead = 4;
+template <class M> constexpr unsigned vectors_ahead = M::holds_index ? 4 : 8;
 
 /* The most elements that a lane of a group reads; that a few lanes read, which find most of them in the cache; and that
  * a warp reads. */
@@ -104,9 +106,11 @@ struct entry {
 template <class V> struct small_shared {
     V of_warp[small_threads / 32], of_slice;
     piece taken;
-    unsigned log_slice, of_warps, of_block, listed, nearest; /* segments for warps, and for the block; listed slices */
-    unsigned slices[small_threads / 32];                     /* of the segments of each warp's threads */
-    uint16_t longs[small_threads]; /* threads that have met segments for warps and, from the end, for the block */
+    unsigned log_slice;
+    unsigned slices[small_threads / 32]; /* of the segments of each warp's threads */
+    unsigned of_warps, of_block;         /* segments that are long for a group: those for warps, and for the block */
+    uint16_t longs[small_threads];       /* the threads that have met them: for warps, and from the end for the block */
+    unsigned listed, nearest;            /* slices in the list; distance of the nearest one that nobody has taken */
 };
 
 /* ---- The kernel ---- */
@@ -132,7 +136,12 @@ template <class M> class small_worker {
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
     __device__ bool cuts() const { return args.groups.room > 0; }
     __device__ uint64_t size_of_slice() const { return uint64_t{1} << shared.log_slice; }
-    __device__ uint64_t *words() const { return static_cast<uint64_t *>(args.run.scratch); }
+
+    /* Atomics on memory that the compiler knows to be global are one instruction. */
+    __device__ uint64_t *words() const {
+        __builtin_assume(__isGlobal(args.run.scratch));
+        return static_cast<uint64_t *>(args.run.scratch);
+    }
     __device__ uint64_t *entry_at(unsigned i) const { return words() + entries_at + 2 * i; }
     __device__ V *values() const { return static_cast<V *>(args.run.workspace); }
 
@@ -212,7 +221,7 @@ template <class M> class small_worker {
         for (bool reads = true;;) {
             if (reads) {
                 const uint64_t size = is_whole || p.left < size_of_slice() ? p.left : size_of_slice();
-                x = in.template read_vectors<vectors_ahead>(p.first, static_cast<unsigned>(size), lane, team);
+                x = in.template read_vectors<vectors_ahead<M>>(p.first, static_cast<unsigned>(size), lane, team);
             }
             x = merge(x);
             if (is_whole)
@@ -309,7 +318,7 @@ template <class M> class small_worker {
     }
 
     __device__ uint64_t add_to_word(uint64_t n) const {
-        return entry::word(words()[0]).fetch_add(n, cuda::memory_order_relaxed);
+        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n);
     }
 
     /* Takes places in the list for slices of a segment, and returns the first. */
