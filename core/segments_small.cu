@@ -29,14 +29,12 @@ constexpr unsigned small_threads = 512, least_threads = 256;
 /* A block has 512 threads instead of 256 for segments that are longer on average. */
 constexpr uint64_t average_of_256 = 2048;
 
-/* Elements, and vectors, that a thread loads at a time. There are no registers for more vectors where accumulators have
- * indices. */
-constexpr unsigned elements_ahead = 4;
-template <class M> constexpr unsigned vectors_ahead = M::holds_index ? 4 : 8;
+/* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
+constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
 
 /* The most elements that a lane of a group reads; that a few lanes read, which find most of them in the cache; and that
  * a warp reads. */
-constexpr unsigned longest_of_lane = 4, longest_of_group = 64, longest_of_warp = 2048;
+constexpr unsigned longest_of_lane = 4, longest_of_group = 64, longest_of_warp = 1024;
 
 /* The most elements that a block reads alone, if two slices are not longer; the shortest slice, as a logarithm; and the
  * most slices that the elements of an array would fill. */
@@ -221,7 +219,7 @@ template <class M> class small_worker {
         for (bool reads = true;;) {
             if (reads) {
                 const uint64_t size = is_whole || p.left < size_of_slice() ? p.left : size_of_slice();
-                x = in.template read_vectors<vectors_ahead<M>>(p.first, static_cast<unsigned>(size), lane, team);
+                x = in.template read_vectors<vectors_ahead>(p.first, static_cast<unsigned>(size), lane, team);
             }
             x = merge(x);
             if (is_whole)
