@@ -47,9 +47,14 @@ constexpr unsigned log_least_slice = 11;
  * listed slices and, from `one_passed` on, blocks that list no more; entries of the list follow. Whoever takes an entry
  * zeroes it, tickets return to zero with their segment's last slice, and the last block to pass zeroes the word. */
 constexpr unsigned list_room = 384, entries_at = 2, tickets_behind_list = 2 * (entries_at + 2 * list_room);
-constexpr unsigned most_places = DPR_SCRATCH_BYTES / sizeof(unsigned);
 constexpr uint64_t one_passed = uint64_t{1} << 48;
-static_assert(tickets_behind_list + list_room <= most_places);
+
+/* Places for values of slices: enough for segments that do not overlap if each thread of a block has one. */
+constexpr unsigned places_of_few = most_slices + small_threads;
+
+static_assert(list_room <= places_of_few);
+static_assert((tickets_behind_list + list_room) * sizeof(unsigned) <= DPR_SCRATCH_BYTES);
+static_assert(places_of_few * sizeof(unsigned) <= DPR_SCRATCH_BYTES);
 
 /* What a block or a warp reduces: a segment, or one slice of it. */
 struct piece {
@@ -546,7 +551,6 @@ uint32_t log_size_of(const dpr_run *run) {
     return log;
 }
 
-/* There are places for the slices of all segments that do not overlap. */
 dpr_segment_groups groups_of(const dpr_run *run) {
     dpr_segment_groups groups = {};
     groups.log_size = log_size_of(run);
@@ -555,21 +559,24 @@ dpr_segment_groups groups_of(const dpr_run *run) {
         ++groups.log_slice;
     groups.longest = static_cast<uint32_t>(std::max(longest_of_block, uint64_t{2} << groups.log_slice));
     if (run->count > groups.longest)
-        groups.room = groups.log_size > 5
-                          ? static_cast<uint32_t>(std::min(most_slices + run->segments->count, uint64_t{most_places}))
-                          : list_room;
+        groups.room = groups.log_size > 5 ? places_of_few : list_room;
     return groups;
 }
 
+/* The same for few and many segments. */
 size_t workspace_bytes(const dpr_run *run) {
-    return size_t{groups_of(run).room} * largest_small;
+    return groups_of(run).room > 0 ? size_t{places_of_few} * largest_small : 0;
 }
 
-/* Blocks of `threads` threads for what the launch divides: slices, or groups. */
+/* Blocks of `threads` threads for what the launch divides: slices, or groups. Groups have at least as many blocks as
+ * the elements fill of the shortest slices: neighbouring warps' segments go to different blocks, and what is long for a
+ * warp is for one block. */
 uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threads) {
-    const uint64_t segments = run->segments->count, of_block = threads >> groups.log_size,
-                   slices = groups.room > 0 ? run->count >> groups.log_slice : 0;
-    return groups.log_size > 5 ? segments + slices : (segments + of_block - 1) / of_block;
+    const uint64_t segments = run->segments->count;
+    if (groups.log_size > 5)
+        return segments + (groups.room > 0 ? run->count >> groups.log_slice : 0);
+    const uint64_t of_block = threads >> groups.log_size;
+    return std::max((segments + of_block - 1) / of_block, uint64_t{run->count} >> log_least_slice);
 }
 
 int launch(const dpr_run *run) {
