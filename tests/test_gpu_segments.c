@@ -685,6 +685,8 @@ TEST(GpuSegments, small_cuts_long_ones_that_overlap) {
     for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
         for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
+            if (p >= 3 && counts[k] >= 600) /* because the reference takes long */
+                continue;
             s.op = cut_pairs[p].op;
             s.dtype = cut_pairs[p].dtype;
             make_elements(&s, 0);
