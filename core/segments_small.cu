@@ -128,12 +128,12 @@ template <class M> class small_worker {
     const segment_reader<M> in;
     const uint64_t segments;
 
-    segment_range ahead = {0, 0}; /* the thread's next segment; its only one if segments are few */
-    unsigned team = 32;           /* threads that reduce the next piece together */
-    unsigned next = 0;            /* number of the next slice, or of the next segment in a list of the block */
-    unsigned all = 0;             /* slices of all segments, or in the list */
+    unsigned team = 32; /* threads that reduce the next piece together */
+    unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
+    unsigned all = 0;   /* slices of all segments, or in the list */
 
-    /* Of few segments: slices of the thread's segment, and of those before it. */
+    /* Of few segments: the thread's segment, its slices, and those of segments before it. */
+    segment_range own = {0, 0};
     unsigned mine = 0, before = 0;
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
@@ -150,6 +150,15 @@ template <class M> class small_worker {
 
     __device__ segment_range range_of(uint64_t segment) const {
         return segment < segments ? dpr::range_of(args.list, segment) : segment_range{0, 0};
+    }
+
+    /* Brings the numbers of a segment to L2. No instruction waits for them, as one would for a load that is used behind
+     * branches. */
+    __device__ void prefetch_range(uint64_t segment) const {
+        if (segment >= segments)
+            return;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(segment_numbers(args.list.begins, args.list.dtype).at(segment)));
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(segment_numbers(args.list.ends, args.list.dtype).at(segment)));
     }
 
     /* ---- Slices ---- */
@@ -283,8 +292,8 @@ template <class M> class small_worker {
         next = blockIdx.x;
         before = threadIdx.x;
         all = static_cast<unsigned>(segments);
-        ahead = range_of(threadIdx.x);
-        mine = before < all ? slices_of(ahead.count) : 0;
+        own = range_of(threadIdx.x);
+        mine = before < all ? slices_of(own.count) : 0;
         if (!__syncthreads_or(mine > 1))
             return;
         scan();
@@ -292,7 +301,7 @@ template <class M> class small_worker {
             if (threadIdx.x == 0)
                 ++shared.log_slice;
             __syncthreads();
-            mine = mine > 0 ? slices_of(ahead.count) : 0;
+            mine = mine > 0 ? slices_of(own.count) : 0;
             scan();
         }
     }
@@ -301,7 +310,7 @@ template <class M> class small_worker {
         if (next >= all)
             return false;
         if (next - before < mine)
-            shared.taken = slice_of(threadIdx.x, ahead, mine, next - before, before);
+            shared.taken = slice_of(threadIdx.x, own, mine, next - before, before);
         __syncthreads();
         p = shared.taken;
         next += gridDim.x;
@@ -378,7 +387,7 @@ template <class M> class small_worker {
     __device__ bool reduce_by_groups(uint64_t round, bool is_last_round) {
         const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x % size;
         const uint64_t segment = segment_of(round, threadIdx.x);
-        const segment_range r = ahead;
+        const segment_range r = range_of(segment);
         const bool is_long = r.count > longest_of_lane * size && r.count > longest_of_group;
         if (__any_sync(~0u, is_long))
             sort_long(is_long && lane == 0, segment, r);
@@ -388,7 +397,7 @@ template <class M> class small_worker {
         if (passes && threadIdx.x == 0)
             word = add_to_word(one_passed); /* which arrives while elements are read */
         if (!is_last_round)
-            ahead = range_of(segment_of(round + 1, threadIdx.x));
+            prefetch_range(segment_of(round + 1, threadIdx.x));
         const unsigned count = is_long ? 0 : static_cast<unsigned>(r.count);
         const V x = reduce_group<M>(in.template read<elements_ahead>(r.first, count, lane, size), args.groups.log_size);
         if (lane == 0 && segment < segments && !is_long)
@@ -471,8 +480,6 @@ template <class M> class small_worker {
 
     __device__ void reduce_all() {
         const uint64_t at_a_time = by_blocks() ? segments : groups_of_grid();
-        if (!by_blocks())
-            ahead = range_of(segment_of(0, threadIdx.x));
 #pragma unroll 1
         for (uint64_t round = 0; round * at_a_time < segments; ++round) {
             if (by_blocks())
