@@ -52,7 +52,7 @@ enum {
 };
 
 /* What strategies for segments tell their kernels. segments.group sets all members (segments_rounds.cuh);
- * segments.small sets `log_size`, `room`, `longest` and `log_slice`, segments.split `which` and `room`, and
+ * segments.small sets all but `which` and `slices`, segments.split `which` and `room`, and
  * segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
@@ -62,6 +62,7 @@ typedef struct dpr_segment_groups {
     uint32_t slices;   /* of all long segments together, about: each has at least one, so there may be more */
     uint32_t longest;  /* the most elements of a segment that is not long */
     uint32_t log_slice; /* logarithm of the elements of a slice, to the base 2 */
+    uint32_t ordinary;  /* the elements that segments of a block have at least, on average, unless others are long */
 } dpr_segment_groups;
 
 /* The arguments of kernels of segments. */

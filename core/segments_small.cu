@@ -7,7 +7,7 @@
  * values of all of them in their order. How a segment is cut depends on lengths and on the launch alone, so the bits of
  * a result do not depend on timing. There are two ways to share slices:
  *
- * - If there are few segments, every block reads all lengths, and takes slices by their numbers.
+ * - If there are at most 32 segments, every warp reads all lengths, and blocks take slices by their numbers.
  * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
  *   segments takes slices that it finds there. Help is an offer: a block ends only when it finds no slice in the list,
  *   so the block that has listed a segment takes what others have left, and no block waits for another. */
@@ -23,38 +23,51 @@ namespace {
 
 /* ---- What is to be tuned ---- */
 
-/* Threads of the largest and the smallest block. */
-constexpr unsigned small_threads = 512, least_threads = 256;
+/* Threads of the largest block; and of the largest and the smallest one for groups of its threads. */
+constexpr unsigned small_threads = 1024, most_of_groups = 512, least_of_groups = 256;
 
-/* A block has 512 threads instead of 256 for segments that are longer on average. */
-constexpr uint64_t average_of_256 = 2048;
+/* A segment has a block if there are few, or if they are longer on average than the first number of elements. The block
+ * has 512 threads instead of 256 above the second one, and 1024 above the third one in arrays of few elements. */
+constexpr uint64_t few_segments = 32, average_of_block = 512, average_of_512 = 2048, average_of_1024 = 8192,
+                   few_elements = 1 << 17;
 
 /* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
 constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
 
-/* The most elements that a lane of a group reads; that a few lanes read, which find most of them in the cache; and that
- * a warp reads. */
-constexpr unsigned longest_of_lane = 4, longest_of_group = 64, longest_of_warp = 1024;
+/* The most elements that a lane of a group reads; that one lane alone and that a few lanes read, which find most of
+ * them in the cache; and that a warp reads. */
+constexpr unsigned longest_of_lane = 4, longest_of_one = 32, longest_of_group = 64, longest_of_warp = 1024;
 
-/* The most elements that a block reads alone, if two slices are not longer; the shortest slice, as a logarithm; and the
- * most slices that the elements of an array would fill. */
-constexpr uint64_t longest_of_block = 8192, most_slices = 256;
+/* The most bytes that a block reads alone, if two slices are not longer: for each of its threads if segments are few,
+ * and otherwise in total. To share a segment takes about as long as a block takes for this. */
+constexpr uint64_t longest_of_thread = 128, longest_of_block = 65536;
+
+/* The shortest slice, as a logarithm; and the most slices that the elements of an array would fill. */
 constexpr unsigned log_least_slice = 11;
+constexpr uint64_t most_slices = 256;
+
+/* How often a block looks for slices if its own segments are so short that others must be long. */
+constexpr unsigned most_looks = 6;
 
 /* ---- Shared state ---- */
 
-/* Scratch memory has a ticket for each segment that is cut. Where segments are many, it begins with a word that counts
- * listed slices and, from `one_passed` on, blocks that list no more; entries of the list follow. Whoever takes an entry
- * zeroes it, tickets return to zero with their segment's last slice, and the last block to pass zeroes the word. */
+/* Scratch memory has a ticket for each segment that is cut. Where segments are many, it begins with a word, and entries
+ * of the list follow. The word counts slices that are combined, slices that are listed, and blocks that list no more.
+ * Whoever takes an entry zeroes it, and tickets return to zero with their segment's last slice. Whoever completes the
+ * word zeroes it. */
 constexpr unsigned list_room = 384, entries_at = 2, tickets_behind_list = 2 * (entries_at + 2 * list_room);
-constexpr uint64_t one_passed = uint64_t{1} << 48;
+constexpr int counter_bits = 26;
+constexpr uint64_t one_listed = uint64_t{1} << counter_bits, one_passed = one_listed << counter_bits;
 
-/* Places for values of slices: enough for segments that do not overlap if each thread of a block has one. */
-constexpr unsigned places_of_few = most_slices + small_threads;
+/* The most threads of a grid, because each may once try to list a segment after the list is full. */
+constexpr uint64_t most_listers = one_listed / (list_room + 1);
 
-static_assert(list_room <= places_of_few);
+/* Places for values of slices of few segments: enough for segments that do not overlap. */
+constexpr unsigned places_of_few = most_slices + few_segments;
+
+static_assert(places_of_few < list_room);
+static_assert(most_listers / least_of_groups < UINT64_MAX / one_passed);
 static_assert((tickets_behind_list + list_room) * sizeof(unsigned) <= DPR_SCRATCH_BYTES);
-static_assert(places_of_few * sizeof(unsigned) <= DPR_SCRATCH_BYTES);
 
 /* What a block or a warp reduces: a segment, or one slice of it. */
 struct piece {
@@ -109,12 +122,23 @@ struct entry {
 template <class V> struct small_shared {
     V of_warp[small_threads / 32], of_slice;
     piece taken;
-    unsigned log_slice;
-    unsigned slices[small_threads / 32]; /* of the segments of each warp's threads */
-    unsigned of_warps, of_block;         /* segments that are long for a group: those for warps, and for the block */
-    uint16_t longs[small_threads];       /* the threads that have met them: for warps, and from the end for the block */
-    unsigned listed, nearest;            /* slices in the list; distance of the nearest one that nobody has taken */
+    unsigned of_warps, of_block;   /* segments that are long for a group: those for warps, and for the block */
+    uint16_t longs[small_threads]; /* the threads that have met them: for warps, and from the end for the block */
+    bool is_full;                  /* the list has had no room for a segment */
+    int missing;                   /* elements that the block's segments would have if they were of ordinary length */
+    unsigned listed, nearest;      /* slices in the list; distance of the nearest one that nobody has taken */
 };
+
+/* The sum of all lanes' numbers. */
+__device__ int sum_of_lanes(int x) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(~0u, x);
+#else
+    for (int delta = 16; delta > 0; delta /= 2)
+        x += __shfl_xor_sync(~0u, x, delta);
+    return x;
+#endif
+}
 
 /* ---- The kernel ---- */
 
@@ -131,14 +155,19 @@ template <class M> class small_worker {
     unsigned team = 32; /* threads that reduce the next piece together */
     unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
     unsigned all = 0;   /* slices of all segments, or in the list */
+    unsigned log_slice;
 
-    /* Of few segments: the thread's segment, its slices, and those of segments before it. */
+    /* The segment of the lane, where segments are few, or of the thread's group; of few ones, its slices and those of
+     * segments before it. Of many ones, whether the group has yet to reduce it as a piece. */
     segment_range own = {0, 0};
     unsigned mine = 0, before = 0;
+    bool has_own = false;
+    uint64_t word = 0; /* what thread 0 has found where the block passed, or has combined a segment */
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
     __device__ bool cuts() const { return args.groups.room > 0; }
-    __device__ uint64_t size_of_slice() const { return uint64_t{1} << shared.log_slice; }
+    __device__ bool are_few() const { return args.groups.room == places_of_few; }
+    __device__ uint64_t size_of_slice() const { return uint64_t{1} << log_slice; }
 
     /* Atomics on memory that the compiler knows to be global are one instruction. */
     __device__ uint64_t *words() const {
@@ -167,17 +196,17 @@ template <class M> class small_worker {
         const uint64_t size = size_of_slice();
         if (count <= args.groups.longest || count <= size)
             return 1;
-        return static_cast<unsigned>((count + size - 1) >> shared.log_slice);
+        return static_cast<unsigned>((count + size - 1) >> log_slice);
     }
 
     __device__ piece slice_of(uint64_t segment, segment_range r, unsigned slices, unsigned slice,
                               unsigned place) const {
-        const uint64_t skipped = uint64_t{slice} << shared.log_slice, left = r.count - skipped, size = size_of_slice();
+        const uint64_t skipped = uint64_t{slice} << log_slice, left = r.count - skipped, size = size_of_slice();
         return {segment, r.first + skipped, slices > 1 && left > size ? size : left, slices, slice, place};
     }
 
     __device__ unsigned *ticket_of(const piece &p) const {
-        return static_cast<unsigned *>(args.run.scratch) + (by_blocks() ? 0 : tickets_behind_list) + p.place;
+        return static_cast<unsigned *>(args.run.scratch) + (are_few() ? 0 : tickets_behind_list) + p.place;
     }
 
     /* Stores the value of a slice. Returns true to all threads of the block that stores a segment's last one. */
@@ -188,9 +217,12 @@ template <class M> class small_worker {
     }
 
     /* The value of the slices that a thread combines. */
-    __device__ V gather(const piece &p) const {
-        if (threadIdx.x == 0)
+    __device__ V gather(const piece &p) {
+        if (threadIdx.x == 0) {
             *ticket_of(p) = 0;
+            if (!are_few())
+                word = add_to_word(p.slices); /* which arrives while values are read */
+        }
         typename M::acc a = M::identity();
 #pragma unroll 1
         for (unsigned i = threadIdx.x; i < p.slices; i += blockDim.x)
@@ -223,7 +255,7 @@ template <class M> class small_worker {
     }
 
     /* Reduces a piece. There is one place that reads and one that merges, because the code is long. */
-    __device__ void reduce(piece p) const {
+    __device__ void reduce(piece p) {
         const unsigned lane = threadIdx.x & (team - 1);
         const segment_range whole = {p.first, p.left};
         typename M::acc kept = M::identity();
@@ -255,6 +287,8 @@ template <class M> class small_worker {
         }
         if (lane == 0)
             write(p.segment, p.slices == 1 ? whole : range_of(p.segment), x);
+        if (threadIdx.x == 0 && p.place != no_place && !are_few())
+            settle(word);
     }
 
     __device__ void write(uint64_t segment, segment_range r, V x) const {
@@ -263,56 +297,37 @@ template <class M> class small_worker {
 
     /* ---- Few segments ---- */
 
-    /* Sets `before` and `all` from what all threads have in `mine`. */
-    __device__ void scan() {
-        const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        unsigned sum = mine;
-#pragma unroll
-        for (unsigned delta = 1; delta < 32; delta *= 2) {
-            const unsigned other = __shfl_up_sync(~0u, sum, delta);
-            sum += lane < delta ? 0 : other;
-        }
-        if (lane == 31)
-            shared.slices[warp] = sum;
-        __syncthreads();
-        before = sum - mine;
-        all = 0;
-#pragma unroll 1
-        for (unsigned w = 0; w < blockDim.x / 32; ++w) {
-            before += w < warp ? shared.slices[w] : 0;
-            all += shared.slices[w];
-        }
-        __syncthreads(); /* before it is written again */
-    }
-
-    /* Counts slices; each thread has a segment. Where segments overlap, there may be more slices than places, and
-     * slices become longer. */
+    /* Counts slices; each lane has a segment. Where segments overlap, there may be more slices than places, and slices
+     * become longer. */
     __device__ void count_slices() {
+        const unsigned lane = threadIdx.x % 32;
         team = blockDim.x;
         next = blockIdx.x;
-        before = threadIdx.x;
-        all = static_cast<unsigned>(segments);
-        own = range_of(threadIdx.x);
-        mine = before < all ? slices_of(own.count) : 0;
-        if (!__syncthreads_or(mine > 1))
-            return;
-        scan();
-        while (all > args.groups.room) {
-            if (threadIdx.x == 0)
-                ++shared.log_slice;
-            __syncthreads();
-            mine = mine > 0 ? slices_of(own.count) : 0;
-            scan();
+        own = range_of(lane);
+#pragma unroll 1
+        for (;; ++log_slice) {
+            mine = lane < segments ? slices_of(own.count) : 0;
+            unsigned sum = mine;
+#pragma unroll
+            for (unsigned delta = 1; delta < 32; delta *= 2) {
+                const unsigned other = __shfl_up_sync(~0u, sum, delta);
+                sum += lane < delta ? 0 : other;
+            }
+            before = sum - mine;
+            all = __shfl_sync(~0u, sum, 31);
+            if (all <= places_of_few)
+                break;
         }
     }
 
     __device__ bool next_of_few(piece &p) {
         if (next >= all)
             return false;
-        if (next - before < mine)
-            shared.taken = slice_of(threadIdx.x, own, mine, next - before, before);
-        __syncthreads();
-        p = shared.taken;
+        __syncthreads(); /* before of_warp is written again */
+        const int lane = __ffs(static_cast<int>(__ballot_sync(~0u, next - before < mine))) - 1;
+        const segment_range r = {__shfl_sync(~0u, own.first, lane), __shfl_sync(~0u, own.count, lane)};
+        const unsigned place = __shfl_sync(~0u, before, lane);
+        p = slice_of(static_cast<unsigned>(lane), r, __shfl_sync(~0u, mine, lane), next - place, place);
         next += gridDim.x;
         return true;
     }
@@ -325,21 +340,50 @@ template <class M> class small_worker {
 
     /* The segment of a thread's group. Neighbouring warps' segments, which may all be long, go to different blocks. */
     __device__ uint64_t segment_of(uint64_t round, unsigned thread) const {
+        if (by_blocks())
+            return round * gridDim.x + blockIdx.x;
         const uint64_t warp = (round * blockDim.x / 32 + thread / 32) * gridDim.x + blockIdx.x;
         return (warp << 5 | thread % 32) >> args.groups.log_size;
     }
 
+    /* Adds to the word, and returns the sum. */
     __device__ uint64_t add_to_word(uint64_t n) const {
-        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n);
+        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n) + n;
     }
 
-    /* Takes places in the list for slices of a segment, and returns the first. */
+    static __device__ uint64_t listed_in(uint64_t word) {
+        return word % one_passed / one_listed;
+    }
+    static __device__ bool is_done(uint64_t word) {
+        return listed_in(word) == word % one_listed;
+    }
+
+    /* Zeroes the word if it will not change any more. Only one sum is the last one. */
+    __device__ void settle(uint64_t sum) const {
+        if (sum / one_passed == gridDim.x && is_done(sum))
+            *words() = 0;
+    }
+
+    __device__ uint64_t look() const {
+        return entry::word(*words()).load(cuda::memory_order_relaxed);
+    }
+
+    static __device__ unsigned entries_in(uint64_t word) {
+        return static_cast<unsigned>(min(listed_in(word), uint64_t{list_room}));
+    }
+
+    /* Takes places in the list for slices of a segment, and returns the first. Slices without a place are counted as
+     * combined. A block that has found no room does not try again, so that counters do not overflow. */
     __device__ unsigned places_for(uint64_t segment, segment_range r) const {
         const unsigned slices = slices_of(r.count);
-        if (slices > list_room || !entry::fits(segment, r))
+        if (shared.is_full || slices > list_room || !entry::fits(segment, r))
             return no_place;
-        const uint64_t place = add_to_word(slices) % one_passed;
-        return place + slices <= list_room ? static_cast<unsigned>(place) : no_place;
+        const unsigned place = static_cast<unsigned>(listed_in(add_to_word(slices * one_listed))) - slices;
+        if (place + slices <= list_room)
+            return place;
+        shared.is_full = true;
+        add_to_word(slices);
+        return no_place;
     }
 
     /* Lists the segments of those lanes that have long ones. Returns whether the list has no room for the lane's. */
@@ -370,45 +414,82 @@ template <class M> class small_worker {
             shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(threadIdx.x);
     }
 
-    /* Tells other blocks that this one lists no more. Returns how many slices are listed. All threads call it; `word`
-     * is what thread 0 has found where it added one_passed. */
-    __device__ unsigned end_of_listing(uint64_t word) const {
+    /* Returns how many slices are listed. All threads call it. */
+    __device__ unsigned find_list() const {
         if (threadIdx.x == 0) {
-            shared.listed = static_cast<unsigned>(min(word % one_passed, uint64_t{list_room}));
-            if (word / one_passed == gridDim.x - 1)
-                *words() = 0;
+            settle(word);
+            uint64_t last = word;
+            unsigned looks = shared.missing > 0 ? most_looks : 0;
+#pragma unroll 1
+            for (; looks > 0 && last / one_passed < gridDim.x && last != 0 && is_done(last); --looks)
+                last = look();
+            shared.listed = is_done(last) ? 0 : entries_in(last);
         }
         __syncthreads();
         return shared.listed;
     }
 
-    /* Reduces a segment for each group, and finds out which are longer. Returns whether there is more to do in this
-     * round. */
-    __device__ bool reduce_by_groups(uint64_t round, bool is_last_round) {
-        const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x % size;
+    __device__ bool is_last(uint64_t round) const {
+        return (round + 1) * groups_of_grid() >= segments;
+    }
+
+    /* Tells other blocks that this one lists no more. The answer arrives while elements are read. */
+    __device__ void pass() {
+        if (threadIdx.x == 0)
+            word = add_to_word(one_passed);
+    }
+
+    /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without segments
+     * waits for those of others. */
+    __device__ void count_missing(uint64_t segment) const {
+        const bool counts = threadIdx.x % (1u << args.groups.log_size) == 0 && segment < segments;
+        const int lacks =
+            counts ? static_cast<int>(args.groups.ordinary) - static_cast<int>(min(own.count, uint64_t{1} << 20)) : 0;
+        const int sum = sum_of_lanes(lacks);
+        if (threadIdx.x % 32 == 0 && sum != 0)
+            atomicAdd(&shared.missing, sum);
+        if (threadIdx.x == 0 && by_blocks() && segment >= segments)
+            shared.missing = 1;
+    }
+
+    __device__ bool is_long_for_group() const {
+        const unsigned log_size = args.groups.log_size;
+        return own.count > longest_of_lane << log_size
+               && own.count > (log_size > 0 ? longest_of_group : longest_of_one);
+    }
+
+    /* Reads the ranges of a round, and reduces a segment for each group of less than a block. Returns whether there is
+     * more to do in this round. */
+    __device__ bool begin_round(uint64_t round) {
+        const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x & (size - 1);
         const uint64_t segment = segment_of(round, threadIdx.x);
-        const segment_range r = range_of(segment);
-        const bool is_long = r.count > longest_of_lane * size && r.count > longest_of_group;
-        if (__any_sync(~0u, is_long))
-            sort_long(is_long && lane == 0, segment, r);
-        bool has_more = __syncthreads_or(is_long);
-        const bool passes = cuts() && is_last_round;
-        uint64_t word = 0;
-        if (passes && threadIdx.x == 0)
-            word = add_to_word(one_passed); /* which arrives while elements are read */
-        if (!is_last_round)
-            prefetch_range(segment_of(round + 1, threadIdx.x));
-        const unsigned count = is_long ? 0 : static_cast<unsigned>(r.count);
-        const V x = reduce_group<M>(in.template read<elements_ahead>(r.first, count, lane, size), args.groups.log_size);
-        if (lane == 0 && segment < segments && !is_long)
-            write(segment, r, x);
-        if (passes) {
-            all = end_of_listing(word);
-            has_more |= all > 0;
+        own = range_of(segment);
+        team = by_blocks() ? size : 32;
+        next = by_blocks() ? 0 : threadIdx.x / 32;
+        if (by_blocks() && !cuts()) {
+            has_own = segment < segments;
+            return has_own;
         }
-        team = 32;
-        next = threadIdx.x / 32;
-        return has_more;
+        const bool is_long = by_blocks() ? slices_of(own.count) > 1 : is_long_for_group();
+        has_own = by_blocks() ? segment < segments && !is_long : size == 32 && is_long && own.count <= longest_of_warp;
+        if (__any_sync(~0u, is_long && !has_own))
+            sort_long(is_long && !has_own && lane == 0, segment, own);
+        const bool passes = cuts() && is_last(round);
+        if (passes)
+            count_missing(segment);
+        const bool has_more = __syncthreads_or(is_long);
+        if (passes)
+            pass();
+        else if (cuts())
+            prefetch_range(segment_of(round + 1, threadIdx.x));
+        if (by_blocks())
+            return true;
+        const unsigned count = is_long ? 0 : static_cast<unsigned>(own.count);
+        const V x =
+            reduce_group<M>(in.template read<elements_ahead>(own.first, count, lane, size), args.groups.log_size);
+        if (lane == 0 && segment < segments && !is_long)
+            write(segment, own, x);
+        return has_more || passes;
     }
 
     __device__ piece long_one(uint64_t round, unsigned i) const {
@@ -417,30 +498,36 @@ template <class M> class small_worker {
         return {segment, r.first, r.count, cuts() ? slices_of(r.count) : 1, 0, no_place};
     }
 
-    /* The nearest entry of the list, from the block's first one on, or no_place. */
-    __device__ unsigned find_entry() const {
+    /* The nearest entry of the list, from the block's first one on, or no_place. Sees whether the list has grown. */
+    __device__ unsigned find_entry() {
         const unsigned start = blockIdx.x % all;
         if (threadIdx.x == 0)
             shared.nearest = no_place;
         __syncthreads();
+        const uint64_t seen = threadIdx.x == 0 ? look() : 0;
         for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
             if (entry::word(entry_at(i)[1]).load(cuda::memory_order_relaxed) != 0)
                 atomicMin(&shared.nearest, i < start ? i + all - start : i - start);
         }
+        if (threadIdx.x == 0)
+            shared.listed = entries_in(seen);
         __syncthreads();
-        const unsigned distance = shared.nearest;
-        return distance == no_place ? no_place : (start + distance) % all;
+        const unsigned distance = shared.nearest, at = distance == no_place ? no_place : (start + distance) % all;
+        all = shared.listed;
+        return at;
     }
 
     /* Takes a slice from the list. The first attempt is made without a look at the entry. */
     __device__ bool takes_slice(piece &p) {
+        if (next == shared.of_block)
+            all = find_list();
 #pragma unroll 1
         while (all > 0) {
-            const unsigned at = next++ == shared.of_block ? blockIdx.x % all : find_entry();
-            if (at == no_place)
+            const unsigned known = all, at = next++ == shared.of_block ? blockIdx.x % all : find_entry();
+            if (at == no_place && all <= known)
                 break;
             if (threadIdx.x == 0)
-                shared.taken = entry::take(entry_at(at));
+                shared.taken = at == no_place ? piece{0, 0, 0, 0, 0, 0} : entry::take(entry_at(at));
             __syncthreads();
             p = shared.taken;
             if (p.slices > 0)
@@ -450,6 +537,11 @@ template <class M> class small_worker {
     }
 
     __device__ bool next_of_many(uint64_t round, piece &p) {
+        if (has_own) {
+            has_own = false;
+            p = {segment_of(round, threadIdx.x), own.first, own.count, 1, 0, no_place};
+            return true;
+        }
         if (team == 32) {
             if (next < shared.of_warps) {
                 p = long_one(round, next);
@@ -464,7 +556,7 @@ template <class M> class small_worker {
             p = long_one(round, small_threads - 1 - next++);
             return true;
         }
-        return takes_slice(p);
+        return cuts() && is_last(round) && takes_slice(p);
     }
 
     __device__ void clear_lists() const {
@@ -476,33 +568,34 @@ template <class M> class small_worker {
 
   public:
     __device__ small_worker(const dpr_segment_args &a, small_shared<V> &s)
-        : args(a), shared(s), in(a.run.in), segments(dpr_segment_count(&a.list)) {}
+        : args(a), shared(s), in(a.run.in), segments(dpr_segment_count(&a.list)), log_slice(a.groups.log_slice) {}
 
     __device__ void reduce_all() {
-        const uint64_t at_a_time = by_blocks() ? segments : groups_of_grid();
+        const uint64_t at_a_time = are_few() ? segments : groups_of_grid();
 #pragma unroll 1
         for (uint64_t round = 0; round * at_a_time < segments; ++round) {
-            if (by_blocks())
+            if (are_few())
                 count_slices();
-            else if (!reduce_by_groups(round, (round + 1) * at_a_time >= segments))
+            else if (!begin_round(round))
                 continue;
             piece p;
 #pragma unroll 1
-            while (by_blocks() ? next_of_few(p) : next_of_many(round, p))
+            while (are_few() ? next_of_few(p) : next_of_many(round, p))
                 reduce(p);
-            if (!by_blocks())
+            if (!are_few() && !is_last(round))
                 clear_lists();
         }
     }
 };
 
 template <class M>
-__global__ void __launch_bounds__(small_threads, 2) small_kernel(const __grid_constant__ dpr_segment_args args) {
+__global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
     __shared__ small_shared<typename partial<M>::type> shared;
     let_next_launch();
     if (threadIdx.x == 0) {
         shared.of_warps = shared.of_block = 0;
-        shared.log_slice = args.groups.log_slice;
+        shared.is_full = false;
+        shared.missing = 0;
     }
     __syncthreads();
     wait_for_work_before();
@@ -519,7 +612,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "reduces segments alone";
     if (key->f.partial)
         return "writes no partial results";
-    return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 512 threads" : nullptr;
+    return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 1024 threads" : nullptr;
 }
 
 /* On an H100, most arrays of 2^16 elements of F32 take 3 us, and those take 5 to 11 us whose elements are in few
@@ -530,7 +623,7 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), small_threads, 0, 2, 0, nullptr};
+    return {kernels::of(key), small_threads, 0, 1, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -542,20 +635,31 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency re
 }
 
 uint64_t threads_of(const dpr_run *run) {
-    return uint64_t{small_threads} * static_cast<uint64_t>(run->limits.max_blocks);
+    return std::min(uint64_t{small_threads} * static_cast<uint64_t>(run->limits.max_blocks), most_listers);
 }
 
 /* The logarithm of the threads of a block for a segment of average length, if each segment has one; otherwise that of a
- * group of up to 32 threads. A thread of a block reads the length of one segment. */
+ * group of up to 32 threads. */
 uint32_t log_size_of(const dpr_run *run) {
-    const uint64_t segments = run->segments->count, threads = threads_of(run);
-    const uint32_t log_block = run->count / segments > average_of_256 ? 9 : 8;
-    if (segments <= std::min(uint64_t{1} << log_block, threads >> log_block))
+    const uint64_t segments = run->segments->count, threads = threads_of(run), average = run->count / segments;
+    const uint32_t log_block = average <= average_of_512                                 ? 8
+                               : average <= average_of_1024 || run->count > few_elements ? 9
+                                                                                         : 10;
+    if (segments <= threads >> log_block && (segments <= few_segments || average > average_of_block))
         return log_block;
     uint32_t log = 0;
     while (log < 5 && segments <= threads >> (log + 1))
         ++log;
     return log;
+}
+
+/* The elements that a segment of ordinary length has at least, on average over the segments of a block: three standard
+ * deviations less than the average if lengths are uniformly distributed. */
+uint32_t ordinary_of(const dpr_run *run, uint32_t log_size) {
+    const uint64_t average = std::min(run->count / run->segments->count, uint64_t{1} << 20);
+    const uint32_t log_of_block = log_size > 5 ? 0 : 9 - log_size;
+    const uint64_t deviation = average >> std::max(1u, log_of_block / 2 - 1);
+    return static_cast<uint32_t>(average - std::min(average, std::max(uint64_t{1}, deviation)));
 }
 
 dpr_segment_groups groups_of(const dpr_run *run) {
@@ -564,15 +668,19 @@ dpr_segment_groups groups_of(const dpr_run *run) {
     groups.log_slice = log_least_slice;
     while (groups.log_slice < entry::count_bits - 1 && run->count >> groups.log_slice > most_slices)
         ++groups.log_slice;
-    groups.longest = static_cast<uint32_t>(std::max(longest_of_block, uint64_t{2} << groups.log_slice));
+    const bool are_few = groups.log_size > 5 && run->segments->count <= few_segments;
+    const uint64_t bytes = are_few ? longest_of_thread << groups.log_size : longest_of_block;
+    groups.longest = static_cast<uint32_t>(
+        std::max(bytes / dpr_dtype_size(dpr_key_dtype(&run->key)), uint64_t{2} << groups.log_slice));
     if (run->count > groups.longest)
-        groups.room = groups.log_size > 5 ? places_of_few : list_room;
+        groups.room = are_few ? places_of_few : list_room;
+    groups.ordinary = ordinary_of(run, groups.log_size);
     return groups;
 }
 
 /* The same for few and many segments. */
 size_t workspace_bytes(const dpr_run *run) {
-    return groups_of(run).room > 0 ? size_t{places_of_few} * largest_small : 0;
+    return groups_of(run).room > 0 ? size_t{list_room} * largest_small : 0;
 }
 
 /* Blocks of `threads` threads for what the launch divides: slices, or groups. Groups have at least as many blocks as
@@ -580,8 +688,10 @@ size_t workspace_bytes(const dpr_run *run) {
  * warp is for one block. */
 uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threads) {
     const uint64_t segments = run->segments->count;
+    if (groups.room == places_of_few)
+        return segments + (run->count >> groups.log_slice);
     if (groups.log_size > 5)
-        return segments + (groups.room > 0 ? run->count >> groups.log_slice : 0);
+        return std::max(segments, groups.room > 0 ? uint64_t{run->count} >> groups.log_slice : 0);
     const uint64_t of_block = threads >> groups.log_size;
     return std::max((segments + of_block - 1) / of_block, uint64_t{run->count} >> log_least_slice);
 }
@@ -591,8 +701,9 @@ int launch(const dpr_run *run) {
     const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks);
     dpr_launch launch = {};
     launch.entry = kernels::of(&run->key);
-    launch.threads = groups.log_size > 5 ? 1u << groups.log_size : small_threads;
-    while (groups.log_size <= 5 && launch.threads > least_threads && blocks_of(run, groups, launch.threads / 2) <= most)
+    launch.threads = groups.log_size > 5 ? 1u << groups.log_size : most_of_groups;
+    while (groups.log_size <= 5 && launch.threads > least_of_groups
+           && blocks_of(run, groups, launch.threads / 2) <= most)
         launch.threads /= 2;
     launch.blocks =
         static_cast<unsigned>(std::min(blocks_of(run, groups, launch.threads), threads_of(run) / launch.threads));
