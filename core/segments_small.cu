@@ -26,10 +26,9 @@ namespace {
 /* Threads of the largest block; and of the largest and the smallest one for groups of its threads. */
 constexpr unsigned small_threads = 1024, most_of_groups = 512, least_of_groups = 256;
 
-/* A segment has a block if there are few, or if they are longer on average than the first number of elements. The block
- * has 512 threads instead of 256 above the second one, and 1024 above the third one in arrays of few elements. */
-constexpr uint64_t few_segments = 32, average_of_block = 512, average_of_512 = 2048, average_of_1024 = 8192,
-                   few_elements = 1 << 17;
+/* Each segment has a block if there are few, or if they have more bytes on average than the first number. The block has
+ * 512 threads instead of 256 above the second number, and 1024 above the third one if it can read them alone. */
+constexpr uint64_t few_segments = 32, bytes_of_block = 2048, bytes_of_512 = 8192, bytes_of_1024 = 32768;
 
 /* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
 constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
@@ -641,11 +640,11 @@ uint64_t threads_of(const dpr_run *run) {
 /* The logarithm of the threads of a block for a segment of average length, if each segment has one; otherwise that of a
  * group of up to 32 threads. */
 uint32_t log_size_of(const dpr_run *run) {
-    const uint64_t segments = run->segments->count, threads = threads_of(run), average = run->count / segments;
-    const uint32_t log_block = average <= average_of_512                                 ? 8
-                               : average <= average_of_1024 || run->count > few_elements ? 9
-                                                                                         : 10;
-    if (segments <= threads >> log_block && (segments <= few_segments || average > average_of_block))
+    const uint64_t segments = run->segments->count, threads = threads_of(run);
+    const uint64_t bytes = run->count / segments * dpr_dtype_size(dpr_key_dtype(&run->key));
+    const bool is_large = bytes > bytes_of_1024 && bytes <= longest_of_thread * small_threads;
+    const uint32_t log_block = bytes <= bytes_of_512 ? 8 : is_large ? 10 : 9;
+    if (segments <= threads >> log_block && (segments <= few_segments || bytes > bytes_of_block))
         return log_block;
     uint32_t log = 0;
     while (log < 5 && segments <= threads >> (log + 1))
@@ -698,7 +697,7 @@ uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threa
 
 int launch(const dpr_run *run) {
     const dpr_segment_groups groups = groups_of(run);
-    const uint64_t most = static_cast<uint64_t>(run->limits.max_blocks);
+    const uint64_t most = threads_of(run) / most_of_groups;
     dpr_launch launch = {};
     launch.entry = kernels::of(&run->key);
     launch.threads = groups.log_size > 5 ? 1u << groups.log_size : most_of_groups;

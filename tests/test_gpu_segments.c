@@ -584,16 +584,18 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
 
 /* ---- Segments that segments.small cuts into slices ---- */
 
-/* Two slices are never shorter than a segment that a block reads alone (segments_small.cu). */
+/* A block reads up to 64 KB alone, or up to 128 KB if there are few segments, and at least two slices
+ * (segments_small.cu). */
 static size_t some_long(size_t i) {
-    static const size_t of[] = {8191, 0, 8192, 1, 8193, 1023, 10240, 1024, 10241, 2049, 0, 0};
+    static const size_t of[] = {16383, 0,     16384, 1, 16385, 1023, 20480, 1024, 20481, 32768,
+                                0,     32769, 2049,  0, 8191,  0,    8192,  8193, 10240, 10241};
     return of[i % LENGTH(of)];
 }
 static size_t long_among_short(size_t i) {
     return i % 40 == 3 ? some_long(i / 40) : i % 13;
 }
 static size_t long_among_ones(size_t i) {
-    return i % 1500 == 700 ? 8192 + i % 3 : 1;
+    return i % 1500 == 700 ? (i % 2 ? 8192 : 16384) + i % 3 : 1;
 }
 /* One has half of 2^20 elements; others are few or many. */
 static size_t half_among_few(size_t i) {
