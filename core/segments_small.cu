@@ -156,12 +156,14 @@ template <class M> class small_worker {
     unsigned all = 0;   /* slices of all segments, or in the list */
     unsigned log_slice;
 
-    /* The segment of the lane, where segments are few, or of the thread's group; of few ones, its slices and those of
-     * segments before it. Of many ones, whether the group has yet to reduce it as a piece. */
+    /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
+     * yet to reduce it as a piece. */
     segment_range own = {0, 0};
-    unsigned mine = 0, before = 0;
     bool has_own = false;
-    uint64_t word = 0; /* what thread 0 has found where the block passed, or has combined a segment */
+
+    /* Of few segments, the slices of the lane's, and in the upper half those of segments before it. Of many ones, what
+     * thread 0 has found where the block passed, or has combined a segment. They share registers. */
+    uint64_t word = 0;
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
     __device__ bool cuts() const { return args.groups.room > 0; }
@@ -305,14 +307,14 @@ template <class M> class small_worker {
         own = range_of(lane);
 #pragma unroll 1
         for (;; ++log_slice) {
-            mine = lane < segments ? slices_of(own.count) : 0;
+            const unsigned mine = lane < segments ? slices_of(own.count) : 0;
             unsigned sum = mine;
 #pragma unroll
             for (unsigned delta = 1; delta < 32; delta *= 2) {
                 const unsigned other = __shfl_up_sync(~0u, sum, delta);
                 sum += lane < delta ? 0 : other;
             }
-            before = sum - mine;
+            word = uint64_t{sum - mine} << 32 | mine;
             all = __shfl_sync(~0u, sum, 31);
             if (all <= places_of_few)
                 break;
@@ -323,6 +325,7 @@ template <class M> class small_worker {
         if (next >= all)
             return false;
         __syncthreads(); /* before of_warp is written again */
+        const unsigned mine = static_cast<unsigned>(word), before = static_cast<unsigned>(word >> 32);
         const int lane = __ffs(static_cast<int>(__ballot_sync(~0u, next - before < mine))) - 1;
         const segment_range r = {__shfl_sync(~0u, own.first, lane), __shfl_sync(~0u, own.count, lane)};
         const unsigned place = __shfl_sync(~0u, before, lane);
