@@ -52,13 +52,19 @@ enum {
 };
 
 /* What strategies for segments tell their kernels. segments.group sets all members (segments_rounds.cuh);
- * segments.small sets `log_size`, segments.split `which` and `room`, and segments.bins `which`. */
+ * segments.small sets all but `which`, segments.split `which` and `room`, and segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
-    uint32_t room;     /* places in the list of long segments */
-    uint32_t slices;   /* of all long segments together, about: each has at least one, so there may be more */
-    uint32_t longest;  /* the most elements of a segment that is not long */
+    uint32_t room;     /* places in the list of long segments; for the values of slices in segments.small, where 0 means
+                          that no segment is cut */
+    union {
+        uint32_t slices;   /* of all long segments together, about: each has at least one, so there may be more */
+        uint32_t ordinary; /* in segments.small: the elements that a block's segments have at least, on average, unless
+                              other segments are long */
+    };
+    uint32_t longest;   /* the most elements of a segment that is not long */
+    uint32_t log_slice; /* logarithm of the elements of a slice, to the base 2 */
 } dpr_segment_groups;
 
 /* The arguments of kernels of segments. */

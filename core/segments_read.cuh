@@ -14,17 +14,15 @@ template <class M> class segment_reader {
 
     const T *array;
 
-    /* The value of up to `N` packs of elements, of type `Pack`, at places first, first + step ... Element 0 of the
-     * first pack has this index in the array. */
+    /* The value of up to `N` packs of elements, of type `Pack`, at places 0, step ..., before place `left`. Element 0
+     * of the first pack has this index in the array. */
     template <unsigned N, class Pack>
-    static __device__ typename M::acc add(const Pack *packs, uint64_t first, uint64_t end, unsigned step,
-                                          uint64_t index) {
+    static __device__ typename M::acc add(const Pack *packs, unsigned left, unsigned step, uint64_t index) {
         constexpr unsigned size = sizeof(Pack) / sizeof(T);
         Pack p[N];
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
-            if (first + k * step < end)
-                p[k] = packs[first + k * step];
+            p[k] = k * step < left ? packs[k * step] : Pack();
         /* Chains of additions are short, so that few of them round. */
         constexpr unsigned chains = M::exchanges_lanes ? size : 1;
         typename R::type a[chains];
@@ -34,7 +32,7 @@ template <class M> class segment_reader {
             a[c] = R::identity();
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
-            if (first + k * step < end) {
+            if (k * step < left) {
 #pragma unroll
                 for (unsigned e = 0; e < size; ++e)
                     if constexpr (cuda::std::is_same_v<Pack, T>)
@@ -48,39 +46,48 @@ template <class M> class segment_reader {
         return X::unpack(reduce_array<M>(x));
     }
 
+    /* The value of packs `lane`, `lane + step` ... of `count`, `N` of which are loaded at a time. */
+    template <unsigned N, class Pack>
+    static __device__ typename M::acc add_all(const Pack *packs, unsigned count, unsigned lane, unsigned step,
+                                              uint64_t index) {
+        constexpr unsigned size = sizeof(Pack) / sizeof(T);
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (unsigned i = lane; i < count; i += N * step)
+            a = M::merge(a, add<N>(packs + i, count - i, step, index + i * size));
+        return a;
+    }
+
   public:
     explicit __device__ segment_reader(const void *in) : array(static_cast<const T *>(in)) {}
 
-    /* The value of elements `lane`, `lane + step` ... of `count` elements from number `begin` on, of which `N` are
+    /* The value of elements `lane`, `lane + step` ... of `count` elements from number `begin` on. `N` of them are
      * loaded at a time. */
     template <unsigned N>
-    __device__ typename X::type read(uint64_t begin, uint64_t count, unsigned lane, unsigned step) const {
-        typename M::acc a = M::identity();
-#pragma unroll 1
-        for (uint64_t i = lane; i < count; i += N * step)
-            a = M::merge(a, add<N>(array + begin, i, count, step, begin + i));
-        return X::pack(a);
+    __device__ typename X::type read(uint64_t begin, unsigned count, unsigned lane, unsigned step) const {
+        return X::pack(add_all<N>(array + begin, count, lane, step, begin));
     }
 
-    /* The value of a thread's share of these elements. They are read as vectors, `N` at a time, where they lie on
-     * boundaries of vectors. */
+    /* The value of a thread's share of these elements, which at least 32 threads read. They are read as vectors, `N` at
+     * a time, where they lie on boundaries of vectors. */
     template <unsigned N>
-    __device__ typename X::type read_vectors(uint64_t begin, uint64_t count, unsigned lane, unsigned step) const {
-        const unsigned bytes = reinterpret_cast<uintptr_t>(array + begin) % sizeof(unit),
-                       head = (sizeof(unit) - bytes) % sizeof(unit) / sizeof(T);
-        if (unit::size == 1 || bytes % sizeof(T) != 0 || count < 2 * unit::size)
-            return read<N>(begin, count, lane, step);
-        const unit *units = reinterpret_cast<const unit *>(array + begin + head);
-        const uint64_t n = (count - head) / unit::size, rest = count - n * unit::size;
-        typename M::acc a = M::identity();
-#pragma unroll 1
-        for (uint64_t i = lane; i < n; i += N * step)
-            a = M::merge(a, add<N>(units, i, n, step, begin + head + i * unit::size));
-#pragma unroll 1
-        for (uint64_t i = lane; i < rest; i += step) {
-            const uint64_t at = begin + (i < head ? i : i + n * unit::size);
-            a = M::merge(a, X::unpack(X::of_element(array[at], at)));
+    __device__ typename X::type read_vectors(uint64_t begin, unsigned count, unsigned lane, unsigned step) const {
+        const T *const first = array + begin;
+        const unsigned bytes = reinterpret_cast<uintptr_t>(first) % sizeof(unit);
+        if constexpr (alignof(T) < sizeof(T)) {
+            if (bytes % sizeof(T) != 0)
+                return read<N>(begin, count, lane, step);
         }
+        const unsigned before = (sizeof(unit) - bytes) % sizeof(unit) / sizeof(T),
+                       head = before < count ? before : count, units = (count - head) / unit::size,
+                       rest = count - units * unit::size;
+        const unsigned at = lane < head ? lane : lane + units * unit::size;
+        T other = {};
+        if (lane < rest)
+            other = first[at];
+        typename M::acc a = add_all<N>(reinterpret_cast<const unit *>(first + head), units, lane, step, begin + head);
+        if (lane < rest)
+            a = M::merge(a, X::unpack(X::of_element(other, begin + at)));
         return X::pack(a);
     }
 };

@@ -1,7 +1,16 @@
 /* segments.small: as many threads for each segment as the device has for it, from one to a block. The warps of a block
  * share what is long for a group of its threads, and the whole block reduces what is long for a warp. So most short
  * arrays take as long as two reads from memory that wait for each other: of where segments begin and end, and of their
- * elements. */
+ * elements.
+ *
+ * Segments that are long for a block are cut into slices. The block that finishes a segment's last slice combines the
+ * values of all of them in their order. How a segment is cut depends on lengths and on the launch alone, so the bits of
+ * a result do not depend on timing. There are two ways to share slices:
+ *
+ * - If there are at most 32 segments, every warp reads all lengths, and blocks take slices by their numbers.
+ * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
+ *   segments takes slices that it finds there. Help is an offer: a block ends only when it finds no slice in the list,
+ *   so the block that has listed a segment takes what others have left, and no block waits for another. */
 #include <algorithm>
 
 #include "family.cuh"
@@ -12,124 +21,587 @@
 namespace dpr {
 namespace {
 
-constexpr unsigned most_warps = most_threads / 32;
+/* ---- What is to be tuned ---- */
 
-/* Which segments are long for a group of threads: a bit for the first lane of each group of every warp. */
-struct long_segments {
-    unsigned of_warp[most_warps], of_block[most_warps]; /* those that a warp reduces, and those that the block does */
+/* Threads of the largest block; and of the largest and the smallest one for groups of its threads. */
+constexpr unsigned small_threads = 1024, most_of_groups = 512, least_of_groups = 256;
+
+/* Each segment has a block if there are few, or if they have more bytes on average than the first number. The block has
+ * 512 threads instead of 256 above the second number, and 1024 above the third one if it can read them alone. */
+constexpr uint64_t few_segments = 32, bytes_of_block = 2048, bytes_of_512 = 8192, bytes_of_1024 = 32768;
+
+/* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
+constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
+
+/* The most elements that a lane of a group reads; that one lane alone and that a few lanes read, which find most of
+ * them in the cache; and that a warp reads. */
+constexpr unsigned longest_of_lane = 4, longest_of_one = 32, longest_of_group = 64, longest_of_warp = 1024;
+
+/* The most bytes that a block reads alone, if two slices are not longer: for each of its threads if segments are few,
+ * and otherwise in total. To share a segment takes about as long as a block takes for this. */
+constexpr uint64_t longest_of_thread = 128, longest_of_block = 65536;
+
+/* The shortest slice, as a logarithm; and the most slices that the elements of an array would fill. */
+constexpr unsigned log_least_slice = 11;
+constexpr uint64_t most_slices = 256;
+
+/* How often a block looks for slices if its own segments are so short that others must be long. */
+constexpr unsigned most_looks = 6;
+
+/* ---- Shared state ---- */
+
+/* Scratch memory has a ticket for each segment that is cut. Where segments are many, it begins with a word, and entries
+ * of the list follow. The word counts slices that are combined, slices that are listed, and blocks that list no more.
+ * Whoever takes an entry zeroes it, and tickets return to zero with their segment's last slice. Whoever completes the
+ * word zeroes it. */
+constexpr unsigned list_room = 384, entries_at = 2, tickets_behind_list = 2 * (entries_at + 2 * list_room);
+constexpr int counter_bits = 26;
+constexpr uint64_t one_listed = uint64_t{1} << counter_bits, one_passed = one_listed << counter_bits;
+
+/* The most threads of a grid, because each may once try to list a segment after the list is full. */
+constexpr uint64_t most_listers = one_listed / (list_room + 1);
+
+/* Places for values of slices of few segments: enough for segments that do not overlap. */
+constexpr unsigned places_of_few = most_slices + few_segments;
+
+static_assert(places_of_few < list_room);
+static_assert(most_listers / least_of_groups < UINT64_MAX / one_passed);
+static_assert((tickets_behind_list + list_room) * sizeof(unsigned) <= DPR_SCRATCH_BYTES);
+
+/* What a block or a warp reduces: a segment, or one slice of it. */
+struct piece {
+    uint64_t segment, first, left; /* first element; elements from it to the end of the slice or segment */
+    unsigned slices, slice;        /* of the segment; the number of this one */
+    unsigned place;                /* of the value of slice 0, or no_place: the block reduces all slices itself */
 };
+
+constexpr unsigned no_place = ~0u;
+
+/* An entry of the list: two words that are not zero. */
+struct entry {
+    static constexpr int slice_bits = 9, count_bits = 25;
+    static constexpr int first_bits = 64 - count_bits, segment_bits = 64 - 3 * slice_bits;
+    static_assert(list_room < 1 << slice_bits);
+
+    static __device__ bool fits(uint64_t segment, segment_range r) {
+        return segment >> segment_bits == 0 && (r.first + r.count) >> first_bits == 0;
+    }
+
+    using word = cuda::atomic_ref<uint64_t, cuda::thread_scope_device>;
+
+    static __device__ void write(uint64_t *to, const piece &p) {
+        const unsigned numbers = (p.place << slice_bits | p.slices) << slice_bits | p.slice;
+        word(to[0]).store(p.first << count_bits | p.left, cuda::memory_order_relaxed);
+        word(to[1]).store(p.segment << 3 * slice_bits | numbers, cuda::memory_order_relaxed);
+    }
+
+    /* Takes an entry. A piece without slices means that there is none, or that another block has taken it. The words
+     * are independent, so both accesses are in flight at once; the first one is repeated only if it came before the
+     * entry was written. */
+    static __device__ piece take(uint64_t *from) {
+        const word first(from[0]);
+        uint64_t range = first.load(cuda::memory_order_relaxed);
+        const uint64_t numbers = word(from[1]).exchange(0, cuda::memory_order_relaxed);
+        if (numbers == 0)
+            return {0, 0, 0, 0, 0, 0};
+        while (range == 0)
+            range = first.load(cuda::memory_order_relaxed);
+        first.store(0, cuda::memory_order_relaxed);
+        constexpr uint64_t mask = (1 << slice_bits) - 1, count_mask = (1 << count_bits) - 1;
+        return {numbers >> 3 * slice_bits,
+                range >> count_bits,
+                range & count_mask,
+                static_cast<unsigned>(numbers >> slice_bits & mask),
+                static_cast<unsigned>(numbers & mask),
+                static_cast<unsigned>(numbers >> 2 * slice_bits & mask)};
+    }
+};
+
+/* What the threads of a block share. */
+template <class V> struct small_shared {
+    V of_warp[small_threads / 32], of_slice;
+    piece taken;
+    unsigned of_warps, of_block;   /* segments that are long for a group: those for warps, and for the block */
+    uint16_t longs[small_threads]; /* the threads that have met them: for warps, and from the end for the block */
+    bool is_full;                  /* the list has had no room for a segment */
+    int missing;                   /* elements that the block's segments would have if they were of ordinary length */
+    unsigned listed, nearest;      /* slices in the list; distance of the nearest one that nobody has taken */
+};
+
+/* The sum of all lanes' numbers. */
+__device__ int sum_of_lanes(int x) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(~0u, x);
+#else
+    for (int delta = 16; delta > 0; delta /= 2)
+        x += __shfl_xor_sync(~0u, x, delta);
+    return x;
+#endif
+}
+
+/* ---- The kernel ---- */
 
 /* The code is short: with cold caches, instructions are waited for, too. */
 template <class M> class small_worker {
     using X = partial<M>;
     using V = typename X::type;
 
-    /* Elements, and vectors, that a thread loads at a time. */
-    static constexpr unsigned ahead = 4, vectors_ahead = 8;
-
-    /* The most elements that a lane reads; that a few lanes read, which find most of them in the cache; and that a warp
-     * reads. */
-    static constexpr unsigned longest_of_lane = 16, longest_of_group = 64, longest_of_warp = 2048;
-
     const dpr_segment_args &args;
-    V *const of_warp; /* in shared memory: room for a value of each warp */
-    long_segments &long_ones;
+    small_shared<V> &shared;
     const segment_reader<M> in;
     const uint64_t segments;
-    const unsigned log_size; /* of a group of threads; more than 5: it is the block */
+
+    unsigned team = 32; /* threads that reduce the next piece together */
+    unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
+    unsigned all = 0;   /* slices of all segments, or in the list */
+    unsigned log_slice;
+
+    /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
+     * yet to reduce it as a piece. */
+    segment_range own = {0, 0};
+    bool has_own = false;
+
+    /* Of few segments, the slices of the lane's, and in the upper half those of segments before it. Of many ones, what
+     * thread 0 has found where the block passed, or has combined a segment. They share registers. */
+    uint64_t word = 0;
+
+    __device__ bool by_blocks() const { return args.groups.log_size > 5; }
+    __device__ bool cuts() const { return args.groups.room > 0; }
+    __device__ bool are_few() const { return args.groups.room == places_of_few; }
+    __device__ uint64_t size_of_slice() const { return uint64_t{1} << log_slice; }
+
+    /* Atomics on memory that the compiler knows to be global are one instruction. */
+    __device__ uint64_t *words() const {
+        __builtin_assume(__isGlobal(args.run.scratch));
+        return static_cast<uint64_t *>(args.run.scratch);
+    }
+    __device__ uint64_t *entry_at(unsigned i) const { return words() + entries_at + 2 * i; }
+    __device__ V *values() const { return static_cast<V *>(args.run.workspace); }
 
     __device__ segment_range range_of(uint64_t segment) const {
         return segment < segments ? dpr::range_of(args.list, segment) : segment_range{0, 0};
+    }
+
+    /* Brings the numbers of a segment to L2. No instruction waits for them, as one would for a load that is used behind
+     * branches. */
+    __device__ void prefetch_range(uint64_t segment) const {
+        if (segment >= segments)
+            return;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(segment_numbers(args.list.begins, args.list.dtype).at(segment)));
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(segment_numbers(args.list.ends, args.list.dtype).at(segment)));
+    }
+
+    /* ---- Slices ---- */
+
+    __device__ unsigned slices_of(uint64_t count) const {
+        const uint64_t size = size_of_slice();
+        if (count <= args.groups.longest || count <= size)
+            return 1;
+        return static_cast<unsigned>((count + size - 1) >> log_slice);
+    }
+
+    __device__ piece slice_of(uint64_t segment, segment_range r, unsigned slices, unsigned slice,
+                              unsigned place) const {
+        const uint64_t skipped = uint64_t{slice} << log_slice, left = r.count - skipped, size = size_of_slice();
+        return {segment, r.first + skipped, slices > 1 && left > size ? size : left, slices, slice, place};
+    }
+
+    __device__ unsigned *ticket_of(const piece &p) const {
+        return static_cast<unsigned *>(args.run.scratch) + (are_few() ? 0 : tickets_behind_list) + p.place;
+    }
+
+    /* Stores the value of a slice. Returns true to all threads of the block that stores a segment's last one. */
+    __device__ bool stores_last(const piece &p, const V &x) const {
+        if (threadIdx.x == 0)
+            values()[p.place + p.slice] = x;
+        return last_to_arrive(ticket_of(p), p.slices);
+    }
+
+    /* The value of the slices that a thread combines. */
+    __device__ V gather(const piece &p) {
+        if (threadIdx.x == 0) {
+            *ticket_of(p) = 0;
+            if (!are_few())
+                word = add_to_word(p.slices); /* which arrives while values are read */
+        }
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < p.slices; i += blockDim.x)
+            a = M::merge(a, X::unpack(values()[p.place + i]));
+        return X::pack(a);
+    }
+
+    /* ---- Pieces ---- */
+
+    /* The value of the threads of a warp or of the block, valid in the first one. */
+    __device__ V merge(V x) const {
+        x = reduce_warp<M>(x);
+        if (team > 32) {
+            if (threadIdx.x % 32 == 0)
+                shared.of_warp[threadIdx.x / 32] = x;
+            __syncthreads();
+            if (threadIdx.x < 32)
+                x = reduce_warp<M>(threadIdx.x < team / 32 ? shared.of_warp[threadIdx.x] : X::identity());
+        }
+        return x;
+    }
+
+    /* Combines the value of a slice with those before, where gather() would do it. */
+    __device__ void keep(typename M::acc &kept, unsigned slice, const V &x) const {
+        if (threadIdx.x == 0)
+            shared.of_slice = x;
+        __syncthreads();
+        if (threadIdx.x == slice % blockDim.x)
+            kept = M::merge(kept, X::unpack(shared.of_slice));
+    }
+
+    /* Reduces a piece. There is one place that reads and one that merges, because the code is long. */
+    __device__ void reduce(piece p) {
+        const unsigned lane = threadIdx.x & (team - 1);
+        const segment_range whole = {p.first, p.left};
+        typename M::acc kept = M::identity();
+        bool is_whole = p.slices == 1;
+        V x = X::identity();
+#pragma unroll 1
+        for (bool reads = true;;) {
+            if (reads) {
+                const uint64_t size = is_whole || p.left < size_of_slice() ? p.left : size_of_slice();
+                x = in.template read_vectors<vectors_ahead>(p.first, static_cast<unsigned>(size), lane, team);
+            }
+            x = merge(x);
+            if (is_whole)
+                break;
+            if (p.place == no_place) {
+                keep(kept, p.slice, x);
+                p.first += size_of_slice();
+                p.left -= size_of_slice();
+                reads = ++p.slice < p.slices;
+                is_whole = !reads;
+                x = X::pack(kept);
+            } else {
+                if (!stores_last(p, x))
+                    return;
+                x = gather(p);
+                reads = false;
+                is_whole = true;
+            }
+        }
+        if (lane == 0)
+            write(p.segment, p.slices == 1 ? whole : range_of(p.segment), x);
+        if (threadIdx.x == 0 && p.place != no_place && !are_few())
+            settle(word);
     }
 
     __device__ void write(uint64_t segment, segment_range r, V x) const {
         write_segment<M>(args, segment, r.first, r.count, X::unpack(x));
     }
 
-    /* Reduces a segment by the calling warp, or by the block. */
-    __device__ void reduce_by(unsigned team, uint64_t segment) const {
-        const unsigned lane = threadIdx.x & (team - 1);
-        const segment_range r = range_of(segment);
-        V x = reduce_warp<M>(in.template read_vectors<vectors_ahead>(r.first, r.count, lane, team));
-        if (team > 32) {
-            if (threadIdx.x % 32 == 0)
-                of_warp[threadIdx.x / 32] = x;
-            __syncthreads();
-            x = threadIdx.x < team / 32 ? of_warp[threadIdx.x] : X::identity();
-            if (threadIdx.x < 32)
-                x = reduce_warp<M>(x);
-            __syncthreads(); /* before of_warp is written again */
+    /* ---- Few segments ---- */
+
+    /* Counts slices; each lane has a segment. Where segments overlap, there may be more slices than places, and slices
+     * become longer. */
+    __device__ void count_slices() {
+        const unsigned lane = threadIdx.x % 32;
+        team = blockDim.x;
+        next = blockIdx.x;
+        own = range_of(lane);
+#pragma unroll 1
+        for (;; ++log_slice) {
+            const unsigned mine = lane < segments ? slices_of(own.count) : 0;
+            unsigned sum = mine;
+#pragma unroll
+            for (unsigned delta = 1; delta < 32; delta *= 2) {
+                const unsigned other = __shfl_up_sync(~0u, sum, delta);
+                sum += lane < delta ? 0 : other;
+            }
+            word = uint64_t{sum - mine} << 32 | mine;
+            all = __shfl_sync(~0u, sum, 31);
+            if (all <= places_of_few)
+                break;
         }
-        if (lane == 0 && segment < segments)
-            write(segment, r, x);
     }
 
-    /* The first segment of a warp of the block. Neighbouring segments, which may all be long, go to different blocks.
-     */
-    __device__ uint64_t first_of(uint64_t round, unsigned warp) const {
-        return ((round * blockDim.x / 32 + warp) * gridDim.x + blockIdx.x) << (5 - log_size);
+    __device__ bool next_of_few(piece &p) {
+        if (next >= all)
+            return false;
+        __syncthreads(); /* before of_warp is written again */
+        const unsigned mine = static_cast<unsigned>(word), before = static_cast<unsigned>(word >> 32);
+        const int lane = __ffs(static_cast<int>(__ballot_sync(~0u, next - before < mine))) - 1;
+        const segment_range r = {__shfl_sync(~0u, own.first, lane), __shfl_sync(~0u, own.count, lane)};
+        const unsigned place = __shfl_sync(~0u, before, lane);
+        p = slice_of(static_cast<unsigned>(lane), r, __shfl_sync(~0u, mine, lane), next - place, place);
+        next += gridDim.x;
+        return true;
     }
 
-    /* Reduces long segments: first those of warps, which take turns, and then those of the block. */
-    __device__ void reduce_long(uint64_t round) const {
-        const unsigned warps = blockDim.x / 32;
-#pragma unroll 1
-        for (unsigned team = 32, turn = 0; team != 0; team = team == 32 ? blockDim.x : 0)
-#pragma unroll 1
-            for (unsigned warp = 0; warp < warps; ++warp)
-#pragma unroll 1
-                for (unsigned left = (team == 32 ? long_ones.of_warp : long_ones.of_block)[warp]; left != 0;
-                     left &= left - 1) {
-                    const unsigned lane = static_cast<unsigned>(__ffs(static_cast<int>(left))) - 1;
-                    if (team > 32 || turn++ % warps == threadIdx.x / 32)
-                        reduce_by(team, first_of(round, warp) + (lane >> log_size));
-                }
-        __syncthreads(); /* before long_ones is written again */
+    /* ---- Many segments ---- */
+
+    __device__ uint64_t groups_of_grid() const {
+        return uint64_t{gridDim.x * blockDim.x} >> args.groups.log_size;
     }
 
-    __device__ void reduce_by_groups(uint64_t round) const {
-        const unsigned size = 1u << log_size, lane = threadIdx.x % size;
-        const uint64_t segment = first_of(round, threadIdx.x / 32) + threadIdx.x % 32 / size;
-        const segment_range r = range_of(segment);
-        const bool is_long = r.count > longest_of_lane * size && r.count > longest_of_group;
-        const V x = reduce_group<M>(in.template read<ahead>(r.first, is_long ? 0 : r.count, lane, size), log_size);
-        if (lane == 0 && segment < segments && !is_long)
-            write(segment, r, x);
-        if (!__syncthreads_or(is_long))
-            return;
-        const unsigned of_warp_mask = __ballot_sync(~0u, is_long && lane == 0 && r.count <= longest_of_warp),
-                       of_block_mask = __ballot_sync(~0u, is_long && lane == 0 && r.count > longest_of_warp);
-        if (threadIdx.x % 32 == 0) {
-            long_ones.of_warp[threadIdx.x / 32] = of_warp_mask;
-            long_ones.of_block[threadIdx.x / 32] = of_block_mask;
+    /* The segment of a thread's group. Neighbouring warps' segments, which may all be long, go to different blocks. */
+    __device__ uint64_t segment_of(uint64_t round, unsigned thread) const {
+        if (by_blocks())
+            return round * gridDim.x + blockIdx.x;
+        const uint64_t warp = (round * blockDim.x / 32 + thread / 32) * gridDim.x + blockIdx.x;
+        return (warp << 5 | thread % 32) >> args.groups.log_size;
+    }
+
+    /* Adds to the word, and returns the sum. */
+    __device__ uint64_t add_to_word(uint64_t n) const {
+        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n) + n;
+    }
+
+    static __device__ uint64_t listed_in(uint64_t word) {
+        return word % one_passed / one_listed;
+    }
+    static __device__ bool is_done(uint64_t word) {
+        return listed_in(word) == word % one_listed;
+    }
+
+    /* Zeroes the word if it will not change any more. Only one sum is the last one. */
+    __device__ void settle(uint64_t sum) const {
+        if (sum / one_passed == gridDim.x && is_done(sum))
+            *words() = 0;
+    }
+
+    __device__ uint64_t look() const {
+        return entry::word(*words()).load(cuda::memory_order_relaxed);
+    }
+
+    static __device__ unsigned entries_in(uint64_t word) {
+        return static_cast<unsigned>(min(listed_in(word), uint64_t{list_room}));
+    }
+
+    /* Takes places in the list for slices of a segment, and returns the first. Slices without a place are counted as
+     * combined. A block that has found no room does not try again, so that counters do not overflow. */
+    __device__ unsigned places_for(uint64_t segment, segment_range r) const {
+        const unsigned slices = slices_of(r.count);
+        if (shared.is_full || slices > list_room || !entry::fits(segment, r))
+            return no_place;
+        const unsigned place = static_cast<unsigned>(listed_in(add_to_word(slices * one_listed))) - slices;
+        if (place + slices <= list_room)
+            return place;
+        shared.is_full = true;
+        add_to_word(slices);
+        return no_place;
+    }
+
+    /* Lists the segments of those lanes that have long ones. Returns whether the list has no room for the lane's. */
+    __device__ bool finds_no_room(bool has_long, uint64_t segment, segment_range r) const {
+        const unsigned place = has_long ? places_for(segment, r) : no_place;
+#pragma unroll 1
+        for (unsigned left = __ballot_sync(~0u, place != no_place); left != 0; left &= left - 1) {
+            const int lane = __ffs(static_cast<int>(left)) - 1;
+            const unsigned first = __shfl_sync(~0u, place, lane);
+            const uint64_t number = __shfl_sync(~0u, segment, lane);
+            const segment_range whole = {__shfl_sync(~0u, r.first, lane), __shfl_sync(~0u, r.count, lane)};
+            const unsigned slices = slices_of(whole.count);
+            for (unsigned i = threadIdx.x % 32; i < slices; i += 32)
+                entry::write(entry_at(first + i), slice_of(number, whole, slices, i, first));
+        }
+        return has_long && place == no_place;
+    }
+
+    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. */
+    __device__ void sort_long(bool has_long, uint64_t segment, segment_range r) const {
+        const bool is_cut = has_long && cuts() && slices_of(r.count) > 1;
+        bool by_block = has_long && r.count > longest_of_warp && !is_cut;
+        if (__any_sync(~0u, is_cut))
+            by_block |= finds_no_room(is_cut, segment, r);
+        if (by_block)
+            shared.longs[small_threads - 1 - atomicAdd(&shared.of_block, 1)] = static_cast<uint16_t>(threadIdx.x);
+        else if (has_long && !is_cut)
+            shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(threadIdx.x);
+    }
+
+    /* Returns how many slices are listed. All threads call it. */
+    __device__ unsigned find_list() const {
+        if (threadIdx.x == 0) {
+            settle(word);
+            uint64_t last = word;
+            unsigned looks = shared.missing > 0 ? most_looks : 0;
+#pragma unroll 1
+            for (; looks > 0 && last / one_passed < gridDim.x && last != 0 && is_done(last); --looks)
+                last = look();
+            shared.listed = is_done(last) ? 0 : entries_in(last);
         }
         __syncthreads();
-        reduce_long(round);
+        return shared.listed;
+    }
+
+    __device__ bool is_last(uint64_t round) const {
+        return (round + 1) * groups_of_grid() >= segments;
+    }
+
+    /* Tells other blocks that this one lists no more. The answer arrives while elements are read. */
+    __device__ void pass() {
+        if (threadIdx.x == 0)
+            word = add_to_word(one_passed);
+    }
+
+    /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without segments
+     * waits for those of others. */
+    __device__ void count_missing(uint64_t segment) const {
+        const bool counts = threadIdx.x % (1u << args.groups.log_size) == 0 && segment < segments;
+        const int lacks =
+            counts ? static_cast<int>(args.groups.ordinary) - static_cast<int>(min(own.count, uint64_t{1} << 20)) : 0;
+        const int sum = sum_of_lanes(lacks);
+        if (threadIdx.x % 32 == 0 && sum != 0)
+            atomicAdd(&shared.missing, sum);
+        if (threadIdx.x == 0 && by_blocks() && segment >= segments)
+            shared.missing = 1;
+    }
+
+    __device__ bool is_long_for_group() const {
+        const unsigned log_size = args.groups.log_size;
+        return own.count > longest_of_lane << log_size
+               && own.count > (log_size > 0 ? longest_of_group : longest_of_one);
+    }
+
+    /* Reads the ranges of a round, and reduces a segment for each group of less than a block. Returns whether there is
+     * more to do in this round. */
+    __device__ bool begin_round(uint64_t round) {
+        const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x & (size - 1);
+        const uint64_t segment = segment_of(round, threadIdx.x);
+        own = range_of(segment);
+        team = by_blocks() ? size : 32;
+        next = by_blocks() ? 0 : threadIdx.x / 32;
+        if (by_blocks() && !cuts()) {
+            has_own = segment < segments;
+            return has_own;
+        }
+        const bool is_long = by_blocks() ? slices_of(own.count) > 1 : is_long_for_group();
+        has_own = by_blocks() ? segment < segments && !is_long : size == 32 && is_long && own.count <= longest_of_warp;
+        if (__any_sync(~0u, is_long && !has_own))
+            sort_long(is_long && !has_own && lane == 0, segment, own);
+        const bool passes = cuts() && is_last(round);
+        if (passes)
+            count_missing(segment);
+        const bool has_more = __syncthreads_or(is_long);
+        if (passes)
+            pass();
+        else if (cuts())
+            prefetch_range(segment_of(round + 1, threadIdx.x));
+        if (by_blocks())
+            return true;
+        const unsigned count = is_long ? 0 : static_cast<unsigned>(own.count);
+        const V x =
+            reduce_group<M>(in.template read<elements_ahead>(own.first, count, lane, size), args.groups.log_size);
+        if (lane == 0 && segment < segments && !is_long)
+            write(segment, own, x);
+        return has_more || passes;
+    }
+
+    __device__ piece long_one(uint64_t round, unsigned i) const {
+        const uint64_t segment = segment_of(round, shared.longs[i]);
+        const segment_range r = range_of(segment);
+        return {segment, r.first, r.count, cuts() ? slices_of(r.count) : 1, 0, no_place};
+    }
+
+    /* The nearest entry of the list, from the block's first one on, or no_place. Sees whether the list has grown. */
+    __device__ unsigned find_entry() {
+        const unsigned start = blockIdx.x % all;
+        if (threadIdx.x == 0)
+            shared.nearest = no_place;
+        __syncthreads();
+        const uint64_t seen = threadIdx.x == 0 ? look() : 0;
+        for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
+            if (entry::word(entry_at(i)[1]).load(cuda::memory_order_relaxed) != 0)
+                atomicMin(&shared.nearest, i < start ? i + all - start : i - start);
+        }
+        if (threadIdx.x == 0)
+            shared.listed = entries_in(seen);
+        __syncthreads();
+        const unsigned distance = shared.nearest, at = distance == no_place ? no_place : (start + distance) % all;
+        all = shared.listed;
+        return at;
+    }
+
+    /* Takes a slice from the list. The first attempt is made without a look at the entry. */
+    __device__ bool takes_slice(piece &p) {
+        if (next == shared.of_block)
+            all = find_list();
+#pragma unroll 1
+        while (all > 0) {
+            const unsigned known = all, at = next++ == shared.of_block ? blockIdx.x % all : find_entry();
+            if (at == no_place && all <= known)
+                break;
+            if (threadIdx.x == 0)
+                shared.taken = at == no_place ? piece{0, 0, 0, 0, 0, 0} : entry::take(entry_at(at));
+            __syncthreads();
+            p = shared.taken;
+            if (p.slices > 0)
+                return true;
+        }
+        return false;
+    }
+
+    __device__ bool next_of_many(uint64_t round, piece &p) {
+        if (has_own) {
+            has_own = false;
+            p = {segment_of(round, threadIdx.x), own.first, own.count, 1, 0, no_place};
+            return true;
+        }
+        if (team == 32) {
+            if (next < shared.of_warps) {
+                p = long_one(round, next);
+                next += blockDim.x / 32;
+                return true;
+            }
+            team = blockDim.x;
+            next = 0;
+        }
+        __syncthreads(); /* before of_warp is written again */
+        if (next < shared.of_block) {
+            p = long_one(round, small_threads - 1 - next++);
+            return true;
+        }
+        return cuts() && is_last(round) && takes_slice(p);
+    }
+
+    __device__ void clear_lists() const {
+        __syncthreads();
+        if (threadIdx.x == 0)
+            shared.of_warps = shared.of_block = 0;
+        __syncthreads();
     }
 
   public:
-    __device__ small_worker(const dpr_segment_args &a, V *shared_values, long_segments &shared)
-        : args(a), of_warp(shared_values), long_ones(shared), in(a.run.in), segments(dpr_segment_count(&a.list)),
-          log_size(a.groups.log_size) {}
+    __device__ small_worker(const dpr_segment_args &a, small_shared<V> &s)
+        : args(a), shared(s), in(a.run.in), segments(dpr_segment_count(&a.list)), log_slice(a.groups.log_slice) {}
 
-    __device__ void reduce_all() const {
-        const uint64_t groups = log_size > 5 ? gridDim.x : uint64_t{gridDim.x * blockDim.x} >> log_size;
+    __device__ void reduce_all() {
+        const uint64_t at_a_time = are_few() ? segments : groups_of_grid();
 #pragma unroll 1
-        for (uint64_t round = 0; round * groups < segments; ++round)
-            if (log_size > 5)
-                reduce_by(blockDim.x, round * groups + blockIdx.x);
-            else
-                reduce_by_groups(round);
+        for (uint64_t round = 0; round * at_a_time < segments; ++round) {
+            if (are_few())
+                count_slices();
+            else if (!begin_round(round))
+                continue;
+            piece p;
+#pragma unroll 1
+            while (are_few() ? next_of_few(p) : next_of_many(round, p))
+                reduce(p);
+            if (!are_few() && !is_last(round))
+                clear_lists();
+        }
     }
 };
 
 template <class M>
-__global__ void __launch_bounds__(most_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
-    __shared__ typename partial<M>::type of_warp[most_warps];
-    __shared__ long_segments long_ones;
+__global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
+    __shared__ small_shared<typename partial<M>::type> shared;
     let_next_launch();
+    if (threadIdx.x == 0) {
+        shared.of_warps = shared.of_block = 0;
+        shared.is_full = false;
+        shared.missing = 0;
+    }
+    __syncthreads();
     wait_for_work_before();
-    small_worker<M>(args, of_warp, long_ones).reduce_all();
+    small_worker<M>(args, shared).reduce_all();
 }
 
 struct small_family {
@@ -142,7 +614,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "reduces segments alone";
     if (key->f.partial)
         return "writes no partial results";
-    return caps->gpu.max_threads_per_block < most_threads ? "needs blocks of 1024 threads" : nullptr;
+    return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 1024 threads" : nullptr;
 }
 
 /* On an H100, most arrays of 2^16 elements of F32 take 3 us, and those take 5 to 11 us whose elements are in few
@@ -153,40 +625,90 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), most_threads, 0, 1, 0, nullptr};
+    return {kernels::of(key), small_threads, 0, 1, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
     dpr_launch_limits limits = {};
-    limits.threads = most_threads;
+    limits.threads = small_threads;
     limits.max_blocks = resident.blocks;
     limits.cached_bytes = static_cast<size_t>(caps->gpu.l2_bytes);
     return limits;
 }
 
-/* The logarithm of the threads of a block for a segment of average length: one for each eight elements. */
-unsigned log_block_for(uint64_t average) {
-    unsigned log = 8;
-    while (log < 10 && average > uint64_t{8} << log)
+uint64_t threads_of(const dpr_run *run) {
+    return std::min(uint64_t{small_threads} * static_cast<uint64_t>(run->limits.max_blocks), most_listers);
+}
+
+/* The logarithm of the threads of a block for a segment of average length, if each segment has one; otherwise that of a
+ * group of up to 32 threads. */
+uint32_t log_size_of(const dpr_run *run) {
+    const uint64_t segments = run->segments->count, threads = threads_of(run);
+    const uint64_t bytes = run->count / segments * dpr_dtype_size(dpr_key_dtype(&run->key));
+    const bool is_large = bytes > bytes_of_1024 && bytes <= longest_of_thread * small_threads;
+    const uint32_t log_block = bytes <= bytes_of_512 ? 8 : is_large ? 10 : 9;
+    if (segments <= threads >> log_block && (segments <= few_segments || bytes > bytes_of_block))
+        return log_block;
+    uint32_t log = 0;
+    while (log < 5 && segments <= threads >> (log + 1))
         ++log;
     return log;
 }
 
-/* Each segment has a block, if there are so few; otherwise a group of up to 32 threads. */
-int launch(const dpr_run *run) {
-    const uint64_t segments = run->segments->count, threads = uint64_t{most_threads} * run->limits.max_blocks;
-    const unsigned log_block = log_block_for(run->count / segments);
-    const bool by_blocks = segments <= threads >> log_block;
+/* The elements that a segment of ordinary length has at least, on average over the segments of a block: three standard
+ * deviations less than the average if lengths are uniformly distributed. */
+uint32_t ordinary_of(const dpr_run *run, uint32_t log_size) {
+    const uint64_t average = std::min(run->count / run->segments->count, uint64_t{1} << 20);
+    const uint32_t log_of_block = log_size > 5 ? 0 : 9 - log_size;
+    const uint64_t deviation = average >> std::max(1u, log_of_block / 2 - 1);
+    return static_cast<uint32_t>(average - std::min(average, std::max(uint64_t{1}, deviation)));
+}
+
+dpr_segment_groups groups_of(const dpr_run *run) {
     dpr_segment_groups groups = {};
-    while (groups.log_size < 5 && segments <= threads >> (groups.log_size + 1))
-        ++groups.log_size;
-    if (by_blocks)
-        groups.log_size = log_block;
+    groups.log_size = log_size_of(run);
+    groups.log_slice = log_least_slice;
+    while (groups.log_slice < entry::count_bits - 1 && run->count >> groups.log_slice > most_slices)
+        ++groups.log_slice;
+    const bool are_few = groups.log_size > 5 && run->segments->count <= few_segments;
+    const uint64_t bytes = are_few ? longest_of_thread << groups.log_size : longest_of_block;
+    groups.longest = static_cast<uint32_t>(
+        std::max(bytes / dpr_dtype_size(dpr_key_dtype(&run->key)), uint64_t{2} << groups.log_slice));
+    if (run->count > groups.longest)
+        groups.room = are_few ? places_of_few : list_room;
+    groups.ordinary = ordinary_of(run, groups.log_size);
+    return groups;
+}
+
+/* The same for few and many segments. */
+size_t workspace_bytes(const dpr_run *run) {
+    return groups_of(run).room > 0 ? size_t{list_room} * largest_small : 0;
+}
+
+/* Blocks of `threads` threads for what the launch divides: slices, or groups. Groups have at least as many blocks as
+ * the elements fill of the shortest slices: neighbouring warps' segments go to different blocks, and what is long for a
+ * warp is for one block. */
+uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threads) {
+    const uint64_t segments = run->segments->count;
+    if (groups.room == places_of_few)
+        return segments + (run->count >> groups.log_slice);
+    if (groups.log_size > 5)
+        return std::max(segments, groups.room > 0 ? uint64_t{run->count} >> groups.log_slice : 0);
+    const uint64_t of_block = threads >> groups.log_size;
+    return std::max((segments + of_block - 1) / of_block, uint64_t{run->count} >> log_least_slice);
+}
+
+int launch(const dpr_run *run) {
+    const dpr_segment_groups groups = groups_of(run);
+    const uint64_t most = threads_of(run) / most_of_groups;
     dpr_launch launch = {};
     launch.entry = kernels::of(&run->key);
-    launch.threads = by_blocks ? 1u << log_block : 512;
-    const uint64_t of_block = by_blocks ? 1 : launch.threads >> groups.log_size;
-    launch.blocks = static_cast<unsigned>(std::min((segments + of_block - 1) / of_block, threads / launch.threads));
+    launch.threads = groups.log_size > 5 ? 1u << groups.log_size : most_of_groups;
+    while (groups.log_size <= 5 && launch.threads > least_of_groups
+           && blocks_of(run, groups, launch.threads / 2) <= most)
+        launch.threads /= 2;
+    launch.blocks =
+        static_cast<unsigned>(std::min(blocks_of(run, groups, launch.threads), threads_of(run) / launch.threads));
     return dpr_launch_segments(&launch, run, groups);
 }
 
@@ -196,13 +718,15 @@ int launch(const dpr_run *run) {
 extern "C" const dpr_strategy dpr_segments_small;
 const dpr_strategy dpr_segments_small = {
     .name = "segments.small",
-    .text = "as many threads for each segment as there are; a block for long ones",
+    .text = "as many threads for each segment as there are; long ones in slices",
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .segmented = 1,
+    .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,
     .kernel = dpr::kernel,
     .limits = dpr::limits,
     .launch = dpr::launch,
+    .workspace_bytes = dpr::workspace_bytes,
 };

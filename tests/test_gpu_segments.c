@@ -473,6 +473,7 @@ TEST(GpuSegments, sums_of_neighbours_that_round_up_keep_their_bound) {
 /* ---- Segments that all blocks share ---- */
 
 enum { FEW = 90, MANY = 1800 }; /* two of three are long; the list has room for 1024 */
+enum { FEW_RUNS = 8, MANY_RUNS = 50 };
 
 /* Makes `count` segments that overlap: long ones, and short ones between them. */
 static void overlap(scene *s, dpr_segments *segments, size_t count, dpr_dtype type) {
@@ -542,9 +543,8 @@ TEST(GpuSegments, arrays_around_the_least_that_is_shared) {
     close_scene(&s);
 }
 
-/* Launches a captured call some times, and returns how many of them gave other bits than the first. */
-static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_options *options) {
-    enum { TIMES = 8 };
+/* Launches a captured call so many times, and returns how many of them gave other bits than the first. */
+static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_options *options, int times) {
     const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype);
     dpr_stream stream = gpu_stream_create();
     int others = 0;
@@ -552,7 +552,7 @@ static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_op
     EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s->gpu, s->in_device, s->out_device, s->count, s->dtype, s->op,
                                                     segments, options, stream));
     gpu_graph *graph = gpu_capture_end(stream);
-    for (int i = 0; i < TIMES; i++) {
+    for (int i = 0; i < times; i++) {
         unsigned char *to = i == 0 ? s->known : s->got;
         memset(to, 0x5a, bytes);
         EXPECT_TRUE(gpu_copy(s->out_device, to, bytes));
@@ -571,7 +571,7 @@ static void expect_same_bits_of_demonstrations(scene *s, const dpr_segments *seg
     for (size_t i = 0; i < LENGTH(names) && is_demonstrated(s->op, s->dtype); i++) {
         dpr_options options = DPR_OPTIONS_INIT;
         options.strategy = names[i];
-        const int others = is_left_out(s, names[i]) ? 0 : count_other_bits(s, segments, &options);
+        const int others = is_left_out(s, names[i]) ? 0 : count_other_bits(s, segments, &options, FEW_RUNS);
         EXPECT_THAT(others == 0, "%s of %s by %s, %zu segments: %d runs differ from the first", dpr_op_name(s->op),
                     dpr_dtype_name(s->dtype), names[i], (size_t)segments->count, others);
     }
@@ -593,11 +593,128 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
         overlap(&s, &segments, k % 2 ? MANY : FEW, DPR_I64);
         use_numbers(&segments, s.numbers_device, 1);
         options.strategy = "segments.group";
-        const int others = count_other_bits(&s, &segments, &options);
+        const int others = count_other_bits(&s, &segments, &options, FEW_RUNS);
         EXPECT_THAT(others == 0, "%s of %s, %zu segments: %d runs differ from the first", dpr_op_name(s.op),
                     dpr_dtype_name(s.dtype), (size_t)segments.count, others);
         expect_same_bits_of_demonstrations(&s, &segments);
     }
+    close_scene(&s);
+}
+
+/* ---- Segments that segments.small cuts into slices ---- */
+
+/* A block reads up to 64 KB alone, or up to 128 KB if there are few segments, and at least two slices
+ * (segments_small.cu). */
+static size_t some_long(size_t i) {
+    static const size_t of[] = {16383, 0,     16384, 1, 16385, 1023, 20480, 1024, 20481, 32768,
+                                0,     32769, 2049,  0, 8191,  0,    8192,  8193, 10240, 10241};
+    return of[i % LENGTH(of)];
+}
+static size_t long_among_short(size_t i) {
+    return i % 40 == 3 ? some_long(i / 40) : i % 13;
+}
+static size_t long_among_ones(size_t i) {
+    return i % 1500 == 700 ? (i % 2 ? 8192 : 16384) + i % 3 : 1;
+}
+/* One has half of 2^20 elements; others are few or many. */
+static size_t half_among_few(size_t i) {
+    return i == 7 ? 1 << 19 : i * 2654435761U % 9000;
+}
+static size_t half_among_many(size_t i) {
+    return i == 7 ? 1 << 19 : i % 34;
+}
+/* One has all elements of arrays up to this size. */
+static size_t all_in_one(size_t i) {
+    return i == 1 ? 1 << 20 : i == 0;
+}
+
+/* Gives the scene an array of so many elements. */
+static void enlarge(scene *s, size_t count) {
+    const size_t bytes = count * dpr_dtype_size(s->dtype);
+    free(s->in);
+    gpu_free(DPR_MEMORY_DEVICE, s->in_device);
+    s->in = malloc(bytes);
+    s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, bytes);
+    EXPECT_TRUE(s->in && s->in_device);
+    s->shift = 0;
+    s->count = count;
+    data_fill(s->in, s->op, s->dtype, DATA_RANDOM, count);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, bytes));
+}
+
+/* Reduces the segments by segments.small between strategies that find scratch memory as it has left it. */
+static void expect_same_and_zeros(scene *s, dpr_segments *segments, int has_ends) {
+    static const char *const names[] = {"segments.small", "segments.group", "segments.small", "segments.small",
+                                        "segments.merge"};
+    for (size_t i = 0; i < LENGTH(names) - (size_t)has_ends && !test_failed(); i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = names[i];
+        expect_same(s, segments, has_ends, &options);
+    }
+}
+
+static void expect_same_bits_of_small(scene *s, dpr_segments *segments, int has_ends) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "segments.small";
+    use_numbers(segments, s->numbers_device, has_ends);
+    const int others = count_other_bits(s, segments, &options, MANY_RUNS);
+    EXPECT_THAT(others == 0, "%s of %s, %zu segments of %zu elements: %d runs differ from the first",
+                dpr_op_name(s->op), dpr_dtype_name(s->dtype), (size_t)segments->count, s->count, others);
+}
+
+static const struct {
+    dpr_op op;
+    dpr_dtype dtype;
+} cut_pairs[] = {{DPR_SUM, DPR_F32}, {DPR_SUM, DPR_F64},    {DPR_ARGMAX, DPR_F32}, {DPR_MIN, DPR_I8},
+                 {DPR_SUM, DPR_I16}, {DPR_ARGMIN, DPR_F64}, {DPR_PROD, DPR_C64},   {DPR_BXOR, DPR_U64}};
+
+/* Arrays of up to 2^20 + 1 elements. */
+TEST(GpuSegments, small_cuts_long_ones) {
+    NEED_GPU();
+    static length_of *const shapes[] = {some_long,       long_among_short, long_among_ones, half_among_few,
+                                        half_among_many, all_in_one,       one_long,        long_ones};
+    static const size_t sizes[] = {8191,          8192,          8193,    20000,         1 << 16,
+                                   (1 << 16) + 1, (1 << 18) - 1, 1 << 19, (1 << 20) - 1, (1 << 20) + 1};
+    scene s;
+    open_scene(&s);
+    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
+        for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes) && !test_failed(); k++) {
+            dpr_segments segments = DPR_SEGMENTS_INIT;
+            s.op = cut_pairs[p].op;
+            s.dtype = cut_pairs[p].dtype;
+            if (k % LENGTH(shapes) == 0)
+                enlarge(&s, sizes[k / LENGTH(shapes)]);
+            segments.count = make_short(&s, shapes[k % LENGTH(shapes)], k % 3, s.count);
+            segments.dtype = types[k % LENGTH(types)];
+            segments.index = k % 5 ? DPR_INDEX_IN_SEGMENT : DPR_INDEX_IN_ARRAY;
+            convert_numbers(&s, segments.dtype);
+            if (segments.count > 0) {
+                expect_same_and_zeros(&s, &segments, 0);
+                expect_same_bits_of_small(&s, &segments, 0);
+            }
+        }
+    close_scene(&s);
+}
+
+/* Segments that overlap have more slices than there are places: few of them get longer slices, and many are reduced by
+ * the block that meets them. */
+TEST(GpuSegments, small_cuts_long_ones_that_overlap) {
+    NEED_GPU();
+    static const size_t counts[] = {3, FEW, 250, 256, 257, 265, 600, MANY};
+    scene s;
+    open_scene(&s);
+    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
+        for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
+            dpr_segments segments = DPR_SEGMENTS_INIT;
+            if (p >= 3 && counts[k] >= 600) /* because the reference takes long */
+                continue;
+            s.op = cut_pairs[p].op;
+            s.dtype = cut_pairs[p].dtype;
+            make_elements(&s, 0);
+            overlap(&s, &segments, counts[k], types[k % LENGTH(types)]);
+            expect_same_and_zeros(&s, &segments, 1);
+            expect_same_bits_of_small(&s, &segments, 1);
+        }
     close_scene(&s);
 }
 
@@ -777,9 +894,10 @@ TEST(GpuSegments, offsets_whose_number_the_device_has) {
     static const struct {
         const char *strategy;
         dpr_op op;
-    } ways[] = {{"segments.merge", DPR_SUM},  {"segments.group", DPR_SUM}, {"segments.group", DPR_NORM1},
-                {"segments.thread", DPR_SUM}, {"segments.warp", DPR_SUM},  {"segments.block", DPR_SUM},
-                {"segments.split", DPR_SUM},  {"segments.bins", DPR_SUM},  {"dp.segments", DPR_SUM}};
+    } ways[] = {{"segments.merge", DPR_SUM}, {"segments.group", DPR_SUM},  {"segments.group", DPR_NORM1},
+                {"segments.small", DPR_SUM}, {"segments.thread", DPR_SUM}, {"segments.warp", DPR_SUM},
+                {"segments.block", DPR_SUM}, {"segments.split", DPR_SUM},  {"segments.bins", DPR_SUM},
+                {"dp.segments", DPR_SUM}};
     static const dpr_memory memories[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED};
     const int32_t one = 1;
     scene s;
