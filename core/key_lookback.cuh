@@ -1,10 +1,11 @@
 /* What the tiles of key_reduce.cu tell each other: how many runs end before a tile, and the value of the run that is
  * open where the tile begins. Each tile posts a record of its own; the last one of each group of 32 tiles also posts a
- * record of all tiles up to itself. A block waits for the records of its own group and of up to seven groups before,
- * until one of these has posted a record of all.
+ * record of all tiles up to itself. The first warp of a block waits for the records of the tiles before in its own
+ * group, and each other warp for one of the seven groups before that: it takes the record of all if that is there, and
+ * otherwise the records of the group's tiles. The warp of the oldest group takes only the record of all.
  *
  * Values are combined in a fixed tree within a group, and one group after the other. So it does not change the result
- * which record of all a block happens to find first, and sums of floats have the same bits in each run.
+ * which records a block finds, and sums of floats have the same bits in each run.
  *
  * Blocks wait for tiles of lower numbers, whose blocks have started before: a GPU starts the blocks of a grid in the
  * order of their numbers, on which CUB's scans rely, too. */
@@ -32,10 +33,6 @@ template <class M> class key_places {
 
     uint64_t *tiles, *groups;
 
-    static __device__ key_record<acc> combine(const key_record<acc> &a, const key_record<acc> &b) {
-        return {a.ends + b.ends, b.ends > 0 ? b.open : M::merge(a.open, b.open)};
-    }
-
   public:
     using record = key_record<acc>;
 
@@ -46,6 +43,10 @@ template <class M> class key_places {
     __device__ key_places(uint64_t *at, unsigned n) : tiles(at), groups(at + size_t{n} * of_tile::words) {}
 
     static __device__ record none() { return {0, M::identity()}; }
+
+    static __device__ record combine(const record &a, const record &b) {
+        return {a.ends + b.ends, b.ends > 0 ? b.open : M::merge(a.open, b.open)};
+    }
 
     __device__ void post(unsigned tile, const key_record<typename partial<M>::type> &r) const {
         of_tile::post(tiles + size_t{tile} * of_tile::words, r);
@@ -109,10 +110,6 @@ template <class M> class key_places {
         while (--w > 0)
             r = combine(r, seen[w]);
         return r;
-    }
-
-    static __device__ record join(const record &a, const record &b) {
-        return combine(a, b);
     }
 };
 

@@ -330,11 +330,11 @@ __device__ typename key_places<M>::record look_back(keyed_shared<M> &s, const dp
     __syncthreads();
     const auto before = places::before_group(s.seen, s.of_everything);
     if (poster && n == tiles_of_group - 1) {
-        all.post_all(group, places::join(before, s.with_own));
+        all.post_all(group, places::combine(before, s.with_own));
         if (args.in_scratch)
             __threadfence();
     }
-    return places::join(before, s.seen[0]);
+    return places::combine(before, s.seen[0]);
 }
 
 /* Scratch memory: the ticket, and from behind_ticket() on records, unless these are in workspace. */
@@ -356,6 +356,7 @@ __device__ inline void leave(const dpr_keyed_args &args, size_t words, unsigned 
     if (__shfl_sync(~0u, arrived, static_cast<int>(lane)) + 1 != gridDim.x)
         return;
     auto *scratch = static_cast<keyed_scratch *>(args.run.scratch);
+    __syncwarp();
     __threadfence(); /* behind the arrivals of all */
     for (size_t i = threadIdx.x % 32; args.in_scratch && i < words; i += 32)
         args.places[i] = 0;
@@ -402,7 +403,8 @@ template <class M> __device__ void reduce_tile(keyed_shared<M> &s, const dpr_key
     typename places::record before = places::none();
     if (gridDim.x > 1) {
         bool any;
-        const typename places::record own = {all - none, left_by_all(s.left, &any)};
+        /* As it is posted, so that all who use it use the same bits. */
+        const typename places::record own = {all - none, X::unpack(X::pack(left_by_all(s.left, &any)))};
         before = look_back<M>(s, args, own, threadIdx.x == poster);
         if (threadIdx.x == poster && arrives_early)
             arrived = arrive(args); /* the answer comes while results are written */

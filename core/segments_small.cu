@@ -289,7 +289,7 @@ template <class M> class small_worker {
         if (lane == 0)
             write(p.segment, p.slices == 1 ? whole : range_of(p.segment), x);
         if (threadIdx.x == 0 && p.place != no_place && !are_few())
-            settle(word);
+            settle(word + p.slices);
     }
 
     __device__ void write(uint64_t segment, segment_range r, V x) const {
@@ -348,9 +348,10 @@ template <class M> class small_worker {
         return (warp << 5 | thread % 32) >> args.groups.log_size;
     }
 
-    /* Adds to the word, and returns the sum. */
+    /* Adds to the word, and returns what it was: the sum is made where it is needed, because an instruction that uses
+     * the answer waits for it. */
     __device__ uint64_t add_to_word(uint64_t n) const {
-        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n) + n;
+        return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n);
     }
 
     static __device__ uint64_t listed_in(uint64_t word) {
@@ -380,7 +381,7 @@ template <class M> class small_worker {
         const unsigned slices = slices_of(r.count);
         if (shared.is_full || slices > list_room || !entry::fits(segment, r))
             return no_place;
-        const unsigned place = static_cast<unsigned>(listed_in(add_to_word(slices * one_listed))) - slices;
+        const unsigned place = static_cast<unsigned>(listed_in(add_to_word(slices * one_listed)));
         if (place + slices <= list_room)
             return place;
         shared.is_full = true;
@@ -419,8 +420,8 @@ template <class M> class small_worker {
     /* Returns how many slices are listed. All threads call it. */
     __device__ unsigned find_list() const {
         if (threadIdx.x == 0) {
-            settle(word);
-            uint64_t last = word;
+            uint64_t last = word + one_passed;
+            settle(last);
             unsigned looks = shared.missing > 0 ? most_looks : 0;
 #pragma unroll 1
             for (; looks > 0 && last / one_passed < gridDim.x && last != 0 && is_done(last); --looks)
@@ -433,12 +434,6 @@ template <class M> class small_worker {
 
     __device__ bool is_last(uint64_t round) const {
         return (round + 1) * groups_of_grid() >= segments;
-    }
-
-    /* Tells other blocks that this one lists no more. The answer arrives while elements are read. */
-    __device__ void pass() {
-        if (threadIdx.x == 0)
-            word = add_to_word(one_passed);
     }
 
     /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without segments
@@ -480,17 +475,23 @@ template <class M> class small_worker {
         if (passes)
             count_missing(segment);
         const bool has_more = __syncthreads_or(is_long);
-        if (passes)
-            pass();
-        else if (cuts())
-            prefetch_range(segment_of(round + 1, threadIdx.x));
-        if (by_blocks())
+        /* Tells other blocks that this one lists no more. The answer has a variable of its own, so that it arrives
+         * while elements are read: the compiler waits for it where it is copied. */
+        uint64_t answer = 0;
+        if (passes && threadIdx.x == 0)
+            answer = add_to_word(one_passed);
+        if (by_blocks()) {
+            word = answer;
             return true;
+        }
+        if (cuts() && !passes)
+            prefetch_range(segment_of(round + 1, threadIdx.x));
         const unsigned count = is_long ? 0 : static_cast<unsigned>(own.count);
         const V x =
             reduce_group<M>(in.template read<elements_ahead>(own.first, count, lane, size), args.groups.log_size);
         if (lane == 0 && segment < segments && !is_long)
             write(segment, own, x);
+        word = answer;
         return has_more || passes;
     }
 
@@ -617,11 +618,11 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 1024 threads" : nullptr;
 }
 
-/* On an H100, most arrays of 2^16 elements of F32 take 3 us, and those take 5 to 11 us whose elements are in few
- * segments among short ones, which a block reads. Three times the rate of an SM is between the two. segments.merge
- * takes 6 to 9 us. */
+/* On an H100, arrays of 2^16 elements of F32 take 3 to 8 us, and those of 2^20 5 to 18; segments.merge takes 6 to 9 and
+ * 7 to 17. Less than half the rate of memory makes short segments change over between 2^18 and 2^20 elements, where
+ * results and numbers are as many bytes as elements, and long ones at 2^20 to 2^21. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    return {DPR_LAUNCH_SECONDS + 1.2e-6, dpr_array_bytes(key, size), 3 * dpr_sm_rate(key, &caps->gpu)};
+    return {DPR_LAUNCH_SECONDS + 1.2e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 2.2};
 }
 
 dpr_kernel kernel(const dpr_key *key) {

@@ -1,5 +1,6 @@
 /* Runs of equal keys on a GPU: types of keys, numbers of keys, lengths of runs and places of arrays against the CPU's
  * results. */
+#include <math.h>
 #include <string.h>
 
 #include "close.h"
@@ -214,10 +215,12 @@ KEYS_TEST(graphs) {
     static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN, DPR_MEAN};
     static const uint32_t chances[] = {10, 30, 100, 0, 29};
     const scene *s = fixture;
-    for (size_t i = 0; i < 2 * LENGTH(ops); i++) {
-        const call c = {.dtype = DPR_I64, .op = ops[i / 2], .count = i % 2 ? 3000 : 1 << 20};
-        const uint64_t room = c.count / 3;
-        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room)); /* the workspace and the kernels are there afterwards */
+    static const size_t counts[] = {1 << 20, 3000, 1 << 20, 100000};
+    for (size_t i = 0; i < LENGTH(counts) * LENGTH(ops); i++) {
+        const size_t at = i % LENGTH(counts);
+        const call c = {.dtype = DPR_I64, .op = ops[i / LENGTH(counts)], .count = counts[at]};
+        const uint64_t room = at < 2 ? c.count / 3 : c.count; /* sums in one pass */
+        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));         /* the workspace and the kernels are there afterwards */
         ASSERT_TRUE(gpu_stream_wait(s->stream) && gpu_capture_begin(s->stream));
         EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));
         gpu_graph *const graph = gpu_capture_end(s->stream);
@@ -285,7 +288,9 @@ static void expect_pair(const scene *s, const pair_call *c) {
     else
         data_fill(s->in, c->op, c->dtype, DATA_RANDOM, c->count + c->shift);
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, (c->count + c->shift) * dpr_dtype_size(c->dtype)));
-    for (uint32_t chance = 0; chance < 100; chance = chance * 40 + 1) {
+    static const uint32_t chances[] = {0, 1, 41, 100};
+    for (size_t i = 0; i < LENGTH(chances); i++) {
+        const uint32_t chance = chances[i];
         uint64_t runs = c->count, enqueued = 0;
         make_keys(s, &keys, chance);
         const uint64_t known = know_pair(s, c, in);
@@ -304,9 +309,19 @@ static void expect_pair(const scene *s, const pair_call *c) {
     }
 }
 
+/* The same, with the first result as the initial value. */
+static void expect_pair_with_init(const scene *s, const pair_call *c) {
+    dpr_options options = *c->options;
+    pair_call with_init = *c;
+    unsigned char init[16];
+    memcpy(init, s->known, sizeof init);
+    options.init = init;
+    with_init.options = &options;
+    expect_pair(s, &with_init);
+}
+
 KEYS_TEST(every_pair_in_one_pass) {
     static const size_t counts[] = {1, 777, 20479, 20481, 200003};
-    static const double ones[] = {1, 1};
     const scene *s = fixture;
     NEED_GPU();
     for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() && !test_failed(); i++) {
@@ -315,14 +330,27 @@ KEYS_TEST(every_pair_in_one_pass) {
         for (size_t k = 0; k < LENGTH(counts) && op < DPR_SUMSQ && dpr_supported(op, dtype); k++) {
             dpr_options options = DPR_OPTIONS_INIT;
             options.nan = k % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
-            options.init = k == 2 && dpr_result_dtype(op, dtype) == DPR_F64 ? ones : NULL;
             const pair_call c = {
                 .op = op, .dtype = dtype, .count = counts[k], .shift = (i + k) % 5, .options = &options};
             expect_pair(s, &c);
+            if (k == 1 && op != DPR_ARGMIN && op != DPR_ARGMAX)
+                expect_pair_with_init(s, &c);
         }
     }
     data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
+}
+
+/* Makes elements whose sum is 0 but for what is lost where a tile of 5120 elements, of which two warps have one that is
+ * not 0, is rounded. */
+static void make_what_tiles_round(float *x) {
+    const size_t tile = 5120, warp = 640;
+    memset(x, 0, MOST * sizeof *x);
+    for (size_t first = 0; first + tile <= MOST; first += tile) {
+        x[first + 6 * warp] = 1;
+        x[first + 7 * warp] = 0x1p-24F + 0x1p-30F;
+        x[MOST - 1] -= 1;
+    }
 }
 
 /* Sums of floats that round differently in another order; runs of all lengths, and one over the whole array. */
@@ -330,10 +358,14 @@ KEYS_TEST(one_pass_has_the_same_bits_in_each_run) {
     enum { RUNS = 40 };
     const scene *s = fixture;
     NEED_GPU();
-    data_fill(s->in, DPR_SUM, DPR_F32, DATA_RANDOM, MOST);
-    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
-    for (uint32_t chance = 0; chance < 3; chance++) {
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint32_t chance = k < 3 ? k : 0;
         const call c = {.dtype = DPR_I32, .count = MOST};
+        if (k < 3)
+            data_fill(s->in, DPR_SUM, DPR_F32, DATA_RANDOM, MOST);
+        else
+            make_what_tiles_round((float *)s->in);
+        EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
         make_keys(s, &c, chance);
         for (uint64_t bytes = MOST * sizeof(float), i = 0; i < RUNS && !test_failed(); i++) {
             EXPECT_STATUS(DPR_OK,
@@ -343,6 +375,42 @@ KEYS_TEST(one_pass_has_the_same_bits_in_each_run) {
             EXPECT_THAT(i == 0 || memcmp(s->got, s->known, bytes) == 0, "run %d differs, chance %u", (int)i, chance);
         }
     }
+    data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
+    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
+}
+
+/* The error of a sum of F32 over the run of elements first .. first+count-1, over what dpr.h allows. */
+static double excess_in_one_pass(const scene *s, size_t first, size_t count) {
+    const uint64_t all = first + count;
+    float *const x = (float *)s->in, got[2] = {0, 0};
+    uint64_t runs = all;
+    double exact = 0;
+    for (size_t i = 0; i < all; i++) {
+        x[i] = 0x1p-24F * (1 + 0x1p-10F);
+        s->keys[i] = i >= first;
+    }
+    x[first] = 1;
+    for (size_t i = first; i < all; i++)
+        exact += (double)x[i];
+    EXPECT_TRUE(gpu_copy(s->in_device, x, all * sizeof *x) && gpu_copy(s->keys_device, s->keys, all));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_U8, s->in_device, NULL, s->out_device, &runs,
+                                            all, DPR_F32, DPR_SUM, NULL));
+    EXPECT_EQ_U64(first > 0 ? 2 : 1, runs);
+    EXPECT_TRUE(gpu_copy(got, s->out_device, sizeof got));
+    return fabs((double)got[runs - 1] - exact) / ((log2((double)count) + 8) * 0x1p-24 * exact);
+}
+
+/* Each of these elements rounds the sum up. */
+KEYS_TEST(one_pass_keeps_the_bound_of_sums) {
+    static const size_t firsts[] = {0, 3, 13, 27, 5090, 5119};
+    const scene *s = fixture;
+    NEED_GPU();
+    for (size_t i = 0; i < LENGTH(firsts); i++)
+        for (size_t count = 2; count <= 6000; count += count < 45 ? 1 : count / 3) {
+            const double excess = excess_in_one_pass(s, firsts[i], count);
+            EXPECT_THAT(excess <= 1, "%zu elements from number %zu on: %g times the error that is allowed", count,
+                        firsts[i], excess);
+        }
     data_fill(s->in, DPR_SUM, DPR_I32, DATA_RANDOM, MOST);
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST * sizeof *s->in));
 }

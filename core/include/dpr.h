@@ -391,7 +391,7 @@ DPR_API int dpr_ctx_device(const dpr_ctx *ctx);
 typedef enum dpr_mode {
     DPR_MODE_DEFAULT = 0, /**< DPR_FAST */
     DPR_FAST = 0x300 /**< as fast as the device allows; bitwise reproducible for the same plan, device, number of SMs
-                        of the stream, and address modulo 16 */
+                        of the stream, and address modulo 16; with segments or keys, modulo 128 */
 } dpr_mode;
 
 /** The effect of a NaN element (floating-point and complex types; a complex element is NaN when a part is). */
@@ -628,14 +628,14 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  *
  * The rules are those of dpr_reduce_segments(); `unique_keys` and `out` must not overlap the other arrays. If `in` is
  * in device memory, the GPU runs the call: in one pass over keys and elements if all arrays are in device memory, *runs
- * is at least `count`, there are fewer than 2^32 elements, no strategy is named, the operation is neither ARGMIN,
- * ARGMAX nor a product of complex numbers, nor one of those that segments.group alone runs, and the device has compute
- * capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as segments. It takes device
- * memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of the elements' bytes, and
- * otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), and as many as the unique keys have if they are
- * wanted. `keys` and `out` in pageable memory have copies on the device until the call returns. On the CPU keys are
- * compared on all threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of
- * dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * is at least `count`, there are fewer than 2^32 elements, which are aligned to their size, no strategy and no block
+ * size is asked for, the operation is neither ARGMIN, ARGMAX nor a product of complex numbers, nor one of those that
+ * segments.group alone runs, and the device has compute capability 9.0. Otherwise it counts the runs, finds where they
+ * begin, and reduces them as segments. It takes device memory from the context's pool, which keeps it for later calls:
+ * in one pass at most 1 % of the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on),
+ * and as many as the unique keys have if they are wanted. `keys` and `out` in pageable memory have copies on the device
+ * until the call returns. On the CPU keys are compared on all threads, whatever the strategy, and each run takes 8
+ * bytes of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
@@ -647,9 +647,9 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
  * on). In the CPU's context `stream` is NULL, and the call is done on return.
  *
  * @param runs  receives how many runs there are.
- * @param room  the room in `unique_keys` and `out`, in runs. Less than `count` is what a strategy is chosen for: far
- *              more than there are makes the run slow. If there are more runs, only *runs is written, and the status
- *              is DPR_OK as well. */
+ * @param room  the room in `unique_keys` and `out`, in runs. If it is less than `count`, a strategy is chosen for it:
+ * far more than there are makes the run slow. If there are more runs, only *runs is written, and the status is DPR_OK
+ * as well. */
 DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                            void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                            dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream);

@@ -105,16 +105,15 @@ static int is_in_device_memory(const dpr_parts_array *a) {
 }
 
 /* Whether one pass can do the call: there is room for all results that there can be, so that nothing need be counted
- * before results are written; neither a
- * strategy nor a block size is asked for; and the kernel can run it. */
+ * before results are written; no strategy, block size or wisdom alone is asked for; and the kernel can run it. */
 static int fits_one_pass(const dpr_ctx *ctx, const keyed *k) {
     const dpr_request *r = &k->parts.request;
     const dpr_parts_array *a = k->parts.array;
     const size_t element = dpr_dtypes[r->key.f.dtype].size;
     return r->count > 0 && r->count <= k->room && r->count <= UINT32_MAX && r->key.f.strategy == 0
-           && r->key.f.block == 0 && (uintptr_t)k->parts.in % element == 0 && is_in_device_memory(&a[DPR_PARTS_IN])
-           && is_in_device_memory(&a[DPR_PARTS_OUT]) && is_in_device_memory(&a[DPR_PARTS_MORE])
-           && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
+           && r->key.f.block == 0 && r->key.f.effort != DPR_WISDOM_ONLY && (uintptr_t)k->parts.in % element == 0
+           && is_in_device_memory(&a[DPR_PARTS_IN]) && is_in_device_memory(&a[DPR_PARTS_OUT])
+           && is_in_device_memory(&a[DPR_PARTS_MORE]) && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
            && !dpr_this_build.key_reduce->probe(&r->key, &dpr_ctx_machine(ctx)->caps);
 }
 

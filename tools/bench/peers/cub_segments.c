@@ -48,7 +48,7 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
-/* As with CUB, the call is not told how many runs there are, and no more than these have room. */
+/* The call is not told how many runs there are, as CUB is not. The arrays have room for just so many. */
 static int enqueue_our_by_key(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
     const peer_set *s = p->set;
