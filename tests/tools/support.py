@@ -7,6 +7,7 @@ import struct
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 DPR = os.environ["DPR_COMMAND"]
 SOURCE = os.environ["DPR_SOURCE"]
@@ -21,6 +22,23 @@ DTYPES = {
 
 # A measurement on the CPU that is soon over.
 QUICK = ("bench", "--device", "cpu", "--accuracy", "50%")
+
+# With these, hwloc, and so the command, sees a cache of 16 MiB, and of the 1024 cores behind it those that the process may
+# use. A measurement reads memory of twice the last-level caches again and again, which takes minutes where they have
+# hundreds of MiB.
+SMALL_CACHE = {"HWLOC_SYNTHETIC": "pack:1 l3:1(size=16777216) core:1024 pu:1", "HWLOC_THISSYSTEM": "1"}
+
+
+def small_cache():
+    """A decorator for a test that measures."""
+    return unittest.mock.patch.dict(os.environ, SMALL_CACHE)
+
+
+def use_small_cache():
+    """For the setUpModule() of modules that measure."""
+    patch = small_cache()
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
 
 
 def pack(dtype, values, order="<"):

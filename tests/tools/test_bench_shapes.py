@@ -6,7 +6,11 @@ import json
 import os
 import unittest
 
-from support import QUICK, BenchTest, run
+from support import QUICK, BenchTest, run, use_small_cache
+
+
+def setUpModule():
+    use_small_cache()
 
 
 class ManyResults(BenchTest):

@@ -1,5 +1,6 @@
 """dpr bench on the CPU: budget, interrupts, and the line that shows how far it is."""
 
+import contextlib
 import json
 import os
 import pty
@@ -9,7 +10,11 @@ import subprocess
 import time
 import unittest
 
-from support import DPR, BenchTest, available, run
+from support import DPR, BenchTest, available, run, use_small_cache
+
+
+def setUpModule():
+    use_small_cache()
 
 
 class Time(BenchTest):
@@ -26,34 +31,39 @@ class Time(BenchTest):
         self.assertRegex(err, rf"(?m)^dpr: bench: note: {len(document['left_out'])} combinations were left out; the first: "
                               r"the budget was spent( when .*)?$")
 
-    def interrupt(self, number, path):
+    def start(self, path):
+        """A measurement that takes minutes."""
+        return subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "1000:1000000:+1000", "-a", "0.001%", "-b", "10m", "-q",
+                                 "-O", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def interrupt(self, number, path, p):
         """Exit code and output after a signal, sent when something has been measured."""
-        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "1000:1000000:+1000", "-a", "0.001%", "-b", "10m", "-q",
-                               "-O", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-            began = time.monotonic()
-            while (not os.path.exists(path) or os.path.getsize(path) == 0) and time.monotonic() - began < 60:
-                time.sleep(0.1)
-            p.send_signal(number)
-            out, err = p.communicate(timeout=60)
+        began = time.monotonic()
+        while (not os.path.exists(path) or os.path.getsize(path) == 0) and time.monotonic() - began < 60:
+            time.sleep(0.1)
+        p.send_signal(number)
+        out, err = p.communicate(timeout=60)
         return p.returncode, out, err
 
-    def test_interrupt_keeps_what_was_measured(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            path = f"{self.folder}/{number}.json"
-            code, out, err = self.interrupt(number, path)
-            self.assertEqual((code, out, err), (128 + number, b"", b""))
+    def test_signals_keep_what_was_measured(self):
+        """All at once, because the file is written after some seconds first. It is whole, too, when the program is
+        killed."""
+        paths = {number: f"{self.folder}/{number}.json" for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)}
+        with contextlib.ExitStack() as stack:
+            measuring = {number: stack.enter_context(self.start(path)) for number, path in paths.items()}
+            for p in measuring.values():
+                stack.callback(p.kill)
+            ends = {number: self.interrupt(number, paths[number], p) for number, p in measuring.items()}
+        documents = {}
+        for number, path in paths.items():
             with open(path, encoding="utf-8") as f:
-                document = json.load(f)
-            self.assertEqual(document["interrupted"], True)
-            self.assertTrue(document["rows"])
-            self.assertEqual({o["why"] for o in document["left_out"]}, {"interrupted"})
-
-    def test_the_file_is_whole_when_the_program_is_killed(self):
-        path = self.folder + "/x.json"
-        code, _, _ = self.interrupt(signal.SIGKILL, path)
-        self.assertEqual(code, -signal.SIGKILL)
-        with open(path, encoding="utf-8") as f:
-            self.assertTrue(json.load(f)["rows"])
+                documents[number] = json.load(f)
+            self.assertTrue(documents[number]["rows"])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.assertEqual(ends[number], (128 + number, b"", b""))
+            self.assertEqual(documents[number]["interrupted"], True)
+            self.assertEqual({o["why"] for o in documents[number]["left_out"]}, {"interrupted"})
+        self.assertEqual(ends[signal.SIGKILL][0], -signal.SIGKILL)
 
     def large(self):
         """A measurement of an array whose data takes seconds to make, of which a part will be; and its bytes."""
@@ -117,7 +127,7 @@ class Time(BenchTest):
         for quiet in ([], ["-q"]):
             terminal, other = pty.openpty()
             shown = b""
-            with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^10:2^20:x2", "-a", "0.001%", "-b", "4s", *quiet],
+            with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "2^10:2^20:x2", "-a", "0.001%", "-b", "2s", *quiet],
                                   stderr=other, stdout=subprocess.DEVNULL) as p:
                 os.close(other)
                 while p.poll() is None:

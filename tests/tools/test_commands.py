@@ -47,19 +47,6 @@ class Help(ToolTest):
         for strategy in strategies:
             self.assertIn(f"\n{strategy['name']} ", self.good("help", "plan"))
 
-    def test_examples_are_commands(self):
-        """Every example of the help texts that needs no file runs."""
-        ran = 0
-        for args in (["--help"], ["help", "reduce"], ["help", "plan"], ["help", "tune"], ["help", "recurse"],
-                     ["help", "info"], ["help", "env"]):
-            for line in self.good(*args).splitlines():
-                words = line.strip().split("  ")[0].split()
-                if line.startswith("  dpr ") and not re.search(r"[|>&]|\.npy|\.bin|\.caps|\.json", line):
-                    quickly = ["-q", "-b", "1s", "-O", "wisdom"] if words[1] == "tune" else []
-                    self.good(*words[1:], *quickly, cwd=self.folder)
-                    ran += 1
-        self.assertGreaterEqual(ran, 6)
-
     def test_version(self):
         with open(f"{SOURCE}/core/include/dpr.h", encoding="utf-8") as f:
             version = ".".join(re.findall(r"#define DPR_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", f.read()))
@@ -74,7 +61,7 @@ class Help(ToolTest):
 
 class Recurse(ToolTest):
     SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
-             "mandelbrot": 300, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
+             "mandelbrot": 130, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
              "quadtree": 20000, "expression": 30000}
     EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
              "select": (1, 2, 3, 5, 64, 2049, 8192, 8193, 524289, 4194304, 5000001), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),

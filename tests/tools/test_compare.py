@@ -8,7 +8,7 @@ import os
 import subprocess
 import unittest
 
-from support import DPR, SOURCE, ToolTest, run
+from support import DPR, SOURCE, ToolTest, run, small_cache
 from test_terminal import HOSTILE, OBEYED
 
 RESULTS = os.path.join(SOURCE, "tests", "results")
@@ -124,6 +124,7 @@ class Files(CompareTest):
             report = self.compare(old, new, expect=1)
             self.assertEqual((report["summary"]["slower"], report["rows"][5]["verdict"]), (1, "slower"), name)
 
+    @small_cache()
     def test_a_measurement(self):
         paths = [os.path.join(self.folder, f"{side}.json") for side in ("old", "new")]
         for path in paths:

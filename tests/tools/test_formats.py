@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from support import DPR, DTYPES, ToolTest, header, npy, pack, run
+from support import DPR, DTYPES, ToolTest, header, npy, pack, run, small_cache
 
 
 def flat(shape, fortran_values):
@@ -325,6 +325,7 @@ class Failures(ToolTest):
                 ["info", "--capture"], ["plan"], ["plan", "--json"], ["--help"], ["--version"], ["help", "reduce"],
                 [*bench, "table"], [*bench, "json"])
 
+    @small_cache()
     def test_full_disk(self):
         for args in self.commands():
             with open("/dev/full", "wb") as full:
@@ -346,6 +347,7 @@ class Failures(ToolTest):
             else:
                 self.assertEqual((p.returncode, p.stderr), (-signal.SIGPIPE, b""))
 
+    @small_cache()
     def test_closed_output(self):
         for args in self.commands():
             p = subprocess.run([DPR, *args], stderr=subprocess.PIPE, check=False, preexec_fn=lambda: os.close(1))

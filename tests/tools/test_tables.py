@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from support import SOURCE, ToolTest
+from support import SOURCE, ToolTest, small_cache
 
 sys.path.insert(0, os.path.join(SOURCE, "tools", "readme"))
 import tables  # noqa: E402  (from the folder of the documents' tables)
@@ -50,6 +50,7 @@ class Fused(ToolTest):
     def test_an_interrupted_measurement_says_so(self):
         self.assertTrue(lines_of(row("sum", 9), interrupted=True)[0].endswith("; interrupted:"))
 
+    @small_cache()
     def test_a_measurement(self):
         """That of the CPU, as if it were of calls in a graph."""
         results = json.loads(self.good("bench", "-d", "cpu", "-q", "-a", "50%", "-n", "1000,10000", "-o",

@@ -7,7 +7,7 @@ import os
 import re
 import unittest
 
-from support import SOURCE, ToolTest, header, npy, run
+from support import SOURCE, ToolTest, header, npy, run, small_cache
 
 HOSTILE = ("\x1b]0;t\a", "\r", "\x7f", "\u009b31m", "\u0085", "\u061c", "\u200e\u200f", "\u202a\u202b\u202c\u202d\u202e",
            "\u2066\u2067\u2068\u2069", "\u2028\u2029", "\udc9b31m", "\udcff\udcc2")  # the last are bytes, no UTF-8
@@ -84,6 +84,7 @@ class Terminal(ToolTest):
                 document = json.loads(self.harmless("", "plan", "--machine", path, "--memory", "host", "--json"))
                 self.assertEqual(document["cpu_name"], re.sub("[\udc80-\udcff]", "\ufffd", name))
 
+    @small_cache()
     def test_reports_of_bench(self):
         name = self.names()[-1]
         args = ("bench", "-d", "cpu", "-n", "10", "-b", "1s", "-a", "50%", "-q", "--commit", name)

@@ -6,9 +6,13 @@ import subprocess
 import time
 import unittest
 
-from support import DPR, ToolTest, run
+from support import DPR, ToolTest, run, use_small_cache
 
 SMALL = ("tune", "-q", "-d", "cpu", "-o", "sum", "-t", "f32", "-n", "1024,4096", "-b", "5s")
+
+
+def setUpModule():
+    use_small_cache()
 
 
 class Tune(ToolTest):
@@ -50,10 +54,10 @@ class Tune(ToolTest):
         self.assertEqual(self.text(), before)
 
     def interrupted(self):
-        """stdout of a tuning that is interrupted after some seconds."""
+        """stdout of a tuning that is interrupted after two seconds."""
         with subprocess.Popen([DPR, "tune", "-d", "cpu", "-n", "2^8:2^20:x2", "-b", "60s"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env={**os.environ, **self.env}, text=True) as tuning:
-            time.sleep(5)
+            time.sleep(2)
             tuning.send_signal(signal.SIGINT)
             out, err = tuning.communicate(timeout=30)
         self.assertEqual(tuning.returncode, 128 + signal.SIGINT, err)
@@ -88,12 +92,13 @@ class Tune(ToolTest):
     def test_the_users_file(self):
         env = {k: v for k, v in os.environ.items() if k != "DPR_WISDOM"}
         env["XDG_STATE_HOME"] = self.folder + "/state"
-        done = subprocess.run([DPR, *SMALL], capture_output=True, env=env, text=True, timeout=60, check=False)
+        one_size = (*SMALL, "-n", "1024")
+        done = subprocess.run([DPR, *one_size], capture_output=True, env=env, text=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn(f"{self.folder}/state/dpr/wisdom\n", done.stdout)
         env["XDG_STATE_HOME"] = "not/absolute"
         env["HOME"] = self.folder + "/home"
-        done = subprocess.run([DPR, *SMALL], capture_output=True, env=env, text=True, timeout=60, check=False)
+        done = subprocess.run([DPR, *one_size], capture_output=True, env=env, text=True, timeout=60, check=False)
         self.assertIn(f"{self.folder}/home/.local/state/dpr/wisdom\n", done.stdout)
 
     def test_words_that_make_no_sense(self):
