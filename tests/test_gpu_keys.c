@@ -396,7 +396,7 @@ static double excess_in_one_pass(const scene *s, size_t first, size_t count) {
     EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->gpu, s->keys_device, DPR_U8, s->in_device, NULL, s->out_device, &runs,
                                             all, DPR_F32, DPR_SUM, NULL));
     EXPECT_EQ_U64(first > 0 ? 2 : 1, runs);
-    EXPECT_TRUE(gpu_copy(got, s->out_device, sizeof got));
+    EXPECT_TRUE(gpu_copy(got, s->out_device, runs * sizeof *got));
     return fabs((double)got[runs - 1] - exact) / ((log2((double)count) + 8) * 0x1p-24 * exact);
 }
 
