@@ -411,6 +411,11 @@ PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
                                                                  &runs, COUNT, DPR_I32, DPR_VAR, &options));
         EXPECT_EQ_U64(room, runs);
     }
+    options.strategy = NULL;
+    options.effort = DPR_WISDOM_ONLY; /* there is none, also where one pass would do */
+    EXPECT_STATUS(DPR_ERR_WISDOM,
+                  dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, COUNT,
+                                          COUNT, DPR_I32, DPR_SUM, &options, s->stream));
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL,
                                                                  &k->runs, 0, 0, DPR_I32, DPR_SUM, NULL, s->stream));
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, DPR_F32, NULL, NULL, NULL, &k->runs, 0,
