@@ -656,7 +656,7 @@ uint64_t threads_of(const dpr_run *run) {
  * group of up to 32 threads. */
 uint32_t log_size_of(const dpr_run *run) {
     const uint64_t segments = run->segments->count, threads = threads_of(run);
-    const uint64_t bytes = run->count / segments * dpr_dtype_size(dpr_key_dtype(&run->key));
+    const uint64_t bytes = run->count / segments * dpr_dtypes[run->key.f.dtype].size;
     const bool is_large = bytes > bytes_of_1024 && bytes <= longest_of_thread * small_threads;
     const uint32_t log_block = bytes <= bytes_of_512 ? 8 : is_large ? 10 : 9;
     if (segments <= threads >> log_block && (segments <= few_segments || bytes > bytes_of_block))
@@ -684,8 +684,8 @@ dpr_segment_groups groups_of(const dpr_run *run) {
         ++groups.log_slice;
     const bool are_few = groups.log_size > 5 && run->segments->count <= few_segments;
     const uint64_t bytes = are_few ? longest_of_thread << groups.log_size : longest_of_block;
-    groups.longest = static_cast<uint32_t>(
-        std::max(bytes / dpr_dtype_size(dpr_key_dtype(&run->key)), uint64_t{2} << groups.log_slice));
+    groups.longest =
+        static_cast<uint32_t>(std::max(bytes / dpr_dtypes[run->key.f.dtype].size, uint64_t{2} << groups.log_slice));
     if (run->count > groups.longest)
         groups.room = are_few ? places_of_few : list_room;
     groups.ordinary = ordinary_of(run, groups.log_size);

@@ -220,7 +220,7 @@ KEYS_TEST(graphs) {
         const size_t at = i % LENGTH(counts);
         const call c = {.dtype = DPR_I64, .op = ops[i / LENGTH(counts)], .count = counts[at]};
         const uint64_t room = at < 2 ? c.count / 3 : c.count; /* sums in one pass */
-        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));         /* the workspace and the kernels are there afterwards */
+        EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));          /* the workspace and the kernels are there afterwards */
         ASSERT_TRUE(gpu_stream_wait(s->stream) && gpu_capture_begin(s->stream));
         EXPECT_STATUS(DPR_OK, enqueue(s, &c, room));
         gpu_graph *const graph = gpu_capture_end(s->stream);
