@@ -51,8 +51,9 @@ enum {
                            long */
 };
 
-/* What strategies for segments tell their kernels. segments.group sets all members (segments_rounds.cuh);
- * segments.small sets all but `which`, segments.split `which` and `room`, and segments.bins `which`. */
+/* What strategies for segments tell their kernels. segments.group sets all members but `log_slice`
+ * (segments_rounds.cuh); segments.small sets all but `which`, segments.split `which` and `room`, and segments.bins
+ * `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
@@ -71,7 +72,7 @@ typedef struct dpr_segment_groups {
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
     dpr_segment_list list;
-    dpr_segment_groups groups; /* for kernels that need two launches */
+    dpr_segment_groups groups; /* for segments.small and kernels that need two launches */
     uint32_t op;               /* the operation, a row of dpr_ops, for kernels that run several (segments_group.h) */
 } dpr_segment_args;
 

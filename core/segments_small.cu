@@ -41,7 +41,7 @@ constexpr unsigned longest_of_lane = 4, longest_of_one = 32, longest_of_group = 
  * and otherwise in total. To share a segment takes about as long as a block takes for this. */
 constexpr uint64_t longest_of_thread = 128, longest_of_block = 65536;
 
-/* The shortest slice, as a logarithm; and the most slices that the elements of an array would fill. */
+/* The shortest slice, as a logarithm; and the most slices that the elements of few segments would fill. */
 constexpr unsigned log_least_slice = 11;
 constexpr uint64_t most_slices = 256;
 
@@ -68,6 +68,10 @@ constexpr unsigned places_of_few = most_slices + few_segments;
  * take a call in a stream 3 us (H100). */
 constexpr unsigned values_of_few = places_of_few * sizeof(unsigned),
                    values_of_many = (tickets_behind_list + list_room) * sizeof(unsigned);
+
+/* The most slices that the elements of an array of many segments would fill. Each segment that is cut has more than two
+ * slices, so rounding up adds less than half: there is room for all segments that do not overlap. */
+constexpr uint64_t most_listed = list_room * 2 / 3;
 
 static_assert(places_of_few != list_room, "the number says how segments are divided");
 static_assert(values_of_few % largest_small == 0 && values_of_many % largest_small == 0);
@@ -168,8 +172,8 @@ template <class M> class small_worker {
     segment_range own = {0, 0};
     bool has_own = false;
 
-    /* Of few segments, the slices of the lane's, and in the upper half those of segments before it. Of many ones, what
-     * thread 0 has found where the block passed, or has combined a segment. They share registers. */
+    /* Of few segments, the slices of the lane's, and in the upper half those of segments before it. Of many ones, in
+     * thread 0, what the word was when the block passed, and later when it combined a segment. They share registers. */
     uint64_t word = 0;
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
@@ -387,7 +391,8 @@ template <class M> class small_worker {
     }
 
     /* Takes places in the list for slices of a segment, and returns the first. Slices without a place are counted as
-     * combined. A block that has found no room does not try again, so that counters do not overflow. */
+     * combined. Threads of a block that have seen one find no room do not try, so that
+     * counters do not overflow. */
     __device__ unsigned places_for(uint64_t segment, segment_range r) const {
         const unsigned slices = slices_of(r.count);
         if (shared.is_full || slices > list_room || !entry::fits(segment, r))
@@ -428,7 +433,7 @@ template <class M> class small_worker {
             shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(threadIdx.x);
     }
 
-    /* Returns how many slices are listed. All threads call it. */
+    /* Returns how many slices are listed, or 0 if all of them are combined. All threads call it. */
     __device__ unsigned find_list() const {
         if (threadIdx.x == 0) {
             uint64_t last = word + one_passed;
@@ -447,8 +452,8 @@ template <class M> class small_worker {
         return (round + 1) * groups_of_grid() >= segments;
     }
 
-    /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without segments
-     * waits for those of others. */
+    /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without a
+     * segment of its own looks, too. */
     __device__ void count_missing(uint64_t segment) const {
         const bool counts = threadIdx.x % (1u << args.groups.log_size) == 0 && segment < segments;
         const int lacks =
@@ -667,12 +672,13 @@ uint32_t log_size_of(const dpr_run *run) {
     return log;
 }
 
-/* The elements that a segment of ordinary length has at least, on average over the segments of a block: three standard
- * deviations less than the average if lengths are uniformly distributed. */
+/* The elements that a segment of ordinary length has at least, on average over the segments of a block: the average
+ * less two to three standard deviations if lengths are uniformly distributed, or half of it where a block has few
+ * segments. */
 uint32_t ordinary_of(const dpr_run *run, uint32_t log_size) {
     const uint64_t average = std::min(run->count / run->segments->count, uint64_t{1} << 20);
     const uint32_t log_of_block = log_size > 5 ? 0 : 9 - log_size;
-    const uint64_t deviation = average >> std::max(1u, log_of_block / 2 - 1);
+    const uint64_t deviation = average >> (log_of_block < 4 ? 1 : log_of_block / 2 - 1);
     return static_cast<uint32_t>(average - std::min(average, std::max(uint64_t{1}, deviation)));
 }
 
@@ -680,9 +686,11 @@ dpr_segment_groups groups_of(const dpr_run *run) {
     dpr_segment_groups groups = {};
     groups.log_size = log_size_of(run);
     groups.log_slice = log_least_slice;
-    while (groups.log_slice < entry::count_bits - 1 && run->count >> groups.log_slice > most_slices)
+    /* Slices of few segments have fewer than 2^32 elements, also where they become longer. */
+    const bool are_few = groups.log_size > 5 && run->segments->count <= few_segments && run->count >> 32 == 0;
+    while (groups.log_slice < entry::count_bits - 1
+           && run->count >> groups.log_slice > (are_few ? most_slices : most_listed))
         ++groups.log_slice;
-    const bool are_few = groups.log_size > 5 && run->segments->count <= few_segments;
     const uint64_t bytes = are_few ? longest_of_thread << groups.log_size : longest_of_block;
     groups.longest =
         static_cast<uint32_t>(std::max(bytes / dpr_dtypes[run->key.f.dtype].size, uint64_t{2} << groups.log_slice));

@@ -685,6 +685,8 @@ TEST(GpuSegments, small_cuts_long_ones) {
             if (k % LENGTH(shapes) == 0)
                 enlarge(&s, sizes[k / LENGTH(shapes)]);
             segments.count = make_short(&s, shapes[k % LENGTH(shapes)], k % 3, s.count);
+            if (segments.count + 1 < MOST_SEGMENTS)
+                s.begins[++segments.count] = (int64_t)s.count; /* the last one has the rest */
             segments.dtype = types[k % LENGTH(types)];
             segments.index = k % 5 ? DPR_INDEX_IN_SEGMENT : DPR_INDEX_IN_ARRAY;
             convert_numbers(&s, segments.dtype);
