@@ -23,9 +23,9 @@ template <class M> struct tile_shape {
                                         : sizeof(T) == 2     ? (sizeof(V) > 4 ? 1 : 3)
                                         : values_in_place<M> ? 5
                                                              : 3;
-    static constexpr unsigned chunk = vectors * vector_bytes / sizeof(T); /* elements of a thread, at most 32 */
+    static constexpr unsigned chunk = vectors * vector_bytes / sizeof(T); /* elements of a thread */
     static constexpr unsigned elements = keyed_threads * chunk;
-    static_assert(chunk <= 32);
+    static_assert(chunk < 32);
 };
 
 template <class M> struct keyed_shared {
@@ -53,15 +53,13 @@ struct warp_ends {
     __device__ unsigned of_chunk(unsigned chunk) const {
         const unsigned at = threadIdx.x % 32 * chunk, i = at / 32;
         const unsigned low = word_of(i), high = __shfl_sync(~0u, word, static_cast<int>(min(i + 1, 31u)));
-        const unsigned bits = __funnelshift_r(low, high, at % 32);
-        return chunk < 32 ? bits & ((1u << chunk) - 1) : bits;
+        return __funnelshift_r(low, high, at % 32) & ((1u << chunk) - 1);
     }
 
     /* How many ends there are in the chunks before. */
     __device__ unsigned before_chunk(unsigned chunk) const {
         const unsigned at = threadIdx.x % 32 * chunk, i = at / 32, lower = (1u << at % 32) - 1;
-        const unsigned of_words = before_word(i);
-        return of_words + __popc(word_of(i) & lower);
+        return before_word(i) + __popc(word_of(i) & lower);
     }
 
     /* Counts the ends before each lane's word. */
@@ -458,11 +456,9 @@ __global__ void __launch_bounds__(keyed_threads, 4) keyed_kernel(const __grid_co
 }
 
 /* Results of the other operations depend on where a run begins. */
-template <class M> constexpr bool is_keyed = has_plain_results<M>;
-
 struct keyed_family {
     template <class M> static constexpr keyed_entry entry() {
-        if constexpr (is_keyed<M>)
+        if constexpr (has_plain_results<M>)
             return keyed_kernel<M>;
         else
             return nullptr;

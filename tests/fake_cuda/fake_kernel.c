@@ -682,14 +682,22 @@ static int reaches_keyed(const fake_launch *launch, uint64_t runs) {
 /* Reduces runs of keys. */
 static const char *run_keyed(const fake_launch *launch) {
     static const char out_of_reach[] = "the kernel that reduces runs of keys uses memory it cannot reach";
+    /* What tells zeroed records from fresh memory, which may be zero, too. */
+    static const uint64_t zeroed = UINT64_C(0x7a65726f6564);
     const dpr_keyed_args *args = &launch->keyed;
     uint64_t runs = 0;
     if (!args->run.scratch || !fake_find(args->places, sizeof *args->places)
         || !fake_find(args->keys, args->run.count * args->key_bytes))
         return out_of_reach;
     const char *wrong = check_scratch(args->run.scratch);
+    if (!wrong && args->clears)
+        *args->places = zeroed;
+    else if (!wrong && !args->in_scratch && *args->places != zeroed)
+        wrong = "no launch has zeroed the records of tiles";
     if (wrong || args->clears)
         return wrong;
+    if (!args->in_scratch)
+        *args->places = 0;
     int64_t *const begins = dpr_runs_find(args->keys, args->key_bytes, args->run.count, &runs);
     if (!begins)
         return "there is no memory for runs of keys";

@@ -624,6 +624,38 @@ PARTS_TEST(calls_that_fail_in_one_pass_over_keys) {
     gpu_free(DPR_MEMORY_DEVICE, there);
 }
 
+/* So many elements that the records of tiles lie in workspace, which a launch zeroes before each run. */
+PARTS_TEST(calls_that_fail_in_one_pass_of_two_launches) {
+    enum { MANY = 800000 };
+    static const int64_t both[] = {MANY, 77};
+    static const int32_t one = 1;
+    const scene *s = fixture;
+    int32_t *const in = gpu_alloc(DPR_MEMORY_DEVICE, MANY * sizeof *in);
+    int64_t got[2], *const out = gpu_alloc(DPR_MEMORY_DEVICE, sizeof got);
+    uint64_t runs, *const found = gpu_alloc(DPR_MEMORY_DEVICE, sizeof runs);
+    ASSERT_TRUE(in && out && found && gpu_repeat(in, MANY * sizeof *in, &one, sizeof one));
+    int fail = 0;
+    for (const char *failed = ""; failed && ++fail < MOST_CALLS && !test_failed();) {
+        EXPECT_TRUE(gpu_copy(out, canaries, sizeof got));
+        for (int again = 0; again < 2; again++) {
+            fake_fail_call(again ? 0 : fail, again ? cudaSuccess : cudaErrorUnknown);
+            const dpr_status status = dpr_reduce_by_key_async(s->ctx, in, DPR_I32, in, NULL, out, found, MANY, MANY,
+                                                              DPR_I32, DPR_SUM, NULL, s->stream);
+            if (!again)
+                failed = fake_failed_call();
+            fake_fail_call(0, cudaSuccess);
+            EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(got, out, sizeof got));
+            EXPECT_THAT((failed && !again) || status == DPR_OK, "call %d: %s", fail, dpr_status_name(status));
+            EXPECT_TRUE(memcmp(got, status == DPR_OK ? both : canaries, sizeof got) == 0);
+        }
+        EXPECT_TRUE(gpu_copy(&runs, found, sizeof runs) && runs == 1);
+    }
+    EXPECT_THAT(fail > 2 && fail < MOST_CALLS, "%d calls", fail);
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    gpu_free(DPR_MEMORY_DEVICE, out);
+    gpu_free(DPR_MEMORY_DEVICE, found);
+}
+
 PARTS_TEST(calls_that_fail_in_a_blocking_run) {
     fail_every_call(fixture, run_staged, known, 0);
 }
