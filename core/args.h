@@ -70,10 +70,11 @@ typedef struct dpr_segment_groups {
 
 /* The arguments of kernels of segments. */
 typedef struct dpr_segment_args {
-    dpr_kernel_args run; /* `out` has a result for each segment, and there is no tag */
+    dpr_kernel_args run; /* `out` has a result for each segment */
     dpr_segment_list list;
     dpr_segment_groups groups; /* for segments.small and kernels that need two launches */
     uint32_t op;               /* the operation, a row of dpr_ops, for kernels that run several (segments_group.h) */
+    void *done;                /* as in dpr_run, with the tag of `run` */
 } dpr_segment_args;
 
 /* An operation with an accumulator of its own in the kernels of flat_fused.cu: its row in dpr_ops; where its words

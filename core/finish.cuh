@@ -365,6 +365,24 @@ __device__ inline bool last_to_arrive(unsigned *ticket, unsigned blocks = gridDi
     return last;
 }
 
+/* Tells the host that waits at a mailbox that all results are in memory, unless `done` is NULL. All threads of the grid
+ * call it after their last write. The last block to come writes the word: fences order it behind what all blocks have
+ * written, for whoever sees it. */
+__device__ inline void tell_end(void *done, uint32_t tag, unsigned *ticket) {
+    if (!done)
+        return;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    if (gridDim.x > 1) {
+        if (!take_ticket(ticket, gridDim.x))
+            return;
+        *ticket = 0;
+    }
+    cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_system);
+    post<cuda::thread_scope_system>(static_cast<uint64_t *>(done), uint32_t{0}, tag);
+}
+
 /* Who folds the blocks' partial results: one warp, which is quicker for few of them, or all threads of the block. */
 enum class folded_by { warp, block };
 

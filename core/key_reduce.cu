@@ -440,8 +440,12 @@ __device__ inline void clear_places(const dpr_keyed_args &args, size_t words) {
 
 using keyed_entry = void (*)(dpr_keyed_args);
 
+/* Blocks on an SM that have enough registers. */
+template <class M> constexpr int keyed_blocks = sizeof(typename M::storage) > 8 ? 3 : 4;
+
 template <class M>
-__global__ void __launch_bounds__(keyed_threads, 4) keyed_kernel(const __grid_constant__ dpr_keyed_args args) {
+__global__ void __launch_bounds__(keyed_threads, keyed_blocks<M>)
+    keyed_kernel(const __grid_constant__ dpr_keyed_args args) {
 #if __CUDA_ARCH__ >= 900
     __shared__ keyed_shared<M> shared;
     let_next_launch();
@@ -468,6 +472,9 @@ struct keyed_family {
 struct tile_elements {
     template <class M> static constexpr int of = tile_shape<M>::elements;
 };
+struct blocks_on_sm {
+    template <class M> static constexpr int of = keyed_blocks<M>;
+};
 struct record_words { /* of 32 tiles */
     template <class M> static constexpr int of = key_places<M>::words(tiles_of_group);
 };
@@ -481,7 +488,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), keyed_threads, 0, 4, 0, nullptr};
+    return {kernels::of(key), keyed_threads, 0, kernels::number_of<blocks_on_sm>(key), 0, nullptr};
 }
 
 unsigned tiles_of(const dpr_run *run) {

@@ -112,6 +112,7 @@ static inline int dpr_launch_segments(const dpr_launch *launch, const dpr_run *r
     args.list = *run->segments;
     args.groups = groups;
     args.op = run->key.f.op;
+    args.done = run->done;
     return run->enqueue(run, launch, &args.run);
 }
 

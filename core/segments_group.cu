@@ -51,7 +51,7 @@ template <class M> struct group_worker {
 /* Blocks on an SM that have enough registers: reading one element a load takes all threads that an SM holds, 1024 to
  * 2048. Large accumulators would be spilled with 8 blocks. */
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
-template <class M> constexpr int group_blocks = sizeof(typename M::acc) > 8 && !M::holds_index ? 6 : 8;
+template <class M> constexpr int group_blocks = sizeof(typename M::acc) > 16 ? 5 : sizeof(typename M::acc) > 8 ? 6 : 8;
 #else
 template <class M> constexpr int group_blocks = 4;
 #endif

@@ -20,8 +20,10 @@ template <class O> struct measure_worker {
     uint64_t *of_warp; /* in shared memory: room for an accumulator of each warp */
 
     using unit = packet<storage>;
-    /* Loads of a thread in flight: of elements, and of vectors. More vectors would take too many registers. */
-    static constexpr unsigned some = 4, vectors = unit::size < 8 ? 2 : 1;
+    /* Loads of a thread in flight: of elements, and of vectors. More would take too many registers, of which VAR has
+     * the fewest to spare. */
+    static constexpr bool has_few = O::M::takes_all;
+    static constexpr unsigned some = has_few ? 2 : 4, vectors = unit::size < 8 && !has_few ? 2 : 1;
 
     /* Reads elements, or whole vectors if that is most of the segment. */
     __device__ dpr_acc read(segment_range r, unsigned lane, unsigned step) const {

@@ -174,10 +174,12 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
         join_blocks(s, args, numbers);
 }
 
-/* Blocks on an SM: four, or as many as shared memory allows on a device with 227 KiB of it for blocks, of which each
- * takes 1 KiB more. */
+/* Blocks on an SM: four, or as many as have enough registers, or as shared memory allows on a device with 227 KiB of it
+ * for blocks, of which each takes 1 KiB more. */
 template <class M>
-constexpr int merge_blocks = sizeof(merge_shared<M>) <= 55 * 1024 ? 4 : 227 * 1024 / (sizeof(merge_shared<M>) + 1024);
+constexpr int merge_blocks = sizeof(merge_shared<M>) > 55 * 1024 ? 227 * 1024 / (sizeof(merge_shared<M>) + 1024)
+                             : sizeof(typename M::storage) > 8   ? 3
+                                                                 : 4;
 
 template <class M>
 __global__ void __launch_bounds__(merge_threads, merge_blocks<M>)

@@ -1,11 +1,10 @@
-/* segments.small: as many threads for each segment as the device has for it, from one to a block. The warps of a block
- * share what is long for a group of its threads, and the whole block reduces what is long for a warp. So most short
- * arrays take as long as two reads from memory that wait for each other: of where segments begin and end, and of their
- * elements.
+/* segments.small: as many threads for each segment as the device has for it, from one to a block. In short arrays each
+ * block reads its segments alone (segments_alone.cuh): they take as long as two reads from memory that wait for each
+ * other, of where segments begin and end, and of their elements.
  *
- * Segments that are long for a block are cut into slices. The block that finishes a segment's last slice combines the
- * values of all of them in their order. How a segment is cut depends on lengths and on the launch alone, so the bits of
- * a result do not depend on timing. There are two ways to share slices:
+ * In longer arrays, segments that are long for a block are cut into slices. The block that finishes a segment's last
+ * slice combines the values of all of them in their order. How a segment is cut depends on lengths and on the launch
+ * alone, so the bits of a result do not depend on timing. There are two ways to share slices, and a kernel for each:
  *
  * - If there are at most 32 segments, every warp reads all lengths, and blocks take slices by their numbers.
  * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
@@ -14,9 +13,8 @@
 #include <algorithm>
 
 #include "family.cuh"
-#include "segments.cuh"
+#include "segments_alone.cuh"
 #include "segments_cost.h"
-#include "segments_read.cuh"
 
 namespace dpr {
 namespace {
@@ -30,16 +28,17 @@ constexpr unsigned small_threads = 1024, most_of_groups = 512, least_of_groups =
  * 512 threads instead of 256 above the second number, and 1024 above the third one if it can read them alone. */
 constexpr uint64_t few_segments = 32, bytes_of_block = 2048, bytes_of_512 = 8192, bytes_of_1024 = 32768;
 
-/* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
-constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
-
-/* The most elements that a lane of a group reads; that one lane alone and that a few lanes read, which find most of
- * them in the cache; and that a warp reads. */
-constexpr unsigned longest_of_lane = 4, longest_of_one = 32, longest_of_group = 64, longest_of_warp = 1024;
+/* The most elements that a warp reads. */
+constexpr unsigned longest_of_warp = 1024;
 
 /* The most bytes that a block reads alone, if two slices are not longer: for each of its threads if segments are few,
  * and otherwise in total. To share a segment takes about as long as a block takes for this. */
 constexpr uint64_t longest_of_thread = 128, longest_of_block = 65536;
+
+/* The most bytes of an array whose blocks share nothing, because one that has all of them is not slower than blocks
+ * that share them: for each thread of a block, if each of few segments has one, and in the largest block; if each of
+ * many segments has a block; and if segments have groups of a block's threads, in total. */
+constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 512, alone_of_groups = 262144;
 
 /* The shortest slice, as a logarithm; and the most slices that the elements of few segments would fill. */
 constexpr unsigned log_least_slice = 11;
@@ -75,18 +74,23 @@ constexpr uint64_t most_listed = list_room * 2 / 3;
 
 static_assert(places_of_few != list_room, "the number says how segments are divided");
 static_assert(values_of_few % largest_small == 0 && values_of_many % largest_small == 0);
-static_assert(values_of_few + places_of_few * largest_small <= DPR_SCRATCH_BYTES);
-static_assert(values_of_many + list_room * largest_small <= DPR_SCRATCH_BYTES);
+static_assert(values_of_few + places_of_few * largest_small <= end_ticket * sizeof(unsigned));
+static_assert(values_of_many + list_room * largest_small <= end_ticket * sizeof(unsigned));
 static_assert(most_listers / least_of_groups < UINT64_MAX / one_passed);
 
 /* What a block or a warp reduces: a segment, or one slice of it. */
 struct piece {
-    uint64_t segment, first, left; /* first element; elements from it to the end of the slice or segment */
-    unsigned slices, slice;        /* of the segment; the number of this one */
-    unsigned place;                /* of the value of slice 0, or no_place: the block reduces all slices itself */
+    uint64_t segment, first;
+    unsigned count;         /* elements, from `first` on */
+    unsigned slices, slice; /* of the segment; the number of this one */
+    unsigned place;         /* of the value of slice 0, or no_place: the block reduces all slices itself */
 };
 
 constexpr unsigned no_place = ~0u;
+
+/* Slices whose values a block keeps apart: as many as threads combine where it would be another block that does. */
+constexpr unsigned kept_slices = least_of_groups;
+static_assert(list_room <= kept_slices);
 
 /* An entry of the list: two words that are not zero. */
 struct entry {
@@ -102,7 +106,7 @@ struct entry {
 
     static __device__ void write(uint64_t *to, const piece &p) {
         const unsigned numbers = (p.place << slice_bits | p.slices) << slice_bits | p.slice;
-        word(to[0]).store(p.first << count_bits | p.left, cuda::memory_order_relaxed);
+        word(to[0]).store(p.first << count_bits | p.count, cuda::memory_order_relaxed);
         word(to[1]).store(p.segment << 3 * slice_bits | numbers, cuda::memory_order_relaxed);
     }
 
@@ -121,7 +125,7 @@ struct entry {
         constexpr uint64_t mask = (1 << slice_bits) - 1, count_mask = (1 << count_bits) - 1;
         return {numbers >> 3 * slice_bits,
                 range >> count_bits,
-                range & count_mask,
+                static_cast<unsigned>(range & count_mask),
                 static_cast<unsigned>(numbers >> slice_bits & mask),
                 static_cast<unsigned>(numbers & mask),
                 static_cast<unsigned>(numbers >> 2 * slice_bits & mask)};
@@ -129,8 +133,9 @@ struct entry {
 };
 
 /* What the threads of a block share. */
-template <class V> struct small_shared {
-    V of_warp[small_threads / 32], of_slice;
+template <class M> struct small_shared {
+    typename partial<M>::type of_warp[small_threads / 32];
+    typename M::acc kept[kept_slices]; /* of the segment whose slices the block reduces itself */
     piece taken;
     unsigned of_warps, of_block;   /* segments that are long for a group: those for warps, and for the block */
     uint16_t longs[small_threads]; /* the threads that have met them: for warps, and from the end for the block */
@@ -153,12 +158,17 @@ __device__ int sum_of_lanes(int x) {
 /* ---- The kernel ---- */
 
 /* The code is short: with cold caches, instructions are waited for, too. */
-template <class M> class small_worker {
+template <class M, bool Few> class small_worker {
     using X = partial<M>;
     using V = typename X::type;
 
+    /* Products of complex numbers of C64 lack registers otherwise. */
+    static constexpr unsigned ahead = sizeof(V) > 8 && sizeof(V) > sizeof(typename M::storage) && !M::holds_index
+                                          ? 2
+                                          : vectors_ahead;
+
     const dpr_segment_args &args;
-    small_shared<V> &shared;
+    small_shared<M> &shared;
     const segment_reader<M> in;
     const uint64_t segments;
 
@@ -166,6 +176,7 @@ template <class M> class small_worker {
     unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
     unsigned all = 0;   /* slices of all segments, or in the list */
     unsigned log_slice;
+    unsigned slice = 0; /* the next one of a segment that the block reduces itself */
 
     /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
      * yet to reduce it as a piece. */
@@ -177,8 +188,6 @@ template <class M> class small_worker {
     uint64_t word = 0;
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
-    __device__ bool cuts() const { return args.groups.room > 0; }
-    __device__ bool are_few() const { return args.groups.room == places_of_few; }
     __device__ uint64_t size_of_slice() const { return uint64_t{1} << log_slice; }
 
     /* Atomics on memory that the compiler knows to be global are one instruction. */
@@ -188,7 +197,7 @@ template <class M> class small_worker {
     }
     __device__ uint64_t *entry_at(unsigned i) const { return words() + entries_at + 2 * i; }
     __device__ V *values() const {
-        return reinterpret_cast<V *>(reinterpret_cast<char *>(words()) + (are_few() ? values_of_few : values_of_many));
+        return reinterpret_cast<V *>(reinterpret_cast<char *>(words()) + (Few ? values_of_few : values_of_many));
     }
 
     __device__ segment_range range_of(uint64_t segment) const {
@@ -216,15 +225,23 @@ template <class M> class small_worker {
     __device__ piece slice_of(uint64_t segment, segment_range r, unsigned slices, unsigned slice,
                               unsigned place) const {
         const uint64_t skipped = uint64_t{slice} << log_slice, left = r.count - skipped, size = size_of_slice();
-        return {segment, r.first + skipped, slices > 1 && left > size ? size : left, slices, slice, place};
+        const uint64_t count = slices > 1 && left > size ? size : left;
+        return {segment, r.first + skipped, static_cast<unsigned>(count), slices, slice, place};
     }
 
     __device__ unsigned *ticket_of(const piece &p) const {
-        return static_cast<unsigned *>(args.run.scratch) + (are_few() ? 0 : tickets_behind_list) + p.place;
+        return static_cast<unsigned *>(args.run.scratch) + (Few ? 0 : tickets_behind_list) + p.place;
     }
 
     /* Stores the value of a slice. Returns true to all threads of the block that stores a segment's last one. */
     __device__ bool stores_last(const piece &p, const V &x) const {
+        if (!Few && p.place == no_place) {
+            typename M::acc &kept = shared.kept[p.slice % kept_slices];
+            if (threadIdx.x == 0)
+                kept = M::merge(p.slice < kept_slices ? M::identity() : kept, X::unpack(x));
+            __syncthreads();
+            return p.slice + 1 == p.slices;
+        }
         if (threadIdx.x == 0)
             values()[p.place + p.slice] = x;
         return last_to_arrive(ticket_of(p), p.slices);
@@ -232,12 +249,17 @@ template <class M> class small_worker {
 
     /* The value of the slices that a thread combines. */
     __device__ V gather(const piece &p) {
+        typename M::acc a = M::identity();
+        if (!Few && p.place == no_place) {
+            if (threadIdx.x < p.slices && threadIdx.x < kept_slices)
+                a = shared.kept[threadIdx.x];
+            return X::pack(a);
+        }
         if (threadIdx.x == 0) {
             *ticket_of(p) = 0;
-            if (!are_few())
+            if constexpr (!Few)
                 word = add_to_word(p.slices); /* which arrives while values are read */
         }
-        typename M::acc a = M::identity();
 #pragma unroll 1
         for (unsigned i = threadIdx.x; i < p.slices; i += blockDim.x) {
             a = M::merge(a, X::unpack(values()[p.place + i]));
@@ -261,49 +283,22 @@ template <class M> class small_worker {
         return x;
     }
 
-    /* Combines the value of a slice with those before, where gather() would do it. */
-    __device__ void keep(typename M::acc &kept, unsigned slice, const V &x) const {
-        if (threadIdx.x == 0)
-            shared.of_slice = x;
-        __syncthreads();
-        if (threadIdx.x == slice % blockDim.x)
-            kept = M::merge(kept, X::unpack(shared.of_slice));
-    }
-
-    /* Reduces a piece. There is one place that reads and one that merges, because the code is long. */
-    __device__ void reduce(piece p) {
+    /* Reduces a piece. There is one place that merges, because the code is long. */
+    __device__ void reduce(const piece &p) {
         const unsigned lane = threadIdx.x & (team - 1);
-        const segment_range whole = {p.first, p.left};
-        typename M::acc kept = M::identity();
-        bool is_whole = p.slices == 1;
-        V x = X::identity();
+        V x = in.template read_vectors<ahead>(p.first, p.count, lane, team);
 #pragma unroll 1
-        for (bool reads = true;;) {
-            if (reads) {
-                const uint64_t size = is_whole || p.left < size_of_slice() ? p.left : size_of_slice();
-                x = in.template read_vectors<vectors_ahead>(p.first, static_cast<unsigned>(size), lane, team);
-            }
+        for (bool is_whole = p.slices == 1;; is_whole = true) {
             x = merge(x);
             if (is_whole)
                 break;
-            if (p.place == no_place) {
-                keep(kept, p.slice, x);
-                p.first += size_of_slice();
-                p.left -= size_of_slice();
-                reads = ++p.slice < p.slices;
-                is_whole = !reads;
-                x = X::pack(kept);
-            } else {
-                if (!stores_last(p, x))
-                    return;
-                x = gather(p);
-                reads = false;
-                is_whole = true;
-            }
+            if (!stores_last(p, x))
+                return;
+            x = gather(p);
         }
         if (lane == 0)
-            write(p.segment, p.slices == 1 ? whole : range_of(p.segment), x);
-        if (threadIdx.x == 0 && p.place != no_place && !are_few())
+            write(p.segment, p.slices == 1 ? segment_range{p.first, p.count} : range_of(p.segment), x);
+        if (!Few && threadIdx.x == 0 && p.place != no_place)
             settle(word + p.slices);
     }
 
@@ -356,10 +351,10 @@ template <class M> class small_worker {
     }
 
     /* The segment of a thread's group. Neighbouring warps' segments, which may all be long, go to different blocks. */
-    __device__ uint64_t segment_of(uint64_t round, unsigned thread) const {
+    __device__ uint64_t segment_of(unsigned round, unsigned thread) const {
         if (by_blocks())
-            return round * gridDim.x + blockIdx.x;
-        const uint64_t warp = (round * blockDim.x / 32 + thread / 32) * gridDim.x + blockIdx.x;
+            return uint64_t{round} * gridDim.x + blockIdx.x;
+        const uint64_t warp = (uint64_t{round} * blockDim.x / 32 + thread / 32) * gridDim.x + blockIdx.x;
         return (warp << 5 | thread % 32) >> args.groups.log_size;
     }
 
@@ -423,7 +418,7 @@ template <class M> class small_worker {
 
     /* Puts long segments where they belong: the list of slices, or those of warps or of the block. */
     __device__ void sort_long(bool has_long, uint64_t segment, segment_range r) const {
-        const bool is_cut = has_long && cuts() && slices_of(r.count) > 1;
+        const bool is_cut = has_long && slices_of(r.count) > 1;
         bool by_block = has_long && r.count > longest_of_warp && !is_cut;
         if (__any_sync(~0u, is_cut))
             by_block |= finds_no_room(is_cut, segment, r);
@@ -448,8 +443,8 @@ template <class M> class small_worker {
         return shared.listed;
     }
 
-    __device__ bool is_last(uint64_t round) const {
-        return (round + 1) * groups_of_grid() >= segments;
+    __device__ bool is_last(unsigned round) const {
+        return (uint64_t{round} + 1) * groups_of_grid() >= segments;
     }
 
     /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without a
@@ -473,21 +468,17 @@ template <class M> class small_worker {
 
     /* Reads the ranges of a round, and reduces a segment for each group of less than a block. Returns whether there is
      * more to do in this round. */
-    __device__ bool begin_round(uint64_t round) {
+    __device__ bool begin_round(unsigned round) {
         const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x & (size - 1);
         const uint64_t segment = segment_of(round, threadIdx.x);
         own = range_of(segment);
         team = by_blocks() ? size : 32;
         next = by_blocks() ? 0 : threadIdx.x / 32;
-        if (by_blocks() && !cuts()) {
-            has_own = segment < segments;
-            return has_own;
-        }
         const bool is_long = by_blocks() ? slices_of(own.count) > 1 : is_long_for_group();
         has_own = by_blocks() ? segment < segments && !is_long : size == 32 && is_long && own.count <= longest_of_warp;
         if (__any_sync(~0u, is_long && !has_own))
             sort_long(is_long && !has_own && lane == 0, segment, own);
-        const bool passes = cuts() && is_last(round);
+        const bool passes = is_last(round);
         if (passes)
             count_missing(segment);
         const bool has_more = __syncthreads_or(is_long);
@@ -500,7 +491,7 @@ template <class M> class small_worker {
             word = answer;
             return true;
         }
-        if (cuts() && !passes)
+        if (!passes)
             prefetch_range(segment_of(round + 1, threadIdx.x));
         const unsigned count = is_long ? 0 : static_cast<unsigned>(own.count);
         const V x =
@@ -511,10 +502,11 @@ template <class M> class small_worker {
         return has_more || passes;
     }
 
-    __device__ piece long_one(uint64_t round, unsigned i) const {
+    /* The next slice of the segment of entry `i` of the block's list, or the segment if it is not cut. */
+    __device__ piece long_one(unsigned round, unsigned i) const {
         const uint64_t segment = segment_of(round, shared.longs[i]);
         const segment_range r = range_of(segment);
-        return {segment, r.first, r.count, cuts() ? slices_of(r.count) : 1, 0, no_place};
+        return slice_of(segment, r, slices_of(r.count), slice, no_place);
     }
 
     /* The nearest entry of the list, from the block's first one on, or no_place. Sees whether the list has grown. */
@@ -555,12 +547,7 @@ template <class M> class small_worker {
         return false;
     }
 
-    __device__ bool next_of_many(uint64_t round, piece &p) {
-        if (has_own) {
-            has_own = false;
-            p = {segment_of(round, threadIdx.x), own.first, own.count, 1, 0, no_place};
-            return true;
-        }
+    __device__ bool next_of_many(unsigned round, piece &p) {
         if (team == 32) {
             if (next < shared.of_warps) {
                 p = long_one(round, next);
@@ -572,10 +559,12 @@ template <class M> class small_worker {
         }
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {
-            p = long_one(round, small_threads - 1 - next++);
+            p = long_one(round, small_threads - 1 - next);
+            slice = p.slice + 1 < p.slices ? slice + 1 : 0;
+            next += slice == 0;
             return true;
         }
-        return cuts() && is_last(round) && takes_slice(p);
+        return is_last(round) && takes_slice(p);
     }
 
     __device__ void clear_lists() const {
@@ -586,30 +575,35 @@ template <class M> class small_worker {
     }
 
   public:
-    __device__ small_worker(const dpr_segment_args &a, small_shared<V> &s)
+    __device__ small_worker(const dpr_segment_args &a, small_shared<M> &s)
         : args(a), shared(s), in(a.run.in), segments(dpr_segment_count(&a.list)), log_slice(a.groups.log_slice) {}
 
-    __device__ void reduce_all() {
-        const uint64_t at_a_time = are_few() ? segments : groups_of_grid();
+    __device__ void reduce_few() {
+        piece p;
+        count_slices();
 #pragma unroll 1
-        for (uint64_t round = 0; round * at_a_time < segments; ++round) {
-            if (are_few())
-                count_slices();
-            else if (!begin_round(round))
+        while (next_of_few(p))
+            reduce(p);
+    }
+
+    __device__ void reduce_many() {
+#pragma unroll 1
+        for (unsigned round = 0; round * groups_of_grid() < segments; ++round) {
+            if (!begin_round(round))
                 continue;
-            piece p;
+            piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
 #pragma unroll 1
-            while (are_few() ? next_of_few(p) : next_of_many(round, p))
+            for (bool has_piece = has_own || next_of_many(round, p); has_piece; has_piece = next_of_many(round, p))
                 reduce(p);
-            if (!are_few() && !is_last(round))
+            if (!is_last(round))
                 clear_lists();
         }
     }
 };
 
-template <class M>
+template <class M, bool Few>
 __global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
-    __shared__ small_shared<typename partial<M>::type> shared;
+    __shared__ small_shared<M> shared;
     let_next_launch();
     if (threadIdx.x == 0) {
         shared.of_warps = shared.of_block = 0;
@@ -618,13 +612,24 @@ __global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_co
     }
     __syncthreads();
     wait_for_work_before();
-    small_worker<M>(args, shared).reduce_all();
+    small_worker<M, Few> worker(args, shared);
+    if constexpr (Few)
+        worker.reduce_few();
+    else
+        worker.reduce_many();
+    tell_end(args.done, args.run.tag, static_cast<unsigned *>(args.run.scratch) + end_ticket);
 }
 
-struct small_family {
-    template <class M> static constexpr segment_entry entry() { return small_kernel<M>; }
+template <bool Few> struct small_family {
+    template <class M> static constexpr segment_entry entry() { return small_kernel<M, Few>; }
 };
-using kernels = instances<small_family, segment_entry>;
+using few_kernels = instances<small_family<true>, segment_entry>;
+using many_kernels = instances<small_family<false>, segment_entry>;
+
+struct alone_family {
+    template <class M> static constexpr segment_entry entry() { return alone_kernel<M>; }
+};
+using alone_kernels = instances<alone_family, segment_entry>;
 
 const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (!key->f.segments)
@@ -634,7 +639,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 1024 threads" : nullptr;
 }
 
-/* On an H100, arrays of 2^16 elements of F32 take 3 to 8 us, and those of 2^20 5 to 18; segments.merge takes 6 to 9 and
+/* On an H100, arrays of 2^16 elements of F32 take 2 to 6 us, and those of 2^20 5 to 18; segments.merge takes 6 to 9 and
  * 7 to 17. Less than half the rate of memory makes short segments change over between 2^18 and 2^20 elements, where
  * results and numbers are as many bytes as elements, and long ones at 2^20 to 2^21. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
@@ -642,7 +647,7 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {kernels::of(key), small_threads, 0, 1, 0, nullptr};
+    return {many_kernels::of(key), small_threads, 0, 1, 0, nullptr, {few_kernels::of(key), alone_kernels::of(key)}};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -694,8 +699,7 @@ dpr_segment_groups groups_of(const dpr_run *run) {
     const uint64_t bytes = are_few ? longest_of_thread << groups.log_size : longest_of_block;
     groups.longest =
         static_cast<uint32_t>(std::max(bytes / dpr_dtypes[run->key.f.dtype].size, uint64_t{2} << groups.log_slice));
-    if (run->count > groups.longest)
-        groups.room = are_few ? places_of_few : list_room;
+    groups.room = are_few ? places_of_few : list_room;
     groups.ordinary = ordinary_of(run, groups.log_size);
     return groups;
 }
@@ -713,11 +717,53 @@ uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threa
     return std::max((segments + of_block - 1) / of_block, uint64_t{run->count} >> log_least_slice);
 }
 
+/* ---- Blocks that share nothing ---- */
+
+/* The logarithm of the threads of a block, if each segment has one and reads it alone; otherwise 0. */
+uint32_t log_block_alone(const dpr_run *run) {
+    const uint64_t segments = run->segments->count, bytes = dpr_run_bytes(run);
+    const bool are_few = segments <= few_segments;
+    for (uint32_t log = 8; log <= (are_few ? 10 : 9); ++log) {
+        const uint64_t most = !are_few ? alone_of_many : log < 10 ? alone_of_few : alone_of_largest;
+        if (bytes <= most << log)
+            return are_few || segments <= threads_of(run) >> log ? log : 0;
+    }
+    return 0;
+}
+
+/* Whether groups of 2^log_size threads reduce the array in one round without help from other blocks. */
+bool are_groups_alone(const dpr_run *run, uint32_t log_size) {
+    return log_size <= 5 && run->count <= most_alone && dpr_run_bytes(run) <= alone_of_groups
+           && run->segments->count <= threads_of(run) >> log_size;
+}
+
+/* Launches the kernel of segments_alone.cuh. */
+int launch_alone(const dpr_run *run, uint32_t log_size) {
+    const uint64_t segments = run->segments->count;
+    dpr_segment_groups groups = {};
+    dpr_launch launch = {};
+    groups.log_size = log_size;
+    launch.entry = alone_kernels::of(&run->key);
+    launch.threads = log_size > 5 ? 1u << log_size : least_of_groups;
+    while (log_size <= 5 && launch.threads < alone_threads && dpr_run_bytes(run) > alone_of_largest * launch.threads)
+        launch.threads *= 2;
+    const uint64_t of_block = log_size > 5 ? 1 : launch.threads >> log_size;
+    launch.blocks = static_cast<unsigned>((segments + of_block - 1) / of_block);
+    return dpr_launch_segments(&launch, run, groups);
+}
+
+/* ---- The launch ---- */
+
 int launch(const dpr_run *run) {
+    const uint32_t log_block = log_block_alone(run);
+    if (log_block > 0)
+        return launch_alone(run, log_block);
     const dpr_segment_groups groups = groups_of(run);
+    if (are_groups_alone(run, groups.log_size))
+        return launch_alone(run, groups.log_size);
     const uint64_t most = threads_of(run) / most_of_groups;
     dpr_launch launch = {};
-    launch.entry = kernels::of(&run->key);
+    launch.entry = groups.room == places_of_few ? few_kernels::of(&run->key) : many_kernels::of(&run->key);
     launch.threads = groups.log_size > 5 ? 1u << groups.log_size : most_of_groups;
     while (groups.log_size <= 5 && launch.threads > least_of_groups
            && blocks_of(run, groups, launch.threads / 2) <= most)
@@ -737,6 +783,7 @@ const dpr_strategy dpr_segments_small = {
     .side = DPR_ON_GPU,
     .role = DPR_ROLE_CANDIDATE,
     .segmented = 1,
+    .tells_end = 1,
     .scratch_bytes = DPR_SCRATCH_BYTES,
     .probe = dpr::probe,
     .cost = dpr::cost,

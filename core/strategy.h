@@ -121,7 +121,9 @@ struct dpr_module {
     dpr_admit *admit; /* NULL: there is always room */
 };
 
-/* One kernel of a strategy, for the occupancy calculation and the launch. */
+enum { DPR_OTHER_KERNELS = 2 };
+
+/* The kernel of a strategy, for the occupancy calculation and the launch. */
 typedef struct dpr_kernel {
     const void *entry; /* host address of the __global__ function; for a kernel of a module its name, always at the same
                           address */
@@ -130,7 +132,9 @@ typedef struct dpr_kernel {
     int min_blocks;    /* blocks an SM that its launch bounds guarantee on every device: the planner assumes this number
                           for a machine that it cannot ask */
     int cluster;       /* blocks a cluster, at most 16; 0: no clusters */
-    const dpr_module *module; /* NULL: the kernel is loaded with the program */
+    const dpr_module *module;              /* NULL: the kernel is loaded with the program */
+    const void *others[DPR_OTHER_KERNELS]; /* NULL, or kernels of the program that a launch may be of instead, with as
+                                              many threads at most: planning loads them, too */
 } dpr_kernel;
 
 /* Resources that a kernel uses. */
@@ -205,10 +209,13 @@ struct dpr_run {
     size_t report_size;               /* bytes of the report, of which kernels write no more */
     int max_pending;                  /* as in dpr_launch_options */
     uint32_t launches;                /* most nested launches that the run may make */
-    int is_apart;     /* 1: the caller keeps graphs that launch themselves away until the run's nested launches are
-                         done (dp/apart.h) */
-    uint32_t tag;     /* 0: `out` has the type of the result; otherwise `out` is a mailbox and this is its tag */
-    int sms;          /* SMs that the limits are for */
+    int is_apart; /* 1: the caller keeps graphs that launch themselves away until the run's nested launches are
+                     done (dp/apart.h) */
+    uint32_t tag; /* 0: `out` has the type of the result; otherwise `out` is a mailbox, or `done` is one, and this is
+                     its tag */
+    void *done;   /* NULL, or a mailbox: a strategy that `tells_end` writes a word of 4 bytes there, whatever its
+                     value, when all of its results are in `out` */
+    int sms;      /* SMs that the limits are for */
     int programmatic; /* 1: the kernel may be launched before the work ahead of it in the stream is done, because it
                          waits for that work itself (programmatic dependent launch) */
     dpr_stream stream;
@@ -254,6 +261,7 @@ typedef struct dpr_strategy {
     int fuses;       /* 1: it runs all operations, and several in one run; 0: one a run */
     int measures;    /* 1: it runs all operations; 0: those that are OWN (ops.def). Not used if `fuses` is 1 */
     int segmented;   /* 1: it also runs arrays of segments; 0: only one array */
+    int tells_end;   /* 1: with segments, it takes `done` of dpr_run; 0: the host waits for the kernels' end */
     int strided;     /* 1: it also reduces along axes; 0: only arrays without gaps */
     size_t
         scratch_bytes; /* scratch memory of a run: DPR_SCRATCH_BYTES, or 0 for a CPU strategy and where none is used */

@@ -244,28 +244,34 @@ GPU_TEST(plans_keep_their_initial_value) {
     dpr_plan_destroy(plan);
 }
 
-/* The budget of every kernel, as the code for this device has it. The runtime does not know a module's kernels:
- * check_kernels.cmake looks at those. */
+static void expect_no_local_memory(const dpr_strategy *strategy, const dpr_key *key) {
+    const dpr_kernel kernel = strategy->kernel(key);
+    const void *const entries[] = {kernel.entry, kernel.others[0], kernel.others[1]};
+    for (size_t i = 0; i < LENGTH(entries) && !kernel.module; i++) {
+        const long bytes = entries[i] ? gpu_kernel_local_bytes(entries[i]) : 0;
+        EXPECT_THAT(bytes == 0, "%s %s %s, NaN policy %d, kernel %zu: %ld bytes of local memory", strategy->name,
+                    dpr_op_name(dpr_key_op(key)), dpr_dtype_name(dpr_key_dtype(key)), key->f.nan, i, bytes);
+    }
+}
+
+/* The budget of every kernel for one result and for segments, as the code for this device has it. The runtime does not
+ * know a module's kernels: check_kernels.cmake looks at those. */
 TEST(Gpu, kernels_use_no_local_memory) {
     NEED_GPU();
     dpr_caps caps;
     ASSERT_STATUS(DPR_OK, dpr_caps_read(0, &caps));
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        for (int key_index = 0; key_index < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2; key_index++) {
+        for (int key_index = 0; key_index < DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * 2; key_index++) {
             dpr_key key = {.words = {0}};
-            key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT);
+            key.f.segments = key_index / 2 / DPR_DTYPE_COUNT / DPR_OP_COUNT != 0;
+            key.f.op = (uint8_t)(key_index / 2 / DPR_DTYPE_COUNT % DPR_OP_COUNT);
             key.f.dtype = (uint8_t)(key_index / 2 % DPR_DTYPE_COUNT);
             key.f.nan = (uint8_t)(key_index % 2);
             key.f.in_memory = DPR_MEMORY_DEVICE;
             if (dpr_strategies[i]->side != DPR_ON_GPU || !dpr_supported(dpr_key_op(&key), dpr_key_dtype(&key))
                 || dpr_refusal(dpr_strategies[i], &key, &caps))
                 continue;
-            const dpr_kernel kernel = dpr_strategies[i]->kernel(&key);
-            if (kernel.module)
-                continue;
-            const long bytes = gpu_kernel_local_bytes(kernel.entry);
-            EXPECT_THAT(bytes == 0, "%s %s %s, NaN policy %d: %ld bytes of local memory", dpr_strategies[i]->name,
-                        dpr_op_name(dpr_key_op(&key)), dpr_dtype_name(dpr_key_dtype(&key)), key.f.nan, bytes);
+            expect_no_local_memory(dpr_strategies[i], &key);
         }
 }
 

@@ -376,10 +376,29 @@ static size_t mostly_empty(size_t i) {
     return i % 100 == 99 ? i / 100 : 0;
 }
 
+/* Around what a lane and a few lanes read (segments_alone.cuh). */
+static size_t around_lanes(size_t i) {
+    static const size_t of[] = {4, 5, 0, 8, 9, 16, 31, 17, 32, 33, 63, 1, 64, 65, 2, 127, 128, 129};
+    return of[i % LENGTH(of)];
+}
+/* Around a piece of a warp, and around one for each warp of a block. */
+static size_t around_warps(size_t i) {
+    static const size_t of[] = {511, 0, 512, 513, 1, 1023, 1024, 1025, 3, 4096, 4097, 7, 8191, 8192, 8193};
+    return of[i % LENGTH(of)];
+}
+static size_t warps_among_short(size_t i) {
+    return i % 190 == 77 ? around_warps(i / 190) : i % 5;
+}
+static size_t one_among_short(size_t i) {
+    return i == 900 ? 30000 : i % 12;
+}
+
 /* With up to 2^16 elements of 4 bytes, and sizes around those of warps and blocks: segments by groups of lanes, by a
  * warp and by a block. */
 static void run_short_arrays(scene *s) {
-    static length_of *const shapes[] = {ones, short_ones, mixed, a_long_one, mostly_empty};
+    static length_of *const shapes[] = {ones,         short_ones,        mixed,
+                                        a_long_one,   mostly_empty,      around_lanes,
+                                        around_warps, warps_among_short, one_among_short};
     const size_t element = dpr_dtype_size(s->dtype), most = element <= 4 ? 1 << 16 : (1 << 18) / element;
     const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, most - 1, most, most + 1};
     make_elements(s, (size_t)s->op % 2 * dpr_dtype_alignment(s->dtype));
@@ -714,6 +733,33 @@ TEST(GpuSegments, small_cuts_long_ones_that_overlap) {
             s.dtype = cut_pairs[p].dtype;
             make_elements(&s, 0);
             overlap(&s, &segments, counts[k], types[k % LENGTH(types)]);
+            expect_same_and_zeros(&s, &segments, 1);
+            expect_same_bits_of_small(&s, &segments, 1);
+        }
+    close_scene(&s);
+}
+
+/* Short arrays, where segments have more pieces than a block has places for. */
+TEST(GpuSegments, small_has_no_room_for_pieces) {
+    NEED_GPU();
+    static const size_t counts[] = {20, 300, 700, 3000};
+    scene s;
+    open_scene(&s);
+    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
+        for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
+            dpr_segments segments = DPR_SEGMENTS_INIT;
+            s.op = cut_pairs[p].op;
+            s.dtype = cut_pairs[p].dtype;
+            make_elements(&s, 0);
+            s.count = 30000;
+            for (size_t i = 0; i < counts[k]; i++) {
+                const size_t length = i % 3 == 2 ? i % 70 : i * 2654435761U % 20000;
+                s.begins[i] = (int64_t)(i * 40503U % (s.count - length));
+                s.ends[i] = s.begins[i] + (int64_t)length;
+            }
+            segments.count = counts[k];
+            segments.dtype = types[(p + k) % LENGTH(types)];
+            convert_numbers(&s, segments.dtype);
             expect_same_and_zeros(&s, &segments, 1);
             expect_same_bits_of_small(&s, &segments, 1);
         }

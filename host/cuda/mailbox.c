@@ -97,7 +97,7 @@ static dpr_mailbox *take(dpr_mail *mail) {
     return box;
 }
 
-dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, dpr_run *run) {
+dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag) {
     dpr_mailbox *box = take(mail);
     if (!box)
         return NULL;
@@ -106,8 +106,8 @@ dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, dpr_run *run) {
             atomic_store_explicit(&box->words[i], 0, memory_order_relaxed);
         box->tag = 1;
     }
-    run->out = box->words;
-    run->tag = box->tag;
+    *address = box->words;
+    *tag = box->tag;
     return box;
 }
 

@@ -17,9 +17,9 @@ cudaError_t dpr_mail_create(dpr_mail **out);
  * with it. NULL is allowed. */
 void dpr_mail_destroy(dpr_mail *mail, int there);
 
-/* Takes a mailbox for `run`, and sets run->out and run->tag to it. Waits while other threads use all mailboxes; NULL if
- * all are lost to runs that never wrote their results. */
-dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, dpr_run *run);
+/* Takes a mailbox for a run, and writes its address and tag. Waits while other threads use all mailboxes; NULL if all
+ * are lost to runs that never wrote their results. */
+dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag);
 
 /* Waits for a result of `bytes` bytes, for at most some 100 us. Returns whether it is there. */
 int dpr_mailbox_wait(const dpr_mailbox *box, size_t bytes);

@@ -93,8 +93,21 @@ static cudaError_t count_clusters(const dpr_kernel *kernel, const dpr_residence 
     return error;
 }
 
+/* Loads the other kernels: a launch would do so, but it may be in a capture. */
+static cudaError_t load_others(const dpr_kernel *kernel) {
+    struct cudaFuncAttributes attributes;
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < DPR_OTHER_KERNELS && error == cudaSuccess; i++)
+        if (kernel->others[i])
+            error = cudaFuncGetAttributes(&attributes, kernel->others[i]);
+    return error;
+}
+
 /* Called in the home. Also gives the kernel the permissions that its launches there need. */
 static cudaError_t count_resident(const dpr_kernel *kernel, const dpr_residence *at, dpr_residency *out) {
+    const cudaError_t others = load_others(kernel);
+    if (others != cudaSuccess)
+        return others;
     if (kernel->shared_bytes > PORTABLE_SHARED_BYTES) {
         const cudaError_t error =
             cudaFuncSetAttribute(kernel->entry, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel->shared_bytes);

@@ -124,8 +124,8 @@ static dpr_status synchronise(const dpr_strategy *strategy, cudaStream_t stream)
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, strategy->name);
 }
 
-/* Copies the result of an enqueued run. Polling avoids a wait through the driver. If no result arrives in time, that
- * wait follows, and returns the error if the kernel has failed. */
+/* Copies the result of an enqueued run, unless `host_out` is NULL. Polling avoids a wait through the driver. If no
+ * result arrives in time, that wait follows, and returns the error if the kernel has failed. */
 static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, const dpr_mailbox *box, void *host_out,
                           size_t result_bytes) {
     if (!dpr_mailbox_wait(box, result_bytes)) {
@@ -135,7 +135,8 @@ static dpr_status collect(const dpr_strategy *strategy, const dpr_run *run, cons
         if (!dpr_mailbox_arrived(box, result_bytes))
             return dpr_fail(DPR_ERR_CUDA, "%s: the kernel ended without a result", strategy->name);
     }
-    dpr_mailbox_read(box, host_out, result_bytes);
+    if (host_out)
+        dpr_mailbox_read(box, host_out, result_bytes);
     return DPR_OK;
 }
 
@@ -174,12 +175,12 @@ static dpr_status finish(const dpr_device *device, const dpr_strategy *strategy,
     return status == DPR_OK ? collect(strategy, run, box, host_out, result_bytes) : status;
 }
 
-/* Called in the home. If launch() returns cudaErrorNotReady, kernels that may write the mailbox are in flight
- * (device.h).
- */
+/* Runs with a mailbox for the result, or, if `host_out` is NULL, for the word that says that all results are in memory.
+ * Called in the home. If launch() returns cudaErrorNotReady, kernels that may write the mailbox are in flight
+ * (device.h). */
 static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                               size_t result_bytes, dpr_misfit *misfit, double seconds) {
-    dpr_mailbox *box = dpr_mailbox_take(device->mail, run);
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, host_out ? &run->out : &run->done, &run->tag);
     if (!box)
         return mailboxes_lost(device);
     dpr_status status = dpr_device_launch(device, strategy, run, misfit);
@@ -204,6 +205,8 @@ static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy,
         return status;
     if (host_out)
         return run_to_host(device, strategy, run, host_out, result_bytes, misfit, seconds);
+    if (strategy->tells_end && run->segments && !must_end(device, run))
+        return run_to_host(device, strategy, run, NULL, sizeof(uint32_t), misfit, seconds);
     status = dpr_device_launch(device, strategy, run, misfit);
     return status == DPR_OK ? synchronise(strategy, run->stream) : status;
 }

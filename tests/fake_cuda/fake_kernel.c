@@ -51,12 +51,15 @@ static void add_kernels_of(const dpr_strategy *strategy, int block) {
                     continue;
                 const dpr_kernel kernel = strategy->kernel(&key);
                 known[known_count++] = (known_kernel){kernel.entry, strategy, kernel.module, key};
+                for (int i = 0; i < DPR_OTHER_KERNELS; i++)
+                    if (kernel.others[i])
+                        known[known_count++] = (known_kernel){kernel.others[i], strategy, NULL, key};
             }
 }
 
 static void learn(void) {
-    const size_t most =
-        (dpr_strategy_count() + 5) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1);
+    const size_t most = (dpr_strategy_count() + 5) * DPR_OP_COUNT * DPR_DTYPE_COUNT * 2 * (MOST_BLOCK - LEAST_BLOCK + 1)
+                        * (1 + DPR_OTHER_KERNELS);
     known = calloc(most, sizeof *known);
     if (!known)
         return;
@@ -289,6 +292,7 @@ static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
 /* Some kernels of segments run several operations. */
 static void take_segments(fake_launch *out, const dpr_segment_args *args) {
     out->segments = args->list;
+    out->done = args->done;
     if (dpr_ops[out->key.f.op].fused_only)
         out->key.f.op = (uint8_t)args->op;
 }
@@ -437,24 +441,28 @@ static const char *check_scratch(const void *scratch) {
     return NULL;
 }
 
-static const char *check_mailbox(const dpr_kernel_args *args) {
-    const fake_block *block = fake_find(args->out, DPR_MAIL_WORDS * sizeof(uint64_t));
-    if (!block || block->kind != FAKE_PINNED || (uintptr_t)args->out % 64 != 0)
+static const char *check_mailbox(void *mailbox, uint32_t tag) {
+    const fake_block *block = fake_find(mailbox, DPR_MAIL_WORDS * sizeof(uint64_t));
+    if (!block || block->kind != FAKE_PINNED || (uintptr_t)mailbox % 64 != 0)
         return "a mailbox is no line of live pinned memory";
     for (int i = 0; i < DPR_MAIL_WORDS; i++)
-        if (atomic_load(&((_Atomic(uint64_t) *)args->out)[i]) >> 32 == args->tag)
+        if (atomic_load(&((_Atomic(uint64_t) *)mailbox)[i]) >> 32 == tag)
             return "a mailbox has the tag of a run already";
     return NULL;
 }
 
 /* Each 4 bytes of the result with the tag above them; the words after those stay as they are. */
-static void post(const dpr_kernel_args *args, const unsigned char *result, size_t size) {
-    _Atomic(uint64_t) *to = args->out; /* another thread may be polling it */
+static void post_to(void *mailbox, uint32_t tag, const unsigned char *result, size_t size) {
+    _Atomic(uint64_t) *to = mailbox; /* another thread may be polling it */
     for (size_t at = 0; at < size; at += sizeof(uint32_t)) {
         uint32_t part;
         memcpy(&part, result + at, sizeof part);
-        atomic_store_explicit(to++, (uint64_t)args->tag << 32 | part, memory_order_release);
+        atomic_store_explicit(to++, (uint64_t)tag << 32 | part, memory_order_release);
     }
+}
+
+static void post(const dpr_kernel_args *args, const unsigned char *result, size_t size) {
+    post_to(args->out, args->tag, result, size);
 }
 
 /* The number that the device has at `there`, if it has any; at most *count. */
@@ -510,9 +518,12 @@ static const char *check_memory(const fake_launch *launch, uint64_t count, size_
         return "a kernel reads numbers of segments that it cannot reach";
     if (count > 0 && !fake_find(args->in, count * dpr_dtype_size(dpr_key_dtype(&launch->key))))
         return "a kernel reads memory it cannot reach";
-    if (args->tag == 0 && !launch->strategy->fuses && !fake_find(args->out, result_size))
+    const int has_mail = args->tag != 0 && !launch->done;
+    if (!has_mail && !launch->strategy->fuses && !fake_find(args->out, result_size))
         return "a kernel writes memory it cannot reach";
-    const char *wrong = args->tag != 0 ? check_mailbox(args) : NULL;
+    if (launch->done && (args->tag == 0 || !launch->strategy->tells_end))
+        return "a kernel that cannot tell its end is to tell it";
+    const char *wrong = args->tag != 0 ? check_mailbox(has_mail ? args->out : launch->done, args->tag) : NULL;
     if (!wrong)
         wrong = check_scratch(args->scratch);
     if (!wrong)
@@ -751,7 +762,7 @@ const char *fake_kernel_run(const fake_launch *launch) {
     if (!wanted.label)
         run.init = args->init;
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
-    if (launch->key.f.segments) { /* these have no mailbox */
+    if (launch->key.f.segments) {
         dpr_segment_list list = launch->segments;
         wrong = find_count(list.device_count, &list.count);
         if (wrong)
@@ -762,6 +773,8 @@ const char *fake_kernel_run(const fake_launch *launch) {
             return serial_failed;
         if (launch->of_module)
             report(&launch->args);
+        if (launch->done)
+            post_to(launch->done, args->tag, (const unsigned char *)"end", sizeof(uint32_t));
         return NULL;
     }
     if (launch->strategy->fuses)

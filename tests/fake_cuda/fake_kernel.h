@@ -20,6 +20,7 @@ typedef struct fake_launch {
     dpr_key_runs_args key_runs; /* of the kernel that finds runs of keys */
     dpr_keyed_args keyed;       /* of one that reduces them */
     dpr_segment_list segments;  /* of a kernel of segments, whose key has some */
+    void *done;                 /* and the mailbox for its end */
     dpr_probe_args probe;       /* of the kernel that measures costs of recursions */
     dpr_relaunch_args relaunch; /* of the kernel that tells what rounds of a graph have taken; its tag is 0 otherwise */
     int of_module;              /* it may launch others */

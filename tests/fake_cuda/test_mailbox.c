@@ -19,6 +19,8 @@ typedef struct scene {
     dpr_ctx *ctx;
     int32_t *in;
     int32_t host[COUNT];
+    int32_t *offsets; /* of two segments, in pinned memory */
+    int64_t *sums;    /* their sums, there, too */
 } scene;
 
 static void scene_open(void *state) {
@@ -28,6 +30,12 @@ static void scene_open(void *state) {
     s->in = gpu_alloc(DPR_MEMORY_DEVICE, sizeof s->host);
     ASSERT_TRUE(s->in && gpu_copy(s->in, s->host, sizeof s->host));
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    s->offsets = gpu_alloc(DPR_MEMORY_PINNED, 3 * sizeof *s->offsets);
+    s->sums = gpu_alloc(DPR_MEMORY_PINNED, 2 * sizeof *s->sums);
+    ASSERT_TRUE(s->offsets && s->sums);
+    s->offsets[0] = 0;
+    s->offsets[1] = COUNT / 4;
+    s->offsets[2] = COUNT;
 }
 
 static void scene_close(void *state) {
@@ -36,6 +44,8 @@ static void scene_close(void *state) {
     fake_drop_kernels(0);
     dpr_ctx_destroy(s->ctx);
     gpu_free(DPR_MEMORY_DEVICE, s->in);
+    gpu_free(DPR_MEMORY_PINNED, s->offsets);
+    gpu_free(DPR_MEMORY_PINNED, s->sums);
     EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
 }
 
@@ -48,12 +58,28 @@ static dpr_status sum(const scene *s, const char *strategy, int64_t *out) {
     return dpr_reduce_ex(s->ctx, s->in, out, COUNT, DPR_I32, DPR_SUM, &options);
 }
 
+/* The same sum of two segments. */
+static dpr_status sum_of_segments(const scene *s, const char *strategy, int64_t *out) {
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = strategy;
+    segments.begins = s->offsets;
+    segments.dtype = DPR_I32;
+    segments.count = 2;
+    s->sums[0] = s->sums[1] = canary;
+    const dpr_status status = dpr_reduce_segments(s->ctx, s->in, s->sums, COUNT, DPR_I32, DPR_SUM, &segments, &options);
+    *out = status == DPR_OK ? s->sums[0] + s->sums[1] : canary;
+    return status;
+}
+
+typedef dpr_status run_of(const scene *s, const char *strategy, int64_t *out);
+
 /* Which of the runtime's calls a run makes: the last one, made to fail, is named. */
-static int waits_for_the_driver(const scene *s, const char *strategy) {
+static int waits_for_the_driver(const scene *s, run_of *run, const char *strategy) {
     int64_t out;
     for (int call = 1; call < 100; call++) {
         fake_fail_call(call, cudaErrorUnknown);
-        const dpr_status status = sum(s, strategy, &out);
+        const dpr_status status = run(s, strategy, &out);
         const char *failed = fake_failed_call();
         fake_fail_call(0, cudaSuccess);
         if (failed && strcmp(failed, "cudaStreamSynchronize") == 0)
@@ -71,12 +97,37 @@ MAIL_TEST(quick_kernels_need_no_wait_of_the_driver) {
         fake_set_eager(1);
         EXPECT_STATUS(DPR_OK, sum(fixture, name, &out));
         EXPECT_EQ_I64(expected_sum, out);
-        EXPECT_THAT(waits_for_the_driver(fixture, name) == 0, "%s waits although the result is there", name);
+        EXPECT_THAT(waits_for_the_driver(fixture, sum, name) == 0, "%s waits although the result is there", name);
         fake_set_eager(0);
         EXPECT_STATUS(DPR_OK, sum(fixture, name, &out)); /* there when the stream is waited for */
         EXPECT_EQ_I64(expected_sum, out);
-        EXPECT_THAT(waits_for_the_driver(fixture, name) == 1, "%s does not wait for its kernel", name);
+        EXPECT_THAT(waits_for_the_driver(fixture, sum, name) == 1, "%s does not wait for its kernel", name);
     }
+}
+
+/* The results of segments are not in the mailbox, but it says that they are there. */
+MAIL_TEST(segments_tell_their_end) {
+    static const char *const name = "segments.small";
+    int64_t out;
+    for (int eager = 0; eager < 2; eager++) {
+        fake_set_eager(eager);
+        EXPECT_STATUS(DPR_OK, sum_of_segments(fixture, name, &out));
+        EXPECT_EQ_I64(expected_sum, out);
+        EXPECT_EQ_I64(!eager, waits_for_the_driver(fixture, sum_of_segments, name));
+        fake_drop_kernels(1);
+        EXPECT_STATUS(DPR_ERR_CUDA, sum_of_segments(fixture, name, &out));
+        EXPECT_CONTAINS(dpr_last_error(), name);
+        EXPECT_STATUS(DPR_OK, sum_of_segments(fixture, name, &out));
+        EXPECT_EQ_I64(expected_sum, out);
+        EXPECT_EQ_I64(1, waits_for_the_driver(fixture, sum_of_segments, "segments.group"));
+    }
+    fake_set_concurrent_managed(0);
+    dpr_ctx *const concurrent = ((scene *)fixture)->ctx;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &((scene *)fixture)->ctx));
+    EXPECT_EQ_I64(1, waits_for_the_driver(fixture, sum_of_segments, name));
+    dpr_ctx_destroy(((scene *)fixture)->ctx);
+    ((scene *)fixture)->ctx = concurrent;
+    fake_set_concurrent_managed(1);
 }
 
 /* Who may not touch managed memory while a kernel runs would fault after a call that returns before its kernel ends. */
@@ -89,7 +140,7 @@ MAIL_TEST(kernels_have_ended_where_they_keep_the_host_from_managed_memory) {
     fake_set_eager(1);
     EXPECT_STATUS(DPR_OK, sum(fixture, NULL, &out));
     EXPECT_EQ_I64(expected_sum, out);
-    EXPECT_EQ_I64(1, waits_for_the_driver(fixture, NULL));
+    EXPECT_EQ_I64(1, waits_for_the_driver(fixture, sum, NULL));
     dpr_ctx_destroy(((scene *)fixture)->ctx);
     ((scene *)fixture)->ctx = concurrent;
 }

@@ -49,6 +49,11 @@ target_compile_definitions(dpr_objects PRIVATE $<$<BOOL:${DPR_WITH_CUDA}>:DPR_WI
 # The kernels' host side does without the C++ library, so that a plain C linker links the library.
 target_compile_options(dpr_objects PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;${dpr_compression}>")
+# Kernels may not use local memory. This is the architecture that they are tuned for, and what is built where there is no
+# card; tests/check_kernels.cmake looks at any architecture, if there is a cuobjdump.
+if(DPR_WERROR AND DPR_WITH_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "^90(-real)?$")
+    target_compile_options(dpr_objects PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-warn-spills,-warn-lmem-usage>")
+endif()
 
 add_library(dpr SHARED $<TARGET_OBJECTS:dpr_objects>)
 add_library(dpr_static STATIC $<TARGET_OBJECTS:dpr_objects>)
