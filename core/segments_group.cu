@@ -9,6 +9,7 @@
 #include "family.cuh"
 #include "segments_cost.h"
 #include "segments_rounds.cuh"
+#include "segments_values.cuh"
 
 namespace dpr {
 namespace {
@@ -20,7 +21,30 @@ template <class M> struct group_worker {
     const dpr_segment_args &args;
 
     __device__ value read(segment_range r, unsigned lane, unsigned step) const {
-        return reduce_share<M>(static_cast<const typename M::storage *>(args.run.in), r.first, r.count, lane, step);
+        const typename M::storage *in = static_cast<const typename M::storage *>(args.run.in);
+        if constexpr (!M::holds_index)
+            return reduce_share<M>(in, r.first, r.count, lane, step);
+        else
+            return reduce_positions(in, r, lane, step);
+    }
+
+    /* The same where a thread keeps positions of 32 bits, because indices would take too many registers. */
+    static __device__ value reduce_positions(const typename M::storage *in, segment_range r, unsigned lane,
+                                             unsigned step) {
+        using R = running<M>;
+        constexpr uint64_t most = uint64_t{1} << 31;
+        typename M::acc a = M::identity();
+#pragma unroll 1
+        for (;; r.first += most, r.count -= most) {
+            const unsigned count = static_cast<unsigned>(r.count < most ? r.count : most);
+            typename R::type some = R::identity();
+#pragma unroll 8
+            for (unsigned i = lane; i < count; i += step)
+                some = R::add(some, in[r.first + i], i);
+            a = M::merge(a, R::value(some, r.first));
+            if (r.count <= most)
+                return X::pack(a);
+        }
     }
 
     __device__ value merge(value x, unsigned size) const {
