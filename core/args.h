@@ -52,8 +52,8 @@ enum {
 };
 
 /* What strategies for segments tell their kernels. segments.group sets all members but `log_slice`
- * (segments_rounds.cuh); segments.small sets all but `which`, segments.split `which` and `room`, and segments.bins
- * `which`. */
+ * (segments_rounds.cuh); segments.small sets all but `which`, or `log_size` alone for segments_alone.cuh, segments.split
+ * `which` and `room`, and segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
