@@ -52,13 +52,12 @@ enum {
 };
 
 /* What strategies for segments tell their kernels. segments.group sets all members but `log_slice`
- * (segments_rounds.cuh); segments.small sets all but `which`, or `log_size` alone for segments_alone.cuh, segments.split
- * `which` and `room`, and segments.bins `which`. */
+ * (segments_rounds.cuh); segments.small sets all but `which`, or `log_size` alone for segments_alone.cuh;
+ * segments.split `which` and `room`; and segments.bins `which`. */
 typedef struct dpr_segment_groups {
     uint32_t log_size; /* logarithm of the threads for a segment, to the base 2 */
     uint32_t which;    /* DPR_SEGMENTS_* */
-    uint32_t room;     /* places in the list of long segments; for the values of slices in segments.small, where 0 means
-                          that no segment is cut */
+    uint32_t room;     /* places in the list of long segments; for the values of slices in segments.small */
     union {
         uint32_t slices;   /* of all long segments together, about: each has at least one, so there may be more */
         uint32_t ordinary; /* in segments.small: the elements that a block's segments have at least, on average, unless
