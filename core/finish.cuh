@@ -366,8 +366,9 @@ __device__ inline bool last_to_arrive(unsigned *ticket, unsigned blocks = gridDi
 }
 
 /* Tells the host that waits at a mailbox that all results are in memory, unless `done` is NULL. All threads of the grid
- * call it after their last write. The last block to come writes the word: fences order it behind what all blocks have
- * written, for whoever sees it. */
+ * call it after their last write, also those of blocks without work. The last block to come writes the word: fences
+ * order it behind what all blocks have written, for whoever sees it. `ticket` is zero before and after, and the kernel
+ * uses it for nothing else. */
 __device__ inline void tell_end(void *done, uint32_t tag, unsigned *ticket) {
     if (!done)
         return;

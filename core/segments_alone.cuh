@@ -1,6 +1,6 @@
 /* The kernel of segments.small for short arrays: each block reads its segments alone, however long they are. Blocks
- * share nothing, and no thread has a second segment, so there is little code: with cold caches, instructions are waited
- * for, too. */
+ * share nothing, and there is one round, so there is little code: with cold caches, instructions are waited for, too.
+ */
 #ifndef DPR_CORE_SEGMENTS_ALONE_CUH
 #define DPR_CORE_SEGMENTS_ALONE_CUH
 

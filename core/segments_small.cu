@@ -184,7 +184,7 @@ template <class M, bool Few> class small_worker {
     bool has_own = false;
 
     /* Of few segments, the slices of the lane's, and in the upper half those of segments before it. Of many ones, in
-     * thread 0, what the word was when the block passed, and later when it combined a segment. They share registers. */
+     * thread 0, what the word was when the block passed, and later when it combined a segment. */
     uint64_t word = 0;
 
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
@@ -386,8 +386,8 @@ template <class M, bool Few> class small_worker {
     }
 
     /* Takes places in the list for slices of a segment, and returns the first. Slices without a place are counted as
-     * combined. Threads of a block that have seen one find no room do not try, so that
-     * counters do not overflow. */
+     * combined. Once a thread of the block has found no room, later ones do not try, so that counters do not overflow.
+     */
     __device__ unsigned places_for(uint64_t segment, segment_range r) const {
         const unsigned slices = slices_of(r.count);
         if (shared.is_full || slices > list_room || !entry::fits(segment, r))
@@ -712,7 +712,7 @@ uint64_t blocks_of(const dpr_run *run, dpr_segment_groups groups, unsigned threa
     if (groups.room == places_of_few)
         return segments + (run->count >> groups.log_slice);
     if (groups.log_size > 5)
-        return std::max(segments, groups.room > 0 ? uint64_t{run->count} >> groups.log_slice : 0);
+        return std::max(segments, uint64_t{run->count} >> groups.log_slice);
     const uint64_t of_block = threads >> groups.log_size;
     return std::max((segments + of_block - 1) / of_block, uint64_t{run->count} >> log_least_slice);
 }

@@ -165,7 +165,8 @@ dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void 
 /* Runs in run->stream, where that is not NULL, or in the legacy default stream, and returns when the result is there.
  * While CUDA forbids the legacy default stream, waits for all work of the context and runs in another stream. Errors
  * for run->stream are those of dpr_device_wait_for_stream(). If `host_out` is not NULL, the `result_bytes` bytes of the
- * result go there through a mailbox, and run->out is ignored. DPR_ERR_CUDA after a fault of the kernel. */
+ * result go there through a mailbox, and run->out is ignored. Otherwise a kernel of a strategy that `tells_end` may
+ * still be running, but has done all its reads and writes. DPR_ERR_CUDA after a fault of the kernel. */
 dpr_status dpr_device_run_blocking(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
                                    size_t result_bytes, dpr_misfit *misfit);
 

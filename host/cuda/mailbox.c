@@ -86,19 +86,19 @@ static void find_lost(dpr_mail *mail) {
     mail->lost_count = still;
 }
 
-static dpr_mailbox *take(dpr_mail *mail) {
+static dpr_mailbox *take(dpr_mail *mail, int waits) {
     pthread_mutex_lock(&mail->lock);
     if (mail->idle == 0)
         find_lost(mail);
-    while (mail->idle == 0 && mail->lost_count < MAILBOXES)
+    while (waits && mail->idle == 0 && mail->lost_count < MAILBOXES)
         pthread_cond_wait(&mail->returned, &mail->lock);
     dpr_mailbox *box = mail->idle > 0 ? mail->stack[--mail->idle] : NULL;
     pthread_mutex_unlock(&mail->lock);
     return box;
 }
 
-dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag) {
-    dpr_mailbox *box = take(mail);
+/* Gives a mailbox that was taken its next tag. */
+static dpr_mailbox *address_to(dpr_mailbox *box, void **address, uint32_t *tag) {
     if (!box)
         return NULL;
     if (++box->tag == 0) { /* words that short results did not write may have any earlier tag */
@@ -109,6 +109,14 @@ dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag) {
     *address = box->words;
     *tag = box->tag;
     return box;
+}
+
+dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag) {
+    return address_to(take(mail, 1), address, tag);
+}
+
+dpr_mailbox *dpr_mailbox_try(dpr_mail *mail, void **address, uint32_t *tag) {
+    return address_to(take(mail, 0), address, tag);
 }
 
 static void relax(void) {

@@ -21,6 +21,9 @@ void dpr_mail_destroy(dpr_mail *mail, int there);
  * are lost to runs that never wrote their results. */
 dpr_mailbox *dpr_mailbox_take(dpr_mail *mail, void **address, uint32_t *tag);
 
+/* The same, but NULL also if other threads use all mailboxes. */
+dpr_mailbox *dpr_mailbox_try(dpr_mail *mail, void **address, uint32_t *tag);
+
 /* Waits for a result of `bytes` bytes, for at most some 100 us. Returns whether it is there. */
 int dpr_mailbox_wait(const dpr_mailbox *box, size_t bytes);
 

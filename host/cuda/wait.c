@@ -175,21 +175,34 @@ static dpr_status finish(const dpr_device *device, const dpr_strategy *strategy,
     return status == DPR_OK ? collect(strategy, run, box, host_out, result_bytes) : status;
 }
 
-/* Runs with a mailbox for the result, or, if `host_out` is NULL, for the word that says that all results are in memory.
- * Called in the home. If launch() returns cudaErrorNotReady, kernels that may write the mailbox are in flight
- * (device.h). */
-static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
-                              size_t result_bytes, dpr_misfit *misfit, double seconds) {
-    dpr_mailbox *box = dpr_mailbox_take(device->mail, host_out ? &run->out : &run->done, &run->tag);
-    if (!box)
-        return mailboxes_lost(device);
+/* Runs with a mailbox, which it gives back, for the result; or, if `host_out` is NULL, for the word that says that all
+ * results are in memory. Called in the home. If launch() returns cudaErrorNotReady, kernels that may write the mailbox
+ * are in flight (device.h). */
+static dpr_status run_with(dpr_device *device, dpr_mailbox *box, const dpr_strategy *strategy, dpr_run *run,
+                           void *host_out, size_t result_bytes, dpr_misfit *misfit, double seconds) {
     dpr_status status = dpr_device_launch(device, strategy, run, misfit);
     const int is_given_up = status == DPR_ERR_CUDA && dpr_last_cuda_error() == cudaErrorNotReady,
               enqueued = status == DPR_OK || is_given_up;
     if (status == DPR_OK)
         status = finish(device, strategy, run, box, host_out, result_bytes, seconds);
     dpr_mailbox_return(device->mail, box, enqueued ? result_bytes : 0);
+    run->done = NULL;
+    run->tag = 0;
     return status;
+}
+
+static dpr_status run_to_host(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
+                              size_t result_bytes, dpr_misfit *misfit, double seconds) {
+    dpr_mailbox *box = dpr_mailbox_take(device->mail, &run->out, &run->tag);
+    return box ? run_with(device, box, strategy, run, host_out, result_bytes, misfit, seconds) : mailboxes_lost(device);
+}
+
+/* Takes a mailbox for the end of a run of segments, which spares the wait through the driver. NULL if there is none, or
+ * if the kernel has to end before the call returns. */
+static dpr_mailbox *mailbox_for_end(dpr_device *device, const dpr_strategy *strategy, dpr_run *run) {
+    if (!strategy->tells_end || !run->segments || must_end(device, run))
+        return NULL;
+    return dpr_mailbox_try(device->mail, &run->done, &run->tag);
 }
 
 static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy, dpr_run *run, void *host_out,
@@ -205,8 +218,9 @@ static dpr_status run_and_wait(dpr_device *device, const dpr_strategy *strategy,
         return status;
     if (host_out)
         return run_to_host(device, strategy, run, host_out, result_bytes, misfit, seconds);
-    if (strategy->tells_end && run->segments && !must_end(device, run))
-        return run_to_host(device, strategy, run, NULL, sizeof(uint32_t), misfit, seconds);
+    dpr_mailbox *box = mailbox_for_end(device, strategy, run);
+    if (box)
+        return run_with(device, box, strategy, run, NULL, sizeof(uint32_t), misfit, seconds);
     status = dpr_device_launch(device, strategy, run, misfit);
     return status == DPR_OK ? synchronise(strategy, run->stream) : status;
 }

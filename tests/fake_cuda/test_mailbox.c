@@ -213,6 +213,8 @@ MAIL_TEST(lost_mailboxes_run_out) {
     EXPECT_STATUS(DPR_ERR_CUDA, sum(fixture, "flat.block", &out));
     EXPECT_CONTAINS(dpr_last_error(), "device 0 has failed");
     EXPECT_EQ_I64(canary, out);
+    EXPECT_STATUS(DPR_OK, sum_of_segments(fixture, "segments.small", &out)); /* waits for the driver instead */
+    EXPECT_EQ_I64(expected_sum, out);
 }
 
 /* What a launch never reached can be used again. */
