@@ -176,7 +176,7 @@ template <class M, bool Few> class small_worker {
     unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
     unsigned all = 0;   /* slices of all segments, or in the list */
     unsigned log_slice;
-    unsigned slice = 0; /* the next one of a segment that the block reduces itself */
+    unsigned own_slice = 0; /* the next one of a segment that the block reduces itself */
 
     /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
      * yet to reduce it as a piece. */
@@ -506,7 +506,7 @@ template <class M, bool Few> class small_worker {
     __device__ piece long_one(unsigned round, unsigned i) const {
         const uint64_t segment = segment_of(round, shared.longs[i]);
         const segment_range r = range_of(segment);
-        return slice_of(segment, r, slices_of(r.count), slice, no_place);
+        return slice_of(segment, r, slices_of(r.count), own_slice, no_place);
     }
 
     /* The nearest entry of the list, from the block's first one on, or no_place. Sees whether the list has grown. */
@@ -560,8 +560,8 @@ template <class M, bool Few> class small_worker {
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {
             p = long_one(round, small_threads - 1 - next);
-            slice = p.slice + 1 < p.slices ? slice + 1 : 0;
-            next += slice == 0;
+            own_slice = p.slice + 1 < p.slices ? own_slice + 1 : 0;
+            next += own_slice == 0;
             return true;
         }
         return is_last(round) && takes_slice(p);
