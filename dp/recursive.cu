@@ -100,16 +100,20 @@ __device__ bool launch_child(const dpr_nested_args &args, unsigned tile, unsigne
         note_refusal(args);
         return false;
     }
-    dpr_nested_args child = args;
-    child.tile = tile;
-    child.words = words;
-    child.chain = chain - launches;
+    const auto launch = [&](continuation go_on, unsigned threads, cudaStream_t stream) {
+        return launch_next(args, 1, threads, stream, [&](dpr_nested_args &child) {
+            child.go_on = reinterpret_cast<void *>(go_on);
+            child.tile = tile;
+            child.words = words;
+            child.chain = chain - launches;
+        });
+    };
     if constexpr (Waits) {
-        waits = !first && launch_to_go_on<pass_on<M>>(args, child, 1, 1, cudaStreamTailLaunch);
+        waits = !first && launch(pass_on<M>, 1, cudaStreamTailLaunch);
         if (!first && !waits)
             return false;
     }
-    return launch_to_go_on<recurse<M, Waits>>(args, child, 1, words, cudaStreamFireAndForget);
+    return launch(recurse<M, Waits>, words, cudaStreamFireAndForget);
 }
 
 template <class M, bool Waits> __device__ void recurse(const dpr_nested_args &args) {
@@ -214,17 +218,17 @@ __device__ bool launch_level(const dpr_nested_args &args, const tile_range &tile
         note_refusal(args);
         return false;
     }
-    dpr_nested_args next = args;
-    next.go_on = nullptr;
-    next.pair = pair;
-    next.chain = chain - 1;
-    next.words = tiles.words;
-    next.last_words = tiles.last_words;
-    next.filled = tiles.filled;
     const unsigned each = dpr_tiles_together(tiles.words, pairs_of_block);
     const unsigned places = min(each, tiles.filled) << (dpr_halvings(tiles.words) - 1); /* places of a block */
-    return launch_next(args, next, (tiles.filled - 1) / each + 1, (places - 1) / pairs_of_thread + 1,
-                       cudaStreamFireAndForget);
+    return launch_next(args, (tiles.filled - 1) / each + 1, (places - 1) / pairs_of_thread + 1, cudaStreamFireAndForget,
+                       [&](dpr_nested_args &next) {
+                           next.go_on = nullptr;
+                           next.pair = pair;
+                           next.chain = chain - 1;
+                           next.words = tiles.words;
+                           next.last_words = tiles.last_words;
+                           next.filled = tiles.filled;
+                       });
 }
 
 /* Called by thread 0 when its block has halved `mine`. Returns the tiles with which the block has to go on itself, or

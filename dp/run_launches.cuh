@@ -37,20 +37,19 @@ __device__ inline unsigned take_launches(const dpr_nested_args &args, unsigned w
     return makes_launches ? take_free(&account_of(args).taken, wanted, args.launches) : 0;
 }
 
-/* Launches a grid that goes on as `next` says; `stream` says when it starts. Returns true if it was launched. */
-__device__ inline bool launch_next(const dpr_nested_args &args, dpr_nested_args &next, unsigned blocks,
-                                   unsigned threads, cudaStream_t stream) {
-    next.depth = args.depth + 1;
+/* Launches a grid whose arguments are `args`, except that it is one level deeper, and what change(next) sets; `stream`
+ * says when it starts. Returns true if it was launched. The arguments are written where the launch reads them, because
+ * a copy of the caller's would lie in local memory. */
+template <class Change>
+__device__ bool launch_next(const dpr_nested_args &args, unsigned blocks, unsigned threads, cudaStream_t stream,
+                            Change change) {
     return launch_noted(&account_of(args).report, args.depth, [&] {
-        return launch_filled(dpr_go_on, blocks, threads, stream, [&](dpr_nested_args &filled) { filled = next; });
+        return launch_filled(dpr_go_on, blocks, threads, stream, [&](dpr_nested_args &next) {
+            next = args;
+            next.depth = args.depth + 1;
+            change(next);
+        });
     });
-}
-
-template <continuation GoOn>
-__device__ bool launch_to_go_on(const dpr_nested_args &args, dpr_nested_args next, unsigned blocks, unsigned threads,
-                                cudaStream_t stream) {
-    next.go_on = reinterpret_cast<void *>(GoOn);
-    return launch_next(args, next, blocks, threads, stream);
 }
 
 /* Writes as much of the report as the caller has room for, and zeroes the account. One thread of a run's last kernel

@@ -104,13 +104,14 @@ template <class M> __device__ bool launch_long(const dpr_nested_segments_args &a
         return false;
     auto *places = static_cast<char *>(args.nested.run.workspace) + static_cast<uint64_t>(place) * DPR_PLACE_BYTES;
     *reinterpret_cast<unsigned *>(places) = 0; /* the ticket */
-    dpr_nested_args next = args.nested;
-    next.run.in = mine.in;
-    next.run.out = mine.out;
-    next.run.count = mine.count;
-    next.run.workspace = places;
-    return launch_to_go_on<reduce_long<M>>(args.nested, next, min((pieces - 1) / warps + 1, DPR_SEGMENTS_MOST_BLOCKS),
-                                           DPR_SEGMENTS_THREADS, cudaStreamFireAndForget);
+    return launch_next(args.nested, min((pieces - 1) / warps + 1, DPR_SEGMENTS_MOST_BLOCKS), DPR_SEGMENTS_THREADS,
+                       cudaStreamFireAndForget, [&](dpr_nested_args &next) {
+                           next.go_on = reinterpret_cast<void *>(continuation(reduce_long<M>));
+                           next.run.in = mine.in;
+                           next.run.out = mine.out;
+                           next.run.count = mine.count;
+                           next.run.workspace = places;
+                       });
 }
 
 template <class M> __device__ void reduce_one(const dpr_nested_segments_args &args, uint64_t i) {

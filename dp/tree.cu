@@ -16,12 +16,11 @@ __device__ typename partial<M>::type reduce_children(const typename partial<M>::
     return X::pack(a);
 }
 
-/* Returns the arguments for the level above that of `args`; the latter has `width` nodes. */
-__device__ inline dpr_nested_args level_above(dpr_nested_args args, unsigned width) {
-    args.first += args.level > 0 ? args.children : 0;
-    args.children = width;
-    args.level++;
-    return args;
+/* Makes `above` what differs in the arguments of the level above that of `args`, which has `width` nodes. */
+__device__ inline void go_up(dpr_nested_args &above, const dpr_nested_args &args, unsigned width) {
+    above.first = args.first + (args.level > 0 ? args.children : 0);
+    above.children = width;
+    above.level = args.level + 1;
 }
 
 /* Reduces the block's values `x` and writes the node. */
@@ -46,7 +45,7 @@ template <class M> __device__ void do_node(const dpr_nested_args &args, unsigned
 /* Reduces all levels above. One block does all of them. */
 template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigned width) {
     while (width > 1) {
-        args = level_above(args, width);
+        go_up(args, args, width);
         width = dpr_tree_above(width, args.tree.fan);
         for (unsigned node = 0; node < width; ++node) {
             __syncthreads();
@@ -56,17 +55,18 @@ template <class M> __device__ void do_levels_above(dpr_nested_args args, unsigne
     }
 }
 
-/* Launches the level above, which calls `go_on`. Returns true if it was launched. Thread 0 calls it. __noinline__: one
- * copy serves all pairs. */
-__device__ __noinline__ bool launch_level_above(const dpr_nested_args &args, continuation go_on) {
+/* Launches the level above, which calls `go_on`. Returns true if it was launched. Thread 0 calls it. */
+__device__ inline bool launch_level_above(const dpr_nested_args &args, continuation go_on) {
     if (take_launches(args, 1) == 0) {
         note_refusal(args);
         return false;
     }
     const unsigned width = gridDim.x;
-    dpr_nested_args next = level_above(args, width);
-    next.go_on = reinterpret_cast<void *>(go_on);
-    return launch_next(args, next, dpr_tree_above(width, args.tree.fan), blockDim.x, cudaStreamTailLaunch);
+    return launch_next(args, dpr_tree_above(width, args.tree.fan), blockDim.x, cudaStreamTailLaunch,
+                       [&](dpr_nested_args &next) {
+                           go_up(next, args, width);
+                           next.go_on = reinterpret_cast<void *>(go_on);
+                       });
 }
 
 template <class M> __device__ void do_level(const dpr_nested_args &args);
