@@ -6,25 +6,28 @@
 
 #ifdef __cplusplus
 extern "C" {
+#else
+#include <stdalign.h>
 #endif
 
-/* A tree that a hash describes: `seed` of a node makes those of its children. */
+/* A tree that a hash describes: `seed` of a node makes those of its children. Its types are aligned as strictly as a
+ * policy's may be. */
 typedef struct tree_task {
-    uint64_t seed;
+    alignas(16) uint64_t seed;
     uint32_t depth, reserved;
 } tree_task;
 
 typedef struct tree_shape {
-    uint32_t deepest; /* nodes at this depth have no children */
-    uint32_t chance;  /* of 256, that another node has any */
-    uint32_t most;    /* children: 1 to TREE_MOST */
-    uint32_t wrong;   /* not 0: divide() returns `returned` for nodes at this depth */
+    alignas(16) uint32_t deepest; /* nodes at this depth have no children */
+    uint32_t chance;              /* of 256, that another node has any */
+    uint32_t most;                /* children: 1 to TREE_MOST */
+    uint32_t wrong;               /* not 0: divide() returns `returned` for nodes at this depth */
     int32_t returned, reserved;
 } tree_shape;
 
 /* What is computed of a tree: the number of nodes, and a number whose bits depend on the order of the children. */
 typedef struct tree_result {
-    uint64_t nodes;
+    alignas(16) uint64_t nodes;
     double order;
 } tree_result;
 

@@ -53,6 +53,8 @@ template <class P> struct lane {
     /* Whether the children of any task fit. */
     __device__ bool has_room() const { return base + n + P::most_children <= room; }
     __device__ bool busy() const { return root != no_node; }
+    /* Whether a busy lane's task is solved, so that finish() is due. */
+    __device__ bool is_solved() const { return next == n && frames == 0 && saved == no_node; }
 
     __device__ void start(unsigned i) {
         root = i;
@@ -121,7 +123,8 @@ template <class P> struct lane {
 
     /* ---- Steps ---- */
 
-    /* The task in slot 0 is solved. */
+    /* The task in slot 0 is solved. This waits for memory, for all lanes of the warp, so it is not a part of step():
+     * what lanes finish in a few steps they finish together. */
     __device__ void finish() {
         if constexpr (folds<P>)
             arena.set_state(root, done);
@@ -416,18 +419,12 @@ template <class P> struct lane {
         kept = l.kept;
     }
 
-    /* One step of a busy lane. */
+    /* One step of a busy lane. Nothing is left to do when its task is solved. */
     __device__ void step() {
-        if (next == n) {
-            if (frames > 0) {
-                join();
-            } else if (saved != no_node) {
-                go(detour::restore);
-            } else {
-                finish();
-                return;
-            }
-        }
+        if (next == n && frames > 0)
+            join();
+        else if (next == n && saved != no_node)
+            go(detour::restore);
         if (next < n && !descend())
             go(detour::overflow);
     }
@@ -522,6 +519,8 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
         for (unsigned i = 0; i < steps_at_once; ++i)
             if (own.busy())
                 own.step();
+        if (own.busy() && own.is_solved())
+            own.finish();
         if (dry) {
             const uint32_t now = __shfl_sync(~0u, static_cast<uint32_t>(time_now()), 0);
             dry_since = steps == 0 ? now : dry_since;

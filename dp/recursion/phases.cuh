@@ -138,6 +138,8 @@ template <class P> struct worker {
         own.start(i);
         for (unsigned turn = 1; own.busy(); ++turn) {
             own.step();
+            if (own.is_solved())
+                own.finish();
             if (turn % 64 != 0)
                 continue;
             arena.check_limits(own.tasks);

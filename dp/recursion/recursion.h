@@ -5,8 +5,12 @@
 
 #include <dpr.h>
 
+#ifndef __cplusplus
+#include <stdalign.h>
+#endif
+
 /* Another layout of what follows, of the kernels' arguments or of the arena takes another number. */
-#define DPR_RECURSION_VERSION 8
+#define DPR_RECURSION_VERSION 9
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -73,7 +77,7 @@ typedef struct dpr_recursion_args {
     uint32_t keeps;                    /* 1: nobody takes what lanes give away, so they keep everything */
     uint32_t most_spans;
     uint32_t first_tasks; /* at most 65535, of which a warp tries to do all before anything else (at_once.cuh) */
-    uint64_t few_roots[8];
+    alignas(16) uint64_t few_roots[8]; /* as tasks may be */
 } dpr_recursion_args;
 
 /* What a block does in a span of time (dpr_recursion_event). */

@@ -66,24 +66,34 @@ DPR_BOTH state child_state(const state &s, uint32_t i) {
 enum : uint32_t { most_children_of_node = 100 };
 
 /* A node has `step` children for each bound that its random number of 31 bits reaches, and none at depth `deepest`.
- * `flip` turns random numbers around, for nodes that have children if the number is small. */
+ * `flip` turns random numbers around, for nodes that have children if the number is small. The number of bounds that a
+ * number reaches is about `scale` times the logarithm to base 2 of 1 minus the number over 2^31. */
 struct tree {
     uint32_t bounds[most_children_of_node];
     uint32_t count, step, deepest, flip;
+    float scale;
 };
 
+/* The guess saves most of the search. Logarithms differ between the host and a GPU, and the bounds decide. */
 DPR_BOTH uint32_t children_of(const tree &t, const state &s, uint32_t depth) {
     const uint32_t random = (s.words[4] ^ t.flip) & 0x7fffffff;
-    uint32_t n = 0;
+    const float guess = t.scale * std::log2(static_cast<float>(0x80000000 - random) / 2147483648.0f);
+    uint32_t n = guess < static_cast<float>(t.count) ? static_cast<uint32_t>(guess) : t.count;
+    while (n > 0 && random < t.bounds[n - 1])
+        --n;
     while (n < t.count && random >= t.bounds[n])
         ++n;
     return depth < t.deepest ? n * t.step : 0;
 }
 
-/* The least random number with which a node of a geometric tree has n children. Logarithms differ between the host and
- * a GPU, so the host makes a table. */
+/* The logarithm by which numbers of children are distributed in a geometric tree. */
+double log_of_geometric(double mean) {
+    return std::log(1 - 1 / (1 + mean));
+}
+
+/* The least random number with which a node of a geometric tree has n children. */
 uint32_t geometric_bound(double mean, uint32_t n) {
-    const double scale = std::log(1 - 1 / (1 + mean));
+    const double scale = log_of_geometric(mean);
     uint32_t low = 0, high = 1u << 31;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -96,35 +106,40 @@ uint32_t geometric_bound(double mean, uint32_t n) {
 }
 
 tree geometric(uint32_t deepest) {
-    tree t = {{}, most_children_of_node, 1, deepest, 0};
+    constexpr double mean = 4;
+    tree t = {{}, most_children_of_node, 1, deepest, 0, static_cast<float>(std::log(2.0) / log_of_geometric(mean))};
     for (uint32_t i = 0; i < t.count; ++i)
-        t.bounds[i] = geometric_bound(4, i + 1);
+        t.bounds[i] = geometric_bound(mean, i + 1);
     return t;
 }
 
 tree binomial() {
-    tree t = {{}, 1, 8, UINT32_MAX, 0x7fffffff};
+    tree t = {{}, 1, 8, UINT32_MAX, 0x7fffffff, 0};
     t.bounds[0] = (1u << 31) - static_cast<uint32_t>(std::ceil(0.124875 * 2147483648.0));
     return t;
 }
 
 /* ---- The recursion ---- */
 
-/* Children number `first` to first + count - 1 of a node, at this depth. */
-struct siblings {
+/* Children number `first` to first + count - 1 of a node, at this depth, or at most_depth if they are deeper. Lanes
+ * have their stacks in shared memory, where three words of 8 bytes lie in other banks for each lane; eight words of 4
+ * bytes would have lanes wait for each other. */
+struct alignas(8) siblings {
     state parent;
-    uint32_t first, count, depth;
+    uint32_t first : 12, count : 12, depth : 8;
 };
+constexpr uint32_t most_depth = 255;
+static_assert(sizeof(siblings) == 24);
 
-/* Divides siblings into as many parts as P has children at most. */
+/* Divides siblings into as many parts as P has children at most, of about the same size. */
 template <class P>
 DPR_BOTH int divide_siblings(const state &parent, uint32_t first, uint32_t count, uint32_t depth,
                              dpr::children<P> children) {
-    const uint32_t n = count < P::most_children ? count : P::most_children;
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t begin = count * i / n, end = count * (i + 1) / n;
-        children[static_cast<int>(i)] = {parent, first + begin, end - begin, depth};
-    }
+    constexpr uint32_t most = P::most_children;
+    const uint32_t n = count < most ? count : most, each = count <= most ? 1 : count / most, longer = count - n * each;
+    for (uint32_t i = 0; i < n; ++i)
+        children[static_cast<int>(i)] = {parent, first + i * each + (i < longer ? i : longer), each + (i < longer),
+                                         depth};
     return static_cast<int>(n);
 }
 
@@ -141,7 +156,8 @@ struct search {
         if (t.count > 1)
             return divide_siblings<P>(t.parent, t.first, t.count, t.depth, children);
         const state s = child_state(t.parent, t.first);
-        return divide_siblings<P>(s, 0, children_of(d, s, t.depth), t.depth + 1, children);
+        const uint32_t below = t.depth < most_depth ? t.depth + 1 : most_depth;
+        return divide_siblings<P>(s, 0, children_of(d, s, t.depth), below, children);
     }
     DPR_POLICY int divide(const data &d, const task &t, dpr::children<search> children) {
         return divide_for<search>(d, t, children);
