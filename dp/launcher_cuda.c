@@ -14,8 +14,8 @@ extern const dpr_strategy dpr_dp_tree;
 static dpr_status load(dpr_ctx *ctx) {
     const char *refusal = dpr_nested_refusal(&dpr_ctx_machine(ctx)->caps.gpu);
     if (refusal)
-        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "reductions from kernels do not work on device %d: %s",
-                        dpr_ctx_device(ctx), refusal);
+        return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "a launcher cannot be made for device %d: it %s", dpr_ctx_device(ctx),
+                        refusal);
     const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_F32)}};
     const dpr_kernel kernel = dpr_dp_tree.kernel(&key);
     dpr_residence at = dpr_device_residence(dpr_ctx_gpu(ctx));

@@ -50,7 +50,7 @@ static inline double dpr_fan_seconds(const dpr_gpu_caps *gpu) {
 /* Returns why nested launches do not work on the GPU, or NULL. */
 static inline const char *dpr_nested_refusal(const dpr_gpu_caps *gpu) {
     if (gpu->mps)
-        return "kernels cannot launch kernels under MPS";
+        return "needs kernels that launch kernels, which MPS does not permit";
     if (gpu->cc_major < 7)
         return "needs compute capability 7.0";
     return NULL;

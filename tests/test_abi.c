@@ -86,7 +86,7 @@ TEST(Abi, layout_of_recursions) {
     EXPECT_AT(dpr_recursion_options, trace_user, 64);
     EXPECT_AT(dpr_recursion_options, max_seconds, 72);
     EXPECT_AT(dpr_recursion_options, allow_nested, 80);
-    EXPECT_AT(dpr_recursion_options, reserved, 84);
+    EXPECT_AT(dpr_recursion_options, max_nesting, 84);
     EXPECT_SIZE(dpr_recursion_event, 32);
     EXPECT_AT(dpr_recursion_event, what, 0);
     EXPECT_AT(dpr_recursion_event, worker, 8);

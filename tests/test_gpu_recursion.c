@@ -313,24 +313,54 @@ GPU_TEST(limits) {
     EXPECT_EQ_U64(1001, result);
     root = 1001;
     EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "has a task that is deeper than options->max_depth, which is 1000");
     s->options.max_depth = 100;
     EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
     s->options.max_depth = 0;
     for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10 && !is_engine(s, "naive");
          s->options.arena_tasks += 5) /* memory is the limit; one thread alone takes too long */
         EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
-    root = 100000;
-    s->options.max_tasks = 1000;
-    if (is_engine(s, "persistent") || is_engine(s, "naive")) /* the others have another lane for each task */
-        EXPECT_STATUS(DPR_ERR_LIMIT, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
     EXPECT_EQ_U64(1001, result);
-    s->options.max_tasks = 0;
     s->options.arena_tasks = 2;
     s->options.engine = NULL;
     const uint64_t three[3] = {1, 2, 3};
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s->ctx, three, 3, NULL, &result, &s->options, NULL, NULL));
     expect_trees(s, &large, 3, 1);
 }
+
+/* A limit of tasks counts those of all lanes. */
+GPU_TEST(limit_of_tasks) {
+    static const uint64_t roots[] = {2, 9, 16};
+    static const uint64_t arenas[] = {0, 8};
+    for (size_t i = 0; i < LENGTH(roots) * LENGTH(arenas); i++) {
+        const uint64_t root = roots[i / LENGTH(arenas)], tasks = (UINT64_C(2) << root) - 1;
+        s->options.arena_tasks = arenas[i % LENGTH(arenas)];
+        for (s->options.max_tasks = tasks - 1; s->options.max_tasks <= tasks; s->options.max_tasks++) {
+            const int has_room = s->options.max_tasks == tasks;
+            uint64_t result = 5;
+            EXPECT_STATUS(has_room ? DPR_OK : DPR_ERR_LIMIT,
+                          binary_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+            EXPECT_EQ_U64(has_room ? tasks : 5, result);
+        }
+    }
+    uint64_t root = 1, result = 5;
+    for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10; s->options.arena_tasks += 5) {
+        s->options.max_tasks = 100000;
+        EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks, which is 100000");
+    }
+    EXPECT_EQ_U64(5, result);
+}
+
+/* Launches by kernels may be only so deep; what is below is solved otherwise. */
+static void limit_of_nesting(scene *s) {
+    for (s->options.max_nesting = 1; s->options.max_nesting <= 24; s->options.max_nesting *= 3) {
+        expect_trees(s, &large, 3, 100);
+        EXPECT_TRUE(s->options.max_nesting > 1 || !is_engine(s, "naive") || s->report.serialised > 0);
+    }
+}
+ENGINE_TEST(level, limit_of_nesting)
+ENGINE_TEST(naive, limit_of_nesting)
 
 /* With arenas that are never full, and with one that always is. */
 GPU_TEST(limit_of_time) {

@@ -230,7 +230,16 @@ TEST(Recursion, limits_of_depth_and_tasks) {
         s.options.max_depth = 0;
         s.options.max_tasks = 100000;
         EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks, which is 100000");
         EXPECT_EQ_U64(101, result);
+        root = 16; /* 2^17 - 1 tasks, of all threads together */
+        for (s.options.max_tasks = (1 << 17) - 2; s.options.max_tasks < 1 << 17; s.options.max_tasks++) {
+            const int has_room = s.options.max_tasks == (1 << 17) - 1;
+            result = 101;
+            EXPECT_STATUS(has_room ? DPR_OK : DPR_ERR_LIMIT,
+                          binary_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+            EXPECT_EQ_U64(has_room ? (1 << 17) - 1 : 101, result);
+        }
         for (s.options.max_tasks = UINT64_MAX - 300; s.options.max_tasks != 0; s.options.max_tasks++) {
             root = 2000;
             EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
@@ -300,6 +309,10 @@ TEST(Recursion, bad_arguments) {
     s.options.max_pending = -2;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.max_pending = 0;
+    for (s.options.max_nesting = -1; s.options.max_nesting <= 25; s.options.max_nesting += 26)
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "options->max_nesting is 25; it should be from 0 to 24");
+    s.options.max_nesting = 0;
     s.options.max_depth = UINT64_MAX;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.options.max_depth = 0;
@@ -380,8 +393,9 @@ TEST(Recursion, outcomes_are_explained) {
         {{.status = DPR_ERR_DIVIDE, .wrong = 8},
          DPR_ERR_DIVIDE,
          "divide() of recursion \"chain\" returned 8, and must"},
-        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "\"chain\" has a task deeper than options->max_depth or"},
+        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "\"chain\" has more tasks than options->max_tasks"},
         {{.status = DPR_ERR_LIMIT, .wrong = 1}, DPR_ERR_LIMIT, "its limit (options->max_seconds)"},
+        {{.status = DPR_ERR_LIMIT, .wrong = 2}, DPR_ERR_LIMIT, "has a task that is deeper than options->max_depth"},
         {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "because options->arena_tasks is too small"},
         {{.status = DPR_ERR_CUDA}, DPR_ERR_CUDA, "lost tasks of recursion \"chain\""},
         {{.status = 77}, DPR_ERR_INVALID_OPTION, "outcome->status is 77, which no run of recursion \"chain\""},

@@ -966,8 +966,8 @@ typedef struct dpr_recursion_options {
                              the fastest. `graph` and `level` run only by name or with allow_nested, `naive` only by
                              name */
     uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
-    uint64_t max_tasks;   /**< a thread or lane that solves more tasks than this ends the run with DPR_ERR_LIMIT. The
-                             engine looks now and then, so the run may solve more. 0: no limit */
+    uint64_t max_tasks;   /**< a run that has more tasks than this ends with DPR_ERR_LIMIT. The engine looks now and
+                             then, so some more may be solved. 0: no limit */
     uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
                              of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
                              has 20 bytes and the larger of a task and a result, rounded up to their alignment. Engine
@@ -1005,7 +1005,10 @@ typedef struct dpr_recursion_options {
                              (dpr_ctx_create_ex()). If that fails, or if such an engine turns out to be unable, the
                              library chooses without it. 0: the library chooses neither, also if it has run. Other
                              values are DPR_ERR_INVALID_OPTION */
-    int reserved;       /**< 0 */
+    int max_nesting; /**< engines `level` and `naive`: the greatest depth of launches by kernels; the host's kernel is
+                          at depth 0. Where it is reached, `naive` solves a task's children, and all below them, in
+                          one thread, and for `level` the host launches. 1 to 24; 0: the greatest depth that the
+                          device takes, which is 24. For none see max_pending */
 } dpr_recursion_options;
 
 #define DPR_RECURSION_OPTIONS_INIT                                                                                     \
@@ -1068,7 +1071,7 @@ typedef struct dpr_recursion_outcome {
                            DPR_ERR_OUT_OF_MEMORY (the arena was too small, and all memory for full stacks was taken)
                            or DPR_ERR_CUDA (a defect of the library: it lost tasks) */
     int32_t wrong;    /**< with DPR_ERR_DIVIDE the number that divide() returned. With DPR_ERR_LIMIT 0 if the limit
-                           is max_depth or max_tasks, and 1 if it is max_seconds. Otherwise 0 */
+                           is max_tasks, 1 if it is max_seconds, and 2 if it is max_depth. Otherwise 0 */
     uint32_t deepest; /**< depth of the deepest task; roots have depth 0 */
     uint32_t rounds;  /**< as in dpr_recursion_report, like the next four */
     uint32_t levels;

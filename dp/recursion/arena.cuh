@@ -33,8 +33,8 @@ struct dpr_arena {
     unsigned held;            /* launches by kernels that are pending */
     unsigned spans;           /* written */
     dpr_launch_report nested; /* of these launches */
-    unsigned long long tasks;
-    uint64_t deadline;    /* in time_now(): a check at or after it ends the run. Set before the first check */
+    unsigned long long tasks; /* that were divided or solved, as far as lanes have added theirs */
+    uint64_t deadline;        /* in time_now(): a check at or after it ends the run. Set before the first check */
     uint64_t free_chunks; /* a list of those given back, by chunk.below (lane.cuh): the first, plus 1, in the lower half
                              (0: none), and a number that each change of the list increases in the upper half */
 };
@@ -65,6 +65,12 @@ __device__ inline void fail(dpr_arena &a, unsigned status, int wrong) {
 __device__ inline void check_time(dpr_arena &a) {
     if (time_now() >= a.deadline)
         fail(a, DPR_ERR_LIMIT, DPR_LIMIT_OF_TIME);
+}
+
+/* Ends the run if it has more tasks than it may. */
+__device__ inline void check_tasks(const dpr_recursion_args &args, unsigned long long tasks) {
+    if (tasks > args.max_tasks)
+        fail(*args.arena, DPR_ERR_LIMIT, DPR_LIMIT_OF_TASKS);
 }
 
 /* This thread's number in the grid, whose blocks have less than 32 threads or a multiple of that. The first threads are
@@ -182,12 +188,6 @@ template <class P> struct nodes {
     }
 
     __device__ void fail(unsigned status, int wrong = 0) const { recursion::fail(*args.arena, status, wrong); }
-    /* Ends the run if a lane has solved too many tasks, or if the run takes too long. */
-    __device__ void check_limits(unsigned long long tasks) const {
-        if (tasks > args.max_tasks)
-            fail(DPR_ERR_LIMIT, DPR_LIMIT_OF_TASKS);
-        check_time(*args.arena);
-    }
     /* Whether divide() may return n. */
     __device__ bool is_count(int n) const {
         if (static_cast<unsigned>(n) <= static_cast<unsigned>(P::most_children))

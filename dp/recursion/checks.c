@@ -4,7 +4,7 @@
 #include "api/request.h"
 #include "engines.h"
 
-enum { FIRST_MAX_DEPTH = 1 << 22 };
+enum { FIRST_MAX_DEPTH = 1 << 22, MOST_NESTING = 24 };
 static const double FIRST_MAX_SECONDS = 86400, MOST_SECONDS = 1e9;
 static const size_t MOST_ROOTS = (size_t)1 << 30;
 
@@ -44,8 +44,9 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0", o->max_seconds);
     if (o->allow_nested != 0 && o->allow_nested != 1)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->allow_nested is %d; it should be 0 or 1", o->allow_nested);
-    if (o->reserved != 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->reserved is %d; it should be 0", o->reserved);
+    if (o->max_nesting < 0 || o->max_nesting > MOST_NESTING)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_nesting is %d; it should be from 0 to %d", o->max_nesting,
+                        MOST_NESTING);
     if (o->arena_tasks > MOST_ROOTS)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->arena_tasks is %llu, and at most %zu is possible",
                         (unsigned long long)o->arena_tasks, MOST_ROOTS);

@@ -74,6 +74,7 @@ typedef struct crew {
     frame *roots;
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
+    _Atomic uint64_t tasks;   /* that threads have solved, as far as they have looked; only if they are limited */
     atomic_int hungry;        /* threads without work */
     atomic_int done;          /* 1: the roots are solved */
     atomic_int status;        /* a dpr_status */
@@ -206,9 +207,18 @@ static int has_queue(thread *t) {
 
 /* ---- What solve.h calls ---- */
 
+/* Ends the run if all threads together have solved too many tasks, of which `tasks` are new. */
+static void check_tasks(crew *c, uint64_t tasks) {
+    const uint64_t most = c->call->options.max_tasks;
+    if (most != 0 && atomic_fetch_add_explicit(&c->tasks, tasks, memory_order_relaxed) + tasks > most)
+        fail(c, DPR_ERR_LIMIT, TOO_MANY);
+}
+
 /* Counts what the thread has solved since its last look, and sets the fuel until the next one. */
 static void look(thread *t, double now) {
-    t->tasks += (uint64_t)(t->given - t->solver.fuel);
+    const uint64_t tasks = (uint64_t)(t->given - t->solver.fuel);
+    t->tasks += tasks;
+    check_tasks(t->crew, tasks);
     t->given = now - t->looked > LOOK ? 1 : t->given < FUEL ? 2 * t->given : FUEL;
     t->solver.fuel = t->given;
     t->looked = now;
@@ -217,11 +227,8 @@ static void look(thread *t, double now) {
 static int refuel(dpr_solver *solver) {
     thread *t = (thread *)solver;
     crew *c = t->crew;
-    const uint64_t before = t->tasks, most = c->call->options.max_tasks;
     const double now = dpr_recursion_now();
     look(t, now);
-    if (most != 0 && before > most)
-        fail(c, DPR_ERR_LIMIT, TOO_MANY);
     check_time(c, now);
     if (atomic_load_explicit(&c->status, memory_order_relaxed) != DPR_OK)
         return 0;

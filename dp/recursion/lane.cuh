@@ -42,7 +42,7 @@ template <class P> struct lane {
     unsigned frames = 0, base = 0, n = 0, next = 0; /* topmost frame: its number, first slot, children, next child */
     unsigned saved = no_node, spare = no_node;      /* the latest chunk; chunks of this lane that are free */
     unsigned depth = 0, deepest = 0;                /* of the task in slot 0; of all tasks */
-    unsigned long long tasks = 0;
+    unsigned tasks = 0;                             /* counted since the last add_tasks() */
     tally<P> kept = {};
 
     __device__ slot<P> &at(unsigned i) const { return *reinterpret_cast<slot<P> *>(slots + i * stride); }
@@ -76,6 +76,16 @@ template <class P> struct lane {
                 kept.sum = folded<P>(kept.sum, P::part(arena.data, t));
     }
 
+    /* Adds the tasks that were counted to the run's, together with other lanes of the warp. Ends the run if it has too
+     * many. */
+    __device__ void add_tasks() {
+        const cg::coalesced_group all = cg::coalesced_threads();
+        const unsigned long long sum = cg::reduce(all, tasks, cg::plus<unsigned>());
+        tasks = 0;
+        if (all.thread_rank() == 0 && sum > 0)
+            check_tasks(arena.args, atomicAdd(&arena.args.arena->tasks, sum) + sum);
+    }
+
     /* ---- Folding ---- */
 
     struct fold_two {
@@ -93,6 +103,7 @@ template <class P> struct lane {
 
     /* Adds what the lane keeps to the arena's words, together with other lanes of the warp. */
     __device__ void hand_in() {
+        add_tasks();
         if constexpr (folds<P>) {
             if (kept.root != no_node) {
                 const auto alike = cg::labeled_partition(cg::coalesced_threads(), kept.root);
@@ -169,7 +180,7 @@ template <class P> struct lane {
             deepest = depth + frames > deepest ? depth + frames : deepest;
         } else {
             if (depth + frames >= arena.args.max_depth)
-                arena.fail(DPR_ERR_LIMIT);
+                arena.fail(DPR_ERR_LIMIT, DPR_LIMIT_OF_DEPTH);
             header<P> &h = header_of(frames++);
             h.n = n;
             h.next = next;
@@ -440,7 +451,7 @@ __device__ bool make_children(const nodes<P> &arena, const lane<P> &own, unsigne
     if (first == no_node)
         return false;
     if (depth >= arena.args.max_depth)
-        arena.fail(DPR_ERR_LIMIT);
+        arena.fail(DPR_ERR_LIMIT, DPR_LIMIT_OF_DEPTH);
     for (int k = 0; k < n; ++k) {
         arena[first + k].at.task = own.at(k).task;
         arena.make(first + k, parent, depth + 1, pending);
@@ -465,7 +476,7 @@ __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin
                              unsigned threads, uint64_t undivided = 0) {
     for (unsigned i = begin + me; i < end; i += threads) {
         if (i >= begin + threads) { /* the thread's second task, or a later one */
-            arena.check_limits(own.tasks);
+            check_time(*arena.args.arena);
             if (arena.failed())
                 return;
         }
@@ -529,7 +540,8 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
                 return;
         }
         if (turn % 64 == 0) {
-            arena.check_limits(own.tasks);
+            own.add_tasks();
+            check_time(*args.arena);
             if (__any_sync(~0u, arena.failed()))
                 return;
         }

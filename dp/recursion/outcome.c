@@ -16,18 +16,25 @@ static clause which(const dpr_recursion_call *call, uint64_t value, const char *
 }
 
 static dpr_status too_many_tasks(const dpr_recursion *r, const dpr_recursion_call *call) {
-    const clause depth = which(call, call ? call->options.max_depth : 0, ","),
-                 tasks = which(call, call ? call->options.max_tasks : 0, "");
-    return dpr_fail(DPR_ERR_LIMIT,
-                    "recursion \"%s\" has a task deeper than options->max_depth%s or a lane has solved more than "
-                    "options->max_tasks%s",
-                    r->name, depth.text, tasks.text);
+    return dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" has more tasks than options->max_tasks%s", r->name,
+                    which(call, call ? call->options.max_tasks : 0, "").text);
+}
+
+static dpr_status too_deep(const dpr_recursion *r, const dpr_recursion_call *call) {
+    return dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" has a task that is deeper than options->max_depth%s", r->name,
+                    which(call, call ? call->options.max_depth : 0, "").text);
 }
 
 static dpr_status took_too_long(const dpr_recursion *r, const dpr_recursion_call *call) {
     return call ? dpr_engine_took_too_long(call)
                 : dpr_fail(DPR_ERR_LIMIT, "recursion \"%s\" takes longer than its limit (options->max_seconds)",
                            r->name);
+}
+
+static dpr_status reached_limit(const dpr_recursion *r, int limit, const dpr_recursion_call *call) {
+    return limit == DPR_LIMIT_OF_TIME    ? took_too_long(r, call)
+           : limit == DPR_LIMIT_OF_DEPTH ? too_deep(r, call)
+                                         : too_many_tasks(r, call);
 }
 
 static dpr_status out_of_memory(const dpr_recursion *r, const dpr_recursion_call *call) {
@@ -47,7 +54,7 @@ dpr_status dpr_outcome_status(const dpr_recursion *recursion, const dpr_recursio
         return dpr_fail(DPR_ERR_DIVIDE, "divide() of recursion \"%s\" returned %d, and must return 0 to %d",
                         recursion->name, outcome->wrong, recursion->most_children);
     case DPR_ERR_LIMIT:
-        return outcome->wrong == DPR_LIMIT_OF_TIME ? took_too_long(recursion, call) : too_many_tasks(recursion, call);
+        return reached_limit(recursion, outcome->wrong, call);
     case DPR_ERR_OUT_OF_MEMORY:
         return out_of_memory(recursion, call);
     case DPR_ERR_CUDA:

@@ -75,10 +75,13 @@ template <class Decide> __device__ turn meet(const dpr_recursion_args &args, uns
 /* Levels between two looks at the clock and for errors, for which all blocks wait. */
 constexpr unsigned levels_until_look = 16;
 
-/* A level was divided into so many tasks. */
-__device__ inline void note_level(dpr_arena &a, unsigned tasks) {
+/* A level was divided into the tasks of nodes begin .. end-1. Each node is a task, but those who divide levels add
+ * their tasks to the run's only later. */
+__device__ inline void note_level(const dpr_recursion_args &args, unsigned begin, unsigned end) {
+    dpr_arena &a = *args.arena;
     ++a.levels;
-    a.widest = tasks > a.widest ? tasks : a.widest;
+    a.widest = end - begin > a.widest ? end - begin : a.widest;
+    check_tasks(args, end);
 }
 
 /* The end of a level: the next one is pending. Where the arena is full, tasks of this level may be left. */
@@ -87,7 +90,7 @@ struct end_of_level {
 
     __device__ void operator()(dpr_arena &a) const {
         const unsigned to = end_of(args);
-        note_level(a, to - a.end);
+        note_level(args, a.end, to);
         a.begin = to < args.capacity ? a.end : a.begin;
         a.end = to;
         if (a.levels % levels_until_look == 0) {
@@ -150,7 +153,7 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
         __syncthreads();
         const unsigned to = end_of(args);
         if (threadIdx.x == 0)
-            note_level(*args.arena, to - end);
+            note_level(args, end, to);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
         if (levels % levels_until_look == 0)
@@ -213,8 +216,6 @@ template <class P> __device__ void solve_round(const nodes<P> &arena, lane<P> &o
     const unsigned working = __ballot_sync(~0u, own.busy());
     if (threadIdx.x % 32 == 0 && working != 0)
         atomicAdd(&arena.args.arena->busy, __popc(working));
-    if (own.tasks > arena.args.max_tasks)
-        arena.fail(DPR_ERR_LIMIT);
     end_span(arena.args, began, DPR_SPAN_SOLVE, blockIdx.x);
 }
 
@@ -279,9 +280,6 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
     }
     if (me == 0 && a.solved != args.count)
         arena.fail(DPR_ERR_CUDA); /* tasks are lost, unless it has failed before */
-    const unsigned long long tasks = own.tasks;
-    if (tasks > 0)
-        atomicAdd(&a.tasks, tasks);
     if (own.deepest > 0)
         atomicMax(&a.deepest, own.deepest);
     if (a.solved == args.count && !arena.failed())

@@ -49,14 +49,16 @@ static cudaError_t launch_policy(scene *s, unsigned what) {
 
 /* Launches the kernel that all nested launches are of, to begin with a function of the table. */
 static cudaError_t launch_nested(scene *s, int which, unsigned blocks) {
-    const dpr_gpu_caps *gpu = &dpr_ctx_machine(s->job->call->ctx)->caps.gpu;
+    const dpr_recursion_call *call = s->job->call;
+    const int64_t deepest = dpr_ctx_machine(call->ctx)->caps.gpu.nesting_depth, wanted = call->options.max_nesting;
     dpr_launch launch = {.entry = go_on,
                          .module = &dpr_dp_module,
                          .blocks = blocks,
                          .threads = s->job->threads,
                          .shared_bytes = (int)s->job->shared_bytes};
-    dpr_nested_args args = {
-        .launches = s->run.launches, .max_depth = (uint32_t)gpu->nesting_depth, .run = {.in = s->args.block}};
+    dpr_nested_args args = {.launches = s->run.launches,
+                            .max_depth = (uint32_t)(wanted > 0 && wanted < deepest ? wanted : deepest),
+                            .run = {.in = s->args.block}};
     void *from, *table[2];
     cudaError_t error = dpr_module_variable(&dpr_dp_module, "dpr_recursion_table", &from);
     if (error == cudaSuccess)
@@ -347,7 +349,7 @@ static const char *refuse_host(const dpr_recursion_call *call) {
 
 static const char *refuse_graph(const dpr_recursion_call *call) {
     const char *why = refuse_host(call);
-    return why ? why : dpr_nested_refusal(&dpr_ctx_machine(call->ctx)->caps.gpu) ? "needs nested launches" : NULL;
+    return why ? why : dpr_nested_refusal(&dpr_ctx_machine(call->ctx)->caps.gpu);
 }
 
 static const char *refuse_nested(const dpr_recursion_call *call) {

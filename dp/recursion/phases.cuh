@@ -14,7 +14,9 @@
  * at most as many as tasks. A lane's loop ends with `max_tasks` at the latest, or when the run's time is up, or when
  * another lane has set the error. No block waits for another one.
  *
- * The engine `naive` has no phases: a launched thread or block divides one task, and launches one for each child. */
+ * The engine `naive` has no phases: a launched thread or block divides one task, and launches one for each child. It
+ * waits for nothing, and ends because no task is divided twice. After an error, or when the run's time is up, launched
+ * blocks divide and launch nothing. */
 #ifndef DPR_DP_PHASES_CUH
 #define DPR_DP_PHASES_CUH
 
@@ -142,7 +144,8 @@ template <class P> struct worker {
                 own.finish();
             if (turn % 64 != 0)
                 continue;
-            arena.check_limits(own.tasks);
+            own.add_tasks();
+            check_time(*arena.args.arena);
             if (arena.failed())
                 return;
         }
@@ -173,7 +176,8 @@ template <class P> struct worker {
         if constexpr (has_teams<P>) {
             while (threadIdx.x == 0) {
                 const unsigned i = begin + atomicAdd(&arena.args.arena->taken, 1);
-                arena.check_limits(own.tasks);
+                own.add_tasks();
+                check_time(*arena.args.arena);
                 if (i >= end || arena.failed())
                     return;
                 if (arena.state_of(i) == pending) {
@@ -184,7 +188,7 @@ template <class P> struct worker {
         } else {
             solve_tasks(arena, own, begin, end, arena.args.budget);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
-                arena.check_limits(own.tasks);
+                check_time(*arena.args.arena);
                 if (own.busy())
                     own.go(lane<P>::detour::leave);
                 solve_tasks(arena, own, end, end, arena.args.budget);
@@ -194,15 +198,9 @@ template <class P> struct worker {
 
     /* Adds what the thread has counted to the arena's words. */
     __device__ void count() {
-        dpr_arena &a = *arena.args.arena;
-        if (own.tasks > arena.args.max_tasks)
-            arena.fail(DPR_ERR_LIMIT);
         own.hand_in();
-        if (own.tasks > 0)
-            atomicAdd(&a.tasks, own.tasks);
         if (own.deepest > 0)
-            atomicMax(&a.deepest, own.deepest);
-        own.tasks = 0;
+            atomicMax(&arena.args.arena->deepest, own.deepest);
     }
 
     /* The part of this thread, number `of` of `all`, in a phase of dividing or solving. Nobody changes what it reads of
@@ -275,6 +273,7 @@ __device__ inline void decide(const dpr_recursion_args &args) {
     if (a.phase == phase_dividing)
         a.widest = width > a.widest ? width : a.widest;
     check_time(a);
+    check_tasks(args, to);
     if (a.error != DPR_OK || a.solved == args.count || width == 0)
         a.phase = phase_writing;
     else if (full || width >= args.frontier)

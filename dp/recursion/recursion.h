@@ -58,7 +58,7 @@ typedef struct dpr_recursion_args {
     void *sums;                        /* of a policy that folds: a result for each root */
     struct dpr_recursion_span *spans;  /* `most_spans` spans, which blocks write */
     uint64_t *mailbox;                 /* receives a dpr_recursion_outcome, and the results if they fit behind it */
-    uint64_t max_tasks;                /* of one lane */
+    uint64_t max_tasks;                /* of the run */
     uint64_t max_ns;                   /* from the run's first kernel on */
     uint64_t cutoff;                   /* as in dpr_solver */
     uint64_t undivided;                /* tasks that cost at most this are left to lanes by `persistent`; 0: none */
@@ -101,8 +101,8 @@ typedef struct dpr_recursion_block {
 enum { DPR_ACT_PHASE, DPR_ACT_VISIT, DPR_ACT_ALONE };
 enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE };
 
-/* The limit that a run has reached: max_depth or max_tasks; max_ns. */
-enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME };
+/* The limit that a run has reached: max_tasks, max_ns or max_depth. */
+enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME, DPR_LIMIT_OF_DEPTH };
 
 /* Bytes of results that fit a mailbox behind the report. */
 enum { DPR_RECURSION_LETTER = 64 };

@@ -32,6 +32,9 @@ void fake_fault_kernel(cudaError_t error);
 /* What kernels were compiled for, from the next context on: compute capability times 10; 90 at first. */
 void fake_set_code(int version);
 
+/* Whether the process runs under MPS. Contexts that exist do not learn of it. */
+void fake_set_mps(int runs);
+
 /* Kernels launched so far that may start before the work ahead of them is done. */
 int fake_programmatic_kernels(void);
 

@@ -40,6 +40,11 @@ const dpr_caps *fake_machine(void) {
     return &machine;
 }
 
+void fake_set_mps(int runs) {
+    (void)fake_machine();
+    machine.gpu.mps = runs;
+}
+
 /* ---- Devices ---- */
 
 WRAP(cudaGetDeviceCount);

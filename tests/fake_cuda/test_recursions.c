@@ -357,10 +357,6 @@ RECURSION_TEST(leave_for_nested_launches_is_yes_or_no) {
         EXPECT_CONTAINS(dpr_last_error(), part);
         EXPECT_TRUE(has_results(fixture, 0));
     }
-    fixture->options.allow_nested = 1;
-    fixture->options.reserved = 7;
-    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, run(fixture, NULL));
-    EXPECT_CONTAINS(dpr_last_error(), "options->reserved is 7");
 }
 
 /* The module of nested launches finds no room, which is no failure of the call, and is not tried again. */
@@ -434,8 +430,8 @@ RECURSION_TEST(outcomes_become_statuses) {
         const char *part;
     } all[] = {
         {{.status = DPR_ERR_DIVIDE, .wrong = -4}, DPR_ERR_DIVIDE, "\"successor\" returned -4, and must return 0 to 3"},
-        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_depth, which is 17"},
-        {{.status = DPR_ERR_LIMIT}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
+        {{.status = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_DEPTH}, DPR_ERR_LIMIT, "max_depth, which is 17"},
+        {{.status = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TASKS}, DPR_ERR_LIMIT, "max_tasks, which is 1234"},
         {{.status = DPR_ERR_LIMIT, .wrong = DPR_LIMIT_OF_TIME}, DPR_ERR_LIMIT, "takes longer than 86400 seconds"},
         {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "the stacks of recursion \"successor\" need more"},
         {{.status = DPR_ERR_OUT_OF_MEMORY}, DPR_ERR_OUT_OF_MEMORY, "arena_tasks, which is 1001"},
@@ -650,6 +646,26 @@ RECURSION_TEST(a_policy_for_another_architecture_runs_on_the_cpu) {
     expect_run(fixture, fixture->stream);
     EXPECT_EQ_STR("cpu", fixture->report.engine);
     EXPECT_CONTAINS(fixture->report.reason, "could not run it");
+}
+
+/* ---- Under MPS ---- */
+
+RECURSION_TEST(engines_with_nested_launches_do_not_run_under_mps) {
+    static const char *const nested[] = {"level", "graph", "naive"};
+    dpr_ctx_destroy(fixture->ctx);
+    fake_set_mps(1);
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &fixture->ctx));
+    for (size_t e = 0; e < LENGTH(nested); e++) {
+        fixture->options.engine = nested[e];
+        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(fixture, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "here: it needs kernels that launch kernels, which MPS does not permit");
+        EXPECT_TRUE(has_results(fixture, 0));
+    }
+    for (size_t e = 0; e < LENGTH(engines); e++) {
+        fixture->options.engine = engines[e];
+        expect_run(fixture, NULL);
+    }
+    fake_set_mps(0);
 }
 
 /* ---- Graphs ---- */
