@@ -1,4 +1,4 @@
-/* What an example recursion is to the program that runs them all (main.c, `dpr recurse`). */
+/* What an example recursion is to the program that runs them all (tools/dpr/recurse.c). */
 #ifndef DPR_EXAMPLES_RECURSION_EXAMPLE_H
 #define DPR_EXAMPLES_RECURSION_EXAMPLE_H
 

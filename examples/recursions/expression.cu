@@ -100,7 +100,7 @@ class reader {
             else if (!wants_value && (c == '+' || c == '-' || c == '*'))
                 ++i, join(c), wants_value = true;
             else
-                error = "it has '" + std::string(1, c) + "' at byte " + std::to_string(i);
+                error = "it has " + shown(c) + " at byte " + std::to_string(i);
         }
         if (error.empty() && (wants_value || open_.size() > 1))
             error = wants_value ? "a number is missing at its end" : "a ')' is missing at its end";
@@ -118,6 +118,12 @@ class reader {
     };
     std::vector<level> open_;
 
+    /* A control character, a zero byte, or a part of a longer character says nothing in a message, or ends it. */
+    static std::string shown(char c) {
+        char hex[8];
+        (void)std::snprintf(hex, sizeof hex, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        return c > ' ' && c < 0x7f ? std::string{'\'', c, '\''} : hex;
+    }
     uint32_t read_number(const std::string &text, size_t *i) {
         uint64_t value = 0;
         for (; *i < text.size() && std::isdigit(static_cast<unsigned char>(text[*i])); ++*i)
