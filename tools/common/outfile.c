@@ -39,10 +39,11 @@ static int replace(outfile *o) {
     return code;
 }
 
-/* A device or a pipe cannot be replaced, so it is written to. */
+/* A device or a pipe cannot be replaced, so it is written to. A folder can be neither, which outfile_try() finds out.
+ */
 static int is_replaceable(const char *file) {
     struct stat s;
-    return lstat(file, &s) != 0 || S_ISREG(s.st_mode);
+    return lstat(file, &s) != 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
 }
 
 int outfile_set_format(const char *text, void *out) {
