@@ -172,6 +172,16 @@ class Results(Report):
         self.assertTrue({"sizes", "shapes", "recursions"} <= page.ids)
 
 
+    def test_recursions_with_levels_and_without(self):
+        """Files of older versions have none."""
+        known = {"levels": 12, "widest": 4096, "rounds": 3}
+        for more in ({}, known):
+            engine = {"engine": "host", "ran": "host", "seconds": 0.001, "right": True, "deepest": 24, **more}
+            page, _ = self.of({"benchmark": "dpr recurse", "recursion": "fib", "size": 25, "engines": [engine]})
+            heads, cells = page.tables[-1]
+            self.assertEqual({h: c for h, c in zip(heads, cells) if h in known}, {k: str(v) for k, v in more.items()})
+
+
 class Partial(Report):
     def test_no_results(self):
         for wanted, data in (("is no JSON: line 1 cannot be understood", b""), ("is no JSON", b"{"),

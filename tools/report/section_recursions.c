@@ -55,6 +55,9 @@ static void show_engines(page *p, const result *one) {
                                           {"serialised", "serialised", PAGE_NUMBER},
                                           {"steals", "steals", PAGE_NUMBER},
                                           {"deepest", "deepest", PAGE_NUMBER},
+                                          {"levels", "levels", PAGE_NUMBER},
+                                          {"widest", "widest", PAGE_NUMBER},
+                                          {"rounds", "rounds", PAGE_NUMBER},
                                           {"reason", "why this engine", PAGE_TEXT},
                                           {"error", "error", PAGE_TEXT},
                                           {0}};
