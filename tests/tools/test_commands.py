@@ -105,6 +105,9 @@ class Recurse(ToolTest):
                               ("--size: sum_tree has sizes from 1 to", "recurse", "sum_tree", "--size", "0"),
                               ("--threads: '0' is no number of threads", "recurse", "fib", "--threads", "0"),
                               ("--input: fib reads no file", "recurse", "fib", "--input", "x"),
+                              ("--size and --input exclude each other", "recurse", "expression", "--size", "9", "--input", "x"),
+                              ("--list takes no recursion and no other option", "recurse", "--list", "fib"),
+                              ("--list takes no recursion and no other option", "recurse", "--json", "--list"),
                               ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (2, ""), args)
@@ -136,12 +139,13 @@ class Recurse(ToolTest):
                 out = self.good("recurse", "expression", "--input", path, "--engine", engine, "--device", "cpu")
                 self.assertIn(f"the value is {wanted} modulo", out)
         for text, wanted in (("", "a number is missing at its end"), ("1+", "a number is missing"), ("(1", "a ')' is missing"),
-                             ("1)", "it has ')' at byte 1"), ("1 2", "it has '2' at byte 2"), ("2/3", "it has '/' at byte 1"),
-                             ("()", "it has ')' at byte 1")):
+                             ("2\0+3", "it has 0x00 at byte 1"), ("1+\x7f", "it has 0x7f at byte 2"),
+                             ("\u00b5", "it has 0xc2 at byte 0"), ("1)", "it has ')' at byte 1"), ("1 2", "it has '2' at byte 2"),
+                             ("2/3", "it has '/' at byte 1"), ("()", "it has ')' at byte 1")):
             Path(path).write_text(text)
-            code, _, err = run("recurse", "expression", "--input", path, "--device", "cpu")
-            self.assertEqual(code, 1)
-            self.assertIn(wanted, err)
+            for engine in ("auto", "all", "cpu"):
+                self.bad(f"this is no expression: {wanted}", "recurse", "expression", "--input", path, "--engine", engine,
+                         "--device", "cpu")
         code, _, err = run("recurse", "expression", "--input", path + ".none")
         self.assertEqual(code, 1)
         self.assertIn("cannot be read", err)
@@ -154,9 +158,16 @@ class Recurse(ToolTest):
             self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
             side = 50 if name == "mandelbrot" else 1024
             self.assertEqual(struct.unpack(">II", head[16:]), (side, side))
-        code, _, err = run("recurse", "mandelbrot", "--size", 9, "-O", os.path.join(self.folder, "none", "x.png"))
-        self.assertEqual(code, 1)
-        self.assertIn("cannot be written", err)
+
+    def test_files_are_tried_first(self):
+        """A file that cannot be written is found before measuring, and what is there stays as it is until after it."""
+        for option, name, *more in (("-O", "mandelbrot"), ("--trace", "mandelbrot"), ("--trace", "fib", "--json")):
+            for path in (os.path.join(self.folder, "none", "x"), self.folder):
+                self.bad(f"{path}: cannot be written: ", "recurse", name, "--size", 9, option, path, *more)
+        new, old = os.path.join(self.folder, "new"), self.file("old", b"old")
+        for path in (new, old):
+            self.bad("has no serial()", "recurse", "fib", "--cutoff", 5, "--trace", path, "--device", "cpu", expect=2)
+        self.assertEqual((os.path.exists(new), Path(old).read_bytes()), (False, b"old"))
 
     def test_timelines(self):
         path = os.path.join(self.folder, "trace.json")
@@ -172,9 +183,6 @@ class Recurse(ToolTest):
                 for e in sorted((e for e in spans if e["tid"] == worker), key=lambda e: e["ts"]):
                     self.assertGreaterEqual(e["ts"], ends - 0.01)
                     ends = e["ts"] + e["dur"]
-        code, _, err = run("recurse", "fib", "--size", 5, "--trace", os.path.join(self.folder, "none", "x"))
-        self.assertEqual(code, 1)
-        self.assertIn("cannot be written", err)
 
     def test_nested(self):
         row, = json.loads(self.good("recurse", "fib", "--size", 9, "--nested", "--json", "--device", "cpu"))["engines"]
@@ -186,6 +194,19 @@ class Recurse(ToolTest):
                                            "cpu", *args))["engines"][0] for args in ((), ("--cutoff", 700)))
         self.assertEqual(plain["answer"], cut["answer"])
         self.assertLess(2 * cut["tasks"], plain["tasks"])
+        for engine in ("auto", "all", "serial"):
+            for form in ((), ("--json",)):
+                self.bad('recursion "fib" has no serial()', "recurse", "fib", "--cutoff", 5, "--engine", engine, *form,
+                         "--device", "cpu", expect=2)
+
+    def test_levels(self):
+        """They are not known on the CPU."""
+        args = ("recurse", "fib", "--size", 9, "--engine", "serial", "--device", "cpu")
+        heads, cells = self.good(*args).splitlines()[-2:]
+        self.assertEqual(heads.split()[-3:], ["deepest", "levels", "widest"])
+        self.assertEqual(cells.split()[-3:], ["8", "-", "-"])
+        row, = json.loads(self.good(*args, "--json"))["engines"]
+        self.assertEqual({"levels", "widest", "rounds"} & set(row), set())
 
 
 class Usage(ToolTest):

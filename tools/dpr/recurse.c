@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "dpr_commit.h"
 #include "example.h"
+#include "outfile.h"
 #include "report.h"
 #include "statistics.h"
 
@@ -38,17 +39,21 @@ static void print_examples(void) {
         printf("%-11s %s\n", dpr_engine_name(i), dpr_engine_text(i));
 }
 
-static const cli_help help = {"Usage: dpr recurse NAME [OPTION]...\n"
-                              "Runs an example recursion, checks its answer, and shows what its engines take for it.\n"
-                              "examples/recursions has a file for each.\n"
-                              "\n"
-                              "Examples:\n"
-                              "  dpr recurse --list                        which recursions and engines there are\n"
-                              "  dpr recurse fib                           the Fibonacci number 35\n"
-                              "  dpr recurse nqueens --size 11 --engine all  every engine that can run here\n"
-                              "  dpr recurse mandelbrot -O set.png         a picture of the result\n"
-                              "  dpr recurse uts --trace uts.json          what each worker did when, for Perfetto\n",
-                              print_examples, "A '-' is shown for an engine that cannot run here.\n"};
+static const cli_help help = {
+    "Usage: dpr recurse NAME [OPTION]...\n"
+    "Runs an example recursion, checks its answer, and shows what its engines take for it.\n"
+    "examples/recursions has a file for each.\n"
+    "\n"
+    "Examples:\n"
+    "  dpr recurse --list                        which recursions and engines there are\n"
+    "  dpr recurse fib                           the Fibonacci number 35\n"
+    "  dpr recurse nqueens --size 11 --engine all  every engine that can run here\n"
+    "  dpr recurse mandelbrot -O set.png         a picture of the result\n"
+    "  dpr recurse uts --trace uts.json          what each worker did when, for Perfetto\n",
+    print_examples,
+    "levels: how many levels of tasks were divided one after another; widest: the most tasks of\n"
+    "one. A '-' is shown for what is not known, such as these on the CPU, and for an engine that\n"
+    "cannot run here or has failed.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
@@ -92,11 +97,11 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
          "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens)"},
-        {0, "input", "FILE", cli_text, &r->input, "read the problem from there (expression)"},
+        {0, "input", "FILE", cli_text, &r->input, "read the problem from there, without --size (expression)"},
         {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
         {0, "trace", "FILE", cli_text, &r->trace,
          "after measuring, run once more and write a timeline\nof threads or blocks there, for ui.perfetto.dev"},
-        {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines"},
+        {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines, and do nothing else"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         cli_help_option,
         {0}};
@@ -168,6 +173,21 @@ static int is_left_out(const measured *m) {
     return m->status == DPR_ERR_STRATEGY_UNABLE;
 }
 
+/* Whether no engine takes the request, because of an option or of what is in a file. */
+static int is_refused(const measured *m) {
+    return m->status == DPR_ERR_INVALID_OPTION;
+}
+
+/* What is not known is left out. */
+static void add_levels(cJSON *row, const dpr_recursion_report *report) {
+    if (report->levels > 0)
+        report_add(row, "levels=%lu", report->levels);
+    if (report->widest > 0)
+        report_add(row, "widest=%lu", report->widest);
+    if (report->rounds > 0)
+        report_add(row, "rounds=%lu", report->rounds);
+}
+
 static void add_row(cJSON *list, const measured *m, const char *engine, yardsticks than) {
     cJSON *row = report_row(list);
     const bench_summary *s = &m->seconds;
@@ -186,6 +206,7 @@ static void add_row(cJSON *list, const measured *m, const char *engine, yardstic
     report_add(row, "ran=%s deepest=%lu launches=%lu handed_out=%lu serialised=%lu steals=%lu reason=%s",
                m->report.engine, m->report.deepest, m->report.launches, m->report.handed_out, m->report.serialised,
                m->report.steals, m->report.reason);
+    add_levels(row, &m->report);
 }
 
 static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
@@ -198,10 +219,14 @@ static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
                                         {"launches", "launches", UNIT_NONE},
                                         {"handed_out", "handed out", UNIT_NONE},
                                         {"deepest", "deepest", UNIT_NONE},
+                                        {"levels", "levels", UNIT_NONE},
+                                        {"widest", "widest", UNIT_NONE},
                                         {0}};
 
 /* Complains of a failed run, and of a wrong answer. */
 static int check(const recursion_example *e, const measured *m) {
+    if (is_refused(m) && !m->answer.failed)
+        return cli_usage("%s: %s", e->name, m->error);
     if (m->status != DPR_OK)
         return cli_error("%s: %s", e->name, m->error);
     if (!m->answer.right)
@@ -209,7 +234,7 @@ static int check(const recursion_example *e, const measured *m) {
     return CLI_OK;
 }
 
-/* Runs every engine that can, and then what the library chooses. */
+/* Runs every engine that can, and then what the library chooses. The list stays empty if the request is refused. */
 static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, cJSON *list) {
     const size_t n = dpr_engine_count();
     measured *of = calloc(n + 1, sizeof *of);
@@ -220,6 +245,11 @@ static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, c
         request one = *r;
         one.picture = drawn ? NULL : r->picture; /* every engine would draw the same */
         of[i] = measure_settled(ctx, e, &one, engine);
+        if (is_refused(&of[i])) {
+            code = check(e, &of[i]);
+            free(of);
+            return code;
+        }
         drawn |= of[i].status == DPR_OK;
         if (!is_left_out(&of[i]) && check(e, &of[i]) != CLI_OK)
             code = CLI_FAILED;
@@ -239,7 +269,8 @@ static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *
     if (r->engine && strcmp(r->engine, "all") == 0)
         return run_all(ctx, e, r, list);
     const measured m = measure_settled(ctx, e, r, r->engine);
-    add_row(list, &m, r->engine, none);
+    if (!is_refused(&m))
+        add_row(list, &m, r->engine, none);
     return check(e, &m);
 }
 
@@ -324,25 +355,55 @@ static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_examp
     dpr_machine_destroy(machine);
 }
 
+static int print(report_out *out, const recursion_example *e, const cJSON *list) {
+    const cJSON *answer = NULL, *row;
+    cJSON_ArrayForEach(row, list) if (!answer) answer = cJSON_GetObjectItem(row, "answer");
+    if (answer)
+        report_text(out, REPORT_TITLE, "%s: %s", e->name, answer->valuestring);
+    report_table(out, NULL, list, 0, columns);
+    return report_end(out) == 0 ? CLI_OK : cli_error("out of memory");
+}
+
+/* Whether the file can be written, before anything is measured for it. NULL: there is none. */
+static int try_file(const char *name) {
+    outfile file = {.name = name};
+    const int code = outfile_try(&file);
+    outfile_abandon(&file);
+    return code;
+}
+
 static int show(const recursion_example *e, const request *r) {
     dpr_ctx *ctx;
+    if (try_file(r->picture) != CLI_OK || try_file(r->trace) != CLI_OK)
+        return CLI_FAILED;
     if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
         return cli_error("%s", dpr_last_error());
     report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
     add_heads(&out, ctx, e, r);
     cJSON *list = cJSON_AddArrayToObject(out.document, "engines");
     int code = run_engines(ctx, e, r, list);
-    const cJSON *answer = NULL, *row;
-    cJSON_ArrayForEach(row, list) if (!answer) answer = cJSON_GetObjectItem(row, "answer");
-    if (answer)
-        report_text(&out, REPORT_TITLE, "%s: %s", e->name, answer->valuestring);
-    report_table(&out, NULL, list, 0, columns);
-    if (report_end(&out) != 0)
-        code = cli_error("out of memory");
+    if (code == CLI_OK || cJSON_GetArraySize(list) > 0) {
+        const int printed = print(&out, e, list);
+        code = printed == CLI_OK ? code : printed;
+    } else
+        cJSON_Delete(out.document);
     if (r->trace && code == CLI_OK)
         code = trace(ctx, e, r);
     dpr_ctx_destroy(ctx);
     return code;
+}
+
+/* Whether the options go together with the example. CLI_OK, or CLI_USAGE after a message. */
+static int check_request(const recursion_example *e, const request *r) {
+    if (r->size < e->least || r->size > e->most)
+        return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
+    if (r->input && !e->input_text)
+        return cli_usage("--input: %s reads no file", e->name);
+    if (r->input && r->has_size)
+        return cli_usage("--size and --input exclude each other, because the problem is in the file");
+    if (r->picture && !e->draws)
+        return cli_usage("--output: %s draws no picture", e->name);
+    return CLI_OK;
 }
 
 int command_recurse(int argc, char **argv) {
@@ -351,6 +412,8 @@ int command_recurse(int argc, char **argv) {
     if (code != CLI_GO_ON)
         return code;
     if (r.list) {
+        if (argc != 2)
+            return cli_usage("--list takes no recursion and no other option");
         print_examples();
         return CLI_OK;
     }
@@ -362,11 +425,6 @@ int command_recurse(int argc, char **argv) {
         return code;
     const recursion_example *e = recursion_example_at((size_t)i);
     r.size = r.has_size ? r.size : e->size;
-    if (r.size < e->least || r.size > e->most)
-        return cli_usage("--size: %s has sizes from %" PRIu64 " to %" PRIu64, e->name, e->least, e->most);
-    if (r.input && !e->input_text)
-        return cli_usage("--input: %s reads no file", e->name);
-    if (r.picture && !e->draws)
-        return cli_usage("--output: %s draws no picture", e->name);
-    return show(e, &r);
+    code = check_request(e, &r);
+    return code == CLI_OK ? show(e, &r) : code;
 }
