@@ -32,7 +32,8 @@
  *     dpr_status s = fib_run(ctx, &root, 1, NULL, &result, NULL, NULL, NULL);
  *
  * dpr.h describes its arguments (dpr_recursion_run()). A C header declares it by
- * DPR_RECURSION_DECLARE(fib, int32_t, void, uint64_t).
+ * DPR_RECURSION_DECLARE(fib, int32_t, void, uint64_t); if the source file of the policy includes that header, too, the
+ * declaration is within extern "C" there.
  *
  * What a policy has:
  * - task, result: types of plain data (trivially copyable and constructible), aligned to at most 16 bytes. Smaller ones
@@ -74,6 +75,11 @@
  * usual, or by nvcc -dlink:
  *
  *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
+ *
+ * In CMake, the property CUDA_SEPARABLE_COMPILATION of a target is -rdc=true:
+ *
+ *     set_target_properties(program PROPERTIES CUDA_STANDARD 17 CUDA_SEPARABLE_COMPILATION ON)
+ *     target_compile_options(program PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-maxrregcount=64>)
  *
  * Without a name the library chooses among `persistent`, `host`, `cpu` and `serial`. With
  * dpr_recursion_options.allow_nested = 1 it also tries `graph` and, for relocatable code, `level`, where they could be
