@@ -114,9 +114,14 @@ check_pkgconfig_static_hwloc() {
     "$work/sum" "$VERSION"
 }
 
+# configure SOURCE OPTION...: a project that uses the installed copy, in $work/build.
+configure() {
+    "$CMAKE" -G "$GENERATOR" -S "$1" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_CXX_COMPILER="$CXX" "${@:2}"
+}
+
 check_cmake_consumer() {
-    "$CMAKE" -G "$GENERATOR" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
-        -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION"
+    configure "$here/consumer" -DDPR_EXPECTED_VERSION="$VERSION"
     "$CMAKE" --build "$work/build"
     local program
     for program in c_shared c_static cxx_shared cxx_static; do
@@ -127,9 +132,8 @@ check_cmake_consumer() {
 
 # 64 registers are the most that `level` and `naive` can call.
 check_recursion_cmake() {
-    "$CMAKE" -G "$GENERATOR" -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" \
-        -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DDPR_EXPECTED_VERSION="$VERSION" -DCONSUMER_CUDA=ON \
-        -DCMAKE_CUDA_STANDARD=17 -DCMAKE_CUDA_COMPILER="${NVCC%% *}" -DCMAKE_CUDA_ARCHITECTURES=OFF \
+    configure "$here/consumer" -DDPR_EXPECTED_VERSION="$VERSION" -DCONSUMER_CUDA=ON -DCMAKE_CUDA_STANDARD=17 \
+        -DCMAKE_CUDA_COMPILER="${NVCC%% *}" -DCMAKE_CUDA_ARCHITECTURES=OFF \
         -DCMAKE_CUDA_FLAGS="${NVCC#* } -maxrregcount=64" -DCMAKE_CUDA_SEPARABLE_COMPILATION=ON
     "$CMAKE" --build "$work/build" --target recursion
     "$work/build/recursion"
@@ -149,6 +153,51 @@ check_recursion_nvcc() {
             -o "$work/recursion" $(pc --libs)
         LD_LIBRARY_PATH=$prefix/$LIBDIR "$work/recursion"
     done
+}
+
+# The files of the tutorial, in $work: a code block is a file if the text before it ends with "`NAME`:".
+tutorial=$here/../../dp/recursion/tutorial.md
+tutorial_files() {
+    awk -v folder="$work/" '
+        /^```./ { inside = 1; next }
+        /^```/ { inside = 0; file = ""; next }
+        inside && file { print >(folder file) }
+        !inside && NF { n = split($0, part, "`"); file = part[n] == ":" ? part[n - 1] : "" }' "$tutorial"
+}
+
+# tutorial_line NAME COMMAND...: runs the tutorial's line that begins with NAME, with COMMAND instead, in $work.
+tutorial_line() {
+    local arguments
+    arguments=$(sed -n "s/^$1 //p" "$tutorial")
+    [ "$arguments" ] || fail "the tutorial has no line that begins with $1"
+    (cd "$work" && export PKG_CONFIG_PATH="$prefix/$LIBDIR/pkgconfig" && eval "\"\${@:2}\" $arguments")
+}
+
+# tutorial_is_right PROGRAM
+tutorial_is_right() {
+    LD_LIBRARY_PATH=$prefix/$LIBDIR "$1" | tee "$work/output"
+    grep -q '^the sum is 499999500000, by engine [a-z]' "$work/output" || fail "the tutorial's program gives another sum"
+}
+
+check_tutorial() {
+    tutorial_files
+    tutorial_line gcc "$CC" "${c11[@]}"
+    tutorial_line g++ "$CXX" "${cxx17[@]}"
+    tutorial_is_right "$work/sum_tree"
+}
+
+check_tutorial_nvcc() {
+    tutorial_files
+    # shellcheck disable=SC2086
+    tutorial_line nvcc $NVCC -Werror=all-warnings
+    tutorial_is_right "$work/sum_tree"
+}
+
+check_tutorial_cmake() {
+    tutorial_files
+    configure "$work" -DCMAKE_CUDA_COMPILER="${NVCC%% *}" -DCMAKE_CUDA_ARCHITECTURES=OFF -DCMAKE_CUDA_FLAGS="${NVCC#* }"
+    "$CMAKE" --build "$work/build"
+    tutorial_is_right "$work/build/sum_tree"
 }
 
 check_kernels() {
