@@ -29,6 +29,29 @@ void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recurs
     free(roots);
 }
 
+void expect_random_trees(const random_policy *p, dpr_ctx *ctx, const dpr_recursion_options *options,
+                         dpr_recursion_report *report, uint64_t seed, size_t n) {
+    enum { UNTOUCHED = 0xa5, BEHIND = 64 };
+    const size_t bytes = n * p->result_bytes + BEHIND;
+    char *roots = malloc(n * p->task_bytes), *results = malloc(bytes), *expected = malloc(bytes);
+    random_counts counts = {0, 0};
+    memset(results, UNTOUCHED, bytes);
+    memset(expected, UNTOUCHED, bytes);
+    for (size_t i = 0; i < n; i++) {
+        char *root = roots + i * p->task_bytes;
+        p->make_root(seed + 1000 * (uint64_t)i, root);
+        p->solve(root, options->cutoff == DPR_NO_CUTOFF, expected + i * p->result_bytes, &counts);
+    }
+    EXPECT_STATUS(DPR_OK, dpr_recursion_run(ctx, p->recursion, roots, n, NULL, results, options, report, NULL));
+    EXPECT_THAT(memcmp(expected, results, bytes) == 0, "%s: wrong results of %zu roots, seed %llu, arena of %llu tasks",
+                p->name, n, (unsigned long long)seed, (unsigned long long)options->arena_tasks);
+    EXPECT_EQ_U64(counts.tasks, report->tasks);
+    EXPECT_EQ_U64(counts.deepest, report->deepest);
+    free(roots);
+    free(results);
+    free(expected);
+}
+
 void note_event(void *user, const dpr_recursion_event *e) {
     events *seen = user;
     const int is_named = strcmp(e->what, "divide") == 0 || strcmp(e->what, "solve") == 0;

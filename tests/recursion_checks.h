@@ -2,12 +2,18 @@
 #ifndef DPR_TESTS_RECURSION_CHECKS_H
 #define DPR_TESTS_RECURSION_CHECKS_H
 
+#include "random_policies.h"
 #include "recursion_policies.h"
 
 /* Folds the nodes of `n` trees by each operation, and by teams, and compares the results and the number of tasks with
  * plain recursive functions. */
 void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report,
                   const tree_shape *shape, uint64_t seed, size_t n);
+
+/* Solves `n` roots of a random policy in one run, and compares the results, the number of tasks and the greatest depth
+ * with those of a plain recursive function. Nothing behind the results may change. */
+void expect_random_trees(const random_policy *p, dpr_ctx *ctx, const dpr_recursion_options *options,
+                         dpr_recursion_report *report, uint64_t seed, size_t n);
 
 /* Counts events, and checks them. */
 typedef struct events {

@@ -104,6 +104,40 @@ GPU_TEST(large_trees) {
         expect_trees(s, &large, seed, 100);
 }
 
+/* Whether the children of a task may be too many for the stacks that a warp has in shared memory. Engine `naive` has
+ * one lane in a block. */
+static int may_lack_room(const scene *s, const random_policy *p) {
+    enum { LEAST_FOR_ALL = 160 << 10 };
+    int shared = 0;
+    EXPECT_TRUE(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess);
+    return !p->teams && p->most_children * p->slot_bytes > 1000 && !is_engine(s, "naive")
+           && !(is_engine(s, "persistent") && shared >= LEAST_FOR_ALL);
+}
+
+/* The last arenas have room for little more than the roots. A team takes a hundred times as long for a small task. */
+static void expect_random_policy(scene *s, const random_policy *p) {
+    static const size_t counts[] = {1, 2, 33, 700};
+    for (uint64_t i = 0; i < 4 * LENGTH(counts) && !test_failed(); i++) {
+        const size_t count = counts[i % LENGTH(counts)], n = p->teams ? (count + 49) / 50 : count;
+        const uint64_t arenas[] = {0, 3000, n + 5, n};
+        s->options.arena_tasks = arenas[i / LENGTH(counts)];
+        s->options.cutoff = p->serial && i % 2 ? DPR_NO_CUTOFF : 0;
+        expect_random_trees(p, s->ctx, &s->options, &s->report, i, n);
+    }
+}
+
+/* Frames of the largest tasks need more stack than CUDA gives a thread by default. */
+GPU_TEST(random_policies) {
+    size_t limit;
+    const random_policy *p;
+    ASSERT_TRUE(cudaDeviceGetLimit(&limit, cudaLimitStackSize) == cudaSuccess
+                && cudaDeviceSetLimit(cudaLimitStackSize, 4096) == cudaSuccess);
+    for (size_t i = 0; (p = random_policy_at(i)); i++)
+        if (!may_lack_room(s, p))
+            expect_random_policy(s, p);
+    EXPECT_TRUE(cudaDeviceSetLimit(cudaLimitStackSize, limit) == cudaSuccess);
+}
+
 GPU_TEST(launches_that_may_be_pending) {
     static const int most[] = {DPR_NO_LAUNCHES, 1, 2, 30};
     for (size_t i = 0; i < LENGTH(most); i++) {
@@ -115,9 +149,10 @@ GPU_TEST(launches_that_may_be_pending) {
 }
 
 GPU_TEST(any_arena_gives_the_same_bits) {
-    for (uint64_t arena = 1; arena <= 64; arena += 9) {
+    static const tree_shape small = {.deepest = 15, .chance = 90, .most = TREE_MOST};
+    for (uint64_t arena = 1; arena <= 64; arena++) {
         s->options.arena_tasks = arena;
-        expect_trees(s, &large, arena, arena < 5 ? arena : 5);
+        expect_trees(s, &small, arena, arena < 3 ? arena : 3);
     }
     for (uint64_t arena = 100; arena < 400000; arena *= 8) {
         s->options.arena_tasks = arena;
@@ -283,26 +318,35 @@ GPU_TEST(spans_of_time) {
 
 /* ---- Errors ---- */
 
+/* A run of trees, by lanes or teams, in which divide() returns a wrong number at some depth. */
+static void expect_wrong_number(scene *s, int teams, const tree_shape *shape) {
+    enum { ROOTS = 300 };
+    const size_t n = teams ? ROOTS / 20 : ROOTS;
+    tree_task roots[ROOTS];
+    static tree_result results[ROOTS], untouched[ROOTS];
+    char text[32];
+    for (size_t i = 0; i < n; i++) {
+        roots[i] = (tree_task){i, 0, 0};
+        results[i] = untouched[i] = (tree_result){77, 77};
+    }
+    EXPECT_STATUS(DPR_ERR_DIVIDE,
+                  (teams ? team_tree_run : tree_run)(s->ctx, roots, n, shape, results, &s->options, NULL, NULL));
+    (void)snprintf(text, sizeof text, "returned %d", shape->returned);
+    EXPECT_CONTAINS(dpr_last_error(), text);
+    EXPECT_EQ_BYTES(untouched, results, n * sizeof *results);
+    expect_trees(s, &large, 3, 100);
+}
+
 GPU_TEST(wrong_numbers_of_children) {
     static const int32_t wrong[] = {-1, TREE_MOST + 1, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < LENGTH(wrong); i++)
         for (uint32_t depth = 1; depth < 40; depth += 12) {
             tree_shape shape = large;
-            enum { ROOTS = 300 };
-            tree_task roots[ROOTS];
-            static tree_result results[ROOTS];
-            char text[32];
-            for (uint64_t r = 0; r < ROOTS; r++) {
-                roots[r] = (tree_task){r, 0, 0};
-                results[r].nodes = 77;
-            }
             shape.wrong = depth;
             shape.returned = wrong[i];
-            EXPECT_STATUS(DPR_ERR_DIVIDE, tree_run(s->ctx, roots, ROOTS, &shape, results, &s->options, NULL, NULL));
-            EXPECT_EQ_U64(77, results[0].nodes);
-            (void)snprintf(text, sizeof text, "returned %d", wrong[i]);
-            EXPECT_CONTAINS(dpr_last_error(), text);
-            expect_trees(s, &large, 3, 100);
+            expect_wrong_number(s, 0, &shape);
+            if (i % 2)
+                expect_wrong_number(s, 1, &shape);
         }
 }
 

@@ -89,6 +89,23 @@ TEST(Recursion, any_arena_gives_the_same_bits) {
     }
 }
 
+/* Half of the runs have an arena that has room for little more than the roots; half do without serial(). */
+TEST(Recursion, random_policies) {
+    for (int e = 0; e < 2; e++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            scene s = begin(engines[e]);
+            const size_t n = 1 + 5 * (size_t)seed;
+            const random_policy *p;
+            s.options.threads = 1 + (int)seed % 4;
+            s.options.arena_tasks = seed % 2 ? n + seed : 0;
+            for (size_t i = 0; (p = random_policy_at(i)) && !test_failed(); i++) {
+                s.options.cutoff = p->serial && seed % 4 < 2 ? DPR_NO_CUTOFF : 0;
+                expect_random_trees(p, s.ctx, &s.options, &s.report, seed, n);
+            }
+            end(&s);
+        }
+}
+
 TEST(Recursion, threads_without_work_take_some) {
     scene s = begin("cpu");
     s.options.threads = 4;
@@ -98,6 +115,24 @@ TEST(Recursion, threads_without_work_take_some) {
         steals += s.report.steals;
     }
     EXPECT_TRUE(steals > 0);
+    end(&s);
+}
+
+/* An arena that the root fills leaves no room to write tasks out for threads that ask for some. */
+TEST(Recursion, the_arena_limits_what_is_handed_out) {
+    scene s = begin("cpu");
+    s.options.threads = 4;
+    s.options.arena_tasks = 1;
+    uint64_t refused = 0;
+    for (uint64_t run = 0; run < 50 && refused == 0; run++) {
+        const tree_task root = {run, 0, 0};
+        tree_result result;
+        EXPECT_STATUS(DPR_OK, tree_run(s.ctx, &root, 1, &large, &result, &s.options, &s.report, NULL));
+        EXPECT_TRUE(same(tree_reference(&large, root), result));
+        EXPECT_EQ_U64(0, s.report.handed_out);
+        refused += s.report.serialised;
+    }
+    EXPECT_TRUE(refused > 0);
     end(&s);
 }
 
