@@ -1,12 +1,14 @@
+/* GCC does not see that the library combines the results of children when all of them are known. */
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include <dpr_recursion.cuh>
 
 #include <cstring>
 #include <vector>
 
 #include "random_policies.h"
-
-/* GCC does not see that the results of all n children are known when the library combines them. */
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 namespace {
 
