@@ -45,7 +45,7 @@ template <size_t Bytes> DPR_BOTH __attribute__((noinline)) void fill(words<Bytes
     t.at[0] = (t.at[0] & ~255u) | levels;
 }
 
-/* How many children a task has: 1.3 on average, so that trees grow slowly. */
+/* How many children a task has: about 1.3 on average, so that trees grow slowly, but 1 where there is at most 1. */
 template <int Most> DPR_BOTH int count_children(uint64_t hash, unsigned levels) {
     constexpr uint64_t chance = 666 / (Most + 1); /* of 256 */
     return levels == 0 || hash % 256 >= chance ? 0 : 1 + static_cast<int>((hash >> 8) % Most);

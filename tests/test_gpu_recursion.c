@@ -131,7 +131,7 @@ GPU_TEST(random_policies) {
     size_t limit;
     const random_policy *p;
     ASSERT_TRUE(cudaDeviceGetLimit(&limit, cudaLimitStackSize) == cudaSuccess
-                && cudaDeviceSetLimit(cudaLimitStackSize, 4096) == cudaSuccess);
+                && cudaDeviceSetLimit(cudaLimitStackSize, 2048) == cudaSuccess);
     for (size_t i = 0; (p = random_policy_at(i)); i++)
         if (!may_lack_room(s, p))
             expect_random_policy(s, p);
