@@ -389,9 +389,9 @@ GPU_TEST(limit_of_tasks) {
     }
     uint64_t root = 1, result = 5;
     for (s->options.arena_tasks = 0; s->options.arena_tasks <= 10; s->options.arena_tasks += 5) {
-        s->options.max_tasks = 100000;
+        s->options.max_tasks = 20000;
         EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
-        EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks, which is 100000");
+        EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks, which is 20000");
     }
     EXPECT_EQ_U64(5, result);
 }

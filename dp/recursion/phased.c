@@ -339,21 +339,22 @@ static dpr_status enqueue_host(const dpr_recursion_call *call, dpr_recursion_out
     return status == DPR_OK ? dpr_job_enqueue(&j, &captured, outcome) : status;
 }
 
-static const char *refuse_host(const dpr_recursion_call *call) {
+/* Why an engine cannot run, whose blocks have at most so many threads, or NULL. */
+static const char *refuse_host(const dpr_recursion_call *call, unsigned threads) {
     unsigned slots;
     const char *why = dpr_job_refusal(call);
-    return why                                          ? why
-           : choose_threads(call, MOST_THREADS, &slots) ? NULL
-                                                        : "has no room in shared memory for a task's children";
+    return why                                     ? why
+           : choose_threads(call, threads, &slots) ? NULL
+                                                   : "has no room in shared memory for a task's children";
 }
 
-static const char *refuse_graph(const dpr_recursion_call *call) {
-    const char *why = refuse_host(call);
+static const char *refuse_graph(const dpr_recursion_call *call, unsigned threads) {
+    const char *why = refuse_host(call, threads);
     return why ? why : dpr_nested_refusal(&dpr_ctx_machine(call->ctx)->caps.gpu);
 }
 
-static const char *refuse_nested(const dpr_recursion_call *call) {
-    const char *why = refuse_graph(call);
+static const char *refuse_nested(const dpr_recursion_call *call, unsigned threads) {
+    const char *why = refuse_graph(call, threads);
     if (why)
         return why;
     return call->recursion->gpu->relocatable ? NULL : "needs a policy that nvcc has compiled with -rdc=true";
@@ -396,11 +397,14 @@ static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks
     static dpr_status run_engine_##NAME(const dpr_recursion_call *call, dpr_recursion_report *report) {                \
         return run_job(call, &NAME, THREADS, APART, report);                                                           \
     }                                                                                                                  \
+    static const char *refuse_engine_##NAME(const dpr_recursion_call *call) {                                          \
+        return REFUSAL(call, THREADS);                                                                                 \
+    }                                                                                                                  \
     const dpr_engine dpr_engine_##NAME = {.name = #NAME,                                                               \
                                           .text = TEXT,                                                                \
                                           .on_gpu = 1,                                                                 \
                                           .nested = (APART) != DPR_APART_NONE,                                         \
-                                          .refusal = REFUSAL,                                                          \
+                                          .refusal = refuse_engine_##NAME,                                             \
                                           .run = run_engine_##NAME,                                                    \
                                           .enqueue = ENQUEUE,                                                          \
                                           .why_not_enqueued = "launches kernels from kernels, and the host has to "    \
