@@ -198,8 +198,9 @@ ENQUEUE_TEST(outcomes_become_statuses) {
         const char *part;
     } all[] = {
         {DPR_ERR_DIVIDE, -4, "\"successor\" returned -4, and must return 0 to 3"},
-        {DPR_ERR_LIMIT, 0, "deeper than options->max_depth or a lane has solved more than options->max_tasks"},
+        {DPR_ERR_LIMIT, 0, "has more tasks than options->max_tasks"},
         {DPR_ERR_LIMIT, 1, "takes longer than its limit (options->max_seconds)"},
+        {DPR_ERR_LIMIT, 2, "has a task that is deeper than options->max_depth"},
         {DPR_ERR_OUT_OF_MEMORY, 0, "because options->arena_tasks is too small"},
         {DPR_ERR_CUDA, 0, "the GPU lost tasks of recursion \"successor\""},
     };
