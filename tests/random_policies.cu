@@ -8,16 +8,10 @@
 #include <cstring>
 #include <vector>
 
+#include "random_bits.h"
 #include "random_policies.h"
 
 namespace {
-
-DPR_BOTH inline uint64_t mixed(uint64_t x) { /* splitmix64 (Steele, Lea, Flood, 2014) */
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
 
 /* ---- Tasks ---- */
 
