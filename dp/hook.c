@@ -100,13 +100,17 @@ dpr_costs_kept *dpr_dp_costs(const dpr_device *device) {
     return &s->costs;
 }
 
-/* Asks for the pool's size in each run, because anybody may change it. */
+/* Asks for the pool's size and the stack in each run, because anybody may change them. Without stack, kernels launch
+ * nothing. */
 static int begin(dpr_run *run) {
     size_t pending = 0;
-    const cudaError_t error = dpr_pending_count(&pending);
+    int has_stack = 0;
+    cudaError_t error = dpr_pending_count(&pending);
+    if (error == cudaSuccess)
+        error = dpr_dp_has_stack(&has_stack);
     if (!run->report)
         run->report = run->workspace; /* DPR_REPORT_BYTES at its beginning */
-    run->launches = dpr_launches_of(pending, run->max_pending);
+    run->launches = has_stack ? dpr_launches_of(pending, run->max_pending) : 0;
     return error;
 }
 

@@ -29,15 +29,23 @@ enum { LEAST_STACK = 1024 };
 
 static dpr_status check_stack(int ordinal) {
     size_t stack = 0;
-    const cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
+    int is_enough = 0;
+    cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
+    if (error == cudaSuccess)
+        error = dpr_dp_has_stack(&is_enough);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "asking for the stack of threads");
-    if (stack >= LEAST_STACK)
+    if (stack < LEAST_STACK)
+        return dpr_fail(
+            DPR_ERR_STRATEGY_UNABLE,
+            "reductions from kernels need %d bytes of stack a thread, and device %d gives %zu (cudaLimitStackSize)",
+            LEAST_STACK, ordinal, stack);
+    if (is_enough)
         return DPR_OK;
-    return dpr_fail(
-        DPR_ERR_STRATEGY_UNABLE,
-        "reductions from kernels need %d bytes of stack a thread, and device %d gives %zu (cudaLimitStackSize)",
-        LEAST_STACK, ordinal, stack);
+    return dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                    "kernels cannot launch others on device %d, because it gives %zu bytes of stack a thread "
+                    "(cudaLimitStackSize), and gave more when the code for nested launches was loaded",
+                    ordinal, stack);
 }
 
 static dpr_status find_table(int ordinal, void **table, size_t *pending) {

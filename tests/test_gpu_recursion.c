@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu_contexts.h"
 #include "gpu_memory.h"
 #include "recursion/costs.h"
 #include "recursion_checks.h"
@@ -155,6 +156,24 @@ GPU_TEST(launches_that_may_be_pending) {
         if (most[i] == DPR_NO_LAUNCHES && is_engine(s, "naive"))
             EXPECT_EQ_U64(3, s->report.launches);
     }
+}
+
+/* Launched kernels would write beyond their stacks, if there is less than when their code was loaded, here in a CUDA
+ * context of its own. So nothing is launched, until there is enough again. */
+GPU_TEST(less_stack_than_at_loading) {
+    static const size_t stacks[] = {4096, 1024, 8192};
+    gpu_context *fresh = gpu_context_create(0);
+    dpr_ctx *const usual = s->ctx;
+    ASSERT_TRUE(fresh && gpu_context_push(fresh));
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    for (size_t i = 0; i < LENGTH(stacks); i++) {
+        EXPECT_TRUE(cudaDeviceSetLimit(cudaLimitStackSize, stacks[i]) == cudaSuccess);
+        expect_trees(s, &large, i, 50);
+        EXPECT_TRUE(!is_engine(s, "naive") || (s->report.launches > 3) == (stacks[i] > 1024));
+    }
+    dpr_ctx_destroy(s->ctx);
+    s->ctx = usual;
+    EXPECT_TRUE(gpu_context_pop() && gpu_context_destroy(fresh));
 }
 
 GPU_TEST(any_arena_gives_the_same_bits) {

@@ -83,6 +83,8 @@ static void note_arrival(known_module *m, size_t before) {
         (void)cudaGetLastError();
     else if (after > 0 && before > after)
         arrival.bytes = before - after;
+    if (cudaDeviceGetLimit(&arrival.stack, cudaLimitStackSize) != cudaSuccess)
+        (void)cudaGetLastError();
     if (DPR_LOGS(MEMORY))
         dpr_log(DPR_LOG_MEMORY, "module %s: its first kernel takes %zu bytes of device memory in this CUDA context",
                 m->module->name, arrival.bytes);

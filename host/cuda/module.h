@@ -16,11 +16,11 @@ cudaError_t dpr_module_function(const dpr_module *module, const char *kernel, CU
 cudaError_t dpr_module_kernel_use(const dpr_module *module, const char *kernel, int *registers, int *shared_bytes);
 
 /* The arrival of a module in a CUDA context, when its first kernel is loaded there: the context's number, the device
- * memory in bytes that this took, and the places of the launch pool at that time. The last two are 0 if they are
- * unknown. */
+ * memory in bytes that this took, and the places of the launch pool and the bytes of a thread's stack
+ * (cudaLimitStackSize) at that time. The last three are 0 if they are unknown. */
 typedef struct dpr_module_arrival {
     unsigned long long context;
-    size_t bytes, pending;
+    size_t bytes, pending, stack;
 } dpr_module_arrival;
 
 /* The module's arrival in the current context; all 0 if none of its kernels has been asked for there. */

@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "fake_cuda.h"
+#include "gpu_contexts.h"
 #include "gpu_memory.h"
 #include "launcher_memory.h"
 #include "nested_args.h"
@@ -101,6 +102,29 @@ LAUNCHER_TEST(too_little_stack_is_refused) {
     fake_set_stack(1024);
     ASSERT_STATUS(DPR_OK, dpr_launcher_create(fixture->ctx, 0, &launcher));
     dpr_launcher_destroy(&launcher);
+}
+
+/* In a CUDA context to which nobody has loaded the code. The fake device keeps the module's variable with the first
+ * context that asks for it, so that must be another one. */
+LAUNCHER_TEST(less_stack_than_at_loading_is_refused) {
+    static const size_t stacks[] = {1024, 4096, 2048, 8192};
+    gpu_context *fresh = gpu_context_create(FAR_DEVICE);
+    dpr_ctx *ctx = NULL;
+    ASSERT_TRUE(fresh && gpu_context_push(fresh));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(FAR_DEVICE, &ctx));
+    for (size_t i = 0; i < LENGTH(stacks); i++) {
+        dpr_launcher launcher;
+        fake_set_stack(stacks[i]);
+        const dpr_status status = dpr_launcher_create(i == 0 ? fixture->ctx : ctx, 0, &launcher);
+        EXPECT_STATUS(stacks[i] == 2048 ? DPR_ERR_STRATEGY_UNABLE : DPR_OK, status);
+        if (status == DPR_OK)
+            dpr_launcher_destroy(&launcher);
+        else
+            EXPECT_CONTAINS(dpr_last_error(), "device 1, because it gives 2048 bytes of stack a thread");
+    }
+    fake_set_stack(1024);
+    dpr_ctx_destroy(ctx);
+    EXPECT_TRUE(gpu_context_pop() && gpu_context_destroy(fresh));
 }
 
 LAUNCHER_TEST(launchers_of_a_device_launch_one_kernel) {

@@ -399,6 +399,24 @@ NESTED_TEST(runs_are_allowed_as_many_launches_as_the_pool_holds) {
     set_limit_of(0, FIRST_LIMIT);
 }
 
+/* Launched kernels keep the stack that they were loaded with. If there is less now, nothing is launched. */
+NESTED_TEST(nothing_is_launched_with_less_stack_than_at_loading) {
+    static const struct {
+        size_t stack;
+        int launches;
+    } cases[] = {{1024, 1}, {1023, 0}, {4096, 1}, {1024, 1}, {512, 0}, {1024, 1}};
+    for (size_t i = 0; i < LENGTH(forms) * LENGTH(cases); i++) {
+        const size_t c = i % LENGTH(cases);
+        dpr_launch_report report;
+        fake_set_stack(cases[c].stack);
+        run_limited(fixture, fixture->ctx, forms[i / LENGTH(cases)], 0, 0, &report);
+        EXPECT_EQ_U64(cases[c].launches, report.launched);
+        EXPECT_EQ_U64(!cases[c].launches, report.refused);
+        EXPECT_EQ_U64(cases[c].launches ? FIRST_LIMIT : 0, fake_nested_launches());
+    }
+    fake_set_stack(1024);
+}
+
 NESTED_TEST(a_context_with_a_larger_pool_allows_more) {
     dpr_ctx *ctx = NULL;
     dpr_launch_report report;
