@@ -205,11 +205,18 @@ double dpr_costs_scale(const dpr_recursion_call *call, double on_h200) {
     return on_h200 * (dpr_costs_here(call).launch / assumed.launch);
 }
 
+/* A lane that is alone takes 0.32 us for a step on an H100, and a level has at least one. */
+double dpr_costs_levels(const dpr_recursion_call *call, uint64_t tasks) {
+    return dpr_costs_scale(call, 0.25e-6) * dpr_engine_levels(call, tasks);
+}
+
 /* The grid's first warp solves up to 64 tasks alone. For more, the grid of an H100 takes about 0.6 ms (fib(30)) to 3.4
- * ms (fib(40)): a time for meetings, and one for each task. */
-double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks) {
+ * ms (fib(40)): a time for meetings, and one for each task. In a narrow tree of more levels than these have, a level
+ * takes it 3.3 us. */
+double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels) {
     enum { FEW = 64 };
-    const double launch = 15e-6 * costs->launch / assumed.launch, meetings = 385e-6 * costs->meeting / assumed.meeting,
+    const double launch = 15e-6 * costs->launch / assumed.launch,
+                 meetings = fmax(385e-6, 3.3e-6 * levels) * costs->meeting / assumed.meeting,
                  task = 10e-12 * costs->queue / assumed.queue;
     return tasks <= FEW ? launch : launch + meetings + task * (double)tasks;
 }

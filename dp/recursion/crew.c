@@ -529,10 +529,12 @@ static double least_serial_seconds(const dpr_recursion_call *call, uint64_t task
     return task_seconds(call) * (double)tasks;
 }
 
-/* The threads take some microseconds to begin. */
+/* The threads take some microseconds to begin. A level is done after the one above it, by as many threads as it has
+ * tasks. */
 static double least_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
-    return 3e-6 + task_seconds(call) * (double)tasks / threads;
+    const double each = (double)tasks / threads, levels = dpr_engine_levels(call, tasks);
+    return 3e-6 + task_seconds(call) * (each > levels ? each : levels);
 }
 
 /* 20 us pass until all threads have begun: fib(5) takes 16 threads of a Xeon 22 us. */

@@ -79,6 +79,9 @@ extern const dpr_engine *const dpr_engines[];
  * roots, so this is done once, before the run. */
 void dpr_engine_size(dpr_recursion_call *call);
 
+/* The least number of levels that so many tasks can have, by the most children of one (choice.c). */
+double dpr_engine_levels(const dpr_recursion_call *call, uint64_t tasks);
+
 /* The engine for a call that names none, and why, a clause (choice.c). */
 const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason);
 

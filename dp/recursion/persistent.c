@@ -136,14 +136,13 @@ static const char *refusal(const dpr_recursion_call *call) {
 
 /* A launch, and one warp for few tasks. */
 static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)tasks;
-    return dpr_costs_scale(call, 9e-6);
+    return dpr_costs_scale(call, 9e-6) + dpr_costs_levels(call, tasks);
 }
 
 /* A first run is by a whole grid. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const dpr_costs costs = dpr_costs_here(call);
-    return dpr_costs_persistent(&costs, tasks);
+    return dpr_costs_persistent(&costs, tasks, dpr_engine_levels(call, tasks));
 }
 
 const dpr_engine dpr_engine_persistent = {

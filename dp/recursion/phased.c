@@ -362,21 +362,18 @@ static const char *refuse_nested(const dpr_recursion_call *call, unsigned thread
 
 /* Ten launches. */
 static double least_host_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    (void)tasks;
-    return dpr_costs_scale(call, 25e-6);
+    return dpr_costs_scale(call, 25e-6) + dpr_costs_levels(call, tasks);
 }
 
 /* A launch by the host, and ten phases. */
 static double least_level_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const dpr_costs costs = dpr_costs_here(call);
-    (void)tasks;
-    return costs.launch + 10 * costs.nested;
+    return costs.launch + 10 * costs.nested + dpr_costs_levels(call, tasks);
 }
 
 static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const dpr_costs costs = dpr_costs_here(call);
-    (void)tasks;
-    return costs.launch + 10 * costs.relaunch;
+    return costs.launch + 10 * costs.relaunch + dpr_costs_levels(call, tasks);
 }
 
 /* ---- The engines ---- */
