@@ -188,6 +188,7 @@ template <class P> struct worker {
         } else {
             solve_tasks(arena, own, begin, end, arena.args.budget);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
+                own.add_tasks();
                 check_time(*arena.args.arena);
                 if (own.busy())
                     own.go(lane<P>::detour::leave);

@@ -29,6 +29,8 @@ typedef struct recursion_request {
     const dpr_recursion_options *options;
     const char *input;   /* a file to read instead of making a problem of the size; NULL: none */
     const char *picture; /* where to write a picture of the result, outside of the run's time; NULL: nowhere */
+    uint64_t rank;       /* of the element that is looked for: so many are before it in order; less than the size */
+    int has_rank;        /* 0: none is given */
 } recursion_request;
 
 /* Runs an example once, in time that report->seconds has. Before, the report is that of the run before, or empty. Sets
@@ -43,6 +45,7 @@ typedef struct recursion_example {
     recursion_run *run;
     const char *input_text; /* what a file of input has; NULL: the example reads none */
     int draws;              /* 1: it can write a picture */
+    int ranks;              /* 1: it takes a rank */
 } recursion_example;
 
 /* Example i, or NULL. */

@@ -311,4 +311,5 @@ extern "C" const recursion_example recursion_expression = {"expression",
                                                            1 << 26,
                                                            within_memory<run>,
                                                            "an expression of whole numbers, + - * ( )",
+                                                           0,
                                                            0};

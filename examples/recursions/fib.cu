@@ -46,4 +46,4 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
 }
 
 extern "C" const recursion_example recursion_fib = {
-    "fib", "Fibonacci numbers by their definition", "which number", 35, 0, 47, run, nullptr, 0};
+    "fib", "Fibonacci numbers by their definition", "which number", 35, 0, 47, run, nullptr, 0, 0};

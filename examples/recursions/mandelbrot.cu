@@ -34,7 +34,7 @@ struct mandelbrot {
     static constexpr bool host_data = true;
     static constexpr uint32_t most_steps = 4096;
     static constexpr uint32_t small = 32;  /* pixels a side: all of them are computed */
-    static constexpr uint32_t large = 512; /* pixels a side: divided at once, because one team would take long */
+    static constexpr uint32_t large = 128; /* pixels a side: divided at once, because one team would take long */
 
     /* float takes additions and multiplications alone, which round alike on the GPU and on the CPU. Even with 16384
      * pixels a side neighbours are a thousand roundings apart. */
@@ -218,4 +218,5 @@ extern "C" const recursion_example recursion_mandelbrot = {"mandelbrot",
                                                            16384,
                                                            within_memory<run>,
                                                            nullptr,
-                                                           1};
+                                                           1,
+                                                           0};

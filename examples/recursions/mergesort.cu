@@ -305,4 +305,4 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
 }
 
 extern "C" const recursion_example recursion_mergesort = {
-    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, within_memory<run>, nullptr, 0};
+    "mergesort", "merge sort of 32-bit keys", "how many keys", 1 << 20, 1, 1 << 28, within_memory<run>, nullptr, 0, 0};

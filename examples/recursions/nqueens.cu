@@ -84,4 +84,4 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
 }
 
 extern "C" const recursion_example recursion_nqueens = {
-    "nqueens", "queens on a board, none of which attacks another", "how many", 12, 1, 17, run, nullptr, 0};
+    "nqueens", "queens on a board, none of which attacks another", "how many", 12, 1, 17, run, nullptr, 0, 0};

@@ -108,4 +108,5 @@ extern "C" const recursion_example recursion_quadrature = {"quadrature",
                                                            1 << 24,
                                                            within_memory<run>,
                                                            nullptr,
+                                                           0,
                                                            0};

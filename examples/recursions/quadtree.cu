@@ -243,4 +243,5 @@ extern "C" const recursion_example recursion_quadtree = {"quadtree",
                                                          1 << 26,
                                                          within_memory<run>,
                                                          nullptr,
-                                                         1};
+                                                         1,
+                                                         0};

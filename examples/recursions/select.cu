@@ -1,10 +1,11 @@
-/* The median of an array of floats, without sorting it. Floats are ordered like integers that are made of their bits. A
- * run is for an interval of these integers: it counts the elements below it and, in 1024 buckets, those inside. So the
- * bucket that has the median is known, and it is the next run's interval, until that has one value.
+/* The k-th smallest of an array of floats, such as the median, without sorting it. Floats are ordered like integers
+ * that are made of their bits. A run is for an interval of these integers: it counts the elements below it and, in 1024
+ * buckets, those inside. So the bucket that has the element is known, and it is the next run's interval, until that has
+ * one value.
  *
- * The first runs read 2^18 elements in places far apart, and give an interval that most likely has the median but few
- * of the elements. The next one reads the whole array, and keeps the elements inside for the last runs. If the interval
- * has not the median, because the few elements were not like the others, the array is read once more. */
+ * The first runs read 2^18 elements in places far apart, and give an interval that most likely has the element but few
+ * of the others. The next one reads the whole array, and keeps the elements inside for the last runs. If the interval
+ * has not the element, because the few elements were not like the others, the array is read once more. */
 #include <dpr_recursion.cuh>
 
 #include <algorithm>
@@ -362,14 +363,20 @@ bool belongs_to_place(float number, uint32_t k, vector *in, uint32_t n) {
     return lower <= k && k - lower < equal;
 }
 
-dpr_status find_median(const problem &p, recursion_answer *answer) {
-    float median = 0;
+/* Finds the element of the request's rank, or the median. */
+dpr_status find_asked(const problem &p, const recursion_request *request, recursion_answer *answer) {
+    const uint32_t k = request->has_rank ? static_cast<uint32_t>(request->rank) : p.n / 2;
+    float found = 0;
     for (uint32_t i = 0; i < p.n; ++i)
         element(p.in, i) = number(i);
     prefetch(p.ctx, p.options, p.report, p.in, p.n / 4 + 1);
     prefetch(p.ctx, p.options, p.report, p.kept, p.room / 4 + 1);
-    const dpr_status status = find_element(p, p.n / 2, &median);
-    recursion_set_answer(answer, belongs_to_place(median, p.n / 2, p.in, p.n), "the median is %.7g", median);
+    const dpr_status status = find_element(p, k, &found);
+    const bool right = belongs_to_place(found, k, p.in, p.n);
+    if (request->has_rank)
+        recursion_set_answer(answer, right, "after the %u smallest comes %.7g", k, found);
+    else
+        recursion_set_answer(answer, right, "the median is %.7g", found);
     return status;
 }
 
@@ -382,15 +389,16 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
     const array<vector> in(ctx, n / 4 + 1), kept(ctx, room / 4 + 1);
     const array<counters> all(ctx, 1);
     *report = none;
-    return find_median({ctx, request->options, report, in.get(), kept.get(), all.get(), n, room}, answer);
+    return find_asked({ctx, request->options, report, in.get(), kept.get(), all.get(), n, room}, request, answer);
 }
 
 extern "C" const recursion_example recursion_select = {"select",
-                                                       "the median of floats, without sorting them",
+                                                       "the k-th smallest of floats, such as their median",
                                                        "how many elements",
                                                        1 << 20,
                                                        1,
                                                        1 << 28,
                                                        within_memory<run>,
                                                        nullptr,
-                                                       0};
+                                                       0,
+                                                       1};

@@ -66,4 +66,5 @@ extern "C" const recursion_example recursion_sum_tree = {"sum_tree",
                                                          1 << 30,
                                                          within_memory<run>,
                                                          nullptr,
+                                                         0,
                                                          0};

@@ -252,6 +252,7 @@ extern "C" const recursion_example recursion_uts = {"uts",
                                                     12,
                                                     run_geometric,
                                                     nullptr,
+                                                    0,
                                                     0};
 extern "C" const recursion_example recursion_uts_t3 = {
     "uts_t3",
@@ -262,4 +263,5 @@ extern "C" const recursion_example recursion_uts_t3 = {
     2000,
     run_binomial,
     nullptr,
+    0,
     0};

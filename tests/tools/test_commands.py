@@ -63,7 +63,7 @@ class Recurse(ToolTest):
     SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
              "mandelbrot": 130, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
              "quadtree": 20000, "expression": 30000}
-    EDGES = {"mandelbrot": (1, 2, 33, 67, 128), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
+    EDGES = {"mandelbrot": (1, 2, 33, 67, 128, 129), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
              "select": (1, 2, 3, 5, 64, 2049, 8192, 8193, 524289, 4194304, 5000001), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
              "quadtree": (1, 2, 8, 9, 10, 100), "expression": (1, 2, 7, 8, 9, 500)}
 
@@ -95,6 +95,18 @@ class Recurse(ToolTest):
             for size in sizes:
                 self.good("recurse", name, "--size", size, "--engine", "serial", "--device", "cpu")
 
+    def test_ranks(self):
+        """The program itself compares with a sort, or counts what is smaller."""
+        found = []
+        for rank in (0, 1, 1561, 25000, 75000, 98438, 98439, 99999):
+            out = self.good("recurse", "select", "--size", 100000, "--rank", rank, "--device", "cpu")
+            self.assertIn(f"after the {rank} smallest comes ", out)
+            found.append(float(out.splitlines()[0].split()[-1]))
+        self.assertEqual(found, sorted(found))
+        self.assertEqual((found[0], found[-1]), (float("-inf"), float("inf")))
+        for rank in (0, 4194305, 5000000):  # an interval is guessed from few elements
+            self.good("recurse", "select", "--size", 5000001, "--rank", rank, "--engine", "cpu", "--device", "cpu")
+
     def test_mistakes(self):
         for wanted, *args in (("no recursion is named", "recurse"),
                               ("more than one recursion", "recurse", "fib", "fib"),
@@ -108,6 +120,8 @@ class Recurse(ToolTest):
                               ("--size and --input exclude each other", "recurse", "expression", "--size", "9", "--input", "x"),
                               ("--list takes no recursion and no other option", "recurse", "--list", "fib"),
                               ("--list takes no recursion and no other option", "recurse", "--json", "--list"),
+                              ("--rank: fib looks for no element", "recurse", "fib", "--rank", "1"),
+                              ("--rank: there are 9 elements, so K is at most 8", "recurse", "select", "--size", "9", "--rank", "9"),
                               ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (2, ""), args)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "available.h"
 #include "cli.h"
 #include "commands.h"
 #include "dpr_commit.h"
@@ -11,18 +12,18 @@
 #include "report.h"
 #include "statistics.h"
 
-/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. The median of their times counts. If
- * the library chooses the engine, as many come before as fit four times as long, at most TRIES, in which it tries them.
- */
-enum { RUNS = 9, TRIES = 32 };
-static const double SECONDS = 1.0;
+/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS; of short ones, whose times scatter,
+ * up to MANY_RUNS while all, with their checks, take less than SHORT seconds. The median of their times counts. If the
+ * library chooses the engine, as many come before as fit four times as long, at most TRIES, in which it tries them. */
+enum { RUNS = 9, TRIES = 32, MANY_RUNS = 500 };
+static const double SECONDS = 1.0, SHORT = 0.1;
 
 typedef struct request {
     const char *engine;                  /* a name, "all", or NULL: the library chooses */
     const char *input, *picture, *trace; /* files, or NULL */
     uint64_t size;                       /* if has_size is 0, the example's own */
-    uint64_t cutoff;
-    int device, threads, list, json, has_size, nested;
+    uint64_t rank, cutoff;
+    int device, threads, list, json, has_size, has_rank, nested;
 } request;
 
 static void print_examples(void) {
@@ -31,6 +32,8 @@ static void print_examples(void) {
     for (size_t i = 0; (e = recursion_example_at(i)); i++) {
         printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")%s\n", e->name, e->text, "",
                e->size_text, e->size, e->most, e->draws ? "; -O draws it" : "");
+        if (e->ranks)
+            printf("%-11s --rank: how many are smaller or before it (default: half of them)\n", "");
         if (e->input_text)
             printf("%-11s --input: %s\n", "", e->input_text);
     }
@@ -86,6 +89,12 @@ static int take_size(const char *text, void *out) {
     return cli_count(text, &r->size);
 }
 
+static int take_rank(const char *text, void *out) {
+    request *r = out;
+    r->has_rank = 1;
+    return cli_count(text, &r->rank);
+}
+
 static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
         {'e', "engine", "NAME", take_engine, &r->engine,
@@ -93,6 +102,7 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {0, "nested", NULL, cli_flag, &r->nested,
          "with 'auto', the library may also choose engines\nwhose kernels launch kernels or graphs"},
         {'n', "size", "N", take_size, r, "the size of the problem (see below)"},
+        {0, "rank", "K", take_rank, r, "look for the element after the K smallest (select)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
@@ -133,15 +143,28 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
     return options;
 }
 
-/* At most `most` runs, at most TRIES. `last` is the report of the run before, or an empty one. */
+/* Whether another run fits, after so many, which took `spent` seconds, and with their checks since `began`. */
+static int fits(int runs, int most, double spent, double began) {
+    if (runs < most)
+        return spent < (most > RUNS ? 4 * SECONDS : SECONDS);
+    return runs < MANY_RUNS && seconds_now() - began < SHORT;
+}
+
+static recursion_request asked_of(const request *r, const dpr_recursion_options *options) {
+    return (recursion_request){
+        .size = r->size, .options = options, .input = r->input, .rank = r->rank, .has_rank = r->has_rank};
+}
+
+/* At least `most` runs, if they fit. `last` is the report of the run before, or an empty one. */
 static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
                         dpr_recursion_report last, int most) {
     const dpr_recursion_options options = options_of(r, engine);
-    recursion_request asked = {.size = r->size, .options = &options, .input = r->input, .picture = r->picture};
-    const double enough = most > RUNS ? 4 * SECONDS : SECONDS;
-    double seconds[TRIES], all = 0;
+    recursion_request asked = asked_of(r, &options);
+    const double began = seconds_now();
+    double seconds[MANY_RUNS], spent = 0;
     int runs = 0;
     measured m = {.report = last};
+    asked.picture = r->picture;
     do {
         m.status = e->run(ctx, &asked, &m.report, &m.answer);
         if (m.status != DPR_OK) {
@@ -150,8 +173,8 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
         }
         asked.picture = NULL;
         seconds[runs++] = m.report.seconds;
-        all += m.report.seconds;
-    } while (runs < most && all < enough);
+        spent += m.report.seconds;
+    } while (fits(runs, most, spent, began));
     m.seconds = bench_summarise(seconds, runs);
     return m;
 }
@@ -300,7 +323,7 @@ static dpr_status trace_engine(dpr_ctx *ctx, const recursion_example *e, const r
                                timeline *t) {
     dpr_recursion_options options = options_of(r, engine);
     dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
-    const recursion_request asked = {.size = r->size, .options = &options, .input = r->input};
+    const recursion_request asked = asked_of(r, &options);
     recursion_answer answer;
     options.trace = add_event;
     options.trace_user = t;
@@ -401,6 +424,10 @@ static int check_request(const recursion_example *e, const request *r) {
         return cli_usage("--input: %s reads no file", e->name);
     if (r->input && r->has_size)
         return cli_usage("--size and --input exclude each other, because the problem is in the file");
+    if (r->has_rank && !e->ranks)
+        return cli_usage("--rank: %s looks for no element", e->name);
+    if (r->has_rank && r->rank >= r->size)
+        return cli_usage("--rank: there are %" PRIu64 " elements, so K is at most %" PRIu64, r->size, r->size - 1);
     if (r->picture && !e->draws)
         return cli_usage("--output: %s draws no picture", e->name);
     return CLI_OK;
