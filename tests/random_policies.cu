@@ -1,8 +1,3 @@
-/* GCC does not see that the library combines the results of children when all of them are known. */
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
 #include <dpr_recursion.cuh>
 
 #include <cstring>
@@ -197,6 +192,28 @@ template <int Most, size_t TaskBytes> struct folding {
     DPR_POLICY result part(const dpr::no_data &, const task &t) { return mixed(hash_of(t) ^ 2); }
 };
 
+/* The threads share the words of a base case. */
+template <int Most, size_t TaskBytes> struct folding_by_team {
+    using task = words<TaskBytes>;
+    using result = uint64_t;
+    static constexpr int most_children = Most;
+    static constexpr dpr_op fold = DPR_SUM;
+    static constexpr size_t team_bytes = sizeof(task);
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &t, dpr::children<folding_by_team> children,
+                          const dpr::team &team) {
+        return divide_task<Most>(t, children, team.rank(), team.size());
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &t, const dpr::team &team) {
+        auto *shared = team.memory<task>();
+        for (int i = static_cast<int>(team.rank()); i < task::count; i += static_cast<int>(team.size()))
+            shared->at[i] = t.at[i];
+        team.sync();
+        return mixed(hash_of(*shared) ^ 1);
+    }
+    DPR_POLICY result part(const dpr::no_data &, const task &t) { return mixed(hash_of(t) ^ 2); }
+};
+
 /* ---- Reference ---- */
 
 template <class P>
@@ -214,7 +231,7 @@ typename P::result solve(const typename P::task &t, uint64_t depth, bool whole, 
         results[i] = solve<P>(child, depth + 1, whole, is_cut ? &cut : counts);
     }
     if constexpr (dpr::recursion::folds<P>) {
-        auto sum = n == 0 ? P::base({}, t) : P::part({}, t);
+        auto sum = n == 0 ? dpr::recursion::base<P>({}, t, dpr::recursion::team_of_one<P>(), 0) : P::part({}, t);
         for (const auto &r : results)
             sum += r;
         return sum;
@@ -277,6 +294,7 @@ const random_policy *random_policy_at(size_t i) {
         describe<by_team<300, 40, 64, 16>>("by_team 300 40 64 16"),
         describe<folding<2, 4>>("folding 2 4"),
         describe<folding<8, 24>>("folding 8 24"),
+        describe<folding_by_team<3, 40>>("folding_by_team 3 40"),
     };
     return i < sizeof all / sizeof *all ? &all[i] : nullptr;
 }

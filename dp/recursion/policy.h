@@ -317,6 +317,11 @@ typename P::result base(const data_of<P> &data, const typename P::task &task, co
         return P::base(data, task);
 }
 
+/* All n results are known, but GCC does not see that where it inlines this at -O3, and would warn in users' builds. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 template <class P>
 typename P::result combine(const data_of<P> &data, const typename P::task &task, results<P> of, int n,
                            const team &team) {
@@ -331,6 +336,9 @@ typename P::result combine(const data_of<P> &data, const typename P::task &task,
         return P::combine(data, task, of, n);
     }
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /* A team of one thread of the CPU. */
 template <class P> team team_of_one() {
