@@ -981,7 +981,8 @@ typedef struct dpr_recursion_options {
     int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
-                               each root in one thread, and for `level` the host launches */
+                               each root in one thread, and for `level` and `graph` the host launches. So it is while
+                               cudaLimitStackSize is lower than when the code for nested launches was loaded */
     uint64_t cutoff; /**< of policies that have serial(): tasks whose cost() is at most this are solved by serial(),
                           as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of

@@ -131,10 +131,11 @@ static cudaError_t take_graph(scene *s, dpr_kept_graph **out) {
 
 static cudaError_t run_graph(scene *s) {
     dpr_kept_graph *graph;
-    if (!s->job->begun) {
+    if (!s->job->begun || s->run.launches == 0) {
         if (DPR_LOGS(RECURSION))
-            dpr_log(DPR_LOG_RECURSION, "%s: nested launches may be pending, so the host launches the phases of graph",
-                    s->job->call->recursion->name);
+            dpr_log(DPR_LOG_RECURSION, "%s: %s, so the host launches the phases of graph",
+                    s->job->call->recursion->name,
+                    s->job->begun ? "kernels may launch nothing" : "nested launches may be pending");
         return launch_phases(s);
     }
     cudaError_t error = take_graph(s, &graph);

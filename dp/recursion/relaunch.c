@@ -54,7 +54,10 @@ static int launch(const dpr_run *run) {
     dpr_relaunch_args args = {.run = {.out = run->out, .tag = run->tag, .scratch = run->scratch},
                               .deadline = t->deadline,
                               .rounds = t->rounds};
-    const cudaError_t error = t->rounds > 0 ? launch_graph(run, t, &args) : cudaSuccess;
+    int has_stack = 0;
+    cudaError_t error = dpr_dp_has_stack(&has_stack);
+    if (error == cudaSuccess && t->rounds > 0)
+        error = has_stack ? launch_graph(run, t, &args) : cudaErrorNotSupported;
     return error == cudaSuccess ? run->enqueue(run, &last, &args.run) : (int)error;
 }
 

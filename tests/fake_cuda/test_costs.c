@@ -327,6 +327,18 @@ COSTS_TEST(of_launches_by_kernels_that_are_implausible_are_assumed) {
     }
 }
 
+/* Graphs that launch themselves and launched kernels have the stack of when their code was loaded. */
+COSTS_TEST(of_launches_by_kernels_with_less_stack_are_assumed) {
+    measure_nested(fixture->ctx);
+    fake_set_stack(1023);
+    reopen(fixture);
+    measure_nested(fixture->ctx);
+    fake_set_stack(1024);
+    expect_nested(fixture->ctx, assumed_nested, assumed_relaunch);
+    EXPECT_EQ_I64(RUNS_OF_GRAPH, fake_recursion.relaunches);
+    EXPECT_TRUE(graphs_may_run());
+}
+
 /* The graph may be in flight until its deadline, and nested launches do not begin before. */
 COSTS_TEST(of_graphs_without_an_end_are_assumed) {
     const double began = test_now();

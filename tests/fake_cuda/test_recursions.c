@@ -697,6 +697,22 @@ RECURSION_TEST(a_graph_is_kept_for_the_next_run) {
     expect_run(fixture, NULL);
 }
 
+/* The phases of graph are launched by the host where kernels may launch nothing, here also because a thread has less
+ * stack than when the code was loaded. */
+RECURSION_TEST(without_launches_no_graph_is_made) {
+    fixture->options.engine = "graph";
+    fixture->options.max_pending = DPR_NO_LAUNCHES;
+    expect_run(fixture, NULL);
+    EXPECT_EQ_I64(0, fake_graphs_made());
+    fixture->options.max_pending = 0;
+    fake_set_stack(1023);
+    expect_run(fixture, fixture->stream);
+    EXPECT_EQ_I64(0, fake_graphs_made());
+    fake_set_stack(1024);
+    expect_run(fixture, fixture->stream);
+    EXPECT_TRUE(fake_graphs_made() > 0);
+}
+
 /* Graphs of a kernel that does nothing here. */
 RECURSION_TEST(graphs_are_for_one_run_at_a_time) {
     enum { KEPT = 16, AT_ONCE = KEPT + 3 };
