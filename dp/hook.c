@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calibration.h"
+#include "cuda/module.h"
 #include "graphs.h"
 #include "nested_host.h"
 #include "pending.h"
@@ -107,7 +108,7 @@ static int begin(dpr_run *run) {
     int has_stack = 0;
     cudaError_t error = dpr_pending_count(&pending);
     if (error == cudaSuccess)
-        error = dpr_dp_has_stack(&has_stack);
+        error = dpr_module_has_stack(&dpr_dp_module, &has_stack);
     if (!run->report)
         run->report = run->workspace; /* DPR_REPORT_BYTES at its beginning */
     run->launches = has_stack ? dpr_launches_of(pending, run->max_pending) : 0;

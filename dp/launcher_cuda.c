@@ -32,7 +32,7 @@ static dpr_status check_stack(int ordinal) {
     int is_enough = 0;
     cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
     if (error == cudaSuccess)
-        error = dpr_dp_has_stack(&is_enough);
+        error = dpr_module_has_stack(&dpr_dp_module, &is_enough);
     if (error != cudaSuccess)
         return dpr_cuda_failed(error, "asking for the stack of threads");
     if (stack < LEAST_STACK)

@@ -1,7 +1,5 @@
-/* Admission of the module with the code for nested launches (dpr_module): is there enough memory? And is there still as
- * much stack as it was loaded with? */
+/* Admission of the module with the code for nested launches (dpr_module): is there enough memory? */
 #include "cuda/home.h"
-#include "cuda/module.h"
 #include "error.h"
 #include "nested_host.h"
 #include "pending.h"
@@ -21,14 +19,4 @@ dpr_status dpr_dp_admit(const dpr_module *module, int ordinal) {
     return dpr_fail(DPR_ERR_OUT_OF_MEMORY,
                     "the code for %s and a pool of %zu pending launches take some %zu MiB, and device %d has %zu free",
                     module->name, pending, needed >> 20, ordinal, available >> 20);
-}
-
-/* Launched kernels use as much as cudaLimitStackSize was when the module was loaded. With a lower limit now, the first
- * one that ran lost an H100 and an H200 (driver 580) their CUDA context: "unspecified launch failure". A limit that is
- * higher now, or was meanwhile, does no harm. */
-cudaError_t dpr_dp_has_stack(int *out) {
-    size_t stack = 0;
-    const cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
-    *out = stack >= dpr_module_arrived(&dpr_dp_module).stack;
-    return error;
 }

@@ -2,8 +2,6 @@
 #ifndef DPR_DP_NESTED_HOST_H
 #define DPR_DP_NESTED_HOST_H
 
-#include <cuda_runtime_api.h>
-
 #include "apart.h"
 #include "cost.h"
 #include "launch.h"
@@ -12,9 +10,6 @@
 /* The module that has their kernels, and its admission. */
 extern const dpr_module dpr_dp_module;
 extern dpr_admit dpr_dp_admit;
-
-/* Whether launched kernels have the stack that they use in the current CUDA context (module_memory.c). */
-cudaError_t dpr_dp_has_stack(int *out);
 
 /* Leaves of dp.tree have a multiple of this many vectors of 16 bytes: whole tiles for each thread, for every pair. */
 enum { DPR_TREE_UNIT = 8 * DPR_NESTED_THREADS };

@@ -95,12 +95,6 @@ void dpr_engine_size(dpr_recursion_call *call) {
     call->size = logarithm(call->by_cost ? call->cost : call->n);
 }
 
-/* Levels are the fewest if all tasks but those of the last one have the most children: n b^k tasks in level k. */
-double dpr_engine_levels(const dpr_recursion_call *call, uint64_t tasks) {
-    const double most = call->recursion->most_children, for_each = (double)tasks / (double)call->n;
-    return most > 1 ? log1p(for_each * (most - 1)) / log(most) : for_each;
-}
-
 static seen key_of(const dpr_recursion_call *call) {
     return (seen){.recursion = call->recursion,
                   .device = dpr_ctx_device(call->ctx),

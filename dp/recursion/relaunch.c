@@ -55,7 +55,7 @@ static int launch(const dpr_run *run) {
                               .deadline = t->deadline,
                               .rounds = t->rounds};
     int has_stack = 0;
-    cudaError_t error = dpr_dp_has_stack(&has_stack);
+    cudaError_t error = dpr_module_has_stack(&dpr_dp_module, &has_stack);
     if (error == cudaSuccess && t->rounds > 0)
         error = has_stack ? launch_graph(run, t, &args) : cudaErrorNotSupported;
     return error == cudaSuccess ? run->enqueue(run, &last, &args.run) : (int)error;

@@ -100,6 +100,13 @@ dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
     return arrival;
 }
 
+cudaError_t dpr_module_has_stack(const dpr_module *module, int *out) {
+    size_t stack = 0;
+    const cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
+    *out = stack >= dpr_module_arrived(module).stack;
+    return error;
+}
+
 /* ---- Kernels ---- */
 
 /* The caller holds the lock, so that no other kernel of a module is loaded while free memory is compared. */

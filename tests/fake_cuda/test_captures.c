@@ -202,10 +202,10 @@ CAPTURES_TEST(may_begin_at_any_time) {
 /* Whether the call is one that uses the legacy default stream, or one between the look at that stream and its use. */
 static int precedes_default_stream(const char *call) {
     static const char *const calls[] = {
-        "cuLaunchKernelEx",        "cudaStreamSynchronize",  "cudaMemcpyAsync",
-        "cudaGetFuncBySymbol",     "cuStreamGetCtx",         "cuCtxGetDevResource",
-        "cudaMallocFromPoolAsync", "cudaDeviceGetLimit",     "cuThreadExchangeStreamCaptureMode",
-        "cudaMemPoolCreate",       "cudaMemPoolSetAttribute"};
+        "cuLaunchKernelEx",        "cudaStreamSynchronize",   "cudaMemcpyAsync",
+        "cudaGetFuncBySymbol",     "cuStreamGetCtx",          "cuCtxGetDevResource",
+        "cudaMallocFromPoolAsync", "cudaDeviceGetLimit",      "cuThreadExchangeStreamCaptureMode",
+        "cudaMemPoolCreate",       "cudaMemPoolSetAttribute", "cuCtxGetId"};
     for (size_t i = 0; i < LENGTH(calls); i++)
         if (strcmp(call, calls[i]) == 0)
             return 1;
