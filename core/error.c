@@ -76,12 +76,13 @@ dpr_status dpr_adopt(const char *what, const char *type, const void *from, void 
     return DPR_OK;
 }
 
-dpr_status dpr_check_out(const void *out, const char *init) {
+dpr_status dpr_check_out(const char *what, const void *out, const char *init) {
     const size_t *given = out;
     if (!given)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "out is NULL");
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", what);
     if (!dpr_is_struct_size(*given))
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "out->size is %zu, which is no struct's: start from %s", *given, init);
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s->size is %zu, which is no struct's: start from %s", what, *given,
+                        init);
     return DPR_OK;
 }
 

@@ -32,8 +32,9 @@ int dpr_is_struct_size(size_t size);
 dpr_status dpr_adopt(const char *what, const char *type, const void *from, void *to, size_t own_size);
 
 /* Checks the struct that a caller wants filled in, whose first member is its size: DPR_ERR_NULL_POINTER if it is NULL,
- * DPR_ERR_INVALID_OPTION if no struct has its size. `init` names the macro that callers start from. */
-dpr_status dpr_check_out(const void *out, const char *init);
+ * DPR_ERR_INVALID_OPTION if no struct has its size. `what` is the argument's name, and `init` the macro that callers
+ * start from. */
+dpr_status dpr_check_out(const char *what, const void *out, const char *init);
 
 /* Fills in the caller's struct, which dpr_check_out() has checked, from one of this version's with `own_size` bytes:
  * as many bytes as both have, without the first member. Returns DPR_OK. */

@@ -74,21 +74,22 @@ GPU_TEST(launches_that_may_be_pending) {
     }
 }
 
-/* Launched kernels would write beyond their stacks, if there is less than when their code was loaded, here in a CUDA
- * context of its own. So nothing is launched, until there is enough again. */
+/* CUDA would lose the context if kernels launched others with less stack than when their code was loaded, here in a
+ * CUDA context of its own. So nothing is launched, until there is enough again. */
 GPU_TEST(less_stack_than_at_loading) {
     static const size_t stacks[] = {4096, 1024, 8192};
     gpu_context *fresh = gpu_context_create(0);
-    dpr_ctx *const usual = s->ctx;
+    dpr_ctx *const usual = s->ctx, *there = NULL;
     ASSERT_TRUE(fresh && gpu_context_push(fresh));
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &there));
+    s->ctx = there;
     for (size_t i = 0; i < LENGTH(stacks); i++) {
         EXPECT_TRUE(cudaDeviceSetLimit(cudaLimitStackSize, stacks[i]) == cudaSuccess);
         expect_trees(s, &large, i, 50);
         EXPECT_TRUE(!is_engine(s, "naive") || (s->report.launches > 3) == (stacks[i] > 1024));
     }
-    dpr_ctx_destroy(s->ctx);
     s->ctx = usual;
+    dpr_ctx_destroy(there);
     EXPECT_TRUE(gpu_context_pop() && gpu_context_destroy(fresh));
 }
 

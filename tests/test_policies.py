@@ -50,6 +50,10 @@ class Policies(unittest.TestCase):
         for wanted, parts in (
                 ("lacks a constant `most_children`", {"most_children": None}),
                 ("`most_children` must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
+                ("`most_children` must be an integer", {"most_children": "static constexpr double most_children = 2.5;"}),
+                ("`cutoff` is a cost", {"more": COST + SERIAL + "static constexpr int cutoff = -1;"}),
+                ("may have 1 MiB at most", {"result": "struct result { char x[(1 << 20) + 1]; };"}),
+                ("may have 1 MiB at most", {"task": "struct task { char x[(1 << 20) + 1]; };"}),
                 ("lacks a type `task`", {"task": None}),
                 ("lacks a type `result`", {"result": None}),
                 ("`task` must be plain data", {"task": "using task = std::string;"}),

@@ -441,7 +441,9 @@ typedef struct dpr_launch_options {
     int max_depth;   /**< the greatest depth of nested launches that strategies dp.* may make; the host's kernel is at
                         depth 0. 1 to 24; 0: the greatest depth that the device takes, which is 24 */
     int max_pending; /**< at most this many launches by the kernels of this call. 0: as many as the device's pool of
-                        pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves */
+                        pending launches has places. DPR_NO_LAUNCHES: none, and parents do everything themselves. The
+                        same applies while cudaLimitStackSize is lower than when the code for nested launches was
+                        loaded */
     int reserved;    /**< 0 */
     dpr_launch_report *report; /**< NULL, or receives the run's counters of nested launches: memory like that of `out`,
                                   complete when the result is. All runs of a plan write it */
@@ -918,7 +920,7 @@ typedef struct dpr_launcher {
  *
  * Takes 0.8 MiB of device memory and 1.1 KiB for each launch: 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER,
  * DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or cudaLimitStackSize
- * below 1 KiB), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
+ * below 1 KiB, or lower than when the code for nested launches was loaded), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */
 DPR_API dpr_status dpr_launcher_create(dpr_ctx *ctx, int launches, dpr_launcher *out);
 
 /** Writes the launcher's counters since it was made or last reported on to *out, and sets them to 0.
@@ -981,8 +983,8 @@ typedef struct dpr_recursion_options {
     int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
-                               each root in one thread, and for `level` and `graph` the host launches. So it is while
-                               cudaLimitStackSize is lower than when the code for nested launches was loaded */
+                               each root in one thread, and for `level` and `graph` the host launches. The same applies
+                               while cudaLimitStackSize is lower than when the code for nested launches was loaded */
     uint64_t cutoff; /**< of policies that have serial(): tasks whose cost() is at most this are solved by serial(),
                           as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
@@ -1050,7 +1052,7 @@ DPR_API void dpr_recursion_report_init(dpr_recursion_report *out, size_t size);
  *                   engine runs: of device or managed memory for engines on the GPU. Not looked at if `n` is 0.
  * @param out        receives `n` results, in the order of the roots; memory like that of `roots`.
  * @param options    or NULL.
- * @param report     or NULL.
+ * @param report     or NULL; unchanged if the call fails.
  * @param stream     the run comes after the work in it. NULL: after the work in the legacy default stream.
  *
  * The results have the same bits on every engine, with every option, if the policy keeps to what dpr_recursion.cuh asks

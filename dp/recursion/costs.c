@@ -205,14 +205,15 @@ double dpr_costs_scale(const dpr_recursion_call *call, double on_h200) {
     return on_h200 * (dpr_costs_here(call).launch / assumed.launch);
 }
 
-/* A lane that is alone takes 0.32 us for a step on an H100, and a level has at least one. */
+/* A level has at least one step, which a lane that is alone takes an H100 0.32 us for. A GPU with a higher clock may be
+ * somewhat faster. */
 double dpr_costs_levels(const dpr_recursion_call *call, uint64_t tasks) {
-    return dpr_costs_scale(call, 0.25e-6) * dpr_engine_levels(call, tasks);
+    return 0.25e-6 * dpr_engine_levels(call, tasks);
 }
 
 /* The grid's first warp solves up to 64 tasks alone. For more, the grid of an H100 takes about 0.6 ms (fib(30)) to 3.4
- * ms (fib(40)): a time for meetings, and one for each task. In a narrow tree of more levels than these have, a level
- * takes it 3.3 us. */
+ * ms (fib(40)): a time for meetings, and one for each task. In a narrow tree a level takes it 3.3 us: from 117 levels
+ * on, that is more than these meetings. */
 double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels) {
     enum { FEW = 64 };
     const double launch = 15e-6 * costs->launch / assumed.launch,

@@ -48,7 +48,7 @@ dpr_costs dpr_costs_here(const dpr_recursion_call *call);
 /* Seconds there of what takes `on_h200` seconds on an H200, above all with launches. */
 double dpr_costs_scale(const dpr_recursion_call *call, double on_h200);
 
-/* Seconds that the levels of so many tasks take there at least, one after another. */
+/* Seconds that the levels of so many tasks take a GPU at least, one after another. */
 double dpr_costs_levels(const dpr_recursion_call *call, uint64_t tasks);
 
 /* About what a first run of engine `persistent` takes for so many tasks of the cheapest kind, in at least so many

@@ -520,21 +520,23 @@ static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *
 }
 
 /* Seconds of one thread for a task: less than most take. A task that is worth a team of the GPU takes longer. */
+static const double least_task_seconds = 4e-9;
 static double task_seconds(const dpr_recursion_call *call) {
     const int teams = call->recursion->gpu && call->recursion->gpu->teams && dpr_ctx_gpu(call->ctx);
-    return teams ? 100e-6 : 4e-9;
+    return teams ? 100e-6 : least_task_seconds;
 }
 
 static double least_serial_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     return task_seconds(call) * (double)tasks;
 }
 
-/* The threads take some microseconds to begin. A level is done after the one above it, by as many threads as it has
- * tasks. */
+/* The threads take some microseconds to begin. Levels are done one after another, so each takes the time of a task,
+ * however many threads there are. */
 static double least_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
-    const double each = (double)tasks / threads, levels = dpr_engine_levels(call, tasks);
-    return 3e-6 + task_seconds(call) * (each > levels ? each : levels);
+    const double work = task_seconds(call) * (double)tasks / threads,
+                 levels = least_task_seconds * dpr_engine_levels(call, tasks);
+    return 3e-6 + (work > levels ? work : levels);
 }
 
 /* 20 us pass until all threads have begun: fib(5) takes 16 threads of a Xeon 22 us. */

@@ -81,11 +81,11 @@ extern const dpr_engine *const dpr_engines[];
  * roots, so this is done once, before the run. */
 void dpr_engine_size(dpr_recursion_call *call);
 
-/* The least number of levels that so many tasks can have. They are the fewest if all tasks but those of the last level
- * have the most children, b: then level k has n b^k tasks. */
+/* The least number of levels that so many tasks can have, with a fraction where the last one is not full. They are the
+ * fewest if all tasks above the last level have the most children, b: then level k has n b^k tasks. */
 static inline double dpr_engine_levels(const dpr_recursion_call *call, uint64_t tasks) {
-    const double most = call->recursion->most_children, for_each = (double)tasks / (double)call->n;
-    return most > 1 ? log1p(for_each * (most - 1)) / log(most) : for_each;
+    const double most = call->recursion->most_children, of_root = (double)tasks / (double)call->n;
+    return most > 1 ? log1p(of_root * (most - 1)) / log(most) : of_root;
 }
 
 /* The engine for a call that names none, and why, a clause (choice.c). */

@@ -176,6 +176,8 @@ template <class P> constexpr bool names_serial<P, std::void_t<decltype(&P::seria
 template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;
 template <class P, class = void> constexpr bool names_cutoff = false;
 template <class P> constexpr bool names_cutoff<P, std::void_t<decltype(P::cutoff)>> = true;
+template <class P, class = void> constexpr bool has_negative_cutoff = false;
+template <class P> constexpr bool has_negative_cutoff<P, std::enable_if_t<(P::cutoff < 0)>> = true;
 template <class P, class = void> constexpr uint64_t cutoff_of = 0;
 template <class P> constexpr uint64_t cutoff_of<P, std::void_t<decltype(P::cutoff)>> = P::cutoff;
 
@@ -190,6 +192,13 @@ template <class P> constexpr size_t team_bytes<P, std::void_t<decltype(P::team_b
 /* The most bytes that a policy's data may have. Kernels take the data as a parameter. CUDA allows a kernel 4096 bytes
  * of parameters on every device, of which the library's own take some hundreds. */
 constexpr size_t most_data_bytes = 3072;
+
+/* The most bytes of a task, and of a result. On the CPU a thread has several on its stack, which has 8 MiB as a rule.
+ */
+constexpr size_t most_slot_bytes = 1 << 20;
+
+/* Whether the type of a member is that of a `static constexpr` integer. */
+template <class T> constexpr bool is_constant_integer = std::is_const_v<T> &&std::is_integral_v<T>;
 
 template <class T>
 constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T>;
@@ -214,6 +223,10 @@ template <class P> constexpr bool check() {
         static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's `data` may have 3072 bytes at most, because "
                                                              "kernels take them as a parameter: let it have pointers");
         static_assert(alignof(slot<P>) <= 16, "the policy's `task` and `result` may be aligned to 16 bytes at most");
+        static_assert(sizeof(slot<P>) <= most_slot_bytes, "the policy's `task` and `result` may have 1 MiB at most, "
+                                                          "because threads have them on their stacks");
+        static_assert(is_constant_integer<decltype(P::most_children)>,
+                      "`most_children` must be an integer: `static constexpr int`");
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
                                      "dpr::children<policy>)`: writes the children and returns how many");
@@ -232,6 +245,7 @@ template <class P> constexpr bool check() {
                       "`fold`");
         static_assert(!names_cost<P> || has_cost<P>,
                       "cost() must be `DPR_POLICY uint64_t cost(const data &, const task &)`");
+        static_assert(!has_negative_cutoff<P>, "`cutoff` is a cost: `static constexpr uint64_t`");
         static_assert(!names_cutoff<P> || has_serial<P>,
                       "`cutoff` is the greatest cost of tasks that serial() solves, and the policy has no serial()");
         static_assert(!names_serial<P> || has_serial<P>,

@@ -194,7 +194,7 @@ static dpr_status run(dpr_recursion_call call, const dpr_recursion_options *opti
     const dpr_engine *engine = NULL;
     dpr_status status = dpr_call_check(&call, options);
     if (status == DPR_OK && report)
-        status = dpr_check_out(report, "DPR_RECURSION_REPORT_INIT");
+        status = dpr_check_out("report", report, "DPR_RECURSION_REPORT_INIT");
     if (status == DPR_OK) {
         dpr_engine_size(&call);
         engine = choose(&call, &found.reason, &status);

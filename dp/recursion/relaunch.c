@@ -13,6 +13,7 @@
 #include "cuda/device.h"
 #include "cuda/home.h"
 #include "cuda/module.h"
+#include "error.h"
 #include "graphs.h"
 #include "nested_host.h"
 
@@ -54,10 +55,7 @@ static int launch(const dpr_run *run) {
     dpr_relaunch_args args = {.run = {.out = run->out, .tag = run->tag, .scratch = run->scratch},
                               .deadline = t->deadline,
                               .rounds = t->rounds};
-    int has_stack = 0;
-    cudaError_t error = dpr_module_has_stack(&dpr_dp_module, &has_stack);
-    if (error == cudaSuccess && t->rounds > 0)
-        error = has_stack ? launch_graph(run, t, &args) : cudaErrorNotSupported;
+    const cudaError_t error = t->rounds > 0 ? launch_graph(run, t, &args) : cudaSuccess;
     return error == cudaSuccess ? run->enqueue(run, &last, &args.run) : (int)error;
 }
 
@@ -124,12 +122,31 @@ static dpr_status measure(dpr_device *gpu, double patience, double *seconds) {
     return status;
 }
 
+/* A graph that launches itself needs as much stack as launched kernels. */
+static dpr_status check_stack(const dpr_device *gpu) {
+    dpr_visit visit;
+    int has_stack = 0;
+    const dpr_status status = dpr_home_enter_relaxed(dpr_device_home_of(gpu), &visit);
+    if (status != DPR_OK)
+        return status;
+    const cudaError_t error = dpr_module_has_stack(&dpr_dp_module, &has_stack);
+    dpr_home_leave(&visit);
+    if (error != cudaSuccess)
+        return dpr_cuda_failed(error, "asking for the stack of threads");
+    return has_stack ? DPR_OK
+                     : dpr_fail(DPR_ERR_STRATEGY_UNABLE,
+                                "a graph cannot launch itself: cudaLimitStackSize is lower than when the code for "
+                                "nested launches was loaded");
+}
+
 dpr_status dpr_relaunch_measure(dpr_device *gpu, double patience, double *seconds) {
     dpr_residence at = dpr_device_residence(gpu);
     const dpr_kernel kernel = {.entry = tell, .threads = THREADS, .module = &dpr_dp_module};
     dpr_residency unused;
     *seconds = 0;
     dpr_status status = dpr_device_resident(&at, &kernel, &unused);
+    if (status == DPR_OK)
+        status = check_stack(gpu);
     if (status != DPR_OK || !dpr_apart_begin(DPR_APART_GRAPH))
         return status;
     status = measure(gpu, patience, seconds);

@@ -29,7 +29,7 @@ typedef struct recursion_request {
     const dpr_recursion_options *options;
     const char *input;   /* a file to read instead of making a problem of the size; NULL: none */
     const char *picture; /* where to write a picture of the result, outside of the run's time; NULL: nowhere */
-    uint64_t rank;       /* of the element that is looked for: so many are before it in order; less than the size */
+    uint64_t rank;       /* of the element that is looked for, in ascending order from 0; less than the size */
     int has_rank;        /* 0: none is given */
 } recursion_request;
 

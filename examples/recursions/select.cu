@@ -374,7 +374,7 @@ dpr_status find_asked(const problem &p, const recursion_request *request, recurs
     const dpr_status status = find_element(p, k, &found);
     const bool right = belongs_to_place(found, k, p.in, p.n);
     if (request->has_rank)
-        recursion_set_answer(answer, right, "after the %u smallest comes %.7g", k, found);
+        recursion_set_answer(answer, right, "element %u in ascending order is %.7g", k, found);
     else
         recursion_set_answer(answer, right, "the median is %.7g", found);
     return status;

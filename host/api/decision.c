@@ -58,7 +58,7 @@ void dpr_decision_destroy(dpr_decision *decision) {
 dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_step *out) {
     if (!decision)
         return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
-    const dpr_status status = dpr_check_out(out, "DPR_STEP_INIT");
+    const dpr_status status = dpr_check_out("out", out, "DPR_STEP_INIT");
     if (status != DPR_OK)
         return status;
     const dpr_choice_step *step = dpr_choice_at(&decision->choice, count);
@@ -79,7 +79,7 @@ dpr_status dpr_decision_step(const dpr_decision *decision, size_t count, dpr_ste
 dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out) {
     if (!decision)
         return dpr_fail(DPR_ERR_NULL_POINTER, "decision is NULL");
-    dpr_status status = dpr_check_out(out, "DPR_PREDICTION_INIT");
+    dpr_status status = dpr_check_out("out", out, "DPR_PREDICTION_INIT");
     if (status == DPR_OK)
         status = dpr_strategy_check(i);
     if (status != DPR_OK)

@@ -86,7 +86,7 @@ dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
                                           [DPR_RESULT_INDEX] = "i64",
                                           [DPR_RESULT_NUMBER] = "i64",
                                           [DPR_RESULT_TRUTH] = "bool"};
-    const dpr_status status = dpr_check_out(out, "DPR_OP_INFO_INIT");
+    const dpr_status status = dpr_check_out("out", out, "DPR_OP_INFO_INIT");
     if (status != DPR_OK)
         return status;
     if (!is_op(op))
@@ -100,7 +100,7 @@ dpr_status dpr_op_describe(dpr_op op, dpr_op_info *out) {
 }
 
 dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out) {
-    const dpr_status status = dpr_check_out(out, "DPR_DTYPE_INFO_INIT");
+    const dpr_status status = dpr_check_out("out", out, "DPR_DTYPE_INFO_INIT");
     if (status != DPR_OK)
         return status;
     if (!is_dtype(dtype))
@@ -139,7 +139,7 @@ size_t dpr_env_count(void) {
 }
 
 dpr_status dpr_env_describe(size_t i, dpr_env_info *out) {
-    const dpr_status status = dpr_check_out(out, "DPR_ENV_INFO_INIT");
+    const dpr_status status = dpr_check_out("out", out, "DPR_ENV_INFO_INIT");
     if (status != DPR_OK)
         return status;
     if (i >= DPR_ENVS)

@@ -56,7 +56,7 @@ dpr_status dpr_machine_format(const dpr_machine *machine, char *text, size_t *le
 }
 
 static dpr_status check(const dpr_machine *machine, const void *out, const char *init) {
-    return machine ? dpr_check_out(out, init) : dpr_fail(DPR_ERR_NULL_POINTER, "machine is NULL");
+    return machine ? dpr_check_out("out", out, init) : dpr_fail(DPR_ERR_NULL_POINTER, "machine is NULL");
 }
 
 dpr_status dpr_machine_describe(const dpr_machine *machine, dpr_machine_info *out) {
@@ -92,7 +92,7 @@ dpr_status dpr_machine_capability(const dpr_machine *machine, size_t i, dpr_capa
 }
 
 dpr_status dpr_node_describe(size_t i, dpr_node_info *out) {
-    const dpr_status status = dpr_check_out(out, "DPR_NODE_INFO_INIT");
+    const dpr_status status = dpr_check_out("out", out, "DPR_NODE_INFO_INIT");
     if (status != DPR_OK)
         return status;
     dpr_node_info info = DPR_NODE_INFO_INIT;

@@ -87,7 +87,7 @@ static dpr_status make_request(size_t n, dpr_dtype dtype, dpr_op op, const dpr_o
 dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *out) {
     dpr_status status = check_pointer("partial", partial);
     if (status == DPR_OK)
-        status = dpr_check_out(out, "DPR_PARTIAL_INFO_INIT");
+        status = dpr_check_out("out", out, "DPR_PARTIAL_INFO_INIT");
     if (status != DPR_OK)
         return status;
     const uint64_t *words = partial;

@@ -101,10 +101,12 @@ dpr_module_arrival dpr_module_arrived(const dpr_module *module) {
 }
 
 cudaError_t dpr_module_has_stack(const dpr_module *module, int *out) {
-    size_t stack = 0;
-    const cudaError_t error = cudaDeviceGetLimit(&stack, cudaLimitStackSize);
-    *out = stack >= dpr_module_arrived(module).stack;
-    return error;
+    size_t now = 0;
+    const cudaError_t error = cudaDeviceGetLimit(&now, cudaLimitStackSize);
+    if (error != cudaSuccess)
+        return error;
+    *out = now >= dpr_module_arrived(module).stack;
+    return cudaSuccess;
 }
 
 /* ---- Kernels ---- */

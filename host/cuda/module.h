@@ -26,10 +26,10 @@ typedef struct dpr_module_arrival {
 /* The module's arrival in the current context; all 0 if none of its kernels has been asked for there. */
 dpr_module_arrival dpr_module_arrived(const dpr_module *module);
 
-/* Sets *out to whether kernels of the module may launch kernels, or their own graph, in the current context. Those use
- * as much stack a thread as cudaLimitStackSize was at the module's arrival. Under a lower limit, the first one that ran
- * lost an H100 and an H200 (driver 580) their CUDA context: "unspecified launch failure". A limit that is higher, or
- * was lower meanwhile, does no harm. */
+/* Sets *out to whether kernels of the module, which has arrived, may launch kernels, or their own graph, in the current
+ * context: 0 if cudaLimitStackSize is lower than at the arrival, 1 if not, or if that is unknown. With a lower limit,
+ * the first such launch destroyed the CUDA context ("unspecified launch failure"; H100 and H200, driver 580). A limit
+ * that is higher, or was lower in between, does no harm. */
 cudaError_t dpr_module_has_stack(const dpr_module *module, int *out);
 
 /* Finds the address on the current device of the module's variable with the name `variable`. */

@@ -78,7 +78,7 @@ dpr_status dpr_strategy_check(size_t i) {
 }
 
 dpr_status dpr_strategy_describe(size_t i, dpr_strategy_info *out) {
-    dpr_status status = dpr_check_out(out, "DPR_STRATEGY_INFO_INIT");
+    dpr_status status = dpr_check_out("out", out, "DPR_STRATEGY_INFO_INIT");
     if (status == DPR_OK)
         status = dpr_strategy_check(i);
     if (status != DPR_OK)

@@ -115,7 +115,7 @@ COSTS_TEST(predictions_follow_each_cost) {
     EXPECT_NEAR_F64(15e-6 + 6.6e-3 + 1e-6, dpr_costs_persistent(&meeting, 100000, 1000), 1e-9);
 }
 
-/* With as many tasks as would make a tree the GPU's, a chain has nothing to do at the same time. */
+/* A chain has no parallelism, so `serial` is chosen, although a tree of as many tasks goes to the GPU. */
 COSTS_TEST(levels_follow_the_most_children) {
     dpr_recursion chain = numbers;
     chain.most_children = 1;
@@ -134,20 +134,25 @@ COSTS_TEST(levels_follow_the_most_children) {
     EXPECT_TRUE(dpr_engine_choose(&call, &reason) == &dpr_engine_persistent);
     call.n = MANY;
     EXPECT_NEAR_F64(1, dpr_engine_levels(&call, tasks), 1e-9);
+    chain.most_children = 3;
+    call.recursion = &chain;
+    call.n = 2;
+    EXPECT_NEAR_F64(3, dpr_engine_levels(&call, 26), 1e-9); /* 2, 6 and 18 tasks */
 }
 
+/* But for the levels of tasks. */
 COSTS_TEST(least_times_follow_the_launch_and_measure_nothing) {
     const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers, .n = 1};
     const dpr_engine *const engines[] = {&dpr_engine_persistent, &dpr_engine_host};
     const double assumed = known(fixture->ctx).launch;
     double before[LENGTH(engines)];
     for (size_t i = 0; i < LENGTH(engines); i++)
-        before[i] = engines[i]->least_seconds(&call, MIDDLE);
+        before[i] = engines[i]->least_seconds(&call, 0);
     EXPECT_EQ_I64(0, fake_recursion.probes);
     (void)choose(fixture->ctx, MIDDLE);
     const double ratio = known(fixture->ctx).launch / assumed;
     for (size_t i = 0; i < LENGTH(engines); i++)
-        EXPECT_NEAR_F64(ratio * before[i], engines[i]->least_seconds(&call, MIDDLE), 1e-12);
+        EXPECT_NEAR_F64(ratio * before[i], engines[i]->least_seconds(&call, 0), 1e-12);
 }
 
 /* ---- When costs are measured ---- */

@@ -12,11 +12,12 @@
 #include "report.h"
 #include "statistics.h"
 
-/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS; of short ones, whose times scatter,
- * up to MANY_RUNS while all, with their checks, take less than SHORT seconds. The median of their times counts. If the
- * library chooses the engine, as many come before as fit four times as long, at most TRIES, in which it tries them. */
+/* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. Of short ones, whose times scatter,
+ * there are up to MANY_RUNS, while all, with their checks, take less than SHORT seconds. The median of their times
+ * counts. If the library chooses the engine, as many come before as fit TRYING seconds, at most TRIES, in which it
+ * tries them. */
 enum { RUNS = 9, TRIES = 32, MANY_RUNS = 500 };
-static const double SECONDS = 1.0, SHORT = 0.1;
+static const double SECONDS = 1.0, SHORT = 0.1, TRYING = 4.0;
 
 typedef struct request {
     const char *engine;                  /* a name, "all", or NULL: the library chooses */
@@ -33,7 +34,7 @@ static void print_examples(void) {
         printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")%s\n", e->name, e->text, "",
                e->size_text, e->size, e->most, e->draws ? "; -O draws it" : "");
         if (e->ranks)
-            printf("%-11s --rank: how many are smaller or before it (default: half of them)\n", "");
+            printf("%-11s --rank: its place in ascending order; 0 is the smallest (default: the median)\n", "");
         if (e->input_text)
             printf("%-11s --input: %s\n", "", e->input_text);
     }
@@ -102,7 +103,7 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {0, "nested", NULL, cli_flag, &r->nested,
          "with 'auto', the library may also choose engines\nwhose kernels launch kernels or graphs"},
         {'n', "size", "N", take_size, r, "the size of the problem (see below)"},
-        {0, "rank", "K", take_rank, r, "look for the element after the K smallest (select)"},
+        {0, "rank", "K", take_rank, r, "find element K in ascending order; 0 is the smallest\n(select)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
@@ -144,10 +145,10 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
 }
 
 /* Whether another run fits, after so many, which took `spent` seconds, and with their checks since `began`. */
-static int fits(int runs, int most, double spent, double began) {
-    if (runs < most)
-        return spent < (most > RUNS ? 4 * SECONDS : SECONDS);
-    return runs < MANY_RUNS && seconds_now() - began < SHORT;
+static int fits(int trying, int runs, double spent, double began) {
+    if (trying)
+        return runs < TRIES && spent < TRYING;
+    return runs < RUNS ? spent < SECONDS : runs < MANY_RUNS && seconds_now() - began < SHORT;
 }
 
 static recursion_request asked_of(const request *r, const dpr_recursion_options *options) {
@@ -155,9 +156,10 @@ static recursion_request asked_of(const request *r, const dpr_recursion_options 
         .size = r->size, .options = options, .input = r->input, .rank = r->rank, .has_rank = r->has_rank};
 }
 
-/* At least `most` runs, if they fit. `last` is the report of the run before, or an empty one. */
+/* As many runs as fit; `trying` is 1 while the library tries engines. `last` is the report of the run before, or an
+ * empty one. */
 static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
-                        dpr_recursion_report last, int most) {
+                        dpr_recursion_report last, int trying) {
     const dpr_recursion_options options = options_of(r, engine);
     recursion_request asked = asked_of(r, &options);
     const double began = seconds_now();
@@ -174,7 +176,7 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
         asked.picture = NULL;
         seconds[runs++] = m.report.seconds;
         spent += m.report.seconds;
-    } while (fits(runs, most, spent, began));
+    } while (fits(trying, runs, spent, began));
     m.seconds = bench_summarise(seconds, runs);
     return m;
 }
@@ -182,8 +184,8 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
 /* The same, after the library has tried its engines if none is named. */
 static measured measure_settled(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine) {
     const dpr_recursion_report none = DPR_RECURSION_REPORT_INIT;
-    const measured m = measure(ctx, e, r, engine, none, engine ? RUNS : TRIES);
-    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine, m.report, RUNS);
+    const measured m = measure(ctx, e, r, engine, none, !engine);
+    return engine || m.status != DPR_OK ? m : measure(ctx, e, r, engine, m.report, 0);
 }
 
 /* What other engines are compared with; seconds are 0 if it did not run. */
@@ -370,6 +372,8 @@ static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_examp
         report_add(out->document, "input=%s", r->input);
     else
         report_add(out->document, "size=%lu", r->size);
+    if (r->has_rank)
+        report_add(out->document, "rank=%lu", r->rank);
     if (dpr_machine_read(device, 0, &machine) != DPR_OK)
         return;
     (void)dpr_machine_describe(machine, &info);
@@ -378,12 +382,26 @@ static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_examp
     dpr_machine_destroy(machine);
 }
 
+/* Why the library chose its engine, and why engines cannot run here. */
+static void print_reasons(report_out *out, const cJSON *list) {
+    const cJSON *row;
+    cJSON_ArrayForEach(row, list) {
+        const char *engine = cJSON_GetObjectItem(row, "engine")->valuestring;
+        if (cJSON_IsTrue(cJSON_GetObjectItem(row, "unable")))
+            report_text(out, REPORT_NOTE, "%s", cJSON_GetObjectItem(row, "error")->valuestring);
+        else if (strcmp(engine, "auto") == 0 && cJSON_GetObjectItem(row, "reason"))
+            report_text(out, REPORT_NOTE, "auto: engine %s, because %s", cJSON_GetObjectItem(row, "ran")->valuestring,
+                        cJSON_GetObjectItem(row, "reason")->valuestring);
+    }
+}
+
 static int print(report_out *out, const recursion_example *e, const cJSON *list) {
     const cJSON *answer = NULL, *row;
     cJSON_ArrayForEach(row, list) if (!answer) answer = cJSON_GetObjectItem(row, "answer");
     if (answer)
         report_text(out, REPORT_TITLE, "%s: %s", e->name, answer->valuestring);
     report_table(out, NULL, list, 0, columns);
+    print_reasons(out, list);
     return report_end(out) == 0 ? CLI_OK : cli_error("out of memory");
 }
 
