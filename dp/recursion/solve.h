@@ -21,6 +21,7 @@ template <class P> struct solving {
     using result = typename P::result;
     using data = data_of<P>;
     static constexpr size_t most = P::most_children;
+    using passed = std::conditional_t<sizeof(task) <= 8, const task, const task &>; /* in a register, or by address */
 
     /* Bytes of stack, at most, that a level takes, and of all levels together. */
     static constexpr size_t level_bytes = most * (sizeof(task) + sizeof(result)) + 192, stack_bytes = 65536;
@@ -110,14 +111,14 @@ template <class P> struct solving {
         --at.fuel;
         const int n = divide<P>(at.d, t, children<P>(f.tasks, sizeof(task), most), team_of_one<P>(), at.s->cutoff);
         if (n == 0) {
-            if (left < at.s->lowest)
-                at.s->lowest = left;
             *out = base<P>(at.d, t, team_of_one<P>(), at.s->cutoff);
             return nullptr;
         }
         if (n < 0 || static_cast<size_t>(n) > most)
             return at.s->wrong(at.s, n);
         int solved = 0;
+        if (left - 1 < at.s->lowest) /* here rather than at the children, which are more */
+            at.s->lowest = left - 1;
         dpr_frame *inner =
             solve_children<Inlined>(at, f, n, left - 1, &solved, std::make_index_sequence<(Inlined > 0 ? most : 0)>());
         if (inner)
@@ -133,7 +134,7 @@ template <class P> struct solving {
     };
 
     /* Solves a task with `left` levels. */
-    __attribute__((noinline)) static outcome descend(dpr_solver *s, const data &d, const task &t, result *out, int left,
+    __attribute__((noinline)) static outcome descend(dpr_solver *s, const data &d, passed t, result *out, int left,
                                                      int64_t fuel) {
         state at = {s, d, fuel};
         if (left <= 0)
