@@ -24,7 +24,7 @@ ALIGNED = "struct alignas(32) {} {{ int n; }};"
 FOLD = "static constexpr dpr_op fold = DPR_SUM;"
 
 
-def compile_policy(**parts):
+def compile_policy(standard="c++17", **parts):
     """The compiler's messages for a policy in which these parts differ; None leaves a part out."""
     policy = "\n".join(text for text in {**RIGHT, **parts}.values() if text)
     with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +33,7 @@ def compile_policy(**parts):
         options = ["-ptx", "-o", source.with_suffix(".ptx")] if is_nvcc else ["-fsyntax-only"]
         source.write_text("#include <dpr_recursion.cuh>\n#include <string>\nnamespace {\nstruct wrong {\n"
                           f"{policy}\n}};\n}}\nDPR_RECURSION(wrong, wrong)\n", encoding="utf-8")
-        done = subprocess.run([COMPILER, "-std=c++17", *options, *(f"-I{i}" for i in INCLUDES), source],
+        done = subprocess.run([COMPILER, f"-std={standard}", *options, *(f"-I{i}" for i in INCLUDES), source],
                               capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
@@ -45,6 +45,11 @@ class Policies(unittest.TestCase):
                       {"more": COST + SERIAL + CUTOFF}):
             code, messages = compile_policy(**parts)
             self.assertEqual(code, 0, messages)
+
+    def test_older_standard(self):
+        code, messages = compile_policy("c++14")
+        self.assertNotEqual(code, 0)
+        self.assertIn("needs C++17", messages)
 
     def test_mistakes(self):
         for wanted, parts in (

@@ -33,7 +33,8 @@
  *
  * dpr.h describes its arguments (dpr_recursion_run()). A C header declares it by
  * DPR_RECURSION_DECLARE(fib, int32_t, void, uint64_t); if the source file of the policy includes that header, too, the
- * declaration is within extern "C" there.
+ * declaration is within extern "C" there. A policy whose name has a comma, as templates may have, needs another name
+ * (`using`).
  *
  * What a policy has:
  * - task, result: types of plain data (trivially copyable and constructible), aligned to at most 16 bytes, with at most
@@ -136,6 +137,10 @@
  */
 #ifndef DPR_RECURSION_CUH
 #define DPR_RECURSION_CUH
+
+#if !defined(__cplusplus) || __cplusplus < 201703L
+#error "dpr_recursion.cuh needs C++17, such as -std=c++17"
+#endif
 
 #include <dpr.h>
 

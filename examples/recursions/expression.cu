@@ -304,7 +304,7 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
 }
 
 extern "C" const recursion_example recursion_expression = {"expression",
-                                                           "the value of a long arithmetic expression",
+                                                           "the value of a long arithmetic expression, modulo 2^64",
                                                            "how many numbers",
                                                            1000000,
                                                            1,
