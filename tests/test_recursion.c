@@ -324,8 +324,15 @@ TEST(Recursion, bad_arguments) {
     EXPECT_STATUS(DPR_ERR_UNKNOWN_ENGINE, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     EXPECT_TRUE(strstr(dpr_last_error(), "steam") != NULL);
     s.options.engine = NULL;
-    s.options.threads = -1;
-    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    static const int too_few_or_many[] = {INT_MIN, -1, 1025, INT_MAX};
+    for (size_t i = 0; i < LENGTH(too_few_or_many); i++) {
+        s.options.threads = too_few_or_many[i];
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "it should be from 0 to 1024");
+    }
+    s.options.threads = 1024;
+    EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    result = 9;
     s.options.threads = 0;
     static const double wrong[] = {-1, -1e-300, -HUGE_VAL, NAN};
     for (size_t i = 0; i < LENGTH(wrong); i++) {

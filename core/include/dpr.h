@@ -980,7 +980,7 @@ typedef struct dpr_recursion_options {
                              tasks alone, which is slower, with the same results. 0: on the GPU as many as fit 512 MiB,
                              at most 2^23, but at least twice as many as roots; far fewer if similar runs had at most
                              2048 tasks. For `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
-    int threads;          /**< threads of engine `cpu`. 0: as many as cpu.threads has */
+    int threads;          /**< threads of engine `cpu`, at most 1024. 0: as many as cpu.threads has */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
                                each root in one thread, and for `level` and `graph` the host launches. The same applies

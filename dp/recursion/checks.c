@@ -27,10 +27,12 @@ dpr_status dpr_call_pointer(const char *name, const void *pointer, size_t align)
 }
 
 static dpr_status check_options(const dpr_recursion_options *o, const dpr_recursion *r, size_t n) {
-    if (o->threads < 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->threads is %d", o->threads);
+    if (o->threads < 0 || o->threads > DPR_THREADS_MAX)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->threads is %d; it should be from 0 to %d", o->threads,
+                        DPR_THREADS_MAX);
     if (o->max_pending < DPR_NO_LAUNCHES)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_pending is %d", o->max_pending);
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_pending is %d; it should be at least %d", o->max_pending,
+                        DPR_NO_LAUNCHES);
     if (o->max_depth > FIRST_MAX_DEPTH * UINT64_C(256))
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_depth is %llu, and at most %llu is possible",
                         (unsigned long long)o->max_depth, FIRST_MAX_DEPTH * 256ULL);

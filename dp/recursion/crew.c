@@ -515,8 +515,7 @@ static dpr_status run_serial(const dpr_recursion_call *call, dpr_recursion_repor
 }
 
 static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    const int asked = call->options.threads ? call->options.threads : dpr_cores_threads();
-    return run_crew(call, asked < DPR_THREADS_MAX ? asked : DPR_THREADS_MAX, report);
+    return run_crew(call, call->options.threads ? call->options.threads : dpr_cores_threads(), report);
 }
 
 /* Seconds of one thread for a task: less than most take. A task that is worth a team of the GPU takes longer. */
