@@ -101,8 +101,8 @@ dpr_costs_kept *dpr_dp_costs(const dpr_device *device) {
     return &s->costs;
 }
 
-/* Asks for the pool's size and the stack in each run, because anybody may change them. With less stack than
- * at loading, kernels launch nothing. */
+/* Asks for the pool's size and the stack in each run, because anybody may change them. With less stack than at loading,
+ * kernels launch nothing. */
 static int begin(dpr_run *run) {
     size_t pending = 0;
     int has_stack = 0;

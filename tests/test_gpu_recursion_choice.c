@@ -82,18 +82,23 @@ TEST(GpuRecursion, nested_launches_that_are_allowed) {
     tear_down(s);
 }
 
+/* The graph launches itself: the host would launch ten phases and more. */
+static void expect_graph_of_its_own(scene *s) {
+    const uint64_t root = 100;
+    uint64_t result = 0;
+    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_U64(101, result);
+    EXPECT_EQ_U64(3, s->report.launches);
+}
+
 /* Measuring leaves no nested launches pending, so graphs launch themselves afterwards. */
 TEST(GpuRecursion, graphs_launch_themselves_after_measuring) {
-    const uint64_t root = 100;
-    uint64_t result;
     scene with_gpu, *s = &with_gpu;
     NEED_GPU();
     set_up(s, "graph");
     const dpr_recursion_call call = {.ctx = s->ctx};
     dpr_costs_measure_nested(&call);
-    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
-    EXPECT_EQ_U64(101, result);
-    EXPECT_EQ_U64(3, s->report.launches); /* the host would launch ten phases and more */
+    expect_graph_of_its_own(s);
     tear_down(s);
 }
 
@@ -106,13 +111,10 @@ TEST(GpuRecursion, threads_at_once) {
 
 /* Graphs that launch themselves and nested launches must not be in flight together (dp/apart.h). */
 TEST(GpuRecursion, threads_with_graphs_and_nested_launches) {
-    const uint64_t root = 100;
-    uint64_t result;
     scene with_gpu, *s = &with_gpu;
     NEED_GPU();
     set_up(s, "graph");
-    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
-    EXPECT_EQ_U64(3, s->report.launches); /* the graph launches itself: the host would launch ten phases and more */
+    expect_graph_of_its_own(s);
     tear_down(s);
     stress_recursions(0, "graph naive level", gpu_stream_create);
 }

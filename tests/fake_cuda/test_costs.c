@@ -2,6 +2,7 @@
  * follows from them. Nested launches that are pending for ever are not undone, so each test is for a process of its
  * own, as ctest runs it. */
 #define _GNU_SOURCE /* setenv(), mkstemp() */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,19 +141,19 @@ COSTS_TEST(levels_follow_the_most_children) {
     EXPECT_NEAR_F64(3, dpr_engine_levels(&call, 26), 1e-9); /* 2, 6 and 18 tasks */
 }
 
-/* But for the levels of tasks. */
+/* What the levels take does not depend on the launch. */
 COSTS_TEST(least_times_follow_the_launch_and_measure_nothing) {
     const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers, .n = 1};
     const dpr_engine *const engines[] = {&dpr_engine_persistent, &dpr_engine_host};
-    const double assumed = known(fixture->ctx).launch;
+    const double assumed = known(fixture->ctx).launch, levels = 0.25e-6 * log2(MIDDLE + 1);
     double before[LENGTH(engines)];
     for (size_t i = 0; i < LENGTH(engines); i++)
-        before[i] = engines[i]->least_seconds(&call, 0);
+        before[i] = engines[i]->least_seconds(&call, MIDDLE) - levels;
     EXPECT_EQ_I64(0, fake_recursion.probes);
     (void)choose(fixture->ctx, MIDDLE);
     const double ratio = known(fixture->ctx).launch / assumed;
     for (size_t i = 0; i < LENGTH(engines); i++)
-        EXPECT_NEAR_F64(ratio * before[i], engines[i]->least_seconds(&call, 0), 1e-12);
+        EXPECT_NEAR_F64(ratio * before[i] + levels, engines[i]->least_seconds(&call, MIDDLE), 1e-12);
 }
 
 /* ---- When costs are measured ---- */
@@ -251,12 +252,12 @@ COSTS_TEST(of_launches_by_kernels_are_measured_once) {
 
 COSTS_TEST(of_launches_by_kernels_enter_least_times) {
     const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers, .n = 1};
-    const double launch = known(fixture->ctx).launch + 16.61 * 0.25e-6; /* and 16.61 levels */
-    EXPECT_NEAR_F64(launch + 10 * assumed_nested, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-8);
-    EXPECT_NEAR_F64(launch + 10 * assumed_relaunch, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-8);
+    const double launch = known(fixture->ctx).launch + 0.25e-6 * log2(MIDDLE + 1); /* and levels of two children */
+    EXPECT_NEAR_F64(launch + 10 * assumed_nested, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-12);
+    EXPECT_NEAR_F64(launch + 10 * assumed_relaunch, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-12);
     measure_nested(fixture->ctx);
-    EXPECT_NEAR_F64(launch + 10e-9 * FAKE_TAIL_NS, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-8);
-    EXPECT_NEAR_F64(launch + 50e-6, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-8);
+    EXPECT_NEAR_F64(launch + 10e-9 * FAKE_TAIL_NS, dpr_engine_level.least_seconds(&call, MIDDLE), 1e-12);
+    EXPECT_NEAR_F64(launch + 50e-6, dpr_engine_graph.least_seconds(&call, MIDDLE), 1e-12);
     EXPECT_TRUE(!dpr_engine_naive.least_seconds);
 }
 

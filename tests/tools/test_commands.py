@@ -95,6 +95,20 @@ class Recurse(ToolTest):
             for size in sizes:
                 self.good("recurse", name, "--size", size, "--engine", "serial", "--device", "cpu")
 
+    def test_short_runs_are_repeated(self):
+        """Times of few tasks scatter; long runs are repeated a few times at most."""
+        for size, least, most in ((5, 100, 500), (36, 1, 9)):
+            row, = json.loads(self.good("recurse", "fib", "--size", size, "--engine", "serial", "--json", "--device",
+                                        "cpu"))["engines"]
+            self.assertGreaterEqual(row["samples"], least)
+            self.assertLessEqual(row["samples"], most)
+
+    def test_reasons(self):
+        out = self.good("recurse", "fib", "--size", 5, "--device", "cpu")
+        self.assertRegex(out, r"(?m)^auto: engine (cpu|serial), because it ")
+        out = self.good("recurse", "fib", "--size", 5, "--device", "cpu", "--engine", "cpu")
+        self.assertNotIn("because", out)
+
     def test_ranks(self):
         """The program itself compares with a sort, or counts what is smaller."""
         found = []
