@@ -22,6 +22,17 @@ GPU_TEST(large_trees) {
         expect_trees(s, &large, seed, 100);
 }
 
+/* Few of their tasks are known at a time, so that lanes of a warp take tasks from each other. */
+GPU_TEST(deep_trees) {
+    static const tree_shape deep = {.deepest = 4000, .chance = 72, .most = TREE_MOST};
+    static const uint64_t arenas[] = {0, 20000, 1000, 300};
+    for (size_t i = 0; i < LENGTH(arenas); i++) {
+        s->options.arena_tasks = arenas[i];
+        expect_trees(s, &deep, i, i % 2 ? 300 : 40);
+        expect_folds(s->ctx, &s->options, &s->report, &deep, i, i % 2 ? 40 : 300);
+    }
+}
+
 /* Whether the children of a task may be too many for the stacks that a warp has in shared memory. Engine `naive` has
  * one lane in a block. */
 static int may_lack_room(const scene *s, const random_policy *p) {

@@ -56,15 +56,17 @@ template <class P> struct lane {
     /* Whether a busy lane's task is solved, so that finish() is due. */
     __device__ bool is_solved() const { return next == n && frames == 0 && saved == no_node; }
 
-    __device__ void start(unsigned i) {
+    /* Begins with a task at this depth, of node i or below it, for the root `of` if results are folded. */
+    __device__ void begin(unsigned i, const task &t, unsigned at_depth, unsigned of) {
         root = i;
-        at(0).task = arena[i].at.task;
-        depth = arena[i].depth;
+        at(0).task = t;
+        depth = at_depth;
         frames = base = next = 0;
         n = 1;
         if constexpr (folds<P>)
-            keep_for(arena[i].parent);
+            keep_for(of);
     }
+    __device__ void start(unsigned i) { begin(i, arena[i].at.task, arena[i].depth, arena[i].parent); }
 
     /* Counts a task that was divided into n, or solved if n is 0. */
     __device__ void count(const task &t, int children) {
@@ -433,11 +435,111 @@ template <class P> struct lane {
     /* One step of a busy lane. Nothing is left to do when its task is solved. */
     __device__ void step() {
         if (next == n && frames > 0)
-            join();
+            do
+                join();
+            while (folds<P> && next == n && frames > 0); /* for which that is no work */
         else if (next == n && saved != no_node)
             go(detour::restore);
         if (next < n && !descend())
             go(detour::overflow);
+    }
+
+    /* ---- Within a warp ---- */
+
+    /* Children that other lanes may take: those that are not begun, of the lowest frame that has any. The topmost one's
+     * children are the lane's own; but if results are folded, only the next one is. */
+    struct offer {
+        unsigned frame, from, count; /* the frame, the slot of the first one, and how many */
+    };
+    __device__ offer find_offer() const {
+        unsigned f = 1, from = 1;
+        for (; f < frames; ++f) {
+            const header<P> h = header_of(f);
+            if (h.next < h.n)
+                return {f, from + h.next, static_cast<unsigned>(h.n - h.next)};
+            from += h.n;
+        }
+        const bool has_spare = folds<P> && f == frames && next + 1 < n;
+        return {f, from + next, has_spare ? n - next - 1 : 0};
+    }
+
+    /* Which lane takes which child: lanes that have no task, and children on offer, both in the order of the warp. */
+    struct match {
+        unsigned wanted, rank;  /* lanes without a task: all, and those before this one */
+        unsigned offered, mine; /* children: all, and those that lanes before this one offer */
+        unsigned from;          /* the lane that offers child number `rank`, if there are as many */
+
+        /* Of the next `count` children, those for which there is a lane. */
+        __device__ unsigned given(unsigned count) const {
+            const unsigned left = wanted > mine ? wanted - mine : 0;
+            return left < count ? left : count;
+        }
+    };
+
+    /* All lanes of a warp call it: those in `idle` have no task, and each offers `count` children, at most 31. */
+    static __device__ match match_lanes(unsigned idle, unsigned count) {
+        const unsigned below = (1u << threadIdx.x % 32) - 1;
+        match m = {static_cast<unsigned>(__popc(idle)), static_cast<unsigned>(__popc(idle & below)), 0, 0, 0};
+        for (unsigned bit = 0; bit < 5; ++bit) {
+            const unsigned having = __ballot_sync(~0u, (count >> bit & 1) != 0);
+            m.mine += static_cast<unsigned>(__popc(having & below)) << bit;
+            m.offered += static_cast<unsigned>(__popc(having)) << bit;
+        }
+        const unsigned end = m.mine + count;
+        for (unsigned half = 16; half > 0; half /= 2) /* how many lanes' offers end before */
+            m.from += __shfl_sync(~0u, end, static_cast<int>(m.from + half - 1)) <= m.rank ? half : 0;
+        return m;
+    }
+
+    /* Takes a child from the other lane's stack. No node is made for it: the lane has the same root as the other one,
+     * and both say at the end that it is done. */
+    __device__ void take_task(const match &m, const offer &o, bool takes) {
+        const int other = static_cast<int>(m.from), away = other - static_cast<int>(threadIdx.x % 32);
+        const unsigned i = __shfl_sync(~0u, o.from - m.mine, other) + m.rank;
+        const unsigned above = __shfl_sync(~0u, root, other), of = __shfl_sync(~0u, kept.root, other);
+        const unsigned at_depth = __shfl_sync(~0u, depth + o.frame, other);
+        __syncwarp(); /* the other lane's writes come before, and its next ones after */
+        if (takes) {
+            const char *there = slots + away * static_cast<int>(slot_bytes) + i * stride;
+            begin(above, reinterpret_cast<const slot<P> *>(there)->task, at_depth, of);
+        }
+        __syncwarp();
+        if (o.frame < frames)
+            header_of(o.frame).next += m.given(o.count);
+        else
+            next += m.given(o.count);
+    }
+
+    /* Takes a child that the other lane makes a node. */
+    __device__ void take_node(const match &m, const offer &o, bool takes) {
+        const unsigned before = root;
+        if (m.given(o.count) > 0)
+            go(detour::share);
+        __syncwarp();
+        const unsigned first = root == before ? no_node : root + 1 - m.mine;
+        const unsigned other = __shfl_sync(~0u, first, static_cast<int>(m.from));
+        if (takes && other != no_node) {
+            arena.set_state(other + m.rank, taken);
+            start(other + m.rank);
+        }
+    }
+
+    /* Lanes of the warp that have no task, those in `idle`, take children of other lanes. All lanes of the warp call
+     * it.
+     */
+    __device__ void take_from_others(unsigned idle) {
+        offer o = find_offer();
+        if (!folds<P> && saved != no_node)
+            o.count = 0; /* share() would do nothing */
+        o.count = o.count < 31 ? o.count : 31;
+        const match m = match_lanes(idle, o.count);
+        if (m.offered == 0)
+            return;
+        const bool takes = !busy() && m.rank < m.offered;
+        if constexpr (folds<P>)
+            take_task(m, o, takes);
+        else
+            take_node(m, o, takes);
     }
 };
 
@@ -502,30 +604,63 @@ __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin
  * us where all lanes of an SM are busy, one of quadrature 3.5 us (H100). */
 constexpr uint32_t patience_ns = 100000;
 
+/* Whether so few tasks are left that lanes go on for steps_of_few only, after which the tasks are spread again. With
+ * very few, as in a chain, a lane does best alone. */
+constexpr unsigned very_few = 16;
+__device__ inline bool are_few(unsigned tasks, unsigned lanes) {
+    return tasks < lanes / 4 && tasks > very_few;
+}
+template <class P> constexpr unsigned steps_of_few = folds<P> ? 8 : 16;
+
+/* Levels of a frontier, at most. A tree with fewer than are_few() tasks a level may be very deep: if results are
+ * folded, lanes solve it sooner than levels do. */
+template <class P> constexpr unsigned most_levels = folds<P> ? 32 : 64;
+
+/* Few tasks are for the first warps of each block, one for each scheduler of an SM. */
+constexpr unsigned threads_for_few = 128;
+
+/* How many of few tasks a warp takes at a time: of all warps that may take some, each gets about as many. */
+__device__ inline unsigned share_of_few(unsigned tasks) {
+    const unsigned threads = blockDim.x < threads_for_few ? blockDim.x : threads_for_few;
+    const unsigned warps = gridDim.x * ((threads + 31) / 32);
+    return (tasks + warps - 1) / warps;
+}
+
+/* How many lanes of a warp have no task when they take some from the others (solve_tasks()). If results are joined,
+ * that takes nodes in memory; it pays soon where tasks are few, and later between launches. */
+enum : unsigned { share_soon = 8, share_late = 24, share_never = 33 };
+
 /* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. Returns when
- * none is left to take, after another `budget` steps or patience_ns. All lanes of a warp call it. */
+ * none is left to take, after another `budget` steps or patience_ns. Meanwhile, where `share_at` or more lanes of a
+ * warp have no task, these take some from the others. If there are `few` tasks, they are spread over all blocks. All
+ * lanes of a warp call it. */
 template <class P>
-__device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned budget) {
-    constexpr unsigned steps_at_once = 4; /* between two looks for lanes without a task, which take as long as a step */
+__device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned budget,
+                            bool few, unsigned share_at) {
     const dpr_recursion_args &args = arena.args;
-    const unsigned mine = threadIdx.x % 32;
-    bool dry = begin == end;
+    const unsigned mine = threadIdx.x % 32, at_a_time = few ? share_of_few(end - begin) : 32;
+    bool dry = begin == end || (few && threadIdx.x >= threads_for_few);
     unsigned steps = 0;
     uint32_t dry_since = 0;
     for (unsigned turn = 1;; ++turn) {
         const unsigned idle = __ballot_sync(~0u, !own.busy());
         if (idle != 0 && !dry) {
+            const unsigned without = __popc(idle), wanted = without < at_a_time ? without : at_a_time;
             unsigned first = 0;
             if (mine == 0)
-                first = atomicAdd(&args.arena->taken, __popc(idle));
+                first = atomicAdd(&args.arena->taken, wanted);
             first = begin + __shfl_sync(~0u, first, 0);
-            dry = first + __popc(idle) >= end;
-            const unsigned i = first + __popc(idle & ((1u << mine) - 1));
-            if (!own.busy() && i < end && arena.state_of(i) == pending)
+            dry = first + wanted >= end || (few && wanted == at_a_time);
+            const unsigned rank = __popc(idle & ((1u << mine) - 1)), i = first + rank;
+            if (!own.busy() && rank < wanted && i < end && arena.state_of(i) == pending)
                 own.start(i);
         } else if (idle == ~0u) {
             return;
+        } else if (__popc(idle) >= share_at) {
+            own.take_from_others(idle);
         }
+        /* A look for lanes without a task takes as long as a step, unless it finds some in the stacks of others. */
+        const unsigned steps_at_once = folds<P> && dry ? 1 : 4;
 #pragma unroll 1
         for (unsigned i = 0; i < steps_at_once; ++i)
             if (own.busy())

@@ -9,8 +9,9 @@
  *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps or
  *   patience_ns. Then each gives the lowest frame of its stack away that has children which are not begun: it writes
  *   the frame to the arena, where these children are the next round's pending tasks. A lane whose stack is full gives
- *   its lower half away. If few lanes have tasks, the round is short, and they give everything away: the next round has
- *   a frontier.
+ *   its lower half away. If few lanes have tasks, lanes of a warp share them, the round is short, and they give
+ *   everything away: the next round has a frontier. If the policy folds results, lanes of a warp always share what they
+ *   have, and few tasks need no frontier: they are spread over all blocks.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
  * children, and so on upwards.
@@ -109,19 +110,17 @@ struct end_of_levels {
     }
 };
 
-/* The end of a round. Tasks are few if less than a quarter of the lanes have any. With very few, as in a chain, a lane
- * is faster than levels. */
-struct end_of_round {
+/* The end of a round. */
+template <class P> struct end_of_round {
     const dpr_recursion_args &args;
 
     __device__ void operator()(dpr_arena &a) const {
-        constexpr unsigned very_few = 16;
         a.begin = a.end;
         a.end = end_of(args);
         const unsigned tasks = a.busy + (a.end - a.begin);
         check_time(a);
-        a.few = tasks < gridDim.x * blockDim.x / 4 && tasks > very_few;
-        a.steps = a.few ? 16 : tasks > very_few ? args.budget : args.budget / 4;
+        a.few = are_few(tasks, gridDim.x * blockDim.x);
+        a.steps = a.few ? steps_of_few<P> : tasks > very_few ? args.budget : args.budget / 4;
         a.finished = a.solved == args.count || a.error != DPR_OK || (a.begin == a.end && a.busy == 0);
         a.taken = a.busy = 0;
         ++a.phases;
@@ -189,10 +188,11 @@ template <class P>
 __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, uint64_t undivided,
                       unsigned *meetings) {
     const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
-    for (int level = 0; level < 64 && !now.finished && now.begin < now.end && now.end - now.begin < enough; ++level) {
-        if (now.end == arena.args.capacity)
+    for (unsigned level = 0; level < most_levels<P> && !now.finished; ++level) {
+        const unsigned width = now.end - now.begin;
+        if (width == 0 || width >= enough || now.end == arena.args.capacity)
             return now;
-        if (now.end - now.begin <= blockDim.x) {
+        if (width <= blockDim.x) {
             if (blockIdx.x == 0)
                 divide_in_block(arena, own, now.begin, now.end, undivided);
             now = meet(arena.args, meetings, end_of_levels());
@@ -209,7 +209,8 @@ __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned en
 /* One round of lanes. Afterwards those that have tasks share them. */
 template <class P> __device__ void solve_round(const nodes<P> &arena, lane<P> &own, turn now) {
     const uint64_t began = begin_span(arena.args);
-    solve_tasks(arena, own, now.begin, now.end, now.steps);
+    solve_tasks(arena, own, now.begin, now.end, now.steps, folds<P> && now.few,
+                folds<P> || now.few ? share_soon : share_never);
     if (own.busy())
         own.go(now.few ? lane<P>::detour::leave : lane<P>::detour::share);
     own.hand_in();
@@ -266,13 +267,17 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
     turn now = {a.begin, a.end, a.finished != 0, false, a.steps};
     if (!now.finished)
         now = widen(arena, own, now, args.frontier, args.undivided, &meetings);
+    if (folds<P> && are_few(now.end - now.begin, threads)) {
+        now.few = true;
+        now.steps = steps_of_few<P>;
+    }
     if (args.undivided > 0)
         now.begin = 0; /* tasks of all levels may be pending */
     while (!now.finished) {
         const bool few = now.few;
         solve_round(arena, own, now);
-        now = meet(args, &meetings, end_of_round{args});
-        if (few && now.few && !now.finished) {
+        now = meet(args, &meetings, end_of_round<P>{args});
+        if (!folds<P> && few && now.few && !now.finished) {
             now = widen(arena, own, now, threads, 0, &meetings);
             now.few = now.end - now.begin < threads / 4;
             now.steps = now.few ? now.steps : args.budget;

@@ -5,9 +5,9 @@
  *
  * - Dividing: a thread, or a block if the policy has teams, divides each task of a level. If the next level is so
  * narrow that one block does it as soon as a grid, the last block goes on with it in the same launch.
- * - Solving, when there are enough tasks, or the arena is full: each lane takes tasks and solves them. When no task is
- *   left to take, lanes go on for `budget` steps, or for patience_ns, and then write out what is left: that is the next
- *   phase's.
+ * - Solving, when there are enough tasks, or the arena is full, or when most_levels of a policy that folds were
+ * divided: each lane takes tasks and solves them. When no task is left to take, lanes go on for a number of steps, or
+ * for patience_ns, and then write out what is left: that is the next phase's.
  * - Writing: the results, and the report.
  *
  * The phases end: each divides or solves every task that is pending at its beginning, and no task twice, so there are
@@ -186,13 +186,15 @@ template <class P> struct worker {
                 }
             }
         } else {
-            solve_tasks(arena, own, begin, end, arena.args.budget);
+            const bool few = folds<P> && are_few(end - begin, threads);
+            solve_tasks(arena, own, begin, end, few ? steps_of_few<P> : arena.args.budget, few,
+                        folds<P> ? share_soon : share_late);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
                 own.add_tasks();
                 check_time(*arena.args.arena);
                 if (own.busy())
                     own.go(lane<P>::detour::leave);
-                solve_tasks(arena, own, end, end, arena.args.budget);
+                solve_tasks(arena, own, end, end, arena.args.budget, false, folds<P> ? share_soon : share_late);
             }
         }
     }
@@ -255,7 +257,7 @@ template <class P> struct worker {
 };
 
 /* What the next phase is. One thread decides, when the whole grid is done with this one. */
-__device__ inline void decide(const dpr_recursion_args &args) {
+template <class P> __device__ void decide(const dpr_recursion_args &args) {
     dpr_arena &a = *args.arena;
     const unsigned to = end_of(args);
     const bool full = to == args.capacity;
@@ -277,7 +279,7 @@ __device__ inline void decide(const dpr_recursion_args &args) {
     check_tasks(args, to);
     if (a.error != DPR_OK || a.solved == args.count || width == 0)
         a.phase = phase_writing;
-    else if (full || width >= args.frontier)
+    else if (full || width >= args.frontier || (folds<P> && !has_teams<P> && a.levels >= most_levels<P>))
         a.phase = phase_solving;
 }
 
@@ -297,7 +299,7 @@ template <class P> __device__ bool do_phase(worker<P> &w) {
         else if (!w.is_last())
             return false;
         if (threadIdx.x == 0)
-            decide(w.arena.args);
+            decide<P>(w.arena.args);
         __syncthreads();
         if (!is_narrow<P>(a))
             break;
@@ -388,7 +390,7 @@ __global__ __launch_bounds__(256, 4) void persistent_teams(const __grid_constant
         w.work(w.me, w.threads);
         grid.sync();
         if (w.me == 0)
-            decide(args);
+            decide<P>(args);
         grid.sync();
     }
     w.write();
