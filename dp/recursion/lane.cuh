@@ -626,17 +626,21 @@ __device__ inline unsigned share_of_few(unsigned tasks) {
     return (tasks + warps - 1) / warps;
 }
 
-/* How many lanes of a warp have no task when they take some from the others (solve_tasks()). If results are joined,
- * that takes nodes in memory; it pays soon where tasks are few, and later between launches. */
+/* How many lanes of a warp have no task when they take some from the others. If results are joined, that takes nodes in
+ * memory; it pays soon where tasks are few, and later between launches. */
 enum : unsigned { share_soon = 8, share_late = 24, share_never = 33 };
 
-/* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. Returns when
- * none is left to take, after another `budget` steps or patience_ns. Meanwhile, where `share_at` or more lanes of a
- * warp have no task, these take some from the others. If there are `few` tasks, they are spread over all blocks. All
- * lanes of a warp call it. */
+/* What lanes do when no task is left to take. */
+struct endgame {
+    unsigned steps, ns; /* they make so many steps, or go on for so long */
+    unsigned share_at;  /* if so many lanes of a warp have no task, they take some from the others */
+};
+
+/* Solves tasks, one a lane: the pending ones among nodes begin .. end-1, and those that lanes still have. If they are
+ * few, they are spread over all blocks. All lanes of a warp call it. */
 template <class P>
-__device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, unsigned budget,
-                            bool few, unsigned share_at) {
+__device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, bool few,
+                            const endgame &then) {
     const dpr_recursion_args &args = arena.args;
     const unsigned mine = threadIdx.x % 32, at_a_time = few ? share_of_few(end - begin) : 32;
     bool dry = begin == end || (few && threadIdx.x >= threads_for_few);
@@ -656,7 +660,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
                 own.start(i);
         } else if (idle == ~0u) {
             return;
-        } else if (__popc(idle) >= share_at) {
+        } else if (__popc(idle) >= then.share_at) {
             own.take_from_others(idle);
         }
         /* A look for lanes without a task takes as long as a step, unless it finds some in the stacks of others. */
@@ -671,7 +675,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
             const uint32_t now = __shfl_sync(~0u, static_cast<uint32_t>(time_now()), 0);
             dry_since = steps == 0 ? now : dry_since;
             steps += steps_at_once;
-            if (steps > budget || now - dry_since > patience_ns)
+            if (steps > then.steps || now - dry_since > then.ns)
                 return;
         }
         if (turn % 64 == 0) {

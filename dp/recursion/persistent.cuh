@@ -209,8 +209,8 @@ __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned en
 /* One round of lanes. Afterwards those that have tasks share them. */
 template <class P> __device__ void solve_round(const nodes<P> &arena, lane<P> &own, turn now) {
     const uint64_t began = begin_span(arena.args);
-    solve_tasks(arena, own, now.begin, now.end, now.steps, folds<P> && now.few,
-                folds<P> || now.few ? share_soon : share_never);
+    solve_tasks(arena, own, now.begin, now.end, folds<P> && now.few,
+                {now.steps, patience_ns, folds<P> || now.few ? share_soon : share_never});
     if (own.busy())
         own.go(now.few ? lane<P>::detour::leave : lane<P>::detour::share);
     own.hand_in();

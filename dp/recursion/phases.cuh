@@ -187,14 +187,17 @@ template <class P> struct worker {
             }
         } else {
             const bool few = folds<P> && are_few(end - begin, threads);
-            solve_tasks(arena, own, begin, end, few ? steps_of_few<P> : arena.args.budget, few,
-                        folds<P> ? share_soon : share_late);
+            /* What lanes write out at the end of a phase fills the arena: they go on for longer if much of it is used.
+             */
+            const unsigned times = end > arena.args.capacity / 8 ? 8 : 1;
+            const endgame then = {times * arena.args.budget, times * patience_ns, folds<P> ? share_soon : share_late};
+            solve_tasks(arena, own, begin, end, few, few ? endgame{steps_of_few<P>, then.ns, then.share_at} : then);
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
                 own.add_tasks();
                 check_time(*arena.args.arena);
                 if (own.busy())
                     own.go(lane<P>::detour::leave);
-                solve_tasks(arena, own, end, end, arena.args.budget, false, folds<P> ? share_soon : share_late);
+                solve_tasks(arena, own, end, end, false, then);
             }
         }
     }
