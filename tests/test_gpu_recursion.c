@@ -25,11 +25,12 @@ GPU_TEST(large_trees) {
 /* Few of their tasks are known at a time, so that lanes of a warp take tasks from each other. */
 GPU_TEST(deep_trees) {
     static const tree_shape deep = {.deepest = 4000, .chance = 72, .most = TREE_MOST};
-    static const uint64_t arenas[] = {0, 20000, 1000, 300};
+    static const uint64_t arenas[] = {0, 20000, 1000, 300, 40};
     for (size_t i = 0; i < LENGTH(arenas); i++) {
+        const size_t few = 40, many = arenas[i] == few ? few : 300;
         s->options.arena_tasks = arenas[i];
-        expect_trees(s, &deep, i, i % 2 ? 300 : 40);
-        expect_folds(s->ctx, &s->options, &s->report, &deep, i, i % 2 ? 40 : 300);
+        expect_trees(s, &deep, i, i % 2 ? many : few);
+        expect_folds(s->ctx, &s->options, &s->report, &deep, i, i % 2 ? few : many);
     }
 }
 

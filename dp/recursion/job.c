@@ -184,13 +184,15 @@ static uint32_t default_arena(const dpr_job *j) {
     return call->n > fitting / 2 ? (uint32_t)call->n * 2 : fitting;
 }
 
-/* A lane needs several chunks where recursions are deep, but in a small arena few lanes have work. */
+/* A lane needs several chunks where recursions are deep. In a small arena few lanes have work: one for each task, or if
+ * results are folded a warp, whose lanes share it. */
 static uint32_t count_chunks(const dpr_job *j, uint64_t lanes) {
     const uint32_t fitting = CHUNK_BYTES / j->args.chunk_bytes;
     if (dpr_job_is_small(j))
         return least_of(SMALL_CHUNKS, fitting);
-    const uint64_t wanted = LANE_CHUNKS * lanes;
-    return least_of(wanted > LEAST_CHUNKS && j->args.capacity > lanes ? wanted : LEAST_CHUNKS, fitting);
+    const uint64_t wanted =
+        LANE_CHUNKS * least_of(lanes, (uint64_t)j->args.capacity * (j->call->recursion->gpu->folds ? 32 : 1));
+    return least_of(wanted > LEAST_CHUNKS ? wanted : LEAST_CHUNKS, fitting);
 }
 
 void dpr_job_size(dpr_job *j, size_t fixed) {

@@ -27,7 +27,8 @@ template <class P> struct tally<P, true> {
 };
 
 /* The stack of one lane: slots, one frame's children after another's. Frame 0 has the task that the lane has taken. The
- * task of every other frame is in the slot of its parent whose number is the parent's next - 1. */
+ * task of every other frame is in the slot of its parent whose number is the parent's next - 1, if results are joined.
+ */
 template <class P> struct lane {
     using task = typename P::task;
     using result = typename P::result;
@@ -516,11 +517,11 @@ template <class P> struct lane {
         if (m.given(o.count) > 0)
             go(detour::share);
         __syncwarp();
-        const unsigned first = root == before ? no_node : root + 1 - m.mine;
-        const unsigned other = __shfl_sync(~0u, first, static_cast<int>(m.from));
-        if (takes && other != no_node) {
-            arena.set_state(other + m.rank, taken);
-            start(other + m.rank);
+        const unsigned gave = __ballot_sync(~0u, root != before);
+        const unsigned i = __shfl_sync(~0u, root + 1 - m.mine, static_cast<int>(m.from)) + m.rank;
+        if (takes && (gave >> m.from & 1) != 0) {
+            arena.set_state(i, taken);
+            start(i);
         }
     }
 
@@ -529,7 +530,7 @@ template <class P> struct lane {
      */
     __device__ void take_from_others(unsigned idle) {
         offer o = find_offer();
-        if (!folds<P> && saved != no_node)
+        if (!folds<P> && (saved != no_node || !arena.has_room()))
             o.count = 0; /* share() would do nothing */
         o.count = o.count < 31 ? o.count : 31;
         const match m = match_lanes(idle, o.count);
@@ -604,30 +605,44 @@ __device__ void divide_level(const nodes<P> &arena, lane<P> &own, unsigned begin
  * us where all lanes of an SM are busy, one of quadrature 3.5 us (H100). */
 constexpr uint32_t patience_ns = 100000;
 
-/* Whether so few tasks are left that lanes go on for steps_of_few only, after which the tasks are spread again. With
+/* Whether so few tasks are left that lanes go on for a few steps only, after which the tasks are spread again. With
  * very few, as in a chain, a lane does best alone. */
 constexpr unsigned very_few = 16;
 __device__ inline bool are_few(unsigned tasks, unsigned lanes) {
     return tasks < lanes / 4 && tasks > very_few;
 }
-template <class P> constexpr unsigned steps_of_few = folds<P> ? 8 : 16;
 
-/* Levels of a frontier, at most. A tree with fewer than are_few() tasks a level may be very deep: if results are
- * folded, lanes solve it sooner than levels do. */
+/* Whether the nodes before `end` are so many that lanes should write out less often. */
+__device__ inline bool is_filling(const dpr_recursion_args &args, unsigned end) {
+    return end > args.capacity / 8;
+}
+
+/* Steps of a round with few tasks. Policies that fold have many such rounds, after each of which lanes write out what
+ * they have. */
+template <class P> __device__ unsigned steps_of_few(const dpr_recursion_args &args, unsigned end) {
+    return !folds<P> ? 16 : is_filling(args, end) ? 64 : 8;
+}
+
+/* Levels that are divided before lanes begin, at most. A tree with few tasks in each level may be very deep, and if
+ * results are folded, lanes are faster than levels then. */
 template <class P> constexpr unsigned most_levels = folds<P> ? 32 : 64;
 
-/* Few tasks are for the first warps of each block, one for each scheduler of an SM. */
-constexpr unsigned threads_for_few = 128;
+/* Few tasks are for the first warps of each block: one for each scheduler of an SM, or more, so that each lane gets one
+ * at most. */
+__device__ inline unsigned threads_for_few() {
+    const unsigned wanted = blockDim.x < 512 ? 128 : blockDim.x / 4;
+    return wanted < blockDim.x ? wanted : blockDim.x;
+}
 
 /* How many of few tasks a warp takes at a time: of all warps that may take some, each gets about as many. */
 __device__ inline unsigned share_of_few(unsigned tasks) {
-    const unsigned threads = blockDim.x < threads_for_few ? blockDim.x : threads_for_few;
-    const unsigned warps = gridDim.x * ((threads + 31) / 32);
+    const unsigned warps = gridDim.x * ((threads_for_few() + 31) / 32);
     return (tasks + warps - 1) / warps;
 }
 
-/* How many lanes of a warp have no task when they take some from the others. If results are joined, that takes nodes in
- * memory; it pays soon where tasks are few, and later between launches. */
+/* How many lanes of a warp have no task when they take some from the others. If results are joined, nodes are written
+ * for that: it pays soon where tasks are few; late for `host`, `level` and `graph`, whose lanes write out everything at
+ * the end of a phase; and not for `persistent` otherwise. */
 enum : unsigned { share_soon = 8, share_late = 24, share_never = 33 };
 
 /* What lanes do when no task is left to take. */
@@ -643,7 +658,7 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
                             const endgame &then) {
     const dpr_recursion_args &args = arena.args;
     const unsigned mine = threadIdx.x % 32, at_a_time = few ? share_of_few(end - begin) : 32;
-    bool dry = begin == end || (few && threadIdx.x >= threads_for_few);
+    bool dry = begin == end || (few && threadIdx.x >= threads_for_few());
     unsigned steps = 0;
     uint32_t dry_since = 0;
     for (unsigned turn = 1;; ++turn) {
@@ -663,7 +678,8 @@ __device__ void solve_tasks(const nodes<P> &arena, lane<P> &own, unsigned begin,
         } else if (__popc(idle) >= then.share_at) {
             own.take_from_others(idle);
         }
-        /* A look for lanes without a task takes as long as a step, unless it finds some in the stacks of others. */
+        /* A look for lanes without a task takes as long as a step. But where tasks are found in the stacks of others, a
+         * lane should not wait for them. */
         const unsigned steps_at_once = folds<P> && dry ? 1 : 4;
 #pragma unroll 1
         for (unsigned i = 0; i < steps_at_once; ++i)

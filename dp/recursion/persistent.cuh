@@ -6,12 +6,12 @@
  * - Frontier: the grid divides tasks level by level, until enough are pending to keep all lanes busy. If it is known
  *   what all roots cost, tasks that cost little are not divided, so that lanes have tasks of about the same size.
  * - Lanes: each lane takes a pending task, and solves it depth first on a stack in shared memory. In each step a lane
- *   divides one task, and before that combines one. When no task is left to take, lanes go on for `budget` steps or
- *   patience_ns. Then each gives the lowest frame of its stack away that has children which are not begun: it writes
- *   the frame to the arena, where these children are the next round's pending tasks. A lane whose stack is full gives
- *   its lower half away. If few lanes have tasks, lanes of a warp share them, the round is short, and they give
- *   everything away: the next round has a frontier. If the policy folds results, lanes of a warp always share what they
- *   have, and few tasks need no frontier: they are spread over all blocks.
+ *   divides one task, and before that joins results of one. When no task is left to take, lanes go on for `budget`
+ * steps or patience_ns. Then each gives the lowest frame of its stack away that has children which are not begun: it
+ * writes the frame to the arena, where these children are the next round's pending tasks. A lane whose stack is full
+ * gives its lower half away. If few lanes have tasks, lanes of a warp share them, the round is short, and they give
+ *   everything away: the next round has a frontier. If the policy folds results, lanes of a warp share what they have
+ * in every round, and after the first frontier there is none: few tasks are spread over all blocks instead.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
  * children, and so on upwards.
@@ -119,8 +119,8 @@ template <class P> struct end_of_round {
         a.end = end_of(args);
         const unsigned tasks = a.busy + (a.end - a.begin);
         check_time(a);
-        a.few = are_few(tasks, gridDim.x * blockDim.x);
-        a.steps = a.few ? steps_of_few<P> : tasks > very_few ? args.budget : args.budget / 4;
+        a.few = a.end < args.capacity && are_few(tasks, gridDim.x * blockDim.x);
+        a.steps = a.few ? steps_of_few<P>(args, a.end) : tasks > very_few ? args.budget : args.budget / 4;
         a.finished = a.solved == args.count || a.error != DPR_OK || (a.begin == a.end && a.busy == 0);
         a.taken = a.busy = 0;
         ++a.phases;
@@ -138,12 +138,11 @@ __device__ inline void clear_arena(dpr_arena &a) {
  * Leaves the words for end_of_levels(). */
 template <class P>
 __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned begin, unsigned end, uint64_t undivided) {
-    constexpr unsigned most_levels = 64;
     const dpr_recursion_args &args = arena.args;
     const uint64_t began = begin_span(args);
     unsigned levels = 0;
     bool failed = false;
-    while (!failed && begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels) {
+    while (!failed && begin < end && end < args.capacity && end - begin <= blockDim.x && levels < most_levels<P>) {
         divide_level(arena, own, begin, end, threadIdx.x, blockDim.x, undivided);
         ++levels;
         if (threadIdx.x == 0 && levels % levels_until_look == 0)
@@ -188,7 +187,7 @@ template <class P>
 __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned enough, uint64_t undivided,
                       unsigned *meetings) {
     const unsigned me = thread_in_grid(), threads = gridDim.x * blockDim.x;
-    for (unsigned level = 0; level < most_levels<P> && !now.finished; ++level) {
+    for (unsigned levels = 0; levels < most_levels<P> && !now.finished; ++levels) {
         const unsigned width = now.end - now.begin;
         if (width == 0 || width >= enough || now.end == arena.args.capacity)
             return now;
@@ -196,6 +195,8 @@ __device__ turn widen(const nodes<P> &arena, lane<P> &own, turn now, unsigned en
             if (blockIdx.x == 0)
                 divide_in_block(arena, own, now.begin, now.end, undivided);
             now = meet(arena.args, meetings, end_of_levels());
+            if (folds<P>)
+                return now; /* the block has divided enough levels */
             continue;
         }
         const uint64_t began = begin_span(arena.args);
@@ -267,12 +268,12 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
     turn now = {a.begin, a.end, a.finished != 0, false, a.steps};
     if (!now.finished)
         now = widen(arena, own, now, args.frontier, args.undivided, &meetings);
-    if (folds<P> && are_few(now.end - now.begin, threads)) {
-        now.few = true;
-        now.steps = steps_of_few<P>;
-    }
     if (args.undivided > 0)
         now.begin = 0; /* tasks of all levels may be pending */
+    if (folds<P> && now.end < args.capacity && are_few(now.end - now.begin, threads)) {
+        now.few = true;
+        now.steps = steps_of_few<P>(args, now.end);
+    }
     while (!now.finished) {
         const bool few = now.few;
         solve_round(arena, own, now);

@@ -5,9 +5,10 @@
  *
  * - Dividing: a thread, or a block if the policy has teams, divides each task of a level. If the next level is so
  * narrow that one block does it as soon as a grid, the last block goes on with it in the same launch.
- * - Solving, when there are enough tasks, or the arena is full, or when most_levels of a policy that folds were
- * divided: each lane takes tasks and solves them. When no task is left to take, lanes go on for a number of steps, or
- * for patience_ns, and then write out what is left: that is the next phase's.
+ * - Solving, when there are enough tasks, or the arena is full; and after most_levels if the policy folds results and
+ *   has no teams. Each lane takes tasks and solves them. When no task is left to take, lanes go on for a number of
+ *   steps, or for some time, and then write out what is left: that is the next phase's. They go on for longer when much
+ *   of the arena is used.
  * - Writing: the results, and the report.
  *
  * The phases end: each divides or solves every task that is pending at its beginning, and no task twice, so there are
@@ -187,11 +188,10 @@ template <class P> struct worker {
             }
         } else {
             const bool few = folds<P> && are_few(end - begin, threads);
-            /* What lanes write out at the end of a phase fills the arena: they go on for longer if much of it is used.
-             */
-            const unsigned times = end > arena.args.capacity / 8 ? 8 : 1;
+            const unsigned times = is_filling(arena.args, end) ? 8 : 1;
             const endgame then = {times * arena.args.budget, times * patience_ns, folds<P> ? share_soon : share_late};
-            solve_tasks(arena, own, begin, end, few, few ? endgame{steps_of_few<P>, then.ns, then.share_at} : then);
+            const unsigned steps = few ? steps_of_few<P>(arena.args, end) : then.steps;
+            solve_tasks(arena, own, begin, end, few, {steps, then.ns, then.share_at});
             while (__any_sync(~0u, own.busy()) && !__any_sync(~0u, arena.failed())) {
                 own.add_tasks();
                 check_time(*arena.args.arena);
