@@ -614,7 +614,7 @@ __device__ inline bool are_few(unsigned tasks, unsigned lanes) {
 
 /* Whether the nodes before `end` are so many that lanes should write out less often. */
 __device__ inline bool is_filling(const dpr_recursion_args &args, unsigned end) {
-    return end > args.capacity / 8;
+    return end > args.capacity / 4;
 }
 
 /* Steps of a round with few tasks. Policies that fold have many such rounds, after each of which lanes write out what
