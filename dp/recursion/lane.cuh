@@ -438,7 +438,7 @@ template <class P> struct lane {
         if (next == n && frames > 0)
             do
                 join();
-            while (folds<P> && next == n && frames > 0); /* for which that is no work */
+            while (folds<P> && next == n && frames > 0); /* nothing is joined, so that is not a step */
         else if (next == n && saved != no_node)
             go(detour::restore);
         if (next < n && !descend())
@@ -634,7 +634,7 @@ __device__ inline unsigned threads_for_few() {
     return wanted < blockDim.x ? wanted : blockDim.x;
 }
 
-/* How many of few tasks a warp takes at a time: of all warps that may take some, each gets about as many. */
+/* How many of few tasks a warp takes at a time, so that all warps that take some get about as many. */
 __device__ inline unsigned share_of_few(unsigned tasks) {
     const unsigned warps = gridDim.x * ((threads_for_few() + 31) / 32);
     return (tasks + warps - 1) / warps;
@@ -647,7 +647,7 @@ enum : unsigned { share_soon = 8, share_late = 24, share_never = 33 };
 
 /* What lanes do when no task is left to take. */
 struct endgame {
-    unsigned steps, ns; /* they make so many steps, or go on for so long */
+    unsigned steps, ns; /* they make at most so many steps, and go on for at most so many nanoseconds */
     unsigned share_at;  /* if so many lanes of a warp have no task, they take some from the others */
 };
 

@@ -6,12 +6,13 @@
  * - Frontier: the grid divides tasks level by level, until enough are pending to keep all lanes busy. If it is known
  *   what all roots cost, tasks that cost little are not divided, so that lanes have tasks of about the same size.
  * - Lanes: each lane takes a pending task, and solves it depth first on a stack in shared memory. In each step a lane
- *   divides one task, and before that joins results of one. When no task is left to take, lanes go on for `budget`
- * steps or patience_ns. Then each gives the lowest frame of its stack away that has children which are not begun: it
- * writes the frame to the arena, where these children are the next round's pending tasks. A lane whose stack is full
- * gives its lower half away. If few lanes have tasks, lanes of a warp share them, the round is short, and they give
- *   everything away: the next round has a frontier. If the policy folds results, lanes of a warp share what they have
- * in every round, and after the first frontier there is none: few tasks are spread over all blocks instead.
+ *   divides one task, and before that joins the results of a finished one. When no task is left to take, lanes go on
+ *   for `budget` steps or patience_ns. Then each gives the lowest frame of its stack away that has children which are
+ *   not begun: it writes the frame to the arena, where these children are the next round's pending tasks. A lane whose
+ *   stack is full gives its lower half away. If few lanes have tasks, lanes of a warp share them, the round is short,
+ *   and they give everything away: the next round has a frontier. If the policy folds results, lanes of a warp share
+ *   what they have in every round, and only the first round has a frontier: later, few tasks are spread over all
+ *   blocks.
  *
  * Whoever solves a node counts it at its parent. The last one combines the parent's results, in the order of the
  * children, and so on upwards.
