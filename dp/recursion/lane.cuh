@@ -470,7 +470,7 @@ template <class P> struct lane {
         unsigned offered, mine; /* children: all, and those that lanes before this one offer */
         unsigned from;          /* the lane that offers child number `rank`, if there are as many */
 
-        /* Of the next `count` children, those for which there is a lane. */
+        /* How many of the `count` children that this lane offers are taken by other lanes. */
         __device__ unsigned given(unsigned count) const {
             const unsigned left = wanted > mine ? wanted - mine : 0;
             return left < count ? left : count;
@@ -525,9 +525,7 @@ template <class P> struct lane {
         }
     }
 
-    /* Lanes of the warp that have no task, those in `idle`, take children of other lanes. All lanes of the warp call
-     * it.
-     */
+    /* Lanes that have no task, those in `idle`, take children of other lanes. All lanes of the warp call it. */
     __device__ void take_from_others(unsigned idle) {
         offer o = find_offer();
         if (!folds<P> && (saved != no_node || !arena.has_room()))
