@@ -47,6 +47,41 @@ __device__ inline segment_range range_of(const dpr_segment_list &list, uint64_t 
     return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
 }
 
+/* The same of segments `segment`, segment + apart ..., of which those from number `segments` on are empty. All numbers
+ * are in flight at once. */
+template <class Number, unsigned N>
+__device__ void read_ranges_of(const dpr_segment_list &list, uint64_t segment, uint64_t apart, uint64_t segments,
+                               segment_range (&r)[N]) {
+    const Number *const begins = static_cast<const Number *>(list.begins) + segment;
+    const Number *const ends = static_cast<const Number *>(list.ends) + segment;
+    Number begin[N] = {}, end[N] = {};
+#pragma unroll
+    for (unsigned k = 0; k < N; ++k)
+        if (segment + k * apart < segments) {
+            begin[k] = begins[k * apart];
+            end[k] = ends[k * apart];
+        }
+#pragma unroll
+    for (unsigned k = 0; k < N; ++k)
+        r[k] = {static_cast<uint64_t>(begin[k]),
+                begin[k] < end[k] ? static_cast<uint64_t>(end[k]) - static_cast<uint64_t>(begin[k]) : 0};
+}
+
+template <unsigned N>
+__device__ void read_ranges(const dpr_segment_list &list, uint64_t segment, uint64_t apart, uint64_t segments,
+                            segment_range (&r)[N]) {
+    switch (list.dtype) {
+    case DPR_I32:
+        return read_ranges_of<int32_t>(list, segment, apart, segments, r);
+    case DPR_U32:
+        return read_ranges_of<uint32_t>(list, segment, apart, segments, r);
+    case DPR_I64:
+        return read_ranges_of<int64_t>(list, segment, apart, segments, r);
+    default:
+        return read_ranges_of<uint64_t>(list, segment, apart, segments, r);
+    }
+}
+
 /* The value of a thread's share of `count` elements from number `begin` on: number `lane` and every `step`-th after it.
  */
 template <class M>

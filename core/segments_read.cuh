@@ -61,6 +61,11 @@ template <class M> class segment_reader {
   public:
     explicit __device__ segment_reader(const void *in) : array(static_cast<const T *>(in)) {}
 
+    /* The value of element number `i`. */
+    __device__ typename X::type at(uint64_t i) const {
+        return X::of_element(array[i], i);
+    }
+
     /* The value of elements `lane`, `lane + step` ... of `count` elements from number `begin` on. `N` of them are
      * loaded at a time. */
     template <unsigned N>

@@ -1,10 +1,11 @@
 /* segments.small: as many threads for each segment as the device has for it, from one to a block. In short arrays each
  * block reads its segments alone (segments_alone.cuh): they take as long as two reads from memory that wait for each
- * other, of where segments begin and end, and of their elements.
+ * other, of where segments begin and end, and of their elements. If there are more segments than threads, threads go
+ * through them in rounds; a kernel of its own does several rounds at once if segments are short.
  *
  * In longer arrays, segments that are long for a block are cut into slices. The block that finishes a segment's last
  * slice combines the values of all of them in their order. How a segment is cut depends on lengths and on the launch
- * alone, so the bits of a result do not depend on timing. There are two ways to share slices, and a kernel for each:
+ * alone, so the bits of a result do not depend on timing. There are two ways to share slices, in kernels of their own:
  *
  * - If there are at most 32 segments, every warp reads all lengths, and blocks take slices by their numbers.
  * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
@@ -43,6 +44,13 @@ constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 51
 /* The shortest slice, as a logarithm; and the most slices that the elements of few segments would fill. */
 constexpr unsigned log_least_slice = 11;
 constexpr uint64_t most_slices = 256;
+
+/* The segments of a thread that are read at once where there are more segments than threads, if they have fewer
+ * elements on average than the second number: an element of each is in flight. Registers have room for fewer large
+ * accumulators. */
+constexpr unsigned segments_ahead = 4;
+constexpr uint64_t most_of_short = 4;
+template <class M> constexpr unsigned at_once = sizeof(typename M::acc) > 8 ? segments_ahead / 2 : segments_ahead;
 
 /* How often a block looks for slices if its own segments are so short that others must be long. */
 constexpr unsigned most_looks = 6;
@@ -132,16 +140,20 @@ struct entry {
     }
 };
 
+/* Segments that a block lists at most: one for each thread of the largest block, or several in blocks for groups. */
+constexpr unsigned most_longs = segments_ahead * most_of_groups;
+static_assert(most_longs >= small_threads);
+
 /* What the threads of a block share. */
 template <class M> struct small_shared {
     typename partial<M>::type of_warp[small_threads / 32];
     typename M::acc kept[kept_slices]; /* of the segment whose slices the block reduces itself */
     piece taken;
-    unsigned of_warps, of_block;   /* segments that are long for a group: those for warps, and for the block */
-    uint16_t longs[small_threads]; /* the threads that have met them: for warps, and from the end for the block */
-    bool is_full;                  /* the list has had no room for a segment */
-    int missing;                   /* elements that the block's segments would have if they were of ordinary length */
-    unsigned listed, nearest;      /* slices in the list; distance of the nearest one that nobody has taken */
+    unsigned of_warps, of_block; /* segments that are long for a group: those for warps, and for the block */
+    uint16_t longs[most_longs];  /* their numbers (segment_with()): for warps, and from the end for the block */
+    bool is_full;                /* the list has had no room for a segment */
+    int missing;                 /* elements that the block's segments would have if they were of ordinary length */
+    unsigned listed, nearest;    /* slices in the list; distance of the nearest one that nobody has taken */
 };
 
 /* The sum of all lanes' numbers. */
@@ -157,8 +169,11 @@ __device__ int sum_of_lanes(int x) {
 
 /* ---- The kernel ---- */
 
+/* What a kernel is for: few segments; many; or so many that each thread has several. */
+enum class small_kind { few, many, many_short };
+
 /* The code is short: with cold caches, instructions are waited for, too. */
-template <class M, bool Few> class small_worker {
+template <class M, small_kind Kind> class small_worker {
     using X = partial<M>;
     using V = typename X::type;
 
@@ -187,6 +202,11 @@ template <class M, bool Few> class small_worker {
      * thread 0, what the word was when the block passed, and later when it combined a segment. */
     uint64_t word = 0;
 
+    static constexpr __device__ bool is_few() { return Kind == small_kind::few; }
+
+    /* How many rounds begin together. */
+    static constexpr __device__ unsigned rounds() { return Kind == small_kind::many_short ? at_once<M> : 1; }
+
     __device__ bool by_blocks() const { return args.groups.log_size > 5; }
     __device__ uint64_t size_of_slice() const { return uint64_t{1} << log_slice; }
 
@@ -197,7 +217,7 @@ template <class M, bool Few> class small_worker {
     }
     __device__ uint64_t *entry_at(unsigned i) const { return words() + entries_at + 2 * i; }
     __device__ V *values() const {
-        return reinterpret_cast<V *>(reinterpret_cast<char *>(words()) + (Few ? values_of_few : values_of_many));
+        return reinterpret_cast<V *>(reinterpret_cast<char *>(words()) + (is_few() ? values_of_few : values_of_many));
     }
 
     __device__ segment_range range_of(uint64_t segment) const {
@@ -230,12 +250,12 @@ template <class M, bool Few> class small_worker {
     }
 
     __device__ unsigned *ticket_of(const piece &p) const {
-        return static_cast<unsigned *>(args.run.scratch) + (Few ? 0 : tickets_behind_list) + p.place;
+        return static_cast<unsigned *>(args.run.scratch) + (is_few() ? 0 : tickets_behind_list) + p.place;
     }
 
     /* Stores the value of a slice. Returns true to all threads of the block that stores a segment's last one. */
     __device__ bool stores_last(const piece &p, const V &x) const {
-        if (!Few && p.place == no_place) {
+        if (!is_few() && p.place == no_place) {
             typename M::acc &kept = shared.kept[p.slice % kept_slices];
             if (threadIdx.x == 0)
                 kept = M::merge(p.slice < kept_slices ? M::identity() : kept, X::unpack(x));
@@ -250,14 +270,14 @@ template <class M, bool Few> class small_worker {
     /* The value of the slices that a thread combines. */
     __device__ V gather(const piece &p) {
         typename M::acc a = M::identity();
-        if (!Few && p.place == no_place) {
+        if (!is_few() && p.place == no_place) {
             if (threadIdx.x < p.slices && threadIdx.x < kept_slices)
                 a = shared.kept[threadIdx.x];
             return X::pack(a);
         }
         if (threadIdx.x == 0) {
             *ticket_of(p) = 0;
-            if constexpr (!Few)
+            if constexpr (!is_few())
                 word = add_to_word(p.slices); /* which arrives while values are read */
         }
 #pragma unroll 1
@@ -298,7 +318,7 @@ template <class M, bool Few> class small_worker {
         }
         if (lane == 0)
             write(p.segment, p.slices == 1 ? segment_range{p.first, p.count} : range_of(p.segment), x);
-        if (!Few && threadIdx.x == 0 && p.place != no_place)
+        if (!is_few() && threadIdx.x == 0 && p.place != no_place)
             settle(word + p.slices);
     }
 
@@ -416,16 +436,22 @@ template <class M, bool Few> class small_worker {
         return has_long && place == no_place;
     }
 
-    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. */
-    __device__ void sort_long(bool has_long, uint64_t segment, segment_range r) const {
+    /* The segment with this number in a list of the block. */
+    __device__ uint64_t segment_with(unsigned round, unsigned number) const {
+        return rounds() == 1 ? segment_of(round, number) : segment_of(round + number / blockDim.x, number % blockDim.x);
+    }
+
+    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. The thread's has
+     * this number among the segments of the block. */
+    __device__ void sort_long(bool has_long, unsigned number, uint64_t segment, segment_range r) const {
         const bool is_cut = has_long && slices_of(r.count) > 1;
         bool by_block = has_long && r.count > longest_of_warp && !is_cut;
         if (__any_sync(~0u, is_cut))
             by_block |= finds_no_room(is_cut, segment, r);
         if (by_block)
-            shared.longs[small_threads - 1 - atomicAdd(&shared.of_block, 1)] = static_cast<uint16_t>(threadIdx.x);
+            shared.longs[most_longs - 1 - atomicAdd(&shared.of_block, 1)] = static_cast<uint16_t>(number);
         else if (has_long && !is_cut)
-            shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(threadIdx.x);
+            shared.longs[atomicAdd(&shared.of_warps, 1)] = static_cast<uint16_t>(number);
     }
 
     /* Returns how many slices are listed, or 0 if all of them are combined. All threads call it. */
@@ -444,20 +470,19 @@ template <class M, bool Few> class small_worker {
     }
 
     __device__ bool is_last(unsigned round) const {
-        return (uint64_t{round} + 1) * groups_of_grid() >= segments;
+        return (uint64_t{round} + rounds()) * groups_of_grid() >= segments;
     }
 
-    /* Adds how many elements the block's segments lack. Then other blocks have long ones. A block without a
-     * segment of its own looks, too. */
-    __device__ void count_missing(uint64_t segment) const {
-        const bool counts = threadIdx.x % (1u << args.groups.log_size) == 0 && segment < segments;
-        const int lacks =
-            counts ? static_cast<int>(args.groups.ordinary) - static_cast<int>(min(own.count, uint64_t{1} << 20)) : 0;
+    /* The elements that a segment lacks. */
+    __device__ int missing_in(uint64_t count) const {
+        return static_cast<int>(args.groups.ordinary) - static_cast<int>(min(count, uint64_t{1} << 20));
+    }
+
+    /* Adds how many elements the block's segments lack. Then other blocks have long ones. */
+    __device__ void count_missing(int lacks) const {
         const int sum = sum_of_lanes(lacks);
         if (threadIdx.x % 32 == 0 && sum != 0)
             atomicAdd(&shared.missing, sum);
-        if (threadIdx.x == 0 && by_blocks() && segment >= segments)
-            shared.missing = 1;
     }
 
     __device__ bool is_long_for_group() const {
@@ -477,10 +502,13 @@ template <class M, bool Few> class small_worker {
         const bool is_long = by_blocks() ? slices_of(own.count) > 1 : is_long_for_group();
         has_own = by_blocks() ? segment < segments && !is_long : size == 32 && is_long && own.count <= longest_of_warp;
         if (__any_sync(~0u, is_long && !has_own))
-            sort_long(is_long && !has_own && lane == 0, segment, own);
+            sort_long(is_long && !has_own && lane == 0, threadIdx.x, segment, own);
         const bool passes = is_last(round);
-        if (passes)
-            count_missing(segment);
+        if (passes) {
+            count_missing(lane == 0 && segment < segments ? missing_in(own.count) : 0);
+            if (threadIdx.x == 0 && by_blocks() && segment >= segments)
+                shared.missing = 1; /* a block without a segment looks for slices */
+        }
         const bool has_more = __syncthreads_or(is_long);
         /* Tells other blocks that this one lists no more. The answer has a variable of its own, so that it arrives
          * while elements are read: the compiler waits for it where it is copied. */
@@ -502,9 +530,67 @@ template <class M, bool Few> class small_worker {
         return has_more || passes;
     }
 
+    /* The same for several rounds, where a group is one thread: the numbers of its segments are in flight together, and
+     * so are their elements. */
+    __device__ bool begin_rounds(unsigned round) {
+        constexpr unsigned n = at_once<M>;
+        const uint64_t segment = segment_of(round, threadIdx.x), apart = groups_of_grid();
+        segment_range r[n];
+        read_ranges(args.list, segment, apart, segments, r);
+        unsigned longs = 0, most = 0;
+        int lacks = 0;
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k) {
+            if (args.groups.ordinary > 0 && segment + k * apart < segments)
+                lacks += missing_in(r[k].count);
+            if (r[k].count > longest_of_one) {
+                longs |= 1u << k;
+                r[k].count = 0;
+            }
+            most = max(most, static_cast<unsigned>(r[k].count));
+        }
+        team = 32;
+        next = threadIdx.x / 32;
+        if (__any_sync(~0u, longs != 0)) {
+#pragma unroll 1
+            for (unsigned k = 0; k < n; ++k)
+                sort_long(longs >> k & 1, k * blockDim.x + threadIdx.x, segment + k * apart,
+                          range_of(segment + k * apart));
+        }
+        const bool passes = is_last(round);
+        if (passes && args.groups.ordinary > 0)
+            count_missing(lacks);
+        const bool has_more = __syncthreads_or(longs != 0);
+        uint64_t answer = 0;
+        if (passes && threadIdx.x == 0)
+            answer = add_to_word(one_passed);
+        if (!passes) {
+#pragma unroll 1
+            for (unsigned k = 0; k < n; ++k)
+                prefetch_range(segment + (n + k) * apart);
+        }
+        typename M::acc a[n];
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k)
+            a[k] = X::unpack(r[k].count > 0 ? in.at(r[k].first) : X::identity());
+#pragma unroll 1
+        for (unsigned i = 1; i < most; ++i) {
+#pragma unroll
+            for (unsigned k = 0; k < n; ++k)
+                if (i < static_cast<unsigned>(r[k].count))
+                    a[k] = M::merge(a[k], X::unpack(in.at(r[k].first + i)));
+        }
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k)
+            if (segment + k * apart < segments && (longs >> k & 1) == 0)
+                write_segment<M>(args, segment + k * apart, r[k].first, r[k].count, a[k]);
+        word = answer;
+        return has_more || passes;
+    }
+
     /* The next slice of the segment of entry `i` of the block's list, or the segment if it is not cut. */
     __device__ piece long_one(unsigned round, unsigned i) const {
-        const uint64_t segment = segment_of(round, shared.longs[i]);
+        const uint64_t segment = segment_with(round, shared.longs[i]);
         const segment_range r = range_of(segment);
         return slice_of(segment, r, slices_of(r.count), own_slice, no_place);
     }
@@ -559,7 +645,7 @@ template <class M, bool Few> class small_worker {
         }
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {
-            p = long_one(round, small_threads - 1 - next);
+            p = long_one(round, most_longs - 1 - next);
             own_slice = p.slice + 1 < p.slices ? own_slice + 1 : 0;
             next += own_slice == 0;
             return true;
@@ -588,8 +674,8 @@ template <class M, bool Few> class small_worker {
 
     __device__ void reduce_many() {
 #pragma unroll 1
-        for (unsigned round = 0; round * groups_of_grid() < segments; ++round) {
-            if (!begin_round(round))
+        for (unsigned round = 0; round * groups_of_grid() < segments; round += rounds()) {
+            if (!(Kind == small_kind::many_short ? begin_rounds(round) : begin_round(round)))
                 continue;
             piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
 #pragma unroll 1
@@ -601,7 +687,7 @@ template <class M, bool Few> class small_worker {
     }
 };
 
-template <class M, bool Few>
+template <class M, small_kind Kind>
 __global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
     __shared__ small_shared<M> shared;
     let_next_launch();
@@ -612,19 +698,20 @@ __global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_co
     }
     __syncthreads();
     wait_for_work_before();
-    small_worker<M, Few> worker(args, shared);
-    if constexpr (Few)
+    small_worker<M, Kind> worker(args, shared);
+    if constexpr (Kind == small_kind::few)
         worker.reduce_few();
     else
         worker.reduce_many();
     tell_end(args.done, args.run.tag, static_cast<unsigned *>(args.run.scratch) + end_ticket);
 }
 
-template <bool Few> struct small_family {
-    template <class M> static constexpr segment_entry entry() { return small_kernel<M, Few>; }
+template <small_kind Kind> struct small_family {
+    template <class M> static constexpr segment_entry entry() { return small_kernel<M, Kind>; }
 };
-using few_kernels = instances<small_family<true>, segment_entry>;
-using many_kernels = instances<small_family<false>, segment_entry>;
+using few_kernels = instances<small_family<small_kind::few>, segment_entry>;
+using many_kernels = instances<small_family<small_kind::many>, segment_entry>;
+using short_kernels = instances<small_family<small_kind::many_short>, segment_entry>;
 
 struct alone_family {
     template <class M> static constexpr segment_entry entry() { return alone_kernel<M>; }
@@ -639,15 +726,23 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
     return caps->gpu.max_threads_per_block < static_cast<int>(small_threads) ? "needs blocks of 1024 threads" : nullptr;
 }
 
-/* On an H100, arrays of 2^16 elements of F32 take 2 to 6 us, and those of 2^20 5 to 18; segments.merge takes 6 to 9 and
- * 7 to 17. Less than half the rate of memory makes short segments change over between 2^18 and 2^20 elements, where
- * results and numbers are as many bytes as elements, and long ones at 2^20 to 2^21. */
+/* On an H100, arrays of 2^16 elements of F32 take 2 to 6 us, and those of 2^20 5 to 11; segments.merge takes 6 to 9 and
+ * 11 to 17. Elements at less than half the rate of memory, and results and numbers at all of it, make segments.merge
+ * take over from 2^21 elements on, and from 2^22 if segments have one. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    return {DPR_LAUNCH_SECONDS + 1.2e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 2.2};
+    const double array = dpr_array_bytes(key, size), rest = dpr_segment_bytes(key, size) - array,
+                 rate = dpr_memory_rate(&caps->gpu);
+    return {DPR_LAUNCH_SECONDS + 1.2e-6, array + rest / 2.2, rate / 2.2};
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {many_kernels::of(key), small_threads, 0, 1, 0, nullptr, {few_kernels::of(key), alone_kernels::of(key)}};
+    return {many_kernels::of(key),
+            small_threads,
+            0,
+            1,
+            0,
+            nullptr,
+            {few_kernels::of(key), short_kernels::of(key), alone_kernels::of(key)}};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -754,6 +849,13 @@ int launch_alone(const dpr_run *run, uint32_t log_size) {
 
 /* ---- The launch ---- */
 
+const void *entry_of(const dpr_run *run, dpr_segment_groups groups) {
+    if (groups.room == places_of_few)
+        return few_kernels::of(&run->key);
+    const bool are_short = run->segments->count > threads_of(run) && run->count / run->segments->count < most_of_short;
+    return are_short ? short_kernels::of(&run->key) : many_kernels::of(&run->key);
+}
+
 int launch(const dpr_run *run) {
     const uint32_t log_block = log_block_alone(run);
     if (log_block > 0)
@@ -763,7 +865,7 @@ int launch(const dpr_run *run) {
         return launch_alone(run, groups.log_size);
     const uint64_t most = threads_of(run) / most_of_groups;
     dpr_launch launch = {};
-    launch.entry = groups.room == places_of_few ? few_kernels::of(&run->key) : many_kernels::of(&run->key);
+    launch.entry = entry_of(run, groups);
     launch.threads = groups.log_size > 5 ? 1u << groups.log_size : most_of_groups;
     while (groups.log_size <= 5 && launch.threads > least_of_groups
            && blocks_of(run, groups, launch.threads / 2) <= most)

@@ -121,7 +121,7 @@ struct dpr_module {
     dpr_admit *admit; /* NULL: there is always room */
 };
 
-enum { DPR_OTHER_KERNELS = 2 };
+enum { DPR_OTHER_KERNELS = 3 };
 
 /* The kernel of a strategy, for the occupancy calculation and the launch. */
 typedef struct dpr_kernel {

@@ -1,5 +1,8 @@
 #include <dpr_recursion.cuh>
 
+#include <chrono>
+#include <thread>
+
 #include "random_bits.h"
 #include "recursion_policies.h"
 
@@ -297,6 +300,37 @@ struct endless {
     }
 };
 
+struct slow {
+    using task = slow_task;
+    using result = uint64_t;
+    using data = slow_times;
+    static constexpr int most_children = 2;
+
+    static DPR_BOTH void wait(uint32_t us) {
+#ifndef __CUDA_ARCH__
+        if (us > 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(us));
+#else
+        (void)us;
+#endif
+    }
+    DPR_POLICY int divide(const data &, const task &t, dpr::children<slow> children) {
+        const uint32_t links = t.links > 0 ? t.links - 1 : 0;
+        const int n = t.links > 0 ? 1 : t.levels > 0 ? 2 : 0;
+        for (int i = 0; i < n; ++i)
+            children[i] = {links, n == 2 ? t.levels - 1 : t.levels};
+        return n;
+    }
+    DPR_POLICY result base(const data &d, const task &) {
+        wait(d.base_us);
+        return 1;
+    }
+    DPR_POLICY result combine(const data &d, const task &, dpr::results<slow> results, int n) {
+        wait(d.combine_us);
+        return n == 2 ? results[0] + results[1] : results[0];
+    }
+};
+
 } // namespace
 
 DPR_RECURSION(tree, tree)
@@ -316,6 +350,7 @@ DPR_RECURSION(star, star)
 DPR_RECURSION(binary, binary)
 DPR_RECURSION(stuck, stuck)
 DPR_RECURSION(endless, endless)
+DPR_RECURSION(slow, slow)
 
 /* Folds a task and all below it into *sum. */
 template <class Result, class Two>

@@ -100,6 +100,16 @@ DPR_RECURSION_DECLARE(stuck, uint64_t, stuck_data, uint64_t);
 /* Each task is divided into two, for ever. */
 DPR_RECURSION_DECLARE(endless, uint64_t, void, uint64_t);
 
+/* A chain of `links` tasks, and below it a tree of `levels` levels in which each task is divided into two. On the CPU
+ * base cases and joining results take time. The result is the number of base cases. */
+typedef struct slow_task {
+    uint32_t links, levels;
+} slow_task;
+typedef struct slow_times {
+    uint32_t base_us, combine_us; /* microseconds */
+} slow_times;
+DPR_RECURSION_DECLARE(slow, slow_task, slow_times, uint64_t);
+
 #ifdef __cplusplus
 }
 #endif

@@ -64,6 +64,8 @@ class Policies(unittest.TestCase):
                 ("`task` must be plain data", {"task": "using task = std::string;"}),
                 ("`result` must be plain data", {"result": "using result = std::string;"}),
                 ("lacks `DPR_POLICY int divide(", {"divide": None}),
+                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
+                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
                 ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
                 ("lacks `DPR_POLICY result base(", {"base": None}),
                 ("lacks `DPR_POLICY result combine(", {"combine": None}),

@@ -302,6 +302,45 @@ TEST(Recursion, limit_of_time) {
     }
 }
 
+/* The seconds that a run of `slow` takes. */
+static double run_slow(scene *s, slow_task root, slow_times times, dpr_status expected, uint64_t result) {
+    uint64_t got = 5;
+    const double began = test_now();
+    EXPECT_STATUS(expected, slow_run(s->ctx, &root, 1, &times, &got, &s->options, NULL, NULL));
+    EXPECT_EQ_U64(result, got);
+    return test_now() - began;
+}
+
+TEST(Recursion, limit_of_time_where_combining_is_slow) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        s.options.max_seconds = 0.02;
+        (void)run_slow(&s, (slow_task){.links = 30}, (slow_times){.combine_us = 1000}, DPR_ERR_LIMIT, 5);
+        EXPECT_CONTAINS(dpr_last_error(), "\"slow\" takes longer than 0.02 seconds");
+        (void)run_slow(&s, (slow_task){0}, (slow_times){.base_us = 30000}, DPR_ERR_LIMIT, 5);
+        /* More levels than a thread's stack has: the rest is not combined. */
+        EXPECT_TRUE(run_slow(&s, (slow_task){.links = 3000}, (slow_times){.combine_us = 1000}, DPR_ERR_LIMIT, 5) < 2);
+        (void)run_slow(&s, (slow_task){.links = 10}, (slow_times){0}, DPR_OK, 1);
+        end(&s);
+    }
+}
+
+/* 128 base cases of 10 ms, after tasks that are quick. */
+TEST(Recursion, slow_tasks_after_quick_ones) {
+    const slow_task root = {.links = 20000, .levels = 7};
+    const slow_times times = {.base_us = 10000};
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        s.options.max_seconds = 0.05;
+        EXPECT_TRUE(run_slow(&s, root, times, DPR_ERR_LIMIT, 5) < 0.8);
+        s.options.max_seconds = 0;
+        s.options.threads = 8;
+        if (e == 1)
+            EXPECT_TRUE(run_slow(&s, root, times, DPR_OK, 128) < 0.8);
+        end(&s);
+    }
+}
+
 TEST(Recursion, bad_arguments) {
     scene s = begin("cpu");
     const uint64_t root = 3;

@@ -967,7 +967,8 @@ typedef struct dpr_recursion_options {
                              similar roots run each engine that could be faster two to four times, and then stay with
                              the fastest. `graph` and `level` run only by name or with allow_nested, `naive` only by
                              name */
-    uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304 */
+    uint64_t max_depth;   /**< a task that is deeper ends the run with DPR_ERR_LIMIT; roots have depth 0. 0: 4194304. At
+                             most 2^30 */
     uint64_t max_tasks;   /**< a run that has more tasks than this ends with DPR_ERR_LIMIT. The engine looks now and
                              then, so some more may be solved. 0: no limit */
     uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
@@ -994,11 +995,12 @@ typedef struct dpr_recursion_options {
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits
                              for the work in the stream. The engine looks at the clock between calls of the policy's
-                             functions, so the run may take somewhat longer. If such a function does not return, the
-                             call gives up the kernels after 2 * max_seconds + 1 seconds, and dpr_last_cuda_error() is
-                             cudaErrorNotReady: until the stream's work is done (cudaStreamSynchronize()), the GPU may
-                             read and write what `data`, `roots` and `out` point to, and other calls may have to wait.
-                             0: a day, and the call waits for all kernels */
+                             functions: on the CPU at least every 64 tasks of a thread, but not while it combines
+                             results of up to 256 levels. So the run may take somewhat longer. If a function does not
+                             return on the GPU, the call gives up the kernels after 2 * max_seconds + 1 seconds, and
+                             dpr_last_cuda_error() is cudaErrorNotReady: until the stream's work is done
+                             (cudaStreamSynchronize()), the GPU may read and write what `data`, `roots` and `out` point
+                             to, and other calls may have to wait. 0: a day, and the call waits for all kernels */
     int allow_nested;   /**< 1: without an engine's name, the library may also choose `level` and `graph`, whose kernels
                              launch kernels and graphs. The caller promises that until the call returns no kernel of the
                              program's own launches kernels, and that `stream` waits for no other thread's run of a

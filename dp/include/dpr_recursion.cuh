@@ -60,8 +60,9 @@
  *   more, the first such run takes long. Without it, runs with about as many roots count as similar for the choice of
  *   the engine.
  * - serial(data, task): the result of a task with all below it, by one thread, as the other functions would give it. It
- *   is called for tasks whose cost() is at most the constant `cutoff` (0, if the policy has none), or at most
- *   dpr_recursion_options.cutoff. Such a task counts as one.
+ *   is called for tasks whose cost() is at most the constant `cutoff`, or at most dpr_recursion_options.cutoff. Such a
+ *   task counts as one. If `cutoff` is 0 or DPR_NO_CUTOFF, or the policy has none, it is called only if the options say
+ *   so.
  * - fold: a constant, instead of combine(): DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR. The
  *   result of a root is then that of all base cases below it, folded by this operation. The GPU joins nothing for it:
  *   lanes fold on their own. If a policy that folds has part(data, task), what it returns for each divided task is

@@ -25,9 +25,10 @@
 /* Limits other than that of the depth. */
 enum { TOO_MANY = -1, TOO_LONG = -2 };
 
-/* At most FUEL tasks lie between two looks at what others need and at the clock; fewer if they take longer than LOOK
- * seconds. */
-enum { FUEL = 256 };
+/* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
+ * time; fewer if they take longer than LOOK seconds. If tasks become slow after quick ones, a thread without work asks
+ * for a look that is late. */
+enum { FUEL = 256, TIMED_FUEL = 64 };
 static const double LOOK = 1e-3;
 
 typedef struct frame {
@@ -55,9 +56,9 @@ typedef struct thread {
     dpr_solver solver;
     struct crew *crew;
     int number;
-    void *room;    /* what make_room() made */
-    int64_t given; /* fuel set at the last look */
-    double looked; /* time of the last look, in seconds */
+    void *room;            /* what make_room() made */
+    int64_t given;         /* fuel set at the last look */
+    _Atomic double looked; /* time of the last look, in seconds */
     uint64_t tasks, steals, handed_out, serialised;
     uint64_t seed; /* of the order in which it asks others */
     span_list spans;
@@ -219,9 +220,22 @@ static void look(thread *t, double now) {
     const uint64_t tasks = (uint64_t)(t->given - t->solver.fuel);
     t->tasks += tasks;
     check_tasks(t->crew, tasks);
-    t->given = now - t->looked > LOOK ? 1 : t->given < FUEL ? 2 * t->given : FUEL;
+    const int64_t most = t->crew->call->options.max_seconds > 0 ? TIMED_FUEL : FUEL;
+    const double looked = atomic_load_explicit(&t->looked, memory_order_relaxed);
+    t->given = now - looked > LOOK ? 1 : t->given < most ? 2 * t->given : most;
     t->solver.fuel = t->given;
-    t->looked = now;
+    atomic_store_explicit(&t->looked, now, memory_order_relaxed);
+    __atomic_store_n(&t->solver.asked, 0, __ATOMIC_RELAXED);
+}
+
+/* Asks the threads whose look is late for one. */
+static void ask(crew *c, double now) {
+    for (int i = 0; i < c->threads; i++) {
+        thread *t = &c->thread[i];
+        if (now - atomic_load_explicit(&t->looked, memory_order_relaxed) > LOOK
+            && !__atomic_load_n(&t->solver.asked, __ATOMIC_RELAXED))
+            __atomic_store_n(&t->solver.asked, 1, __ATOMIC_RELAXED);
+    }
 }
 
 static int refuel(dpr_solver *solver) {
@@ -280,6 +294,9 @@ static void count_solved(thread *t, frame *f) {
         recursion_of(t)->combine(c->call->data, slots + f->place * recursion_of(t)->slot_bytes, &f->seen);
         release(c, f);
         f = parent;
+        check_time(c, dpr_recursion_now());
+        if (is_over(c))
+            return;
     }
 }
 
@@ -327,7 +344,9 @@ static batch wait_for_tasks(thread *t) {
     while (!b.of && !is_over(c)) {
         b = steal(t);
         if (!b.of) {
-            check_time(c, dpr_recursion_now());
+            const double now = dpr_recursion_now();
+            check_time(c, now);
+            ask(c, now);
             (void)sched_yield();
         }
     }
@@ -387,7 +406,7 @@ static void work(thread *t) {
             solve(t, b.of, b.first + i);
     }
     end_span(t);
-    look(t, t->looked);
+    look(t, atomic_load_explicit(&t->looked, memory_order_relaxed));
 }
 
 /* A part of the pool's work. */
@@ -495,6 +514,7 @@ static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recu
     dpr_status status = begin(&c);
     if (status == DPR_OK) {
         run_threads(&c);
+        check_time(&c, dpr_recursion_now());
         status = end(&c, report);
     }
     for (int i = 0; i < threads; i++)

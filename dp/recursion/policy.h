@@ -141,10 +141,17 @@ template <class Result, template <class...> class Call, class... Arguments>
 constexpr bool gives<Result, Call, std::void_t<Call<Arguments...>>, Arguments...> =
     std::is_convertible_v<Call<Arguments...>, Result>;
 
-template <class P> constexpr bool team_divides = gives<int, divided, void, P, team>;
+/* The type of a number of children: none that could have more than an int, because such a number would become another
+ * one. */
+template <class T> constexpr bool is_count = std::is_integral_v<T> && sizeof(T) <= sizeof(int);
+template <class P, class Void, class... More> constexpr bool gives_count = false;
+template <class P, class... More>
+constexpr bool gives_count<P, std::void_t<divided<P, More...>>, More...> = is_count<divided<P, More...>>;
+
+template <class P> constexpr bool team_divides = gives_count<P, void, team>;
 template <class P> constexpr bool team_bases = gives<typename P::result, based, void, P, team>;
 template <class P> constexpr bool team_combines = gives<typename P::result, combined, void, P, team>;
-template <class P> constexpr bool has_divide = team_divides<P> || gives<int, divided, void, P>;
+template <class P> constexpr bool has_divide = team_divides<P> || gives_count<P, void>;
 template <class P> constexpr bool has_base = team_bases<P> || gives<typename P::result, based, void, P>;
 template <class P> constexpr bool has_combine = team_combines<P> || gives<typename P::result, combined, void, P>;
 
@@ -179,7 +186,8 @@ template <class P> constexpr bool names_cutoff<P, std::void_t<decltype(P::cutoff
 template <class P, class = void> constexpr bool has_negative_cutoff = false;
 template <class P> constexpr bool has_negative_cutoff<P, std::enable_if_t<(P::cutoff < 0)>> = true;
 template <class P, class = void> constexpr uint64_t cutoff_of = 0;
-template <class P> constexpr uint64_t cutoff_of<P, std::void_t<decltype(P::cutoff)>> = P::cutoff;
+template <class P>
+constexpr uint64_t cutoff_of<P, std::void_t<decltype(P::cutoff)>> = P::cutoff == DPR_NO_CUTOFF ? 0 : P::cutoff;
 
 /* Whether the host reaches what the policy's data point to. */
 template <class P, class = void> constexpr bool host_data = has_no_data<P>;

@@ -10,7 +10,7 @@
 #endif
 
 /* Another layout of what follows, of the kernels' arguments or of the arena takes another number. */
-#define DPR_RECURSION_VERSION 9
+#define DPR_RECURSION_VERSION 10
 
 /* ---- On the CPU ------------------------------------------------------------------------------------------------- */
 
@@ -32,6 +32,7 @@ typedef struct dpr_solver {
     uint64_t cutoff;     /* tasks that cost at most this are solved at once, by the policy's serial(); 0: none */
     int levels;          /* levels of tasks, this one included, that may be solved on the thread's own stack */
     int lowest;          /* the least number of them that were left */
+    int asked;           /* 1: another thread asks for refuel() before the fuel is used up; atomic */
     dpr_frame *unsolved; /* stands for a task that was not begun */
     dpr_frame *stop;     /* tells that the run ends with an error */
 

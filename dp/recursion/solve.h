@@ -44,9 +44,9 @@ template <class P> struct solving {
         if (frame == s->stop)
             return frame;
         for (int k = 0; k < i; ++k)
-            slot_of(frame, k).result = f.results[k];
+            slot_of(frame, static_cast<size_t>(k)).result = f.results[k];
         for (int k = i; k < n; ++k)
-            slot_of(frame, k).task = f.tasks[k];
+            slot_of(frame, static_cast<size_t>(k)).task = f.tasks[k];
         frame->inner = inner == s->unsolved ? nullptr : inner;
         frame->next = static_cast<uint64_t>(i) + (frame->inner != nullptr);
         return frame;
@@ -127,6 +127,10 @@ template <class P> struct solving {
         return nullptr;
     }
 
+    static bool is_asked(const dpr_solver *s) {
+        return __atomic_load_n(&s->asked, __ATOMIC_RELAXED) != 0;
+    }
+
     /* What descend() returns: the frame (NULL if the task is solved) and the fuel that is left. */
     struct outcome {
         dpr_frame *frame;
@@ -139,7 +143,7 @@ template <class P> struct solving {
         state at = {s, d, fuel};
         if (left <= 0)
             return {s->unsolved, fuel};
-        if (fuel <= 0) {
+        if (fuel <= 0 || is_asked(s)) {
             s->fuel = fuel;
             const bool goes_on = s->refuel(s) != 0;
             at.fuel = s->fuel;
@@ -152,7 +156,7 @@ template <class P> struct solving {
 
     /* For tasks with very many children: divides the task on the heap. */
     static dpr_frame *expand(dpr_solver *s, const data &d, const task &t, result *out) {
-        if (s->fuel <= 0)
+        if (s->fuel <= 0 || is_asked(s))
             (void)s->refuel(s);
         --s->fuel;
         auto *room = static_cast<slot<P> *>(s->room(s, most + 1));
@@ -167,7 +171,7 @@ template <class P> struct solving {
             return s->wrong(s, n);
         dpr_frame *frame = s->frame(s, static_cast<uint64_t>(n));
         for (int i = 0; i < n && frame != s->stop; ++i)
-            slot_of(frame, i) = room[i];
+            slot_of(frame, static_cast<size_t>(i)) = room[i];
         return frame;
     }
 

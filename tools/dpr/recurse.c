@@ -105,9 +105,11 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {'n', "size", "N", take_size, r, "the size of the problem (see below)"},
         {0, "rank", "K", take_rank, r, "find element K in ascending order; 0 is the smallest\n(select)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
-        {0, "threads", "N", take_threads, &r->threads, "threads of engine cpu (default: one a core)"},
+        {0, "threads", "N", take_threads, &r->threads,
+         "threads of engine cpu (default: one for each core\nthat the process may use, or DPR_NUM_THREADS)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
-         "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens)"},
+         "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens);\n0: as "
+         "the policy says, 2^64-1: none"},
         {0, "input", "FILE", cli_text, &r->input, "read the problem from there, without --size (expression)"},
         {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
         {0, "trace", "FILE", cli_text, &r->trace,
