@@ -47,8 +47,8 @@ __device__ inline segment_range range_of(const dpr_segment_list &list, uint64_t 
     return {static_cast<uint64_t>(begin), begins.less(begin, end) ? static_cast<uint64_t>(end - begin) : 0};
 }
 
-/* The same of segments `segment`, segment + apart ..., of which those from number `segments` on are empty. All numbers
- * are in flight at once. */
+/* Reads the elements of N segments: `segment`, segment + apart, segment + 2 * apart ... Those from number `segments` on
+ * are empty. All loads are in flight at once. */
 template <class Number, unsigned N>
 __device__ void read_ranges_of(const dpr_segment_list &list, uint64_t segment, uint64_t apart, uint64_t segments,
                                segment_range (&r)[N]) {

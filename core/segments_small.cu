@@ -5,7 +5,8 @@
  *
  * In longer arrays, segments that are long for a block are cut into slices. The block that finishes a segment's last
  * slice combines the values of all of them in their order. How a segment is cut depends on lengths and on the launch
- * alone, so the bits of a result do not depend on timing. There are two ways to share slices, in kernels of their own:
+ * alone, so the bits of a result do not depend on timing. There are two ways to share slices; the second has two
+ * kernels:
  *
  * - If there are at most 32 segments, every warp reads all lengths, and blocks take slices by their numbers.
  * - Otherwise the block that meets a long segment lists its slices in scratch memory. A block that is done with its own
@@ -45,11 +46,10 @@ constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 51
 constexpr unsigned log_least_slice = 11;
 constexpr uint64_t most_slices = 256;
 
-/* The segments of a thread that are read at once where there are more segments than threads, if they have fewer
- * elements on average than the second number: an element of each is in flight. Registers have room for fewer large
- * accumulators. */
-constexpr unsigned segments_ahead = 4;
+/* If there are more segments than threads, and segments have fewer than most_of_short elements on average, a thread
+ * reads segments_ahead of them at once, or half as many if accumulators are large: registers have no room for more. */
 constexpr uint64_t most_of_short = 4;
+constexpr unsigned segments_ahead = 4;
 template <class M> constexpr unsigned at_once = sizeof(typename M::acc) > 8 ? segments_ahead / 2 : segments_ahead;
 
 /* How often a block looks for slices if its own segments are so short that others must be long. */
@@ -144,6 +144,10 @@ struct entry {
 constexpr unsigned most_longs = segments_ahead * most_of_groups;
 static_assert(most_longs >= small_threads);
 
+/* The most elements of a segment that count where missing ones are summed up. */
+constexpr unsigned most_counted = 1 << 20;
+static_assert(uint64_t{most_longs} * most_counted <= uint64_t{1} << 31, "the sum of a block fits an int");
+
 /* What the threads of a block share. */
 template <class M> struct small_shared {
     typename partial<M>::type of_warp[small_threads / 32];
@@ -169,7 +173,7 @@ __device__ int sum_of_lanes(int x) {
 
 /* ---- The kernel ---- */
 
-/* What a kernel is for: few segments; many; or so many that each thread has several. */
+/* What a kernel is for: few segments; many; or more than threads, and short (most_of_short). */
 enum class small_kind { few, many, many_short };
 
 /* The code is short: with cold caches, instructions are waited for, too. */
@@ -436,13 +440,14 @@ template <class M, small_kind Kind> class small_worker {
         return has_long && place == no_place;
     }
 
-    /* The segment with this number in a list of the block. */
+    /* The segment of number thread + k * blockDim.x among those of the block: that of the thread in round `round` + k.
+     * With one round k is 0, and a division is saved. */
     __device__ uint64_t segment_with(unsigned round, unsigned number) const {
         return rounds() == 1 ? segment_of(round, number) : segment_of(round + number / blockDim.x, number % blockDim.x);
     }
 
-    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. The thread's has
-     * this number among the segments of the block. */
+    /* Puts long segments where they belong: the list of slices, or those of warps or of the block. `number` is that of
+     * the thread's segment (segment_with()). */
     __device__ void sort_long(bool has_long, unsigned number, uint64_t segment, segment_range r) const {
         const bool is_cut = has_long && slices_of(r.count) > 1;
         bool by_block = has_long && r.count > longest_of_warp && !is_cut;
@@ -475,7 +480,7 @@ template <class M, small_kind Kind> class small_worker {
 
     /* The elements that a segment lacks. */
     __device__ int missing_in(uint64_t count) const {
-        return static_cast<int>(args.groups.ordinary) - static_cast<int>(min(count, uint64_t{1} << 20));
+        return static_cast<int>(args.groups.ordinary) - static_cast<int>(min(count, uint64_t{most_counted}));
     }
 
     /* Adds how many elements the block's segments lack. Then other blocks have long ones. */
@@ -541,7 +546,7 @@ template <class M, small_kind Kind> class small_worker {
         int lacks = 0;
 #pragma unroll
         for (unsigned k = 0; k < n; ++k) {
-            if (args.groups.ordinary > 0 && segment + k * apart < segments)
+            if (args.groups.ordinary > 0 && segment + k * apart < segments) /* otherwise none lacks any */
                 lacks += missing_in(r[k].count);
             if (r[k].count > longest_of_one) {
                 longs |= 1u << k;
@@ -672,10 +677,17 @@ template <class M, small_kind Kind> class small_worker {
             reduce(p);
     }
 
+    __device__ bool begin(unsigned round) {
+        if constexpr (Kind == small_kind::many_short)
+            return begin_rounds(round);
+        else
+            return begin_round(round);
+    }
+
     __device__ void reduce_many() {
 #pragma unroll 1
         for (unsigned round = 0; round * groups_of_grid() < segments; round += rounds()) {
-            if (!(Kind == small_kind::many_short ? begin_rounds(round) : begin_round(round)))
+            if (!begin(round))
                 continue;
             piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
 #pragma unroll 1

@@ -87,7 +87,7 @@ static void fill(scene *s) {
     EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
 }
 
-/* Makes offsets of at most `count` segments, as the elements suffice. Returns how many. */
+/* Makes offsets of `count` segments, or of as many as the elements suffice for. Returns how many. */
 static size_t make_offsets(scene *s, length_of *length, size_t count, dpr_dtype type) {
     const size_t size = dpr_dtype_size(type);
     uint64_t at = 0;

@@ -66,6 +66,9 @@ class Policies(unittest.TestCase):
                 ("lacks `DPR_POLICY int divide(", {"divide": None}),
                 ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
                 ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
+                ("divide() must return `int`",
+                 {"divide": "DPR_POLICY int64_t divide(const dpr::no_data &, const task &, dpr::children<wrong>, "
+                            "const dpr::team &) { return 0; }"}),
                 ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
                 ("lacks `DPR_POLICY result base(", {"base": None}),
                 ("lacks `DPR_POLICY result combine(", {"combine": None}),

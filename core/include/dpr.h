@@ -995,7 +995,7 @@ typedef struct dpr_recursion_options {
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits
                              for the work in the stream. The engine looks at the clock between calls of the policy's
-                             functions: on the CPU at least every 64 tasks of a thread, but not while it combines
+                             functions: on the CPU about every 64 tasks of a thread, but not while it combines
                              results of up to 256 levels. So the run may take somewhat longer. If a function does not
                              return on the GPU, the call gives up the kernels after 2 * max_seconds + 1 seconds, and
                              dpr_last_cuda_error() is cudaErrorNotReady: until the stream's work is done

@@ -26,8 +26,8 @@
 enum { TOO_MANY = -1, TOO_LONG = -2 };
 
 /* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
- * time; fewer if they take longer than LOOK seconds. If tasks become slow after quick ones, a thread without work asks
- * for a look that is late. */
+ * time, and up to 30 more that solve.h inlines; fewer if they take longer than LOOK seconds. If tasks become slow after
+ * quick ones, a thread without work asks for a look that is late. */
 enum { FUEL = 256, TIMED_FUEL = 64 };
 static const double LOOK = 1e-3;
 
@@ -228,7 +228,7 @@ static void look(thread *t, double now) {
     __atomic_store_n(&t->solver.asked, 0, __ATOMIC_RELAXED);
 }
 
-/* Asks the threads whose look is late for one. */
+/* Asks the threads whose look is late for one: also those that wait, which then begin with a look. */
 static void ask(crew *c, double now) {
     for (int i = 0; i < c->threads; i++) {
         thread *t = &c->thread[i];

@@ -141,8 +141,8 @@ template <class Result, template <class...> class Call, class... Arguments>
 constexpr bool gives<Result, Call, std::void_t<Call<Arguments...>>, Arguments...> =
     std::is_convertible_v<Call<Arguments...>, Result>;
 
-/* The type of a number of children: none that could have more than an int, because such a number would become another
- * one. */
+/* The type of a number of children: an integer no wider than an int. A wider number could become a valid one when it is
+ * converted; an unsigned one becomes negative at worst, which is an error. */
 template <class T> constexpr bool is_count = std::is_integral_v<T> && sizeof(T) <= sizeof(int);
 template <class P, class Void, class... More> constexpr bool gives_count = false;
 template <class P, class... More>
@@ -238,6 +238,7 @@ template <class P> constexpr bool check() {
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
                                      "dpr::children<policy>)`: writes the children and returns how many");
+        static_assert(!gives<int, divided, void, P, team> || team_divides<P>, "divide() must return `int`");
         static_assert(team_bytes<P> <= 32768, "`team_bytes` may be 32768 at most");
         static_assert(has_base<P>, "the policy lacks `DPR_POLICY result base(const data &, const task &)`: solves a "
                                    "task that is not divided");

@@ -3,8 +3,9 @@
 #ifndef DPR_HOST_CPU_CORES_H
 #define DPR_HOST_CPU_CORES_H
 
-/* Number of threads of cpu.threads: DPR_NUM_THREADS if it is a positive integer, otherwise one for each core that this
- * process may use, but no more than the processors of its control group's CPU quota. From 1 to DPR_THREADS_MAX. */
+/* Number of threads of cpu.threads and of the recursions' engine cpu: DPR_NUM_THREADS if it is a positive integer,
+ * otherwise one for each core that this process may use, but no more than the processors of its control group's CPU
+ * quota. From 1 to DPR_THREADS_MAX. */
 int dpr_cores_threads(void);
 
 /* Number of physical cores that this process may use. At least 1. The process's cpuset is read once. */

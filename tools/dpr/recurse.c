@@ -109,7 +109,7 @@ static int parse(int argc, char **argv, request *r, int *first) {
          "threads of engine cpu (default: one for each core\nthat the process may use, or DPR_NUM_THREADS)"},
         {0, "cutoff", "N", cli_count, &r->cutoff,
          "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens);\n0: as "
-         "the policy says, 2^64-1: none"},
+         "the policy says, 18446744073709551615: none"},
         {0, "input", "FILE", cli_text, &r->input, "read the problem from there, without --size (expression)"},
         {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
         {0, "trace", "FILE", cli_text, &r->trace,
