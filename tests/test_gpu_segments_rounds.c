@@ -58,7 +58,7 @@ static void open_scene(scene *s) {
     s->in = malloc((size_t)MOST_ELEMENTS * MOST_BYTES);
     s->known = malloc((size_t)MOST_SEGMENTS * MOST_BYTES);
     s->got = malloc((size_t)MOST_SEGMENTS * MOST_BYTES);
-    s->numbers = malloc((MOST_SEGMENTS + 1) * sizeof(int64_t));
+    s->numbers = calloc(MOST_SEGMENTS + 1, dpr_dtype_size(DPR_I64));
     s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, (size_t)MOST_ELEMENTS * MOST_BYTES);
     s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, (size_t)MOST_SEGMENTS * MOST_BYTES);
     s->numbers_device = gpu_alloc(DPR_MEMORY_DEVICE, (MOST_SEGMENTS + 1) * sizeof(int64_t));
