@@ -331,6 +331,11 @@ struct slow {
     }
 };
 
+struct without_cutoff {
+    static constexpr uint64_t cutoff = DPR_NO_CUTOFF;
+};
+static_assert(dpr::recursion::cutoff_of<without_cutoff> == 0, "means in a policy what it means in options");
+
 } // namespace
 
 DPR_RECURSION(tree, tree)
