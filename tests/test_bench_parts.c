@@ -459,7 +459,8 @@ static int write_bench(FILE *f, const void *what, report_format format) {
 
 /* Three sizes, at the first of which one strategy is wrong and the other fails. */
 static bench_results some_results(void) {
-    bench_results r = {.device = {.ordinal = 0, .name = "Test device"}, .commit = "abc123", .rule = {0.01, 7, 500, 60}};
+    bench_results r = {
+        .device = {.name = "Test device", .memory = DPR_MEMORY_DEVICE}, .commit = "abc123", .rule = {0.01, 7, 500, 60}};
     const bench_row rows[] = {row("a", 1000, 2),   row("b", 1000, 1),        row("a", 2048, 1),
                               row("b", 2048, 1.5), row("a", 1 << 20, 12.34), row("b", 1 << 20, 10)};
     for (size_t i = 0; i < LENGTH(rows); i++)
@@ -501,11 +502,29 @@ TEST(BenchReport, tables) {
 TEST(BenchReport, csv) {
     static const char *const parts[] = {
         "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
-        "gb_per_s,ok,chosen,settled,doubtful,block\n",
-        "\na,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,339.895,1,0,1,1,64\n",
-        "\nb,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0,0\n", NULL};
+        "gb_per_s,ok,chosen,settled,doubtful,block,memory\n",
+        "\na,sum,f32,1048576,graph,cold,7,0,12.34,12.34,12.34,0,339.895,1,0,1,1,64,device\n",
+        "\nb,sum,f32,1000,graph,cold,7,0,,,,,,0,1,1,0,0,device\n", NULL};
     bench_results r = some_results();
     check_report(write_bench, &r, REPORT_CSV, parts);
+    results_free(&r);
+}
+
+TEST(BenchReport, memory_of_another_kind_is_named) {
+    static const char *const tables[] =
+        {"sum of f32, calls in a graph, cold cache, pinned memory, 64 threads a block where that can be chosen:\n",
+         "(sum of f32, graph, cold, pinned memory, 2^11 elements: b ", NULL},
+                             *const csv[] = {",1,0,1,1,64,pinned\n", NULL};
+    bench_results r = some_results();
+    for (size_t i = 0; i < r.row_count; i++)
+        r.rows[i].at.memory = DPR_MEMORY_PINNED;
+    check_report(write_bench, &r, REPORT_TABLE, tables);
+    check_report(write_bench, &r, REPORT_CSV, csv);
+    cJSON *document = report_json_of(write_bench, &r);
+    EXPECT_EQ_STR("pinned", member_of(document, "rows.0.memory")->valuestring);
+    EXPECT_EQ_STR("pinned", member_of(document, "regret.0.memory")->valuestring);
+    EXPECT_TRUE(member_of(document, "left_out.0.memory") == NULL);
+    cJSON_Delete(document);
     results_free(&r);
 }
 

@@ -60,7 +60,7 @@ static void set_up(void *state) {
     engine *e = state;
     for (size_t i = 0; i < BLOCK; i++)
         e->block[i] = (unsigned char)(i + 1);
-    ASSERT_THAT(bench_timer_create(DPR_DEVICE_CPU, POOL, &e->timer, e->why) == 0, "%s", e->why);
+    ASSERT_THAT(bench_timer_create(DPR_DEVICE_CPU, DPR_MEMORY_AUTO, POOL, &e->timer, e->why) == 0, "%s", e->why);
     ASSERT_THAT(bench_fill(e->timer, e->block, BLOCK, e->why) == 0, "%s", e->why);
 }
 

@@ -6,7 +6,7 @@
 #include "reports.h"
 #include "support.h"
 
-static const bench_case sum_f32 = {{1, {DPR_SUM}}, DPR_F32, BENCH_GRAPH, BENCH_COLD, 1, NULL};
+static const bench_case sum_f32 = {{1, {DPR_SUM}}, DPR_F32, BENCH_GRAPH, BENCH_COLD, DPR_MEMORY_AUTO, 1, NULL};
 
 static bench_case at(bench_case like, uint64_t count) {
     like.count = count;
@@ -52,7 +52,8 @@ static peers_results some_results(void) {
     peers_results r = {.common = no_results(), .cub = "3.0.1"};
     add_pair(&r.common, sum_f32, 1 << 13, 1.5);
     add_pair(&r.common, sum_f32, 5000, 1.25);
-    add_pair(&r.common, (bench_case){{1, {DPR_MAX}}, DPR_F32, BENCH_STREAM, BENCH_COLD, 0, NULL}, 64, 3);
+    add_pair(&r.common, (bench_case){{1, {DPR_MAX}}, DPR_F32, BENCH_STREAM, BENCH_COLD, DPR_MEMORY_AUTO, 0, NULL}, 64,
+             3);
     const bench_case where = at(sum_f32, 1 << 13);
     bench_omission *o = results_add_omission(&r.common);
     *o = (bench_omission){where, "too \"large\""};

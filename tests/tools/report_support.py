@@ -31,7 +31,7 @@ def document(rows, **more):
 
 def hostile_documents(text):
     """Documents of each kind with the text wherever there can be text."""
-    rows = [{**row(text, n), "op": text, "dtype": text, "mode": text, "cache": text, "subject": text, "text": text,
+    rows = [{**row(text, n), "op": text, "dtype": text, "mode": text, "cache": text, "memory": text, "subject": text, "text": text,
              "limited_by": text, "chosen": True, "share": 0.5, "ratio": 2} for n in (1, 1024, 4096)]
     shaped = [{**r, "segments": text} for r in rows]
     regret = [{**rows[0], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 7},

@@ -81,6 +81,16 @@ class Verdicts(CompareTest):
         self.assertEqual(summary["worst"]["name"], "b, sum of f32, 2^20 elements, blocking, cold")
         self.assertEqual(summary["worst"]["verdict"], "slower")
 
+    def test_other_memory_is_another_row(self):
+        old = document(row(us=100), row(us=300, memory="pinned"))
+        new = document(row(us=300, memory="pinned"), row(us=100, memory="managed"))
+        report = self.compare(old, new)
+        self.assertEqual([(r["memory"], r["verdict"]) for r in report["rows"]], [("pinned", "same")])
+        self.assertEqual(["memory" in r for r in report["only_in_old"]], [False])
+        self.assertEqual([r["memory"] for r in report["only_in_new"]], ["managed"])
+        self.assertEqual(report["summary"]["worst"]["name"],
+                         "cpu.simd, sum of f32, 2^20 elements, blocking, cold, pinned memory")
+
     def test_the_planners_choice(self):
         old = document(row("a", chosen=True), row("b", 200, chosen=False))
         new = document(row("a", chosen=False), row("b", 200, chosen=True))

@@ -273,6 +273,8 @@ class Hostile(Report):
         gpu = {"name": "a GPU", "kind": "gpu"}
         block = [row("basic.tree", block=256, depth=3)]
         self.assertEqual(self.commands(document([row()])), [f"dpr bench -d cpu {common} -n 2^10 -s cpu.simd {tail}"])
+        self.assertEqual(self.commands(document([row(memory="pinned")], device=gpu)),
+                         [f"dpr bench {common} -n 2^10 -s cpu.simd -m blocking -c cold --memory pinned -a 1% -b 60s -f json"])
         self.assertEqual(self.commands(document(shapes, device=gpu)),
                          [f"dpr bench --axes Nx16:1,NxN:0,8x8:1 {common} -n 2^10,2^12 {tail}"])
         self.assertEqual(self.commands(document(shapes[2:3], device=gpu)),

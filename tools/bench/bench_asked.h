@@ -42,9 +42,10 @@ typedef struct bench_asked {
     int depth;            /* nested launches below each other, at most; 0: as many as the device is known to take */
     axis_counts pools;    /* sizes of the pool of pending launches, ASKED_POOLS at most; n is 0: the default */
     int device;
-    int block;       /* threads a block, of strategies that let it be chosen; 0: their own choice */
-    double budget;   /* seconds */
-    double accuracy; /* of medians, a fraction */
+    dpr_memory memory; /* of arrays: DPR_MEMORY_AUTO, or another than the device's usual kind; of dpr bench alone */
+    int block;         /* threads a block, of strategies that let it be chosen; 0: their own choice */
+    double budget;     /* seconds */
+    double accuracy;   /* of medians, a fraction */
     const char *commit;
     int quiet;                         /* 1: no live line and no notes */
     outfile *file;                     /* kept up to date */

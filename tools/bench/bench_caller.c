@@ -11,6 +11,7 @@ bench_caller caller_at(dpr_ctx *ctx, const bench_case *at, const char *strategy)
                       .ops = at->ops,
                       .dtype = at->dtype,
                       .count = (size_t)at->count,
+                      .memory = at->memory,
                       .options = DPR_OPTIONS_INIT,
                       .launch = DPR_LAUNCH_OPTIONS_INIT};
     c.options.strategy = strategy;
@@ -34,6 +35,7 @@ dpr_problem caller_problem(bench_caller *c) {
                          .op = c->ops.at[0],
                          .dtype = c->dtype,
                          .count = c->count,
+                         .memory = c->memory,
                          .options = options_of(c),
                          .ops = is_set ? c->ops.at : NULL,
                          .op_count = is_set ? (size_t)c->ops.n : 0};
@@ -51,6 +53,26 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
     else
         dpr_plan_destroy(plan);
     return DPR_OK;
+}
+
+/* A GPU's calls that block have wisdom of their own, and the CPU runs those that read pinned memory. */
+static dpr_status decide(bench_caller *c) {
+    const dpr_problem problem = caller_problem(c);
+    dpr_decision *decision = NULL;
+    dpr_step step = DPR_STEP_INIT;
+    dpr_status status = dpr_decision_create(dpr_ctx_machine(c->ctx), &problem, &decision);
+    if (status == DPR_OK)
+        status = dpr_decision_step(decision, c->count, &step);
+    if (status == DPR_OK)
+        c->strategy = dpr_strategy_name((size_t)step.strategy);
+    dpr_decision_destroy(decision);
+    return status;
+}
+
+dpr_status caller_choose(bench_caller *c, bench_mode mode) {
+    const int on_gpu = dpr_ctx_device(c->ctx) != DPR_DEVICE_CPU;
+    /* A decision is for any count; a plan tells of operations that have no result for no elements. */
+    return mode == BENCH_BLOCKING && on_gpu && c->count > 0 ? decide(c) : caller_plan(c, NULL);
 }
 
 dpr_status caller_run(const bench_caller *c, dpr_plan *plan, const void *in, void *out, dpr_stream stream) {

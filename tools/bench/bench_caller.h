@@ -16,6 +16,7 @@ typedef struct bench_caller {
     bench_ops ops;
     dpr_dtype dtype;
     size_t count;
+    dpr_memory memory;        /* of the array */
     const shape_array *array; /* with many results, all in one call; NULL: one array with one result */
     dpr_options options;
     dpr_launch_options launch; /* goes with `options` */
@@ -41,6 +42,9 @@ void caller_set_block(bench_caller *c, int block);
 /* Plans the caller's calls and sets its strategy. The plan is for the caller of this function to destroy; NULL: none is
  * wanted. DPR_OK, or an error of dpr_plan_create(). */
 dpr_status caller_plan(bench_caller *c, dpr_plan **out);
+
+/* Sets the caller's strategy to the one that runs calls of this mode. DPR_OK, or the error of such calls. */
+dpr_status caller_choose(bench_caller *c, bench_mode mode);
 
 /* The problem that the caller's calls solve; it lives as long as the caller. */
 dpr_problem caller_problem(bench_caller *c);

@@ -73,9 +73,9 @@ compare_ratio compare_times(const compare_time *old, const compare_time *new, co
 
 /* What tells a row from others. Properties of the kernel are not here, because a build may change them; bytes and
  * results are, because they tell arrays with many results from others of one name. */
-static const char *const identity_keys[] = {"subject", "strategy", "engine",  "recursion", "size", "segments",
-                                            "axes",    "op",       "dtype",   "count",     "mode", "cache",
-                                            "block",   "depth",    "results", "bytes"};
+static const char *const identity_keys[] = {"subject", "strategy", "engine", "recursion", "size", "segments",
+                                            "axes",    "op",       "dtype",  "count",     "mode", "cache",
+                                            "memory",  "block",    "depth",  "results",   "bytes"};
 enum { IDENTITY_KEYS = sizeof identity_keys / sizeof *identity_keys, IDENTITY_TEXT = 128 };
 
 static const cJSON *member(const cJSON *object, const char *key) {
@@ -331,6 +331,7 @@ const char *compare_name(const compare_row *row, char text[COMPARE_NAME]) {
     append(text, of, ", ", "bytes", " bytes");
     append(text, of, ", ", "mode", "");
     append(text, of, ", ", "cache", "");
+    append(text, of, ", ", "memory", " memory");
     append(text, of, ", block ", "block", "");
     append(text, of, ", depth ", "depth", "");
     return text;

@@ -177,7 +177,8 @@ static const report_column identities[] = {
     {"name", "strategy", UNIT_LEFT},     {"recursion", "recursion", UNIT_LEFT}, {"size", "size", UNIT_NONE},
     {"segments", "segments", UNIT_LEFT}, {"axes", "axes", UNIT_LEFT},           {"op", "op", UNIT_LEFT},
     {"dtype", "type", UNIT_LEFT},        {"mode", "mode", UNIT_LEFT},           {"cache", "cache", UNIT_LEFT},
-    {"block", "block", UNIT_NONE},       {"depth", "depth", UNIT_NONE},         {"count", "elements", UNIT_ELEMENTS}};
+    {"memory", "memory", UNIT_LEFT},     {"block", "block", UNIT_NONE},         {"depth", "depth", UNIT_NONE},
+    {"count", "elements", UNIT_ELEMENTS}};
 enum { IDENTITIES = sizeof identities / sizeof *identities };
 
 static const report_column times[] = {{"old", "OLD us", UNIT_NONE},

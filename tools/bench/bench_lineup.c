@@ -135,7 +135,7 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 
 /* A sum of F32 keeps no device from reading 1 GiB. Where memory is short, half of what there is room for. */
 static bench_case read_case(int device) {
-    const size_t most = bench_pool_most(device) / 2, gib = (size_t)1 << 30;
+    const size_t most = bench_pool_most(device, DPR_MEMORY_AUTO) / 2, gib = (size_t)1 << 30;
     return (bench_case){.ops = ops_of(DPR_SUM),
                         .dtype = DPR_F32,
                         .mode = BENCH_GRAPH,

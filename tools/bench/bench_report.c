@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli.h"
 #include "cli_json.h"
 #include "figures.h"
 
@@ -47,6 +48,7 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"hot", "all calls read one buffer that was read just before"},
         {"interval", "low_us to high_us is a confidence interval of the median, 95 %"},
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
+        {"memory", "where the array lies; without it, in device memory, or for the CPU in pageable memory"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
         {"visit", "number of the measurement that the row is of: 1, or 2 to 4 if its case was measured again, because "
                   "samples scattered"},
@@ -89,6 +91,8 @@ void bench_json_case(cJSON *object, const bench_case *at) {
         cJSON_AddStringToObject(object, shape_key(at), at->shape->name);
     report_add(object, "op=%s dtype=%s count=%lu mode=%s cache=%s", ops_name(&at->ops, ops), dpr_dtype_name(at->dtype),
                at->count, bench_mode_name(at->mode), bench_cache_name(at->cache));
+    if (at->memory != DPR_MEMORY_AUTO)
+        cJSON_AddStringToObject(object, "memory", cli_memory_name(at->memory));
 }
 
 void bench_json_times(cJSON *object, const bench_summary *us) {
@@ -109,6 +113,8 @@ static const char *marked(char text[32], const bench_results *r, const bench_row
 void bench_json_row(const report_out *out, cJSON *object, const bench_results *r, const bench_row *row) {
     char text[32];
     bench_json_case(object, &row->at);
+    if (out->format == REPORT_CSV && row->at.memory == DPR_MEMORY_AUTO)
+        cJSON_AddStringToObject(object, "memory", cli_memory_name(r->device.memory));
     if (row->block || out->format == REPORT_CSV)
         cJSON_AddNumberToObject(object, "block", row->block);
     report_add(object, "samples=%d calls=%d visit=%d", row->us.n, row->calls, row->visit);
@@ -138,14 +144,15 @@ void bench_report_case(report_out *out, const bench_case *at, int sized, int blo
     static const char *const calls[] = {[BENCH_GRAPH] = "calls in a graph",
                                         [BENCH_STREAM] = "calls into a stream",
                                         [BENCH_BLOCKING] = "blocking calls"};
-    char size[96] = "", threads[64] = "", count[32], bytes[32], ops[OPS_TEXT];
+    char size[96] = "", threads[64] = "", count[32], bytes[32], ops[OPS_TEXT], memory[RESULTS_MEMORY];
     if (sized)
         snprintf(size, sizeof size, "%s elements (%s), ", figure_elements(at->count, count),
                  figure_bytes(at->count * dpr_dtype_size(at->dtype), bytes));
     if (block)
         snprintf(threads, sizeof threads, ", %d threads a block where that can be chosen", block);
-    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s", size, ops_name(&at->ops, ops),
-                dpr_dtype_name(at->dtype), calls[at->mode], bench_cache_name(at->cache), threads, more);
+    report_text(out, REPORT_HEADING, "%s%s of %s, %s, %s cache%s%s%s", size, ops_name(&at->ops, ops),
+                dpr_dtype_name(at->dtype), calls[at->mode], bench_cache_name(at->cache), results_memory(at, memory),
+                threads, more);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------- */
@@ -373,7 +380,7 @@ static void write_regrets(report_out *out, const bench_results *r) {
 
 int bench_write(FILE *f, const bench_results *r, report_format format) {
     static const char csv[] = "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
-                              "gb_per_s,ok,chosen,settled,doubtful,block";
+                              "gb_per_s,ok,chosen,settled,doubtful,block,memory";
     static const char csv_of_many[] =
         "strategy,op,dtype,segments,axes,count,results,bytes,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
         "gb_per_s,over_floor,ok,chosen,settled,doubtful";

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "figures.h"
 
 /* Room for one more item of `size` bytes. There is always room for a power of two of them. NULL when out of memory. */
@@ -40,18 +41,27 @@ void results_free(bench_results *r) {
 
 /* Whether the two cases differ in nothing but the count and the shape. */
 static int is_alike(const bench_case *a, const bench_case *b) {
-    return ops_same(&a->ops, &b->ops) && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache;
+    return ops_same(&a->ops, &b->ops) && a->dtype == b->dtype && a->mode == b->mode && a->cache == b->cache
+           && a->memory == b->memory;
 }
 
 int results_same_case(const bench_case *a, const bench_case *b) {
     return is_alike(a, b) && a->count == b->count && a->shape == b->shape;
 }
 
+const char *results_memory(const bench_case *at, char text[RESULTS_MEMORY]) {
+    text[0] = 0;
+    if (at->memory != DPR_MEMORY_AUTO)
+        snprintf(text, RESULTS_MEMORY, ", %s memory", cli_memory_name(at->memory));
+    return text;
+}
+
 const char *results_name(const bench_case *at, char text[RESULTS_TEXT]) {
-    char count[32], ops[OPS_TEXT];
-    snprintf(text, RESULTS_TEXT, "%s of %s, %s%s%s, %s, %s elements", ops_name(&at->ops, ops),
+    char count[32], ops[OPS_TEXT], memory[RESULTS_MEMORY];
+    snprintf(text, RESULTS_TEXT, "%s of %s, %s%s%s, %s%s, %s elements", ops_name(&at->ops, ops),
              dpr_dtype_name(at->dtype), at->shape ? at->shape->name : "", at->shape ? ", " : "",
-             bench_mode_name(at->mode), bench_cache_name(at->cache), figure_elements(at->count, count));
+             bench_mode_name(at->mode), bench_cache_name(at->cache), results_memory(at, memory),
+             figure_elements(at->count, count));
     return text;
 }
 

@@ -12,6 +12,7 @@ typedef struct bench_case {
     dpr_dtype dtype;
     bench_mode mode;
     bench_cache cache;
+    dpr_memory memory; /* of the array; DPR_MEMORY_AUTO: the GPU's own, or pageable memory for the CPU */
     uint64_t count;
     const bench_shape *shape; /* NULL: one array with one result */
 } bench_case;
@@ -81,6 +82,10 @@ void results_free(bench_results *r);
 
 /* Whether two cases are the same. */
 int results_same_case(const bench_case *a, const bench_case *b);
+
+/* ", pinned memory"; "" for a case whose array lies where it usually does. The text is returned. */
+enum { RESULTS_MEMORY = 32 };
+const char *results_memory(const bench_case *at, char text[RESULTS_MEMORY]);
 
 /* Names the case; says of a row which call failed or was wrong, "" if none was. The text is returned. */
 enum { RESULTS_TEXT = 512 };

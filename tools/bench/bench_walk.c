@@ -138,7 +138,7 @@ int walk_choose(bench_walk *w, char why[BENCH_WHY]) {
     w->choice = CALLER_PLANNER;
     if (w->at.shape)
         return 0;
-    if (caller_plan(&choice, NULL) != DPR_OK)
+    if (caller_choose(&choice, w->at.mode) != DPR_OK)
         return take_reason(why);
     w->choice = choice.strategy;
     return 0;
@@ -180,7 +180,7 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
         caller_set_block(c, w->asked->block);
         c->launch.max_depth = w->asked->depth;
     }
-    if (caller_plan(c, NULL) != DPR_OK) {
+    if (caller_choose(c, w->at.mode) != DPR_OK) {
         (void)take_reason(why);
         return NULL;
     }
@@ -359,6 +359,7 @@ static int go_to(bench_walk *w, size_t i) {
     const bench_asked *a = w->asked;
     bench_case *at = &w->at;
     const int count = take_digit(&i, a->counts.n), shapes = shape_count(a);
+    at->memory = a->memory;
     const int shape = take_digit(&i, shapes ? shapes : 1);
     at->count = a->counts.at[count];
     at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
@@ -433,7 +434,7 @@ const char *walk_why_no_gpu(void) {
 
 size_t walk_largest(bench_walk *w) {
     size_t largest = 0;
-    w->most = bench_pool_most(dpr_ctx_device(w->ctx)) / KNOWN_BLOCK * KNOWN_BLOCK;
+    w->most = bench_pool_most(dpr_ctx_device(w->ctx), w->asked->memory) / KNOWN_BLOCK * KNOWN_BLOCK;
     w->cases = 0;
     for (size_t next = 0; next_case(w, &next); w->cases++) {
         const size_t bytes = saturating_bytes(w, &w->at);
@@ -447,10 +448,12 @@ size_t walk_cases(bench_walk *w) {
     return w->cases;
 }
 
-/* Room for the largest array in whole blocks, on a GPU twice, and for small ones. */
+/* Room for the largest array in whole blocks, on a GPU twice, and for small ones; in pinned memory, which takes long to
+ * take and to fill, for as many of these as on the CPU. */
 static size_t wanted_pool(bench_walk *w) {
     const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
-    const size_t enough = bench_pool_enough(on_gpu, (size_t)machine_value(dpr_ctx_machine(w->cpu), "cpu.cache_bytes"));
+    const size_t cache = (size_t)machine_value(dpr_ctx_machine(w->cpu), "cpu.cache_bytes");
+    const size_t enough = bench_pool_enough(on_gpu && w->asked->memory != DPR_MEMORY_PINNED, cache);
     const size_t blocks = (walk_largest(w) + KNOWN_BLOCK - 1) / KNOWN_BLOCK;
     const size_t largest = blocks * KNOWN_BLOCK * (on_gpu ? 2 : 1);
     return largest > enough ? largest : enough;
@@ -485,7 +488,7 @@ int walk_run(bench_walk *w) {
     const size_t pool = wanted_pool(w);
     if (w->cases == 0)
         return cli_usage("no operation that is asked for has a meaning for a type that is");
-    if (bench_timer_create(dpr_ctx_device(w->ctx), pool, &w->timer, why) != 0)
+    if (bench_timer_create(dpr_ctx_device(w->ctx), w->asked->memory, pool, &w->timer, why) != 0)
         return cli_error("%s", why);
     w->results->device = *bench_timer_device(w->timer);
     w->began = seconds_now();

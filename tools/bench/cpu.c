@@ -1,19 +1,18 @@
-/* The CPU as a device of the timing engine. Caches are filled by reading on all cores, so that none of them has the
- * buffers' lines in a cache of its own. */
+/* The CPU as a device of the timing engine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "available.h"
 #include "backend.h"
+#include "host_cache.h"
 
 /* Where the rotation of buffers starts anew. */
 #define AFRESH (SIZE_MAX / 2)
 
 typedef struct cpu {
-    dpr_ctx *ctx; /* for reading */
-    unsigned char *pool, *other;
-    size_t other_bytes, other_made;
+    host_cache cache;
+    unsigned char *pool;
     const unsigned char *block; /* what the pool holds, again and again */
     size_t block_bytes;
     size_t *made;  /* of each repetition, bytes from its begin on that are there */
@@ -24,35 +23,24 @@ static void cpu_close(void *state) {
     cpu *c = state;
     if (!c)
         return;
-    dpr_ctx_destroy(c->ctx);
+    host_cache_close(&c->cache);
     free(c->pool);
-    free(c->other);
     free(c->made);
     free(c);
 }
 
-/* Bytes of the memory that fills caches. */
-static size_t other_bytes(const bench_device *d) {
-    return bench_aligned(2 * (size_t)d->cache_bytes);
-}
-
 static size_t cpu_most(const bench_device *d) {
-    const size_t available = (size_t)memory_available() / 5 * 4, other = other_bytes(d);
+    const size_t available = (size_t)memory_available() / 5 * 4, other = host_cache_needs(d->cache_bytes);
     return available > other ? available - other : 0;
 }
 
 static bench_status cpu_open(bench_device *d, void **state, char *why) {
     cpu *c = calloc(1, sizeof *c);
-    if (!c || dpr_ctx_create(d->ordinal, &c->ctx) != DPR_OK) {
-        snprintf(why, BENCH_WHY, "%s", c ? dpr_last_error() : "no host memory for a timer");
-        cpu_close(c);
-        return BENCH_BROKEN;
-    }
-    c->other_bytes = other_bytes(d);
-    c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
-    c->other = aligned_alloc(BENCH_ALIGNMENT, c->other_bytes);
-    if (!c->pool || !c->other) {
-        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", d->pool_bytes + c->other_bytes);
+    if (c && host_cache_open(d->cache_bytes, &c->cache) == 0)
+        c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
+    if (!c || !c->pool) {
+        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data",
+                 d->pool_bytes + host_cache_needs(d->cache_bytes));
         cpu_close(c);
         return BENCH_BROKEN;
     }
@@ -69,15 +57,6 @@ static bench_status cpu_fill(void *state, const void *block, size_t block_bytes,
     if (!c->made)
         snprintf(why, BENCH_WHY, "no host memory for a pool");
     return c->made ? BENCH_GOOD : BENCH_BROKEN;
-}
-
-/* Makes the next piece of the memory that fills caches. 0 if there is none. */
-static int make_other(cpu *c) {
-    enum { PIECE = 1 << 20 };
-    const size_t left = c->other_bytes - c->other_made, piece = left < PIECE ? left : PIECE;
-    memset(c->other + c->other_made, 0, piece);
-    c->other_made += piece;
-    return piece > 0;
 }
 
 /* Makes the first `bytes` of repetition i. */
@@ -97,17 +76,17 @@ static bench_status stopped_at(size_t done, size_t all, char *why) {
 static bench_status cpu_make(void *state, const bench_layout *layout, size_t bytes, const bench_watch *watch,
                              char *why) {
     cpu *c = state;
-    const size_t all = c->other_bytes + layout->read * bytes;
+    const size_t all = c->cache.bytes + layout->read * bytes;
     c->cursor = AFRESH;
-    while (make_other(c))
+    while (host_cache_make(&c->cache))
         if (!bench_goes_on(watch))
-            return stopped_at(c->other_made, all, why);
+            return stopped_at(c->cache.made, all, why);
     for (size_t i = 0; i < layout->read; i++)
         for (size_t done = 0; done < bytes; done += c->block_bytes) {
             const size_t left = bytes - done;
             make_block(c, (i * layout->stride + done) / c->block_bytes, left < c->block_bytes ? left : c->block_bytes);
             if (!bench_goes_on(watch))
-                return stopped_at(c->other_bytes + i * bytes + done, all, why);
+                return stopped_at(c->cache.bytes + i * bytes + done, all, why);
         }
     return BENCH_GOOD;
 }
@@ -120,13 +99,7 @@ static bench_status cpu_put(void *state, size_t at, const void *from, size_t byt
 
 /* Fills the caches. *seconds is how long that took. */
 static bench_status read_other(cpu *c, double *seconds, char *why) {
-    int64_t sum;
-    while (make_other(c)) {} /* pages that were never written are one page of zeros, which stays in the cache */
-    const double begin = seconds_now();
-    const dpr_status status =
-        dpr_reduce_ex(c->ctx, c->other, &sum, c->other_bytes / sizeof(int32_t), DPR_I32, DPR_SUM, NULL);
-    *seconds = seconds_now() - begin;
-    if (status == DPR_OK)
+    if (host_cache_fill(&c->cache, seconds) == DPR_OK)
         return BENCH_GOOD;
     snprintf(why, BENCH_WHY, "the caches cannot be filled: %s", dpr_last_error());
     return BENCH_BROKEN;
@@ -195,7 +168,7 @@ static bench_status cpu_look(void *state, bench_reference *out, char *why) {
     if (read_other(c, &seconds, why) != BENCH_GOOD)
         return BENCH_BROKEN;
     c->cursor = AFRESH;
-    *out = (bench_reference){chain_mhz(), 1e-9 * (double)c->other_bytes / seconds};
+    *out = (bench_reference){chain_mhz(), 1e-9 * (double)c->cache.bytes / seconds};
     return BENCH_GOOD;
 }
 

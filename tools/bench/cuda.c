@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "backend.h"
+#include "host_cache.h"
 #include "kernels.h"
 
 /* For what must stay in flight while the host launches: reads of `other`, or replays. */
@@ -14,7 +15,9 @@ static const size_t mib = (size_t)1 << 20;
 typedef struct gpu {
     cudaStream_t stream;
     cudaEvent_t begin, end;
+    dpr_memory memory; /* of the pool */
     unsigned char *pool;
+    host_cache host;      /* if the pool is pinned; otherwise all 0 */
     unsigned char *other; /* zeros, several times L2 */
     size_t other_bytes;
     unsigned char *results;  /* BENCH_CALLS of them */
@@ -55,7 +58,7 @@ static void cuda_close(void *state) {
     gpu *g = state;
     if (!g)
         return;
-    (void)cudaFree(g->pool);
+    (void)(g->memory == DPR_MEMORY_PINNED ? cudaFreeHost(g->pool) : cudaFree(g->pool));
     (void)cudaFree(g->other);
     (void)cudaFree(g->results);
     (void)cudaFree(g->ticks);
@@ -67,6 +70,7 @@ static void cuda_close(void *state) {
     if (g->stream)
         (void)cudaStreamDestroy(g->stream);
     (void)cudaGetLastError();
+    host_cache_close(&g->host);
     free(g);
 }
 
@@ -85,18 +89,28 @@ static cudaError_t share_memory(const bench_device *d, size_t *other, size_t *mo
     return error;
 }
 
+/* Pinned memory is taken from all programs, so a pool leaves half of what they have. */
 static size_t cuda_most(const bench_device *d) {
     size_t other, most;
+    if (d->memory == DPR_MEMORY_PINNED)
+        return (size_t)memory_available() / 2;
     if (share_memory(d, &other, &most) == cudaSuccess)
         return most;
     (void)cudaGetLastError();
     return 0;
 }
 
+static cudaError_t take(dpr_memory memory, void **out, size_t bytes) {
+    if (memory == DPR_MEMORY_PINNED)
+        return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+    return memory == DPR_MEMORY_MANAGED ? cudaMallocManaged(out, bytes, cudaMemAttachGlobal) : cudaMalloc(out, bytes);
+}
+
 /* Memory that another program takes in the meantime, or that is in pieces, makes the pool smaller. */
 static cudaError_t allocate_pool(gpu *g, size_t *bytes) {
     cudaError_t error;
-    while ((error = cudaMalloc((void **)&g->pool, *bytes)) == cudaErrorMemoryAllocation && *bytes > BENCH_LEAST_POOL) {
+    while ((error = take(g->memory, (void **)&g->pool, *bytes)) == cudaErrorMemoryAllocation
+           && *bytes > BENCH_LEAST_POOL) {
         (void)cudaGetLastError();
         *bytes = bench_aligned(*bytes / 2 > BENCH_LEAST_POOL ? *bytes / 2 : BENCH_LEAST_POOL);
     }
@@ -148,7 +162,11 @@ static bench_status cuda_open(bench_device *d, void **state, char *why) {
         return BENCH_BROKEN;
     }
     g->lead = 1;
-    prepare(g, d, &t);
+    g->memory = d->memory;
+    if (d->memory == DPR_MEMORY_PINNED && host_cache_open(d->host_cache_bytes, &g->host) != 0)
+        t = (trouble){cudaErrorMemoryAllocation, "host memory to fill caches from"};
+    else
+        prepare(g, d, &t);
     if (t.error != cudaSuccess) {
         (void)blame(t.error, t.what, why);
         cuda_close(g);
@@ -163,10 +181,10 @@ static bench_status cuda_open(bench_device *d, void **state, char *why) {
 /* What is there is doubled until all is full. */
 static bench_status cuda_fill(void *state, const void *block, size_t block_bytes, size_t bytes, char *why) {
     const gpu *g = state;
-    cudaError_t error = cudaMemcpyAsync(g->pool, block, block_bytes, cudaMemcpyHostToDevice, g->stream);
+    cudaError_t error = cudaMemcpyAsync(g->pool, block, block_bytes, cudaMemcpyDefault, g->stream);
     for (size_t done = block_bytes; done < bytes && error == cudaSuccess; done *= 2) {
         const size_t more = done < bytes - done ? done : bytes - done;
-        error = cudaMemcpyAsync(g->pool + done, g->pool, more, cudaMemcpyDeviceToDevice, g->stream);
+        error = cudaMemcpyAsync(g->pool + done, g->pool, more, cudaMemcpyDefault, g->stream);
     }
     const cudaError_t end = cudaStreamSynchronize(g->stream);
     return blame_device(error != cudaSuccess ? error : end, "filling the buffers", why);
@@ -174,7 +192,7 @@ static bench_status cuda_fill(void *state, const void *block, size_t block_bytes
 
 static bench_status cuda_put(void *state, size_t at, const void *from, size_t bytes, char *why) {
     const gpu *g = state;
-    const cudaError_t error = cudaMemcpyAsync(g->pool + at, from, bytes, cudaMemcpyHostToDevice, g->stream);
+    const cudaError_t error = cudaMemcpyAsync(g->pool + at, from, bytes, cudaMemcpyDefault, g->stream);
     return blame_device(error != cudaSuccess ? error : cudaStreamSynchronize(g->stream), "marking the buffers", why);
 }
 
@@ -233,11 +251,23 @@ static bench_status after_failure(bench_status status, char *why) {
     return error == cudaSuccess ? status : blame(error, "after a call that failed", why);
 }
 
+/* The CPU may run blocking calls that read pinned memory, so its caches count, too. */
+static bench_status fill_host_cache(gpu *g, char *why) {
+    double seconds;
+    if (!g->host.ctx || host_cache_fill(&g->host, &seconds) == DPR_OK)
+        return BENCH_GOOD;
+    snprintf(why, BENCH_WHY, "the caches cannot be filled: %s", dpr_last_error());
+    return BENCH_BROKEN;
+}
+
 static bench_status cuda_ready(void *state, const bench_batch *batch, int calls) {
-    const gpu *g = state;
+    gpu *g = state;
+    const int is_cold = batch->point->cache == BENCH_COLD;
     trouble t = {cudaSuccess, NULL};
+    if (is_cold && batch->point->mode == BENCH_BLOCKING && fill_host_cache(g, batch->outcome->why) != BENCH_GOOD)
+        return BENCH_BROKEN;
     tried(&t, poison(g, batch, calls), "cudaMemset");
-    if (batch->point->cache == BENCH_COLD)
+    if (is_cold)
         tried(&t, read_other(g), "filling L2");
     tried(&t, cudaStreamSynchronize(g->stream), "filling L2");
     return blame(t.error, t.what, batch->outcome->why);

@@ -123,20 +123,27 @@ static dpr_status describe(bench_device *d) {
     if (status != DPR_OK)
         return status;
     (void)dpr_machine_describe(m, &info);
-    const int64_t cache_bytes = machine_value(m, on_gpu ? "gpu.l2_bytes" : "cpu.cache_bytes");
+    const int64_t host_cache_bytes = machine_value(m, "cpu.cache_bytes");
+    const int64_t cache_bytes = on_gpu ? machine_value(m, "gpu.l2_bytes") : host_cache_bytes;
     snprintf(d->name, sizeof d->name, "%s", on_gpu ? info.gpu_name : info.cpu_name);
     d->sm_count = (int)machine_value(m, on_gpu ? "gpu.sm_count" : "cpu.cores");
     d->sm_clock_khz = (int)machine_value(m, "gpu.sm_clock_khz");
     d->memory_clock_khz = (int)machine_value(m, "gpu.memory_clock_khz");
     d->memory_bus_bits = (int)machine_value(m, "gpu.memory_bus_bits");
     d->cache_bytes = cache_bytes > 0 ? (uint64_t)cache_bytes : usual_cache;
+    d->host_cache_bytes = host_cache_bytes > 0 ? (uint64_t)host_cache_bytes : usual_cache;
     d->memory_bytes = (uint64_t)machine_value(m, "gpu.memory_bytes");
     dpr_machine_destroy(m);
     return DPR_OK;
 }
 
-size_t bench_pool_most(int device) {
-    bench_device d = {.ordinal = device};
+static bench_device device_of(int ordinal, dpr_memory memory) {
+    const dpr_memory usual = ordinal == DPR_DEVICE_CPU ? DPR_MEMORY_HOST : DPR_MEMORY_DEVICE;
+    return (bench_device){.ordinal = ordinal, .memory = memory == DPR_MEMORY_AUTO ? usual : memory};
+}
+
+size_t bench_pool_most(int device, dpr_memory memory) {
+    bench_device d = device_of(device, memory);
     return describe(&d) == DPR_OK ? backend_of(device)->most(&d) : 0;
 }
 
@@ -156,14 +163,14 @@ static int open_device(bench_timer *t, size_t pool_bytes, char *why) {
     return 0;
 }
 
-int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]) {
+int bench_timer_create(int device, dpr_memory memory, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]) {
     bench_timer *t = calloc(1, sizeof *t);
     if (!t) {
         snprintf(why, BENCH_WHY, "no host memory for a timer");
         return -1;
     }
     t->backend = backend_of(device);
-    t->device.ordinal = device;
+    t->device = device_of(device, memory);
     if (open_device(t, pool_bytes, why) != 0) {
         free(t);
         return -1;

@@ -4,7 +4,7 @@
  * what drifts hits all alike. It knows nothing of operations, types or strategies: a subject is a callback.
  *
  *     bench_timer *timer;
- *     bench_timer_create(device, pool_bytes, &timer, why);
+ *     bench_timer_create(device, memory, pool_bytes, &timer, why);
  *     bench_fill(timer, block, block_bytes, why);           the same data in every buffer
  *     bench_run(timer, &point, &rule, subjects, n, outcomes, why);
  *
@@ -23,7 +23,7 @@
  *             back to memory during the measurement), and each call of the batch reads a buffer that was not touched
  *             since; where the pool has fewer buffers than the batch has calls, these together are at least four times
  *             L2. On the CPU, L2 means the last-level caches, and buffers rotate from batch to batch: the caches are
- *             filled when the rotation starts anew.
+ *             filled when the rotation starts anew. Before blocking calls that read pinned memory, both are filled.
  *   hot       all calls read one buffer, of at most two thirds of L2, that calls have read just before.
  *
  * A batch has as many calls as make one that is long against what starts and ends it, and fewer for a subject that is
@@ -139,9 +139,11 @@ typedef struct bench_device {
     int sm_count;                        /* cores, on the CPU */
     int sm_clock_khz, memory_clock_khz;  /* as reported: what the device is made for, not what it runs at */
     int memory_bus_bits;
-    uint64_t cache_bytes; /* L2, or the last-level caches */
+    uint64_t cache_bytes;      /* L2, or the last-level caches */
+    uint64_t host_cache_bytes; /* the CPU's last-level caches */
     uint64_t memory_bytes;
-    size_t pool_bytes; /* of the timer's pool */
+    dpr_memory memory; /* of the timer's pool, and how large that is */
+    size_t pool_bytes;
 } bench_device;
 
 /* Fixed work that is timed now and then: it tells whether the machine is as quick as it was.
@@ -157,8 +159,8 @@ typedef struct bench_reference {
 
 typedef struct bench_timer bench_timer;
 
-/* How large a pool of the device may become, for the memory that is free; 0 if it cannot be told. */
-size_t bench_pool_most(int device);
+/* How large a pool of this memory may become, for what is free; 0 if it cannot be told. */
+size_t bench_pool_most(int device, dpr_memory memory);
 
 /* How large a pool is enough for small arrays to lie in buffers of which none is read twice in a batch, on a device
  * with such a cache. On the CPU a larger pool changes nothing for them. */
@@ -166,12 +168,14 @@ size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
 
 /* Opens a device (CUDA ordinal or DPR_DEVICE_CPU) with a pool of memory for the rotating buffers.
  *
+ * @param memory      of the pool: device, pinned or managed memory on a GPU, pageable memory on the CPU
+ *                    (DPR_MEMORY_HOST); DPR_MEMORY_AUTO: the first.
  * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory, and at least
- *                    BENCH_LEAST_POOL. bench_device.pool_bytes tells. The device memory comes from cudaMalloc.
+ *                    BENCH_LEAST_POOL. bench_device.pool_bytes tells. Device memory comes from cudaMalloc.
  *
  * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
  * thread's current one and leave it so. */
-int bench_timer_create(int device, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]);
+int bench_timer_create(int device, dpr_memory memory, size_t pool_bytes, bench_timer **out, char why[BENCH_WHY]);
 void bench_timer_destroy(bench_timer *timer); /* NULL is allowed */
 
 const bench_device *bench_timer_device(const bench_timer *timer);

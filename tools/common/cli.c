@@ -259,6 +259,22 @@ int cli_device(const char *text, void *out) {
     return CLI_OK;
 }
 
+static const char *memory_at(size_t i) {
+    static const char *const names[] = {"host", "pinned", "managed", "device"};
+    return i < sizeof names / sizeof *names ? names[i] : NULL;
+}
+
+const char *cli_memory_name(dpr_memory memory) {
+    return memory_at((size_t)(memory - DPR_MEMORY_HOST));
+}
+
+int cli_memory(const char *text, void *out) {
+    int i = 0;
+    const int code = cli_choice(text, memory_at, &i);
+    *(dpr_memory *)out = (dpr_memory)(DPR_MEMORY_HOST + i);
+    return code;
+}
+
 int cli_block(const char *text, void *out) {
     uint64_t block = 0;
     const int code = cli_count(text, &block), fits = block >= 32 && block <= 1024 && (block & (block - 1)) == 0;

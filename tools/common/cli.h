@@ -75,6 +75,9 @@ int cli_each(const char *text, int (*take)(const char *word, void *out), void *o
 const char *cli_op_name(size_t i);
 const char *cli_dtype_name(size_t i);
 
+/* "host", "pinned", "managed", "device": a dpr_memory that is not DPR_MEMORY_AUTO. */
+const char *cli_memory_name(dpr_memory memory);
+
 /* The properties of strategy i, or of the strategy that is called `name`. If there is none: those of a candidate on the
  * CPU. */
 dpr_strategy_info cli_strategy_at(size_t i);
@@ -91,6 +94,7 @@ int cli_dtype(const char *text, void *out);    /* dpr_dtype */
 int cli_nan(const char *text, void *out);      /* dpr_nan */
 int cli_strategy(const char *text, void *out); /* const char *: its name */
 int cli_device(const char *text, void *out);   /* int: auto, cpu or a CUDA ordinal */
+int cli_memory(const char *text, void *out);   /* dpr_memory */
 int cli_block(const char *text, void *out);    /* int: threads a block */
 int cli_depth(const char *text, void *out);    /* int: nested launches; the library has the upper limit */
 

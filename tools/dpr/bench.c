@@ -40,6 +40,7 @@ static const cli_help help = {
     "  dpr bench -o sum,max,argmax -t f32,i32,u8 -m graph,blocking -b 10m -O h200.json\n"
     "  dpr bench -o sum,var,sum+var                 the last with both operations in one pass\n"
     "  dpr bench -s 'flat.*' -n 2^13:2^23:x2 -c both > flat.txt\n"
+    "  dpr bench --memory pinned -m graph,blocking  pinned memory: for the GPU, and for the CPU where calls block\n"
     "  dpr bench -d cpu -n 2^6:2^24:x2 --plot -O cpu.json  times against sizes, drawn in the terminal\n"
     "  dpr bench --segments all                     an array with many results: nine distributions of lengths\n"
     "  dpr bench --axes all -d cpu -n 2^20          the same along axes, of twelve arrays of several dimensions\n"
@@ -143,6 +144,8 @@ static int parse(int argc, char **argv, request *r) {
          "strategies, families such as 'flat.*', or 'all' that can\n"
          "(default: all but dp.* and demonstrations, which are\nbelow). The planner's choice comes along"},
         {'d', "device", "DEVICE", cli_device, &a->device, "auto (default), cpu, or a GPU's number"},
+        {0, "memory", "KIND", cli_memory, &a->memory,
+         "where the array lies: on a GPU device (default), pinned\nor managed; on the CPU host"},
         {0, "block", "N", cli_block, &a->block,
          "threads a block, at most, of demonstrations: 32, 64, ...\nor 1024 (default: 512)"},
         {0, "pools", "N,...", asked_take_pools, &a->pools,
@@ -237,6 +240,21 @@ static int check_block(const bench_asked *a, int on_gpu) {
     return CLI_OK;
 }
 
+/* The device's usual kind of memory becomes DPR_MEMORY_AUTO. */
+static int check_memory(bench_asked *a, int on_gpu) {
+    const dpr_memory usual = on_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
+    if (a->memory == usual)
+        a->memory = DPR_MEMORY_AUTO;
+    if (a->memory == DPR_MEMORY_HOST)
+        return cli_usage("--memory: the GPU does not read host memory that is not pinned; --device cpu measures that");
+    if (a->memory == DPR_MEMORY_AUTO || on_gpu)
+        return CLI_OK;
+    return a->device == DPR_DEVICE_CPU
+               ? cli_usage("--memory: %s memory is a GPU's, and --device is cpu", cli_memory_name(a->memory))
+               : cli_error("--memory: %s memory is a GPU's, and there is none: %s", cli_memory_name(a->memory),
+                           walk_why_no_gpu());
+}
+
 static int choose_axes(bench_walk *w) {
     bench_asked *a = w->asked;
     const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
@@ -247,7 +265,8 @@ static int choose_axes(bench_walk *w) {
     axis_default(&a->modes, on_gpu ? BENCH_GRAPH : BENCH_BLOCKING);
     if (!on_gpu && a->modes != axis_one(BENCH_BLOCKING))
         return cli_usage("the CPU has blocking calls only: --mode blocking");
-    return check_block(a, on_gpu);
+    const int code = check_memory(a, on_gpu);
+    return code == CLI_OK ? check_block(a, on_gpu) : code;
 }
 
 static void say_what_is_missing(const bench_walk *w) {
@@ -317,6 +336,8 @@ static int complete(bench_asked *a) {
     if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
         return cli_usage("--offsets belongs to --segments, which is not asked for");
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
+    if (a->memory != DPR_MEMORY_AUTO && (is_lineup(a) || is_of_many(a)))
+        return cli_usage("--memory is without --ladder, --nested, --segments and --axes");
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
@@ -350,8 +371,8 @@ static int write_report(void *user, FILE *f, int format) {
 /* Whether anything is asked for that belongs to measuring. */
 static int measures(const bench_asked *a) {
     return a->counts.n || a->ops.n || a->dtypes || is_of_many(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
-           || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->block || a->pools.n
-           || a->depth;
+           || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->memory != DPR_MEMORY_AUTO
+           || a->block || a->pools.n || a->depth;
 }
 
 static int compare(const request *r, int argc, char **argv) {

@@ -48,18 +48,6 @@ static const cli_help help = {
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
-static const char *memory_name(size_t i) {
-    static const char *const names[] = {"host", "pinned", "managed", "device"};
-    return i < sizeof names / sizeof *names ? names[i] : NULL;
-}
-
-static int take_memory(const char *text, void *out) {
-    int i = 0;
-    const int code = cli_choice(text, memory_name, &i);
-    *(dpr_memory *)out = (dpr_memory)(DPR_MEMORY_HOST + i);
-    return code;
-}
-
 static int take_count(const char *text, void *out) {
     request *r = out;
     r->explain = 1;
@@ -79,7 +67,7 @@ static int parse(int argc, char **argv, request *r) {
         {0, "block", "N", cli_block, &r->launch.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
         {0, "depth", "N", cli_depth, &r->launch.max_depth,
          "nested launches below each other, at most\n(default: as many as the GPU takes)"},
-        {0, "memory", "KIND", take_memory, &r->problem.memory,
+        {0, "memory", "KIND", cli_memory, &r->problem.memory,
          "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {'m', "machine", "FILE", cli_text, &r->machine_file, "another machine, as 'dpr info --capture' wrote it"},
@@ -206,7 +194,7 @@ static void show_problem(report_out *out, const dpr_machine *machine, const requ
     char parts[80] = "";
     (void)dpr_machine_describe(machine, &info);
     const dpr_memory usual = info.gpu_name ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST;
-    const char *memory = memory_name((size_t)(p->memory ? p->memory : usual) - DPR_MEMORY_HOST);
+    const char *memory = cli_memory_name(p->memory ? p->memory : usual);
     report_add(out->document, "op=%s dtype=%s memory=%s nan=%s cpu_name=%s", dpr_op_name(p->op),
                dpr_dtype_name(p->dtype), memory, r->options.nan == DPR_NAN_IGNORE ? "ignore" : "propagate",
                info.cpu_name);

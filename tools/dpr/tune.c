@@ -23,15 +23,19 @@ static const cli_help help = {
     "driver, stay in the file and are not used.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
-    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
-    "Times on the CPU are of calls; sums of arrays that its caches do not hold also tell how fast it reads memory,\n"
+    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
+    "of pinned memory, of graphs, up to 2^24 elements. Those of device memory also hold for managed memory. Times\n"
+    "on the CPU are of calls; sums of arrays that its caches do not hold also tell how fast it reads memory,\n"
     "which predictions for everything else assume otherwise.\n"
     "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
 
+/* What is measured: the GPU with device and with pinned memory, and the CPU. */
+enum { GPU_PART, PINNED_PART, CPU_PART, PARTS };
+
 typedef struct tuning {
     bench_asked asked;
-    bench_results results[2]; /* of the GPU, then of the CPU */
-    const char *path;         /* NULL: the user's file */
+    bench_results results[PARTS];
+    const char *path; /* NULL: the user's file */
     int quick, again;
     const bench_walk *walk; /* of the device that is measured */
     size_t seen;            /* rows of the device that were looked at */
@@ -75,6 +79,17 @@ static void put_defaults(tuning *t) {
 
 /* ---- What is measured -------------------------------------------------------------------------------------------- */
 
+/* Kinds of memory in which an array takes a device the same time as that of the case. The CPU reads pinned memory as
+ * pageable memory; managed memory moves to the GPU that reads it, and is read there as device memory. */
+static const dpr_memory *kinds_of(const bench_walk *w) {
+    static const dpr_memory device[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_MANAGED, DPR_MEMORY_AUTO},
+                            pinned[] = {DPR_MEMORY_PINNED, DPR_MEMORY_AUTO},
+                            host[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_AUTO};
+    if (dpr_ctx_device(w->ctx) == DPR_DEVICE_CPU)
+        return host;
+    return w->asked->memory == DPR_MEMORY_PINNED ? pinned : device;
+}
+
 /* The problem of a case, with a strategy. */
 static dpr_problem problem_of(const bench_case *at, const char *strategy, dpr_memory memory, dpr_options *options) {
     dpr_problem problem = DPR_PROBLEM_INIT;
@@ -101,8 +116,7 @@ static int wants(void *user, const bench_case *at) {
     const int on_gpu = dpr_ctx_device(ctx) != DPR_DEVICE_CPU;
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         dpr_options options;
-        const dpr_problem problem =
-            problem_of(at, dpr_strategy_name(i), on_gpu ? DPR_MEMORY_DEVICE : DPR_MEMORY_HOST, &options);
+        const dpr_problem problem = problem_of(at, dpr_strategy_name(i), *kinds_of(t->walk), &options);
         double seconds;
         if (is_candidate(i, on_gpu)
             && (t->again
@@ -127,15 +141,12 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
 
 /* ---- What is learned --------------------------------------------------------------------------------------------- */
 
-/* Adds a row's time to the wisdom. The CPU reads pageable and pinned memory alike. */
+/* Adds a row's time to the wisdom. */
 static dpr_status learn(const bench_walk *w, const bench_row *row) {
-    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
-    static const dpr_memory of_host[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED};
     dpr_status status = DPR_OK;
-    for (int i = 0; i < (on_gpu ? 1 : 2) && status == DPR_OK; i++) {
+    for (const dpr_memory *memory = kinds_of(w); *memory != DPR_MEMORY_AUTO && status == DPR_OK; memory++) {
         dpr_options options;
-        const dpr_problem problem =
-            problem_of(&row->at, row->strategy, on_gpu ? DPR_MEMORY_DEVICE : of_host[i], &options);
+        const dpr_problem problem = problem_of(&row->at, row->strategy, *memory, &options);
         status =
             dpr_wisdom_add(dpr_ctx_machine(w->ctx), &problem, row->at.mode != BENCH_BLOCKING, 1e-6 * row->us.median);
     }
@@ -153,10 +164,10 @@ static int learn_more(tuning *t, const bench_walk *w) {
     return CLI_OK;
 }
 
-/* The number of right times of both devices that are doubtful (1) or not (0). */
+/* The number of right times that are doubtful (1) or not (0). */
 static size_t count_times(const tuning *t, int doubtful) {
     size_t n = 0;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PARTS; i++)
         for (size_t k = 0; k < t->results[i].row_count; k++) {
             const bench_row *row = &t->results[i].rows[k];
             n += results_right(row) && results_doubtful(&t->results[i], row) == doubtful;
@@ -183,23 +194,27 @@ static void save(bench_walk *w) {
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
-/* Measures one device within its budget, and learns. */
-static int tune_device(tuning *t, int device, double budget, bench_results *results) {
+/* Measures one part within its budget, and learns. Blocking calls that read pinned memory are the CPU's. */
+static int tune_part(tuning *t, int part, int device, double budget) {
+    static const axis_set graph = UINT64_C(1) << BENCH_GRAPH, blocking = UINT64_C(1) << BENCH_BLOCKING;
+    static const axis_set modes[] = {[GPU_PART] = graph | blocking, [PINNED_PART] = graph, [CPU_PART] = blocking};
+    static const char *const names[] = {[GPU_PART] = "GPU", [PINNED_PART] = "GPU, pinned memory", [CPU_PART] = "CPU"};
+    bench_results *results = &t->results[part];
     bench_asked asked = t->asked;
     bench_walk w = {.asked = &asked, .results = results, .wants = wants, .prepare = prepare, .after = save, .user = t};
-    const int on_gpu = device != DPR_DEVICE_CPU;
     asked.device = device;
     asked.budget = budget;
-    asked.modes = on_gpu ? axis_one(BENCH_GRAPH) | axis_one(BENCH_BLOCKING) : axis_one(BENCH_BLOCKING);
+    asked.memory = part == PINNED_PART ? DPR_MEMORY_PINNED : DPR_MEMORY_AUTO;
+    asked.modes = modes[part];
     if (asked.counts.n == 0)
-        (void)axis_parse_counts(on_gpu ? "2^8:2^28:x4" : "2^8:2^24:x4", &asked.counts);
+        (void)axis_parse_counts(part == GPU_PART ? "2^8:2^28:x4" : "2^8:2^24:x4", &asked.counts);
     int code = walk_open(&w);
     t->walk = &w;
     t->seen = 0;
     t->saved = seconds_now();
     if (code == CLI_OK && walk_cases(&w) == 0) {
         if (!asked.quiet)
-            cli_note("%s: all of this is known; --again measures it anew", on_gpu ? "GPU" : "CPU");
+            cli_note("%s: all of this is known; --again measures it anew", names[part]);
     } else if (code == CLI_OK)
         code = walk_run(&w);
     t->seen = 0;                           /* rows may have been measured again */
@@ -212,13 +227,20 @@ static int tune_device(tuning *t, int device, double budget, bench_results *resu
 }
 
 static int measure(tuning *t) {
-    const int device = t->asked.device, both = device == DPR_DEVICE_AUTO && dpr_device_count() > 0;
-    const double budget = t->asked.budget;
+    static const double shares[PARTS] = {3, 1, 2};
+    const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
+    const int has[PARTS] = {has_gpu, has_gpu, device < 0};
+    double all = 0;
     int code = CLI_OK;
-    if (both || device >= 0)
-        code = tune_device(t, both ? 0 : device, both ? budget * 2 / 3 : budget, &t->results[0]);
-    if (code == CLI_OK && device < 0 && !asked_stopped(&t->asked))
-        code = tune_device(t, DPR_DEVICE_CPU, both ? budget / 3 : budget, &t->results[1]);
+    for (int i = 0; i < PARTS; i++)
+        all += has[i] ? shares[i] : 0;
+    for (int i = 0; i < PARTS && code == CLI_OK && !asked_stopped(&t->asked); i++)
+        if (has[i])
+            code = tune_part(t, i,
+                             i == CPU_PART ? DPR_DEVICE_CPU
+                             : device < 0  ? 0
+                                           : device,
+                             t->asked.budget * shares[i] / all);
     return code;
 }
 
@@ -240,9 +262,14 @@ static int read_file(const char *path) {
 
 static void summarise(const tuning *t, const char *path) {
     const size_t doubtful = count_times(t, 1);
-    size_t left_out = t->results[0].omission_count + t->results[1].omission_count;
+    const bench_omission *first = NULL;
+    size_t left_out = 0;
     char name[RESULTS_TEXT];
     char shown[4096];
+    for (int i = 0; i < PARTS; i++) {
+        left_out += t->results[i].omission_count;
+        first = first || !t->results[i].omission_count ? first : t->results[i].omissions;
+    }
     snprintf(shown, sizeof shown, "%s", path);
     defuse(shown);
     printf("%zu times were measured, and are in %s\n", count_times(t, 0), shown);
@@ -255,10 +282,9 @@ static void summarise(const tuning *t, const char *path) {
     if (doubtful > 0 && !t->asked.quiet)
         cli_note("%zu times are not kept, because the machine became slower meanwhile: other programs, or heat",
                  doubtful);
-    if (left_out > 0 && !t->asked.quiet)
+    if (first && !t->asked.quiet)
         cli_note("%zu combination%s left out, the first because %s; run it again to go on", left_out,
-                 left_out == 1 ? " was" : "s were",
-                 t->results[0].omission_count ? t->results[0].omissions[0].why : t->results[1].omissions[0].why);
+                 left_out == 1 ? " was" : "s were", first->why);
 }
 
 int command_tune(int argc, char **argv) {
@@ -285,7 +311,7 @@ int command_tune(int argc, char **argv) {
         summarise(&t, path);
     if (code == CLI_OK && asked_stopped(&t.asked))
         code = CLI_SIGNAL + *t.asked.stop;
-    results_free(&t.results[0]);
-    results_free(&t.results[1]);
+    for (int i = 0; i < PARTS; i++)
+        results_free(&t.results[i]);
     return code;
 }

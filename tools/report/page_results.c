@@ -68,6 +68,7 @@ static result_row row_of(const cJSON *json, size_t number) {
                         .dtype = json_text(json, "dtype"),
                         .mode = json_text(json, "mode"),
                         .cache = json_text(json, "cache"),
+                        .memory = json_text(json, "memory"),
                         .shape = shape_of(json),
                         .count = json_number(json, "count"),
                         .block = json_number(json, "block"),
@@ -296,8 +297,9 @@ static const char *shape_kind(const result_row *row) {
 }
 
 static int compare_case(const result_row *a, const result_row *b) {
-    const char *const of[][2] = {
-        {shape_kind(a), shape_kind(b)}, {a->op, b->op}, {a->dtype, b->dtype}, {a->mode, b->mode}, {a->cache, b->cache}};
+    const char *const of[][2] = {{shape_kind(a), shape_kind(b)}, {a->op, b->op},
+                                 {a->dtype, b->dtype},           {a->mode, b->mode},
+                                 {a->cache, b->cache},           {a->memory, b->memory}};
     int order = 0;
     for (size_t i = 0; i < sizeof of / sizeof *of && order == 0; i++)
         order = strcmp(of[i][0], of[i][1]);
@@ -356,7 +358,8 @@ void result_cases_free(result_cases *cases) {
 
 const char *result_case_name(const result_row *row, char text[RESULT_NAME]) {
     const char *kind = shape_kind(row);
-    snprintf(text, RESULT_NAME, "%.120s of %.60s%s%s, %.60s, %.60s cache", row->op, row->dtype, *kind ? ", " : "", kind,
-             row->mode, row->cache);
+    snprintf(text, RESULT_NAME, "%.120s of %.60s%s%s, %.60s, %.60s cache%s%.60s%s", row->op, row->dtype,
+             *kind ? ", " : "", kind, row->mode, row->cache, *row->memory ? ", " : "", row->memory,
+             *row->memory ? " memory" : "");
     return text;
 }

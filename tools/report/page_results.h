@@ -24,7 +24,7 @@ typedef struct result_row {
     const cJSON *json;
     size_t result;       /* the number of its document */
     const char *subject; /* the strategy, or the peer */
-    const char *strategy, *op, *dtype, *mode, *cache;
+    const char *strategy, *op, *dtype, *mode, *cache, *memory;
     const char *shape; /* segments or axes; "": one array with one result */
     double count, block;
     double us, low, high, gb_per_s, ratio;

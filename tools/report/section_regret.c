@@ -38,21 +38,22 @@ static int is_common(const cJSON *list, const char *key) {
     return 1;
 }
 
-/* "sum of f32, zipf, graph, cold", without the mode and the cache where `is_short`. */
+/* "sum of f32, zipf, graph, cold, pinned", without the mode, the cache and the memory where `is_short`. */
 static const char *name_case(const cJSON *row, int is_short, char text[GRID_NAME]) {
     const char *segments = json_text(row, "segments"), *shape = *segments ? segments : json_text(row, "axes");
     int n = snprintf(text, GRID_NAME, "%.60s of %.20s%s%.30s", json_text(row, "op"), json_text(row, "dtype"),
                      *shape ? ", " : "", shape);
-    const char *mode = json_text(row, "mode"), *cache = json_text(row, "cache");
-    if (!is_short)
-        snprintf(text + n, GRID_NAME - (size_t)n, "%s%.16s%s%.16s", *mode ? ", " : "", mode, *cache ? ", " : "", cache);
+    const char *const more[] = {json_text(row, "mode"), json_text(row, "cache"), json_text(row, "memory")};
+    for (size_t i = 0; i < sizeof more / sizeof *more && !is_short; i++)
+        if (*more[i])
+            n += snprintf(text + n, GRID_NAME - (size_t)n, ", %.16s", more[i]);
     return text;
 }
 
 static void fill(page *p, grid *g, const cJSON *list) {
     const cJSON *row = NULL;
     char text[GRID_NAME];
-    const int is_short = is_common(list, "mode") && is_common(list, "cache");
+    const int is_short = is_common(list, "mode") && is_common(list, "cache") && is_common(list, "memory");
     add_sizes(p, g, list);
     cJSON_ArrayForEach(row, list) {
         const double count = json_number(row, "count"), percent = json_number(row, "regret_percent");
@@ -101,6 +102,7 @@ static void show(page *p, const result *one) {
                                           {"count", "elements", PAGE_ELEMENTS},
                                           {"mode", "mode", PAGE_TEXT},
                                           {"cache", "cache", PAGE_TEXT},
+                                          {"memory", "memory", PAGE_TEXT},
                                           {"winner", "quickest", PAGE_TEXT},
                                           {"winner_us", "its us", PAGE_NUMBER},
                                           {"chosen", "choice", PAGE_TEXT},

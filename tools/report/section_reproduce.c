@@ -194,6 +194,7 @@ static void put_options(command *c) {
     if (kind == RESULT_BENCH || kind == RESULT_PEERS) {
         put_list(c, "-m", "mode");
         put_list(c, "-c", "cache");
+        put_list(c, "--memory", "memory");
     }
     if (kind == RESULT_NESTED) {
         put_number(c, "--depth", "depth");
