@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cluster.cuh"
-#include "cost.h"
+#include "cost_link.h"
 
 namespace dpr {
 namespace {
@@ -39,13 +39,13 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const size_t sms = caps->gpu.sm_count, in_vector = vector_bytes / dpr_dtypes[key->f.dtype].size;
     const size_t clusters = clusters_for(size.elements / in_vector + 1, cluster, sms);
     double ends = dpr_seeks_index(key) ? 1.10e-6 : 0.47e-6; /* seconds in addition to reading, on an H200 */
-    double rate = 1.05 * static_cast<double>(clusters * cluster) * dpr_sm_rate(key, &caps->gpu);
+    double rate = 1.05 * static_cast<double>(clusters * cluster) * dpr_array_sm_rate(key, &caps->gpu);
     if (clusters > 1) {
         const double all_clusters = 13e3 * static_cast<double>(caps->gpu.sm_clock_khz * (sms - sms % cluster));
         ends += dpr_seeks_index(key) ? 1.75e-6 : 0.78e-6;
         rate = std::min(rate, all_clusters);
     }
-    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), rate};
+    return {DPR_LAUNCH_SECONDS + ends + dpr_last_look(key), dpr_array_bytes(key, size), rate};
 }
 
 dpr_kernel kernel(const dpr_key *key) {

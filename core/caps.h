@@ -82,7 +82,8 @@ enum { DPR_THREADS_MAX = 1024 };
     X(A, cache_bytes, 0, INT64_C(1) << 40, "last-level cache those cores share, bytes, all nodes")                     \
     X(A, vector_bytes, 1, 1024, "bytes of the vector registers cpu.simd uses")                                         \
     X(A, core_mb_per_s, 1, 1000000000, "bandwidth of one core (a Xeon's, until 'dpr tune' measures it), MB/s")         \
-    X(A, total_mb_per_s, 1, 1000000000, "bandwidth of all cores (likewise), MB/s")
+    X(A, total_mb_per_s, 1, 1000000000, "bandwidth of all cores (likewise), MB/s")                                     \
+    X(A, wake_ns, 1, 1000000000, "threads of cpu.threads take to begin and to end (likewise), ns")
 
 #define DPR_CAPS_FIELD(A, NAME, ...) int64_t NAME;
 

@@ -1,6 +1,6 @@
 /* flat.block: one block reads the whole array. It has the least latency of all strategies, for arrays that one SM reads
  * quickly. */
-#include "cost.h"
+#include "cost_link.h"
 #include "family.cuh"
 #include "finish.cuh"
 
@@ -23,7 +23,7 @@ using strategy = block_per_sm<block_family, 1>;
 
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 0.34e-6 : 0;
-    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), dpr_sm_rate(key, &caps->gpu)};
+    return {DPR_LAUNCH_SECONDS + ends, dpr_array_bytes(key, size), dpr_array_sm_rate(key, &caps->gpu)};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency) {

@@ -1,34 +1,13 @@
 /* Segments on a GPU: every pair, strategy and distribution of lengths against the CPU's results, or those of the
  * reference. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "close.h"
 #include "data.h"
 #include "gpu_memory.h"
+#include "gpu_segments_scene.h"
 #include "reference.h"
-#include "support.h"
 
-enum { MOST_BYTES = 16, MOST_PARTIAL_BYTES = 80, MOST_ELEMENTS = 1 << 18, MOST_SEGMENTS = 1 << 15, GUARD = 64 };
-
-/* Lengths of segments: the next one is made of the number of the segment. */
-typedef size_t length_of(size_t i);
-static size_t ones(size_t i) {
-    return i > 0;
-}
-static size_t short_ones(size_t i) {
-    return i * 2654435761U % 17;
-}
-static size_t mixed(size_t i) {
-    return i % 7 == 0 ? i * 2654435761U % 3000 : i % 3 == 0 ? 0 : i % 40;
-}
-static size_t long_ones(size_t i) {
-    return 9000 + i * 1000;
-}
-static size_t one_long(size_t i) {
-    return i == 5 ? 150000 : i % 9;
-}
 /* Around the least that all blocks share (segments_group.h), and around multiples of a slice. */
 static size_t shared_ones(size_t i) {
     static const size_t of[] = {32769, 32767, 40960, 32768, 40961, 40959};
@@ -40,21 +19,8 @@ static size_t around_pieces(size_t i) {
     static const size_t of[] = {8191, 16, 8193, 17, 8192, 2048, 16384, 2049, 16385, 0, 24577, 16383};
     return of[i % LENGTH(of)];
 }
-static length_of *const lengths[] = {ones, short_ones, mixed, long_ones, one_long, shared_ones, around_pieces};
-
-/* The types of numbers, in turn. */
-static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};
-
-typedef struct scene {
-    dpr_ctx *gpu, *cpu;
-    dpr_op op;
-    dpr_dtype dtype;
-    unsigned char *in, *known, *got, *magnitudes;
-    size_t shift, count;    /* bytes from `in` to the array; its elements */
-    int64_t *begins, *ends; /* numbers, of type I64 */
-    unsigned char *numbers; /* the same of another type: begins, and from MOST_SEGMENTS on ends */
-    unsigned char *in_device, *out_device, *numbers_device;
-} scene;
+static length_of *const lengths[] = {length_ones,     length_short, length_mixed, length_long,
+                                     length_one_long, shared_ones,  around_pieces};
 
 /* Fills begins and ends; ends[i] is begins[i + 1] unless `gap` is not 0. With gaps, some segments are empty whose
  * numbers are outside of the array. Returns the number of segments. */
@@ -69,139 +35,6 @@ static size_t make_segments(scene *s, length_of *length, size_t first, size_t ga
     }
     s->begins[n] = (int64_t)at;
     return n;
-}
-
-/* Makes numbers of the type from begins and ends, also on the device. */
-static void convert_numbers(scene *s, dpr_dtype type) {
-    const size_t size = dpr_dtype_size(type);
-    for (size_t i = 0; i < MOST_SEGMENTS; i++) { /* the lower bytes come first */
-        memcpy(s->numbers + i * size, &s->begins[i], size);
-        memcpy(s->numbers + (MOST_SEGMENTS + i) * size, &s->ends[i], size);
-    }
-    EXPECT_TRUE(gpu_copy(s->numbers_device, s->numbers, 2 * MOST_SEGMENTS * size));
-}
-
-static void use_numbers(dpr_segments *segments, const unsigned char *numbers, int has_ends) {
-    segments->begins = numbers;
-    segments->ends = has_ends ? numbers + MOST_SEGMENTS * dpr_dtype_size(segments->dtype) : NULL;
-}
-
-/* Operations that one strategy has kernels for. Their results are compared with the reference, which has bounds for
- * their errors. */
-static int is_measure(dpr_op op) {
-    return op >= DPR_SUMSQ;
-}
-
-/* Returns how many results of the device are not what the reference says. */
-static size_t count_wrong_measures(const scene *s, size_t segments, int has_ends, const dpr_options *options) {
-    const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
-    size_t wrong = 0;
-    for (size_t i = 0; i < segments; i++) {
-        const int64_t begin = s->begins[i], end = has_ends ? s->ends[i] : s->begins[i + 1];
-        const size_t n = begin < end ? (size_t)(end - begin) : 0;
-        char why[256] = "";
-        ref_state state;
-        ref_reduce(&state, s->op, s->dtype, options->nan, s->in + s->shift + (n > 0 ? (size_t)begin * element : 0), n);
-        if (options->init)
-            ref_add_init(&state, options->init);
-        state.sample = options->divisor == DPR_DIVISOR_SAMPLE;
-        const int is_right = ref_check(&state, s->got + GUARD + i * size, why, sizeof why);
-        EXPECT_THAT(is_right || wrong > 0, "segment %zu of %zu elements: %s", i, n, why);
-        wrong += !is_right;
-    }
-    return wrong;
-}
-
-/* Makes results of partial results that a call on the device writes. */
-static void get_partials(const scene *s, const dpr_segments *segments, const dpr_options *options) {
-    const size_t size = ref_result_size(s->op, s->dtype), bytes = dpr_partial_size(s->op, s->dtype),
-                 n = (size_t)segments->count;
-    unsigned char *partials = malloc(n * bytes + 2 * GUARD);
-    dpr_options finish = DPR_OPTIONS_INIT;
-    finish.nan = options->nan;
-    finish.divisor = options->divisor;
-    memset(partials, 0x5a, n * bytes + 2 * GUARD);
-    EXPECT_TRUE(gpu_copy(s->out_device, partials, n * bytes + 2 * GUARD));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments_partial(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
-                                                      s->dtype, s->op, segments, 0, options));
-    EXPECT_TRUE(gpu_copy(partials, s->out_device, n * bytes + 2 * GUARD));
-    for (size_t i = 0; i < n; i++) {
-        const int64_t none = -1;
-        const dpr_status status =
-            dpr_partial_finish(partials + GUARD + i * bytes, 1, s->dtype, s->op, &finish, s->got + GUARD + i * size);
-        if (status == DPR_ERR_EMPTY)
-            memcpy(s->got + GUARD + i * size, &none, sizeof none);
-        else
-            EXPECT_STATUS(DPR_OK, status);
-    }
-    memcpy(s->got, partials, GUARD);
-    memcpy(s->got + GUARD + n * size, partials + GUARD + n * bytes, GUARD);
-    free(partials);
-}
-
-static void get_results(const scene *s, const dpr_segments *segments, const dpr_options *options) {
-    const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype) + 2 * GUARD;
-    memset(s->got, 0x5a, bytes);
-    EXPECT_TRUE(gpu_copy(s->out_device, s->got, bytes));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->gpu, s->in_device + s->shift, s->out_device + GUARD, s->count,
-                                              s->dtype, s->op, segments, options));
-    EXPECT_TRUE(gpu_copy(s->got, s->out_device, bytes));
-}
-
-/* Compares what was got with what is known, and looks at what lies around the results. */
-static void compare(const scene *s, const dpr_segments *segments, int has_ends, const dpr_options *options,
-                    const char *what) {
-    const size_t size = ref_result_size(s->op, s->dtype), n = (size_t)segments->count;
-    size_t wrong = 0;
-    if (is_measure(s->op))
-        wrong = count_wrong_measures(s, n, has_ends, options);
-    for (size_t i = 0; i < n && !is_measure(s->op); i++)
-        wrong += !results_are_close(s->op, dpr_result_dtype(s->op, s->dtype), s->got + GUARD + i * size,
-                                    s->known + i * size, size, s->count, magnitude_at(s->dtype, s->magnitudes, i));
-    for (size_t i = 0; i < GUARD; i++)
-        wrong += s->got[i] != 0x5a || s->got[GUARD + n * size + i] != 0x5a;
-    EXPECT_THAT(wrong == 0, "%s of %s, %zu segments of numbers of type %s%s, %s: %zu %s are wrong", dpr_op_name(s->op),
-                dpr_dtype_name(s->dtype), n, dpr_dtype_name(segments->dtype), has_ends ? " with ends" : "",
-                options->strategy, wrong, what);
-}
-
-/* Indices of partial results are those in the array. */
-static int has_partials(const scene *s, const dpr_segments *segments, const dpr_options *options) {
-    const int is_local = (s->op == DPR_ARGMIN || s->op == DPR_ARGMAX) && segments->index == DPR_INDEX_IN_SEGMENT;
-    return !options->init && !is_local && strcmp(options->strategy, "segments.group") == 0;
-}
-
-/* Compares a call on the device with the same call on the CPU. */
-static void expect_same(scene *s, dpr_segments *segments, int has_ends, const dpr_options *options) {
-    dpr_options own = *options;
-    own.strategy = NULL;
-    own.launch = NULL;
-    use_numbers(segments, s->numbers, has_ends);
-    EXPECT_STATUS(DPR_OK,
-                  dpr_reduce_segments(s->cpu, s->in + s->shift, s->known, s->count, s->dtype, s->op, segments, &own));
-    own.init = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->cpu, s->in + s->shift, s->magnitudes, s->count, s->dtype, DPR_NORM1,
-                                              segments, &own));
-    use_numbers(segments, s->numbers_device, has_ends);
-    get_results(s, segments, options);
-    compare(s, segments, has_ends, options, "results");
-    if (!has_partials(s, segments, options))
-        return;
-    get_partials(s, segments, options);
-    compare(s, segments, has_ends, options, "partial results");
-}
-
-/* Fills the array, which begins `shift` bytes behind a boundary of 16. */
-static void make_elements(scene *s, size_t shift) {
-    s->shift = shift;
-    s->count = MOST_ELEMENTS - 1;
-    data_fill(s->in, s->op, s->dtype, DATA_RANDOM, MOST_ELEMENTS);
-    if (data_pattern_applies(DATA_SPECIALS, s->op, s->dtype))
-        data_fill(s->in, s->op, s->dtype, DATA_SPECIALS, MOST_ELEMENTS / 16);
-    if (s->op == DPR_PROD && (s->dtype == DPR_C64 || s->dtype == DPR_C128))
-        fill_with_units(s->dtype, s->in, MOST_ELEMENTS);
-    memmove(s->in + shift, s->in, s->count * dpr_dtype_size(s->dtype));
-    EXPECT_TRUE(gpu_copy(s->in_device, s->in, MOST_ELEMENTS * dpr_dtype_size(s->dtype)));
 }
 
 /* The demonstrations, with block sizes that differ from call to call, and dp.segments. */
@@ -279,54 +112,6 @@ static void run_pair(scene *s) {
         }
 }
 
-static void open_scene(scene *s) {
-    const size_t results = MOST_SEGMENTS * MOST_BYTES + 2 * GUARD,
-                 partials = MOST_SEGMENTS * (size_t)MOST_PARTIAL_BYTES + 2 * GUARD;
-    memset(s, 0, sizeof *s);
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &s->gpu));
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->cpu));
-    s->in = malloc(MOST_ELEMENTS * MOST_BYTES);
-    s->known = malloc(results);
-    s->got = malloc(results);
-    s->magnitudes = malloc(results);
-    s->begins = calloc(MOST_SEGMENTS, sizeof *s->begins);
-    s->ends = calloc(MOST_SEGMENTS, sizeof *s->ends);
-    s->numbers = calloc(2 * MOST_SEGMENTS, dpr_dtype_size(DPR_I64));
-    s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, MOST_ELEMENTS * MOST_BYTES);
-    s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, partials);
-    s->numbers_device = gpu_alloc(DPR_MEMORY_DEVICE, 2 * MOST_SEGMENTS * sizeof(int64_t));
-    EXPECT_TRUE(s->in_device && s->out_device && s->numbers_device);
-}
-
-static void close_scene(scene *s) {
-    gpu_free(DPR_MEMORY_DEVICE, s->in_device);
-    gpu_free(DPR_MEMORY_DEVICE, s->out_device);
-    gpu_free(DPR_MEMORY_DEVICE, s->numbers_device);
-    free(s->in);
-    free(s->known);
-    free(s->got);
-    free(s->magnitudes);
-    free(s->begins);
-    free(s->ends);
-    free(s->numbers);
-    dpr_ctx_destroy(s->gpu);
-    dpr_ctx_destroy(s->cpu);
-}
-
-/* Calls run() for every pair, or for those without measures. */
-static void run_pairs(void (*run)(scene *), int with_measures) {
-    scene s;
-    open_scene(&s);
-    for (size_t o = 0; o < dpr_op_count() && !test_failed(); o++)
-        for (size_t t = 0; t < dpr_dtype_count() && !test_failed(); t++) {
-            s.op = dpr_op_at(o);
-            s.dtype = dpr_dtype_at(t);
-            if (dpr_supported(s.op, s.dtype) && (with_measures || !is_measure(s.op)))
-                run(&s);
-        }
-    close_scene(&s);
-}
-
 TEST(GpuSegments, every_pair_and_distribution) {
     NEED_GPU();
     run_pairs(run_pair, 1);
@@ -336,7 +121,7 @@ TEST(GpuSegments, every_pair_and_distribution) {
 TEST(GpuSegments, offsets_without_order) {
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     s.op = DPR_SUM;
     s.dtype = DPR_I32;
     make_elements(&s, 0);
@@ -356,71 +141,7 @@ TEST(GpuSegments, offsets_without_order) {
     close_scene(&s);
 }
 
-/* ---- Short arrays ---- */
-
-/* Makes as many segments as fit `elements` elements, from number `first` on. Returns how many these are. */
-static size_t make_short(scene *s, length_of *length, size_t first, size_t elements) {
-    size_t at = first, n = 0;
-    for (; n + 1 < MOST_SEGMENTS && at + length(n) <= elements; n++) {
-        s->begins[n] = (int64_t)at;
-        at += length(n);
-    }
-    s->begins[n] = (int64_t)at;
-    return n;
-}
-
-static size_t a_long_one(size_t i) {
-    return i == 1 ? 12000 : i % 2;
-}
-static size_t mostly_empty(size_t i) {
-    return i % 100 == 99 ? i / 100 : 0;
-}
-
-/* Around what a lane and a few lanes read (segments_alone.cuh). */
-static size_t around_lanes(size_t i) {
-    static const size_t of[] = {4, 5, 0, 8, 9, 16, 31, 17, 32, 33, 63, 1, 64, 65, 2, 127, 128, 129};
-    return of[i % LENGTH(of)];
-}
-/* Around a piece of a warp, and around one for each warp of a block. */
-static size_t around_warps(size_t i) {
-    static const size_t of[] = {511, 0, 512, 513, 1, 1023, 1024, 1025, 3, 4096, 4097, 7, 8191, 8192, 8193};
-    return of[i % LENGTH(of)];
-}
-static size_t warps_among_short(size_t i) {
-    return i % 190 == 77 ? around_warps(i / 190) : i % 5;
-}
-static size_t one_among_short(size_t i) {
-    return i == 900 ? 30000 : i % 12;
-}
-
-/* With up to 2^16 elements of 4 bytes, and sizes around those of warps and blocks: segments by groups of lanes, by a
- * warp and by a block. */
-static void run_short_arrays(scene *s) {
-    static length_of *const shapes[] = {ones,         short_ones,        mixed,
-                                        a_long_one,   mostly_empty,      around_lanes,
-                                        around_warps, warps_among_short, one_among_short};
-    const size_t element = dpr_dtype_size(s->dtype), most = element <= 4 ? 1 << 16 : (1 << 18) / element;
-    const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, most - 1, most, most + 1};
-    make_elements(s, (size_t)s->op % 2 * dpr_dtype_alignment(s->dtype));
-    for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes); k++) {
-        dpr_segments segments = DPR_SEGMENTS_INIT;
-        dpr_options options = DPR_OPTIONS_INIT;
-        s->count = sizes[k / LENGTH(shapes)];
-        segments.count = make_short(s, shapes[k % LENGTH(shapes)], k % 3 < s->count ? k % 3 : 0, s->count - k % 2);
-        segments.dtype = types[k % LENGTH(types)];
-        segments.index = k % 4 < 2 ? DPR_INDEX_IN_ARRAY : DPR_INDEX_IN_SEGMENT;
-        options.nan = k % 5 == 0 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
-        options.strategy = "segments.small";
-        convert_numbers(s, segments.dtype);
-        if (segments.count > 0)
-            expect_same(s, &segments, 0, &options);
-    }
-}
-
-TEST(GpuSegments, short_arrays) {
-    NEED_GPU();
-    run_pairs(run_short_arrays, 0);
-}
+/* ---- Sums that round up ---- */
 
 /* The elements of one thread, if `threads` read vectors of 16 bytes in turn, are such that each addition to a running
  * sum rounds up: the sum of the others is hardly more than half a unit in the last place of the first one. */
@@ -458,7 +179,7 @@ TEST(GpuSegments, sums_of_what_rounds_up_keep_their_bound) {
     static float x[MOST];
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t k = 0; k < LENGTH(threads) * LENGTH(counts); k++) {
         const size_t count = counts[k / LENGTH(threads)];
         fill_to_round(x, count, threads[k % LENGTH(threads)]);
@@ -476,7 +197,7 @@ TEST(GpuSegments, sums_of_neighbours_that_round_up_keep_their_bound) {
     static float x[FIRST + MOST];
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t first = 0; first < FIRST; first += 3)
         for (size_t count = 2; count <= MOST; count += count < 60 ? 1 : 37) {
             for (size_t i = 0; i < FIRST + MOST; i++)
@@ -491,20 +212,7 @@ TEST(GpuSegments, sums_of_neighbours_that_round_up_keep_their_bound) {
 
 /* ---- Segments that all blocks share ---- */
 
-enum { FEW = 90, MANY = 1800 }; /* two of three are long; the list has room for 1024 */
-enum { FEW_RUNS = 8, MANY_RUNS = 50 };
-
-/* Makes `count` segments that overlap: long ones, and short ones between them. */
-static void overlap(scene *s, dpr_segments *segments, size_t count, dpr_dtype type) {
-    for (size_t i = 0; i < count; i++) {
-        const size_t length = i % 3 == 2 ? i % 50 : 32769 + i * 2654435761U % 9000;
-        s->begins[i] = (int64_t)(i * 40503U % (s->count - length));
-        s->ends[i] = s->begins[i] + (int64_t)length;
-    }
-    segments->count = count;
-    segments->dtype = type;
-    convert_numbers(s, type);
-}
+enum { FEW_RUNS = 8 };
 
 static const struct {
     dpr_op op;
@@ -526,7 +234,7 @@ static void make_shared_pair(scene *s, size_t i) {
 TEST(GpuSegments, long_ones_that_overlap) {
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t k = 0; k < 2 * LENGTH(shared_pairs) && !test_failed(); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
@@ -546,7 +254,7 @@ TEST(GpuSegments, long_ones_that_overlap) {
 TEST(GpuSegments, arrays_around_the_least_that_is_shared) {
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t k = 0; k < LENGTH(shared_pairs) * 4 && !test_failed(); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
@@ -560,28 +268,6 @@ TEST(GpuSegments, arrays_around_the_least_that_is_shared) {
         expect_same(&s, &segments, 0, &options);
     }
     close_scene(&s);
-}
-
-/* Launches a captured call so many times, and returns how many of them gave other bits than the first. */
-static int count_other_bits(scene *s, const dpr_segments *segments, const dpr_options *options, int times) {
-    const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype);
-    dpr_stream stream = gpu_stream_create();
-    int others = 0;
-    EXPECT_TRUE(gpu_capture_begin(stream));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments_async(s->gpu, s->in_device, s->out_device, s->count, s->dtype, s->op,
-                                                    segments, options, stream));
-    gpu_graph *graph = gpu_capture_end(stream);
-    for (int i = 0; i < times; i++) {
-        unsigned char *to = i == 0 ? s->known : s->got;
-        memset(to, 0x5a, bytes);
-        EXPECT_TRUE(gpu_copy(s->out_device, to, bytes));
-        EXPECT_TRUE(gpu_graph_launch(graph, stream) && gpu_stream_wait(stream));
-        EXPECT_TRUE(gpu_copy(to, s->out_device, bytes));
-        others += i > 0 && memcmp(s->known, s->got, bytes) != 0;
-    }
-    gpu_graph_destroy(graph);
-    EXPECT_TRUE(gpu_stream_destroy(stream));
-    return others;
 }
 
 /* The order in which segments find places for their pieces differs, too, and many find none. */
@@ -600,7 +286,7 @@ static void expect_same_bits_of_demonstrations(scene *s, const dpr_segments *seg
 TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t k = 0; k < 2 * LENGTH(shared_pairs) && !test_failed(); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
         dpr_options options = DPR_OPTIONS_INIT;
@@ -610,159 +296,13 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
         data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
         EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * dpr_dtype_size(s.dtype)));
         overlap(&s, &segments, k % 2 ? MANY : FEW, DPR_I64);
-        use_numbers(&segments, s.numbers_device, 1);
+        use_numbers(&s, &segments, s.numbers_device, 1);
         options.strategy = "segments.group";
         const int others = count_other_bits(&s, &segments, &options, FEW_RUNS);
         EXPECT_THAT(others == 0, "%s of %s, %zu segments: %d runs differ from the first", dpr_op_name(s.op),
                     dpr_dtype_name(s.dtype), (size_t)segments.count, others);
         expect_same_bits_of_demonstrations(&s, &segments);
     }
-    close_scene(&s);
-}
-
-/* ---- Segments that segments.small cuts into slices ---- */
-
-/* A block reads up to 64 KB alone, or up to 128 KB if there are few segments, and at least two slices
- * (segments_small.cu). */
-static size_t some_long(size_t i) {
-    static const size_t of[] = {16383, 0,     16384, 1, 16385, 1023, 20480, 1024, 20481, 32768,
-                                0,     32769, 2049,  0, 8191,  0,    8192,  8193, 10240, 10241};
-    return of[i % LENGTH(of)];
-}
-static size_t long_among_short(size_t i) {
-    return i % 40 == 3 ? some_long(i / 40) : i % 13;
-}
-static size_t long_among_ones(size_t i) {
-    return i % 1500 == 700 ? (i % 2 ? 8192 : 16384) + i % 3 : 1;
-}
-/* One has half of 2^20 elements; others are few or many. */
-static size_t half_among_few(size_t i) {
-    return i == 7 ? 1 << 19 : i * 2654435761U % 9000;
-}
-static size_t half_among_many(size_t i) {
-    return i == 7 ? 1 << 19 : i % 34;
-}
-/* One has all elements of arrays up to this size. */
-static size_t all_in_one(size_t i) {
-    return i == 1 ? 1 << 20 : i == 0;
-}
-
-/* Gives the scene an array of so many elements. */
-static void enlarge(scene *s, size_t count) {
-    const size_t bytes = count * dpr_dtype_size(s->dtype);
-    free(s->in);
-    gpu_free(DPR_MEMORY_DEVICE, s->in_device);
-    s->in = malloc(bytes);
-    s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, bytes);
-    EXPECT_TRUE(s->in && s->in_device);
-    s->shift = 0;
-    s->count = count;
-    data_fill(s->in, s->op, s->dtype, DATA_RANDOM, count);
-    EXPECT_TRUE(gpu_copy(s->in_device, s->in, bytes));
-}
-
-/* Reduces the segments by segments.small between strategies that find scratch memory as it has left it. */
-static void expect_same_and_zeros(scene *s, dpr_segments *segments, int has_ends) {
-    static const char *const names[] = {"segments.small", "segments.group", "segments.small", "segments.small",
-                                        "segments.merge"};
-    for (size_t i = 0; i < LENGTH(names) - (size_t)has_ends && !test_failed(); i++) {
-        dpr_options options = DPR_OPTIONS_INIT;
-        options.strategy = names[i];
-        expect_same(s, segments, has_ends, &options);
-    }
-}
-
-static void expect_same_bits_of_small(scene *s, dpr_segments *segments, int has_ends) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = "segments.small";
-    use_numbers(segments, s->numbers_device, has_ends);
-    const int others = count_other_bits(s, segments, &options, MANY_RUNS);
-    EXPECT_THAT(others == 0, "%s of %s, %zu segments of %zu elements: %d runs differ from the first",
-                dpr_op_name(s->op), dpr_dtype_name(s->dtype), (size_t)segments->count, s->count, others);
-}
-
-static const struct {
-    dpr_op op;
-    dpr_dtype dtype;
-} cut_pairs[] = {{DPR_SUM, DPR_F32}, {DPR_SUM, DPR_F64},    {DPR_ARGMAX, DPR_F32}, {DPR_MIN, DPR_I8},
-                 {DPR_SUM, DPR_I16}, {DPR_ARGMIN, DPR_F64}, {DPR_PROD, DPR_C64},   {DPR_BXOR, DPR_U64}};
-
-/* Arrays of up to 2^20 + 1 elements. */
-TEST(GpuSegments, small_cuts_long_ones) {
-    NEED_GPU();
-    static length_of *const shapes[] = {some_long,       long_among_short, long_among_ones, half_among_few,
-                                        half_among_many, all_in_one,       one_long,        long_ones};
-    static const size_t sizes[] = {8191,          8192,          8193,    20000,         1 << 16,
-                                   (1 << 16) + 1, (1 << 18) - 1, 1 << 19, (1 << 20) - 1, (1 << 20) + 1};
-    scene s;
-    open_scene(&s);
-    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
-        for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes) && !test_failed(); k++) {
-            dpr_segments segments = DPR_SEGMENTS_INIT;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            if (k % LENGTH(shapes) == 0)
-                enlarge(&s, sizes[k / LENGTH(shapes)]);
-            segments.count = make_short(&s, shapes[k % LENGTH(shapes)], k % 3, s.count);
-            if (segments.count + 1 < MOST_SEGMENTS)
-                s.begins[++segments.count] = (int64_t)s.count; /* the last one has the rest */
-            segments.dtype = types[k % LENGTH(types)];
-            segments.index = k % 5 ? DPR_INDEX_IN_SEGMENT : DPR_INDEX_IN_ARRAY;
-            convert_numbers(&s, segments.dtype);
-            if (segments.count > 0) {
-                expect_same_and_zeros(&s, &segments, 0);
-                expect_same_bits_of_small(&s, &segments, 0);
-            }
-        }
-    close_scene(&s);
-}
-
-/* Segments that overlap have more slices than there are places: few of them get longer slices, and many are reduced by
- * the block that meets them. */
-TEST(GpuSegments, small_cuts_long_ones_that_overlap) {
-    NEED_GPU();
-    static const size_t counts[] = {3, FEW, 250, 256, 257, 265, 600, MANY};
-    scene s;
-    open_scene(&s);
-    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
-        for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
-            dpr_segments segments = DPR_SEGMENTS_INIT;
-            if (p >= 3 && counts[k] >= 600) /* because the reference takes long */
-                continue;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            make_elements(&s, 0);
-            overlap(&s, &segments, counts[k], types[k % LENGTH(types)]);
-            expect_same_and_zeros(&s, &segments, 1);
-            expect_same_bits_of_small(&s, &segments, 1);
-        }
-    close_scene(&s);
-}
-
-/* Short arrays, where segments have more pieces than a block has places for. */
-TEST(GpuSegments, small_has_no_room_for_pieces) {
-    NEED_GPU();
-    static const size_t counts[] = {20, 300, 700, 3000};
-    scene s;
-    open_scene(&s);
-    for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
-        for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
-            dpr_segments segments = DPR_SEGMENTS_INIT;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            make_elements(&s, 0);
-            s.count = 30000;
-            for (size_t i = 0; i < counts[k]; i++) {
-                const size_t length = i % 3 == 2 ? i % 70 : i * 2654435761U % 20000;
-                s.begins[i] = (int64_t)(i * 40503U % (s.count - length));
-                s.ends[i] = s.begins[i] + (int64_t)length;
-            }
-            segments.count = counts[k];
-            segments.dtype = types[(p + k) % LENGTH(types)];
-            convert_numbers(&s, segments.dtype);
-            expect_same_and_zeros(&s, &segments, 1);
-            expect_same_bits_of_small(&s, &segments, 1);
-        }
     close_scene(&s);
 }
 
@@ -801,7 +341,7 @@ TEST(GpuSegments, refused_launches_give_the_same_bits) {
     NEED_GPU();
     static const int most[] = {0, 1, 7, DPR_NO_LAUNCHES};
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     if (!has_nested_launches(&s)) {
         close_scene(&s);
         SKIP("kernels cannot launch kernels here");
@@ -816,7 +356,7 @@ TEST(GpuSegments, refused_launches_give_the_same_bits) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
             dpr_launch_report report;
             overlap(&s, &segments, is_many ? MANY : FEW, DPR_I64);
-            use_numbers(&segments, s.numbers_device, 1);
+            use_numbers(&s, &segments, s.numbers_device, 1);
             run_nested(&s, &segments, most[i], &report);
             const size_t bytes = (size_t)segments.count * sizeof(float), of_long = (size_t)segments.count / 3 * 2;
             if (i == 0)
@@ -839,7 +379,7 @@ static void expect_floats(const float *known, const float *got, size_t n) {
 TEST(GpuSegments, memory_checks_and_graphs) {
     NEED_GPU();
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     dpr_segments segments = DPR_SEGMENTS_INIT;
     const int32_t offsets[] = {0, 10, 10, 1000, MOST_ELEMENTS};
     const float one = 1;
@@ -949,7 +489,7 @@ TEST(GpuSegments, offsets_whose_number_the_device_has) {
     static const dpr_memory memories[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED};
     const int32_t one = 1;
     scene s;
-    open_scene(&s);
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     s.count = MOST_ELEMENTS - 1;
     EXPECT_TRUE(gpu_repeat(s.in_device, MOST_ELEMENTS * sizeof one, &one, sizeof one));
     for (size_t k = 0; k < LENGTH(ways) * LENGTH(memories) * LENGTH(lengths) && !test_failed(); k++) {

@@ -48,7 +48,7 @@ TEST(Machine, fields_are_read) {
 
 #define CPU_FIELDS_BUT_CORES                                                                                           \
     "cpu.threads = 1\ncpu.numa_nodes = 1\ncpu.cache_bytes = 1\ncpu.vector_bytes = 16\ncpu.core_mb_per_s = 1\n"         \
-    "cpu.total_mb_per_s = 1\n"
+    "cpu.total_mb_per_s = 1\ncpu.wake_ns = 1\n"
 
 TEST(Machine, forms_that_are_read) {
     dpr_caps caps;

@@ -287,6 +287,41 @@ TEST(Wisdom, rates_of_the_cpu_come_from_long_sums) {
     dpr_wisdom_release(wisdom);
 }
 
+/* A sum shows it that gives each thread a part of 64 KiB, and that reading does not hide. */
+TEST(Wisdom, how_long_threads_take_comes_from_short_sums) {
+    const size_t elements = (size_t)1 << 30, part = 65536 / 4;
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    const int64_t assumed = machine.caps.cpu.wake_ns;
+    const size_t threads = (size_t)machine.caps.cpu.threads, least = threads * part;
+    ASSERT_TRUE(threads > 1);
+    learn(&wisdom, &machine, "cpu.threads", least, 7e-6 + (double)least * 4 / 100e9);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(!machine.wake_measured); /* how long reading takes is not known */
+    learn(&wisdom, &machine, "cpu.simd", elements, 4e-9 * (double)elements / 100);
+    learn(&wisdom, &machine, "cpu.threads", elements, 4e-9 * (double)elements / 100);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(machine.wake_measured);
+    EXPECT_NEAR_F64(7000, (double)machine.caps.cpu.wake_ns, 1);
+    dpr_wisdom_release(wisdom);
+
+    wisdom = dpr_wisdom_none();
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    learn(&wisdom, &machine, "cpu.simd", elements, 4e-9 * (double)elements / 100);
+    learn(&wisdom, &machine, "cpu.threads", elements, 4e-9 * (double)elements / 100);
+    learn(&wisdom, &machine, "cpu.threads", least - 1, 3e-6);     /* one thread has no part */
+    learn(&wisdom, &machine, "cpu.threads", 8 * least + 1, 3e-2); /* mostly reading */
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(machine.rates_measured && !machine.wake_measured);
+    EXPECT_EQ_I64(assumed, machine.caps.cpu.wake_ns);
+    learn(&wisdom, &machine, "cpu.threads", least, 1e-9); /* quicker than reading */
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(!machine.wake_measured);
+    EXPECT_EQ_I64(assumed, machine.caps.cpu.wake_ns);
+    dpr_wisdom_release(wisdom);
+}
+
 /* The cheapest by measured times is chosen; not if estimates are asked for, or by another machine. */
 TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_machine machine, other;

@@ -174,7 +174,7 @@ static int launch(const dpr_run *run) {
 /* Waking the workers and waiting for the last of them takes 10 us, and 0.5 us for each. */
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double threads = (double)caps->cpu.threads;
-    return (dpr_cost){.latency = 10e-6 + 0.5e-6 * threads + dpr_cpu_segment_seconds(key, size) / threads,
+    return (dpr_cost){.latency = 1e-9 * (double)caps->cpu.wake_ns + dpr_cpu_segment_seconds(key, size) / threads,
                       .bytes = dpr_array_bytes(key, size),
                       .rate = dpr_cpu_rate(key, &caps->cpu) * threads};
 }

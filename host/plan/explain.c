@@ -92,6 +92,10 @@ static void explain_time(dpr_text *text, const dpr_strategy *strategy, int chose
 }
 
 /* If there is no GPU, one line counts the strategies that need one. */
+static const char *source_of(int measured) {
+    return measured ? "measured" : "assumed, not measured";
+}
+
 static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
     const dpr_key *key = &of->choice->key;
     const dpr_caps *caps = &of->machine->caps;
@@ -110,11 +114,13 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
     }
     if (without_gpu > 0)
         dpr_text_add(text, "  %d more strategies run on a GPU\n", without_gpu);
-    if (on_cpu)
+    if (on_cpu) {
         dpr_text_add(text, "  %s: one core reads %.1f GB/s, and cpu.threads %.1f with %lld threads\n",
-                     of->machine->rates_measured ? "measured" : "assumed, not measured",
-                     1e-3 * (double)caps->cpu.core_mb_per_s, 1e-3 * (double)caps->cpu.total_mb_per_s,
-                     (long long)caps->cpu.threads);
+                     source_of(of->machine->rates_measured), 1e-3 * (double)caps->cpu.core_mb_per_s,
+                     1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads);
+        dpr_text_add(text, "  %s: these threads take %.1f us to begin and to end\n",
+                     source_of(of->machine->wake_measured), 1e-3 * (double)caps->cpu.wake_ns);
+    }
 }
 
 static void explain(dpr_text *text, const void *subject) {

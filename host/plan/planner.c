@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "cost.h"
+#include "cost_link.h"
 #include "error.h"
 #include "lists.h"
 #include "occupancy.h"
@@ -134,7 +134,8 @@ int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_str
 }
 
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    const double memory = strategy->side == DPR_ON_GPU ? dpr_memory_rate(&caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+    const double memory =
+        strategy->side == DPR_ON_GPU ? dpr_array_rate(key, &caps->gpu) : dpr_host_memory_rate(&caps->cpu);
     const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
     const double reading = dpr_array_bytes(key, size) / memory;
     return seconds > reading ? seconds : reading;

@@ -23,6 +23,7 @@ struct dpr_machine {
     void *user;                      /* for both functions */
     const dpr_wisdom *wisdom;        /* times that were measured; NULL: none */
     int rates_measured;              /* 1: the CPU's rates in `caps` come from `wisdom`; 0: they are assumed */
+    int wake_measured;               /* the same of cpu.wake_ns */
     double launch_seconds;           /* of a sum of few I32 on the GPU in a call that blocks, by `wisdom`; 0: unknown */
     int wise[2];                     /* by dpr_side: the number of the processor in `wisdom`; below 0: it has none */
     int driver;                      /* version of the CUDA driver; 0 if there is no GPU, or the machine is captured */

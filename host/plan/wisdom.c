@@ -26,9 +26,9 @@ uint64_t dpr_sign_word(uint64_t signature, const char *word) {
 /* Whether times depend on this capability. Bandwidths of the CPU are assumed, nested launches have costs of their own,
  * and the others may change from one run to the next. */
 static int counts(const char *key, int on_gpu) {
-    static const char *const others[] = {"cpu.core_mb_per_s", "cpu.total_mb_per_s",
-                                         "gpu.memory_bytes",  "gpu.pending_launches",
-                                         "gpu.mps",           "gpu.numa_node"};
+    static const char *const others[] = {"cpu.core_mb_per_s", "cpu.total_mb_per_s",   "cpu.wake_ns",
+                                         "gpu.memory_bytes",  "gpu.pending_launches", "gpu.mps",
+                                         "gpu.numa_node"};
     if (strncmp(key, on_gpu ? "gpu." : "cpu.", 4) != 0 || strncmp(key, "gpu.nest", 8) == 0)
         return 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -163,6 +163,35 @@ static void take_rates(dpr_machine *machine) {
     machine->caps.cpu.total_mb_per_s = total > core ? total : core;
 }
 
+/* Nanoseconds that a sum of a type by all threads takes beyond reading: the shortest one known in which each thread has
+ * a part of its own, if that is not so long that reading hides them; 0 if none is known. */
+static int64_t wake_of_sum(const dpr_machine *machine, dpr_dtype dtype) {
+    const double part = 65536; /* bytes, as cpu.threads divides arrays */
+    const dpr_cpu_caps *cpu = &machine->caps.cpu;
+    const double threads = (double)cpu->threads, least = part * threads;
+    const double rate = 1e6 * fmin((double)cpu->core_mb_per_s * threads, (double)cpu->total_mb_per_s);
+    const dpr_wise_curve known = find_sums(machine, "cpu.threads", dtype, DPR_MEMORY_HOST);
+    for (size_t i = 0; i < known.n; i++) {
+        const double bytes = (double)known.time[i].count * (double)dpr_dtypes[DPR_ROW(dtype)].size;
+        if (bytes >= least)
+            return bytes <= 8 * least ? (int64_t)(1e-3 * (double)known.time[i].picoseconds - 1e9 * bytes / rate) : 0;
+    }
+    return 0;
+}
+
+/* The least of some sums: what disturbs one makes it longer. */
+static void take_wake(dpr_machine *machine) {
+    static const dpr_dtype dtypes[] = {DPR_F32, DPR_F64, DPR_I32};
+    int64_t least = 0;
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes && machine->rates_measured; i++) {
+        const int64_t ns = wake_of_sum(machine, dtypes[i]);
+        least = ns > 0 && (ns < least || least == 0) ? ns : least;
+    }
+    machine->wake_measured = least > 0 && machine->caps.cpu.threads > 1;
+    if (machine->wake_measured)
+        machine->caps.cpu.wake_ns = least;
+}
+
 static double find_launch(const dpr_machine *machine) {
     enum { FEW = 4096 }; /* as many take an H200 0.3 us longer than one */
     const dpr_wise_curve known = find_sums(machine, "flat.block", DPR_I32, DPR_MEMORY_DEVICE);
@@ -176,8 +205,10 @@ void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine) {
         const int i = dpr_wise_find_processor(wisdom, &p);
         machine->wise[side] = i < wisdom->processors && (side == DPR_ON_CPU || machine->caps.has_gpu) ? i : -1;
     }
-    if (wisdom && wisdom->processors > 0)
+    if (wisdom && wisdom->processors > 0) {
         take_rates(machine);
+        take_wake(machine);
+    }
     machine->launch_seconds = find_launch(machine);
 }
 

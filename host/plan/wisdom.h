@@ -48,8 +48,9 @@ typedef struct dpr_wise_curve {
 } dpr_wise_curve;
 
 /* Lets the machine know the wisdom (NULL: none), which must live as long as the machine and its copies. If sums of long
- * arrays by one core and by all of them are known, the rates that they show replace those of the machine's CPU. Sets
- * launch_seconds. The machine's capabilities do not change later, except those of nested launches. */
+ * arrays by one core and by all of them are known, the rates that they show replace those of the machine's CPU; a
+ * shorter sum by all of them then shows how long they take to begin and to end. Sets launch_seconds. The machine's
+ * capabilities do not change later, except those of nested launches. */
 void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine);
 
 /* Finds the times of a strategy on the machine, which need not have wisdom. Nothing is found for a key that asks for

@@ -41,7 +41,7 @@ static char *text_of(const dpr_wisdom *wisdom, size_t *size) {
 static void begin(void) {
     static const char caps[] = "cpu_name = 8 cores\ncpu.cores = 8\ncpu.threads = 8\ncpu.numa_nodes = 1\n"
                                "cpu.cache_bytes = 33554432\ncpu.vector_bytes = 32\ncpu.core_mb_per_s = 12000\n"
-                               "cpu.total_mb_per_s = 60000\n";
+                               "cpu.total_mb_per_s = 60000\ncpu.wake_ns = 8200\n";
     size_t size;
     dpr_wisdom *none = dpr_wisdom_none();
     char *text = text_of(none, &size);

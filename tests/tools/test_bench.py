@@ -159,6 +159,34 @@ class Usage(ToolTest):
         self.assertLess(time.monotonic() - began, 5)
 
 
+class Memory(ToolTest):
+    def gpus(self):
+        return self.document("info")["gpus"]
+
+    def test_without_a_gpu(self):
+        if self.gpus():
+            self.skipTest("there is a GPU")
+        self.bad("--memory: pinned memory is a GPU's, and there is none: ", "bench", "--memory", "pinned")
+        self.assertIn("cpu.simd", self.good("bench", "--memory", "host", "-n", "1000", "-b", "2s", "-a", "50%"))
+
+    def test_of_a_gpu(self):
+        if not self.gpus():
+            self.skipTest("there is no GPU")
+        self.bad("--memory: the GPU does not read host memory that is not pinned", "bench", "--memory", "host", expect=2)
+        for memory in ("pinned", "managed"):
+            rows = json.loads(self.good("bench", "--memory", memory, "-m", "all", "-n", "1000,2^18", "-o", "sum,argmax",
+                                        "-a", "20%", "-b", "20s", "-f", "json"))["rows"]
+            self.assertTrue(all(r["ok"] and r["memory"] == memory for r in rows), rows)
+            for mode in ("graph", "stream", "blocking"):
+                by_cpu = memory == "pinned" and mode == "blocking"
+                chosen = [r["strategy"] for r in rows if r["mode"] == mode and r["chosen"]]
+                self.assertEqual([s.startswith("cpu.") for s in chosen], [by_cpu] * 4, chosen)
+                strategies = {r["strategy"] for r in rows if r["mode"] == mode}
+                self.assertEqual(("flat.block" in strategies, "cpu.simd" in strategies), (True, by_cpu), strategies)
+        usual = self.good("bench", "--memory", "device", "-n", "1000", "-a", "20%", "-b", "5s", "-f", "json")
+        self.assertNotIn('"memory":', usual.split('"rows"')[1])
+
+
 class Measurement(BenchTest):
     def test_rows_and_regret(self):
         document = self.measured("-n", "1000,2^16", "-o", "sum,argmax", "-t", "f32,u8", "-c", "both")

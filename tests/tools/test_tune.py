@@ -53,6 +53,17 @@ class Tune(ToolTest):
         self.good(*SMALL, env=self.env)
         self.assertEqual(self.text(), before)
 
+    def test_memory_of_a_gpu(self):
+        if not self.document("info")["gpus"]:
+            self.skipTest("there is no GPU")
+        args = ("tune", "-q", "-d", "0", "-o", "sum", "-t", "f32", "-n", "1024", "-b", "12s")
+        for _ in range(10):  # times of a busy machine are doubtful, and left out
+            self.good(*args, env=self.env)
+            times = re.findall(r"^time flat\.block sum f32 (\S+ \S+) array 1024:", self.text(), re.M)
+            if len(times) == 5:
+                break
+        self.assertEqual(sorted(times), ["device call", "device stream", "managed call", "managed stream", "pinned stream"])
+
     def interrupted(self):
         """stdout of a tuning that is interrupted after two seconds."""
         with subprocess.Popen([DPR, "tune", "-d", "cpu", "-n", "2^8:2^20:x2", "-b", "60s"], stdout=subprocess.PIPE,

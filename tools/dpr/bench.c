@@ -170,6 +170,12 @@ static int parse(int argc, char **argv, request *r) {
 
 /* ---- What is measured without --ladder and --nested -------------------------------------------------------------- */
 
+/* Whether a strategy is measured that nobody has named. Managed memory would move to the CPU that reads it, and back. */
+static int is_usual(const bench_asked *a, size_t i) {
+    const dpr_strategy_info info = cli_strategy_at(i);
+    return info.role == DPR_ROLE_CANDIDATE && (info.on_gpu || a->memory != DPR_MEMORY_MANAGED);
+}
+
 /* Defaults take the place of lists that are not asked for. */
 static void put_defaults(bench_asked *a) {
     asked_default_op(&a->ops);
@@ -178,7 +184,7 @@ static void put_defaults(bench_asked *a) {
     if (a->strategies)
         return;
     for (size_t i = 0; i < AXIS_SET && i < dpr_strategy_count(); i++)
-        if (cli_strategy_at(i).role == DPR_ROLE_CANDIDATE)
+        if (is_usual(a, i))
             a->strategies |= axis_one((int)i);
 }
 

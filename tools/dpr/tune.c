@@ -25,7 +25,7 @@ static const cli_help help = {
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
     "of pinned memory, of graphs, up to 2^24 elements. Those of device memory also hold for managed memory. Times\n"
-    "on the CPU are of calls; sums of arrays that its caches do not hold also tell how fast it reads memory,\n"
+    "on the CPU are of calls; sums also tell how fast it reads memory and how long its threads take to begin,\n"
     "which predictions for everything else assume otherwise.\n"
     "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
 
