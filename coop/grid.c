@@ -1,6 +1,6 @@
 /* coop.grid: a cooperative launch. Every block stores its partial result in scratch memory. Then the grid synchronises
  * and each block folds as many partial results as it has threads, in as many rounds as it takes until one is left. */
-#include "cost.h"
+#include "cost_link.h"
 #include "meetings.h"
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
@@ -10,7 +10,7 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 3.20e-6 : 2.70e-6; /* seconds in addition to reading, on an H200 */
     (void)caps;
-    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends, .bytes = dpr_array_bytes(key, size)};
+    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends + dpr_last_look(key), .bytes = dpr_array_bytes(key, size)};
 }
 
 static int launch(const dpr_run *run) {

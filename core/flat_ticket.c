@@ -1,12 +1,12 @@
 /* flat.ticket: every block stores its partial result in scratch memory and takes a ticket; the block with the last one
  * folds them in a fixed order. A run takes one launch, and blocks may start in any order. */
-#include "cost.h"
+#include "cost_link.h"
 #include "meetings.h"
 
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 2.20e-6 : 1.75e-6; /* seconds in addition to reading, on an H200 */
     (void)caps;
-    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends, .bytes = dpr_array_bytes(key, size)};
+    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends + dpr_last_look(key), .bytes = dpr_array_bytes(key, size)};
 }
 
 static int launch(const dpr_run *run) {

@@ -1,6 +1,6 @@
 /* flat.twopass: every block stores its partial result in scratch memory. A second launch, of one block, starts while
  * the first is still running, waits for its end and folds the partial results. No block waits for another. */
-#include "cost.h"
+#include "cost_link.h"
 #include "meetings.h"
 
 enum { FOLD_THREADS = 256 };
@@ -8,7 +8,7 @@ enum { FOLD_THREADS = 256 };
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double ends = dpr_seeks_index(key) ? 2.10e-6 : 1.40e-6; /* seconds in addition to reading, on an H200 */
     (void)caps;
-    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends, .bytes = dpr_array_bytes(key, size)};
+    return (dpr_cost){.latency = DPR_LAUNCH_SECONDS + ends + dpr_last_look(key), .bytes = dpr_array_bytes(key, size)};
 }
 
 static int launch(const dpr_run *run) {
