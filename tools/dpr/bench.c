@@ -170,7 +170,8 @@ static int parse(int argc, char **argv, request *r) {
 
 /* ---- What is measured without --ladder and --nested -------------------------------------------------------------- */
 
-/* Whether a strategy is measured that nobody has named. Managed memory would move to the CPU that reads it, and back. */
+/* Whether a strategy is measured that nobody has named. Managed memory would move to the CPU that reads it, and back.
+ */
 static int is_usual(const bench_asked *a, size_t i) {
     const dpr_strategy_info info = cli_strategy_at(i);
     return info.role == DPR_ROLE_CANDIDATE && (info.on_gpu || a->memory != DPR_MEMORY_MANAGED);
