@@ -1,4 +1,4 @@
-"""tools/readme/tables.py: the table of operations in one pass, from made rows and from a measurement."""
+"""tools/readme/tables.py: tables of regrets, and of operations in one pass, from made rows and from a measurement."""
 import json
 import os
 import sys
@@ -18,6 +18,26 @@ def row(op, us, count=1 << 28, dtype="f32", **more):
 def lines_of(*rows, **more):
     results = {"device": {"name": "A GPU"}, "commit": "abc", "rows": rows, **more}
     return tables.fused(results, None)
+
+
+class Regret(ToolTest):
+    def test_kinds_of_memory_and_calls(self):
+        def regret(percent, mode="graph", **more):
+            return {"op": "sum", "dtype": "f32", "count": 1 << 20, "mode": mode, "regret_percent": percent,
+                    "regret_us": percent / 10, **more}
+        gpu = {"device": {"name": "A GPU", "kind": "gpu"}, "commit": "abc",
+               "regret": [regret(0), regret(21, op="max"), regret(5, "stream"), regret(1, memory="pinned")]}
+        cpu = {"device": {"name": "A CPU", "kind": "cpu"}, "commit": "abc", "regret": [regret(2, "blocking")]}
+        empty = {"device": {"name": "A CPU", "kind": "cpu"}, "commit": "abc", "regret": []}
+        self.assertEqual(tables.regret([gpu, cpu, empty], None), [
+            "A GPU, commit abc; how much longer the planner's choice takes than the quickest strategy:",
+            "",
+            "| memory | calls | cases | geometric mean | more than 10 % | worst |",
+            "|---|---|---|---|---|---|",
+            "| device | graph | 2 | 10.00 % | 1 | 21 %, 2.10 us: max of 2^20 f32 |",
+            "| device | stream | 1 | 5.00 % | 0 | 5 %, 0.50 us: sum of 2^20 f32 |",
+            "| pinned | graph | 1 | 1.00 % | 0 | 1 %, 0.10 us: sum of 2^20 f32 |",
+            "| host | blocking | 1 | 2.00 % | 0 | 2 %, 0.20 us: sum of 2^20 f32 |"])
 
 
 class Fused(ToolTest):

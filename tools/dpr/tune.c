@@ -38,6 +38,7 @@ typedef struct tuning {
     const char *path; /* NULL: the user's file */
     int quick, again;
     const bench_walk *walk; /* of the device that is measured */
+    uint64_t most;          /* elements of operations other than sums */
     size_t seen;            /* rows of the device that were looked at */
     double saved;           /* when the file was last written */
     int code;               /* of writing it meanwhile */
@@ -54,7 +55,7 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4, on the CPU up to 2^24)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4, on the CPU 2^4:2^24:x4)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -109,16 +110,25 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
+/* Whether strategy i is measured with the case, if it can run it. The longest sums on the CPU, which are there for
+ * rates of memory, would take cpu.serial seconds. */
+static int takes_part(const tuning *t, const bench_case *at, size_t i) {
+    const int is_for_rates = at->count > t->most;
+    return is_candidate(i, dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU)
+           && !(is_for_rates && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
+}
+
 /* Whether some strategy can run the case and has no time yet. */
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
     const dpr_ctx *ctx = t->walk->ctx;
-    const int on_gpu = dpr_ctx_device(ctx) != DPR_DEVICE_CPU;
+    if (at->count > t->most && at->ops.at[0] != DPR_SUM)
+        return 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         dpr_options options;
         const dpr_problem problem = problem_of(at, dpr_strategy_name(i), *kinds_of(t->walk), &options);
         double seconds;
-        if (is_candidate(i, on_gpu)
+        if (takes_part(t, at, i)
             && (t->again
                 || dpr_wisdom_find(dpr_ctx_machine(ctx), &problem, at->mode != BENCH_BLOCKING, &seconds)
                        == DPR_ERR_WISDOM))
@@ -129,12 +139,11 @@ static int wants(void *user, const bench_case *at) {
 
 /* All candidates of the device that can run the case. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
-    const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
     char unused[BENCH_WHY];
     if (walk_choose(w, why) != 0)
         return -1;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (is_candidate(i, on_gpu))
+        if (takes_part(w->user, &w->at, i))
             (void)walk_add(w, dpr_strategy_name(i), 0, unused);
     return w->n > 0 ? 0 : -1;
 }
@@ -196,6 +205,19 @@ static void save(bench_walk *w) {
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
+/* Sums on the CPU go on to an array that its caches do not hold, which shows how fast it reads memory. */
+static void put_counts(tuning *t, int part, const dpr_ctx *cpu, axis_counts *out) {
+    static const char *const of[] = {
+        [GPU_PART] = "2^8:2^28:x4", [PINNED_PART] = "2^8:2^24:x4", [CPU_PART] = "2^4:2^24:x4"};
+    (void)axis_parse_counts(of[part], out);
+    const uint64_t cache = (uint64_t)machine_value(dpr_ctx_machine(cpu), "cpu.cache_bytes");
+    uint64_t count = t->most = out->at[out->n - 1];
+    while (count * sizeof(float) <= 2 * cache)
+        count *= 4;
+    if (part == CPU_PART && count > t->most)
+        out->at[out->n++] = count;
+}
+
 /* Measures one part within its budget, and learns. Blocking calls that read pinned memory are the CPU's. */
 static int tune_part(tuning *t, int part, int device, double budget) {
     static const axis_set graph = UINT64_C(1) << BENCH_GRAPH, blocking = UINT64_C(1) << BENCH_BLOCKING;
@@ -208,9 +230,10 @@ static int tune_part(tuning *t, int part, int device, double budget) {
     asked.budget = budget;
     asked.memory = part == PINNED_PART ? DPR_MEMORY_PINNED : DPR_MEMORY_AUTO;
     asked.modes = modes[part];
-    if (asked.counts.n == 0)
-        (void)axis_parse_counts(part == GPU_PART ? "2^8:2^28:x4" : "2^8:2^24:x4", &asked.counts);
     int code = walk_open(&w);
+    t->most = UINT64_MAX;
+    if (code == CLI_OK && asked.counts.n == 0)
+        put_counts(t, part, w.cpu, &asked.counts);
     t->walk = &w;
     t->seen = 0;
     t->saved = seconds_now();

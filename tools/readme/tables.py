@@ -5,6 +5,7 @@
 import argparse
 import difflib
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -284,9 +285,33 @@ def cpu(results, _):
             f"{results['small_loop_ns']:.0f} ns (medians of calls one after another)."]
 
 
+# ---- Regret ----
+
+
+def regret(results, _):
+    """How much longer the planner's choices take than the quickest strategy, by where the array lies and how it is
+    called. The file is a list of documents."""
+    cells = []
+    for document in results:
+        usual = "host" if document["device"]["kind"] == "cpu" else "device"
+        kinds = {}
+        for row in document["regret"]:
+            kinds.setdefault((row.get("memory", usual), row["mode"]), []).append(row)
+        for (memory, mode), rows in kinds.items():
+            mean = math.expm1(sum(math.log1p(r["regret_percent"] / 100) for r in rows) / len(rows))
+            most = max(rows, key=lambda r: r["regret_percent"])
+            cells.append([memory, mode, str(len(rows)), percent(mean, 2),
+                          str(sum(r["regret_percent"] > 10 for r in rows)),
+                          f"{most['regret_percent']:.0f} %, {most['regret_us']:.2f} us: {most['op']} of "
+                          f"{elements(most['count'])} {most['dtype']}"])
+    lines = heading(results[0], "how much longer the planner's choice takes than the quickest strategy")
+    return lines + table(["memory", "calls", "cases", "geometric mean", "more than 10 %", "worst"], cells)
+
+
 # ---- Documents ----
 
-MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu, "recursion": recursion}
+MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu, "recursion": recursion,
+            "regret": regret}
 
 
 def fill(text, info):
