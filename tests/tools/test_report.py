@@ -228,6 +228,14 @@ class Partial(Report):
         page, _ = self.of([document([row()]), document([row()], ended_early="the device is gone"), document([row()])])
         self.assertEqual([line[-1] for line in page.tables[0]], ["state", "the device is gone"])
 
+    def test_choices_that_are_not_the_quickest_are_listed(self):
+        def page(*percents):
+            return self.of(document([], regret=[{**row("x", 1000 + i), "winner": "w", "chosen": f"c{i}", "winner_us": 1,
+                                                 "chosen_us": 1, "regret_percent": p} for i, p in enumerate(percents)]))[1]
+        listed = page(0, 12, 0).split("<summary>Choices that are not the quickest</summary>")[1].split("</details>")[0]
+        self.assertEqual(re.findall(r">(c\d)<", listed), ["c1"])
+        self.assertNotIn("Choices that are not the quickest", page(0, 0))
+
     def test_regret_without_a_count(self):
         regret = [{"op": "sum", "dtype": "f32", "winner": "a", "chosen": "b", "regret_percent": 7}]
         _, out = self.of(document([row()], regret=regret))

@@ -94,6 +94,21 @@ static void put_summary(page *p, const result *one, const cJSON *list) {
     html_put(&p->h, ".</p>\n");
 }
 
+/* A table of the choices that are not the quickest; none if all are. */
+static void show_slower(page *p, const cJSON *list, const page_column *columns) {
+    cJSON *slower = cJSON_CreateArray(), *row = NULL;
+    cJSON_ArrayForEach(row, list) {
+        if (!(json_number(row, "regret_percent") <= 0))
+            p->out_of_memory |= !cJSON_AddItemReferenceToArray(slower, row);
+    }
+    if (cJSON_GetArraySize(slower) > 0) {
+        html_put(&p->h, "<details><summary>Choices that are not the quickest</summary>\n");
+        page_rows(p, "Choices that are not the quickest, and what is", slower, columns);
+        html_put(&p->h, "</details>\n");
+    }
+    cJSON_Delete(slower);
+}
+
 static void show(page *p, const result *one) {
     static const page_column columns[] = {{"op", "op", PAGE_TEXT},
                                           {"dtype", "type", PAGE_TEXT},
@@ -119,9 +134,7 @@ static void show(page *p, const result *one) {
     figure.look = plot_plain(PLOT_HEAT, title, "elements");
     put_summary(p, one, list);
     page_show(p, &figure);
-    html_put(&p->h, "<details><summary>Every choice</summary>\n");
-    page_rows(p, "Every choice, with the quickest strategy", list, columns);
-    html_put(&p->h, "</details>\n");
+    show_slower(p, list, columns);
     grid_free(&g);
 }
 
