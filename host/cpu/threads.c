@@ -171,7 +171,7 @@ static int launch(const dpr_run *run) {
     return run->segments ? launch_segments(run) : launch_array(run);
 }
 
-/* Waking the workers and waiting for the last of them takes 10 us, and 0.5 us for each. */
+/* Waking the workers and waiting for the last of them takes cpu.wake_ns. */
 static dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double threads = (double)caps->cpu.threads;
     return (dpr_cost){.latency = 1e-9 * (double)caps->cpu.wake_ns + dpr_cpu_segment_seconds(key, size) / threads,

@@ -91,11 +91,11 @@ static void explain_time(dpr_text *text, const dpr_strategy *strategy, int chose
                  measured ? ", measured" : "");
 }
 
-/* If there is no GPU, one line counts the strategies that need one. */
 static const char *source_of(int measured) {
     return measured ? "measured" : "assumed, not measured";
 }
 
+/* If there is no GPU, one line counts the strategies that need one. */
 static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const explanation *of) {
     const dpr_key *key = &of->choice->key;
     const dpr_caps *caps = &of->machine->caps;

@@ -42,7 +42,7 @@ typedef struct bench_asked {
     int depth;            /* nested launches below each other, at most; 0: as many as the device is known to take */
     axis_counts pools;    /* sizes of the pool of pending launches, ASKED_POOLS at most; n is 0: the default */
     int device;
-    dpr_memory memory; /* of arrays: DPR_MEMORY_AUTO, or another than the device's usual kind; of dpr bench alone */
+    dpr_memory memory; /* of arrays: DPR_MEMORY_AUTO, or another than the device's usual kind; not of dpr_peers */
     int block;         /* threads a block, of strategies that let it be chosen; 0: their own choice */
     double budget;     /* seconds */
     double accuracy;   /* of medians, a fraction */

@@ -29,8 +29,8 @@ static const cli_help help = {
     "which predictions for everything else assume otherwise.\n"
     "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
 
-/* What is measured: the GPU with device and with pinned memory, and the CPU. */
-enum { GPU_PART, PINNED_PART, CPU_PART, PARTS };
+/* What is measured, in this order: the GPU with device memory, the CPU, and the GPU with pinned memory. */
+enum { GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
     bench_asked asked;
@@ -55,7 +55,8 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4, on the CPU 2^4:2^24:x4)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; pinned memory and the CPU up to\n2^24, "
+         "sums there until caches do not hold them)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -124,16 +125,17 @@ static int wants(void *user, const bench_case *at) {
     const dpr_ctx *ctx = t->walk->ctx;
     if (at->count > t->most && at->ops.at[0] != DPR_SUM)
         return 0;
-    for (size_t i = 0; i < dpr_strategy_count(); i++) {
-        dpr_options options;
-        const dpr_problem problem = problem_of(at, dpr_strategy_name(i), *kinds_of(t->walk), &options);
-        double seconds;
-        if (takes_part(t, at, i)
-            && (t->again
+    for (size_t i = 0; i < dpr_strategy_count(); i++)
+        for (const dpr_memory *memory = kinds_of(t->walk); takes_part(t, at, i) && *memory != DPR_MEMORY_AUTO;
+             memory++) {
+            dpr_options options;
+            const dpr_problem problem = problem_of(at, dpr_strategy_name(i), *memory, &options);
+            double seconds;
+            if (t->again
                 || dpr_wisdom_find(dpr_ctx_machine(ctx), &problem, at->mode != BENCH_BLOCKING, &seconds)
-                       == DPR_ERR_WISDOM))
-            return 1;
-    }
+                       == DPR_ERR_WISDOM)
+                return 1;
+        }
     return 0;
 }
 
@@ -252,9 +254,9 @@ static int tune_part(tuning *t, int part, int device, double budget) {
 }
 
 static int measure(tuning *t) {
-    static const double shares[PARTS] = {3, 1, 2};
+    static const double shares[PARTS] = {[GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
     const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
-    const int has[PARTS] = {has_gpu, has_gpu, device < 0};
+    const int has[PARTS] = {[GPU_PART] = has_gpu, [CPU_PART] = device < 0, [PINNED_PART] = has_gpu};
     double all = 0;
     int code = CLI_OK;
     for (int i = 0; i < PARTS; i++)
