@@ -173,6 +173,7 @@ void open_scene(scene *s, size_t elements, size_t segments) {
     s->in_device = gpu_alloc(DPR_MEMORY_DEVICE, elements * MOST_BYTES);
     s->out_device = gpu_alloc(DPR_MEMORY_DEVICE, partials);
     s->numbers_device = gpu_alloc(DPR_MEMORY_DEVICE, 2 * segments * sizeof(int64_t));
+    EXPECT_TRUE(s->in && s->known && s->got && s->magnitudes && s->begins && s->ends && s->numbers);
     EXPECT_TRUE(s->in_device && s->out_device && s->numbers_device);
 }
 

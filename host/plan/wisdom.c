@@ -125,6 +125,9 @@ dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *str
 
 /* ---- A machine's wisdom ---- */
 
+/* Types whose sums on the CPU show what it can do. */
+static const dpr_dtype summed[] = {DPR_F32, DPR_F64, DPR_I32};
+
 /* Times of sums in calls that block. */
 static dpr_wise_curve find_sums(const dpr_machine *machine, const char *strategy, dpr_dtype dtype, dpr_memory memory) {
     const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_ROW(memory)}};
@@ -146,11 +149,10 @@ static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_
 /* In MB/s; 0 if it is not known, or no rate that a machine may have. The fastest of some sums: arithmetic limits it
  * least. */
 static int64_t rate_of(const dpr_machine *machine, const char *strategy) {
-    static const dpr_dtype dtypes[] = {DPR_F32, DPR_F64, DPR_I32};
     static const double most = 1e9; /* that of core/caps.h */
     double best = 0;
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        best = fmax(best, 1e-6 * rate_of_sum(machine, strategy, dtypes[i]));
+    for (size_t i = 0; i < sizeof summed / sizeof *summed; i++)
+        best = fmax(best, 1e-6 * rate_of_sum(machine, strategy, summed[i]));
     return best <= most ? (int64_t)best : 0;
 }
 
@@ -181,10 +183,9 @@ static int64_t wake_of_sum(const dpr_machine *machine, dpr_dtype dtype) {
 
 /* The least of some sums: what disturbs one makes it longer. */
 static void take_wake(dpr_machine *machine) {
-    static const dpr_dtype dtypes[] = {DPR_F32, DPR_F64, DPR_I32};
     int64_t least = 0;
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes && machine->rates_measured; i++) {
-        const int64_t ns = wake_of_sum(machine, dtypes[i]);
+    for (size_t i = 0; i < sizeof summed / sizeof *summed && machine->rates_measured; i++) {
+        const int64_t ns = wake_of_sum(machine, summed[i]);
         least = ns > 0 && (ns < least || least == 0) ? ns : least;
     }
     machine->wake_measured = least > 0 && machine->caps.cpu.threads > 1;

@@ -24,8 +24,8 @@ static const cli_help help = {
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
-    "of pinned memory, of graphs, up to 2^24 elements. Those of device memory also hold for managed memory. Times\n"
-    "on the CPU are of calls; sums also tell how fast it reads memory and how long its threads take to begin,\n"
+    "pinned memory is measured in graphs alone. For managed memory the planner uses the times of device memory.\n"
+    "Times on the CPU are of calls; sums also tell how fast it reads memory and how long its threads take to begin,\n"
     "which predictions for everything else assume otherwise.\n"
     "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
 
@@ -119,23 +119,26 @@ static int takes_part(const tuning *t, const bench_case *at, size_t i) {
            && !(is_for_rates && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
 }
 
+/* Whether a strategy, which can run the case, lacks its time with some kind of memory. */
+static int lacks_time(const bench_walk *w, const bench_case *at, const char *strategy) {
+    for (const dpr_memory *memory = kinds_of(w); *memory != DPR_MEMORY_AUTO; memory++) {
+        dpr_options options;
+        const dpr_problem problem = problem_of(at, strategy, *memory, &options);
+        double seconds;
+        if (dpr_wisdom_find(dpr_ctx_machine(w->ctx), &problem, at->mode != BENCH_BLOCKING, &seconds) == DPR_ERR_WISDOM)
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether some strategy can run the case and has no time yet. */
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
-    const dpr_ctx *ctx = t->walk->ctx;
     if (at->count > t->most && at->ops.at[0] != DPR_SUM)
         return 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        for (const dpr_memory *memory = kinds_of(t->walk); takes_part(t, at, i) && *memory != DPR_MEMORY_AUTO;
-             memory++) {
-            dpr_options options;
-            const dpr_problem problem = problem_of(at, dpr_strategy_name(i), *memory, &options);
-            double seconds;
-            if (t->again
-                || dpr_wisdom_find(dpr_ctx_machine(ctx), &problem, at->mode != BENCH_BLOCKING, &seconds)
-                       == DPR_ERR_WISDOM)
-                return 1;
-        }
+        if (takes_part(t, at, i) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
+            return 1;
     return 0;
 }
 
@@ -256,6 +259,7 @@ static int tune_part(tuning *t, int part, int device, double budget) {
 static int measure(tuning *t) {
     static const double shares[PARTS] = {[GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
     const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
+    const int gpu = device < 0 ? 0 : device;
     const int has[PARTS] = {[GPU_PART] = has_gpu, [CPU_PART] = device < 0, [PINNED_PART] = has_gpu};
     double all = 0;
     int code = CLI_OK;
@@ -263,11 +267,7 @@ static int measure(tuning *t) {
         all += has[i] ? shares[i] : 0;
     for (int i = 0; i < PARTS && code == CLI_OK && !asked_stopped(&t->asked); i++)
         if (has[i])
-            code = tune_part(t, i,
-                             i == CPU_PART ? DPR_DEVICE_CPU
-                             : device < 0  ? 0
-                                           : device,
-                             t->asked.budget * shares[i] / all);
+            code = tune_part(t, i, i == CPU_PART ? DPR_DEVICE_CPU : gpu, t->asked.budget * shares[i] / all);
     return code;
 }
 
