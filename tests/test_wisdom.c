@@ -318,6 +318,9 @@ TEST(Wisdom, how_long_threads_take_comes_from_short_sums) {
     learn(&wisdom, &machine, "cpu.threads", least, 1e-9); /* quicker than reading */
     dpr_wisdom_attach(wisdom, &machine);
     EXPECT_TRUE(!machine.wake_measured);
+    learn(&wisdom, &machine, "cpu.threads", least, 1.1); /* longer than a capability may be */
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_TRUE(!machine.wake_measured);
     EXPECT_EQ_I64(assumed, machine.caps.cpu.wake_ns);
     dpr_wisdom_release(wisdom);
 }

@@ -468,8 +468,8 @@ typedef enum dpr_effort {
                                  otherwise predictions */
     DPR_ESTIMATE = 1,       /**< predictions alone */
     DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
-    DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps in host or device memory: it runs every
-                         candidate on an array of its own, takes the quickest, and adds the times to the process's
+    DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps: it runs every candidate on an array of its
+                         own in memory of the problem's kind, takes the quickest, and adds the times to the process's
                          wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
                          shorter, but of at least one run; there are no batches if it takes more than four times as
                          long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with

@@ -3,8 +3,9 @@
  * block (engine `level`) or a device graph (engine `graph`). For policies with teams the engine `persistent` works in
  * phases, too, by one grid that stays.
  *
- * - Dividing: a thread, or a block if the policy has teams, divides each task of a level. If the next level is so
- * narrow that one block does it as soon as a grid, the last block goes on with it in the same launch.
+ * - Dividing: a thread, or a block if the policy has teams, divides each task of a level. If it is known what all roots
+ *   cost, tasks that cost little are not divided. If the next level is so narrow that one block does it as soon as a
+ *   grid, the last block goes on with it in the same launch.
  * - Solving, when there are enough tasks, or the arena is full; and after most_levels if the policy folds results and
  *   has no teams. Each lane takes tasks and solves them. When no task is left to take, lanes go on for a number of
  *   steps, or for some time, and then write out what is left: that is the next phase's. They go on for longer when much
@@ -132,7 +133,7 @@ template <class P> struct worker {
                     divide_node(i);
             }
         } else {
-            divide_level(arena, own, begin, end, of, all);
+            divide_level(arena, own, begin, end, of, all, arena.args.undivided);
         }
     }
 
@@ -280,10 +281,15 @@ template <class P> __device__ void decide(const dpr_recursion_args &args) {
         a.widest = width > a.widest ? width : a.widest;
     check_time(a);
     check_tasks(args, to);
-    if (a.error != DPR_OK || a.solved == args.count || width == 0)
+    const bool is_frontier = full || width == 0 || width >= args.frontier
+                             || (folds<P> && !has_teams<P> && a.levels >= most_levels<P>);
+    const bool has_left = a.phase == phase_dividing && args.undivided > 0; /* tasks of all levels may be pending */
+    if (a.error != DPR_OK || a.solved == args.count || (width == 0 && !has_left)) {
         a.phase = phase_writing;
-    else if (full || width >= args.frontier || (folds<P> && !has_teams<P> && a.levels >= most_levels<P>))
+    } else if (is_frontier) {
+        a.begin = has_left ? 0 : a.begin;
         a.phase = phase_solving;
+    }
 }
 
 /* Whether the phase divides so few tasks that one block does it as soon as a grid. */

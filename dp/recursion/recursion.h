@@ -62,7 +62,7 @@ typedef struct dpr_recursion_args {
     uint64_t max_tasks;                /* of the run */
     uint64_t max_ns;                   /* from the run's first kernel on */
     uint64_t cutoff;                   /* as in dpr_solver */
-    uint64_t undivided;                /* tasks that cost at most this are left to lanes by `persistent`; 0: none */
+    uint64_t undivided;                /* tasks that cost at most this are left to lanes; 0: none */
     uint32_t tag;                      /* of the mailbox (core/strategy.h); 0: it is the caller's outcome */
     uint32_t count;                    /* roots */
     uint32_t capacity;                 /* nodes: at least `count`, at most 2^31; or none, if first_tasks must do */

@@ -19,8 +19,8 @@ static const double batch_seconds = 1e-3;
 typedef struct arrays {
     dpr_ctx *ctx;
     const dpr_request *request;
-    int on_device;
-    void *in, *out; /* results are DPR_RESULT_BYTES apart */
+    dpr_memory memory; /* host memory, or of a kind that the context's GPU reaches */
+    void *in, *out;    /* results are DPR_RESULT_BYTES apart */
 } arrays;
 
 static double now(void) {
@@ -29,14 +29,12 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The array is zeros, or whatever the device's memory holds. */
+/* The array is zeros, or whatever the GPU's memory holds. */
 static dpr_status allocate(arrays *a) {
     const size_t bytes = a->request->count * a->request->dtype->size, results = DPR_FUSED_MOST * DPR_RESULT_BYTES;
-    if (a->on_device) {
-        dpr_status status = dpr_device_upload(dpr_ctx_gpu(a->ctx), NULL, 0, bytes + 1, &a->in);
-        if (status == DPR_OK)
-            status = dpr_device_upload(dpr_ctx_gpu(a->ctx), NULL, 0, results, &a->out);
-        return status;
+    if (a->memory != DPR_MEMORY_HOST) {
+        const dpr_status status = dpr_device_take(dpr_ctx_gpu(a->ctx), a->memory, bytes + 1, &a->in);
+        return status == DPR_OK ? dpr_device_take(dpr_ctx_gpu(a->ctx), DPR_MEMORY_DEVICE, results, &a->out) : status;
     }
     a->in = malloc(bytes + 1);
     a->out = malloc(results);
@@ -47,13 +45,13 @@ static dpr_status allocate(arrays *a) {
 }
 
 static void release(arrays *a) {
-    void *const memory[] = {a->in, a->out};
-    for (int i = 0; i < 2; i++) {
-        if (a->on_device && memory[i])
-            dpr_device_free(dpr_ctx_gpu(a->ctx), memory[i]);
-        else if (!a->on_device)
-            free(memory[i]);
+    if (a->memory == DPR_MEMORY_HOST) {
+        free(a->in);
+        free(a->out);
+        return;
     }
+    dpr_device_give(dpr_ctx_gpu(a->ctx), a->memory, a->in);
+    dpr_device_give(dpr_ctx_gpu(a->ctx), DPR_MEMORY_DEVICE, a->out);
 }
 
 /* Runs `n` times, the last time blocking, which waits for all. *seconds is the time of one run. */
@@ -134,12 +132,9 @@ static dpr_status measure_all(const arrays *a, const dpr_strategy **out) {
 }
 
 dpr_status dpr_measure(dpr_ctx *ctx, const dpr_request *request, const dpr_strategy **out) {
-    arrays a = {.ctx = ctx, .request = request, .on_device = request->key.f.in_memory == DPR_MEMORY_DEVICE};
-    if (!a.on_device && request->key.f.in_memory != DPR_MEMORY_HOST)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "options->effort is DPR_MEASURE, and problem->memory is %s memory; it "
-                        "should be host or device memory",
-                        dpr_memory_name((dpr_memory)request->key.f.in_memory));
+    arrays a = {.ctx = ctx, .request = request, .memory = DPR_MEMORY_HOST};
+    if (dpr_ctx_gpu(ctx))
+        a.memory = (dpr_memory)request->key.f.in_memory;
     dpr_status status = allocate(&a);
     if (status == DPR_OK)
         status = measure_all(&a, out);

@@ -20,8 +20,10 @@ typedef struct dpr_pool_cell {
     _Alignas(64) unsigned char bytes[640];
 } dpr_pool_cell;
 
-/* The most parts that a thread has of its own. */
-enum { DPR_POOL_PARTS_PER_THREAD = 4 };
+enum {
+    DPR_POOL_PARTS_PER_THREAD = 4, /* the most that a thread has of its own */
+    DPR_POOL_PART_BYTES = 65536    /* of an array; for less, handing a part to another thread does not pay */
+};
 
 /* Does one part and writes its result to *cell. Runs on any thread of the pool, or on the caller's. */
 typedef void (*dpr_pool_task)(void *user, int part, dpr_pool_cell *cell);

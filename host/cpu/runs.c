@@ -8,9 +8,6 @@
 #include "element.h"
 #include "pool.h"
 
-/* Bytes of keys for which another part pays. */
-enum { PART_BYTES = 65536 };
-
 DPR_INLINE uint64_t key_at(const void *keys, size_t key_bytes, size_t i) {
     switch (key_bytes) {
     case 1:
@@ -112,7 +109,8 @@ static uint64_t count_runs(job *j) {
 int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, uint64_t *runs) {
     uint64_t before[MOST_PARTS];
     job j = {.keys = keys, .key_bytes = key_bytes, .count = count, .threads = dpr_cores_threads(), .before = before};
-    const size_t most = (size_t)j.threads * DPR_POOL_PARTS_PER_THREAD, worth = count / (PART_BYTES / key_bytes);
+    const size_t most = (size_t)j.threads * DPR_POOL_PARTS_PER_THREAD,
+                 worth = count / (DPR_POOL_PART_BYTES / key_bytes);
     j.parts = worth >= most ? (int)most : worth > 1 ? (int)worth : 1;
     j.pool = j.threads > 1 && j.parts > 1 ? dpr_pool_acquire(j.threads) : NULL;
     *runs = count_runs(&j);

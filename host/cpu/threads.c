@@ -15,10 +15,7 @@
 
 _Static_assert(sizeof(dpr_acc[DPR_FUSED_MOST]) <= sizeof(dpr_pool_cell), "a part's accumulators fit a cell");
 
-enum {
-    PART_BYTES = 65536,  /* bytes; for less, handing a part to another thread does not pay */
-    BORDER_BYTES = 4096, /* parts begin at multiples of this many bytes from the array's beginning */
-};
+enum { BORDER_BYTES = 4096 }; /* parts begin at multiples of this many bytes from the array's beginning */
 
 typedef struct fold_job {
     const dpr_run *run;
@@ -49,7 +46,7 @@ static void task(void *user, int part, dpr_pool_cell *cell) {
 
 static int parts_for(const dpr_run *run, int threads) {
     size_t bytes = run->count * dpr_dtypes[run->key.f.dtype].size;
-    size_t most = (size_t)threads * DPR_POOL_PARTS_PER_THREAD, worth = bytes / PART_BYTES;
+    size_t most = (size_t)threads * DPR_POOL_PARTS_PER_THREAD, worth = bytes / DPR_POOL_PART_BYTES;
     return worth >= most ? (int)most : worth > 1 ? (int)worth : 1;
 }
 

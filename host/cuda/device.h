@@ -98,6 +98,12 @@ int dpr_device_is_gone(const dpr_device *device);
 dpr_status dpr_device_upload(const dpr_device *device, const void *host, size_t bytes, size_t room, void **out);
 void dpr_device_free(const dpr_device *device, void *memory);
 
+/* Takes `bytes` bytes (at least 1) of device, pinned or managed memory; pinned memory is zeros. Waits for other work of
+ * the CUDA context. The caller gives the memory back with dpr_device_give() as memory of the same kind, for which NULL
+ * is allowed. */
+dpr_status dpr_device_take(const dpr_device *device, dpr_memory memory, size_t bytes, void **out);
+void dpr_device_give(const dpr_device *device, dpr_memory memory, void *at);
+
 /* Device memory from the pool of workspace that several runs use. */
 typedef struct dpr_loan {
     void *memory;

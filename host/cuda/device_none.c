@@ -95,6 +95,15 @@ void dpr_device_free(const dpr_device *device, void *memory) {
     (void)device, (void)memory;
 }
 
+dpr_status dpr_device_take(const dpr_device *device, dpr_memory memory, size_t bytes, void **out) {
+    (void)device, (void)memory, (void)bytes, (void)out;
+    return absent();
+}
+
+void dpr_device_give(const dpr_device *device, dpr_memory memory, void *at) {
+    (void)device, (void)memory, (void)at;
+}
+
 dpr_status dpr_device_lend(dpr_device *device, size_t bytes, dpr_stream stream, dpr_loan *out) {
     (void)device, (void)bytes, (void)stream, (void)out;
     return absent();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "caps_text.h"
+#include "cpu/pool.h"
 #include "error.h"
 #include "lists.h"
 #include "registry.h"
@@ -146,14 +147,16 @@ static double rate_of_sum(const dpr_machine *machine, const char *strategy, dpr_
     return bytes > 2 * (double)machine->caps.cpu.cache_bytes ? bytes / (1e-12 * (double)longest.picoseconds) : 0;
 }
 
+/* Rates and times of a CPU may be no greater (core/caps.h). */
+static const double most_of_caps = 1e9;
+
 /* In MB/s; 0 if it is not known, or no rate that a machine may have. The fastest of some sums: arithmetic limits it
  * least. */
 static int64_t rate_of(const dpr_machine *machine, const char *strategy) {
-    static const double most = 1e9; /* that of core/caps.h */
     double best = 0;
     for (size_t i = 0; i < sizeof summed / sizeof *summed; i++)
         best = fmax(best, 1e-6 * rate_of_sum(machine, strategy, summed[i]));
-    return best <= most ? (int64_t)best : 0;
+    return best <= most_of_caps ? (int64_t)best : 0;
 }
 
 static void take_rates(dpr_machine *machine) {
@@ -166,17 +169,18 @@ static void take_rates(dpr_machine *machine) {
 }
 
 /* Nanoseconds that a sum of a type by all threads takes beyond reading: the shortest one known in which each thread has
- * a part of its own, if that is not so long that reading hides them; 0 if none is known. */
+ * a part of its own, if that is not so long that reading hides them; 0 if none is known, or none that a machine may
+ * take. */
 static int64_t wake_of_sum(const dpr_machine *machine, dpr_dtype dtype) {
-    const double part = 65536; /* bytes, as cpu.threads divides arrays */
     const dpr_cpu_caps *cpu = &machine->caps.cpu;
-    const double threads = (double)cpu->threads, least = part * threads;
+    const double threads = (double)cpu->threads, least = DPR_POOL_PART_BYTES * threads;
     const double rate = 1e6 * fmin((double)cpu->core_mb_per_s * threads, (double)cpu->total_mb_per_s);
     const dpr_wise_curve known = find_sums(machine, "cpu.threads", dtype, DPR_MEMORY_HOST);
     for (size_t i = 0; i < known.n; i++) {
         const double bytes = (double)known.time[i].count * (double)dpr_dtypes[DPR_ROW(dtype)].size;
+        const double ns = 1e-3 * (double)known.time[i].picoseconds - 1e9 * bytes / rate;
         if (bytes >= least)
-            return bytes <= 8 * least ? (int64_t)(1e-3 * (double)known.time[i].picoseconds - 1e9 * bytes / rate) : 0;
+            return bytes <= 8 * least && ns <= most_of_caps ? (int64_t)ns : 0;
     }
     return 0;
 }

@@ -210,27 +210,90 @@ PARTS_TEST(plans_have_segments) {
     dpr_plan_destroy(plan);
 }
 
-/* A plan of an array that measures runs all candidates on memory of its own, and gives it back. */
-PARTS_TEST(plans_of_arrays_measure) {
-    const scene *s = fixture;
-    dpr_problem problem = DPR_PROBLEM_INIT;
+static dpr_options measuring(void) {
     dpr_options options = DPR_OPTIONS_INIT;
-    dpr_plan *plan = NULL;
-    double seconds = 0;
     options.effort = DPR_MEASURE;
+    return options;
+}
+
+/* A problem whose arrays lie in such memory. */
+static dpr_problem array_in(dpr_memory memory, const dpr_options *options) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
     problem.dtype = DPR_I32;
     problem.count = COUNT;
-    problem.options = &options;
-    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
-    memcpy(s->out, canaries, sizeof canaries);
-    EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
-    EXPECT_TRUE(gpu_stream_wait(s->stream) && s->out[0] == COUNT && s->out[1] == canaries[1]);
-    options.effort = DPR_EFFORT_DEFAULT;
-    options.strategy = dpr_plan_strategy(plan);
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 1, &seconds));
-    EXPECT_TRUE(seconds > 0);
-    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 0, &seconds));
-    dpr_plan_destroy(plan);
+    problem.memory = memory;
+    problem.options = options;
+    return problem;
+}
+
+static dpr_status measure_array(const scene *s, dpr_memory memory, dpr_plan **plan) {
+    const dpr_options options = measuring();
+    const dpr_problem problem = array_in(memory, &options);
+    return dpr_plan_create(s->ctx, &problem, plan);
+}
+
+static size_t memory_left(void) {
+    size_t available = 0, total;
+    EXPECT_EQ_I64(cudaSuccess, cudaMemGetInfo(&available, &total));
+    return available;
+}
+
+/* A plan of an array that measures runs all candidates on memory of its own, and gives it back. */
+PARTS_TEST(plans_of_arrays_measure) {
+    static const dpr_memory kinds[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED};
+    const scene *s = fixture;
+    dpr_plan *plan = NULL;
+    double seconds;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        dpr_options by_name = DPR_OPTIONS_INIT;
+        ASSERT_STATUS(DPR_OK, measure_array(s, kinds[i], &plan));
+        memcpy(s->out, canaries, sizeof canaries);
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && s->out[0] == COUNT && s->out[1] == canaries[1]);
+        by_name.strategy = dpr_plan_strategy(plan);
+        const dpr_problem problem = array_in(kinds[i], &by_name);
+        seconds = 0;
+        EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 1, &seconds));
+        EXPECT_TRUE(seconds > 0);
+        EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(dpr_ctx_machine(s->ctx), &problem, 0, &seconds));
+        dpr_plan_destroy(plan);
+        dpr_wisdom_forget();
+        const size_t left = memory_left();
+        ASSERT_STATUS(DPR_OK, measure_array(s, kinds[i], &plan));
+        dpr_plan_destroy(plan);
+        dpr_wisdom_forget();
+        EXPECT_EQ_U64(left, memory_left());
+    }
+}
+
+/* What fails while a plan measures is the plan's error, and the next plan is made. */
+PARTS_TEST(plans_that_fail_to_measure) {
+    static const dpr_memory kinds[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED};
+    static const char *const takes[] = {"cudaMalloc", "cudaHostAlloc", "cudaMallocManaged"};
+    static const char *const sentences[] = {"20001 bytes of device memory for device 0: out of memory",
+                                            "20001 bytes of pinned memory for device 0: out of memory",
+                                            "20001 bytes of managed memory for device 0: out of memory"};
+    const scene *s = fixture;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        int is_taken = 0;
+        for (int fail = 1; fail < 12 && !test_failed(); fail++) { /* also what the first candidate calls */
+            dpr_plan *plan = NULL;
+            fake_fail_call(fail, cudaErrorMemoryAllocation);
+            const dpr_status status = measure_array(s, kinds[i], &plan);
+            const char *failed = fake_failed_call();
+            fake_fail_call(0, cudaSuccess);
+            EXPECT_THAT(failed && (status == DPR_OK) == (plan != NULL), "call %d: %s", fail, dpr_status_name(status));
+            if (!is_taken && failed && strcmp(failed, takes[i]) == 0) {
+                EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, status);
+                EXPECT_CONTAINS(dpr_last_error(), sentences[i]);
+                is_taken = 1;
+            }
+            dpr_plan_destroy(plan);
+            ASSERT_STATUS(DPR_OK, measure_array(s, kinds[i], &plan));
+            dpr_plan_destroy(plan);
+        }
+        EXPECT_TRUE(is_taken);
+    }
     dpr_wisdom_forget();
 }
 

@@ -86,7 +86,7 @@ class Usage(ToolTest):
                 ("--memory: pinned memory is a GPU's, and --device is cpu", "-d", "cpu", "--memory", "pinned"),
                 ("--memory: device memory is a GPU's, and --device is cpu", "-d", "cpu", "--memory", "device"),
                 ("--memory is without --ladder, --nested, --segments and --axes", "--memory", "pinned", "--ladder"),
-                ("--memory is without --ladder, --nested, --segments and --axes", "--memory", "host", "--axes", "all"),
+                ("--memory is without --ladder, --nested, --segments and --axes", "--memory", "managed", "--axes", "all"),
                 ("--ladder is of a GPU's strategies", "--ladder", "-d", "cpu"),
                 ("--ladder is of at most 16 sizes, and --count has 17", "--ladder", "-n", "1:17:+1"),
                 ("--ladder is of one operation and one type", "--ladder", "-o", "sum,min"),

@@ -54,6 +54,10 @@ class ManyResults(BenchTest):
         self.assertEqual(len(document["regret"]), 12)
         self.assertEqual({r["strategy"] for r in document["rows"]}, {"planner", "cpu.simd", "cpu.threads"})
 
+    def test_the_usual_memory_may_be_named(self):
+        document = self.measured("--segments", "ones", "-d", "cpu", "--memory", "host", "-n", "1000")
+        self.assertTrue(document["rows"] and all("memory" not in row for row in document["rows"]))
+
     def test_strategies_that_cannot_run_are_noted(self):
         code, out, err = run(*QUICK, "--axes", "Nx16:1", "-n", "1000", "-s", "cpu.serial", "-f", "json")
         self.assertEqual((code, {r["strategy"] for r in json.loads(out)["rows"]}), (0, {"planner"}))

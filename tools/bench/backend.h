@@ -58,6 +58,7 @@ typedef struct bench_backend {
     bench_status (*replay)(void *state, const bench_batch *batch, double *us);
     void (*free_graph)(void *graph);
     bench_status (*look)(void *state, bench_reference *out, char *why); /* *out is all 0 */
+    const bench_subject *launch;                                        /* bench_timer_launch() */
 } bench_backend;
 
 extern const bench_backend bench_cpu, bench_cuda;

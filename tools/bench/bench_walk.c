@@ -256,13 +256,40 @@ static void say_stopped(bench_walk *w) {
             cli_note("%s: %s was not measured: %s", name, w->subjects[i].name, w->results->ended);
 }
 
+/* Whether the engine's own launch is the last subject: where the host's clock tells times, they depend on it. */
+static int add_launch(bench_walk *w) {
+    const bench_subject *launch = bench_timer_launch(w->timer);
+    if (!launch || w->at.mode == BENCH_GRAPH || w->n >= BENCH_SUBJECTS)
+        return 0;
+    w->subjects[w->n] = *launch;
+    return 1;
+}
+
+static void dump(bench_walk *w, int has) {
+    char name[RESULTS_TEXT];
+    FILE *f = getenv("DPR_DUMP") ? fopen(getenv("DPR_DUMP"), "a") : NULL;
+    if (!f || !has)
+        return;
+    fprintf(f, "%s\n", results_name(&w->at, name));
+    for (int i = 0; i < w->n + has; i++) {
+        fprintf(f, "%s %d", w->subjects[i].name, w->outcomes[i].calls);
+        for (int j = 0; j < w->outcomes[i].us.n; j++)
+            fprintf(f, " %.4g", w->outcomes[i].samples[j]);
+        fprintf(f, "\n");
+    }
+    fprintf(f, "\n");
+    fclose(f);
+}
+
 static void measure(bench_walk *w) {
     bench_point point;
     char why[BENCH_WHY] = "";
     int status = set_up(w, &point, why) == 0 ? 0 : 1;
     const bench_rule rule = rule_of(w);
+    const int has_launch = status == 0 && add_launch(w);
     if (status == 0)
-        status = bench_run(w->timer, &point, &rule, w->subjects, w->n, w->outcomes, why);
+        status = bench_run(w->timer, &point, &rule, w->subjects, w->n + has_launch, w->outcomes, why);
+    dump(w, has_launch);
     if (status > 0) {
         leave_out(w, why);
         return;

@@ -36,11 +36,10 @@ static size_t cpu_most(const bench_device *d) {
 
 static bench_status cpu_open(bench_device *d, void **state, char *why) {
     cpu *c = calloc(1, sizeof *c);
-    if (c && host_cache_open(d->cache_bytes, &c->cache) == 0)
+    snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data", d->pool_bytes);
+    if (c && host_cache_open(d->cache_bytes, &c->cache, why) == 0)
         c->pool = aligned_alloc(BENCH_ALIGNMENT, d->pool_bytes);
     if (!c || !c->pool) {
-        snprintf(why, BENCH_WHY, "no host memory for %zu bytes of data",
-                 d->pool_bytes + host_cache_needs(d->cache_bytes));
         cpu_close(c);
         return BENCH_BROKEN;
     }

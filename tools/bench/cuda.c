@@ -163,12 +163,12 @@ static bench_status cuda_open(bench_device *d, void **state, char *why) {
     }
     g->lead = 1;
     g->memory = d->memory;
-    if (d->memory == DPR_MEMORY_PINNED && host_cache_open(d->host_cache_bytes, &g->host) != 0)
-        t = (trouble){cudaErrorMemoryAllocation, "host memory to fill caches from"};
-    else
+    int is_open = d->memory != DPR_MEMORY_PINNED || host_cache_open(d->host_cache_bytes, &g->host, why) == 0;
+    if (is_open) {
         prepare(g, d, &t);
-    if (t.error != cudaSuccess) {
-        (void)blame(t.error, t.what, why);
+        is_open = blame(t.error, t.what, why) == BENCH_GOOD;
+    }
+    if (!is_open) {
         cuda_close(g);
         return BENCH_BROKEN;
     }
@@ -398,6 +398,22 @@ static bench_status cuda_look(void *state, bench_reference *out, char *why) {
     return blame_device(t.error, "timing the reference", why);
 }
 
+/* In streams and blocking, what the host alone is asked for: it launches a kernel that does nothing, and waits for it
+ * if the calls block. */
+static int enqueue_nothing(void *user, const void *in, void *out, dpr_stream stream) {
+    (void)user;
+    (void)in;
+    (void)out;
+    return bench_launch_nothing(stream);
+}
+
+static int call_nothing(void *user, const void *in, void *host_out) {
+    const int error = enqueue_nothing(user, in, host_out, NULL);
+    return error != cudaSuccess ? error : (int)cudaStreamSynchronize(NULL);
+}
+
+static const bench_subject empty_launch = {.name = "launch", .enqueue = enqueue_nothing, .call = call_nothing};
+
 const bench_backend bench_cuda = {
     .most = cuda_most,
     .open = cuda_open,
@@ -412,4 +428,5 @@ const bench_backend bench_cuda = {
     .replay = cuda_replay,
     .free_graph = cuda_free_graph,
     .look = cuda_look,
+    .launch = &empty_launch,
 };

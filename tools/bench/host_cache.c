@@ -1,5 +1,6 @@
 #include "host_cache.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,16 @@ size_t host_cache_needs(uint64_t cache_bytes) {
     return bench_aligned(2 * (size_t)cache_bytes);
 }
 
-int host_cache_open(uint64_t cache_bytes, host_cache *out) {
+int host_cache_open(uint64_t cache_bytes, host_cache *out, char why[BENCH_WHY]) {
     *out = (host_cache){.bytes = host_cache_needs(cache_bytes)};
     out->other = aligned_alloc(BENCH_ALIGNMENT, out->bytes);
-    return out->other && dpr_ctx_create(DPR_DEVICE_CPU, &out->ctx) == DPR_OK ? 0 : -1;
+    if (out->other && dpr_ctx_create(DPR_DEVICE_CPU, &out->ctx) == DPR_OK)
+        return 0;
+    if (out->other)
+        snprintf(why, BENCH_WHY, "%.500s", dpr_last_error());
+    else
+        snprintf(why, BENCH_WHY, "no host memory for %zu bytes to fill caches from", out->bytes);
+    return -1;
 }
 
 void host_cache_close(host_cache *c) {

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "dpr.h"
+#include "timing.h"
 
 typedef struct host_cache {
     dpr_ctx *ctx; /* for reading */
@@ -16,8 +16,8 @@ typedef struct host_cache {
 /* Bytes of the data that fills caches of so many bytes. */
 size_t host_cache_needs(uint64_t cache_bytes);
 
-/* Takes memory for it. 0, or -1; host_cache_close() is due in any case. */
-int host_cache_open(uint64_t cache_bytes, host_cache *out);
+/* Takes memory for it. 0, or -1 with a clause in `why`; host_cache_close() is due in any case. */
+int host_cache_open(uint64_t cache_bytes, host_cache *out, char why[BENCH_WHY]);
 void host_cache_close(host_cache *c);
 
 /* Writes the next piece of the data. 0 if all is written. */

@@ -52,6 +52,8 @@ __global__ void clock_kernel(uint64_t cycles, uint64_t *out) {
     out[1] = device_ns() - begin_ns;
 }
 
+__global__ void empty_kernel() {}
+
 } // namespace
 
 int bench_launch_read(const void *data, size_t bytes, uint32_t *sink, dpr_stream stream) {
@@ -65,6 +67,11 @@ int bench_launch_compare(const void *a, const void *b, size_t bytes, uint32_t *d
     const auto blocks = static_cast<unsigned>(wanted < read_blocks ? wanted : read_blocks);
     compare_kernel<<<blocks, read_threads, 0, stream>>>(static_cast<const unsigned char *>(a),
                                                         static_cast<const unsigned char *>(b), bytes, differs);
+    return static_cast<int>(cudaGetLastError());
+}
+
+int bench_launch_nothing(dpr_stream stream) {
+    empty_kernel<<<1, 1, 0, stream>>>();
     return static_cast<int>(cudaGetLastError());
 }
 

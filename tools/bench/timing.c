@@ -190,6 +190,10 @@ const bench_device *bench_timer_device(const bench_timer *timer) {
     return &timer->device;
 }
 
+const bench_subject *bench_timer_launch(const bench_timer *timer) {
+    return timer->backend->launch;
+}
+
 bench_reference bench_timer_best(const bench_timer *timer) {
     return timer->best;
 }

@@ -212,6 +212,10 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
               int n, bench_outcome *outcomes, char why[BENCH_WHY]);
 
+/* A subject that launches a kernel that does nothing, and waits for it if calls block: what the host needs for a launch
+ * while other subjects have their turns. NULL for the CPU. Static storage. */
+const bench_subject *bench_timer_launch(const bench_timer *timer);
+
 /* The best reference so far; all 0 before the first. */
 bench_reference bench_timer_best(const bench_timer *timer);
 

@@ -343,7 +343,8 @@ static int complete(bench_asked *a) {
     if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
         return cli_usage("--offsets belongs to --segments, which is not asked for");
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
-    if (a->memory != DPR_MEMORY_AUTO && (is_lineup(a) || is_of_many(a)))
+    const int is_usual = a->memory == DPR_MEMORY_DEVICE || a->memory == DPR_MEMORY_HOST;
+    if (a->memory != DPR_MEMORY_AUTO && (is_lineup(a) || (is_of_many(a) && !is_usual)))
         return cli_usage("--memory is without --ladder, --nested, --segments and --axes");
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
