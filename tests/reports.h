@@ -20,7 +20,7 @@ void check_report(report_writer *write, const void *what, report_format format, 
 const char *keys_of(const cJSON *object);
 
 /* Keys that reports of measurements share: their definitions, and the figures of a row with a time. */
-#define DEFINITION_KEYS "graph,stream,blocking,cold,hot,interval,spread,memory,block,visit,reference"
+#define DEFINITION_KEYS "graph,stream,blocking,cold,hot,launch_us,steady,interval,spread,memory,block,visit,reference"
 #define FIGURE_KEYS                                                                                                    \
     "samples,calls,visit,median_us,low_us,high_us,spread,gb_per_s,chosen,ok,settled,doubtful,checked,wrong,late"
 

@@ -11,7 +11,7 @@
 
 /* ---- Verdicts --------------------------------------------------------------------------------------------------- */
 
-static const compare_rule rule = {.threshold = 0.03};
+static const compare_rule rule = {.threshold = 0.03, .steady_threshold = 0.1};
 
 /* A time whose interval reaches `below` and `above` from its median, as fractions. */
 static compare_time time_of(double median, double below, double above) {
@@ -218,6 +218,9 @@ TEST(BenchCompare, rows_that_make_no_sense_are_refused) {
            ROW("a", "1", "\"samples\":9,\"spread\":0,\"median_us\":1,\"low_us\":2,\"high_us\":3"));
     refuse("not from 'low_us' to 'high_us'",
            ROW("a", "1", "\"samples\":9,\"spread\":0,\"median_us\":3,\"low_us\":1,\"high_us\":2"));
+    refuse("its 'steady_us' is not from 'steady_low_us' to 'steady_high_us'",
+           ROW("a", "1", TIMES ",\"steady_us\":3,\"steady_low_us\":4,\"steady_high_us\":5"));
+    refuse("its 'steady_low_us' is no finite number above 0", ROW("a", "1", TIMES ",\"steady_us\":3"));
     refuse("its 'spread' is no finite number from 0 on",
            ROW("a", "1", "\"samples\":9,\"median_us\":1,\"low_us\":1,\"high_us\":1,\"spread\":-1"));
     refuse("its 'ok' is neither true nor false", ROW("a", "1", TIMES ",\"ok\":\"yes\""));
@@ -271,7 +274,7 @@ static void compare(compared *c, const char *old, const char *new) {
     take(&c->old, old);
     take(&c->new, new);
     ASSERT_THAT(c->old.status == 0 && c->new.status == 0, "%s%s", c->old.why, c->new.why);
-    ASSERT_EQ_I64(0, compare_match(&c->old.side, &c->new.side, 0.03, &c->r));
+    ASSERT_EQ_I64(0, compare_match(&c->old.side, &c->new.side, &rule, &c->r));
 }
 
 static void forget(compared *c) {
@@ -281,6 +284,36 @@ static void forget(compared *c) {
 }
 
 #define SLOW "\"samples\":9,\"median_us\":20,\"low_us\":19.9,\"high_us\":20.1,\"spread\":0.01"
+
+/* A row with a median and a steady time. */
+#define STEADY_ROW(US, STEADY)                                                                                         \
+    ROW("a", "1",                                                                                                      \
+        "\"samples\":20,\"spread\":0.2,\"median_us\":" US ",\"low_us\":" US ",\"high_us\":" US                         \
+        ",\"steady_us\":" STEADY ",\"steady_low_us\":" STEADY ",\"steady_high_us\":" STEADY)
+
+/* The verdict on two such rows, and whether it is of the steady times. */
+static void check_steady(const char *wanted, int is_steady, const char *old, const char *new) {
+    compared c;
+    compare(&c, old, new);
+    ASSERT_EQ_I64(1, c.r.count);
+    EXPECT_THAT(strcmp(wanted, compare_verdict_name(c.r.pairs[0].ratio.verdict)) == 0, "%s: %s", new,
+                compare_verdict_name(c.r.pairs[0].ratio.verdict));
+    EXPECT_EQ_I64(is_steady, c.r.pairs[0].ratio.is_steady);
+    forget(&c);
+}
+
+/* A change is one that the measured and the steady times show. */
+TEST(BenchCompare, launches_that_took_longer_are_no_change) {
+    const char *old = STEADY_ROW("10", "11");
+    check_steady("same", 1, old, STEADY_ROW("13", "11.2"));
+    check_steady("same", 1, old, STEADY_ROW("7", "10.8"));
+    check_steady("same", 0, old, STEADY_ROW("10", "8"));
+    check_steady("slower", 1, old, STEADY_ROW("13", "13"));
+    check_steady("faster", 1, old, STEADY_ROW("5", "6"));
+    check_steady("unsure", 1, old, STEADY_ROW("13", "12"));   /* by 9 % */
+    check_steady("unsure", 0, old, STEADY_ROW("12.5", "20")); /* its samples scatter */
+    check_steady("slower", 0, old, ROW("a", "1", SLOW));      /* NEW has none */
+}
 
 TEST(BenchCompare, rows_are_matched_in_any_order) {
     compared c;
@@ -444,8 +477,9 @@ TEST(BenchCompare, report_as_json) {
     compared c;
     compare(&c, old_document, new_document);
     cJSON *document = report_json_of(write_all, &c.r);
-    EXPECT_EQ_STR("benchmark,threshold,drift,old,new,warnings,rows,only_in_old,only_in_new,definitions,summary",
-                  keys_of(document));
+    EXPECT_EQ_STR(
+        "benchmark,threshold,steady_threshold,drift,old,new,warnings,rows,only_in_old,only_in_new,definitions,summary",
+        keys_of(document));
     EXPECT_EQ_STR("file,benchmark,version,commit,device,rows", keys_of(member_of(document, "old")));
     EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,verdict,old_us,old_low_us,old_high_us,new_us,new_low_us,"
                   "new_high_us,ratio,ratio_low,ratio_high",
@@ -467,7 +501,7 @@ TEST(BenchCompare, report_as_csv) {
     static const char *const parts[] = {"verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,",
                                         ",mode,cache,block,depth,old_us,old_low_us,",
                                         "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
-                                        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,\n",
+                                        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,,,\n",
                                         "\nonly in NEW,,e,,,,,,sum,f32,3,",
                                         NULL};
     compared c;
@@ -489,7 +523,7 @@ TEST(BenchCompare, many_rows_of_one_side) {
     c.old.side = (compare_side){.name = "x", .document = c.old.document};
     ASSERT_EQ_I64(0, compare_read(&c.old.side, c.old.why));
     take(&c.new, ROW("a", "1", TIMES));
-    ASSERT_EQ_I64(0, compare_match(&c.old.side, &c.new.side, 0.03, &c.r));
+    ASSERT_EQ_I64(0, compare_match(&c.old.side, &c.new.side, &rule, &c.r));
     check_report(write_all, &c.r, REPORT_TABLE, parts);
     forget(&c);
 }

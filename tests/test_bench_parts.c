@@ -528,6 +528,21 @@ TEST(BenchReport, memory_of_another_kind_is_named) {
     results_free(&r);
 }
 
+TEST(BenchReport, steady_times_are_in_json) {
+    bench_results r = some_results();
+    r.rows[4].launch_us = 4;
+    r.rows[4].steady = (bench_summary){.n = 7, .median = 3, .low = 2, .high = 5};
+    cJSON *document = report_json_of(write_bench, &r);
+    const cJSON *row = member_of(document, "rows.4");
+    EXPECT_NEAR_F64(4, number_of(row, "launch_us"), 0);
+    EXPECT_NEAR_F64(3, number_of(row, "steady_us"), 0);
+    EXPECT_NEAR_F64(2, number_of(row, "steady_low_us"), 0);
+    EXPECT_NEAR_F64(5, number_of(row, "steady_high_us"), 0);
+    EXPECT_TRUE(member_of(document, "rows.0.steady_us") == NULL);
+    cJSON_Delete(document);
+    results_free(&r);
+}
+
 TEST(BenchReport, json) {
     bench_results r = some_results();
     cJSON *document = report_json_of(write_bench, &r);

@@ -81,6 +81,27 @@ TEST(BenchStatistics, ratios_of_pairs_do_not_see_drift) {
     EXPECT_NEAR_F64(0, s.spread, 1e-12);
 }
 
+TEST(BenchStatistics, steady_times_do_not_see_how_fast_the_host_is) {
+    static bench_outcome launch = {.us.n = 20}, stream = {.us.n = 21}, blocking = {.us.n = 19}, none;
+    for (int i = 0; i < 20; i++) {
+        launch.samples[i] = 3 + 0.1 * i;
+        stream.samples[i] = 2 * launch.samples[i];
+        blocking.samples[i] = launch.samples[i] + 7;
+    }
+    bench_summary s = bench_steady(&stream, &launch, BENCH_STREAM);
+    EXPECT_EQ_I64(20, s.n);
+    EXPECT_NEAR_F64(7, s.median, 1e-12); /* twice 3500 ns */
+    EXPECT_NEAR_F64(0, s.spread, 1e-12);
+    s = bench_steady(&blocking, &launch, BENCH_BLOCKING);
+    EXPECT_EQ_I64(19, s.n);
+    EXPECT_NEAR_F64(17, s.median, 1e-12); /* 7 us beyond 10 */
+    EXPECT_NEAR_F64(0, s.spread, 1e-12);
+    launch.samples[3] = 1e6;
+    EXPECT_TRUE(bench_steady(&blocking, &launch, BENCH_BLOCKING).least > 0);
+    EXPECT_EQ_I64(0, bench_steady(&stream, &launch, BENCH_GRAPH).n);
+    EXPECT_EQ_I64(0, bench_steady(&stream, &none, BENCH_STREAM).n);
+}
+
 TEST(BenchStatistics, verdicts) {
     const bench_rule rule = {.half_width = 0.01, .min_samples = 7, .max_samples = 50, .seconds = 2};
     bench_summary s = {.n = 6, .bounded = 1, .median = 1};

@@ -217,6 +217,21 @@ ENGINE_TEST(subjects_take_turns_and_are_compared) {
     EXPECT_THAT(ratio.median > 1.5, "four times as long came out as %g times", ratio.median);
 }
 
+/* By its own samples it would have ended sooner. */
+ENGINE_TEST(a_subject_that_accompanies_others_goes_on_with_them) {
+    const bench_rule many = {.half_width = 0, .min_samples = 7, .max_samples = 30, .seconds = 60};
+    witness w = {.answers = 1, .spins = 2000}, of_others = {.answers = 1, .fails_at = 2};
+    bench_subject s[] = {subject(&w), subject(&w), subject(&of_others)};
+    s[1].accompanies = 1;
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &many, s, 3, outcomes, fixture->why) == 0, "%s", fixture->why);
+    EXPECT_EQ_I64(30, outcomes[0].us.n);
+    EXPECT_EQ_I64(30, outcomes[1].us.n);
+    EXPECT_EQ_I64(BENCH_FAILED, outcomes[2].state);
+    s[0] = s[1];
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &many, s, 1, outcomes, fixture->why) == 0, "%s", fixture->why);
+    EXPECT_EQ_I64(1, outcomes[0].us.n); /* there are no others */
+}
+
 ENGINE_TEST(an_interrupt_keeps_what_there_is) {
     volatile sig_atomic_t flag = 0;
     witness w = {.answers = 1, .stops = &flag, .stops_at = 1}, never = {.answers = 1};

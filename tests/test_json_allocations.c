@@ -133,7 +133,7 @@ static int write_comparison(FILE *f) {
     compare_results r = {.old = NULL};
     int status = compare_read(&old, why) | compare_read(&new, why);
     if (status == 0)
-        status = compare_match(&old, &new, 0.03, &r) | compare_write(f, &r, REPORT_JSON);
+        status = compare_match(&old, &new, &(compare_rule){0.03, 0.1, 0}, &r) | compare_write(f, &r, REPORT_JSON);
     compare_free(&r);
     compare_free_side(&old);
     compare_free_side(&new);

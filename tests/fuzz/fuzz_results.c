@@ -77,7 +77,7 @@ static void check_reports(const compare_results *r) {
 /* No file is faster or slower than itself, and all rows find each other. */
 static void check_itself(compare_side sides[2]) {
     compare_results r = {.old = NULL};
-    FUZZ_CHECK(compare_match(&sides[0], &sides[1], 0.03, &r) == 0, "no memory");
+    FUZZ_CHECK(compare_match(&sides[0], &sides[1], &(compare_rule){0.03, 0.1, 0}, &r) == 0, "no memory");
     FUZZ_CHECK(r.verdicts[COMPARE_FASTER] == 0 && r.verdicts[COMPARE_SLOWER] == 0, "a row differs from itself");
     FUZZ_CHECK(r.only_old == 0 && r.only_new == 0 && r.both == sides[0].in_file, "rows do not find themselves");
     FUZZ_CHECK(compare_is_worse(&r) == (r.verdicts[COMPARE_FAILED] > 0), "worse than itself");

@@ -21,6 +21,7 @@ typedef struct compare_time {
     int bounded;   /* 1: there were enough samples for the interval; 0: low and high are the extremes */
     int doubtful;  /* 1: a fixed piece of work ran slower around it than before */
     int settled;   /* 1: the interval is as narrow as was asked for */
+    int is_steady; /* 1: it is what the call would take if a launch took a fixed time (bench_steady()) */
 } compare_time;
 
 typedef enum compare_verdict {
@@ -40,11 +41,13 @@ typedef struct compare_ratio {
     double ratio, low, high; /* with a 95 % interval for runs that differ; all 0: there is none */
     compare_verdict verdict;
     const char *why; /* a clause, if the interval alone does not say why it is unsure or failed; else NULL. Static */
+    int is_steady;   /* 1: of steady times */
 } compare_ratio;
 
 typedef struct compare_rule {
-    double threshold; /* changes of up to this, a fraction more than 0, are not relevant */
-    double drift;     /* how much slower a fixed piece of work ran in one run than in the other, a fraction from 0 on */
+    double threshold;        /* changes of up to this, a fraction more than 0, are not relevant */
+    double steady_threshold; /* the same, of rows that both have a steady time; compare_times() does not use it */
+    double drift; /* how much slower a fixed piece of work ran in one run than in the other, a fraction from 0 on */
 } compare_rule;
 
 compare_ratio compare_times(const compare_time *old, const compare_time *new, const compare_rule *rule);
@@ -57,9 +60,10 @@ compare_ratio compare_times(const compare_time *old, const compare_time *new, co
 typedef struct compare_row {
     cJSON *identity; /* an object of what tells the row from all others of its file: strategy, op, dtype, count, ... */
     char *key;       /* the same as text */
-    const char *choice; /* the strategy behind COMPARE_CHOICE; NULL: it is a row of the file */
-    int ok;             /* 1: it has a time, and no result was wrong */
-    compare_time us;    /* if ok */
+    const char *choice;  /* the strategy behind COMPARE_CHOICE; NULL: it is a row of the file */
+    int ok;              /* 1: it has a time, and no result was wrong */
+    compare_time us;     /* if ok */
+    compare_time steady; /* of a call that the host launched while its clock ran; is_steady is 0 if there is none */
 } compare_row;
 
 typedef struct compare_side {
@@ -104,10 +108,10 @@ typedef struct compare_results {
     const compare_pair *worst;         /* the greatest ratio; NULL if there is none */
 } compare_results;
 
-/* Matches the rows of both sides, and compares their times. If the devices have one name, and the documents the rates
- * of a fixed piece of work (`reference`), then the drift of the machine is known; else it is 0. 0, or -1 when out of
- * memory. compare_free() is due in any case, before the sides are freed. */
-int compare_match(const compare_side *old, const compare_side *new, double threshold, compare_results *out);
+/* Matches the rows of both sides, and compares their times, by out->rule, whose thresholds are set. If the devices have
+ * one name, and the documents the rates of a fixed piece of work (`reference`), then the drift of the machine is known;
+ * else it is 0. 0, or -1 when out of memory. compare_free() is due in any case, before the sides are freed. */
+int compare_match(const compare_side *old, const compare_side *new, const compare_rule *rule, compare_results *out);
 void compare_free(compare_results *r);
 
 /* Whether a row is slower or failed. */

@@ -134,10 +134,29 @@ static void add_cell(cJSON *row, const char *key, const compare_row *from) {
     cJSON_AddStringToObject(row, key, from->ok ? text : "failed");
 }
 
-/* Cells of tables: the times, the ratio with its interval, and what else there is to say. */
+static int has_note(const compare_pair *p) {
+    return p->ratio.why || p->ratio.is_steady || p->new->choice;
+}
+
+/* What else there is to say of a pair, in clauses. */
+static void add_note(cJSON *row, const compare_pair *p) {
+    char clauses[3][320] = {"", "", ""}, text[1024] = "", digits[2][32];
+    snprintf(clauses[0], sizeof *clauses, "%s", p->ratio.why ? p->ratio.why : "");
+    if (p->ratio.is_steady)
+        snprintf(clauses[1], sizeof *clauses, "steady %s and %s", figure_digits(p->old->steady.median, digits[0]),
+                 figure_digits(p->new->steady.median, digits[1]));
+    if (p->new->choice)
+        snprintf(clauses[2], sizeof *clauses, "it was %.120s and is %.120s", p->old->choice, p->new->choice);
+    for (int i = 0; i < 3; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s", used && *clauses[i] ? "; " : "", clauses[i]);
+    }
+    cJSON_AddStringToObject(row, "note", text);
+}
+
+/* Cells of tables: the times, the ratio with its interval, and a note. */
 static void add_cells(cJSON *row, const compare_pair *p) {
-    const char *why = p->ratio.why ? p->ratio.why : "", *between = p->ratio.why && p->new->choice ? "; " : "";
-    char text[512];
+    char text[64];
     add_cell(row, "old", p->old);
     add_cell(row, "new", p->new);
     if (p->ratio.ratio > 0) {
@@ -146,11 +165,7 @@ static void add_cells(cJSON *row, const compare_pair *p) {
         snprintf(text, sizeof text, "[%.3f, %.3f]", p->ratio.low, p->ratio.high);
         cJSON_AddStringToObject(row, "interval", text);
     }
-    if (p->new->choice)
-        snprintf(text, sizeof text, "%s%sit was %.120s and is %.120s", why, between, p->old->choice, p->new->choice);
-    else
-        snprintf(text, sizeof text, "%s", why);
-    cJSON_AddStringToObject(row, "note", text);
+    add_note(row, p);
 }
 
 /* Adds a pair's row to the list. Returns it. */
@@ -162,6 +177,8 @@ static cJSON *add_pair(const report_out *out, cJSON *list, const compare_pair *p
     add_time(row, "new", p->new);
     if (p->ratio.ratio > 0)
         report_add(row, "ratio=%g ratio_low=%g ratio_high=%g", p->ratio.ratio, p->ratio.low, p->ratio.high);
+    if (p->ratio.is_steady)
+        report_add(row, "old_steady_us=%g new_steady_us=%g", p->old->steady.median, p->new->steady.median);
     if (p->new->choice)
         report_add(row, "old_choice=%s new_choice=%s", p->old->choice, p->new->choice);
     if (p->ratio.why)
@@ -205,7 +222,8 @@ static int is_common(const compare_results *r, const char *key) {
 
 static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,mode,cache,"
                           "block,depth,old_us,old_low_us,old_high_us,new_us,"
-                          "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why";
+                          "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why,old_steady_us,"
+                          "new_steady_us";
 
 /* The columns that rows need; with `has_note` also a note. */
 static void choose_columns(const compare_results *r, int with_times, int has_note,
@@ -248,15 +266,15 @@ static void write_table(report_out *out, const compare_results *r, compare_verdi
                                          [COMPARE_FAILED] = "Failed"};
     report_column columns[IDENTITIES + TIMES + 1];
     cJSON *list = cJSON_CreateArray();
-    int has_note = 0;
+    int any_note = 0;
     for (size_t i = 0; i < r->count; i++) {
         const compare_pair *p = &r->pairs[i];
         if (!p->old || !p->new || p->ratio.verdict != verdict)
             continue;
         add_name(add_pair(out, list, p), p->new);
-        has_note |= p->ratio.why || p->new->choice;
+        any_note |= has_note(p);
     }
-    choose_columns(r, 1, has_note, columns);
+    choose_columns(r, 1, any_note, columns);
     report_table(out, titles[verdict], list, 0, columns);
     cJSON_Delete(list);
 }
@@ -318,16 +336,27 @@ static void write_summary(report_out *out, const compare_results *r) {
 
 static void define(report_out *out, const compare_results *r) {
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");
+    int has_steady = 0;
     cJSON_AddStringToObject(object, "ratio", "NEW's median over OLD's; above 1, NEW is slower");
     cJSON_AddStringToObject(object, "interval",
                             "ratio_low to ratio_high is a 95 % interval of the ratio, which includes how runs of one "
                             "build differ");
+    cJSON_AddStringToObject(object, "steady",
+                            "the times that calls would have if an empty launch took as long in both runs; ratio is "
+                            "that of these times where it is nearer to 1");
     cJSON_AddStringToObject(object, "drift",
                             "how much slower a fixed piece of work ran in one of the runs than in the other; the "
                             "intervals include it");
     cJSON_AddStringToObject(object, "verdict",
                             "same, faster or slower by more than the threshold, unsure, or failed: no result or a "
                             "wrong one in NEW");
+    for (size_t i = 0; i < r->count; i++)
+        has_steady |= r->pairs[i].ratio.is_steady;
+    if (has_steady)
+        report_text(out, REPORT_NOTE,
+                    "Steady: what calls would take if an empty launch took as long in both runs. NEW / OLD is that of "
+                    "steady times where these differ less; the threshold of such calls is %.3g %%",
+                    100 * r->rule.steady_threshold);
     report_text(out, REPORT_NOTE,
                 "Threshold %.3g %%; the 95 %% intervals include how runs of one build differ. Marks: ~ the median is "
                 "not as certain as was asked; ? the machine was slower than before",
@@ -338,8 +367,8 @@ int compare_write(FILE *f, const compare_results *r, report_format format) {
     static const compare_verdict order[] = {COMPARE_SAME, COMPARE_UNSURE, COMPARE_FASTER, COMPARE_FAILED,
                                             COMPARE_SLOWER};
     report_out out = report_begin(f, format);
-    report_add(out.document, "benchmark=%s threshold=%g drift=%g", "dpr bench --compare", r->rule.threshold,
-               r->rule.drift);
+    report_add(out.document, "benchmark=%s threshold=%g steady_threshold=%g drift=%g", "dpr bench --compare",
+               r->rule.threshold, r->rule.steady_threshold, r->rule.drift);
     report_text(&out, REPORT_TITLE, "NEW compared with OLD");
     write_side(&out, r->old, "old", "OLD");
     write_side(&out, r->new, "new", "NEW");

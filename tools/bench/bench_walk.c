@@ -71,7 +71,8 @@ static void leave_out(bench_walk *w, const char *why) {
     snprintf(o->why, sizeof o->why, "%.150s", why);
 }
 
-static void keep(bench_walk *w, int i) {
+/* `launch` has the case's empty launches; NULL: there are none. */
+static void keep(bench_walk *w, int i, const bench_outcome *launch) {
     const bench_outcome *o = &w->outcomes[i], *first = &w->outcomes[0];
     const bench_caller *c = w->subjects[i].user;
     char trouble[RESULTS_TEXT];
@@ -105,6 +106,10 @@ static void keep(bench_walk *w, int i) {
                        .kernels = c->kernels};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
+    if (launch && launch->state == BENCH_DONE && o->state == BENCH_DONE) {
+        row->steady = bench_steady(o, launch, w->at.mode);
+        row->launch_us = launch->us.median;
+    }
     if (o->us.median > 0 && !c->reads_nothing)
         row->gb_per_s = (double)row->bytes / o->us.median * 1e-3;
     if (!c->strategy && o->state == BENCH_DONE && first->state == BENCH_DONE)
@@ -256,8 +261,9 @@ static void say_stopped(bench_walk *w) {
             cli_note("%s: %s was not measured: %s", name, w->subjects[i].name, w->results->ended);
 }
 
-/* Whether the engine's own launch is the last subject: where the host's clock tells times, they depend on it. */
-static int add_launch(bench_walk *w) {
+/* Has empty launches take turns with the case's subjects, after the last of them, if the host's clock times the case:
+ * it depends on them. Whether they do. */
+static int add_launches(bench_walk *w) {
     const bench_subject *launch = bench_timer_launch(w->timer);
     if (!launch || w->at.mode == BENCH_GRAPH || w->n >= BENCH_SUBJECTS)
         return 0;
@@ -265,31 +271,14 @@ static int add_launch(bench_walk *w) {
     return 1;
 }
 
-static void dump(bench_walk *w, int has) {
-    char name[RESULTS_TEXT];
-    FILE *f = getenv("DPR_DUMP") ? fopen(getenv("DPR_DUMP"), "a") : NULL;
-    if (!f || !has)
-        return;
-    fprintf(f, "%s\n", results_name(&w->at, name));
-    for (int i = 0; i < w->n + has; i++) {
-        fprintf(f, "%s %d", w->subjects[i].name, w->outcomes[i].calls);
-        for (int j = 0; j < w->outcomes[i].us.n; j++)
-            fprintf(f, " %.4g", w->outcomes[i].samples[j]);
-        fprintf(f, "\n");
-    }
-    fprintf(f, "\n");
-    fclose(f);
-}
-
 static void measure(bench_walk *w) {
     bench_point point;
     char why[BENCH_WHY] = "";
     int status = set_up(w, &point, why) == 0 ? 0 : 1;
     const bench_rule rule = rule_of(w);
-    const int has_launch = status == 0 && add_launch(w);
+    const int has_launches = status == 0 && add_launches(w);
     if (status == 0)
-        status = bench_run(w->timer, &point, &rule, w->subjects, w->n + has_launch, w->outcomes, why);
-    dump(w, has_launch);
+        status = bench_run(w->timer, &point, &rule, w->subjects, w->n + has_launches, w->outcomes, why);
     if (status > 0) {
         leave_out(w, why);
         return;
@@ -302,7 +291,7 @@ static void measure(bench_walk *w) {
     w->results->read_gb_per_s = best.read_gb_per_s;
     w->results->clock_mhz = best.clock_mhz;
     for (int i = 0; i < w->n; i++)
-        keep(w, i);
+        keep(w, i, has_launches ? &w->outcomes[w->n] : NULL);
     if (status == 0)
         say_stopped(w);
 }

@@ -398,21 +398,25 @@ static bench_status cuda_look(void *state, bench_reference *out, char *why) {
     return blame_device(t.error, "timing the reference", why);
 }
 
-/* In streams and blocking, what the host alone is asked for: it launches a kernel that does nothing, and waits for it
- * if the calls block. */
+/* ---- Empty launches ---------------------------------------------------------------------------------------------- */
+
 static int enqueue_nothing(void *user, const void *in, void *out, dpr_stream stream) {
     (void)user;
     (void)in;
     (void)out;
-    return bench_launch_nothing(stream);
+    return bench_launch_nothing(1, stream);
 }
 
 static int call_nothing(void *user, const void *in, void *host_out) {
-    const int error = enqueue_nothing(user, in, host_out, NULL);
+    (void)user;
+    (void)in;
+    (void)host_out;
+    const int error = bench_launch_nothing(0, NULL);
     return error != cudaSuccess ? error : (int)cudaStreamSynchronize(NULL);
 }
 
-static const bench_subject empty_launch = {.name = "launch", .enqueue = enqueue_nothing, .call = call_nothing};
+static const bench_subject empty_launch = {
+    .name = "launch", .enqueue = enqueue_nothing, .call = call_nothing, .accompanies = 1};
 
 const bench_backend bench_cuda = {
     .most = cuda_most,

@@ -52,7 +52,12 @@ __global__ void clock_kernel(uint64_t cycles, uint64_t *out) {
     out[1] = device_ns() - begin_ns;
 }
 
-__global__ void empty_kernel() {}
+/* As large as the arguments of many kernels. */
+struct arguments {
+    uint64_t words[16];
+};
+
+__global__ void empty_kernel(const __grid_constant__ arguments) {}
 
 } // namespace
 
@@ -70,9 +75,18 @@ int bench_launch_compare(const void *a, const void *b, size_t bytes, uint32_t *d
     return static_cast<int>(cudaGetLastError());
 }
 
-int bench_launch_nothing(dpr_stream stream) {
-    empty_kernel<<<1, 1, 0, stream>>>();
-    return static_cast<int>(cudaGetLastError());
+int bench_launch_nothing(int programmatic, dpr_stream stream) {
+    arguments none = {};
+    void *parameters[] = {&none};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = dim3(1);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = programmatic ? 1 : 0;
+    return static_cast<int>(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(empty_kernel), parameters));
 }
 
 int bench_launch_clock(uint64_t cycles, uint64_t *cycles_and_ns, dpr_stream stream) {

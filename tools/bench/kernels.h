@@ -20,8 +20,9 @@ int bench_launch_read(const void *data, size_t bytes, uint32_t *sink, dpr_stream
  * `a` and `b` are aligned to 16 bytes. Returns the cudaError_t. */
 int bench_launch_compare(const void *a, const void *b, size_t bytes, uint32_t *differs, dpr_stream stream);
 
-/* Enqueues a kernel of one thread that does nothing. Returns the cudaError_t. */
-int bench_launch_nothing(dpr_stream stream);
+/* Enqueues a kernel of one thread that does nothing; with `programmatic` one that may begin before the stream's earlier
+ * work is done. Returns the cudaError_t. */
+int bench_launch_nothing(int programmatic, dpr_stream stream);
 
 /* Enqueues a kernel of one thread that lasts `cycles` cycles of its SM and writes two numbers to device memory: the
  * cycles and the nanoseconds of the device's timer that it was at it. Returns the cudaError_t. */

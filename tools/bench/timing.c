@@ -68,6 +68,16 @@ bench_summary bench_compare(const bench_outcome *a, const bench_outcome *b) {
     return bench_summarise(ratios, n);
 }
 
+bench_summary bench_steady(const bench_outcome *of, const bench_outcome *launch, bench_mode mode) {
+    static const double least = 1e-3; /* a launch that was disturbed may take longer than the call */
+    const int both = of->us.n < launch->us.n ? of->us.n : launch->us.n, n = mode == BENCH_GRAPH ? 0 : both;
+    double us[BENCH_SAMPLES];
+    for (int i = 0; i < n; i++)
+        us[i] = mode == BENCH_STREAM ? of->samples[i] / launch->samples[i] * 1e-3 * BENCH_STREAM_LAUNCH
+                                     : fmax(of->samples[i] - launch->samples[i] + 1e-3 * BENCH_BLOCKING_LAUNCH, least);
+    return bench_summarise(us, n);
+}
+
 int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began) {
     o->samples[o->us.n++] = us;
     /* Sorting all samples for each would come to more than taking them. */
@@ -315,6 +325,14 @@ static bench_status check_results(const session *s, const bench_batch *batch) {
     return BENCH_GOOD;
 }
 
+/* Whether another subject wants more samples. */
+static int others_go_on(const session *s, int i) {
+    for (int k = 0; k < s->n; k++)
+        if (k != i && s->outcomes[k].state == BENCH_DONE && s->outcomes[k].verdict == BENCH_MORE)
+            return s->outcomes[i].us.n < BENCH_SAMPLES;
+    return 0;
+}
+
 /* Takes one sample of a subject. 1 if it wants more, 0 if not, -1 if the device has failed. */
 static int take(void *user, int i) {
     session *s = user;
@@ -328,7 +346,8 @@ static int take(void *user, int i) {
     const int status = note(o, taken);
     if (status != 0)
         return status < 0 ? -1 : 0;
-    return bench_keep(o, us, s->rule, s->began);
+    const int wants_more = bench_keep(o, us, s->rule, s->began);
+    return s->batches[i].subject->accompanies ? others_go_on(s, i) : wants_more;
 }
 
 /* Writes `bytes` at `from` to the place `at` of all arrays. */

@@ -95,11 +95,12 @@ static const cli_help help = {
     "\n"
     "--compare measures nothing. It reads two files of JSON that dpr bench, dpr_peers or dpr recurse wrote ('-' is\n"
     "standard input), compares the times of rows that both have, and names rows that one of them has. A row of NEW\n"
-    "is slower or faster if the ratio of the times is beyond the threshold, and its 95 % confidence interval does\n"
-    "not contain 1. A row is the same if this interval is within the threshold; or if the ratio is, and the\n"
-    "interval contains 1 and is within three times the threshold. Other rows are unsure: the interval is too wide\n"
-    "to tell. It includes how runs of one build differ; tools/bench/README.md says how. Warnings name what differs\n"
-    "between the two measurements (device, settings), and an interrupt.\n"
+    "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for calls that the host\n"
+    "launches while its clock runs), and its 95 % confidence interval does not contain 1. A row is the same if this\n"
+    "interval is within the threshold; or if the ratio is, and the interval contains 1 and is within three times\n"
+    "the threshold. Other rows are unsure. tools/bench/README.md says how runs of one build differ, and what is\n"
+    "done about launches that take longer in one of them. Warnings name what differs between the two measurements\n"
+    "(device, settings), and an interrupt.\n"
     "\n"
     "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that\n"
     "--ladder, --nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt,\n"
@@ -154,7 +155,7 @@ static int parse(int argc, char **argv, request *r) {
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
         {0, "compare", NULL, cli_flag, &r->compare.wanted, "compare two files of results, OLD and NEW, row by row"},
         {0, "threshold", "SHARE", axis_parse_share, &r->compare.threshold,
-         "with --compare: changes that are not relevant\n(default: 3%)"},
+         "with --compare: changes that are not relevant\n(default: 3%, and 10% of calls that the host launches)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},
         {0, "plot", NULL, cli_flag, &r->plot, "also draw times against sizes, with characters"},

@@ -41,10 +41,12 @@ int compare_files(const char *old, const char *new, const compare_asked *a, outf
     compare_side sides[2] = {{.name = NULL}, {.name = NULL}};
     cJSON *documents[2] = {NULL, NULL};
     compare_results r = {.old = NULL};
+    const compare_rule rule = {.threshold = a->threshold > 0 ? a->threshold : COMPARE_THRESHOLD,
+                               .steady_threshold = a->threshold > 0 ? a->threshold : COMPARE_STEADY_THRESHOLD};
     int code = read_side(old, &sides[0], &documents[0]);
     if (code == CLI_OK)
         code = read_side(new, &sides[1], &documents[1]);
-    if (code == CLI_OK && compare_match(&sides[0], &sides[1], a->threshold > 0 ? a->threshold : COMPARE_THRESHOLD, &r))
+    if (code == CLI_OK && compare_match(&sides[0], &sides[1], &rule, &r))
         code = cli_error("out of memory");
     if (code == CLI_OK)
         code = report(&r, file);
