@@ -302,13 +302,16 @@ static void check_steady(const char *wanted, int is_steady, const char *old, con
     forget(&c);
 }
 
-/* A change is one that the measured and the steady times show. */
+/* Of the changes of measured and of steady times the smaller one counts. */
 TEST(BenchCompare, launches_that_took_longer_are_no_change) {
     const char *old = STEADY_ROW("10", "11");
     check_steady("same", 1, old, STEADY_ROW("13", "11.2"));
     check_steady("same", 1, old, STEADY_ROW("7", "10.8"));
     check_steady("same", 0, old, STEADY_ROW("10", "8"));
     check_steady("slower", 1, old, STEADY_ROW("13", "13"));
+    check_steady("unsure", 0, old, STEADY_ROW("13", "7")); /* to which side is not known */
+    check_steady("unsure", 0, old, STEADY_ROW("7", "16"));
+    check_steady("same", 1, old, STEADY_ROW("9.3", "11.5"));
     check_steady("faster", 1, old, STEADY_ROW("5", "6"));
     check_steady("unsure", 1, old, STEADY_ROW("13", "12"));   /* by 9 % */
     check_steady("unsure", 0, old, STEADY_ROW("12.5", "20")); /* its samples scatter */

@@ -82,7 +82,8 @@ TEST(BenchStatistics, ratios_of_pairs_do_not_see_drift) {
 }
 
 TEST(BenchStatistics, steady_times_do_not_see_how_fast_the_host_is) {
-    static bench_outcome launch = {.us.n = 20}, stream = {.us.n = 21}, blocking = {.us.n = 19}, none;
+    static bench_outcome launch = {.us = {.n = 20, .median = 4}}, stream = {.us = {.n = 21, .median = 8}},
+                         blocking = {.us = {.n = 19, .median = 11}}, none = {.us.median = 4};
     for (int i = 0; i < 20; i++) {
         launch.samples[i] = 3 + 0.1 * i;
         stream.samples[i] = 2 * launch.samples[i];
@@ -100,6 +101,12 @@ TEST(BenchStatistics, steady_times_do_not_see_how_fast_the_host_is) {
     EXPECT_TRUE(bench_steady(&blocking, &launch, BENCH_BLOCKING).least > 0);
     EXPECT_EQ_I64(0, bench_steady(&stream, &launch, BENCH_GRAPH).n);
     EXPECT_EQ_I64(0, bench_steady(&stream, &none, BENCH_STREAM).n);
+    none.us.n = 5; /* too few for an interval */
+    EXPECT_EQ_I64(0, bench_steady(&none, &launch, BENCH_STREAM).n);
+    stream.us.median = 4.1 * launch.us.median; /* the device limits it */
+    EXPECT_EQ_I64(0, bench_steady(&stream, &launch, BENCH_STREAM).n);
+    blocking.us.median = stream.us.median;
+    EXPECT_EQ_I64(0, bench_steady(&blocking, &launch, BENCH_BLOCKING).n);
 }
 
 TEST(BenchStatistics, verdicts) {

@@ -217,18 +217,21 @@ ENGINE_TEST(subjects_take_turns_and_are_compared) {
     EXPECT_THAT(ratio.median > 1.5, "four times as long came out as %g times", ratio.median);
 }
 
-/* By its own samples it would have ended sooner. */
+/* It has as many samples as the other subject wants, whether the rule asks for more of its own or for fewer. */
 ENGINE_TEST(a_subject_that_accompanies_others_goes_on_with_them) {
-    const bench_rule many = {.half_width = 0, .min_samples = 7, .max_samples = 30, .seconds = 60};
-    witness w = {.answers = 1, .spins = 2000}, of_others = {.answers = 1, .fails_at = 2};
-    bench_subject s[] = {subject(&w), subject(&w), subject(&of_others)};
+    const bench_rule all = {.half_width = 0, .min_samples = 7, .max_samples = 30, .seconds = 60};
+    witness w = {.answers = 1, .spins = 2000}, fails = {.fails_at = 20000, .spins = 2000, .answers = 1},
+            early = {.fails_at = 2, .answers = 1};
+    bench_subject s[] = {subject(&w), subject(&w), subject(&early)};
     s[1].accompanies = 1;
-    ASSERT_THAT(bench_run(fixture->timer, &cold, &many, s, 3, outcomes, fixture->why) == 0, "%s", fixture->why);
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &all, s, 3, outcomes, fixture->why) == 0, "%s", fixture->why);
     EXPECT_EQ_I64(30, outcomes[0].us.n);
     EXPECT_EQ_I64(30, outcomes[1].us.n);
     EXPECT_EQ_I64(BENCH_FAILED, outcomes[2].state);
-    s[0] = s[1];
-    ASSERT_THAT(bench_run(fixture->timer, &cold, &many, s, 1, outcomes, fixture->why) == 0, "%s", fixture->why);
+    s[0] = subject(&fails);
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &all, s, 2, outcomes, fixture->why) == 0, "%s", fixture->why);
+    EXPECT_THAT(outcomes[1].us.n <= outcomes[0].us.n + 1, "%d samples next to %d", outcomes[1].us.n, outcomes[0].us.n);
+    ASSERT_THAT(bench_run(fixture->timer, &cold, &all, s + 1, 1, outcomes, fixture->why) == 0, "%s", fixture->why);
     EXPECT_EQ_I64(1, outcomes[0].us.n); /* there are no others */
 }
 

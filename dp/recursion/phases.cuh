@@ -12,9 +12,10 @@
  *   of the arena is used.
  * - Writing: the results, and the report.
  *
- * The phases end: each divides or solves every task that is pending at its beginning, and no task twice, so there are
- * at most as many as tasks. A lane's loop ends with `max_tasks` at the latest, or when the run's time is up, or when
- * another lane has set the error. No block waits for another one.
+ * The phases end: a level without new tasks ends the dividing; a phase of solving solves every task that is pending at
+ * its beginning, in the first of them also those that were not divided; and no task is done twice. So there are at most
+ * as many phases as tasks, and one more. A lane's loop ends with `max_tasks` at the latest, or when the run's time is
+ * up, or when another lane has set the error. No block waits for another one.
  *
  * The engine `naive` has no phases: a launched thread or block divides one task, and launches one for each child. It
  * waits for nothing, and ends because no task is divided twice. After an error, or when the run's time is up, launched
@@ -281,8 +282,8 @@ template <class P> __device__ void decide(const dpr_recursion_args &args) {
         a.widest = width > a.widest ? width : a.widest;
     check_time(a);
     check_tasks(args, to);
-    const bool is_frontier = full || width == 0 || width >= args.frontier
-                             || (folds<P> && !has_teams<P> && a.levels >= most_levels<P>);
+    const bool is_frontier =
+        full || width == 0 || width >= args.frontier || (folds<P> && !has_teams<P> && a.levels >= most_levels<P>);
     const bool has_left = a.phase == phase_dividing && args.undivided > 0; /* tasks of all levels may be pending */
     if (a.error != DPR_OK || a.solved == args.count || (width == 0 && !has_left)) {
         a.phase = phase_writing;

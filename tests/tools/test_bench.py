@@ -85,8 +85,8 @@ class Usage(ToolTest):
                 ("--memory: 'pined' is none of host, pinned, managed, device\n", "--memory", "pined"),
                 ("--memory: pinned memory is a GPU's, and --device is cpu", "-d", "cpu", "--memory", "pinned"),
                 ("--memory: device memory is a GPU's, and --device is cpu", "-d", "cpu", "--memory", "device"),
-                ("--memory is without --ladder, --nested, --segments and --axes", "--memory", "pinned", "--ladder"),
-                ("--memory is without --ladder, --nested, --segments and --axes", "--memory", "managed", "--axes", "all"),
+                ("--memory is without --ladder and --nested", "--memory", "pinned", "--ladder"),
+                ("with --segments and --axes, arrays lie where they usually do", "--memory", "managed", "--axes", "all"),
                 ("--ladder is of a GPU's strategies", "--ladder", "-d", "cpu"),
                 ("--ladder is of at most 16 sizes, and --count has 17", "--ladder", "-n", "1:17:+1"),
                 ("--ladder is of one operation and one type", "--ladder", "-o", "sum,min"),
@@ -183,6 +183,11 @@ class Memory(ToolTest):
                 self.assertEqual([s.startswith("cpu.") for s in chosen], [by_cpu] * 4, chosen)
                 strategies = {r["strategy"] for r in rows if r["mode"] == mode}
                 self.assertEqual(("flat.block" in strategies, "cpu.simd" in strategies), (True, by_cpu), strategies)
+            for r in rows:
+                launched = r["mode"] != "graph" and not r["strategy"].startswith("cpu.")
+                self.assertEqual("launch_us" in r, launched, r)
+                short = launched and r["samples"] >= 6 and r["median_us"] <= 4 * r["launch_us"]
+                self.assertTrue("steady_us" in r if short else launched or "steady_us" not in r, r)
         usual = self.good("bench", "--memory", "device", "-n", "1000", "-a", "20%", "-b", "5s", "-f", "json")
         self.assertNotIn('"memory":', usual.split('"rows"')[1])
 

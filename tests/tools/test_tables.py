@@ -40,6 +40,24 @@ class Regret(ToolTest):
             "| host | blocking | 1 | 2.00 % | 0 | 2 %, 0.20 us: sum of 2^20 f32 |"])
 
 
+class Segments(ToolTest):
+    def test_lines_and_columns(self):
+        def segments(name, us, subject=None, **more):
+            of = {"subject": subject} if subject else {}
+            return row("sum", us, strategy=subject or "planner", segments=name, over_floor=us / 100, **of, **more)
+        results = {"device": {"name": "A GPU"}, "commit": "abc", "read_gb_per_s": 4000,
+                   "rows": [segments("ones", 120), segments("zipf", 150), segments("ones", 130, dtype="u8", ok=False),
+                            segments("ones", 1, "dpr.bykey"), segments("zipf", 200, "cub")]}
+        self.assertEqual(tables.segments(results, None), [
+            "A GPU, commit abc; 2^28 elements, in microseconds (and over the time of reading as many bytes at 4000 GB/s):",
+            "",
+            "| problem | ones | zipf |",
+            "|---|---|---|",
+            "| sum of f32 | 120 (1.20) | 150 (1.50) |",
+            "| sum of u8 | failed | - |",
+            "| sum of f32, cub | - | 200 (2.00) |"])
+
+
 class Fused(ToolTest):
     def test_rows_and_columns_are_those_of_the_file(self):
         self.assertEqual(lines_of(row("sum", 10, 1 << 20), row("sum", 90), row("var", 20, 1 << 20), row("var", 100),

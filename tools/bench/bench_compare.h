@@ -63,8 +63,13 @@ typedef struct compare_row {
     const char *choice;  /* the strategy behind COMPARE_CHOICE; NULL: it is a row of the file */
     int ok;              /* 1: it has a time, and no result was wrong */
     compare_time us;     /* if ok */
-    compare_time steady; /* of a call that the host launched while its clock ran; is_steady is 0 if there is none */
+    compare_time steady; /* of a call that a launch may have limited; is_steady is 0 if there is none */
 } compare_row;
+
+/* Whether both rows have a steady time: then that counts, too, and the threshold is rule->steady_threshold. */
+static inline int compare_has_steady(const compare_row *old, const compare_row *new) {
+    return old->steady.is_steady && new->steady.is_steady;
+}
 
 typedef struct compare_side {
     const char *name;      /* of the file */

@@ -342,8 +342,8 @@ static void define(report_out *out, const compare_results *r) {
                             "ratio_low to ratio_high is a 95 % interval of the ratio, which includes how runs of one "
                             "build differ");
     cJSON_AddStringToObject(object, "steady",
-                            "the times that calls would have if an empty launch took as long in both runs; ratio is "
-                            "that of these times where it is nearer to 1");
+                            "what short calls would take if an empty launch took as long in both runs, and limited "
+                            "them; ratio is that of these times where it is nearer to 1");
     cJSON_AddStringToObject(object, "drift",
                             "how much slower a fixed piece of work ran in one of the runs than in the other; the "
                             "intervals include it");
@@ -351,12 +351,13 @@ static void define(report_out *out, const compare_results *r) {
                             "same, faster or slower by more than the threshold, unsure, or failed: no result or a "
                             "wrong one in NEW");
     for (size_t i = 0; i < r->count; i++)
-        has_steady |= r->pairs[i].ratio.is_steady;
+        has_steady |= r->pairs[i].old && r->pairs[i].new &&compare_has_steady(r->pairs[i].old, r->pairs[i].new);
     if (has_steady)
-        report_text(out, REPORT_NOTE,
-                    "Steady: what calls would take if an empty launch took as long in both runs. NEW / OLD is that of "
-                    "steady times where these differ less; the threshold of such calls is %.3g %%",
-                    100 * r->rule.steady_threshold);
+        report_text(
+            out, REPORT_NOTE,
+            "Steady: what short calls would take if an empty launch took as long in both runs. NEW / OLD is that "
+            "of steady times where these differ less; the threshold of such calls is %.3g %%",
+            100 * r->rule.steady_threshold);
     report_text(out, REPORT_NOTE,
                 "Threshold %.3g %%; the 95 %% intervals include how runs of one build differ. Marks: ~ the median is "
                 "not as certain as was asked; ? the machine was slower than before",

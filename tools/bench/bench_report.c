@@ -47,7 +47,8 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"cold", "the cache is filled with other data before, by reading; calls rotate over buffers"},
         {"hot", "all calls read one buffer that was read just before"},
         {"launch_us", "the median of an empty launch, and of the wait for it if calls block, in turn with the others"},
-        {"steady", "the times that calls would have if an empty launch took 3.5 us in a stream, 10 us blocking"},
+        {"steady",
+         "what short calls would take if an empty launch took 3.5 us in a stream, 10 us blocking, and limited them"},
         {"interval", "low_us to high_us is a confidence interval of the median, 95 %"},
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
         {"memory", "where the array lies; without it, in device memory, or for the CPU in pageable memory"},
@@ -124,9 +125,11 @@ void bench_json_row(const report_out *out, cJSON *object, const bench_results *r
         bench_json_times(object, &row->us);
         report_add(object, "gb_per_s=%g", row->gb_per_s);
     }
+    if (row->launch_us > 0)
+        report_add(object, "launch_us=%g", row->launch_us);
     if (row->steady.n)
-        report_add(object, "launch_us=%g steady_us=%g steady_low_us=%g steady_high_us=%g", row->launch_us,
-                   row->steady.median, row->steady.low, row->steady.high);
+        report_add(object, "steady_us=%g steady_low_us=%g steady_high_us=%g", row->steady.median, row->steady.low,
+                   row->steady.high);
     if (row->at.shape) {
         report_add(object, "results=%lu bytes=%lu", row->results, row->bytes);
         report_known(object, "over_floor", results_timed(row) ? results_over_floor(r, row) : 0);

@@ -42,7 +42,7 @@ typedef struct bench_row {
     double slowdown;
     bench_summary us;
     bench_summary steady; /* bench_steady(); n is 0 where there is none */
-    double launch_us;     /* the median of the empty launches there; 0: there are none */
+    double launch_us;     /* the median of the empty launches in turn with it; 0: there are none */
     uint64_t results;     /* of one call; 0: those of one array */
     uint64_t bytes;       /* that one call reads, and writes if it has many results */
     double gb_per_s;      /* of these, 1e9 bytes; 0 for no elements, and for what reads nothing */

@@ -71,6 +71,11 @@ static void leave_out(bench_walk *w, const char *why) {
     snprintf(o->why, sizeof o->why, "%.150s", why);
 }
 
+/* Whether the caller's strategy is of the CPU, which launches nothing. */
+static int is_of_cpu(const bench_caller *c) {
+    return c->strategy && strcmp(c->strategy, CALLER_PLANNER) != 0 && !cli_strategy_info(c->strategy).on_gpu;
+}
+
 /* `launch` has the case's empty launches; NULL: there are none. */
 static void keep(bench_walk *w, int i, const bench_outcome *launch) {
     const bench_outcome *o = &w->outcomes[i], *first = &w->outcomes[0];
@@ -106,7 +111,7 @@ static void keep(bench_walk *w, int i, const bench_outcome *launch) {
                        .kernels = c->kernels};
     if (o->state == BENCH_FAILED)
         snprintf(row->why, sizeof row->why, "%.250s", c->why[0] ? c->why : o->why);
-    if (launch && launch->state == BENCH_DONE && o->state == BENCH_DONE) {
+    if (launch && launch->state == BENCH_DONE && o->state == BENCH_DONE && !is_of_cpu(c)) {
         row->steady = bench_steady(o, launch, w->at.mode);
         row->launch_us = launch->us.median;
     }
@@ -261,8 +266,8 @@ static void say_stopped(bench_walk *w) {
             cli_note("%s: %s was not measured: %s", name, w->subjects[i].name, w->results->ended);
 }
 
-/* Has empty launches take turns with the case's subjects, after the last of them, if the host's clock times the case:
- * it depends on them. Whether they do. */
+/* Has empty launches take turns with the case's subjects, after the last of them, if the host's clock times the calls,
+ * which depend on how long a launch takes. Whether they do. */
 static int add_launches(bench_walk *w) {
     const bench_subject *launch = bench_timer_launch(w->timer);
     if (!launch || w->at.mode == BENCH_GRAPH || w->n >= BENCH_SUBJECTS)

@@ -75,7 +75,9 @@ bench_summary bench_steady(const bench_outcome *of, const bench_outcome *launch,
     for (int i = 0; i < n; i++)
         us[i] = mode == BENCH_STREAM ? of->samples[i] / launch->samples[i] * 1e-3 * BENCH_STREAM_LAUNCH
                                      : fmax(of->samples[i] - launch->samples[i] + 1e-3 * BENCH_BLOCKING_LAUNCH, least);
-    return bench_summarise(us, n);
+    const bench_summary steady = bench_summarise(us, n);
+    const int is_short = of->us.median <= BENCH_MOST_LAUNCHES * launch->us.median;
+    return steady.bounded && is_short ? steady : (bench_summary){0};
 }
 
 int bench_keep(bench_outcome *o, double us, const bench_rule *rule, double began) {

@@ -76,7 +76,7 @@ typedef struct bench_subject {
      * unchecked, for what gives no result. Not called if the point has array_bytes. */
     int (*count_wrong)(void *user, const void *results, int n);
     int most_captured; /* calls of a batch in a graph, at most; 0: as many as others have */
-    int accompanies;   /* 1: it has samples as long as others have, whatever the rule says of its own */
+    int accompanies;   /* 1: it is sampled until no other subject wants more samples */
 } bench_subject;
 
 /* What is timed, for all subjects alike. */
@@ -213,15 +213,19 @@ int bench_fill(bench_timer *timer, const void *block, size_t block_bytes, char w
 int bench_run(bench_timer *timer, const bench_point *point, const bench_rule *rule, const bench_subject *subjects,
               int n, bench_outcome *outcomes, char why[BENCH_WHY]);
 
-/* A subject that launches an empty kernel as dpr launches its own, and waits for it if calls block: how fast the host
- * is while other subjects have their turns. It accompanies them. NULL for the CPU. Static storage. */
+/* A subject that launches an empty kernel, in streams one that may begin before earlier work is done, as dpr's may; and
+ * that waits for it if calls block: how fast the host is while other subjects have their turns. It accompanies them.
+ * NULL for the CPU. Static storage. */
 const bench_subject *bench_timer_launch(const bench_timer *timer);
 
-/* What calls of the outcome, timed in a stream or blocking, would take if the empty launches `launch` of the same
- * rounds took BENCH_STREAM_LAUNCH or BENCH_BLOCKING_LAUNCH ns, about as on the hosts of H100s. Blocking calls differ
- * from an empty launch by what the device does, so the difference is kept. Calls in a stream keep the host busy, one of
- * them for longer than the other, so the ratio is. All 0 for graphs, or if the outcomes have no round in common. */
-enum { BENCH_STREAM_LAUNCH = 3500, BENCH_BLOCKING_LAUNCH = 10000 };
+/* What short calls of the outcome, timed in a stream or blocking, would take if the empty launches `launch` of the same
+ * rounds took BENCH_STREAM_LAUNCH or BENCH_BLOCKING_LAUNCH ns, about as on the hosts of H100s, and if the host was what
+ * limits them. Blocking calls differ from an empty launch by what the device does, so the difference is kept. Calls in
+ * a stream keep the host busy, one of them for longer than the other, so the ratio is.
+ *
+ * All 0 for graphs; if calls take more than BENCH_MOST_LAUNCHES times as long as the launch, because then the device
+ * limits them; and if the outcomes have so few rounds in common that nothing bounds a median. */
+enum { BENCH_STREAM_LAUNCH = 3500, BENCH_BLOCKING_LAUNCH = 10000, BENCH_MOST_LAUNCHES = 4 };
 bench_summary bench_steady(const bench_outcome *of, const bench_outcome *launch, bench_mode mode);
 
 /* The best reference so far; all 0 before the first. */

@@ -95,7 +95,7 @@ static const cli_help help = {
     "\n"
     "--compare measures nothing. It reads two files of JSON that dpr bench, dpr_peers or dpr recurse wrote ('-' is\n"
     "standard input), compares the times of rows that both have, and names rows that one of them has. A row of NEW\n"
-    "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for calls that the host\n"
+    "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for short calls that the host\n"
     "launches while its clock runs), and its 95 % confidence interval does not contain 1. A row is the same if this\n"
     "interval is within the threshold; or if the ratio is, and the interval contains 1 and is within three times\n"
     "the threshold. Other rows are unsure. tools/bench/README.md says how runs of one build differ, and what is\n"
@@ -155,7 +155,8 @@ static int parse(int argc, char **argv, request *r) {
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
         {0, "compare", NULL, cli_flag, &r->compare.wanted, "compare two files of results, OLD and NEW, row by row"},
         {0, "threshold", "SHARE", axis_parse_share, &r->compare.threshold,
-         "with --compare: changes that are not relevant\n(default: 3%, and 10% of calls that the host launches)"},
+         "with --compare: changes that are not relevant\n(default: 3%, and 10% for short calls that the "
+         "host\nlaunches)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},
         {0, "plot", NULL, cli_flag, &r->plot, "also draw times against sizes, with characters"},
@@ -346,7 +347,8 @@ static int complete(bench_asked *a) {
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
     const int is_usual = a->memory == DPR_MEMORY_DEVICE || a->memory == DPR_MEMORY_HOST;
     if (a->memory != DPR_MEMORY_AUTO && (is_lineup(a) || (is_of_many(a) && !is_usual)))
-        return cli_usage("--memory is without --ladder, --nested, --segments and --axes");
+        return cli_usage("--memory is without --ladder and --nested; with --segments and --axes, arrays lie where they "
+                         "usually do");
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)

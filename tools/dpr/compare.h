@@ -4,8 +4,8 @@
 
 #include "outfile.h"
 
-/* Changes of times of up to this share are not relevant; the second, of calls that the host launches while its clock
- * runs. tools/bench/README.md has the measurements behind them. */
+/* Changes of times of up to this share are not relevant; the second, of rows that have steady times in both files.
+ * tools/bench/README.md has the measurements behind them. */
 #define COMPARE_THRESHOLD 0.03
 #define COMPARE_STEADY_THRESHOLD 0.10
 

@@ -269,6 +269,26 @@ def peers(results, _):
     return lines + floors_of(results)
 
 
+# ---- Segments ----
+
+
+def over_floor(row):
+    """A time in microseconds, and how many times as long it is as that of reading as many bytes."""
+    return f"{time(row)} ({row['over_floor']:.2f})" if row and row["ok"] else time(row)
+
+
+def segments(results, _):
+    """A line for each operation and type of the planner's choice, or of dpr_peers' subjects for segments, and a column
+    for each distribution of lengths."""
+    rows = {(r["op"], r["dtype"], r.get("subject") or r["strategy"], r["segments"]): r for r in results["rows"]}
+    names = list(dict.fromkeys(key[3] for key in rows))
+    lines = [key for key in dict.fromkeys(key[:3] for key in rows) if key[2] in ("planner", "dpr", "cub")]
+    cells = [[f"{op} of {dtype}" + (f", {subject}" if subject != "planner" else ""),
+              *(over_floor(rows.get((op, dtype, subject, name))) for name in names)] for op, dtype, subject in lines]
+    return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
+                   f"reading as many bytes at {results['read_gb_per_s']:.0f} GB/s)") + table(["problem", *names], cells)
+
+
 # ---- dpr_bench_cpu ----
 
 
@@ -311,7 +331,7 @@ def regret(results, _):
 # ---- Documents ----
 
 MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu, "recursion": recursion,
-            "regret": regret}
+            "regret": regret, "segments": segments}
 
 
 def fill(text, info):
