@@ -113,9 +113,9 @@ typedef struct compare_results {
     const compare_pair *worst;         /* the greatest ratio; NULL if there is none */
 } compare_results;
 
-/* Matches the rows of both sides, and compares their times, by out->rule, whose thresholds are set. If the devices have
- * one name, and the documents the rates of a fixed piece of work (`reference`), then the drift of the machine is known;
- * else it is 0. 0, or -1 when out of memory. compare_free() is due in any case, before the sides are freed. */
+/* Matches the rows of both sides, and compares their times by the thresholds of `rule`. Its drift is found here: if the
+ * devices have one name, and the documents the rates of a fixed piece of work (`reference`); else it is 0. 0, or -1
+ * when out of memory. compare_free() is due in any case, before the sides are freed. */
 int compare_match(const compare_side *old, const compare_side *new, const compare_rule *rule, compare_results *out);
 void compare_free(compare_results *r);
 
