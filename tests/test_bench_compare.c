@@ -302,7 +302,7 @@ static void check_steady(const char *wanted, int is_steady, const char *old, con
     forget(&c);
 }
 
-/* Of the changes of measured and of steady times the smaller one counts. */
+/* compare_match() finds the change of the measured time and that of the steady time, and takes the smaller one. */
 TEST(BenchCompare, launches_that_took_longer_are_no_change) {
     const char *old = STEADY_ROW("10", "11");
     check_steady("same", 1, old, STEADY_ROW("13", "11.2"));
@@ -510,6 +510,28 @@ TEST(BenchCompare, report_as_csv) {
     compared c;
     compare(&c, old_document, new_document);
     check_report(write_all, &c.r, REPORT_CSV, parts);
+    forget(&c);
+}
+
+TEST(BenchCompare, reports_show_steady_times) {
+    static const char *const nearer[] = {"steady 11.0 and 13.0\n", "the threshold of such calls is 10 %\n", NULL},
+                             *const farther[] = {"the threshold of such calls is 10 %\n", NULL},
+                             *const csv[] = {",11,13\n", NULL};
+    compared c;
+    compare(&c, STEADY_ROW("10", "11"), STEADY_ROW("13", "13"));
+    check_report(write_all, &c.r, REPORT_TABLE, nearer);
+    check_report(write_all, &c.r, REPORT_CSV, csv);
+    cJSON *document = report_json_of(write_all, &c.r);
+    EXPECT_NEAR_F64(11, number_of(document, "rows.0.old_steady_us"), 0);
+    EXPECT_NEAR_F64(13, number_of(document, "rows.0.new_steady_us"), 0);
+    EXPECT_NEAR_F64(0.1, number_of(document, "steady_threshold"), 0);
+    cJSON_Delete(document);
+    forget(&c);
+    compare(&c, STEADY_ROW("10", "11"), STEADY_ROW("10", "8")); /* the ratio is that of measured times */
+    check_report(write_all, &c.r, REPORT_TABLE, farther);
+    document = report_json_of(write_all, &c.r);
+    EXPECT_TRUE(member_of(document, "rows.0.old_steady_us") == NULL);
+    cJSON_Delete(document);
     forget(&c);
 }
 

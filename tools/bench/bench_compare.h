@@ -66,9 +66,10 @@ typedef struct compare_row {
     compare_time steady; /* of a call that a launch may have limited; is_steady is 0 if there is none */
 } compare_row;
 
-/* Whether both rows have a steady time: then that counts, too, and the threshold is rule->steady_threshold. */
+/* Whether both rows are there and have a steady time: then that counts, too, and the threshold is
+ * rule->steady_threshold. */
 static inline int compare_has_steady(const compare_row *old, const compare_row *new) {
-    return old->steady.is_steady && new->steady.is_steady;
+    return old && new ? old->steady.is_steady &&new->steady.is_steady : 0;
 }
 
 typedef struct compare_side {

@@ -138,20 +138,28 @@ static int has_note(const compare_pair *p) {
     return p->ratio.why || p->ratio.is_steady || p->new->choice;
 }
 
-/* What else there is to say of a pair, in clauses. */
+enum { NOTE = 512 };
+
+static void add_clause(char note[NOTE], const char *clause) {
+    const size_t used = strlen(note);
+    snprintf(note + used, NOTE - used, "%s%.300s", used ? "; " : "", clause);
+}
+
+/* What else there is to say of a pair. */
 static void add_note(cJSON *row, const compare_pair *p) {
-    char clauses[3][320] = {"", "", ""}, text[1024] = "", digits[2][32];
-    snprintf(clauses[0], sizeof *clauses, "%s", p->ratio.why ? p->ratio.why : "");
-    if (p->ratio.is_steady)
-        snprintf(clauses[1], sizeof *clauses, "steady %s and %s", figure_digits(p->old->steady.median, digits[0]),
-                 figure_digits(p->new->steady.median, digits[1]));
-    if (p->new->choice)
-        snprintf(clauses[2], sizeof *clauses, "it was %.120s and is %.120s", p->old->choice, p->new->choice);
-    for (int i = 0; i < 3; i++) {
-        const size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%s", used && *clauses[i] ? "; " : "", clauses[i]);
+    char note[NOTE] = "", clause[300], old[32], new[32];
+    if (p->ratio.why)
+        add_clause(note, p->ratio.why);
+    if (p->ratio.is_steady) {
+        snprintf(clause, sizeof clause, "steady %s and %s", figure_digits(p->old->steady.median, old),
+                 figure_digits(p->new->steady.median, new));
+        add_clause(note, clause);
     }
-    cJSON_AddStringToObject(row, "note", text);
+    if (p->new->choice) {
+        snprintf(clause, sizeof clause, "it was %.120s and is %.120s", p->old->choice, p->new->choice);
+        add_clause(note, clause);
+    }
+    cJSON_AddStringToObject(row, "note", note);
 }
 
 /* Cells of tables: the times, the ratio with its interval, and a note. */
@@ -351,13 +359,12 @@ static void define(report_out *out, const compare_results *r) {
                             "same, faster or slower by more than the threshold, unsure, or failed: no result or a "
                             "wrong one in NEW");
     for (size_t i = 0; i < r->count; i++)
-        has_steady |= r->pairs[i].old && r->pairs[i].new &&compare_has_steady(r->pairs[i].old, r->pairs[i].new);
+        has_steady |= compare_has_steady(r->pairs[i].old, r->pairs[i].new);
     if (has_steady)
-        report_text(
-            out, REPORT_NOTE,
-            "Steady: what short calls would take if an empty launch took as long in both runs. NEW / OLD is that "
-            "of steady times where these differ less; the threshold of such calls is %.3g %%",
-            100 * r->rule.steady_threshold);
+        report_text(out, REPORT_NOTE,
+                    "Steady: what short calls would take if an empty launch took as long in both runs. NEW / OLD is "
+                    "that of steady times where these differ less; the threshold of such calls is %.3g %%",
+                    100 * r->rule.steady_threshold);
     report_text(out, REPORT_NOTE,
                 "Threshold %.3g %%; the 95 %% intervals include how runs of one build differ. Marks: ~ the median is "
                 "not as certain as was asked; ? the machine was slower than before",

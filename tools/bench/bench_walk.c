@@ -270,7 +270,7 @@ static void say_stopped(bench_walk *w) {
  * which depend on how long a launch takes. Whether they do. */
 static int add_launches(bench_walk *w) {
     const bench_subject *launch = bench_timer_launch(w->timer);
-    if (!launch || w->at.mode == BENCH_GRAPH || w->n >= BENCH_SUBJECTS)
+    if (!launch || w->without_launches || w->at.mode == BENCH_GRAPH || w->n >= BENCH_SUBJECTS)
         return 0;
     w->subjects[w->n] = *launch;
     return 1;

@@ -27,6 +27,7 @@ struct bench_walk {
     /* Is told that a case has been measured for the first time. NULL: nobody is. */
     void (*after)(bench_walk *w);
     void *user;
+    int without_launches; /* 1: no empty launches take turns with the subjects, so rows have no steady times */
 
     /* From walk_open() on. */
     dpr_ctx *ctx; /* of the device */

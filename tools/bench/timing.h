@@ -171,8 +171,8 @@ size_t bench_pool_enough(int on_gpu, size_t cache_bytes);
  *
  * @param memory      of the pool: device, pinned or managed memory on a GPU, pageable memory on the CPU
  *                    (DPR_MEMORY_HOST); DPR_MEMORY_AUTO: the first.
- * @param pool_bytes  wanted; taken is at most bench_pool_most(), some 80 % of the free memory or half of it if it is
- * pinned, and at least BENCH_LEAST_POOL. bench_device.pool_bytes tells. Device memory comes from cudaMalloc.
+ * @param pool_bytes  wanted. At least BENCH_LEAST_POOL is taken, and at most bench_pool_most(): some 80 % of the free
+ *                    memory, or half of it if it is pinned. bench_device.pool_bytes tells how much.
  *
  * 0, or -1. The caller gives the timer to bench_timer_destroy(). A GPU timer's calls make its device the calling
  * thread's current one and leave it so. */

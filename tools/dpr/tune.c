@@ -230,7 +230,13 @@ static int tune_part(tuning *t, int part, int device, double budget) {
     static const char *const names[] = {[GPU_PART] = "GPU", [PINNED_PART] = "GPU, pinned memory", [CPU_PART] = "CPU"};
     bench_results *results = &t->results[part];
     bench_asked asked = t->asked;
-    bench_walk w = {.asked = &asked, .results = results, .wants = wants, .prepare = prepare, .after = save, .user = t};
+    bench_walk w = {.asked = &asked,
+                    .results = results,
+                    .wants = wants,
+                    .prepare = prepare,
+                    .after = save,
+                    .user = t,
+                    .without_launches = 1};
     asked.device = device;
     asked.budget = budget;
     asked.memory = part == PINNED_PART ? DPR_MEMORY_PINNED : DPR_MEMORY_AUTO;
