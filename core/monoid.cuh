@@ -22,6 +22,9 @@
  *                      settle(lane) then makes a lane for join() and fold() from it
  *
  *   has_neutral        true if identity() changes nothing that it is combined with
+ *   neutral_element()  an element that changes nothing: if adds_words, or tile is not lane_set, or holds_index
+ *
+ *   has_inverse        true if without(join(a, b), b) is a, exactly
  *
  *   exchanges_lanes    true if the threads of a block exchange lanes, which to_lane(acc) makes, and not accumulators
  *
@@ -111,6 +114,7 @@ struct common {
     static constexpr bool adds_words = false;
     static constexpr bool holds_index = false;
     static constexpr bool takes_all = false;
+    static constexpr bool has_inverse = false;
     static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };
@@ -196,6 +200,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static constexpr bool heavy = is_complex<D> || D == DPR_F16 || D == DPR_BF16 || D == DPR_I64 || D == DPR_U64;
     static constexpr int vectors = heavy ? 4 : common::vectors;
     static constexpr bool exchanges_lanes = is_float<D> || is_complex<D>; /* by trees: pairwise */
+    static constexpr bool has_inverse = !exchanges_lanes;
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -225,7 +230,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     }
 
     static __device__ lane settle(lane l) { return l; }
+    static constexpr __device__ storage neutral_element() { return {}; }
     static __device__ lane join(lane a, lane b) { return a + b; }
+    static __device__ lane without(lane a, lane b) { return a - b; }
 
     static __device__ acc from_lane(lane l) {
         if constexpr (D == DPR_C128)
@@ -342,6 +349,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct extremum : common {
     static constexpr __device__ lane lane_identity() { return by::worst; }
     static constexpr __device__ acc identity() { return by::worst; }
     static __device__ acc lift(result x) { return by::template of<N>(x); }
+    static __device__ storage neutral_element() { return finish(identity()); }
     static __device__ lane add(lane l, storage x) { return merge(l, lift(x)); }
     static __device__ lane join(lane a, lane b) { return merge(a, b); }
     static __device__ acc fold(acc a, lane l) { return merge(a, l); }
@@ -454,6 +462,11 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct arg_extremum : common {
     static __device__ acc merge(acc a, acc b) {
         const bool second = (Least ? b.key < a.key : b.key > a.key) || (b.key == a.key && b.index < a.index);
         return second ? b : a;
+    }
+
+    static __device__ storage neutral_element() {
+        constexpr bool ignores = is_float<D> && N == DPR_NAN_IGNORE;
+        return extremum<Least, D, N>::finish(ignores ? by::best : by::worst);
     }
 
     static __device__ acc of_element(storage x, uint64_t index) {
@@ -580,6 +593,7 @@ template <bool All, dpr_dtype D, dpr_nan N> struct truth : common {
     }
     /* The result is one bit, so that flat.packed can count it. */
     static __device__ lane settle(lane l) { return l != 0; }
+    static constexpr __device__ storage neutral_element() { return All ? storage{1} : storage{}; }
     static __device__ lane join(lane a, lane b) { return a | b; }
     static __device__ acc fold(acc a, lane l) { return a | l; }
     static __device__ acc merge(acc a, acc b) { return a | b; }
@@ -598,6 +612,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_COUNT, D, N> : common {
     using acc = uint64_t;
     using result = int64_t;
     static constexpr bool adds_words = sizeof(storage) == 1;
+    static constexpr bool has_inverse = adds_words;
     static constexpr int vectors = adds_words ? common::vectors : 4;
     static constexpr __device__ lane lane_identity() { return 0; }
     static constexpr __device__ acc identity() { return 0; }
@@ -608,7 +623,9 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_COUNT, D, N> : common {
 
     static __device__ lane add_word(lane l, uint32_t word) { return l + __popc(nonzero_bytes(word)); }
     static __device__ lane settle(lane l) { return l; }
+    static constexpr __device__ storage neutral_element() { return {}; }
     static __device__ lane join(lane a, lane b) { return a + b; }
+    static __device__ lane without(lane a, lane b) { return a - b; }
     static __device__ acc fold(acc a, lane l) { return a + l; }
     static __device__ acc merge(acc a, acc b) { return a + b; }
     static __device__ result finish(acc a) { return static_cast<int64_t>(a); }
@@ -631,6 +648,7 @@ template <dpr_op O, dpr_dtype D> struct bitwise : common {
                                                                             : warp_op::bxor;
     static constexpr __device__ acc identity() { return O == DPR_BAND ? ~acc{0} : acc{0}; }
     static constexpr __device__ lane lane_identity() { return identity(); }
+    static constexpr __device__ storage neutral_element() { return static_cast<storage>(identity()); }
 
     static __device__ acc merge(acc a, acc b) {
         if constexpr (O == DPR_BAND)

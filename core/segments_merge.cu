@@ -1,12 +1,13 @@
 /* segments.merge: a merge path divides elements and ends of segments equally among blocks, so neither empty nor long
  * segments unbalance them. A block walks its part of the path in tiles, which the copy engine brings to shared memory
  * while the tile before is reduced. In a tile each thread runs over a chunk of neighbouring elements and leaves a value
- * at the end of each segment; a scan over the threads carries what they have left to the segments' next ends. The block
- * that finishes last joins the segments that cross blocks, in their order. */
+ * at the end of each segment; a scan over the threads carries what they have left to the segments' next ends. Tiles of
+ * small elements are reduced by vectors instead (segments_by_vector.cuh). The block that finishes last joins the
+ * segments that cross blocks, in their order. */
 #include "family.cuh"
 #include "finish.cuh"
+#include "segments_by_vector.cuh"
 #include "segments_cost.h"
-#include "segments_tile.cuh"
 
 namespace dpr {
 namespace {
@@ -28,9 +29,9 @@ __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args
     unsigned at = 0;
     for (uint64_t t = 0; t < part.tiles(); ++t, at = 1 - at) {
         wait_for_parity(&s.full[t % merge_stages], static_cast<unsigned>(t / merge_stages));
-        const tile_worker<M> worker(s, t);
+        const worker_of<M> worker(s, t);
         if (worker.tile.ends == 0)
-            reduce_inner_tile(worker, at);
+            reduce_inner_tile<M>(worker, at);
         else
             reduce_tile(worker, args, wide, at, worker.tile.end == kept);
     }
@@ -120,8 +121,10 @@ __device__ void leave_record(const merge_shared<M> &s, const dpr_segment_args &a
 }
 
 template <class M> __device__ void open_block(merge_shared<M> &s) {
-    for (unsigned i = threadIdx.x; i < sizeof s.flag / vector_bytes; i += merge_threads)
-        reinterpret_cast<uint4 *>(s.flag)[i] = {0, 0, 0, 0};
+    if constexpr (!goes_by_vector<M>) {
+        for (unsigned i = threadIdx.x; i < sizeof s.values.flag / vector_bytes; i += merge_threads)
+            reinterpret_cast<uint4 *>(s.values.flag)[i] = {0, 0, 0, 0};
+    }
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < merge_stages; ++i) {
             cuda::ptx::mbarrier_init(&s.full[i], 32); /* the lanes of the fetching warp */

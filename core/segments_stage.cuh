@@ -5,7 +5,7 @@
 #include <cuda/ptx>
 
 #include "segments_path.cuh"
-#include "segments_values.cuh"
+#include "segments_vectors.cuh"
 
 namespace dpr {
 
@@ -97,17 +97,20 @@ __device__ inline unsigned plan_of_tile(uint64_t t) {
 
 /* The shared memory of a block. */
 template <class M> struct merge_shared {
-    static constexpr unsigned elements = tile_elements_bytes / sizeof(typename M::storage);
     /* Elements and offsets, each from the beginning of a line on. */
     alignas(line_bytes) unsigned char stage[merge_stages][tile_elements_bytes + 4 * line_bytes];
-    alignas(16) unsigned char flag[elements]; /* 1: the last element of a segment */
-    end_values<M> ends;
+    cuda::std::conditional_t<goes_by_vector<M>, vector_values<M>, chunk_values<M>> values;
     warp_tails<M> left[2]; /* of tiles in turn, because no barrier is between two tiles without ends */
     typename M::acc carry[2], head;
     merge_plan plan[planned_tiles];
     uint64_t full[merge_stages], empty[merge_stages];
     path_place place[merge_warps + 1]; /* where the block's first tiles begin */
     bool unsorted, last;
+
+    /* Lets a stage be filled again. One worker calls it, after a barrier behind the last use of the stage. */
+    __device__ void release(const void *of) {
+        cuda::ptx::mbarrier_arrive(&empty[static_cast<const unsigned char *>(of) != stage[0]]);
+    }
 };
 
 __device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
@@ -196,7 +199,7 @@ template <class M> class tile_fetcher {
     /* Starts the copies of a tile. One lane calls it. */
     __device__ void copy(const merge_plan &p, unsigned char *stage, uint64_t *full) const {
         namespace ptx = cuda::ptx;
-        /* The workers may have stored values in the stage, through another proxy than that of the copies. */
+        /* The workers of chunks may have stored values in the stage, through another proxy than that of the copies. */
         ptx::fence_proxy_async(ptx::space_shared);
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
                                        p.elements_bytes + p.offsets_bytes);

@@ -160,7 +160,7 @@ template <class M> struct tile_worker {
             const auto r = at[k];
             const bool ok = r.end <= tile.elements && r.begin <= r.end;
             if (ok && r.end > r.begin)
-                s.flag[first + r.end - 1] = 1;
+                s.values.flag[first + r.end - 1] = 1;
             in_order &= ok & at.is_whole(k, r.end);
         }
         if (!in_order)
@@ -171,7 +171,7 @@ template <class M> struct tile_worker {
     __device__ mask_type take_flags() const {
         using word =
             cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
-        auto *flags = reinterpret_cast<word *>(s.flag + threadIdx.x * chunk);
+        auto *flags = reinterpret_cast<word *>(s.values.flag + threadIdx.x * chunk);
         constexpr unsigned each = sizeof(word);
         mask_type mask;
 #pragma unroll
@@ -196,8 +196,8 @@ template <class M> struct tile_worker {
             return place(position);
         } else {
             const unsigned c = position / chunk;
-            const unsigned i = s.ends.first[c] + s.ends.mask[c].before(position % chunk);
-            return reinterpret_cast<unsigned char *>(&s.ends.value[min(i, s.ends.most - 1)]);
+            const unsigned i = s.values.first[c] + s.values.mask[c].before(position % chunk);
+            return reinterpret_cast<unsigned char *>(&s.values.value[min(i, s.values.most - 1)]);
         }
     }
 
@@ -228,21 +228,21 @@ template <class M> struct tile_worker {
                 n += lane >= delta ? before : 0;
             }
             if (lane == 31)
-                s.ends.count[warp] = static_cast<uint16_t>(n);
+                s.values.count[warp] = static_cast<uint16_t>(n);
             sync_workers();
             n -= own;
             for (unsigned w = 0; w < warp; ++w)
-                n += s.ends.count[w];
-            s.ends.first[threadIdx.x] = static_cast<uint16_t>(n);
-            s.ends.mask[threadIdx.x] = mask;
+                n += s.values.count[w];
+            s.values.first[threadIdx.x] = static_cast<uint16_t>(n);
+            s.values.mask[threadIdx.x] = mask;
         }
     }
 
     template <bool Split> __device__ V walk(const mask_type &mask) const {
         V *value = nullptr;
         if constexpr (!values_in_place<M>)
-            value = s.ends.value + s.ends.first[threadIdx.x];
-        return run_over_chunk<M, chunk_vectors, Split>(place(0), threadIdx.x * chunk, mask, value, origin());
+            value = s.values.value + s.values.first[threadIdx.x];
+        return run_over_chunk<M, vectors_of_worker, Split>(place(0), threadIdx.x * chunk, mask, value, origin());
     }
 
     /* Runs over the thread's elements in the tile. `flags`: the ends of segments. The elements before the tile and
@@ -279,7 +279,7 @@ template <class M> struct tile_worker {
             tile_of<M> t;
             const unsigned from = (first + size - 1) / size, to = behind / size;
 #pragma unroll
-            for (int v = chunk_vectors - 1; v >= 0; --v) {
+            for (int v = vectors_of_worker - 1; v >= 0; --v) {
                 const unsigned i = threadIdx.x + v * merge_workers;
                 if (i >= from && i < to)
                     add_vectors<1, M>(t, reinterpret_cast<const packet<T> *>(stage) + i, v);
@@ -292,11 +292,6 @@ template <class M> struct tile_worker {
                 x = X::combine(x, X::of_element(element(tail), 0));
         }
         return reduce_warp<M>(x);
-    }
-
-    /* Lets the stage be filled again. One worker calls it, after a barrier behind the last use of the stage. */
-    __device__ void release() const {
-        cuda::ptx::mbarrier_arrive(&s.empty[stage != s.stage[0]]);
     }
 };
 
@@ -446,11 +441,11 @@ __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &arg
         write_results<1>(w, args, at, keep);
     sync_workers();
     if (threadIdx.x == 0)
-        w.release();
+        w.s.release(w.stage);
 }
 
 /* The same for a tile without ends. */
-template <class M> __device__ void reduce_inner_tile(const tile_worker<M> &w, unsigned at) {
+template <class M, class Worker> __device__ void reduce_inner_tile(const Worker &w, unsigned at) {
     using X = partial<M>;
     merge_shared<M> &s = w.s;
     const typename X::type x = w.reduce_all();
@@ -458,7 +453,7 @@ template <class M> __device__ void reduce_inner_tile(const tile_worker<M> &w, un
         s.left[at].x[threadIdx.x / 32] = x;
     sync_workers();
     if (threadIdx.x == 0) {
-        w.release();
+        w.s.release(w.stage);
         typename M::acc all = s.carry[at];
         for (unsigned i = 0; i < merge_warps; ++i)
             all = M::merge(all, X::unpack(s.left[at].x[i]));

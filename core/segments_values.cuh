@@ -9,10 +9,11 @@ namespace dpr {
 constexpr unsigned merge_workers = 256; /* threads that reduce */
 constexpr unsigned merge_warps = merge_workers / 32;
 constexpr unsigned merge_threads = merge_workers + 32; /* one more warp fetches */
-constexpr unsigned chunk_vectors = 5;                  /* odd, so that threads read different banks */
-constexpr unsigned chunk_bytes = chunk_vectors * vector_bytes;
+constexpr unsigned vectors_of_worker = 5;              /* of a tile; odd, so that threads read different banks */
+constexpr unsigned chunk_bytes = vectors_of_worker * vector_bytes;
 constexpr unsigned line_bytes = 128;
-constexpr unsigned tile_elements_bytes = merge_workers * chunk_bytes;
+constexpr unsigned tile_vectors = merge_workers * vectors_of_worker;
+constexpr unsigned tile_elements_bytes = tile_vectors * vector_bytes;
 /* Bytes of the path in a tile. Its elements may begin anywhere in a line, and a place on the path is exact but for 31
  * bytes. */
 constexpr unsigned tile_bytes = tile_elements_bytes - line_bytes - 32;
@@ -76,13 +77,13 @@ template <class M, bool = M::exchanges_lanes> class chunk_value {
 };
 
 /* Sums of floats round in each addition. The chunk is added in parts, so that an element takes part in at most 7
- * additions that round if a chunk has 10 elements, in 8 if it has 20, in 9 if it has 24, and in 10 if it has 40. The
+ * additions that round if a chunk has 10 elements, in 8 if it has 20, and in 9 if it has 24. The
  * scan over k threads adds log2 k, and packing and an initial value one each. So the sum of a segment of n elements has
  * no more than the log2(n) + 8 roundings that dpr.h promises. */
 template <class M> class chunk_value<M, true> {
     typename M::lane before = M::lane_identity(), a = M::lane_identity(); /* of the parts before, and of this one */
 
-    static constexpr __device__ bool begins_part(unsigned i) { return i == 7 || i == 14 || i == 22 || i == 31; }
+    static constexpr __device__ bool begins_part(unsigned i) { return i == 7 || i == 14 || i == 22; }
 
   public:
     __device__ void add(typename M::storage x, unsigned i, unsigned) {
@@ -158,6 +159,12 @@ template <class M, bool = values_in_place<M>> struct end_values {
     uint16_t count[merge_warps];   /* values of a warp */
 };
 template <class M> struct end_values<M, true> {};
+
+/* The ends of a tile's segments, and their values. */
+template <class M> struct chunk_values : end_values<M> {
+    static constexpr unsigned elements = tile_elements_bytes / sizeof(typename M::storage);
+    alignas(16) unsigned char flag[elements]; /* 1: the last element of a segment */
+};
 
 } // namespace dpr
 

@@ -153,24 +153,33 @@ static void fill_to_round(float *x, size_t count, size_t threads) {
     x[0] = 1;
 }
 
-/* The error of a sum of F32 in one segment, over what dpr.h allows. */
-static double excess_of_sum(const scene *s, const float *x, size_t first, size_t count, const char *strategy) {
-    const uint32_t offsets[] = {(uint32_t)first, (uint32_t)(first + count)};
+enum { MOST_EMPTY = 300 };
+
+/* The error of a sum of F32 or BF16, which is `exact`, in one segment that `empty` ones follow, over what dpr.h allows.
+ */
+static double excess_of_sum(const scene *s, const void *x, dpr_dtype dtype, double exact, size_t first, size_t count,
+                            size_t empty, const char *strategy) {
+    uint32_t offsets[MOST_EMPTY + 2] = {(uint32_t)first};
+    float got[MOST_EMPTY + 1] = {0};
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
-    double exact = 0, bound = 8;
-    float got = 0;
-    for (size_t i = first; i < first + count; i++)
-        exact += (double)x[i];
-    bound += log2((double)count);
-    segments.count = 1;
+    for (size_t i = 1; i <= empty + 1; i++)
+        offsets[i] = (uint32_t)(first + count);
+    segments.count = empty + 1;
     segments.begins = offsets;
     segments.dtype = DPR_U32;
     options.strategy = strategy;
-    EXPECT_TRUE(gpu_copy(s->in_device, x, (first + count) * sizeof *x));
-    EXPECT_STATUS(
-        DPR_OK, dpr_reduce_segments(s->gpu, s->in_device, &got, first + count, DPR_F32, DPR_SUM, &segments, &options));
-    return fabs((double)got - exact) / (bound * 0x1p-24 * exact);
+    EXPECT_TRUE(gpu_copy(s->in_device, x, (first + count) * dpr_dtype_size(dtype)));
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_segments(s->gpu, s->in_device, got, first + count, dtype, DPR_SUM, &segments, &options));
+    return fabs((double)got[0] - exact) / ((log2((double)count) + 8) * 0x1p-24 * exact);
+}
+
+static double excess_of_floats(const scene *s, const float *x, size_t first, size_t count, const char *strategy) {
+    double exact = 0;
+    for (size_t i = first; i < first + count; i++)
+        exact += (double)x[i];
+    return excess_of_sum(s, x, DPR_F32, exact, first, count, 0, strategy);
 }
 
 TEST(GpuSegments, sums_of_what_rounds_up_keep_their_bound) {
@@ -183,7 +192,7 @@ TEST(GpuSegments, sums_of_what_rounds_up_keep_their_bound) {
     for (size_t k = 0; k < LENGTH(threads) * LENGTH(counts); k++) {
         const size_t count = counts[k / LENGTH(threads)];
         fill_to_round(x, count, threads[k % LENGTH(threads)]);
-        const double excess = excess_of_sum(&s, x, 0, count, "segments.small");
+        const double excess = excess_of_floats(&s, x, 0, count, "segments.small");
         EXPECT_THAT(excess <= 1, "%zu elements, %zu threads: %g times the error that is allowed", count,
                     threads[k % LENGTH(threads)], excess);
     }
@@ -203,9 +212,34 @@ TEST(GpuSegments, sums_of_neighbours_that_round_up_keep_their_bound) {
             for (size_t i = 0; i < FIRST + MOST; i++)
                 x[i] = 0x1p-24F * (1 + 0x1p-10F);
             x[first] = 1;
-            const double excess = excess_of_sum(&s, x, first, count, "segments.merge");
+            const double excess = excess_of_floats(&s, x, first, count, "segments.merge");
             EXPECT_THAT(excess <= 1, "%zu elements from number %zu on: %g times the error that is allowed", count,
                         first, excess);
+        }
+    close_scene(&s);
+}
+
+/* The same for elements of two bytes, which segments.merge reduces by vectors: by a warp, by fewer threads, or by one
+ * if many other segments end in the tile. */
+TEST(GpuSegments, sums_of_small_neighbours_that_round_up_keep_their_bound) {
+    enum { FIRST = 10, MOST = 50000, ONE = 0x3f80, LITTLE = 0x3381 }; /* 1, and 2^-24 (1 + 2^-7) */
+    static const size_t empty[] = {0, 10, 20, 40, 100, MOST_EMPTY};
+    static uint16_t x[FIRST + MOST];
+    NEED_GPU();
+    scene s;
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
+    for (size_t first = 0; first < FIRST; first += 3)
+        for (size_t count = 2; count <= MOST; count += count < 40 ? 1 : count / 4) {
+            const double exact = 1 + (double)(count - 1) * 0x1p-24 * (1 + 0x1p-7);
+            for (size_t i = 0; i < FIRST + MOST; i++)
+                x[i] = LITTLE;
+            x[first] = ONE;
+            for (size_t e = 0; e < LENGTH(empty); e++) {
+                const double excess = excess_of_sum(&s, x, DPR_BF16, exact, first, count, empty[e], "segments.merge");
+                EXPECT_THAT(excess <= 1,
+                            "%zu elements from number %zu on, %zu empty: %g times the error that is allowed", count,
+                            first, empty[e], excess);
+            }
         }
     close_scene(&s);
 }

@@ -280,7 +280,10 @@ __global__ __launch_bounds__(count_most_lanes<P>(), 1) void persistent(const __g
         solve_round(arena, own, now);
         now = meet(args, &meetings, end_of_round<P>{args});
         if (!folds<P> && few && now.few && !now.finished) {
-            now = widen(arena, own, now, threads, 0, &meetings);
+            const unsigned begin = now.begin;
+            now = widen(arena, own, now, threads, args.undivided, &meetings);
+            if (args.undivided > 0)
+                now.begin = begin; /* tasks of the levels that were divided may be pending */
             now.few = now.end - now.begin < threads / 4;
             now.steps = now.few ? now.steps : args.budget;
         }
