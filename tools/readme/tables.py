@@ -279,14 +279,18 @@ def over_floor(row):
 
 def segments(results, _):
     """A line for each operation and type of the planner's choice, or of dpr_peers' subjects for segments, and a column
-    for each distribution of lengths."""
-    rows = {(r["op"], r["dtype"], r.get("subject") or r["strategy"], r["segments"]): r for r in results["rows"]}
+    for each distribution of lengths. The file is a document, or a list of some that one GPU made."""
+    documents = results if isinstance(results, list) else [results]
+    results = documents[0]
+    rows = {(r["op"], r["dtype"], r.get("subject") or r["strategy"], r["segments"]): r
+            for document in documents for r in document["rows"]}
     names = list(dict.fromkeys(key[3] for key in rows))
     lines = [key for key in dict.fromkeys(key[:3] for key in rows) if key[2] in ("planner", "dpr", "cub")]
     cells = [[f"{op} of {dtype}" + (f", {subject}" if subject != "planner" else ""),
               *(over_floor(rows.get((op, dtype, subject, name))) for name in names)] for op, dtype, subject in lines]
+    rates = list(dict.fromkeys(f"{document['read_gb_per_s']:.0f}" for document in documents))
     return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
-                   f"reading as many bytes at {results['read_gb_per_s']:.0f} GB/s)") + table(["problem", *names], cells)
+                   f"reading as many bytes at {' or '.join(rates)} GB/s)") + table(["problem", *names], cells)
 
 
 # ---- dpr_bench_cpu ----
