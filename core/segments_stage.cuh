@@ -199,7 +199,7 @@ template <class M> class tile_fetcher {
     /* Starts the copies of a tile. One lane calls it. */
     __device__ void copy(const merge_plan &p, unsigned char *stage, uint64_t *full) const {
         namespace ptx = cuda::ptx;
-        /* The workers of chunks may have stored values in the stage, through another proxy than that of the copies. */
+        /* Workers that reduce by chunks have stored values in the stage, through another proxy than the copies'. */
         ptx::fence_proxy_async(ptx::space_shared);
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
                                        p.elements_bytes + p.offsets_bytes);

@@ -77,9 +77,9 @@ template <class M, bool = M::exchanges_lanes> class chunk_value {
 };
 
 /* Sums of floats round in each addition. The chunk is added in parts, so that an element takes part in at most 7
- * additions that round if a chunk has 10 elements, in 8 if it has 20, and in 9 if it has 24. The
- * scan over k threads adds log2 k, and packing and an initial value one each. So the sum of a segment of n elements has
- * no more than the log2(n) + 8 roundings that dpr.h promises. */
+ * additions that round if a chunk has 10 elements, in 8 if it has 20, and in 9 if it has 24. The scan over k threads
+ * adds log2 k, and packing and an initial value one each. So the sum of a segment of n elements has no more than the
+ * log2(n) + 8 roundings that dpr.h promises. */
 template <class M> class chunk_value<M, true> {
     typename M::lane before = M::lane_identity(), a = M::lane_identity(); /* of the parts before, and of this one */
 

@@ -1,5 +1,4 @@
-/* How segments.merge reduces vectors of elements, and parts of them, for the pairs whose tiles it reduces by vectors.
- */
+/* How segments.merge reduces vectors of elements and parts of them (segments_by_vector.cuh). */
 #ifndef DPR_CORE_SEGMENTS_VECTORS_CUH
 #define DPR_CORE_SEGMENTS_VECTORS_CUH
 
@@ -16,7 +15,7 @@ __device__ inline uint32_t bytes_from(unsigned first, unsigned i) {
     return __funnelshift_lc(0, ~0u, max(static_cast<int>(8 * first - 32 * i), 0));
 }
 
-/* The vector with `other` in place of the elements before number `low` and from number `high` on. */
+/* Elements low .. high-1 of the vector, and `other` in place of each element around them. */
 template <class T> __device__ packet<T> with_others(packet<T> p, unsigned low, unsigned high, T other) {
     uint32_t others = 0;
     memcpy(&others, &other, sizeof other);
