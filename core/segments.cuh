@@ -30,6 +30,17 @@ class segment_numbers {
         return static_cast<const int64_t *>(numbers)[i];
     }
 
+    /* The bits of number i, and the number that has these bits. A thread that loads bits waits for them only when it
+     * asks for the number. */
+    __device__ uint64_t bits(uint64_t i) const {
+        if (size() == 4)
+            return static_cast<const uint32_t *>(numbers)[i];
+        return static_cast<const uint64_t *>(numbers)[i];
+    }
+    __device__ int64_t of_bits(uint64_t bits) const {
+        return dtype == DPR_I32 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits);
+    }
+
     /* Whether number a comes before number b. */
     __device__ bool less(int64_t a, int64_t b) const {
         return dtype == DPR_U64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;

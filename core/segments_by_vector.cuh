@@ -28,7 +28,7 @@ template <class M> struct vector_worker {
     const merge_tile tile;
     const unsigned first, behind; /* positions of the tile's first element, and behind its last one */
 
-    __device__ vector_worker(merge_shared<M> &shared, uint64_t t)
+    __device__ vector_worker(merge_shared<M> &shared, unsigned t)
         : s(shared), stage(reinterpret_cast<const vector *>(shared.stage[t % merge_stages])),
           tile(shared.plan[plan_of_tile(t)].tile), first(tile.elements_at / sizeof(T)), behind(first + tile.elements) {}
 

@@ -22,19 +22,19 @@ template <class M> struct merge_record {
     uint32_t has_ends;
 };
 
-/* Reduces the tiles of the block's part of the path. Returns which of s.carry has what lies behind the last end. */
+/* Reduces the block's tiles. Returns which of s.carry has what lies behind the last end. */
 template <class M>
-__device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, path_part part,
-                                uint64_t kept) {
-    unsigned at = 0;
-    for (uint64_t t = 0; t < part.tiles(); ++t, at = 1 - at) {
-        wait_for_parity(&s.full[t % merge_stages], static_cast<unsigned>(t / merge_stages));
+__device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, uint64_t kept) {
+    unsigned at = 0, t = 0;
+    do {
+        wait_for_parity(&s.full[t % merge_stages], t / merge_stages);
         const worker_of<M> worker(s, t);
         if (worker.tile.ends == 0)
             reduce_inner_tile<M>(worker, at);
         else
             reduce_tile(worker, args, wide, at, worker.tile.end == kept);
-    }
+        at = 1 - at;
+    } while (++t < s.tiles);
     sync_workers();
     return at;
 }
@@ -106,18 +106,14 @@ template <class M> __device__ bool arrive(merge_shared<M> &s, const dpr_segment_
 }
 
 /* Leaves the block's record. One thread calls it, after the last tile. */
-template <class M>
-__device__ void leave_record(const merge_shared<M> &s, const dpr_segment_args &args, path_part part, unsigned at) {
+template <class M> __device__ void leave_record(const merge_shared<M> &s, const dpr_segment_args &args, unsigned at) {
     const uint64_t first = s.place[0].end;
     merge_record<M> &record = static_cast<merge_record<M> *>(args.run.workspace)[blockIdx.x];
     record.head = s.head;
     record.tail = partial<M>::pack(s.carry[at]);
     record.first = first;
-    record.has_ends = 0;
-    if (part.tiles() > 0) {
-        const merge_tile &last = s.plan[plan_of_tile(part.tiles() - 1)].tile;
-        record.has_ends = last.end + last.ends > first;
-    }
+    const merge_tile &last = s.plan[plan_of_tile(s.tiles - 1)].tile;
+    record.has_ends = last.end + last.ends > first;
 }
 
 template <class M> __device__ void open_block(merge_shared<M> &s) {
@@ -137,6 +133,26 @@ template <class M> __device__ void open_block(merge_shared<M> &s) {
     }
 }
 
+/* Bytes of the path that take as long as the work that an end makes besides its own bytes: on an H200, where half of
+ * the elements are in short segments and half in a long one, the blocks of both halves then end at the same time. */
+template <class M> constexpr unsigned end_work = M::has_inverse ? 24 : goes_by_vector<M> ? 64 : 32;
+
+/* Finds the places of the block's part of the path, and of the tiles of the first batch. Returns how long it is. */
+template <class M> __device__ uint64_t find_part(merge_shared<M> &s, const merge_path &path) {
+    /* Where blocks have many tiles, they have equally much work. Tiles that count the work have fewer elements, so this
+     * is done only where it matters. */
+    const bool by_bytes = path.length() / gridDim.x < uint64_t{16} * tile_bytes || !path.is_uneven();
+    const merge_path by_work = path.with_longer_ends(by_bytes ? 0 : end_work<M>);
+    const uint64_t length = by_work.length(), from = length * blockIdx.x / gridDim.x,
+                   to = length * (blockIdx.x + 1) / gridDim.x;
+    const unsigned warp = threadIdx.x / 32;
+    const path_place mine = by_work.find(warp == merge_warps ? to : min(from + uint64_t{warp} * tile_bytes, to));
+    if (threadIdx.x % 32 == 0)
+        s.place[warp] = mine;
+    __syncthreads();
+    return to - from;
+}
+
 template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &args, merge_shared<M> &s) {
     let_next_launch();
     open_block(s);
@@ -152,20 +168,15 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
                                  sizeof(typename M::storage),
                                  numbers.size() + static_cast<unsigned>(sizeof(typename M::result))};
     const merge_path path(numbers, segments, arrays.elements, arrays.element_bytes, arrays.end_bytes);
-    const uint64_t length = path.length();
-    const path_part part = {length * blockIdx.x / gridDim.x, length * (blockIdx.x + 1) / gridDim.x};
+    const uint64_t most = find_part(s, path);
     const unsigned warp = threadIdx.x / 32;
-    const path_place mine = path.find(part.begin(warp));
-    if (threadIdx.x % 32 == 0)
-        s.place[warp] = mine;
-    __syncthreads();
     if (warp == merge_warps) {
-        tile_fetcher<M>(s, arrays, path, part).fetch_all();
+        tile_fetcher<M>(s, arrays, path, most).fetch_all();
     } else {
         const uint64_t kept = gridDim.x > 1 ? s.place[0].end : ~uint64_t{0};
-        const unsigned at = reduce_part(s, args, numbers.size() == 8, part, kept);
+        const unsigned at = reduce_part(s, args, numbers.size() == 8, kept);
         if (threadIdx.x == 0 && gridDim.x > 1)
-            leave_record(s, args, part, at);
+            leave_record(s, args, at);
     }
     __syncthreads();
     bool unsorted;

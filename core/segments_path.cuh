@@ -11,9 +11,12 @@ namespace dpr {
  * follows the last element of segment i. */
 struct path_place {
     uint64_t element, end;
+
+    __device__ bool operator!=(path_place other) const { return element != other.element || end != other.end; }
 };
 
-/* An element takes `per_element` bytes of the path. An end takes `per_end`: those of an offset and of a result. */
+/* An element takes `per_element` bytes of the path. An end takes `per_end`: those of an offset and of a result, or more
+ * if the work that it makes counts, too. Every place on one path is a place on the other. */
 class merge_path {
     segment_numbers offsets;
     uint64_t ends, first, last; /* number of ends; the elements are first .. last-1 */
@@ -33,24 +36,46 @@ class merge_path {
         last = to < from ? from : to;
     }
 
+    /* The path of the same segments on which an end takes `more` bytes more. */
+    __device__ merge_path with_longer_ends(unsigned more) const {
+        merge_path longer = *this;
+        longer.per_end += more;
+        return longer;
+    }
+
     /* Bytes of the whole path. */
     __device__ uint64_t length() const { return (last - first) * per_element + ends * per_end; }
 
-    /* Whether end `i` is within the first `d` bytes. */
-    __device__ bool before(uint64_t i, uint64_t d) const {
-        return (within(offsets[i + 1]) - first) * per_element + (i + 1) * per_end <= d;
+    /* Bytes before a place. */
+    __device__ uint64_t distance(path_place p) const { return (p.element - first) * per_element + p.end * per_end; }
+
+    /* Whether segments are longer in some places than in others: of 32 runs of equally many segments, one has more than
+     * 9/8 of the average number of elements. All lanes of a warp call it. */
+    __device__ bool is_uneven() const {
+        const unsigned lane = threadIdx.x % 32;
+        const uint64_t to = within(offsets[ends / 32 * (lane + 1)]), share = (last - first) / 32;
+        const uint64_t before = __shfl_up_sync(~0u, to, 1), from = lane == 0 ? first : before;
+        return __any_sync(~0u, to - from > share + share / 8);
     }
 
-    /* The most ends after `from` that are within `d` bytes and not within the first `d_from`. */
-    __device__ uint64_t most(uint64_t from, uint64_t d_from, uint64_t d) const {
-        const uint64_t n = from + (d - d_from) / per_end + 1;
-        return n < ends ? n : ends;
+    /* What place() and before() have to know of end `i`, or of the last one if there are not so many. The thread does
+     * not wait for it. */
+    __device__ uint64_t bits_of_end(uint64_t i) const { return offsets.bits((i < ends ? i : ends - 1) + 1); }
+
+    /* Whether end `i`, whose bits are given, is within the first `d` bytes. */
+    __device__ bool before(uint64_t i, uint64_t bits, uint64_t d) const {
+        return (within(offsets.of_bits(bits)) - first) * per_element + (i + 1) * per_end <= d;
     }
 
-    /* The place after `d` bytes, in which there are `end` ends. */
-    __device__ path_place place(uint64_t d, uint64_t end) const {
+    /* The most ends in `bytes` bytes of the path behind end `from`. */
+    __device__ unsigned most(uint64_t from, uint64_t bytes) const {
+        return static_cast<unsigned>(min(bytes / per_end + 1, ends - from));
+    }
+
+    /* The place after `d` bytes, in which there are `end` ends; `bits`: those of the next end. */
+    __device__ path_place place(uint64_t d, uint64_t end, uint64_t bits) const {
         const uint64_t x = first + (d - end * per_end) / per_element;
-        const uint64_t most = end < ends ? within(offsets[end + 1]) : last;
+        const uint64_t most = end < ends ? within(offsets.of_bits(bits)) : last;
         return {x < most ? x : most, end};
     }
 
@@ -70,7 +95,7 @@ class merge_path {
             high = limit < high ? limit : high;
         } while (high > low);
         if (step > 1 || n == 32)
-            return place(d, low);
+            return place(d, low, bits_of_end(low));
         /* Lane n has looked at the end behind the place. */
         const uint64_t x = first + (d - low * per_end) / per_element, most = __shfl_sync(~0u, at, n);
         return {x < most ? x : most, low};

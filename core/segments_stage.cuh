@@ -88,11 +88,12 @@ template <class M> struct warp_tails {
     bool any[merge_warps];
 };
 
-constexpr unsigned planned_tiles = 64; /* two batches, one of them being prepared */
+constexpr unsigned planned_tiles = 64;            /* two batches, one of them being prepared */
+constexpr unsigned first_tiles = merge_warps - 1; /* of the first batch; the others have 32 */
 
-/* The place of tile `t` among the planned ones. The first batch has merge_warps tiles, the others 32. */
-__device__ inline unsigned plan_of_tile(uint64_t t) {
-    return (static_cast<unsigned>(t) + 32 - merge_warps) % planned_tiles;
+/* The place of tile `t` among the planned ones. */
+__device__ inline unsigned plan_of_tile(unsigned t) {
+    return (t + 32 - first_tiles) % planned_tiles;
 }
 
 /* The shared memory of a block. */
@@ -104,7 +105,8 @@ template <class M> struct merge_shared {
     typename M::acc carry[2], head;
     merge_plan plan[planned_tiles];
     uint64_t full[merge_stages], empty[merge_stages];
-    path_place place[merge_warps + 1]; /* where the block's first tiles begin */
+    path_place place[merge_warps + 1]; /* where the block's first tiles begin and end, and where its part ends */
+    unsigned tiles;                    /* of the block, at least one; valid when the first one has been fetched */
     bool unsorted, last;
 
     /* Lets a stage be filled again. One worker calls it, after a barrier behind the last use of the stage. */
@@ -117,39 +119,41 @@ __device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
     while (!cuda::ptx::mbarrier_try_wait_parity(barrier, round % 2)) {}
 }
 
-/* A block's part of the path, in bytes. */
-struct path_part {
-    uint64_t from, to;
-
-    __device__ uint64_t tiles() const { return (to - from + tile_bytes - 1) / tile_bytes; }
-    __device__ uint64_t begin(uint64_t tile) const { return min(from + tile * tile_bytes, to); }
-};
-
 /* The warp that fetches a block's tiles. It plans them in batches, a lane each: the first from places that all warps
  * have found; then each lane looks for the end of a tile, a step whenever a tile has been fetched. */
 template <class M> class tile_fetcher {
     merge_shared<M> &s;
     const merge_arrays &arrays;
     const merge_path &path;
-    const path_part part;
-    path_place before; /* where the batch begins that is being looked for */
-    uint64_t d, low, high;
+    path_place before;  /* where the batch begins that is being looked for */
+    uint64_t d;         /* bytes of the path before the end of the lane's tile, */
+    unsigned low, high; /* the least and the most ends between `before` and there, */
+    uint64_t ahead;     /* and the bits of the end in the middle, or of the next one when the place is found */
+
+    __device__ uint64_t middle() const { return before.end + (low + high) / 2; }
 
     __device__ void step() {
         if (low < high) {
-            const uint64_t middle = low + (high - low) / 2;
-            if (path.before(middle, d))
-                low = middle + 1;
+            if (path.before(middle(), ahead, d))
+                low = (low + high) / 2 + 1;
             else
-                high = middle;
+                high = (low + high) / 2;
+            ahead = path.bits_of_end(middle());
         }
     }
 
+    /* Bytes of the path before tile `t`, which is not of the first batch. */
+    __device__ uint64_t begin(unsigned t) const {
+        const uint64_t behind_first = path.distance(s.place[first_tiles]);
+        return min(behind_first + uint64_t{t - first_tiles} * tile_bytes, path.distance(s.place[merge_warps]));
+    }
+
     /* Begins to look for the ends of tiles t .. t+31. */
-    __device__ void seek(uint64_t t) {
-        d = part.begin(t + threadIdx.x % 32 + 1);
-        low = before.end;
-        high = path.most(low, part.begin(t), d);
+    __device__ void seek(unsigned t) {
+        d = begin(t + threadIdx.x % 32 + 1);
+        low = 0;
+        high = path.most(before.end, d - begin(t));
+        ahead = path.bits_of_end(middle());
     }
 
     /* Plans a tile between two places; an empty one if they cannot be a tile's because offsets have no order. */
@@ -178,10 +182,11 @@ template <class M> class tile_fetcher {
     }
 
     /* Plans the batch of tiles t .. t+31, of which the calling lane knows where its own ends, and seeks the next. */
-    __device__ void plan_batch(uint64_t t) {
+    __device__ void plan_batch(unsigned t) {
+#pragma unroll 1
         while (__any_sync(~0u, low < high))
             step();
-        const path_place end = path.place(d, low);
+        const path_place end = path.place(d, middle(), ahead);
         path_place begin = {__shfl_up_sync(~0u, end.element, 1), __shfl_up_sync(~0u, end.end, 1)};
         if (threadIdx.x % 32 == 0)
             begin = before;
@@ -212,21 +217,33 @@ template <class M> class tile_fetcher {
     }
 
   public:
-    __device__ tile_fetcher(merge_shared<M> &shared, const merge_arrays &of, const merge_path &along, path_part own)
-        : s(shared), arrays(of), path(along), part(own), before(shared.place[merge_warps]) {
+    /* `most`: bytes of the block's part, or more. */
+    __device__ tile_fetcher(merge_shared<M> &shared, const merge_arrays &of, const merge_path &along, uint64_t most)
+        : s(shared), arrays(of), path(along), before(shared.place[first_tiles]) {
         const unsigned lane = threadIdx.x % 32;
-        if (lane < merge_warps)
+        const uint64_t rest = path.distance(s.place[merge_warps]) - path.distance(before);
+        bool some = lane == 0;
+        if (lane < first_tiles) {
             plan(s.plan[plan_of_tile(lane)], s.place[lane], s.place[lane + 1]);
-        seek(merge_warps);
+            some |= s.place[lane] != s.place[lane + 1];
+        }
+        const unsigned of_first = __popc(__ballot_sync(~0u, some));
+        if (lane == 0) {
+            s.tiles = rest > most ? 1 : of_first + static_cast<unsigned>((rest + tile_bytes - 1) / tile_bytes);
+            if (rest > most) /* offsets have no order */
+                s.unsorted = true;
+        }
+        __syncwarp();
+        seek(first_tiles);
     }
 
     __device__ void fetch_all() {
-        for (uint64_t t = 0; t < part.tiles(); ++t) {
-            if (t >= merge_warps && (t - merge_warps) % 32 == 0)
+        for (unsigned t = 0; t < s.tiles; ++t) {
+            if (t >= first_tiles && (t - first_tiles) % 32 == 0)
                 plan_batch(t);
             __syncwarp();
             const merge_plan &p = s.plan[plan_of_tile(t)];
-            const unsigned slot = t % merge_stages, round = static_cast<unsigned>(t / merge_stages);
+            const unsigned slot = t % merge_stages, round = t / merge_stages;
             if (round > 0)
                 wait_for_parity(&s.empty[slot], round - 1);
             if (p.has_edges) {
@@ -239,6 +256,8 @@ template <class M> class tile_fetcher {
             else
                 cuda::ptx::mbarrier_arrive(&s.full[slot]);
             step();
+            if (t < first_tiles) /* there is less time to find the next batch */
+                step();
         }
     }
 };

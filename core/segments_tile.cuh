@@ -133,7 +133,7 @@ template <class M> struct tile_worker {
     unsigned first, behind; /* positions of the tile's first element, and behind its last one */
     bool split;
 
-    __device__ tile_worker(merge_shared<M> &shared, uint64_t t)
+    __device__ tile_worker(merge_shared<M> &shared, unsigned t)
         : s(shared), stage(shared.stage[t % merge_stages]), tile(shared.plan[plan_of_tile(t)].tile) {
         split = alignof(T) < sizeof(T) && tile.elements_at % sizeof(T) != 0;
         first = split ? 0 : tile.elements_at / sizeof(T);
@@ -402,7 +402,8 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
     const tile_offsets<Words> offsets = w.template offsets<Words>();
     auto *out = static_cast<typename M::result *>(args.run.out) + w.tile.end;
     const bool is_plain = has_plain_results<M> && !args.run.init.present, is_signed = args.list.dtype == DPR_I32;
-    if (threadIdx.x == 0)
+    /* Where there are fewer segments than threads, the last thread has nothing else to do. */
+    if (threadIdx.x == merge_workers - 1)
         write_first<Words>(w, args, at, keep);
 #pragma unroll 2
     for (unsigned k = threadIdx.x == 0 ? merge_workers : threadIdx.x; k < w.tile.ends; k += merge_workers) {
