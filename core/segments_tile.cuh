@@ -11,6 +11,21 @@ __device__ inline void sync_workers() {
     asm volatile("bar.sync 1, %0;" ::"n"(merge_workers) : "memory");
 }
 
+/* Whether `x` is true in all workers. It is a barrier of them, too. */
+__device__ inline bool all_workers(bool x) {
+    unsigned all;
+    asm volatile("{\n\t"
+                 ".reg .pred p, q;\n\t"
+                 "setp.ne.u32 p, %1, 0;\n\t"
+                 "bar.red.and.pred q, 1, %2, p;\n\t"
+                 "selp.u32 %0, 1, 0, q;\n\t"
+                 "}"
+                 : "=r"(all)
+                 : "r"(static_cast<unsigned>(x)), "n"(merge_workers)
+                 : "memory");
+    return all != 0;
+}
+
 template <class V> __device__ V shuffle_up(V x, int delta) {
     words_of<V> words(x);
 #pragma unroll
@@ -151,10 +166,11 @@ template <class M> struct tile_worker {
     /* The index that an element at position 0 would have. */
     __device__ uint64_t origin() const { return tile.element - first; }
 
-    /* Sets the flags of the segments' last elements. */
-    template <unsigned Words> __device__ void mark() const {
+    /* Sets the flags of the segments' last elements. Returns whether none of the thread's segments has more than one
+     * element in the tile. */
+    template <unsigned Words> __device__ bool mark() const {
         const tile_offsets<Words> at = offsets<Words>();
-        bool in_order = threadIdx.x > 0 || at.begins_before();
+        bool in_order = threadIdx.x > 0 || at.begins_before(), single = true;
 #pragma unroll 2
         for (unsigned k = threadIdx.x; k < tile.ends; k += merge_workers) {
             const auto r = at[k];
@@ -162,9 +178,11 @@ template <class M> struct tile_worker {
             if (ok && r.end > r.begin)
                 s.values.flag[first + r.end - 1] = 1;
             in_order &= ok & at.is_whole(k, r.end);
+            single &= r.end - r.begin <= 1;
         }
         if (!in_order)
             s.unsorted = true;
+        return single;
     }
 
     /* Takes the flags of the thread's chunk, and clears them. */
@@ -206,6 +224,11 @@ template <class M> struct tile_worker {
             return R::value(aligned_words<typename R::type>::load(place(position)), origin());
         else
             return *reinterpret_cast<const V *>(value_place(position));
+    }
+
+    /* The value of the element at `position`. */
+    __device__ V value_of_element(unsigned position) const {
+        return X::of_element(element(position), origin() + position);
     }
 
     /* Puts `before` before the value of the segment whose last element is at `position`. */
@@ -379,15 +402,19 @@ template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsign
 }
 
 /* Writes the result of the tile's first segment, whose value may be the carried one, or keeps it in s.head. */
-template <unsigned Words, class M>
+template <unsigned Words, bool Single, class M>
 __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
     using X = partial<M>;
     const tile_offsets<Words> offsets = w.template offsets<Words>();
     const unsigned end = offsets[0].end;
     const bool is_signed = args.list.dtype == DPR_I32;
-    const typename M::acc a = end == 0                 ? w.s.carry[at]
-                              : end <= w.tile.elements ? X::unpack(w.value_at(w.first + end - 1))
-                                                       : M::identity();
+    typename M::acc a = w.s.carry[at];
+    if (end > w.tile.elements)
+        a = M::identity();
+    else if (end > 0 && Single)
+        a = M::merge(a, X::unpack(w.value_of_element(w.first)));
+    else if (end > 0)
+        a = X::unpack(w.value_at(w.first + end - 1));
     const int64_t from = offsets.number(0, is_signed), to = offsets.number(1, is_signed);
     if (keep)
         w.s.head = a;
@@ -395,8 +422,8 @@ __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &arg
         write_segment<M>(args, w.tile.end, static_cast<uint64_t>(from), static_cast<uint64_t>(to - from), a);
 }
 
-/* Writes the results of the tile's segments. */
-template <unsigned Words, class M>
+/* Writes the results of the tile's segments. `Single`: they have at most one element in it, and no value. */
+template <unsigned Words, bool Single, class M>
 __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
     using X = partial<M>;
     const tile_offsets<Words> offsets = w.template offsets<Words>();
@@ -404,12 +431,15 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
     const bool is_plain = has_plain_results<M> && !args.run.init.present, is_signed = args.list.dtype == DPR_I32;
     /* Where there are fewer segments than threads, the last thread has nothing else to do. */
     if (threadIdx.x == merge_workers - 1)
-        write_first<Words>(w, args, at, keep);
+        write_first<Words, Single>(w, args, at, keep);
 #pragma unroll 2
     for (unsigned k = threadIdx.x == 0 ? merge_workers : threadIdx.x; k < w.tile.ends; k += merge_workers) {
         const auto r = offsets[k];
         const bool some = r.end > r.begin && r.end <= w.tile.elements;
-        const typename X::type x = some ? w.value_at(w.first + r.end - 1) : X::identity();
+        const unsigned last = w.first + r.end - 1;
+        typename X::type x = X::identity();
+        if (some)
+            x = Single ? w.value_of_element(last) : w.value_at(last);
         if (is_plain) {
             out[k] = plain_result<M>(x);
         } else {
@@ -420,26 +450,34 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
     }
 }
 
+template <bool Single, class M>
+__device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at,
+                              bool keep) {
+    if (wide)
+        write_results<2, Single>(w, args, at, keep);
+    else
+        write_results<1, Single>(w, args, at, keep);
+}
+
 /* Reduces a tile in which segments end. carry[at] is the value of the elements since the last end before the tile;
  * carry[1 - at] receives that for the next one. The result of end `kept` is not written but kept. `wide`: offsets have
  * two words. */
 template <class M>
 __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep) {
-    if (wide)
-        w.template mark<2>();
-    else
-        w.template mark<1>();
-    sync_workers();
-    const bool ended_before = (wide ? w.template offsets<2>()[0] : w.template offsets<1>()[0]).end == 0;
-    if (w.tile.elements > 0)
-        run_over_tile(w, at, ended_before);
-    else if (threadIdx.x == 0)
-        w.s.carry[1 - at] = ended_before ? M::identity() : w.s.carry[at];
-    sync_workers();
-    if (wide)
-        write_results<2>(w, args, at, keep);
-    else
-        write_results<1>(w, args, at, keep);
+    const bool none_longer = all_workers(wide ? w.template mark<2>() : w.template mark<1>());
+    const auto end = [&](unsigned k) { return (wide ? w.template offsets<2>()[k] : w.template offsets<1>()[k]).end; };
+    const unsigned left = w.tile.elements - end(w.tile.ends - 1);
+    if (none_longer && left <= 1) {
+        /* No element is added to another one. */
+        w.take_flags();
+        if (threadIdx.x == 0)
+            w.s.carry[1 - at] = left == 0 ? M::identity() : partial<M>::unpack(w.value_of_element(w.behind - 1));
+        write_results<true>(w, args, wide, at, keep);
+    } else {
+        run_over_tile(w, at, end(0) == 0);
+        sync_workers();
+        write_results<false>(w, args, wide, at, keep);
+    }
     sync_workers();
     if (threadIdx.x == 0)
         w.s.release(w.stage);

@@ -1,6 +1,7 @@
 /* Segments on a GPU: every pair, strategy and distribution of lengths against the CPU's results, or those of the
  * reference. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
@@ -242,6 +243,105 @@ TEST(GpuSegments, sums_of_small_neighbours_that_round_up_keep_their_bound) {
             }
         }
     close_scene(&s);
+}
+
+/* ---- Blocks that have many tiles ---- */
+
+enum { UNEVEN = 1 << 26, UNEVEN_MOST = UNEVEN / 2 / 15 };
+
+typedef struct uneven {
+    uint32_t *in, *offsets, *in_device, *offsets_device;
+    int64_t *got, *out_device; /* results of four or eight bytes */
+    size_t segments;
+} uneven;
+
+/* A quarter of the elements in segments of 0 to 32, half of them in one, and a quarter in short ones again: blocks of
+ * segments.merge then count the work that a segment makes. */
+static void make_uneven(uneven *u) {
+    uint32_t random = 1, at = 0;
+    u->segments = 0;
+    while (at < UNEVEN) {
+        u->offsets[u->segments++] = at;
+        random = random * 1664525U + 1013904223U;
+        at += at / (UNEVEN / 4) == 1 ? UNEVEN / 2 : random >> 16 & 31;
+        at = at < UNEVEN ? at : UNEVEN;
+    }
+    u->offsets[u->segments] = UNEVEN;
+    for (size_t i = 0; i < UNEVEN; i++) {
+        random = random * 1664525U + 1013904223U;
+        u->in[i] = (random ^ random >> 15) & 0xbfffffffU; /* as a float, of less than 2 */
+    }
+    EXPECT_TRUE(gpu_copy(u->in_device, u->in, UNEVEN * sizeof *u->in));
+    EXPECT_TRUE(gpu_copy(u->offsets_device, u->offsets, (u->segments + 1) * sizeof *u->offsets));
+}
+
+/* How many results are not those of the elements one after another. */
+static size_t wrong_sums(const uneven *u) {
+    size_t wrong = 0;
+    for (size_t i = 0; i < u->segments; i++) {
+        int64_t sum = 0;
+        for (size_t e = u->offsets[i]; e < u->offsets[i + 1]; e++)
+            sum += (int32_t)u->in[e];
+        wrong += u->got[i] != sum;
+    }
+    return wrong;
+}
+
+static size_t wrong_maxima(const uneven *u, dpr_op op) {
+    const float *const in = (const float *)(const void *)u->in, *const got = (const float *)(const void *)u->got;
+    size_t wrong = 0;
+    for (size_t i = 0; i < u->segments; i++) {
+        size_t best = u->offsets[i];
+        for (size_t e = best; e < u->offsets[i + 1]; e++)
+            best = in[e] > in[best] ? e : best;
+        const int is_empty = u->offsets[i] == u->offsets[i + 1];
+        if (op == DPR_MAX)
+            wrong += got[i] != (is_empty ? -INFINITY : in[best]);
+        else
+            wrong += u->got[i] != (is_empty ? -1 : (int64_t)(best - u->offsets[i]));
+    }
+    return wrong;
+}
+
+/* One pair for each way in which segments.merge reduces a tile. */
+TEST(GpuSegments, blocks_with_many_tiles_that_are_uneven) {
+    static const struct {
+        dpr_op op;
+        dpr_dtype dtype;
+    } pairs[] = {{DPR_SUM, DPR_I32}, {DPR_MAX, DPR_F32}, {DPR_ARGMAX, DPR_F32}};
+    NEED_GPU();
+    dpr_ctx *gpu = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &gpu));
+    uneven u = {malloc(UNEVEN * sizeof *u.in),
+                malloc(UNEVEN_MOST * sizeof *u.offsets),
+                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN * sizeof *u.in),
+                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u.offsets),
+                malloc(UNEVEN_MOST * sizeof *u.got),
+                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u.got),
+                0};
+    EXPECT_TRUE(u.in && u.offsets && u.in_device && u.offsets_device && u.got && u.out_device);
+    make_uneven(&u);
+    for (size_t k = 0; k < LENGTH(pairs); k++) {
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        segments.count = u.segments;
+        segments.begins = u.offsets_device;
+        segments.dtype = k % 2 ? DPR_I32 : DPR_U32;
+        options.strategy = "segments.merge";
+        memset(u.got, 0x5a, UNEVEN_MOST * sizeof *u.got);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(gpu, u.in_device, u.out_device, UNEVEN, pairs[k].dtype, pairs[k].op,
+                                                  &segments, &options));
+        EXPECT_TRUE(gpu_copy(u.got, u.out_device, UNEVEN_MOST * sizeof *u.got));
+        const size_t wrong = pairs[k].op == DPR_SUM ? wrong_sums(&u) : wrong_maxima(&u, pairs[k].op);
+        EXPECT_THAT(wrong == 0, "pair %zu: %zu of %zu results are wrong", k, wrong, u.segments);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, u.in_device);
+    gpu_free(DPR_MEMORY_DEVICE, u.offsets_device);
+    gpu_free(DPR_MEMORY_DEVICE, u.out_device);
+    free(u.in);
+    free(u.offsets);
+    free(u.got);
+    dpr_ctx_destroy(gpu);
 }
 
 /* ---- Segments that all blocks share ---- */
