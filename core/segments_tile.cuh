@@ -459,22 +459,38 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
         write_results<1, Single>(w, args, at, keep);
 }
 
+/* Reduces a tile whose segments have at most one element in it, and whose last `left` elements, at most one, are behind
+ * them. */
+template <class M>
+__device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep,
+                              unsigned left) {
+    w.take_flags();
+    if (threadIdx.x == 0)
+        w.s.carry[1 - at] = left == 0 ? M::identity() : partial<M>::unpack(w.value_of_element(w.behind - 1));
+    write_results<true>(w, args, wide, at, keep);
+}
+
 /* Reduces a tile in which segments end. carry[at] is the value of the elements since the last end before the tile;
- * carry[1 - at] receives that for the next one. The result of end `kept` is not written but kept. `wide`: offsets have
- * two words. */
+ * carry[1 - at] receives that for the next one. If `keep`, the result of the first end is not written but kept. `wide`:
+ * offsets have two words. */
 template <class M>
 __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep) {
-    const bool none_longer = all_workers(wide ? w.template mark<2>() : w.template mark<1>());
+    /* Reading larger elements takes longer than reducing them. */
+    constexpr bool looks = sizeof(typename M::storage) <= 4;
+    bool none_longer = wide ? w.template mark<2>() : w.template mark<1>();
+    if constexpr (looks)
+        none_longer = all_workers(none_longer);
+    else
+        sync_workers();
     const auto end = [&](unsigned k) { return (wide ? w.template offsets<2>()[k] : w.template offsets<1>()[k]).end; };
     const unsigned left = w.tile.elements - end(w.tile.ends - 1);
-    if (none_longer && left <= 1) {
-        /* No element is added to another one. */
-        w.take_flags();
-        if (threadIdx.x == 0)
-            w.s.carry[1 - at] = left == 0 ? M::identity() : partial<M>::unpack(w.value_of_element(w.behind - 1));
-        write_results<true>(w, args, wide, at, keep);
+    if (looks && none_longer && left <= 1) {
+        reduce_single(w, args, wide, at, keep, left);
     } else {
-        run_over_tile(w, at, end(0) == 0);
+        if (w.tile.elements > 0)
+            run_over_tile(w, at, end(0) == 0);
+        else if (threadIdx.x == 0)
+            w.s.carry[1 - at] = end(0) == 0 ? M::identity() : w.s.carry[at];
         sync_workers();
         write_results<false>(w, args, wide, at, keep);
     }
