@@ -1,5 +1,5 @@
 /* The merge path of segments that are given by offsets: where a block, or a tile, begins if elements and ends of
- * segments are divided by the bytes that they take together, whatever the lengths of the segments are. */
+ * segments are divided by the bytes, or the work, that they take together, whatever the lengths of the segments are. */
 #ifndef DPR_CORE_SEGMENTS_PATH_CUH
 #define DPR_CORE_SEGMENTS_PATH_CUH
 
@@ -16,7 +16,7 @@ struct path_place {
 };
 
 /* An element takes `per_element` bytes of the path. An end takes `per_end`: those of an offset and of a result, or more
- * if the work that it makes counts, too. Every place on one path is a place on the other. */
+ * if the work that it makes counts, too. If offsets are in order, every place on one path is a place on the other. */
 class merge_path {
     segment_numbers offsets;
     uint64_t ends, first, last; /* number of ends; the elements are first .. last-1 */
@@ -50,7 +50,8 @@ class merge_path {
     __device__ uint64_t distance(path_place p) const { return (p.element - first) * per_element + p.end * per_end; }
 
     /* Whether segments are longer in some places than in others: of 32 runs of equally many segments, one has more than
-     * 9/8 of the average number of elements. All lanes of a warp call it. */
+     * 9/8 of the average number of elements. The last segments, which 32 does not divide, are in none. All lanes of a
+     * warp call it. */
     __device__ bool is_uneven() const {
         const unsigned lane = threadIdx.x % 32;
         const uint64_t to = within(offsets[ends / 32 * (lane + 1)]), share = (last - first) / 32;

@@ -120,7 +120,8 @@ __device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
 }
 
 /* The warp that fetches a block's tiles. It plans them in batches, a lane each: the first from places that all warps
- * have found; then each lane looks for the end of a tile, a step whenever a tile has been fetched. */
+ * have found, maybe on the path that counts work; then each lane looks for the end of a tile on the path by bytes, a
+ * step whenever a tile has been fetched. */
 template <class M> class tile_fetcher {
     merge_shared<M> &s;
     const merge_arrays &arrays;
@@ -187,6 +188,9 @@ template <class M> class tile_fetcher {
         while (__any_sync(~0u, low < high))
             step();
         const path_place end = path.place(d, middle(), ahead);
+        /* The next block begins where another search has found the place. */
+        if (d == path.distance(s.place[merge_warps]) && end != s.place[merge_warps])
+            s.unsorted = true;
         path_place begin = {__shfl_up_sync(~0u, end.element, 1), __shfl_up_sync(~0u, end.end, 1)};
         if (threadIdx.x % 32 == 0)
             begin = before;
@@ -230,7 +234,7 @@ template <class M> class tile_fetcher {
         const unsigned of_first = __popc(__ballot_sync(~0u, some));
         if (lane == 0) {
             s.tiles = rest > most ? 1 : of_first + static_cast<unsigned>((rest + tile_bytes - 1) / tile_bytes);
-            if (rest > most) /* offsets have no order */
+            if (rest > most || (rest == 0 && before != s.place[merge_warps])) /* offsets have no order */
                 s.unsorted = true;
         }
         __syncwarp();

@@ -422,7 +422,8 @@ __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &arg
         write_segment<M>(args, w.tile.end, static_cast<uint64_t>(from), static_cast<uint64_t>(to - from), a);
 }
 
-/* Writes the results of the tile's segments. `Single`: they have at most one element in it, and no value. */
+/* Writes the results of the tile's segments. `Single`: they have at most one element in it, which is read itself
+ * because no thread has left its value. */
 template <unsigned Words, bool Single, class M>
 __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
     using X = partial<M>;

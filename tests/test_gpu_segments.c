@@ -247,9 +247,10 @@ TEST(GpuSegments, sums_of_small_neighbours_that_round_up_keep_their_bound) {
 
 /* ---- Blocks that have many tiles ---- */
 
-enum { UNEVEN = 1 << 26, UNEVEN_MOST = UNEVEN / 2 / 15 };
+enum { UNEVEN = 1 << 26, UNEVEN_MOST = UNEVEN / 2 / 14 };
 
 typedef struct uneven {
+    dpr_ctx *gpu;
     uint32_t *in, *offsets, *in_device, *offsets_device;
     int64_t *got, *out_device; /* results of four or eight bytes */
     size_t segments;
@@ -260,7 +261,7 @@ typedef struct uneven {
 static void make_uneven(uneven *u) {
     uint32_t random = 1, at = 0;
     u->segments = 0;
-    while (at < UNEVEN) {
+    while (at < UNEVEN && u->segments + 1 < UNEVEN_MOST) {
         u->offsets[u->segments++] = at;
         random = random * 1664525U + 1013904223U;
         at += at / (UNEVEN / 4) == 1 ? UNEVEN / 2 : random >> 16 & 31;
@@ -303,45 +304,79 @@ static size_t wrong_maxima(const uneven *u, dpr_op op) {
     return wrong;
 }
 
-/* One pair for each way in which segments.merge reduces a tile. */
-TEST(GpuSegments, blocks_with_many_tiles_that_are_uneven) {
+static int open_uneven(uneven *u) {
+    u->in = malloc(UNEVEN * sizeof *u->in);
+    u->offsets = malloc(UNEVEN_MOST * sizeof *u->offsets);
+    u->in_device = gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN * sizeof *u->in);
+    u->offsets_device = gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u->offsets);
+    u->got = malloc(UNEVEN_MOST * sizeof *u->got);
+    u->out_device = gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u->got);
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &u->gpu));
+    const int is_open = u->in && u->offsets && u->in_device && u->offsets_device && u->got && u->out_device;
+    EXPECT_TRUE(is_open);
+    if (is_open)
+        make_uneven(u);
+    return is_open;
+}
+
+static void close_uneven(uneven *u) {
+    gpu_free(DPR_MEMORY_DEVICE, u->in_device);
+    gpu_free(DPR_MEMORY_DEVICE, u->offsets_device);
+    gpu_free(DPR_MEMORY_DEVICE, u->out_device);
+    free(u->in);
+    free(u->offsets);
+    free(u->got);
+    dpr_ctx_destroy(u->gpu);
+}
+
+/* Reduces the segments by segments.merge, whose results are then in u->got. */
+static void run_uneven(const uneven *u, dpr_op op, dpr_dtype dtype, dpr_dtype of_offsets) {
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    segments.count = u->segments;
+    segments.begins = u->offsets_device;
+    segments.dtype = of_offsets;
+    options.strategy = "segments.merge";
+    memset(u->got, 0x5a, UNEVEN_MOST * sizeof *u->got);
+    EXPECT_TRUE(gpu_copy(u->out_device, u->got, UNEVEN_MOST * sizeof *u->got));
+    EXPECT_STATUS(DPR_OK,
+                  dpr_reduce_segments(u->gpu, u->in_device, u->out_device, UNEVEN, dtype, op, &segments, &options));
+    EXPECT_TRUE(gpu_copy(u->got, u->out_device, UNEVEN_MOST * sizeof *u->got));
+}
+
+TEST(GpuSegments, uneven_segments_in_many_tiles_of_a_block) {
     static const struct {
         dpr_op op;
         dpr_dtype dtype;
     } pairs[] = {{DPR_SUM, DPR_I32}, {DPR_MAX, DPR_F32}, {DPR_ARGMAX, DPR_F32}};
+    uneven u = {0};
     NEED_GPU();
-    dpr_ctx *gpu = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &gpu));
-    uneven u = {malloc(UNEVEN * sizeof *u.in),
-                malloc(UNEVEN_MOST * sizeof *u.offsets),
-                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN * sizeof *u.in),
-                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u.offsets),
-                malloc(UNEVEN_MOST * sizeof *u.got),
-                gpu_alloc(DPR_MEMORY_DEVICE, UNEVEN_MOST * sizeof *u.got),
-                0};
-    EXPECT_TRUE(u.in && u.offsets && u.in_device && u.offsets_device && u.got && u.out_device);
-    make_uneven(&u);
-    for (size_t k = 0; k < LENGTH(pairs); k++) {
-        dpr_segments segments = DPR_SEGMENTS_INIT;
-        dpr_options options = DPR_OPTIONS_INIT;
-        segments.count = u.segments;
-        segments.begins = u.offsets_device;
-        segments.dtype = k % 2 ? DPR_I32 : DPR_U32;
-        options.strategy = "segments.merge";
-        memset(u.got, 0x5a, UNEVEN_MOST * sizeof *u.got);
-        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(gpu, u.in_device, u.out_device, UNEVEN, pairs[k].dtype, pairs[k].op,
-                                                  &segments, &options));
-        EXPECT_TRUE(gpu_copy(u.got, u.out_device, UNEVEN_MOST * sizeof *u.got));
-        const size_t wrong = pairs[k].op == DPR_SUM ? wrong_sums(&u) : wrong_maxima(&u, pairs[k].op);
-        EXPECT_THAT(wrong == 0, "pair %zu: %zu of %zu results are wrong", k, wrong, u.segments);
-    }
-    gpu_free(DPR_MEMORY_DEVICE, u.in_device);
-    gpu_free(DPR_MEMORY_DEVICE, u.offsets_device);
-    gpu_free(DPR_MEMORY_DEVICE, u.out_device);
-    free(u.in);
-    free(u.offsets);
-    free(u.got);
-    dpr_ctx_destroy(gpu);
+    if (open_uneven(&u))
+        for (size_t k = 0; k < LENGTH(pairs); k++) {
+            run_uneven(&u, pairs[k].op, pairs[k].dtype, k % 2 ? DPR_I32 : DPR_U32);
+            const size_t wrong = pairs[k].op == DPR_SUM ? wrong_sums(&u) : wrong_maxima(&u, pairs[k].op);
+            EXPECT_THAT(wrong == 0, "pair %zu: %zu of %zu results are wrong", k, wrong, u.segments);
+        }
+    close_uneven(&u);
+}
+
+/* One offset is too large, also where two blocks meet, of which one has found it and the other one has not. */
+TEST(GpuSegments, an_offset_without_order_in_many_tiles_of_a_block) {
+    enum { PLACES = 48 };
+    uneven u = {0};
+    NEED_GPU();
+    if (open_uneven(&u))
+        for (size_t k = 0; k < PLACES && !test_failed(); k++) {
+            uint32_t *const offset = &u.offsets[(k + 1) * (u.segments / (PLACES + 2))], own = *offset;
+            *offset = UNEVEN;
+            EXPECT_TRUE(gpu_copy(u.offsets_device, u.offsets, (u.segments + 1) * sizeof *u.offsets));
+            run_uneven(&u, DPR_SUM, DPR_I32, DPR_I32);
+            const size_t wrong = wrong_sums(&u);
+            EXPECT_THAT(wrong == 0, "offset %zu of %zu: %zu results are wrong", (size_t)(offset - u.offsets),
+                        u.segments, wrong);
+            *offset = own;
+        }
+    close_uneven(&u);
 }
 
 /* ---- Segments that all blocks share ---- */
