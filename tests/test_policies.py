@@ -86,7 +86,19 @@ class Policies(unittest.TestCase):
                 ("`data` must be plain data", {"task": RIGHT["task"] + "using data = std::string;"}),
                 ("`data` may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
                 ("part() must be ", {"more": PART}),
-                ("`team_bytes` may be 32768", {"more": "static constexpr size_t team_bytes = 32769;"})):
+                ("`team_bytes` must be from 0", {"more": "static constexpr size_t team_bytes = 32769;"}),
+                ("`team_bytes` must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
+                ("`task` must be plain data", {"task": "using task = int[4];"}),
+                ("`result` must be plain data", {"result": "using result = int[4];"}),
+                ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
+                ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
+                ("`cutoff` must be a constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
+                ("`fold` must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
+                ("`host_data` must be a constant", {"more": "static bool host_data;"}),
+                ("`team_bytes` must be a constant", {"more": "static size_t team_bytes;"}),
+                ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
+                ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
+                ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"})):
             code, messages = compile_policy(**parts)
             self.assertNotEqual(code, 0, parts)
             self.assertIn(wanted.replace("`", "?"), messages.replace("`", "?"))  # nvcc prints ? for `

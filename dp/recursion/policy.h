@@ -118,9 +118,6 @@ template <class P> constexpr bool has_task<P, std::void_t<typename P::task>> = t
 template <class P, class = void> constexpr bool has_result = false;
 template <class P> constexpr bool has_result<P, std::void_t<typename P::result>> = true;
 
-template <class P, class = void> constexpr bool has_most_children = false;
-template <class P> constexpr bool has_most_children<P, std::void_t<decltype(P::most_children)>> = true;
-
 /* Whether P::divide() can be called, where More is nothing or a team; likewise the others. */
 template <class P, class... More>
 using divided = decltype(P::divide(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>(),
@@ -160,9 +157,28 @@ template <class P, class = void> constexpr dpr_op fold_of = DPR_OP_NONE;
 template <class P> constexpr dpr_op fold_of<P, std::void_t<decltype(P::fold)>> = static_cast<dpr_op>(P::fold);
 template <class P> constexpr bool folds = fold_of<P> != DPR_OP_NONE;
 
+/* Whether the policy has functions of these names, whatever they take and however many: a name that two bases have is
+ * ambiguous. A final class cannot be a base, so its are not found. */
+template <class P, class Namesake, bool = !std::is_final_v<P>> struct with_namesake : P, Namesake {};
+template <class P, class Namesake> struct with_namesake<P, Namesake, false> : Namesake {};
+struct other_part {
+    int part;
+};
+struct other_cost {
+    int cost;
+};
+struct other_serial {
+    int serial;
+};
+template <class P, class = void> constexpr bool names_part = true;
+template <class P> constexpr bool names_part<P, std::void_t<decltype(&with_namesake<P, other_part>::part)>> = false;
+template <class P, class = void> constexpr bool names_cost = true;
+template <class P> constexpr bool names_cost<P, std::void_t<decltype(&with_namesake<P, other_cost>::cost)>> = false;
+template <class P, class = void> constexpr bool names_serial = true;
+template <class P>
+constexpr bool names_serial<P, std::void_t<decltype(&with_namesake<P, other_serial>::serial)>> = false;
+
 /* What a divided task adds to the fold. */
-template <class P, class = void> constexpr bool names_part = false;
-template <class P> constexpr bool names_part<P, std::void_t<decltype(&P::part)>> = true;
 template <class P>
 using part_taken = decltype(P::part(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
 template <class P> constexpr bool has_part = folds<P> &&gives<typename P::result, part_taken, void, P>;
@@ -171,18 +187,12 @@ template <class P> constexpr bool has_part = folds<P> &&gives<typename P::result
 template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
 
 /* The policy's estimate of a task. */
-template <class P, class = void> constexpr bool names_cost = false;
-template <class P> constexpr bool names_cost<P, std::void_t<decltype(&P::cost)>> = true;
 template <class P>
 using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
 template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>;
 
 /* Solving a task of at most some cost at once. */
-template <class P, class = void> constexpr bool names_serial = false;
-template <class P> constexpr bool names_serial<P, std::void_t<decltype(&P::serial)>> = true;
 template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;
-template <class P, class = void> constexpr bool names_cutoff = false;
-template <class P> constexpr bool names_cutoff<P, std::void_t<decltype(P::cutoff)>> = true;
 template <class P, class = void> constexpr bool has_negative_cutoff = false;
 template <class P> constexpr bool has_negative_cutoff<P, std::enable_if_t<(P::cutoff < 0)>> = true;
 template <class P, class = void> constexpr uint64_t cutoff_of = 0;
@@ -205,11 +215,30 @@ constexpr size_t most_data_bytes = 3072;
  */
 constexpr size_t most_slot_bytes = 1 << 20;
 
-/* Whether the type of a member is that of a `static constexpr` integer. */
-template <class T> constexpr bool is_constant_integer = std::is_const_v<T> &&std::is_integral_v<T>;
+/* has_NAME: whether the policy has a constant of this name. knows_NAME: whether the compiler knows it as an integer or
+ * an enumerator; true if there is none. */
+template <class T> constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+template <uint64_t> struct known { using type = void; };
+#define DPR_CHECK_CONSTANT_(NAME)                                                                                      \
+    template <class P, class = void> constexpr bool has_##NAME = false;                                                \
+    template <class P> constexpr bool has_##NAME<P, std::void_t<decltype(P::NAME)>> = true;                            \
+    template <class P, class = void> constexpr bool knows_##NAME = !has_##NAME<P>;                                     \
+    template <class P>                                                                                                 \
+    constexpr bool knows_##NAME<P, typename known<static_cast<uint64_t>(P::NAME)>::type> =                             \
+        is_number<decltype(P::NAME)>;
+DPR_CHECK_CONSTANT_(most_children)
+DPR_CHECK_CONSTANT_(cutoff)
+DPR_CHECK_CONSTANT_(fold)
+DPR_CHECK_CONSTANT_(host_data)
+DPR_CHECK_CONSTANT_(team_bytes)
+#undef DPR_CHECK_CONSTANT_
+template <class P>
+constexpr bool knows_constants = has_most_children<P> &&knows_most_children<P> &&knows_cutoff<P> &&knows_fold<P>
+    &&knows_host_data<P> &&knows_team_bytes<P>;
 
 template <class T>
-constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T>;
+constexpr bool is_plain =
+    std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T> && !std::is_array_v<T>;
 
 template <class Result> constexpr bool can_fold(dpr_op op) {
     const bool is_word = std::is_integral_v<Result> && (sizeof(Result) == 4 || sizeof(Result) == 8);
@@ -223,7 +252,12 @@ template <class P> constexpr bool check() {
     static_assert(has_task<P>, "the policy lacks a type `task`: what is to be solved");
     static_assert(has_result<P>, "the policy lacks a type `result`: what solving a task gives");
     static_assert(has_most_children<P>, "the policy lacks a constant `most_children`: `static constexpr int`, from 1");
-    if constexpr (has_task<P> && has_result<P> && has_most_children<P>) {
+    static_assert(knows_most_children<P>, "`most_children` must be an integer: `static constexpr int`");
+    static_assert(knows_cutoff<P>, "`cutoff` must be a constant: `static constexpr uint64_t`");
+    static_assert(knows_fold<P>, "`fold` must be a constant: `static constexpr dpr_op`");
+    static_assert(knows_host_data<P>, "`host_data` must be a constant: `static constexpr bool`");
+    static_assert(knows_team_bytes<P>, "`team_bytes` must be a constant: `static constexpr size_t`");
+    if constexpr (has_task<P> && has_result<P> && knows_constants<P>) {
         static_assert(is_plain<typename P::task>, "the policy's `task` must be plain data: it is copied byte by byte");
         static_assert(is_plain<typename P::result>, "the policy's `result` must be plain data: it is copied");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
@@ -233,13 +267,11 @@ template <class P> constexpr bool check() {
         static_assert(alignof(slot<P>) <= 16, "the policy's `task` and `result` may be aligned to 16 bytes at most");
         static_assert(sizeof(slot<P>) <= most_slot_bytes, "the policy's `task` and `result` may have 1 MiB at most, "
                                                           "because threads have them on their stacks");
-        static_assert(is_constant_integer<decltype(P::most_children)>,
-                      "`most_children` must be an integer: `static constexpr int`");
         static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
         static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
                                      "dpr::children<policy>)`: writes the children and returns how many");
         static_assert(!gives<int, divided, void, P, team> || team_divides<P>, "divide() must return `int`");
-        static_assert(team_bytes<P> <= 32768, "`team_bytes` may be 32768 at most");
+        static_assert(team_bytes<P> <= 32768, "`team_bytes` must be from 0 to 32768");
         static_assert(has_base<P>, "the policy lacks `DPR_POLICY result base(const data &, const task &)`: solves a "
                                    "task that is not divided");
         static_assert(has_combine<P> || folds<P>,
@@ -255,7 +287,7 @@ template <class P> constexpr bool check() {
         static_assert(!names_cost<P> || has_cost<P>,
                       "cost() must be `DPR_POLICY uint64_t cost(const data &, const task &)`");
         static_assert(!has_negative_cutoff<P>, "`cutoff` is a cost: `static constexpr uint64_t`");
-        static_assert(!names_cutoff<P> || has_serial<P>,
+        static_assert(!has_cutoff<P> || has_serial<P>,
                       "`cutoff` is the greatest cost of tasks that serial() solves, and the policy has no serial()");
         static_assert(!names_serial<P> || has_serial<P>,
                       "serial() must be `DPR_POLICY result serial(const data &, const task &)`, and the policy must "
