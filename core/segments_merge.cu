@@ -133,15 +133,15 @@ template <class M> __device__ void open_block(merge_shared<M> &s) {
     }
 }
 
-/* Bytes of the path that take as long as the work that an end makes besides its own bytes: on an H200, where half of
- * the elements are in short segments and half in a long one, the blocks of both halves then end at the same time. */
+/* Bytes of the path that take as long as the work that an end makes besides its own bytes. Measured on an H200: with
+ * half of the elements in short segments and half in a long one, these make all blocks end at about the same time. */
 template <class M> constexpr unsigned end_work = M::has_inverse ? 24 : goes_by_vector<M> ? 64 : 32;
 
-/* Finds the places of the block's part of the path, and of the tiles of the first batch. Returns the bytes of the part,
- * those included that count work. */
+/* Finds the places of the block's part of the path, and of the tiles of the first batch. Returns the length of
+ * the part in bytes, with those that stand for work. */
 template <class M> __device__ uint64_t find_part(merge_shared<M> &s, const merge_path &path) {
-    /* If segments are uneven and blocks have many tiles, they have equally much work, not equally many bytes. The first
-     * tiles then have fewer elements, so that it costs time where it does not matter. */
+    /* If segments are uneven and blocks have many tiles, blocks get equal work instead of equal bytes. Otherwise that
+     * would cost time, because the first tiles are then smaller where segments are short. */
     const bool by_bytes = path.length() / gridDim.x < uint64_t{16} * tile_bytes || !path.is_uneven();
     const merge_path by_work = path.with_longer_ends(by_bytes ? 0 : end_work<M>);
     const uint64_t length = by_work.length(), from = length * blockIdx.x / gridDim.x,

@@ -49,9 +49,9 @@ class merge_path {
     /* Bytes before a place. */
     __device__ uint64_t distance(path_place p) const { return (p.element - first) * per_element + p.end * per_end; }
 
-    /* Whether segments are longer in some places than in others: of 32 runs of equally many segments, one has more than
-     * 9/8 of the average number of elements. The last segments, which 32 does not divide, are in none. All lanes of a
-     * warp call it. */
+    /* Whether segments are longer in some places than in others: of 32 groups of equally many segments, one has more
+     * than 9/8 of the average number of elements. The last ends % 32 segments are in no group. All lanes of a warp call
+     * it. */
     __device__ bool is_uneven() const {
         const unsigned lane = threadIdx.x % 32;
         const uint64_t to = within(offsets[ends / 32 * (lane + 1)]), share = (last - first) / 32;
@@ -59,8 +59,8 @@ class merge_path {
         return __any_sync(~0u, to - from > share + share / 8);
     }
 
-    /* What place() and before() have to know of end `i`, or of the last one if there are not so many. The thread does
-     * not wait for it. */
+    /* The bits of the offset at end `i`, or at the last one if there is no end `i`, for place() and before(). The
+     * thread does not wait for them. */
     __device__ uint64_t bits_of_end(uint64_t i) const { return offsets.bits((i < ends ? i : ends - 1) + 1); }
 
     /* Whether end `i`, whose bits are given, is within the first `d` bytes. */
@@ -68,7 +68,7 @@ class merge_path {
         return (within(offsets.of_bits(bits)) - first) * per_element + (i + 1) * per_end <= d;
     }
 
-    /* The most ends in `bytes` bytes of the path behind end `from`. */
+    /* The number of ends in `bytes` bytes of the path, from end `from` on, or more. */
     __device__ unsigned most(uint64_t from, uint64_t bytes) const {
         return static_cast<unsigned>(min(bytes / per_end + 1, ends - from));
     }

@@ -120,8 +120,8 @@ __device__ inline void wait_for_parity(uint64_t *barrier, unsigned round) {
 }
 
 /* The warp that fetches a block's tiles. It plans them in batches, a lane each: the first from places that all warps
- * have found, maybe on the path that counts work; then each lane looks for the end of a tile on the path by bytes, a
- * step whenever a tile has been fetched. */
+ * have found, on the path by work if segments are uneven; then each lane looks for the end of a tile on the path by
+ * bytes, a step or two whenever a tile has been fetched. */
 template <class M> class tile_fetcher {
     merge_shared<M> &s;
     const merge_arrays &arrays;
@@ -129,7 +129,7 @@ template <class M> class tile_fetcher {
     path_place before;  /* where the batch begins that is being looked for */
     uint64_t d;         /* bytes of the path before the end of the lane's tile, */
     unsigned low, high; /* the least and the most ends between `before` and there, */
-    uint64_t ahead;     /* and the bits of the end in the middle, or of the next one when the place is found */
+    uint64_t ahead;     /* and the bits of the offset at the end in the middle, or, once found, at the next one */
 
     __device__ uint64_t middle() const { return before.end + (low + high) / 2; }
 
@@ -188,7 +188,7 @@ template <class M> class tile_fetcher {
         while (__any_sync(~0u, low < high))
             step();
         const path_place end = path.place(d, middle(), ahead);
-        /* The next block begins where another search has found the place. */
+        /* The next block begins where find() found its place. That is another one only if offsets have no order. */
         if (d == path.distance(s.place[merge_warps]) && end != s.place[merge_warps])
             s.unsorted = true;
         path_place begin = {__shfl_up_sync(~0u, end.element, 1), __shfl_up_sync(~0u, end.end, 1)};
@@ -260,7 +260,7 @@ template <class M> class tile_fetcher {
             else
                 cuda::ptx::mbarrier_arrive(&s.full[slot]);
             step();
-            if (t < first_tiles) /* there is less time to find the next batch */
+            if (t < first_tiles) /* there are fewer tiles until the next batch */
                 step();
         }
     }

@@ -422,8 +422,8 @@ __device__ void write_first(const tile_worker<M> &w, const dpr_segment_args &arg
         write_segment<M>(args, w.tile.end, static_cast<uint64_t>(from), static_cast<uint64_t>(to - from), a);
 }
 
-/* Writes the results of the tile's segments. `Single`: they have at most one element in it, which is read itself
- * because no thread has left its value. */
+/* Writes the results of the tile's segments. `Single`: they have at most one element in it, whose value run_over_tile()
+ * has not left. */
 template <unsigned Words, bool Single, class M>
 __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &args, unsigned at, bool keep) {
     using X = partial<M>;
@@ -460,8 +460,7 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
         write_results<1, Single>(w, args, at, keep);
 }
 
-/* Reduces a tile whose segments have at most one element in it, and whose last `left` elements, at most one, are behind
- * them. */
+/* Reduces a tile whose segments have at most one element in it, with `left` elements, 0 or 1, behind the last end. */
 template <class M>
 __device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep,
                               unsigned left) {
@@ -476,7 +475,7 @@ __device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &a
  * offsets have two words. */
 template <class M>
 __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep) {
-    /* Reading larger elements takes longer than reducing them. */
+    /* Tiles of larger elements gain little: reading them takes longer than reducing them. */
     constexpr bool looks = sizeof(typename M::storage) <= 4;
     bool none_longer = wide ? w.template mark<2>() : w.template mark<1>();
     if constexpr (looks)

@@ -15,7 +15,8 @@ constexpr unsigned line_bytes = 128;
 constexpr unsigned tile_vectors = merge_workers * vectors_of_worker;
 constexpr unsigned tile_elements_bytes = tile_vectors * vector_bytes;
 /* Bytes of the path in a tile. Its elements may begin anywhere in a line, and a place on the path is exact but for 31
- * bytes. Where ends count more bytes than they have, a place is less exact, but an end in the tile makes up for it. */
+ * bytes. If ends count work, too, a tile may begin farther before its place, but then it begins with an end, which has
+ * fewer bytes than it counts. */
 constexpr unsigned tile_bytes = tile_elements_bytes - line_bytes - 32;
 constexpr unsigned merge_stages = 2;
 

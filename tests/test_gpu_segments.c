@@ -256,8 +256,8 @@ typedef struct uneven {
     size_t segments;
 } uneven;
 
-/* A quarter of the elements in segments of 0 to 32, half of them in one, and a quarter in short ones again: blocks of
- * segments.merge then count the work that a segment makes. */
+/* A quarter of the elements are in segments of 0 to 31, half of all are in one segment, and the others are in short
+ * ones again, so that segments.merge divides the path by work. */
 static void make_uneven(uneven *u) {
     uint32_t random = 1, at = 0;
     u->segments = 0;
@@ -270,13 +270,13 @@ static void make_uneven(uneven *u) {
     u->offsets[u->segments] = UNEVEN;
     for (size_t i = 0; i < UNEVEN; i++) {
         random = random * 1664525U + 1013904223U;
-        u->in[i] = (random ^ random >> 15) & 0xbfffffffU; /* as a float, of less than 2 */
+        u->in[i] = (random ^ random >> 15) & 0xbfffffffU; /* as a float, finite and between -2 and 2 */
     }
     EXPECT_TRUE(gpu_copy(u->in_device, u->in, UNEVEN * sizeof *u->in));
     EXPECT_TRUE(gpu_copy(u->offsets_device, u->offsets, (u->segments + 1) * sizeof *u->offsets));
 }
 
-/* How many results are not those of the elements one after another. */
+/* How many results differ from a serial loop's. */
 static size_t wrong_sums(const uneven *u) {
     size_t wrong = 0;
     for (size_t i = 0; i < u->segments; i++) {
@@ -360,7 +360,8 @@ TEST(GpuSegments, uneven_segments_in_many_tiles_of_a_block) {
     close_uneven(&u);
 }
 
-/* One offset is too large, also where two blocks meet, of which one has found it and the other one has not. */
+/* One offset is too large, at 48 places. Where two blocks meet, the search of one may come across it and that of the
+ * other may not. */
 TEST(GpuSegments, an_offset_without_order_in_many_tiles_of_a_block) {
     enum { PLACES = 48 };
     uneven u = {0};

@@ -92,10 +92,10 @@ class Policies(unittest.TestCase):
                 ("`result` must be plain data", {"result": "using result = int[4];"}),
                 ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
                 ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
-                ("`cutoff` must be a constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
+                ("`cutoff` must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
                 ("`fold` must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
-                ("`host_data` must be a constant", {"more": "static bool host_data;"}),
-                ("`team_bytes` must be a constant", {"more": "static size_t team_bytes;"}),
+                ("`host_data` must be an integer constant", {"more": "static bool host_data;"}),
+                ("`team_bytes` must be an integer constant", {"more": "static size_t team_bytes;"}),
                 ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
                 ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
                 ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"})):

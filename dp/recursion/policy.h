@@ -157,8 +157,8 @@ template <class P, class = void> constexpr dpr_op fold_of = DPR_OP_NONE;
 template <class P> constexpr dpr_op fold_of<P, std::void_t<decltype(P::fold)>> = static_cast<dpr_op>(P::fold);
 template <class P> constexpr bool folds = fold_of<P> != DPR_OP_NONE;
 
-/* Whether the policy has functions of these names, whatever they take and however many: a name that two bases have is
- * ambiguous. A final class cannot be a base, so its are not found. */
+/* Whether the policy has members of these names, whatever they are and however many: a name that two bases have is
+ * ambiguous. A final class cannot be a base, so its members are not found. */
 template <class P, class Namesake, bool = !std::is_final_v<P>> struct with_namesake : P, Namesake {};
 template <class P, class Namesake> struct with_namesake<P, Namesake, false> : Namesake {};
 struct other_part {
@@ -252,14 +252,16 @@ template <class P> constexpr bool check() {
     static_assert(has_task<P>, "the policy lacks a type `task`: what is to be solved");
     static_assert(has_result<P>, "the policy lacks a type `result`: what solving a task gives");
     static_assert(has_most_children<P>, "the policy lacks a constant `most_children`: `static constexpr int`, from 1");
-    static_assert(knows_most_children<P>, "`most_children` must be an integer: `static constexpr int`");
-    static_assert(knows_cutoff<P>, "`cutoff` must be a constant: `static constexpr uint64_t`");
-    static_assert(knows_fold<P>, "`fold` must be a constant: `static constexpr dpr_op`");
-    static_assert(knows_host_data<P>, "`host_data` must be a constant: `static constexpr bool`");
-    static_assert(knows_team_bytes<P>, "`team_bytes` must be a constant: `static constexpr size_t`");
+    static_assert(knows_most_children<P>, "`most_children` must be an integer constant: `static constexpr int`");
+    static_assert(knows_cutoff<P>, "`cutoff` must be an integer constant: `static constexpr uint64_t`");
+    static_assert(knows_fold<P>, "`fold` must be a constant of type dpr_op: `static constexpr dpr_op`");
+    static_assert(knows_host_data<P>, "`host_data` must be an integer constant: `static constexpr bool`");
+    static_assert(knows_team_bytes<P>, "`team_bytes` must be an integer constant: `static constexpr size_t`");
     if constexpr (has_task<P> && has_result<P> && knows_constants<P>) {
-        static_assert(is_plain<typename P::task>, "the policy's `task` must be plain data: it is copied byte by byte");
-        static_assert(is_plain<typename P::result>, "the policy's `result` must be plain data: it is copied");
+        static_assert(is_plain<typename P::task>,
+                      "the policy's `task` must be plain data, and no array: put it into a struct");
+        static_assert(is_plain<typename P::result>,
+                      "the policy's `result` must be plain data, and no array: put it into a struct");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
         static_assert(alignof(data_of<P>) <= 16, "the policy's `data` may be aligned to 16 bytes at most");
         static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's `data` may have 3072 bytes at most, because "
