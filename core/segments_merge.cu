@@ -25,6 +25,7 @@ template <class M> struct merge_record {
 /* Reduces the block's tiles. Returns which of s.carry has what lies behind the last end. */
 template <class M>
 __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, uint64_t kept) {
+    /* With t % 2 in place of `at`, and `kept` read from shared memory, sums of F16 took 6 to 9 % longer. */
     unsigned at = 0, t = 0;
     do {
         wait_for_parity(&s.full[t % merge_stages], t / merge_stages);

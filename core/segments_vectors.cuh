@@ -15,7 +15,7 @@ __device__ inline uint32_t bytes_from(unsigned first, unsigned i) {
     return __funnelshift_lc(0, ~0u, max(static_cast<int>(8 * first - 32 * i), 0));
 }
 
-/* Elements low .. high-1 of the vector, and `other` in place of each element around them. */
+/* Returns the vector with `other` in place of all elements but low .. high-1. */
 template <class T> __device__ packet<T> with_others(packet<T> p, unsigned low, unsigned high, T other) {
     uint32_t others = 0;
     memcpy(&others, &other, sizeof other);

@@ -288,9 +288,10 @@ def segments(results, _):
     lines = [key for key in dict.fromkeys(key[:3] for key in rows) if key[2] in ("planner", "dpr", "cub")]
     cells = [[f"{op} of {dtype}" + (f", {subject}" if subject != "planner" else ""),
               *(over_floor(rows.get((op, dtype, subject, name))) for name in names)] for op, dtype, subject in lines]
-    rates = list(dict.fromkeys(f"{document['read_gb_per_s']:.0f}" for document in documents))
+    rates = sorted({round(document["read_gb_per_s"]) for document in documents})
+    rate = f"{rates[0]} to {rates[-1]}" if rates[1:] else rates[0]
     return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
-                   f"reading as many bytes at {' or '.join(rates)} GB/s)") + table(["problem", *names], cells)
+                   f"reading as many bytes at {rate} GB/s)") + table(["problem", *names], cells)
 
 
 # ---- dpr_bench_cpu ----
