@@ -382,8 +382,8 @@ template <class M> __device__ void reduce_tile(keyed_shared<M> &s, const dpr_key
     __syncthreads(); /* so that all see the barrier, and the edges of the copy */
     wait_for_parity(&s.full, 0);
     carried<M> c;
-    c.x = run_over_chunk<M, shape::vectors, false>(s.stage, threadIdx.x * shape::chunk,
-                                                   chunk_mask<shape::chunk>{{mask}}, s.value + k, 0);
+    c.x = run_over_chunk<M, shape::vectors, false>(s.stage, threadIdx.x * shape::chunk, chunk_mask<shape::chunk>{mask},
+                                                   s.value + k, 0);
     c.scan(s.left, mask != 0);
     if (threadIdx.x % 32 == 31)
         s.ends[warp] = ends.before + __popc(ends.word);

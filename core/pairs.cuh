@@ -50,7 +50,7 @@ template <bool Least, dpr_dtype D, dpr_nan N> struct pair_order {
 
     static __device__ uint32_t with_word(uint32_t pair, uint32_t word) { return best_of(pair, of_word(word)); }
 
-    static __device__ typename by::key key(uint32_t pair) { return by::best_of(half(pair & 0xffff), half(pair >> 16)); }
+    static __device__ typename by::key key(uint32_t pair) { return half(best_of(pair, pair >> 16) & 0xffff); }
 
   private:
     template <class Two> static __device__ uint32_t of_floats(uint32_t a, uint32_t b) {

@@ -32,6 +32,10 @@ template <class M> struct vector_worker {
         : s(shared), stage(reinterpret_cast<const vector *>(shared.stage[t % merge_stages])),
           tile(shared.plan[plan_of_tile(t)].tile), first(tile.elements_at / sizeof(T)), behind(first + tile.elements) {}
 
+    template <unsigned Words> __device__ tile_offsets<Words> offsets() const {
+        return {reinterpret_cast<const unsigned char *>(stage) + tile.numbers_at, tile.element};
+    }
+
     __device__ T element(unsigned position) const { return reinterpret_cast<const T *>(stage)[position]; }
     /* The index that an element at position 0 would have. */
     __device__ uint64_t origin() const { return tile.element - first; }
@@ -123,17 +127,11 @@ template <class M> struct vector_worker {
         if constexpr (M::holds_index) {
             if (a.vector == run::none)
                 return M::identity();
-            const vector p = stage[a.vector];
-            unsigned found = 0;
-#pragma unroll
-            for (int e = size - 1; e >= 0; --e)
-                if (a.vector * size + e >= r.begin && M::has_key(p[e], a.best))
-                    found = e;
-            return {a.best, origin() + a.vector * size + found};
-        } else if constexpr (M::exchanges_lanes) {
-            return a;
+            const unsigned at = a.vector * size;
+            const int from = static_cast<int>(r.begin - at);
+            return {a.best, origin() + at + run::find(stage[a.vector], a.best, from)};
         } else {
-            return M::fold(M::identity(), a);
+            return run::value(a);
         }
     }
 
@@ -212,17 +210,20 @@ template <class M> struct vector_worker {
         return value_of_warp(run::join(a, with_vectors(run::identity(), r, v, 32)), r);
     }
 
-    /* Reduces all elements of a tile, whose vectors need not be kept. The result is valid in lane 0 of each warp. */
-    __device__ V reduce_all() const {
-        const range r(first, behind);
+    /* A lane's part of elements begin .. end-1, which are in the warp's share of the tile. All lanes call it. */
+    __device__ V part_of_lane(unsigned begin, unsigned end) const {
+        const range r(begin, end);
+        const unsigned lane = threadIdx.x % 32;
         typename run::type a = run::identity();
-#pragma unroll
-        for (unsigned i = 0; i < vectors_of_worker; ++i) {
-            const unsigned v = threadIdx.x + i * merge_workers;
-            if (v >= r.from && v < r.to)
-                a = run::with(a, run::of(stage[v]), v);
+        const vectors_of_lane<T> vectors(reinterpret_cast<const unsigned char *>(stage), r.from);
+        vectors.each_before(r.to, [&](const vector &p, unsigned v) { a = run::with(a, run::of(p), v); });
+        a = run::join(a, edge(r, lane));
+        if constexpr (M::holds_index) {
+            const V x = value_of_warp(a, r);
+            return lane == 0 ? x : X::identity();
+        } else {
+            return run::value(a);
         }
-        return value_of_warp(run::join(a, edge(r, threadIdx.x)), r);
     }
 
     /* Reduces a segment for each lane of a warp, or for each team of 2^log lanes, whose first lane then has the result.
@@ -254,9 +255,8 @@ template <class M, unsigned Words> class vector_writer {
 
   public:
     __device__ vector_writer(const vector_worker<M> &of, const dpr_segment_args &a, unsigned carry_at, bool keep_first)
-        : w(of), args(a),
-          offsets(reinterpret_cast<const unsigned char *>(of.stage) + of.tile.numbers_at, of.tile.element),
-          at(carry_at), keep(keep_first), is_plain(has_plain_results<M> && !a.run.init.present) {}
+        : w(of), args(a), offsets(of.template offsets<Words>()), at(carry_at), keep(keep_first),
+          is_plain(has_plain_results<M> && !a.run.init.present) {}
 
     /* The positions of segment `k`, or if k == tile.ends, of what lies behind all segments. If offsets have no order,
      * *in_order becomes false, and the positions are still the tile's. */
@@ -327,7 +327,7 @@ template <class M, unsigned Words> class vector_writer {
                 x = w.single(w.first + before, w.first + at_element);
             } else {
                 const auto up_to = w.prefix(w.first + at_element);
-                x = M::fold(M::identity(), M::without(up_to, shuffle_up(up_to, 1)));
+                x = vector_run<M>::value(M::without(up_to, shuffle_up(up_to, 1)));
             }
             if (lane > 0 && boundary <= segments)
                 put(boundary - 1, x);
@@ -378,9 +378,8 @@ __device__ void reduce_tile(const vector_worker<M> &w, const dpr_segment_args &a
         vector_writer<M, 2>(w, args, at, keep).reduce();
     else
         vector_writer<M, 1>(w, args, at, keep).reduce();
+    w.s.release(w.stage);
     sync_workers();
-    if (threadIdx.x == 0)
-        w.s.release(w.stage);
 }
 
 template <class M> using worker_of = cuda::std::conditional_t<goes_by_vector<M>, vector_worker<M>, tile_worker<M>>;

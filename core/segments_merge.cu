@@ -1,9 +1,10 @@
 /* segments.merge: a merge path divides elements and ends of segments equally among blocks, so neither empty nor long
  * segments unbalance them. A block walks its part of the path in tiles, which the copy engine brings to shared memory
  * while the tile before is reduced. In a tile each thread runs over a chunk of neighbouring elements and leaves a value
- * at the end of each segment; a scan over the threads carries what they have left to the segments' next ends. Tiles of
- * small elements are reduced by vectors instead (segments_by_vector.cuh). The block that finishes last joins the
- * segments that cross blocks, in their order. */
+ * at the end of each segment; a scan over the threads carries what they have left to the segments' next ends. If few
+ * segments end in a tile, the warps reduce the pieces between the ends instead. Tiles of small elements are reduced by
+ * vectors (segments_by_vector.cuh). The block that finishes last joins the segments that cross blocks, in their order.
+ */
 #include "family.cuh"
 #include "finish.cuh"
 #include "segments_by_vector.cuh"
@@ -22,20 +23,48 @@ template <class M> struct merge_record {
     uint32_t has_ends;
 };
 
+/* Waits for tile `t` of the block. Returns how many segments end in it. */
+template <class M> __device__ unsigned wait_for_tile(merge_shared<M> &s, unsigned t) {
+    wait_for_parity(&s.full[t % merge_stages], t / merge_stages);
+    return s.plan[plan_of_tile(t)].tile.ends;
+}
+
+/* Reduces tile `t`, which has no ends, and those after it until one has ends, and adds them to `carry`. Each worker
+ * adds up its own part of all of them, so they need no barrier. Returns the number of the next tile. */
+template <class M> __device__ unsigned reduce_inner_tiles(merge_shared<M> &s, unsigned t, typename M::acc &carry) {
+    using X = partial<M>;
+    typename M::acc mine = M::identity();
+    do {
+        const worker_of<M> worker(s, t);
+        const tile_range share = share_of_warp(worker);
+        if (share.begin < share.end)
+            mine = M::merge(mine, X::unpack(worker.part_of_lane(share.begin, share.end)));
+        s.release(worker.stage);
+    } while (++t < s.tiles && wait_for_tile(s, t) == 0);
+    const typename X::type x = reduce_warp<M>(X::pack(mine));
+    if (threadIdx.x % 32 == 0)
+        s.left.x[threadIdx.x / 32] = x;
+    sync_workers();
+    if (threadIdx.x == 0)
+        for (unsigned i = 0; i < merge_warps; ++i)
+            carry = M::merge(carry, X::unpack(s.left.x[i]));
+    return t;
+}
+
 /* Reduces the block's tiles. Returns which of s.carry has what lies behind the last end. */
 template <class M>
 __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, uint64_t kept) {
     /* With t % 2 in place of `at`, and `kept` read from shared memory, sums of F16 took 6 to 9 % longer. */
     unsigned at = 0, t = 0;
     do {
-        wait_for_parity(&s.full[t % merge_stages], t / merge_stages);
-        const worker_of<M> worker(s, t);
-        if (worker.tile.ends == 0)
-            reduce_inner_tile<M>(worker, at);
-        else
+        if (wait_for_tile(s, t) == 0) {
+            t = reduce_inner_tiles(s, t, s.carry[at]);
+        } else {
+            const worker_of<M> worker(s, t++);
             reduce_tile(worker, args, wide, at, worker.tile.end == kept);
-        at = 1 - at;
-    } while (++t < s.tiles);
+            at = 1 - at;
+        }
+    } while (t < s.tiles);
     sync_workers();
     return at;
 }
@@ -56,9 +85,9 @@ __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, co
         c.x = records[b].has_ends ? records[b].tail : X::combine(c.x, records[b].tail);
         any = any || records[b].has_ends;
     }
-    c.scan(s.left[0], any);
+    c.scan(s.left, any);
     sync_workers();
-    typename M::acc a = c.value(s.left[0], M::identity());
+    typename M::acc a = c.value(s.left, M::identity());
     for (unsigned b = from; b < to; ++b) {
         const merge_record<M> r = records[b];
         if (r.has_ends) {
@@ -118,14 +147,12 @@ template <class M> __device__ void leave_record(const merge_shared<M> &s, const 
 }
 
 template <class M> __device__ void open_block(merge_shared<M> &s) {
-    if constexpr (!goes_by_vector<M>) {
-        for (unsigned i = threadIdx.x; i < sizeof s.values.flag / vector_bytes; i += merge_threads)
-            reinterpret_cast<uint4 *>(s.values.flag)[i] = {0, 0, 0, 0};
-    }
+    if constexpr (!goes_by_vector<M>)
+        s.values.clear_flags();
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < merge_stages; ++i) {
             cuda::ptx::mbarrier_init(&s.full[i], 32); /* the lanes of the fetching warp */
-            cuda::ptx::mbarrier_init(&s.empty[i], 1); /* a worker, after a barrier of them */
+            cuda::ptx::mbarrier_init(&s.empty[i], uint32_t{merge_warps});
         }
         cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
         s.unsorted = false;

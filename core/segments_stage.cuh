@@ -101,7 +101,10 @@ template <class M> struct merge_shared {
     /* Elements and offsets, each from the beginning of a line on. */
     alignas(line_bytes) unsigned char stage[merge_stages][tile_elements_bytes + 4 * line_bytes];
     cuda::std::conditional_t<goes_by_vector<M>, vector_values<M>, chunk_values<M>> values;
-    warp_tails<M> left[2]; /* of tiles in turn, because no barrier is between two tiles without ends */
+    warp_tails<M> left;
+    /* If few segments end in a tile: the values of its pieces. Piece k of warp w has number w + k. Of tiles in turn,
+     * because there is one barrier for each of them. */
+    typename partial<M>::type piece[2][merge_warps + few_ends];
     typename M::acc carry[2], head;
     merge_plan plan[planned_tiles];
     uint64_t full[merge_stages], empty[merge_stages];
@@ -109,9 +112,11 @@ template <class M> struct merge_shared {
     unsigned tiles;                    /* of the block, at least one; valid when the first one has been fetched */
     bool unsorted, last;
 
-    /* Lets a stage be filled again. One worker calls it, after a barrier behind the last use of the stage. */
+    /* Lets a stage be filled again when all warps of workers have called it, each after its last use of the stage. */
     __device__ void release(const void *of) {
-        cuda::ptx::mbarrier_arrive(&empty[static_cast<const unsigned char *>(of) != stage[0]]);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            cuda::ptx::mbarrier_arrive(&empty[static_cast<const unsigned char *>(of) != stage[0]]);
     }
 };
 

@@ -170,42 +170,19 @@ template <class M> struct tile_worker {
      * element in the tile. */
     template <unsigned Words> __device__ bool mark() const {
         const tile_offsets<Words> at = offsets<Words>();
-        bool in_order = threadIdx.x > 0 || at.begins_before(), single = true;
+        bool in_order = true, single = true;
 #pragma unroll 2
         for (unsigned k = threadIdx.x; k < tile.ends; k += merge_workers) {
             const auto r = at[k];
             const bool ok = r.end <= tile.elements && r.begin <= r.end;
             if (ok && r.end > r.begin)
-                s.values.flag[first + r.end - 1] = 1;
+                s.values.set_flag(first + r.end - 1);
             in_order &= ok & at.is_whole(k, r.end);
             single &= r.end - r.begin <= 1;
         }
-        if (!in_order)
+        if (!in_order || (threadIdx.x == 0 && !at.begins_before()))
             s.unsorted = true;
         return single;
-    }
-
-    /* Takes the flags of the thread's chunk, and clears them. */
-    __device__ mask_type take_flags() const {
-        using word =
-            cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
-        auto *flags = reinterpret_cast<word *>(s.values.flag + threadIdx.x * chunk);
-        constexpr unsigned each = sizeof(word);
-        mask_type mask;
-#pragma unroll
-        for (unsigned i = 0; i < chunk / each; ++i) {
-            /* The product has the lowest bits of four bytes side by side in its upper four bits. */
-            const uint32_t bits = each == 4   ? (flags[i] * 0x10204080u) >> 28
-                                  : each == 2 ? (flags[i] * 0x81u) >> 7 & 3
-                                              : flags[i];
-            mask.w[i * each / 32] |= bits << i * each % 32;
-            if (each < 4 && i * each % 32 + each > 32)
-                mask.w[i * each / 32 + 1] |= bits >> (32 - i * each % 32);
-        }
-#pragma unroll
-        for (unsigned i = 0; i < chunk / each; ++i)
-            flags[i] = 0;
-        return mask;
     }
 
     /* Where the value of a segment lies whose last element is at `position`. Not valid before number_values(). */
@@ -232,8 +209,8 @@ template <class M> struct tile_worker {
     }
 
     /* Puts `before` before the value of the segment whose last element is at `position`. */
-    __device__ void carry_to(unsigned position, const typename M::acc &before) const {
-        const V value = X::pack(M::merge(before, X::unpack(value_at(position))));
+    __device__ void carry_to(unsigned position, V before) const {
+        const V value = X::combine(before, value_at(position));
         if constexpr (values_in_place<M>)
             aligned_words<typename R::type>::store(place(position), R::of_value(value));
         else
@@ -273,8 +250,8 @@ template <class M> struct tile_worker {
     __device__ V run(const mask_type &flags) const {
         const unsigned from = threadIdx.x * chunk, last = behind - 1 - from, before = first - 1 - from;
         mask_type mask = flags;
-        mask.set(before);
         const bool ends_here = mask.set(last);
+        mask.set(before);
         number_values(mask);
         V x = X::identity();
         if (from >= behind || from + chunk <= first)
@@ -288,33 +265,39 @@ template <class M> struct tile_worker {
         return x;
     }
 
-    /* Reduces the tile's elements, none of which is its segment's last one. The result is valid in lane 0 of each
-     * warp. */
-    __device__ V reduce_all() const {
+    /* A lane's part of elements begin .. end-1, which are in the warp's share of the tile. */
+    __device__ V part_of_lane(unsigned begin, unsigned end) const {
+        const unsigned lane = threadIdx.x % 32;
         V x = X::identity();
-        if (split || M::holds_index) {
+        if (split) {
             typename R::type a = R::identity();
-#pragma unroll 4
-            for (unsigned p = first + threadIdx.x; p < behind; p += merge_workers)
+#pragma unroll 1
+            for (unsigned p = begin + lane; p < end; p += 32)
                 a = R::add(a, element(p), p);
             x = R::value(a, origin());
-        } else if constexpr (!M::holds_index) {
-            tile_of<M> t;
-            const unsigned from = (first + size - 1) / size, to = behind / size;
+        } else {
+            const unsigned from = (begin + size - 1) / size, to = end / size;
+            const vectors_of_lane<T> vectors(stage, from);
+            if constexpr (M::holds_index) {
+                typename R::type a = R::identity();
+                vectors.each_before(to, [&](const packet<T> &p, unsigned v) {
 #pragma unroll
-            for (int v = vectors_of_worker - 1; v >= 0; --v) {
-                const unsigned i = threadIdx.x + v * merge_workers;
-                if (i >= from && i < to)
-                    add_vectors<1, M>(t, reinterpret_cast<const packet<T> *>(stage) + i, v);
+                    for (unsigned e = 0; e < size; ++e)
+                        a = R::add(a, p[e], v * size + e);
+                });
+                x = R::value(a, origin());
+            } else {
+                tile_of<M> t;
+                vectors.each_before(to, [&](const packet<T> &p, unsigned) { add_vectors<1, M>(t, &p, 0); });
+                x = X::pack(t.fold_into(M::identity(), [](unsigned) { return uint64_t{0}; }));
             }
-            x = X::pack(t.fold_into(M::identity(), [](unsigned) { return uint64_t{0}; }));
-            const unsigned head = first + threadIdx.x, tail = max(to * size, first) + threadIdx.x;
-            if (head < min(from * size, behind))
-                x = X::combine(x, X::of_element(element(head), 0));
-            if (tail < behind && tail >= from * size)
-                x = X::combine(x, X::of_element(element(tail), 0));
+            /* Elements before the vectors that are filled, and those behind them. */
+            const unsigned head = min(from * size, end) - begin, tail = from <= to ? end - to * size : 0;
+            const unsigned position = lane < head ? begin + lane : to * size + lane - head;
+            if (lane < head + tail)
+                x = X::combine(x, value_of_element(position));
         }
-        return reduce_warp<M>(x);
+        return x;
     }
 };
 
@@ -384,21 +367,23 @@ template <class M> __device__ typename M::acc left_by_all(const warp_tails<M> &l
 /* Runs over the tile's elements, so that every segment's value lies at value_place(). Writes what it carries on to
  * s.carry[1 - at]. `ended_before`: the tile's first end belongs to an element before the tile. */
 template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsigned at, bool ended_before) {
+    using X = partial<M>;
     merge_shared<M> &s = w.s;
-    const auto flags = w.take_flags();
+    const auto flags = s.values.flags();
     const bool any = flags.count() > 0;
     carried<M> c;
     c.x = w.run(flags);
-    c.scan(s.left[at], any);
+    c.scan(s.left, any);
     sync_workers();
     const typename M::acc before = ended_before ? M::identity() : s.carry[at];
     if (any)
-        w.carry_to(threadIdx.x * w.chunk + flags.lowest(), c.value(s.left[at], before));
+        w.carry_to(threadIdx.x * w.chunk + flags.lowest(), c.open ? X::pack(c.value(s.left, before)) : c.x);
     if (threadIdx.x == 0) {
         bool has_ends;
-        const typename M::acc left = left_by_all(s.left[at], &has_ends);
+        const typename M::acc left = left_by_all(s.left, &has_ends);
         s.carry[1 - at] = has_ends ? left : M::merge(before, left);
     }
+    s.values.clear_flags();
 }
 
 /* Writes the result of the tile's first segment, whose value may be the carried one, or keeps it in s.head. */
@@ -464,10 +449,79 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
 template <class M>
 __device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep,
                               unsigned left) {
-    w.take_flags();
+    w.s.values.clear_flags();
     if (threadIdx.x == 0)
         w.s.carry[1 - at] = left == 0 ? M::identity() : partial<M>::unpack(w.value_of_element(w.behind - 1));
     write_results<true>(w, args, wide, at, keep);
+    sync_workers(); /* so that the next tile's flags are not cleared */
+}
+
+/* The elements of the tile that are the calling warp's share: those in as many whole vectors for each warp. */
+template <class Worker> __device__ tile_range share_of_warp(const Worker &w) {
+    const unsigned from = w.first / Worker::size + threadIdx.x / 32 * vectors_of_warp;
+    return {max(w.first, from * Worker::size), min(w.behind, (from + vectors_of_warp) * Worker::size)};
+}
+
+/* reduce_tile() for a tile in which few segments end. Each warp reduces its share in pieces, which end where segments
+ * do. */
+template <class M>
+__device__ void reduce_pieces(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at,
+                              bool keep) {
+    using X = partial<M>;
+    constexpr unsigned size = tile_worker<M>::size;
+    merge_shared<M> &s = w.s;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, ends = w.tile.ends;
+    const auto with_offsets = [&](auto f) {
+        if (wide)
+            f(w.template offsets<2>());
+        else
+            f(w.template offsets<1>());
+    };
+    /* Lane k knows where the segment lies that ends in the tile as number k, and the last of them what is behind all.
+     */
+    unsigned end = w.behind;
+    bool in_order = true;
+    if (lane < ends)
+        with_offsets([&](auto offsets) {
+            const unsigned to = offsets[lane].end;
+            in_order = (lane > 0 || offsets.begins_before()) && to <= w.tile.elements && offsets.is_whole(lane, to);
+            end = w.first + min(to, w.tile.elements);
+        });
+    const unsigned before = __shfl_up_sync(~0u, end, 1), begin = lane == 0 ? w.first : before;
+    if (!in_order || end < begin)
+        s.unsorted = true;
+    const tile_range share = share_of_warp(w);
+    const unsigned low = max(begin, share.begin), high = min(end, share.end);
+#pragma unroll 1
+    for (unsigned left = __ballot_sync(~0u, lane <= ends && low < high); left != 0; left &= left - 1) {
+        const int k = __ffs(static_cast<int>(left)) - 1;
+        const auto x = reduce_warp<M>(w.part_of_lane(__shfl_sync(~0u, low, k), __shfl_sync(~0u, high, k)));
+        if (lane == 0)
+            s.piece[at][warp + k] = x; /* no other piece has this place, because pieces and shares are in order */
+    }
+    sync_workers();
+    int64_t from = 0, to = 0;
+    if (threadIdx.x < ends)
+        with_offsets([&](auto offsets) {
+            const bool is_signed = args.list.dtype == DPR_I32;
+            from = offsets.number(lane, is_signed);
+            to = offsets.number(lane + 1, is_signed);
+        });
+    s.release(w.stage);
+    if (threadIdx.x > ends)
+        return;
+    typename M::acc a = lane == 0 ? s.carry[at] : M::identity();
+    if (begin < end) {
+        const auto warp_of = [&](unsigned position) { return (position / size - w.first / size) / vectors_of_warp; };
+        for (unsigned i = warp_of(begin); i <= warp_of(end - 1); ++i)
+            a = M::merge(a, X::unpack(s.piece[at][i + lane]));
+    }
+    if (lane == ends)
+        s.carry[1 - at] = a;
+    else if (lane == 0 && keep)
+        s.head = a;
+    else
+        write_segment<M>(args, w.tile.end + lane, static_cast<uint64_t>(from), static_cast<uint64_t>(to - from), a);
 }
 
 /* Reduces a tile in which segments end. carry[at] is the value of the elements since the last end before the tile;
@@ -475,6 +529,8 @@ __device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &a
  * offsets have two words. */
 template <class M>
 __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep) {
+    if (w.tile.ends <= few_ends)
+        return reduce_pieces(w, args, wide, at, keep);
     /* Tiles of larger elements gain little: reading them takes longer than reducing them. */
     constexpr bool looks = sizeof(typename M::storage) <= 4;
     bool none_longer = wide ? w.template mark<2>() : w.template mark<1>();
@@ -494,26 +550,7 @@ __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &arg
         sync_workers();
         write_results<false>(w, args, wide, at, keep);
     }
-    sync_workers();
-    if (threadIdx.x == 0)
-        w.s.release(w.stage);
-}
-
-/* The same for a tile without ends. */
-template <class M, class Worker> __device__ void reduce_inner_tile(const Worker &w, unsigned at) {
-    using X = partial<M>;
-    merge_shared<M> &s = w.s;
-    const typename X::type x = w.reduce_all();
-    if (threadIdx.x % 32 == 0)
-        s.left[at].x[threadIdx.x / 32] = x;
-    sync_workers();
-    if (threadIdx.x == 0) {
-        w.s.release(w.stage);
-        typename M::acc all = s.carry[at];
-        for (unsigned i = 0; i < merge_warps; ++i)
-            all = M::merge(all, X::unpack(s.left[at].x[i]));
-        s.carry[1 - at] = all;
-    }
+    w.s.release(w.stage);
 }
 
 } // namespace dpr

@@ -10,6 +10,7 @@ constexpr unsigned merge_workers = 256; /* threads that reduce */
 constexpr unsigned merge_warps = merge_workers / 32;
 constexpr unsigned merge_threads = merge_workers + 32; /* one more warp fetches */
 constexpr unsigned vectors_of_worker = 5;              /* of a tile; odd, so that threads read different banks */
+constexpr unsigned vectors_of_warp = 32 * vectors_of_worker;
 constexpr unsigned chunk_bytes = vectors_of_worker * vector_bytes;
 constexpr unsigned line_bytes = 128;
 constexpr unsigned tile_vectors = merge_workers * vectors_of_worker;
@@ -19,6 +20,32 @@ constexpr unsigned tile_elements_bytes = tile_vectors * vector_bytes;
  * fewer bytes than it counts. */
 constexpr unsigned tile_bytes = tile_elements_bytes - line_bytes - 32;
 constexpr unsigned merge_stages = 2;
+constexpr unsigned few_ends = 16; /* the most in a tile that is reduced in pieces */
+static_assert(few_ends < 32, "a lane for each, and one for what is behind them");
+
+/* A lane's vectors among those of its warp's share of a tile, of which number `from` is the first. */
+template <class T> class vectors_of_lane {
+    const unsigned first;
+    packet<T> p[vectors_of_worker];
+
+    __device__ unsigned number(unsigned i) const { return first + 32 * i; }
+
+  public:
+    /* Loads them all at once; in place of numbers behind the stage, its last vector. */
+    __device__ vectors_of_lane(const unsigned char *stage, unsigned from) : first(from + threadIdx.x % 32) {
+#pragma unroll
+        for (unsigned i = 0; i < vectors_of_worker; ++i)
+            p[i] = reinterpret_cast<const packet<T> *>(stage)[min(number(i), tile_vectors - 1)];
+    }
+
+    /* Calls f(vector, number) for those before number `to`. */
+    template <class F> __device__ void each_before(unsigned to, F f) const {
+#pragma unroll
+        for (unsigned i = 0; i < vectors_of_worker; ++i)
+            if (number(i) < to)
+                f(p[i], number(i));
+    }
+};
 
 /* What a thread accumulates over neighbouring elements, which have positions in a tile. value(a, first) is what threads
  * exchange; the element at position 0 would have index `first`. */
@@ -79,8 +106,9 @@ template <class M, bool = M::exchanges_lanes> class chunk_value {
 
 /* Sums of floats round in each addition. The chunk is added in parts, so that an element takes part in at most 7
  * additions that round if a chunk has 10 elements, in 8 if it has 20, and in 9 if it has 24. The scan over k threads
- * adds log2 k, and packing and an initial value one each. So the sum of a segment of n elements has no more than the
- * log2(n) + 8 roundings that dpr.h promises. */
+ * adds log2 k, rounded up, and packing what is carried to a value, adding it, and an initial value one each. So the sum
+ * of a segment of n elements has no more than the log2(n) + 8 roundings that dpr.h promises: k full chunks of 20 have
+ * at most log2(k) + 12, and log2(20 k) + 8 is more. */
 template <class M> class chunk_value<M, true> {
     typename M::lane before = M::lane_identity(), a = M::lane_identity(); /* of the parts before, and of this one */
 
@@ -106,48 +134,26 @@ constexpr bool values_in_place = sizeof(typename partial<M>::type) <= sizeof(typ
 
 /* A bit for each element of a chunk: whether it is the last one of its segment. */
 template <unsigned Elements> struct chunk_mask {
-    static constexpr unsigned words = (Elements + 31) / 32;
-    uint32_t w[words] = {};
+    static_assert(Elements < 32);
+    uint32_t bits = 0;
 
-    __device__ bool operator[](unsigned e) const { return w[e / 32] >> e % 32 & 1; }
+    __device__ bool operator[](unsigned e) const { return bits >> e & 1; }
 
     /* Sets bit `e`, if there is one. Returns what it was. */
     __device__ bool set(unsigned e) {
-        bool was = false;
-#pragma unroll
-        for (unsigned i = 0; i < words; ++i) {
-            const uint32_t bit = e < Elements && e / 32 == i ? 1u << e % 32 : 0;
-            was = was || w[i] & bit;
-            w[i] |= bit;
-        }
+        const uint32_t bit = e < Elements ? 1u << e : 0;
+        const bool was = bits & bit;
+        bits |= bit;
         return was;
     }
 
     /* The number of the lowest bit that is set. */
-    __device__ unsigned lowest() const {
-        unsigned e = 0;
-#pragma unroll
-        for (int i = words - 1; i >= 0; --i)
-            e = w[i] != 0 ? 32 * i + __ffs(w[i]) - 1 : e;
-        return e;
-    }
+    __device__ unsigned lowest() const { return __ffs(static_cast<int>(bits)) - 1; }
 
-    __device__ unsigned count() const {
-        unsigned n = 0;
-#pragma unroll
-        for (unsigned i = 0; i < words; ++i)
-            n += __popc(w[i]);
-        return n;
-    }
+    __device__ unsigned count() const { return __popc(bits); }
 
     /* How many bits are set before number `e`. */
-    __device__ unsigned before(unsigned e) const {
-        unsigned n = 0;
-#pragma unroll
-        for (unsigned i = 0; i < words; ++i)
-            n += __popc(e >= 32 * (i + 1) ? w[i] : e > 32 * i ? w[i] & ((1u << (e - 32 * i)) - 1) : 0);
-        return n;
-    }
+    __device__ unsigned before(unsigned e) const { return __popc(bits & ((1u << e) - 1)); }
 };
 
 /* What ends of segments need whose values do not lie in place. */
@@ -163,8 +169,23 @@ template <class M> struct end_values<M, true> {};
 
 /* The ends of a tile's segments, and their values. */
 template <class M> struct chunk_values : end_values<M> {
-    static constexpr unsigned elements = tile_elements_bytes / sizeof(typename M::storage);
-    alignas(16) unsigned char flag[elements]; /* 1: the last element of a segment */
+    static constexpr unsigned chunk = chunk_bytes / sizeof(typename M::storage);
+    static constexpr unsigned words = merge_workers * chunk / 32;
+    static_assert(chunk < 32 && words < merge_workers);
+    uint32_t flag[words + 1]; /* a bit for each element: whether it is the last one of a segment */
+
+    __device__ void set_flag(unsigned position) { atomicOr(&flag[position / 32], 1u << position % 32); }
+
+    /* The flags of a thread's chunk. */
+    __device__ chunk_mask<chunk> flags() const {
+        const unsigned at = threadIdx.x * chunk, word = at / 32;
+        return {__funnelshift_r(flag[word], flag[word + 1], at) & ((1u << chunk) - 1)};
+    }
+
+    __device__ void clear_flags() {
+        if (threadIdx.x <= words)
+            flag[threadIdx.x] = 0;
+    }
 };
 
 } // namespace dpr
