@@ -210,7 +210,8 @@ template <class M> struct vector_worker {
         return value_of_warp(run::join(a, with_vectors(run::identity(), r, v, 32)), r);
     }
 
-    /* A lane's part of elements begin .. end-1, which are in the warp's share of the tile. All lanes call it. */
+    /* A lane's part of elements begin .. end-1, which are in the warp's share of the tile; of indices, lane 0 has all.
+     * All lanes call it. */
     __device__ V part_of_lane(unsigned begin, unsigned end) const {
         const range r(begin, end);
         const unsigned lane = threadIdx.x % 32;

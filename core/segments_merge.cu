@@ -54,7 +54,7 @@ template <class M> __device__ unsigned reduce_inner_tiles(merge_shared<M> &s, un
 /* Reduces the block's tiles. Returns which of s.carry has what lies behind the last end. */
 template <class M>
 __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args, bool wide, uint64_t kept) {
-    /* With t % 2 in place of `at`, and `kept` read from shared memory, sums of F16 took 6 to 9 % longer. */
+    /* With `kept` read from shared memory, sums of F16 took 6 to 9 % longer. */
     unsigned at = 0, t = 0;
     do {
         if (wait_for_tile(s, t) == 0) {
@@ -71,7 +71,8 @@ __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args
 
 /* ---- Joining blocks ---- */
 
-/* Writes the results of the blocks' first ends. The workers of the block that finishes last call it. */
+/* Writes the results of the blocks' first ends. The workers of the block that finishes last call it, while its other
+ * warp calls __syncthreads(). */
 template <class M>
 __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, const segment_numbers &numbers) {
     using X = partial<M>;
@@ -86,7 +87,7 @@ __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, co
         any = any || records[b].has_ends;
     }
     c.scan(s.left, any);
-    sync_workers();
+    __syncthreads();
     typename M::acc a = c.value(s.left, M::identity());
     for (unsigned b = from; b < to; ++b) {
         const merge_record<M> r = records[b];
@@ -105,7 +106,7 @@ template <class M>
 __device__ void reduce_without_order(const dpr_segment_args &args, const segment_numbers &numbers, uint64_t segments) {
     using X = partial<M>;
     const auto *in = static_cast<const typename M::storage *>(args.run.in);
-    for (uint64_t i = threadIdx.x / 32; i < segments; i += merge_warps) {
+    for (uint64_t i = threadIdx.x / 32; i < segments; i += merge_threads / 32) {
         const int64_t a = numbers[i], b = numbers[i + 1];
         const uint64_t begin = static_cast<uint64_t>(a), count = numbers.less(a, b) ? static_cast<uint64_t>(b - a) : 0;
         const auto x = reduce_warp<M>(reduce_share<M>(in, begin, count, threadIdx.x % 32, 32));
@@ -147,8 +148,10 @@ template <class M> __device__ void leave_record(const merge_shared<M> &s, const 
 }
 
 template <class M> __device__ void open_block(merge_shared<M> &s) {
-    if constexpr (!goes_by_vector<M>)
-        s.values.clear_flags();
+    if constexpr (!goes_by_vector<M>) {
+        for (unsigned i = threadIdx.x; i < sizeof s.values.flag / vector_bytes; i += merge_threads)
+            reinterpret_cast<uint4 *>(s.values.flag)[i] = {0, 0, 0, 0};
+    }
     if (threadIdx.x == 0) {
         for (unsigned i = 0; i < merge_stages; ++i) {
             cuda::ptx::mbarrier_init(&s.full[i], 32); /* the lanes of the fetching warp */
@@ -209,10 +212,12 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     }
     __syncthreads();
     bool unsorted;
-    if (!arrive(s, args, &unsorted) || warp == merge_warps)
+    if (!arrive(s, args, &unsorted))
         return;
     if (unsorted)
         reduce_without_order<M>(args, numbers, segments);
+    else if (gridDim.x > 1 && warp == merge_warps)
+        __syncthreads();
     else if (gridDim.x > 1)
         join_blocks(s, args, numbers);
 }

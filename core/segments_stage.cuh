@@ -102,9 +102,6 @@ template <class M> struct merge_shared {
     alignas(line_bytes) unsigned char stage[merge_stages][tile_elements_bytes + 4 * line_bytes];
     cuda::std::conditional_t<goes_by_vector<M>, vector_values<M>, chunk_values<M>> values;
     warp_tails<M> left;
-    /* If few segments end in a tile: the values of its pieces. Piece k of warp w has number w + k. Of tiles in turn,
-     * because there is one barrier for each of them. */
-    typename partial<M>::type piece[2][merge_warps + few_ends];
     typename M::acc carry[2], head;
     merge_plan plan[planned_tiles];
     uint64_t full[merge_stages], empty[merge_stages];

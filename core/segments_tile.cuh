@@ -176,13 +176,34 @@ template <class M> struct tile_worker {
             const auto r = at[k];
             const bool ok = r.end <= tile.elements && r.begin <= r.end;
             if (ok && r.end > r.begin)
-                s.values.set_flag(first + r.end - 1);
+                s.values.flag[first + r.end - 1] = 1;
             in_order &= ok & at.is_whole(k, r.end);
             single &= r.end - r.begin <= 1;
         }
         if (!in_order || (threadIdx.x == 0 && !at.begins_before()))
             s.unsorted = true;
         return single;
+    }
+
+    /* Takes the flags of the thread's chunk, and clears them. */
+    __device__ mask_type take_flags() const {
+        using word =
+            cuda::std::conditional_t<size == 1, uint8_t, cuda::std::conditional_t<size == 2, uint16_t, uint32_t>>;
+        auto *flags = reinterpret_cast<word *>(s.values.flag + threadIdx.x * chunk);
+        constexpr unsigned each = sizeof(word);
+        mask_type mask;
+#pragma unroll
+        for (unsigned i = 0; i < chunk / each; ++i) {
+            /* The product has the lowest bits of four bytes side by side in its upper four bits. */
+            const uint32_t bits = each == 4   ? (flags[i] * 0x10204080u) >> 28
+                                  : each == 2 ? (flags[i] * 0x81u) >> 7 & 3
+                                              : flags[i];
+            mask.bits |= bits << i * each;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < chunk / each; ++i)
+            flags[i] = 0;
+        return mask;
     }
 
     /* Where the value of a segment lies whose last element is at `position`. Not valid before number_values(). */
@@ -250,8 +271,8 @@ template <class M> struct tile_worker {
     __device__ V run(const mask_type &flags) const {
         const unsigned from = threadIdx.x * chunk, last = behind - 1 - from, before = first - 1 - from;
         mask_type mask = flags;
-        const bool ends_here = mask.set(last);
         mask.set(before);
+        const bool ends_here = mask.set(last);
         number_values(mask);
         V x = X::identity();
         if (from >= behind || from + chunk <= first)
@@ -369,7 +390,7 @@ template <class M> __device__ typename M::acc left_by_all(const warp_tails<M> &l
 template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsigned at, bool ended_before) {
     using X = partial<M>;
     merge_shared<M> &s = w.s;
-    const auto flags = s.values.flags();
+    const auto flags = w.take_flags();
     const bool any = flags.count() > 0;
     carried<M> c;
     c.x = w.run(flags);
@@ -383,7 +404,6 @@ template <class M> __device__ void run_over_tile(const tile_worker<M> &w, unsign
         const typename M::acc left = left_by_all(s.left, &has_ends);
         s.carry[1 - at] = has_ends ? left : M::merge(before, left);
     }
-    s.values.clear_flags();
 }
 
 /* Writes the result of the tile's first segment, whose value may be the carried one, or keeps it in s.head. */
@@ -449,7 +469,7 @@ __device__ void write_results(const tile_worker<M> &w, const dpr_segment_args &a
 template <class M>
 __device__ void reduce_single(const tile_worker<M> &w, const dpr_segment_args &args, bool wide, unsigned at, bool keep,
                               unsigned left) {
-    w.s.values.clear_flags();
+    w.take_flags();
     if (threadIdx.x == 0)
         w.s.carry[1 - at] = left == 0 ? M::identity() : partial<M>::unpack(w.value_of_element(w.behind - 1));
     write_results<true>(w, args, wide, at, keep);
@@ -477,8 +497,7 @@ __device__ void reduce_pieces(const tile_worker<M> &w, const dpr_segment_args &a
         else
             f(w.template offsets<1>());
     };
-    /* Lane k knows where the segment lies that ends in the tile as number k, and the last of them what is behind all.
-     */
+    /* Lane k knows where the segment lies that ends in the tile as number k; lane `ends`, what is behind all ends. */
     unsigned end = w.behind;
     bool in_order = true;
     if (lane < ends)
@@ -497,7 +516,8 @@ __device__ void reduce_pieces(const tile_worker<M> &w, const dpr_segment_args &a
         const int k = __ffs(static_cast<int>(left)) - 1;
         const auto x = reduce_warp<M>(w.part_of_lane(__shfl_sync(~0u, low, k), __shfl_sync(~0u, high, k)));
         if (lane == 0)
-            s.piece[at][warp + k] = x; /* no other piece has this place, because pieces and shares are in order */
+            s.values.piece[at][warp + k] =
+                x; /* no other piece has this place, because pieces and shares are in order */
     }
     sync_workers();
     int64_t from = 0, to = 0;
@@ -514,7 +534,7 @@ __device__ void reduce_pieces(const tile_worker<M> &w, const dpr_segment_args &a
     if (begin < end) {
         const auto warp_of = [&](unsigned position) { return (position / size - w.first / size) / vectors_of_warp; };
         for (unsigned i = warp_of(begin); i <= warp_of(end - 1); ++i)
-            a = M::merge(a, X::unpack(s.piece[at][i + lane]));
+            a = M::merge(a, X::unpack(s.values.piece[at][i + lane]));
     }
     if (lane == ends)
         s.carry[1 - at] = a;

@@ -31,7 +31,7 @@ template <class T> class vectors_of_lane {
     __device__ unsigned number(unsigned i) const { return first + 32 * i; }
 
   public:
-    /* Loads them all at once; in place of numbers behind the stage, its last vector. */
+    /* Loads them all at once; in place of numbers behind those for elements, the last of these. */
     __device__ vectors_of_lane(const unsigned char *stage, unsigned from) : first(from + threadIdx.x % 32) {
 #pragma unroll
         for (unsigned i = 0; i < vectors_of_worker; ++i)
@@ -169,23 +169,11 @@ template <class M> struct end_values<M, true> {};
 
 /* The ends of a tile's segments, and their values. */
 template <class M> struct chunk_values : end_values<M> {
-    static constexpr unsigned chunk = chunk_bytes / sizeof(typename M::storage);
-    static constexpr unsigned words = merge_workers * chunk / 32;
-    static_assert(chunk < 32 && words < merge_workers);
-    uint32_t flag[words + 1]; /* a bit for each element: whether it is the last one of a segment */
-
-    __device__ void set_flag(unsigned position) { atomicOr(&flag[position / 32], 1u << position % 32); }
-
-    /* The flags of a thread's chunk. */
-    __device__ chunk_mask<chunk> flags() const {
-        const unsigned at = threadIdx.x * chunk, word = at / 32;
-        return {__funnelshift_r(flag[word], flag[word + 1], at) & ((1u << chunk) - 1)};
-    }
-
-    __device__ void clear_flags() {
-        if (threadIdx.x <= words)
-            flag[threadIdx.x] = 0;
-    }
+    static constexpr unsigned elements = tile_elements_bytes / sizeof(typename M::storage);
+    alignas(16) unsigned char flag[elements]; /* 1: the last element of a segment */
+    /* If few segments end in a tile: the value of the part of segment k that warp w reduces, at w + k. There are two
+     * sets, for such tiles in turn, because each of them has only one barrier. */
+    typename partial<M>::type piece[2][merge_warps + few_ends];
 };
 
 } // namespace dpr

@@ -36,7 +36,8 @@ template <class T> __device__ packet<T> with_others(packet<T> p, unsigned low, u
  *   of_part(p, l, h)   of elements l .. h-1, l < h; if there is an inverse, l <= h
  *   with(a, x, v)      a, to which vector number v is added, of which x is kept
  *   join(a, b)         of two threads
- *   value(a)           what threads exchange; not of ARGMIN and ARGMAX, whose elements have to be found */
+ *   value(a)           what threads exchange; not of ARGMIN and ARGMAX, which have
+ *   find(p, key, i)    the number of the first element of a vector that has a key, from number i on */
 template <class M, class Tile = typename M::tile> struct vector_run {
     using T = typename M::storage;
     using P = packet<T>;
@@ -103,7 +104,8 @@ template <class M, bool Least, dpr_dtype D, dpr_nan N> struct vector_run<M, pair
     }
     static __device__ type join(type a, type b) { return pairs::best_of(a, b); }
     static __device__ type with(type a, one x, unsigned) { return join(a, x); }
-    static __device__ typename M::acc value(type a) { return pairs::key(a); }
+    /* The identity of pairs of BOOL is no BOOL. */
+    static __device__ typename M::acc value(type a) { return M::merge(M::identity(), pairs::key(a)); }
 };
 
 /* Elements of 8 or 16 bits in a word. */
@@ -112,8 +114,8 @@ template <dpr_dtype D, dpr_nan N> struct word_of_elements {
     static constexpr bool bytes = sizeof(T) == 1;
     static constexpr uint32_t ones = bytes ? 0x01010101 : 0x00010001, highest = ones << (bytes ? 7 : 15);
 
-    /* The highest bit of each element that has a key, and no other bit. `element` has that key; any NaN has the same.
-     */
+    /* The highest bit of each element that has the key that `element` has, and no other bit. All NaNs have the same key
+     * unless they are ignored. */
     static __device__ uint32_t with_key(uint32_t word, T element) {
         if constexpr (D == DPR_BOOL)
             word = __vminu4(word, ones);

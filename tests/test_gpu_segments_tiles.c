@@ -11,7 +11,7 @@ enum { UNEVEN = 1 << 26, UNEVEN_MOST = UNEVEN / 2 / 14 };
 typedef struct uneven {
     dpr_ctx *gpu;
     uint32_t *in, *offsets, *in_device, *offsets_device;
-    int64_t *got, *out_device; /* results of four or eight bytes */
+    int64_t *got, *out_device; /* results */
     size_t segments;
 } uneven;
 
@@ -152,89 +152,150 @@ TEST(GpuSegments, an_offset_without_order_where_blocks_meet) {
 /* ---- Segments of all lengths ---- */
 
 /* Tiles of 20 KB in which many segments end, few, or none, also several of these in a row: behind a segment of up to
- * 2^17 elements come up to 63 short ones. */
+ * 2^17 elements come up to 63 short ones. The first 2^18 elements are in segments of one each, with empty ones. */
 static void make_all_lengths(uneven *u, size_t count) {
     uint32_t random = 7;
     size_t at = 0;
     u->segments = 0;
-    for (size_t left = 0; at < count && u->segments + 1 < UNEVEN_MOST; left--) {
+    for (size_t left = 0; at < count && u->segments + 1 < UNEVEN_MOST;) {
         u->offsets[u->segments++] = (uint32_t)at;
         random = random * 1664525U + 1013904223U;
         const uint32_t bits = random >> 8;
+        if (at < 1 << 18) {
+            at += bits % 8 > 0;
+            continue;
+        }
         if (left == 0)
             left = (bits & 63) + 1;
         at += left == 1 ? bits >> 6 & ((2U << bits % 17) - 1) : bits >> 6 & 31;
         at = at < count ? at : count;
+        left--;
     }
     u->offsets[u->segments] = (uint32_t)count;
-    EXPECT_TRUE(gpu_copy(u->offsets_device, u->offsets, (u->segments + 1) * sizeof *u->offsets));
 }
 
-/* A number from 0 to 7 for sums of floats, which are then exact in any order; otherwise any bits, NaNs among them. */
-static void put_element(unsigned char *to, dpr_op op, dpr_dtype dtype, uint64_t bits) {
+/* An element: for sums of floats a number from 0 to 7, so that they are exact in any order. Otherwise mostly one of
+ * eight numbers, and one of 2^16 has any bits, so that the results of long segments depend on few elements. */
+static void put_element(unsigned char *to, dpr_op op, dpr_dtype dtype, uint64_t random) {
     static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
-    const size_t size = dpr_dtype_size(dtype);
-    const float two[] = {(float)(bits & 7), (float)(bits >> 3 & 7)};
-    const double wide = (double)(bits & 7);
-    const void *from = &bits;
-    if (op == DPR_SUM && dtype == DPR_F16)
-        from = &halves[bits & 7];
-    else if (op == DPR_SUM && (dtype == DPR_F32 || dtype == DPR_C64))
+    const uint64_t eighth = random >> 61, any = random >> 45 & 0xffff ? 101 + 2 * eighth : random * 0x9E3779B97F4A7C15U;
+    const float small = (float)eighth, two[] = {small, small}, above = 1 + small;
+    const double wide = (double)eighth, four[] = {wide, wide}, wide_above = 1 + wide;
+    const uint16_t half = halves[eighth];
+    const int is_sum = op == DPR_SUM, is_any = any % 2 == 0 || any > 115;
+    const void *from = &any;
+    if (dtype == DPR_F16 || dtype == DPR_BF16)
+        from = is_sum || !is_any ? (const void *)&half : from;
+    else if (dtype == DPR_F32)
+        from = is_sum ? &small : is_any ? from : (const void *)&above;
+    else if (dtype == DPR_F64)
+        from = is_sum ? &wide : is_any ? from : (const void *)&wide_above;
+    else if (dtype == DPR_C64)
         from = two;
-    else if (op == DPR_SUM && dtype == DPR_F64)
-        from = &wide;
-    memcpy(to, from, size);
+    else if (dtype == DPR_C128)
+        from = four;
+    memcpy(to, from, dpr_dtype_size(dtype));
 }
 
-/* Compares results with those of the CPU. The array begins at its second element, so that it is aligned as elements
- * are, and no better. */
-static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, dpr_op op, dpr_dtype dtype) {
-    const size_t size = dpr_dtype_size(dtype), shift = dpr_dtype_alignment(dtype),
-                 most = (UNEVEN * sizeof *u->in - shift) / size, count = most < UNEVEN / 2 ? most : UNEVEN / 2,
-                 result = dpr_dtype_size(dpr_result_dtype(op, dtype));
-    unsigned char *const in = (unsigned char *)u->in + shift, *const in_device = (unsigned char *)u->in_device + shift;
+/* A pair whose results are compared with those of the CPU. */
+typedef struct pair {
+    dpr_op op;
+    dpr_dtype dtype;
+    int unaligned; /* 1: elements lie across vectors, if their alignment allows that; 0: the array has another shift */
+    dpr_nan nan;
+} pair;
+
+/* Compares results for the offsets as they are. */
+static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, const pair *p, size_t count, const char *what) {
+    const size_t result = dpr_dtype_size(dpr_result_dtype(p->op, p->dtype)),
+                 shift = p->unaligned ? dpr_dtype_alignment(p->dtype) : dpr_dtype_size(p->dtype);
     unsigned char *const got = malloc(UNEVEN_MOST * sizeof *u->got);
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
-    uint64_t random = 1;
-    for (size_t i = 0; i < count; i++) {
-        random = random * 6364136223846793005U + 1442695040888963407U;
-        put_element(in + i * size, op, dtype, random >> 16);
-    }
-    make_all_lengths(u, count);
+    EXPECT_TRUE(got && gpu_copy(u->offsets_device, u->offsets, (u->segments + 1) * sizeof *u->offsets));
     segments.count = u->segments;
     segments.begins = u->offsets;
     segments.dtype = DPR_U32;
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(cpu, in, u->got, count, dtype, op, &segments, &options));
+    options.nan = p->nan;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(cpu, (unsigned char *)u->in + shift, u->got, count, p->dtype, p->op,
+                                              &segments, &options));
     segments.begins = u->offsets_device;
     options.strategy = "segments.merge";
-    EXPECT_TRUE(got && gpu_copy(in_device, in, count * size));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(u->gpu, in_device, u->out_device, count, dtype, op, &segments, &options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(u->gpu, (unsigned char *)u->in_device + shift, u->out_device, count,
+                                              p->dtype, p->op, &segments, &options));
     EXPECT_TRUE(gpu_copy(got, u->out_device, u->segments * result));
-    size_t wrong = 0;
-    for (size_t i = 0; i < u->segments; i++)
-        wrong += memcmp(got + i * result, (unsigned char *)u->got + i * result, result) != 0;
-    EXPECT_THAT(wrong == 0, "%s of %s: %zu of %zu results are wrong", dpr_op_name(op), dpr_dtype_name(dtype), wrong,
-                u->segments);
+    size_t wrong = 0, first = 0;
+    for (size_t i = u->segments; i-- > 0;)
+        if (memcmp(got + i * result, (unsigned char *)u->got + i * result, result) != 0) {
+            wrong++;
+            first = i;
+        }
+    EXPECT_THAT(wrong == 0, "%s of %s, %s: %zu of %zu results are wrong, number %zu of %zu elements is the first",
+                dpr_op_name(p->op), dpr_dtype_name(p->dtype), what, wrong, u->segments, first,
+                (size_t)(u->offsets[first + 1] - u->offsets[first]));
     free(got);
 }
 
+/* Fills the array for a pair, and makes offsets of its elements. Returns how many these are. */
+static size_t make_elements_of(uneven *u, const pair *p) {
+    const size_t size = dpr_dtype_size(p->dtype), shift = p->unaligned ? dpr_dtype_alignment(p->dtype) : size,
+                 most = UNEVEN * sizeof *u->in / size - 1, count = most < UNEVEN / 2 ? most : UNEVEN / 2;
+    uint64_t random = 1;
+    for (size_t i = 0; i < count; i++) {
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        put_element((unsigned char *)u->in + shift + i * size, p->op, p->dtype, random);
+    }
+    EXPECT_TRUE(gpu_copy(u->in_device, u->in, UNEVEN * sizeof *u->in));
+    make_all_lengths(u, count);
+    return count;
+}
+
 TEST(GpuSegments, all_lengths_in_many_tiles_of_a_block) {
-    static const struct {
-        dpr_op op;
-        dpr_dtype dtype;
-    } pairs[] = {{DPR_SUM, DPR_I32},    {DPR_SUM, DPR_F32},    {DPR_SUM, DPR_F64},     {DPR_SUM, DPR_C64},
-                 {DPR_SUM, DPR_F16},    {DPR_SUM, DPR_U8},     {DPR_MAX, DPR_F32},     {DPR_MIN, DPR_F16},
-                 {DPR_MAX, DPR_BF16},   {DPR_MIN, DPR_I8},     {DPR_MAX, DPR_U16},     {DPR_ARGMAX, DPR_F32},
-                 {DPR_ARGMIN, DPR_F64}, {DPR_ARGMAX, DPR_F16}, {DPR_ARGMIN, DPR_BF16}, {DPR_ARGMAX, DPR_U8},
-                 {DPR_ARGMIN, DPR_I16}, {DPR_ARGMAX, DPR_I64}, {DPR_BXOR, DPR_U64},    {DPR_PROD, DPR_U8}};
+    static const pair pairs[] = {
+        {DPR_SUM, DPR_I32, 0, DPR_NAN_PROPAGATE},    {DPR_SUM, DPR_F32, 0, DPR_NAN_IGNORE},
+        {DPR_SUM, DPR_F64, 0, DPR_NAN_PROPAGATE},    {DPR_SUM, DPR_C64, 1, DPR_NAN_PROPAGATE},
+        {DPR_SUM, DPR_C64, 0, DPR_NAN_PROPAGATE},    {DPR_SUM, DPR_C128, 1, DPR_NAN_PROPAGATE},
+        {DPR_SUM, DPR_F16, 0, DPR_NAN_PROPAGATE},    {DPR_SUM, DPR_U8, 0, DPR_NAN_PROPAGATE},
+        {DPR_MAX, DPR_F32, 0, DPR_NAN_PROPAGATE},    {DPR_MIN, DPR_F32, 0, DPR_NAN_IGNORE},
+        {DPR_MIN, DPR_F16, 0, DPR_NAN_IGNORE},       {DPR_MAX, DPR_BF16, 0, DPR_NAN_PROPAGATE},
+        {DPR_MIN, DPR_I8, 0, DPR_NAN_PROPAGATE},     {DPR_MAX, DPR_U16, 0, DPR_NAN_PROPAGATE},
+        {DPR_MIN, DPR_BOOL, 0, DPR_NAN_PROPAGATE},   {DPR_ARGMAX, DPR_F32, 0, DPR_NAN_IGNORE},
+        {DPR_ARGMIN, DPR_F64, 0, DPR_NAN_PROPAGATE}, {DPR_ARGMAX, DPR_F16, 0, DPR_NAN_PROPAGATE},
+        {DPR_ARGMIN, DPR_BF16, 0, DPR_NAN_IGNORE},   {DPR_ARGMAX, DPR_U8, 0, DPR_NAN_PROPAGATE},
+        {DPR_ARGMIN, DPR_I16, 0, DPR_NAN_PROPAGATE}, {DPR_ARGMAX, DPR_I64, 0, DPR_NAN_PROPAGATE},
+        {DPR_BXOR, DPR_U64, 0, DPR_NAN_PROPAGATE},   {DPR_PROD, DPR_U8, 0, DPR_NAN_PROPAGATE}};
     uneven u = {0};
     dpr_ctx *cpu = NULL;
     NEED_GPU();
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
     if (open_uneven(&u))
         for (size_t k = 0; k < LENGTH(pairs) && !test_failed(); k++)
-            expect_results_of_cpu(&u, cpu, pairs[k].op, pairs[k].dtype);
+            expect_results_of_cpu(&u, cpu, &pairs[k], make_elements_of(&u, &pairs[k]), "all lengths");
+    close_uneven(&u);
+    dpr_ctx_destroy(cpu);
+}
+
+/* One offset is too large or too small where few segments end in a tile. */
+TEST(GpuSegments, an_offset_without_order_among_long_segments) {
+    static const pair pairs[] = {{DPR_MAX, DPR_F32, 0, DPR_NAN_PROPAGATE}, {DPR_ARGMIN, DPR_F64, 0, DPR_NAN_PROPAGATE}};
+    enum { PLACES = 12 };
+    uneven u = {0};
+    dpr_ctx *cpu = NULL;
+    NEED_GPU();
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
+    if (open_uneven(&u))
+        for (size_t k = 0; k < LENGTH(pairs) && !test_failed(); k++) {
+            const size_t count = make_elements_of(&u, &pairs[k]), segments = count / 3000;
+            for (size_t i = 0; i <= segments; i++)
+                u.offsets[i] = (uint32_t)(i < segments ? i * 3000 + i % 100 : count);
+            u.segments = segments;
+            for (size_t i = 1; i < PLACES && !test_failed(); i++) {
+                uint32_t *const offset = &u.offsets[segments / PLACES * i], own = *offset;
+                *offset = i % 3 == 0 ? 1 : i % 3 == 1 ? own + 7000 : (uint32_t)count;
+                expect_results_of_cpu(&u, cpu, &pairs[k], count, "an offset without order");
+                *offset = own;
+            }
+        }
     close_uneven(&u);
     dpr_ctx_destroy(cpu);
 }
