@@ -71,8 +71,7 @@ __device__ unsigned reduce_part(merge_shared<M> &s, const dpr_segment_args &args
 
 /* ---- Joining blocks ---- */
 
-/* Writes the results of the blocks' first ends. The workers of the block that finishes last call it, while its other
- * warp calls __syncthreads(). */
+/* Writes the results of the blocks' first ends. All threads of the block that finishes last call it. */
 template <class M>
 __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, const segment_numbers &numbers) {
     using X = partial<M>;
@@ -86,8 +85,12 @@ __device__ void join_blocks(merge_shared<M> &s, const dpr_segment_args &args, co
         c.x = records[b].has_ends ? records[b].tail : X::combine(c.x, records[b].tail);
         any = any || records[b].has_ends;
     }
-    c.scan(s.left, any);
+    const bool works = threadIdx.x < merge_workers; /* the others have no part */
+    if (works)
+        c.scan(s.left, any);
     __syncthreads();
+    if (!works)
+        return;
     typename M::acc a = c.value(s.left, M::identity());
     for (unsigned b = from; b < to; ++b) {
         const merge_record<M> r = records[b];
@@ -216,8 +219,6 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
         return;
     if (unsorted)
         reduce_without_order<M>(args, numbers, segments);
-    else if (gridDim.x > 1 && warp == merge_warps)
-        __syncthreads();
     else if (gridDim.x > 1)
         join_blocks(s, args, numbers);
 }

@@ -515,9 +515,9 @@ __device__ void reduce_pieces(const tile_worker<M> &w, const dpr_segment_args &a
     for (unsigned left = __ballot_sync(~0u, lane <= ends && low < high); left != 0; left &= left - 1) {
         const int k = __ffs(static_cast<int>(left)) - 1;
         const auto x = reduce_warp<M>(w.part_of_lane(__shfl_sync(~0u, low, k), __shfl_sync(~0u, high, k)));
+        /* No other piece has this place, because pieces and shares are in order. */
         if (lane == 0)
-            s.values.piece[at][warp + k] =
-                x; /* no other piece has this place, because pieces and shares are in order */
+            s.values.piece[at][warp + k] = x;
     }
     sync_workers();
     int64_t from = 0, to = 0;

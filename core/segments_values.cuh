@@ -20,7 +20,7 @@ constexpr unsigned tile_elements_bytes = tile_vectors * vector_bytes;
  * fewer bytes than it counts. */
 constexpr unsigned tile_bytes = tile_elements_bytes - line_bytes - 32;
 constexpr unsigned merge_stages = 2;
-constexpr unsigned few_ends = 16; /* the most in a tile that is reduced in pieces */
+constexpr unsigned few_ends = 8; /* the most in a tile that is reduced in pieces */
 static_assert(few_ends < 32, "a lane for each, and one for what is behind them");
 
 /* A lane's vectors among those of its warp's share of a tile, of which number `from` is the first. */
