@@ -209,7 +209,7 @@ typedef struct pair {
 static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, const pair *p, size_t count, const char *what) {
     const size_t result = dpr_dtype_size(dpr_result_dtype(p->op, p->dtype)),
                  shift = p->unaligned ? dpr_dtype_alignment(p->dtype) : dpr_dtype_size(p->dtype);
-    unsigned char *const got = malloc(UNEVEN_MOST * sizeof *u->got);
+    int64_t *const got = malloc(UNEVEN_MOST * sizeof *got);
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
     EXPECT_TRUE(got && gpu_copy(u->offsets_device, u->offsets, (u->segments + 1) * sizeof *u->offsets));
@@ -226,7 +226,7 @@ static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, const pair *p, size_t
     EXPECT_TRUE(gpu_copy(got, u->out_device, u->segments * result));
     size_t wrong = 0, first = 0;
     for (size_t i = u->segments; i-- > 0;)
-        if (memcmp(got + i * result, (unsigned char *)u->got + i * result, result) != 0) {
+        if (memcmp((unsigned char *)got + i * result, (unsigned char *)u->got + i * result, result) != 0) {
             wrong++;
             first = i;
         }
