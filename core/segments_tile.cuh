@@ -570,6 +570,7 @@ __device__ void reduce_tile(const tile_worker<M> &w, const dpr_segment_args &arg
         sync_workers();
         write_results<false>(w, args, wide, at, keep);
     }
+    /* The next tile has a barrier before it changes what is read here: values, tails of warps and carried values. */
     w.s.release(w.stage);
 }
 

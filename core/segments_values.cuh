@@ -31,7 +31,7 @@ template <class T> class vectors_of_lane {
     __device__ unsigned number(unsigned i) const { return first + 32 * i; }
 
   public:
-    /* Loads them all at once; in place of numbers behind those for elements, the last of these. */
+    /* Loads all of them at once. A number beyond the last vector of a stage's elements loads that last vector. */
     __device__ vectors_of_lane(const unsigned char *stage, unsigned from) : first(from + threadIdx.x % 32) {
 #pragma unroll
         for (unsigned i = 0; i < vectors_of_worker; ++i)

@@ -205,10 +205,14 @@ typedef struct pair {
     dpr_nan nan;
 } pair;
 
+/* Bytes from the memory to the array. */
+static size_t shift_of(const pair *p) {
+    return p->unaligned ? dpr_dtype_alignment(p->dtype) : dpr_dtype_size(p->dtype);
+}
+
 /* Compares results for the offsets as they are. */
 static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, const pair *p, size_t count, const char *what) {
-    const size_t result = dpr_dtype_size(dpr_result_dtype(p->op, p->dtype)),
-                 shift = p->unaligned ? dpr_dtype_alignment(p->dtype) : dpr_dtype_size(p->dtype);
+    const size_t result = dpr_dtype_size(dpr_result_dtype(p->op, p->dtype)), shift = shift_of(p);
     int64_t *const got = malloc(UNEVEN_MOST * sizeof *got);
     dpr_segments segments = DPR_SEGMENTS_INIT;
     dpr_options options = DPR_OPTIONS_INIT;
@@ -236,17 +240,16 @@ static void expect_results_of_cpu(uneven *u, dpr_ctx *cpu, const pair *p, size_t
     free(got);
 }
 
-/* Fills the array for a pair, and makes offsets of its elements. Returns how many these are. */
+/* Fills the array for a pair. Returns how many elements it has. */
 static size_t make_elements_of(uneven *u, const pair *p) {
-    const size_t size = dpr_dtype_size(p->dtype), shift = p->unaligned ? dpr_dtype_alignment(p->dtype) : size,
-                 most = UNEVEN * sizeof *u->in / size - 1, count = most < UNEVEN / 2 ? most : UNEVEN / 2;
+    const size_t size = dpr_dtype_size(p->dtype), shift = shift_of(p), most = UNEVEN * sizeof *u->in / size - 1,
+                 count = most < UNEVEN / 2 ? most : UNEVEN / 2;
     uint64_t random = 1;
     for (size_t i = 0; i < count; i++) {
         random = random * 6364136223846793005U + 1442695040888963407U;
         put_element((unsigned char *)u->in + shift + i * size, p->op, p->dtype, random);
     }
     EXPECT_TRUE(gpu_copy(u->in_device, u->in, UNEVEN * sizeof *u->in));
-    make_all_lengths(u, count);
     return count;
 }
 
@@ -269,8 +272,11 @@ TEST(GpuSegments, all_lengths_in_many_tiles_of_a_block) {
     NEED_GPU();
     EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &cpu));
     if (open_uneven(&u))
-        for (size_t k = 0; k < LENGTH(pairs) && !test_failed(); k++)
-            expect_results_of_cpu(&u, cpu, &pairs[k], make_elements_of(&u, &pairs[k]), "all lengths");
+        for (size_t k = 0; k < LENGTH(pairs) && !test_failed(); k++) {
+            const size_t count = make_elements_of(&u, &pairs[k]);
+            make_all_lengths(&u, count);
+            expect_results_of_cpu(&u, cpu, &pairs[k], count, "all lengths");
+        }
     close_uneven(&u);
     dpr_ctx_destroy(cpu);
 }
