@@ -1,4 +1,5 @@
 /* Recursions on the CPU: engines `cpu` and `serial`, against plain recursive functions. */
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -6,12 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "recursion/engines.h"
 #include "recursion_checks.h"
 #include "recursion_policies.h"
 #include "recursion_stress.h"
 #include "support.h"
+
+/* The linker sends the library's calls of sysconf() here. */
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+static atomic_long memory_pages; /* that the machine is said to have; 0: what it has */
+
+long __wrap_sysconf(int name) {
+    const long pages = atomic_load(&memory_pages);
+    return name == _SC_PHYS_PAGES && pages > 0 ? pages : __real_sysconf(name);
+}
 
 typedef struct scene {
     dpr_ctx *ctx;
@@ -284,6 +297,27 @@ TEST(Recursion, limits_of_depth_and_tasks) {
     }
 }
 
+/* Tasks that wait take half of the machine's memory at most. */
+TEST(Recursion, limit_of_memory) {
+    static const uint64_t megabyte = 1 << 20;
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        uint64_t root = 1, result = 5, bytes = 0;
+        s.options.max_depth = 1 << 30;
+        atomic_store(&memory_pages, (long)(800 * megabyte) / __real_sysconf(_SC_PAGESIZE));
+        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY, endless_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        atomic_store(&memory_pages, 0);
+        EXPECT_CONTAINS(dpr_last_error(), ": they take ");
+        EXPECT_TRUE(sscanf(strstr(dpr_last_error(), "they take "), "they take %" SCNu64, &bytes) == 1);
+        EXPECT_TRUE(bytes > 400 * megabyte && bytes < 410 * megabyte);
+        EXPECT_EQ_U64(5, result);
+        root = 1000000;
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+        EXPECT_EQ_U64(1000001, result);
+        end(&s);
+    }
+}
+
 TEST(Recursion, limit_of_time) {
     for (int e = 0; e < 2; e++) {
         scene s = begin(engines[e]);
@@ -380,6 +414,9 @@ TEST(Recursion, bad_arguments) {
         EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
         EXPECT_CONTAINS(dpr_last_error(), "options->max_seconds is");
     }
+    s.options.max_seconds = copysign(NAN, -1);
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "options->max_seconds is nan,");
     s.options.max_seconds = 0;
     static const int neither[] = {-1, 2, INT_MAX};
     for (size_t i = 0; i < LENGTH(neither); i++) {
@@ -402,7 +439,10 @@ TEST(Recursion, bad_arguments) {
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));
     s.report.size = 7;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, NULL, &s.report, NULL));
-    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, 1, NULL, &result, NULL, NULL, (dpr_stream)&root));
+    for (size_t n = 0; n < 2; n++) {
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, chain_run(s.ctx, &root, n, NULL, &result, NULL, NULL, (dpr_stream)&root));
+        EXPECT_CONTAINS(dpr_last_error(), ", and ctx has no GPU");
+    }
     EXPECT_EQ_U64(9, result);
     EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, NULL, NULL, NULL));
     EXPECT_EQ_U64(4, result);

@@ -76,8 +76,26 @@ __device__ inline void check_tasks(const dpr_recursion_args &args, unsigned long
 /* This thread's number in the grid, whose blocks have less than 32 threads or a multiple of that. The first threads are
  * the first warps of all blocks, not all warps of the first block: few tasks then have an SM for each warp. */
 __device__ inline unsigned thread_in_grid() {
-    const unsigned warp = blockDim.x < 32 ? blockDim.x : 32;
-    return (threadIdx.x / warp * gridDim.x + blockIdx.x) * warp + threadIdx.x % warp;
+    const unsigned lanes = blockDim.x < 32 ? blockDim.x : 32;
+    return (threadIdx.x / 32 * gridDim.x + blockIdx.x) * lanes + threadIdx.x % 32;
+}
+
+/* Sums of a number that each lane of a warp has: over the lanes before this one, and over all. */
+struct warp_sum {
+    unsigned before, all;
+};
+
+/* All lanes of a warp call it with a `count` of at most Most. Its ballots do not wait for each other, as the steps of a
+ * scan do. */
+template <unsigned Most> __device__ inline warp_sum sum_over_warp(unsigned count) {
+    const unsigned below = (1u << threadIdx.x % 32) - 1;
+    warp_sum sum = {0, 0};
+    for (unsigned bit = 0; Most >> bit > 0; ++bit) {
+        const unsigned having = __ballot_sync(~0u, (count >> bit & 1) != 0);
+        sum.before += static_cast<unsigned>(__popc(having & below)) << bit;
+        sum.all += static_cast<unsigned>(__popc(having)) << bit;
+    }
+    return sum;
 }
 
 /* Values of node.state other than the number of children. */
@@ -299,8 +317,12 @@ __device__ inline unsigned end_of(const dpr_recursion_args &args) {
     return nodes < args.capacity ? nodes : args.capacity;
 }
 
-template <class P> __device__ const typename P::task &root_task(const dpr_recursion_args &args, unsigned i) {
-    return static_cast<const typename P::task *>(args.roots ? args.roots : args.few_roots)[i];
+/* Few roots are read where a kernel's arguments are: that takes less time than by an address that may be anywhere. */
+template <class P> __device__ typename P::task root_task(const dpr_recursion_args &args, unsigned i) {
+    using task = typename P::task;
+    if (!args.roots)
+        return reinterpret_cast<const task *>(args.few_roots)[i];
+    return static_cast<const task *>(args.roots)[i];
 }
 
 template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned me, unsigned threads) {

@@ -16,8 +16,8 @@ struct letter {
     char results[DPR_RECURSION_LETTER];
 };
 
-/* What a node has besides its task or result: its children, which lie next to each other. */
-struct link {
+/* What a node has besides its task or result: its children, which lie next to each other. It is read as a whole. */
+struct alignas(8) link {
     uint16_t first, n;
     uint16_t begin; /* of node i: the first node of level i */
 };
@@ -36,20 +36,20 @@ template <class P> struct small_tree {
 
     /* After room for children come links, and then nodes, of which none lies where the letter will. */
     __device__ small_tree(const nodes<P> &of, char *shared) : arena(of) {
+        constexpr unsigned letter_bytes = sizeof(letter), node_bytes = sizeof(slot<P>) + sizeof(link), gaps = 32;
         const dpr_recursion_args &args = arena.args;
         const unsigned bytes = round_up((size_t{P::most_children} + 1) * blockDim.x * sizeof(slot<P>));
-        const unsigned left = args.shared_bytes > bytes + sizeof(letter) + 32 ? args.shared_bytes - bytes : 0;
-        const unsigned fitting = left == 0 ? 0 : (left - sizeof(letter) - 32) / (sizeof(slot<P>) + sizeof(link));
+        const unsigned used = bytes + letter_bytes + gaps;
+        const unsigned fitting = args.shared_bytes > used ? (args.shared_bytes - used) / node_bytes : 0;
         mail = reinterpret_cast<letter *>(shared);
         room = reinterpret_cast<slot<P> *>(shared) + threadIdx.x;
         links = reinterpret_cast<link *>(shared + bytes);
         most = fitting < args.first_tasks ? fitting : args.first_tasks;
-        at = reinterpret_cast<slot<P> *>(shared + bytes + round_up(sizeof(letter) + most * sizeof(link)));
+        at = reinterpret_cast<slot<P> *>(shared + bytes + round_up(letter_bytes + most * sizeof(link)));
     }
 
     static __device__ unsigned round_up(size_t bytes) { return static_cast<unsigned>(bytes + 15) / 16 * 16; }
     static __device__ unsigned lanes() { return blockDim.x < 32 ? blockDim.x : 32; }
-    static __device__ auto warp() { return cg::tiled_partition<32>(cg::this_thread_block()); }
 
     /* Divides node i, or solves it. Returns how many children are in `room`. */
     __device__ int divide(unsigned i) const {
@@ -61,20 +61,34 @@ template <class P> struct small_tree {
         return n;
     }
 
+    /* Copies the `count` children that are in `room`. Loads of several do not wait for each other. */
+    __device__ void keep_children(unsigned first, unsigned count) const {
+        constexpr unsigned most = P::most_children, at_a_time = most < 4 ? most : 4;
+        for (unsigned k = 0; k < count; k += at_a_time) {
+            task t[at_a_time];
+            for (unsigned j = 0; j < at_a_time; ++j)
+                if (k + j < count)
+                    t[j] = room[(k + j) * blockDim.x].task;
+            for (unsigned j = 0; j < at_a_time; ++j)
+                if (k + j < count)
+                    at[first + k + j].task = t[j];
+        }
+    }
+
     /* Divides the nodes from `begin` on. Returns whether all is well. */
-    __device__ bool divide_level(unsigned begin) {
+    __device__ bool divide_level(unsigned begin, uint64_t deadline) {
         const unsigned last = end;
         bool good = true;
         for (unsigned i = begin + threadIdx.x; i - threadIdx.x < last; i += lanes()) {
             const int n = i < last ? divide(i) : 0;
             const unsigned count = static_cast<unsigned>(n) <= static_cast<unsigned>(P::most_children) ? n : 0;
-            good &= static_cast<int>(count) == n && (n == 0 || levels < arena.args.max_depth);
-            const unsigned before = cg::exclusive_scan(warp(), count), first = end + before;
-            end += warp().shfl(before + count, warp().size() - 1);
+            good &= static_cast<int>(count) == n;
+            const warp_sum sum = sum_over_warp<P::most_children>(count);
+            const unsigned first = end + sum.before;
+            end += sum.all;
             if (end > most)
                 return false;
-            for (unsigned k = 0; k < count; ++k)
-                at[first + k].task = room[k * blockDim.x].task;
+            keep_children(first, count);
             if (i < last) {
                 links[i].first = static_cast<uint16_t>(first);
                 links[i].n = static_cast<uint16_t>(count);
@@ -83,14 +97,14 @@ template <class P> struct small_tree {
         if (threadIdx.x == 0)
             links[levels].begin = static_cast<uint16_t>(begin);
         __syncwarp();
-        return !__any_sync(~0u, !good);
+        const bool deep = end > last && levels >= arena.args.max_depth;
+        return !__any_sync(~0u, !good || deep || time_now() >= deadline);
     }
 
-    /* Sets the result of node i, which has children. */
-    __device__ void join(unsigned i) const {
+    /* Sets the result of node i, which has the `n` children from node `first` on. */
+    __device__ void join(unsigned i, unsigned first, unsigned n) const {
         const task t = at[i].task;
-        const results<P> of(&at[links[i].first], sizeof(slot<P>));
-        const unsigned n = links[i].n;
+        const results<P> of(&at[first], sizeof(slot<P>));
         if constexpr (folds<P>) {
             result sum = part<P>(arena.data, t);
             for (unsigned k = 0; k < n; ++k)
@@ -98,6 +112,21 @@ template <class P> struct small_tree {
             at[i].result = sum;
         } else {
             at[i].result = arena.combine(t, of, static_cast<int>(n));
+        }
+    }
+
+    /* Joins all levels but the last, which has no children. */
+    __device__ void join_levels() const {
+        unsigned last = links[levels - 1].begin;
+        for (unsigned level = levels - 1; level-- > 0;) {
+            const unsigned begin = links[level].begin;
+            for (unsigned i = begin + threadIdx.x; i < last; i += lanes()) {
+                const link l = links[i];
+                if (l.n > 0)
+                    join(i, l.first, l.n);
+            }
+            last = begin;
+            __syncwarp();
         }
     }
 
@@ -112,21 +141,15 @@ template <class P> struct small_tree {
         end = args.count;
         for (unsigned begin = 0, next; begin < end; begin = next, ++levels) {
             next = end;
-            if (!divide_level(begin) || __any_sync(~0u, time_now() >= deadline))
+            if (!divide_level(begin, deadline))
                 return false;
         }
-        for (unsigned level = levels - 1, last = end; level-- > 0;) { /* the last one has no children */
-            last = links[level + 1].begin;
-            for (unsigned i = links[level].begin + threadIdx.x; i < last; i += lanes())
-                if (links[i].n > 0)
-                    join(i);
-            __syncwarp();
-        }
+        join_levels();
         return end <= args.max_tasks;
     }
 
-    /* Writes results, and what is to be posted. */
-    __device__ void write() const {
+    /* Writes results, and the report. */
+    __device__ void write_solved() const {
         const dpr_recursion_args &args = arena.args;
         if (threadIdx.x == 0) {
             mail->outcome = {};
@@ -144,31 +167,41 @@ template <class P> struct small_tree {
         if (args.out)
             __threadfence_system();
     }
+
+    __device__ void write_unsolved() const {
+        if (threadIdx.x == 0) {
+            mail->outcome = {};
+            mail->outcome.status = DPR_ERR_STRATEGY_UNABLE;
+        }
+    }
+
+    __device__ void send() const {
+        __syncwarp();
+        if (arena.args.tag != 0)
+            post(arena.args, 0, reinterpret_cast<const uint32_t *>(mail), sizeof(letter) / 4, threadIdx.x, lanes());
+        else if (threadIdx.x == 0)
+            hand_over(arena.args, mail->outcome);
+    }
+
+    /* Solves and reports the run. If others may begin anew, a run that is not solved is not reported. Returns whether
+     * it is. */
+    __device__ bool run(uint64_t deadline) {
+        const bool solved = solve(deadline), reported = solved || arena.args.capacity == 0;
+        if (solved)
+            write_solved();
+        else if (reported)
+            write_unsolved();
+        if (reported)
+            send();
+        return reported;
+    }
 };
 
 /* Tries to solve all by the first warp of a block, which has args.shared_bytes at `shared`. Returns whether the run is
  * over: it is reported then, and no word of the arena has changed. */
 template <class P> __device__ bool run_at_once(const nodes<P> &arena, char *shared, uint64_t deadline) {
-    const dpr_recursion_args &args = arena.args;
     small_tree<P> tree(arena, shared);
-    bool solved = false;
-    if (threadIdx.x < 32)
-        solved = tree.solve(deadline);
-    if (solved)
-        tree.write();
-    solved = __syncthreads_or(solved) != 0;
-    if (!solved && args.capacity > 0)
-        return false;
-    if (!solved && threadIdx.x == 0) {
-        tree.mail->outcome = {};
-        tree.mail->outcome.status = DPR_ERR_STRATEGY_UNABLE;
-    }
-    __syncthreads();
-    if (args.tag != 0)
-        post(args, 0, reinterpret_cast<const uint32_t *>(tree.mail), sizeof(letter) / 4, threadIdx.x, blockDim.x);
-    else if (threadIdx.x == 0)
-        hand_over(args, tree.mail->outcome);
-    return true;
+    return __syncthreads_or(threadIdx.x < 32 && tree.run(deadline)) != 0;
 }
 
 } // namespace recursion

@@ -1,4 +1,5 @@
 /* Checks of the arguments of dpr_recursion_run() and dpr_recursion_enqueue(). */
+#include <math.h>
 #include <string.h>
 
 #include "api/request.h"
@@ -42,8 +43,9 @@ static dpr_status check_options(const dpr_recursion_options *o, const dpr_recurs
     if (o->cutoff != 0 && o->cutoff != DPR_NO_CUTOFF && !r->serial)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->cutoff is %llu, and recursion \"%s\" has no serial()",
                         (unsigned long long)o->cutoff, r->name);
-    if (!(o->max_seconds >= 0))
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0", o->max_seconds);
+    if (!(o->max_seconds >= 0)) /* a NaN may have a sign, which says nothing */
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->max_seconds is %g, and must be at least 0",
+                        isnan(o->max_seconds) ? (double)NAN : o->max_seconds);
     if (o->allow_nested != 0 && o->allow_nested != 1)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->allow_nested is %d; it should be 0 or 1", o->allow_nested);
     if (o->max_nesting < 0 || o->max_nesting > MOST_NESTING)

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/ctx.h"
 #include "caps.h"
@@ -24,6 +25,9 @@
 
 /* Limits other than that of the depth. */
 enum { TOO_MANY = -1, TOO_LONG = -2 };
+
+/* Frames of this size together need no look at how much memory the machine has. */
+static const uint64_t FEW_BYTES = UINT64_C(1) << 28;
 
 /* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
  * time, and up to 30 more that solve.h inlines; fewer if they take longer than LOOK seconds. If tasks become slow after
@@ -75,6 +79,7 @@ typedef struct crew {
     frame *roots;
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
+    _Atomic uint64_t bytes;   /* of frames */
     _Atomic uint64_t tasks;   /* that threads have solved, as far as they have looked; only if they are limited */
     atomic_int hungry;        /* threads without work */
     atomic_int done;          /* 1: the roots are solved */
@@ -126,16 +131,39 @@ static void unlist(crew *c, frame *f) {
     (void)pthread_mutex_unlock(&maker->lock);
 }
 
+/* SIZE_MAX if there is no such number. */
+static size_t frame_bytes(const crew *c, uint64_t count) {
+    const size_t slot = c->call->recursion->slot_bytes, head = sizeof(frame) + 16;
+    return count <= (SIZE_MAX - head) / slot ? head + count * slot : SIZE_MAX;
+}
+
 static void release(crew *c, frame *f) {
     unlist(c, f);
     atomic_fetch_sub(&c->waiting, f->seen.count);
+    atomic_fetch_sub(&c->bytes, frame_bytes(c, f->seen.count));
     free(f);
+}
+
+static uint64_t half_of_memory(void) {
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Linux grants more memory than there is, and kills a process that uses it: so frames take half of the machine's at
+ * most. A task that divides for ever, with many children, comes to that long before the limit of the depth. */
+static frame *allocate_frame(crew *c, size_t bytes) {
+    frame *f = bytes < SIZE_MAX ? malloc(bytes) : NULL;
+    if (!f)
+        return NULL;
+    const uint64_t all = atomic_fetch_add(&c->bytes, bytes) + bytes;
+    if (all <= FEW_BYTES || all <= half_of_memory())
+        return f;
+    free(f);
+    return NULL;
 }
 
 static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
     thread *t = (thread *)solver;
-    const size_t slot = recursion_of(t)->slot_bytes;
-    frame *f = count <= (SIZE_MAX - sizeof *f - 16) / slot ? malloc(sizeof *f + 16 + count * slot) : NULL;
+    frame *f = allocate_frame(t->crew, frame_bytes(t->crew, count));
     if (!f) {
         fail(t->crew, DPR_ERR_OUT_OF_MEMORY, 0);
         return solver->stop;
@@ -487,7 +515,10 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
         return dpr_fail(status, "recursion \"%s\" has more tasks than options->max_tasks, which is %llu", r->name,
                         (unsigned long long)call->options.max_tasks);
     if (status != DPR_OK)
-        return dpr_fail(status, "no host memory for the tasks of recursion \"%s\"", r->name);
+        return dpr_fail(status,
+                        "no host memory for tasks of recursion \"%s\" that wait for others: they take %llu bytes. Does "
+                        "a task divide for ever?",
+                        r->name, (unsigned long long)atomic_load(&c->bytes));
     for (size_t i = 0; i < call->n; i++)
         memcpy((char *)call->out + i * r->result_bytes, (const char *)c->roots->seen.slots + i * r->slot_bytes,
                r->result_bytes);

@@ -480,12 +480,9 @@ template <class P> struct lane {
     /* All lanes of a warp call it: those in `idle` have no task, and each offers `count` children, at most 31. */
     static __device__ match match_lanes(unsigned idle, unsigned count) {
         const unsigned below = (1u << threadIdx.x % 32) - 1;
-        match m = {static_cast<unsigned>(__popc(idle)), static_cast<unsigned>(__popc(idle & below)), 0, 0, 0};
-        for (unsigned bit = 0; bit < 5; ++bit) {
-            const unsigned having = __ballot_sync(~0u, (count >> bit & 1) != 0);
-            m.mine += static_cast<unsigned>(__popc(having & below)) << bit;
-            m.offered += static_cast<unsigned>(__popc(having)) << bit;
-        }
+        const warp_sum offers = sum_over_warp<31>(count);
+        match m = {static_cast<unsigned>(__popc(idle)), static_cast<unsigned>(__popc(idle & below)), offers.all,
+                   offers.before, 0};
         const unsigned end = m.mine + count;
         for (unsigned half = 16; half > 0; half /= 2) /* how many lanes' offers end before */
             m.from += __shfl_sync(~0u, end, static_cast<int>(m.from + half - 1)) <= m.rank ? half : 0;

@@ -52,8 +52,7 @@ static int is_of_host(dpr_place place) {
 static dpr_status wait_before_cpu(const dpr_recursion_call *call, dpr_place from, dpr_place to) {
     dpr_device *gpu = dpr_ctx_gpu(call->ctx);
     if (call->stream)
-        return gpu ? dpr_device_wait_for_stream(gpu, call->stream)
-                   : dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call->stream);
+        return dpr_device_wait_for_stream(gpu, call->stream);
     if (gpu && call->recursion->data_bytes > 0)
         return dpr_device_wait(
             (dpr_place){DPR_MEMORY_PINNED, dpr_ctx_device(call->ctx), dpr_device_home_of(gpu)->context});
@@ -193,6 +192,8 @@ static dpr_status run(dpr_recursion_call call, const dpr_recursion_options *opti
     dpr_recursion_report found = DPR_RECURSION_REPORT_INIT;
     const dpr_engine *engine = NULL;
     dpr_status status = dpr_call_check(&call, options);
+    if (status == DPR_OK && call.stream && !dpr_ctx_gpu(call.ctx))
+        status = dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call.stream);
     if (status == DPR_OK && report)
         status = dpr_check_out("report", report, "DPR_RECURSION_REPORT_INIT");
     if (status == DPR_OK) {

@@ -1,7 +1,7 @@
-/* What device code of recursions uses of CUDA, for a C++ compiler: a block is a thread of the host, and a warp has one
- * lane. So the code's queues, counters and meetings run under the sanitizers, in schedules that jitter() makes random.
- * Fences do nothing, and atomic operations are sequentially consistent: this checks what the code does, not its memory
- * orders. */
+/* What device code of recursions uses of CUDA, for a C++ compiler: a lane is a thread of the host. So the code's
+ * queues, counters and meetings run under the sanitizers, in schedules that jitter() makes random. A grid has either
+ * blocks of one lane, or, with DEVICE_ON_HOST_WARP, one block that is a warp. Fences do nothing, and atomic operations
+ * are sequentially consistent: this checks what the code does, not its memory orders. */
 #ifndef DPR_TESTS_DEVICE_ON_HOST_H
 #define DPR_TESTS_DEVICE_ON_HOST_H
 
@@ -17,18 +17,26 @@
 #define __noinline__ __attribute__((noinline))
 #define __grid_constant__
 #define __launch_bounds__(...)
+#ifdef DEVICE_ON_HOST_WARP
+#define __shared__
+#else
 #define __shared__ __thread
+#endif
 #define __align__(n) __attribute__((aligned(n)))
 
 struct device_index {
     unsigned x = 0;
 };
 inline thread_local device_index threadIdx, blockIdx;
+#ifdef DEVICE_ON_HOST_WARP
+inline device_index blockDim{32}, gridDim{1};
+#else
 inline device_index blockDim{1}, gridDim{1};
+#endif
 
 namespace device_on_host {
 
-inline pthread_barrier_t barrier; /* of all blocks */
+inline pthread_barrier_t barrier; /* of all lanes of all blocks */
 inline thread_local uint64_t random_state;
 
 /* Lets another thread run, now and then. */
@@ -42,17 +50,61 @@ inline void jitter() {
 
 namespace dpr {
 namespace recursion {
-extern __thread __attribute__((aligned(16))) char shared[1 << 16]; /* of a block; the test defines it */
+extern __shared__ __align__(16) char shared[1 << 16]; /* of a block; the test defines it */
 } // namespace recursion
 } // namespace dpr
 
-/* ---- A warp of one lane, a block of one thread ---- */
+/* ---- A block of one lane, or of a warp ---- */
+
+#ifdef DEVICE_ON_HOST_WARP
+
+namespace device_on_host {
+
+/* What lanes give each other. There are two in turn: a lane that has come to the next exchange may write that while
+ * others still read this one. */
+struct exchange {
+    uint64_t words[32];
+};
+inline exchange exchanges[2];
+inline thread_local unsigned turn;
+
+inline const uint64_t *exchange_words(uint64_t word) {
+    uint64_t *const words = exchanges[turn++ % 2].words;
+    words[threadIdx.x] = word;
+    (void)pthread_barrier_wait(&barrier);
+    return words;
+}
+
+} // namespace device_on_host
+
+inline unsigned __ballot_sync(unsigned, bool p) {
+    const uint64_t *const words = device_on_host::exchange_words(p);
+    unsigned ballot = 0;
+    for (unsigned i = 0; i < 32; ++i)
+        ballot |= static_cast<unsigned>(words[i]) << i;
+    return ballot;
+}
+template <class T> T __shfl_sync(unsigned, T value, int from) {
+    static_assert(sizeof value <= sizeof(uint64_t));
+    uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    std::memcpy(&value, &device_on_host::exchange_words(word)[from % 32], sizeof value);
+    return value;
+}
+inline unsigned __popc(unsigned ballot) {
+    return static_cast<unsigned>(__builtin_popcount(ballot));
+}
+inline void __syncthreads() {
+    (void)pthread_barrier_wait(&device_on_host::barrier);
+}
+inline void __syncwarp() {
+    __syncthreads();
+}
+
+#else
 
 inline unsigned __ballot_sync(unsigned, bool p) {
     return p ? ~0u : 0;
-}
-inline bool __any_sync(unsigned, bool p) {
-    return p;
 }
 template <class T> T __shfl_sync(unsigned, T value, int) {
     return value;
@@ -62,8 +114,14 @@ inline unsigned __popc(unsigned ballot) {
 }
 inline void __syncthreads() {}
 inline void __syncwarp() {}
+
+#endif
+
+inline bool __any_sync(unsigned all, bool p) {
+    return __ballot_sync(all, p) != 0;
+}
 inline int __syncthreads_or(int p) {
-    return p;
+    return __any_sync(~0u, p != 0);
 }
 inline void __threadfence() {}
 inline void __threadfence_system() {}

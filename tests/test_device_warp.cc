@@ -1,0 +1,160 @@
+/* The device code of recursions in a warp whose lanes are threads of the host (device_on_host/): lanes take tasks from
+ * each other. */
+#include <algorithm>
+
+#include "device_runs.h"
+
+namespace dpr {
+namespace recursion {
+__attribute__((aligned(16))) char shared[1 << 16];
+} // namespace recursion
+} // namespace dpr
+
+namespace {
+
+using namespace device_runs;
+
+constexpr unsigned lanes = 32;
+
+/* ---- Which lane takes which child ---- */
+
+using match = lane<tree>::match;
+
+/* Lanes without a task and children, both in the order of lanes, one after another. */
+std::vector<match> match_one_by_one(unsigned idle, const std::vector<unsigned> &counts) {
+    std::vector<match> all(lanes);
+    std::vector<unsigned> from;
+    unsigned wanted = 0;
+    for (unsigned i = 0; i < lanes; ++i) {
+        all[i].rank = wanted;
+        all[i].mine = static_cast<unsigned>(from.size());
+        wanted += idle >> i & 1;
+        from.insert(from.end(), counts[i], i);
+    }
+    for (match &m : all) {
+        m.wanted = wanted;
+        m.offered = static_cast<unsigned>(from.size());
+        m.from = m.rank < from.size() ? from[m.rank] : lanes;
+    }
+    return all;
+}
+
+TEST(DeviceWarp, lanes_without_a_task_are_matched_with_children) {
+    const run<tree> r({1, 20, 1, 1, 10, 0}, 1, 1);
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+        const unsigned idle = static_cast<unsigned>(tree::mixed(seed) | (seed % 3 ? 0 : tree::mixed(seed + 99)) << 1),
+                       most = std::vector<unsigned>{1, 2, 5, 31}[seed % 4];
+        std::vector<unsigned> counts(lanes);
+        for (unsigned i = 0; i < lanes; ++i)
+            counts[i] = idle >> i & 1 ? 0 : static_cast<unsigned>(tree::mixed(seed * lanes + i) >> 9) % (most + 1);
+        const std::vector<match> wanted = match_one_by_one(idle, counts);
+        std::vector<match> got(lanes);
+        r.launch(seed, [&] { got[threadIdx.x] = lane<tree>::match_lanes(idle, counts[threadIdx.x]); });
+        unsigned given = 0;
+        for (unsigned i = 0; i < lanes; ++i) {
+            EXPECT_EQ(wanted[i].wanted, got[i].wanted);
+            EXPECT_EQ(wanted[i].rank, got[i].rank);
+            EXPECT_EQ(wanted[i].offered, got[i].offered);
+            EXPECT_EQ(wanted[i].mine, got[i].mine);
+            EXPECT_TRUE(wanted[i].from == lanes || wanted[i].from == got[i].from);
+            EXPECT_LE(got[i].given(counts[i]), counts[i]);
+            given += got[i].given(counts[i]);
+        }
+        EXPECT_EQ(std::min(wanted[0].wanted, wanted[0].offered), given);
+    }
+}
+
+/* ---- A task that one lane takes, and others share ---- */
+
+/* The root of a tree of 500 to 2000 tasks. */
+tree::task medium_root(uint64_t seed) {
+    for (;; ++seed) {
+        const tree::task root = {seed, 0, 12};
+        uint64_t tasks = 0;
+        (void)reference(root, false, &tasks);
+        if (tasks >= 500 && tasks <= 2000)
+            return root;
+    }
+}
+
+/* Solves the root by a warp whose lanes share tasks if `share_at` of them have none. Returns how many lanes had any. */
+template <class P> unsigned solve_by_warp(uint64_t seed, unsigned capacity, unsigned share_at) {
+    constexpr unsigned slots = 64; /* no stack is ever full, so nothing is given away for that */
+    run<P> r({1, slots, 1, 1, capacity, 0}, seed, 1);
+    bool worked[lanes] = {};
+    uint64_t tasks = 0;
+    r.roots[0] = medium_root(seed);
+    const uint64_t wanted = reference(r.roots[0], folds<P>, &tasks);
+    r.arena.deadline = 1;
+    r.arena.nodes = 1;
+    r.launch(seed, [&] {
+        worker<P> w(r.args, none, shared);
+        place_roots(w.arena, threadIdx.x, lanes);
+        __syncthreads();
+        for (unsigned begin = 0, end = 1; begin < end;) {
+            solve_tasks(w.arena, w.own, begin, end, false, {~0u, ~0u, share_at});
+            if (threadIdx.x == 0)
+                r.arena.taken = 0;
+            __syncthreads();
+            begin = end; /* what was given away, and nobody has taken */
+            end = end_of(r.args);
+            __syncthreads();
+        }
+        worked[threadIdx.x] = w.own.deepest > 0;
+        w.own.hand_in();
+    });
+    EXPECT_EQ(0u, r.arena.error);
+    EXPECT_EQ(1u, r.arena.solved);
+    EXPECT_EQ(tasks, r.arena.tasks);
+    EXPECT_EQ(wanted, folds<P> ? r.sums[0] : r.nodes[0].at.result);
+    return static_cast<unsigned>(std::count(worked, worked + lanes, true));
+}
+
+template <class P> void expect_shared(unsigned share_at, unsigned capacity) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+        EXPECT_LE(8u, solve_by_warp<P>(1000 * seed, capacity, share_at));
+        EXPECT_EQ(1u, solve_by_warp<P>(1000 * seed, capacity, share_never));
+    }
+}
+
+TEST(DeviceWarp, lanes_take_what_is_folded_from_each_other) {
+    expect_shared<fold_tree>(share_soon, 1);
+}
+TEST(DeviceWarp, lanes_take_what_is_joined_as_nodes) {
+    expect_shared<tree>(share_soon, 5000);
+    expect_shared<tree>(share_late, 5000);
+}
+
+/* Where the arena is full, nothing can be given as a node. */
+TEST(DeviceWarp, a_lane_with_a_full_arena_keeps_its_tasks) {
+    EXPECT_EQ(1u, solve_by_warp<tree>(1, 1, share_soon));
+}
+
+/* ---- Whole runs ---- */
+
+void expect_runs(void (*expect)(const sizes &, uint64_t, unsigned), unsigned first_tasks) {
+    uint64_t seed = 0;
+    for (const unsigned slots : {7u, 20u})
+        for (const unsigned frontier : {1u, 40u})
+            for (const unsigned budget : {8u, 256u})
+                for (const unsigned capacity : {3u, 40u, 5000u}) {
+                    ++seed;
+                    expect({1, slots, frontier, budget, capacity, first_tasks}, seed,
+                           1 + static_cast<unsigned>(seed % 3));
+                }
+}
+
+TEST(DeviceWarp, persistent) {
+    expect_runs(expect_persistent<tree>, 0);
+    expect_runs(expect_persistent<fold_tree>, 0);
+}
+TEST(DeviceWarp, few_tasks_at_once) {
+    expect_runs(expect_persistent<tree>, 500);
+    expect_runs(expect_persistent<fold_tree>, 500);
+}
+TEST(DeviceWarp, phases) {
+    expect_runs(expect_phases<tree>, 0);
+    expect_runs(expect_phases<fold_tree>, 0);
+}
+
+} // namespace
