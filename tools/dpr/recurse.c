@@ -14,10 +14,11 @@
 
 /* Runs of an engine: as many as fit SECONDS, but at least one and at most RUNS. Of short ones, whose times scatter,
  * there are up to MANY_RUNS, while all, with their checks, take less than SHORT seconds. The median of their times
- * counts. If the library chooses the engine, as many come before as fit TRYING seconds, at most TRIES, in which it
+ * counts. Runs that end within WARM seconds do not count: a GPU without work lowers its clock, and needs some time to
+ * raise it. If the library chooses the engine, as many come before as fit TRYING seconds, at most TRIES, in which it
  * tries them. */
 enum { RUNS = 9, TRIES = 32, MANY_RUNS = 500 };
-static const double SECONDS = 1.0, SHORT = 0.1, TRYING = 4.0;
+static const double SECONDS = 1.0, SHORT = 0.1, TRYING = 4.0, WARM = 0.03;
 
 typedef struct request {
     const char *engine;                  /* a name, "all", or NULL: the library chooses */
@@ -146,7 +147,7 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
     return options;
 }
 
-/* Whether another run fits, after so many, which took `spent` seconds, and with their checks since `began`. */
+/* Whether another run fits, after so many, which took `spent` seconds, and with their checks all since `began`. */
 static int fits(int trying, int runs, double spent, double began) {
     if (trying)
         return runs < TRIES && spent < TRYING;
@@ -164,7 +165,7 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
                         dpr_recursion_report last, int trying) {
     const dpr_recursion_options options = options_of(r, engine);
     recursion_request asked = asked_of(r, &options);
-    const double began = seconds_now();
+    const double warm = seconds_now() + (trying ? 0 : WARM);
     double seconds[MANY_RUNS], spent = 0;
     int runs = 0;
     measured m = {.report = last};
@@ -176,9 +177,11 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
             return m;
         }
         asked.picture = NULL;
+        if (seconds_now() < warm)
+            continue;
         seconds[runs++] = m.report.seconds;
         spent += m.report.seconds;
-    } while (fits(trying, runs, spent, began));
+    } while (fits(trying, runs, spent, warm));
     m.seconds = bench_summarise(seconds, runs);
     return m;
 }
